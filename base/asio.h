@@ -1,0 +1,149 @@
+// Coroutines on Boost.Asio, the way drun uses them: one io_context, one I/O thread, cancel by close.
+//
+// The rule for GCC 12: no braced temporary that owns memory and no lambda in a statement with co_await. Name the
+// object on the line before and move it.
+#pragma once
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "base/error.h"
+
+namespace drun {
+
+namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+using Deadline = Clock::time_point;
+template <typename T>
+using Task = asio::awaitable<T>;
+
+// Completion token: co_await op(..., as_result) yields a tuple (error_code, values...).
+inline constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
+
+inline Error asio_error(const boost::system::error_code& ec, const std::string& what) {
+  if (ec == asio::error::operation_aborted) return Error(Errc::kCanceled, what + ": canceled");
+  if (ec == asio::error::eof) return Error(Errc::kClosed, what + ": closed by the other side");
+  return errno_error(ec.value(), what);
+}
+
+// A condition that coroutines of one thread wait for. `notify` is sticky until the next `reset` or auto-reset wait.
+class Event {
+ public:
+  explicit Event(asio::any_io_executor executor) : timer_(std::move(executor)) { timer_.expires_at(Deadline::max()); }
+  void notify() {
+    set_ = true;
+    timer_.cancel();
+  }
+  void reset() { set_ = false; }
+  bool is_set() const { return set_; }
+  // Waits until notified; leaves it set.
+  Task<void> wait() {
+    while (!set_) co_await timer_.async_wait(as_result);
+  }
+  // Waits until notified, then resets: each notify wakes a single pass of a work loop.
+  Task<void> wait_and_reset() {
+    while (!set_) co_await timer_.async_wait(as_result);
+    set_ = false;
+  }
+  // False if the deadline passed first. All waiters of one Event must agree on the deadline at a time.
+  Task<bool> wait_until(Deadline deadline) {
+    while (!set_) {
+      if (Clock::now() >= deadline) co_return false;
+      timer_.expires_at(deadline);
+      co_await timer_.async_wait(as_result);
+      timer_.expires_at(Deadline::max());
+    }
+    co_return true;
+  }
+
+ private:
+  asio::steady_timer timer_;
+  bool set_ = false;
+};
+
+// Runs `action` (typically a close) when the deadline passes; disarmed by its destructor.
+class DeadlineGuard {
+ public:
+  DeadlineGuard(const asio::any_io_executor& executor, Deadline deadline, std::function<void()> action)
+      : timer_(executor), state_(std::make_shared<State>()) {
+    state_->action = std::move(action);
+    timer_.expires_at(deadline);
+    timer_.async_wait([state = state_](const boost::system::error_code& ec) {
+      if (ec || state->disarmed) return;
+      state->fired = true;
+      state->action();
+    });
+  }
+  ~DeadlineGuard() {
+    state_->disarmed = true;
+    state_->action = nullptr;
+  }
+  DeadlineGuard(const DeadlineGuard&) = delete;
+  DeadlineGuard& operator=(const DeadlineGuard&) = delete;
+  bool fired() const { return state_->fired; }
+
+ private:
+  struct State {
+    std::function<void()> action;
+    bool fired = false;
+    bool disarmed = false;
+  };
+  asio::steady_timer timer_;
+  std::shared_ptr<State> state_;
+};
+
+inline Task<void> sleep_until(Deadline deadline) {
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  timer.expires_at(deadline);
+  co_await timer.async_wait(as_result);
+}
+
+template <typename F>
+Task<std::invoke_result_t<F>> call_as_coroutine(F f) {
+  co_return f();
+}
+
+// Runs a blocking `f` on the helper pool; the caller resumes on its own thread. The result must be default-constructible.
+template <typename F>
+Task<std::invoke_result_t<F>> run_blocking(asio::thread_pool& pool, F f) {
+  auto task = call_as_coroutine(std::move(f));
+  co_return co_await asio::co_spawn(pool, std::move(task), asio::use_awaitable);
+}
+
+// Spawned coroutines with an owner: `join` waits for all of them. A bug's exception ends the process, with its text.
+// Owned by the object whose coroutines it holds; that object must outlive join().
+class TaskGroup {
+ public:
+  explicit TaskGroup(asio::any_io_executor executor) : executor_(executor), idle_(executor) { idle_.notify(); }
+  void spawn(Task<void> task) {
+    ++running_;
+    idle_.reset();
+    asio::co_spawn(executor_, std::move(task), [this](std::exception_ptr e) {
+      if (e) std::rethrow_exception(e);
+      if (--running_ == 0) idle_.notify();
+    });
+  }
+  Task<void> join() { return idle_.wait(); }
+  int running() const { return running_; }
+
+ private:
+  asio::any_io_executor executor_;
+  Event idle_;
+  int running_ = 0;
+};
+
+}  // namespace drun

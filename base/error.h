@@ -1,0 +1,59 @@
+// Errors are values: what failed, why, where, and what to type instead.
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+
+namespace drun {
+
+// What went wrong, as far as the exit status and the caller's next step depend on it.
+enum class Errc {
+  kNone = 0,
+  kUsage,           // bad option, host list, hostfile or config: status 2
+  kUnreachable,     // a host can't be resolved, connected, trusted, logged in to, or run an agent: 68
+  kTimeout,         // one of drun's own deadlines passed: 75
+  kNotExecutable,   // a worker's command exists but can't be executed: 126
+  kNotFound,        // a worker's command does not exist: 127
+  kInterrupted,     // the user asked for the end: 130
+  kClosed,          // the peer closed the stream in an orderly way
+  kCanceled,        // we closed it ourselves
+  kIo,              // the operating system said no; `cause` has its words
+  kProtocol,        // a frame of the wrong size, version, order or content
+  kAuth,            // the peer could not prove the job's key
+  kPeerFailed,      // another worker failed
+  kInternal,        // a bug: 70
+};
+
+// Lower case, no full stop. Rendered as "drun: error: SUBJECT: CAUSE", a line per context, "hint: HINT".
+struct Error {
+  Errc code = Errc::kNone;
+  std::string subject;  // the host, option, file:line:column or worker it is about; may be empty
+  std::string cause;
+  std::string context;  // added by callers that know more; lines separated by '\n'; may be empty
+  std::string hint;     // something that can be typed; may be empty
+
+  Error() = default;
+  Error(Errc c, std::string why) : code(c), cause(std::move(why)) {}
+  Error(Errc c, std::string about, std::string why) : code(c), subject(std::move(about)), cause(std::move(why)) {}
+
+  Error&& with_hint(std::string text) &&;
+  Error&& with_context(std::string text) &&;  // appends a line
+  Error&& with_subject(std::string text) &&;  // only if there is none yet
+
+  // "SUBJECT: CAUSE", without context and hint.
+  std::string message() const;
+};
+
+// An Error from errno: cause is "WHAT: strerror(err)".
+Error errno_error(int err, std::string what);
+
+template <typename T>
+using Result = tl::expected<T, Error>;
+
+inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+inline tl::unexpected<Error> fail(Errc code, std::string cause) { return fail(Error(code, std::move(cause))); }
+inline tl::unexpected<Error> fail(Errc code, std::string subject, std::string cause) {
+  return fail(Error(code, std::move(subject), std::move(cause)));
+}
+
+}  // namespace drun

@@ -1,0 +1,51 @@
+// File descriptors with an owner, and the few calls around them that everything needs.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace drun {
+
+// Owns one file descriptor, or none (-1). Closes it when it goes.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) reset(other.release());
+    return *this;
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset(int fd = -1);
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+
+// Close-on-exec.
+Result<Pipe> make_pipe();
+Result<void> set_nonblocking(int fd, bool on);
+// The whole file, at most `limit` bytes (beyond it: an error). Works for /proc and /sys.
+Result<std::string> read_file(const std::string& path, std::size_t limit = 64u << 20);
+// Blocking; repeats after EINTR and short writes; waits where the descriptor is non-blocking.
+Result<void> write_all(int fd, std::string_view bytes);
+// Raises the soft limit on open files to the hard one. Returns the limit now in force.
+std::size_t raise_open_file_limit();
+
+}  // namespace drun

@@ -1,0 +1,31 @@
+// Small pure helpers on text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace drun {
+
+std::string_view trim(std::string_view s);  // spaces, tabs, CR
+std::vector<std::string_view> split(std::string_view s, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::string lower(std::string_view s);  // ASCII
+bool starts_with(std::string_view s, std::string_view prefix);
+// Digits only, the whole of `s`; nothing on overflow or other characters.
+std::optional<std::uint64_t> parse_number(std::string_view s);
+// Shell-style pattern with * and ?.
+bool glob_match(std::string_view pattern, std::string_view s);
+// Of `candidates` the one nearest to `word` by edit distance, if near enough to be a typing error.
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+// `s` as one word of a POSIX shell.
+std::string shell_quote(std::string_view s);
+// 1 -> "1 host", 2 -> "2 hosts".
+std::string plural(std::size_t n, std::string_view noun);
+std::string hex(std::string_view bytes);
+// "[v6]:port" or "v4:port" or "name:port".
+std::string host_port(std::string_view host, int port);
+
+}  // namespace drun

@@ -1,0 +1,31 @@
+// Which rank runs where. Ranks are packed host by host, in the order of the list.
+#pragma once
+
+#include <vector>
+
+#include "base/error.h"
+#include "launcher/host.h"
+
+namespace drun::launcher {
+
+struct RankPlace {
+  int rank = 0;
+  int host = 0;        // index of the host among those that have at least one rank
+  int local_rank = 0;
+  int local_size = 0;
+  int cross_rank = 0;  // index among the hosts that have this local rank
+  int cross_size = 0;  // how many hosts have this local rank
+};
+
+struct Placement {
+  int size = 0;
+  std::vector<RankPlace> ranks;        // by rank
+  std::vector<int> host_indices;       // used host -> index into the input
+  std::vector<int> local_sizes;        // by used host
+};
+
+// `np` 0 = all slots. Pure. Hosts that get no rank are left out of the job. Too few slots: Errc::kUsage that says how
+// many there are and what to type.
+Result<Placement> place(const std::vector<Host>& hosts, int np);
+
+}  // namespace drun::launcher

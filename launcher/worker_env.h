@@ -1,0 +1,53 @@
+// The environment of each worker. Pure: what goes in is passed in. The rules and their reasons: docs/environment.md.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "launcher/placement.h"
+
+namespace drun::launcher {
+
+using Environment = std::map<std::string, std::string>;  // any bytes but NUL; names without '='
+
+// What the user asked for by -x, --env-file and --env.
+struct EnvRequest {
+  bool inherit = true;               // --env none: false
+  std::vector<std::string> exports;  // -x words as typed: NAME, NAME=V, 'GLOB*'
+  Environment file;                  // from --env-file
+};
+
+// `text` of an env file: NAME=VALUE lines, # comments, blank lines, optional "export ". Errors name file:line:column.
+Result<Environment> parse_env_file(std::string_view text, const std::string& file);
+
+// Checks -x words: an unset NAME is an error with a hint, a GLOB* that matches nothing is a warning by the caller.
+Result<void> check_exports(const EnvRequest& request, const Environment& own);
+
+// The part that all workers of one host share: drun's environment `own` beneath, scrubbed and filtered as the design
+// says (what is never forwarded stays out unless asked for by -x; for another host more stays out), then the env
+// file, then -x. PYTHONUNBUFFERED=1 unless set.
+Environment base_environment(const Environment& own, const EnvRequest& request, bool other_host);
+
+// True if the user set this name by -x or --env-file: then it wins over what drun detects.
+bool set_by_user(const EnvRequest& request, const Environment& own, const std::string& name);
+
+struct RankEnvInput {
+  RankPlace place;
+  int size = 0;
+  int n_hosts = 0;
+  std::string master_addr;
+  int master_port = 0;
+  std::string job_id;
+  std::string rendezvous;            // host:port, for people to see; the key is never in the environment
+  std::vector<std::string> nccl_interfaces;  // exact names of the chosen NICs on this rank's host; may be empty
+  std::string ip_interface;          // the first of them, for GLOO and TP
+};
+
+// The names that drun sets itself, for one rank (RANK ... DRUN_*, MASTER_*, *_SOCKET_IFNAME). DRUN_AGENT is added by
+// the agent. Names that the user set by -x are left out of the *_IFNAME and MASTER_* part, never of the rank part.
+Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, const Environment& own);
+
+}  // namespace drun::launcher

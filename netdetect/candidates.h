@@ -1,0 +1,41 @@
+// Which addresses of which hosts are worth trying. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "netdetect/interface.h"
+
+namespace drun::netdetect {
+
+// One host as the choice sees it.
+struct HostInterfaces {
+  std::string host;            // for messages
+  std::string net_namespace;   // equal strings: the same network namespace, so equal addresses are not duplicates
+  std::vector<Interface> interfaces;
+};
+
+struct Candidate {
+  int host = 0;                // index into the hosts
+  int interface = 0;           // index into that host's interfaces
+  Address address;
+};
+
+struct Rejection {
+  int host = 0;
+  std::string interface;
+  std::string address;         // "" = the whole interface
+  std::string reason;          // "address is on 3 hosts", "down", "link-local", "not in --network-interfaces"
+};
+
+struct Candidates {
+  std::vector<Candidate> tried;     // every one worth a probe
+  std::vector<Rejection> rejected;
+};
+
+// `wanted`: names, name globs or CIDRs from --network-interfaces; empty = all. A word of `wanted` that fits no
+// interface of any host is Errc::kUsage.
+Result<Candidates> find_candidates(const std::vector<HostInterfaces>& hosts, const std::vector<std::string>& wanted);
+
+}  // namespace drun::netdetect

@@ -1,0 +1,49 @@
+// Which peers try which addresses, and which NIC each host gets. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "netdetect/candidates.h"
+#include "netdetect/probe.h"
+
+namespace drun::netdetect {
+
+// One attempt: host `from` tries candidate `candidate` of another host.
+struct Attempt {
+  int from = 0;
+  int candidate = 0;  // index into Candidates::tried
+};
+
+// All pairs up to 32 hosts; beyond that a ring plus random pairs (from `seed`), every host tried by at least 4 others.
+std::vector<Attempt> plan_attempts(int n_hosts, const Candidates& candidates, std::uint64_t seed);
+
+struct AttemptResult {
+  Attempt attempt;
+  ProbeResult result;
+};
+
+struct HostChoice {
+  std::string interface;                // the one for GLOO, TP and MASTER_ADDR
+  Address address;                      // its address
+  std::vector<std::string> interfaces;  // all good NICs of the same speed, best first: for NCCL
+  bool reached_by_all = true;           // every host that tried it reached it
+};
+
+struct Choice {
+  std::vector<HostChoice> hosts;        // by host index
+  // reach[i][j]: host i reached host j at j's chosen address (1), did not (0), or never tried (-1).
+  std::vector<std::vector<int>> reach;
+  std::vector<std::string> notes;       // for -v: what was chosen and why
+};
+
+// A candidate is good if every peer that tried it reached it (its peers: the hosts in another network namespace).
+// Best first: highest speed (all known), RDMA, IPv4 before IPv6, lowest route metric, fastest round trip, name. One
+// address family for all hosts of a job if there is one. No good candidate on a host: Errc::kUnreachable, whose context
+// lists every address tried, by whom and what came back, and every rejection with its reason. With one host: loopback.
+Result<Choice> choose(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
+                      const std::vector<AttemptResult>& results);
+
+}  // namespace drun::netdetect

@@ -1,0 +1,52 @@
+// The agent's side of a relayed rendezvous: a listener on loopback whose connections travel as numbered byte streams
+// over the control channel. It understands nothing of what it carries. One thread.
+#pragma once
+
+#include <cstdint>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/asio.h"
+#include "base/error.h"
+
+namespace drun::rendezvous {
+
+struct RelayOutput {
+  std::function<void(std::uint32_t connection)> open;
+  std::function<void(std::uint32_t connection, std::string bytes)> data;  // at most 64 KiB at a time
+  std::function<void(std::uint32_t connection)> close;
+};
+
+// Listens on 127.0.0.1 (::1 where there is no IPv4). Per connection at most 1 MiB waits to be written to the worker;
+// beyond it the connection is closed.
+class RelayListener {
+ public:
+  static Result<std::unique_ptr<RelayListener>> start(const asio::any_io_executor& executor, RelayOutput output);
+  virtual ~RelayListener() = default;
+  virtual std::string address() const = 0;  // "127.0.0.1"
+  virtual int port() const = 0;
+  virtual void deliver(std::uint32_t connection, std::string bytes) = 0;
+  virtual void close(std::uint32_t connection) = 0;
+  virtual void stop() = 0;
+  virtual Task<void> join() = 0;
+};
+
+// drun's side: turns the numbered streams of one agent back into sockets for Server::adopt.
+class RelaySink {
+ public:
+  // `adopt` gets the server's end of a socket pair per connection.
+  static std::unique_ptr<RelaySink> create(const asio::any_io_executor& executor,
+                                           std::function<void(asio::generic::stream_protocol::socket)> adopt,
+                                           RelayOutput to_agent);  // `open` is unused
+  virtual ~RelaySink() = default;
+  virtual void open(std::uint32_t connection) = 0;
+  virtual void deliver(std::uint32_t connection, std::string bytes) = 0;
+  virtual void close(std::uint32_t connection) = 0;
+  virtual void stop() = 0;
+  virtual Task<void> join() = 0;
+};
+
+}  // namespace drun::rendezvous
