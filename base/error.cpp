@@ -4,18 +4,18 @@
 
 namespace drun {
 
-Error&& Error::with_hint(std::string text) && {
+Error Error::with_hint(std::string text) && {
   hint = std::move(text);
   return std::move(*this);
 }
 
-Error&& Error::with_context(std::string text) && {
+Error Error::with_context(std::string text) && {
   if (!context.empty()) context += '\n';
   context += text;
   return std::move(*this);
 }
 
-Error&& Error::with_subject(std::string text) && {
+Error Error::with_subject(std::string text) && {
   if (subject.empty()) subject = std::move(text);
   return std::move(*this);
 }

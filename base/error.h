@@ -36,9 +36,9 @@ struct Error {
   Error(Errc c, std::string why) : code(c), cause(std::move(why)) {}
   Error(Errc c, std::string about, std::string why) : code(c), subject(std::move(about)), cause(std::move(why)) {}
 
-  Error&& with_hint(std::string text) &&;
-  Error&& with_context(std::string text) &&;  // appends a line
-  Error&& with_subject(std::string text) &&;  // only if there is none yet
+  Error with_hint(std::string text) &&;
+  Error with_context(std::string text) &&;  // appends a line
+  Error with_subject(std::string text) &&;  // only if there is none yet
 
   // "SUBJECT: CAUSE", without context and hint.
   std::string message() const;

@@ -25,6 +25,9 @@ struct SshTarget {
   bool user_or_port_set = false;  // by an option, the host item or ssh config: then it is never "local" by address
   std::vector<std::string> identity_files;  // in order; missing ones are skipped unless set by -i
   bool identity_by_option = false;
+  bool user_by_item = false;       // "user@host": ssh config has no say, and OpenSSH's client must be told
+  bool port_by_option = false;     // -p or the host item's port, the same
+  std::string config_file;         // -F as given, for OpenSSH's client
   bool identities_only = false;
   std::string identity_agent;     // socket path, "none", or "" = $SSH_AUTH_SOCK
   std::string proxy_command;      // "" or "none" = none; tokens expanded
@@ -33,6 +36,7 @@ struct SshTarget {
   std::vector<std::string> user_known_hosts;
   std::vector<std::string> global_known_hosts;
   std::string host_key_alias;
+  bool hash_known_hosts = false;
   std::string address_family;     // any, inet, inet6
   std::string bind_address;
   std::string ciphers, macs, kex_algorithms, host_key_algorithms;  // "" = default
@@ -53,5 +57,8 @@ struct SshOptions {
 // needs_openssh). Order of precedence: option, host item, user config, system config, default. Errors: Errc::kUsage
 // with file:line.
 Result<SshTarget> resolve_ssh_target(const Host& host, const SshOptions& options);
+
+// What -i names: kUsage if it can't be read, before anything connects.
+Result<void> check_identity_file(const std::string& path);
 
 }  // namespace drun::launcher

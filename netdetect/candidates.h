@@ -26,13 +26,17 @@ struct Rejection {
   int host = 0;
   std::string interface;
   std::string address;         // "" = the whole interface
-  std::string reason;          // "address is on 3 hosts", "down", "link-local", "not in --network-interfaces"
+  std::string reason;          // "down", "172.17.0.1 is also on host1", "not in --network-interfaces"
 };
 
 struct Candidates {
   std::vector<Candidate> tried;     // every one worth a probe
   std::vector<Rejection> rejected;
+  std::vector<int> namespaces;      // by host: equal numbers share a network namespace, and need no probe of each other
 };
+
+// Numbers the hosts by network namespace; an empty string is one of its own.
+std::vector<int> number_namespaces(const std::vector<HostInterfaces>& hosts);
 
 // `wanted`: names, name globs or CIDRs from --network-interfaces; empty = all. A word of `wanted` that fits no
 // interface of any host is Errc::kUsage.

@@ -26,11 +26,12 @@ struct Interface {
   std::string name;
   int index = 0;
   int mtu = 0;
-  int speed_mbps = 0;          // sysfs; 0 = unknown
+  int speed_mbps = 0;          // as the driver reports it; 0 = unknown (veth and tun always: they make one up)
   bool up = false;             // IFF_UP
   bool running = false;        // IFF_RUNNING: carrier
   bool loopback = false;
-  std::string kind;            // "physical", "bridge", "bond", "vlan", "veth", "tun", "wireguard", "virtual", "loopback"
+  // "physical", "bridge", "bond", "vlan", "veth", "tun" (all tunnels), "wireguard", "virtual", "loopback"
+  std::string kind;
   std::string master;          // of which bond or bridge it is a part; "" = none
   bool rdma = false;           // an RDMA device sits on it
   std::int64_t route_metric = -1;  // of its best route to others; -1 = none

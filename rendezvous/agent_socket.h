@@ -5,6 +5,8 @@
 // (SCM_RIGHTS): none yet; shared memory will.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -26,7 +28,15 @@ inline constexpr std::string_view kWorkerHello{"DRUNw\x01\0\0", 8};
 
 std::string encode_handout(const Handout& handout);  // without the length prefix
 Result<Handout> decode_handout(std::string_view bytes);
-// Blocking, for the worker.
+// Blocking, for the worker. The path may be longer than a socket address holds.
 Result<Handout> fetch_handout(const std::string& socket_path, std::chrono::milliseconds timeout);
+
+// Who is at the other end of a connected Unix socket, as the kernel says (SO_PEERCRED).
+struct SocketPeer {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+Result<SocketPeer> peer_of(int fd);
 
 }  // namespace drun::rendezvous

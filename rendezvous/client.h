@@ -8,28 +8,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/error.h"
 #include "rendezvous/handshake.h"
+#include "rendezvous/protocol.h"  // Welcome, AbortNotice
 
 namespace drun::rendezvous {
-
-// What the server says when a rank joins.
-struct Welcome {
-  std::string job_id;
-  int rank = 0, size = 1;
-  int local_rank = 0, local_size = 1;
-  int cross_rank = 0, cross_size = 1;
-  std::vector<std::string> host_of_rank;  // by rank, for messages
-};
-
-struct AbortNotice {
-  int rank = -1;
-  std::string host;
-  int pid = 0;
-  std::string why;
-};
 
 class Client {
  public:

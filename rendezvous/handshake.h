@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ class FrameCipher {
  public:
   FrameCipher() = default;
   explicit FrameCipher(const std::array<unsigned char, 32>& key) : key_(key) {}
-  // Length prefix and ciphertext, ready to be written. Precondition: plain.size() <= kMaxFrame.
+  // Length prefix and ciphertext, ready to be written, in this order. Precondition: plain.size() <= kMaxFrame.
   std::string seal(std::string_view plain);
   // The 4 bytes of a prefix -> how many bytes of ciphertext follow; kProtocol if out of bounds.
   static Result<std::size_t> body_size(std::string_view prefix);
@@ -63,7 +64,8 @@ class ClientHandshake {
 class ServerHandshake {
  public:
   ServerHandshake(const JobKey& key, Purpose purpose);
-  // kProtocol for a wrong magic, kProtocol with both numbers for a wrong version. The reply: nonce and server proof.
+  // kProtocol for a wrong magic or purpose, kProtocol with both numbers for a wrong version. The reply: nonce and server
+  // proof.
   Result<std::string> answer(std::string_view client_hello);
   Result<void> verify(std::string_view client_proof);     // kAuth
   SecureStreams streams() const;
@@ -77,5 +79,10 @@ class ServerHandshake {
 inline constexpr std::size_t kClientHelloBytes = 40;   // "DRUN" version:u16 purpose:u8 zero:u8 nonce:32
 inline constexpr std::size_t kServerHelloBytes = 64;   // nonce:32 proof:32
 inline constexpr std::size_t kClientProofBytes = 32;
+
+// What a server sends instead of its hello to a client that says drun but another version, before it closes:
+// kServerHelloBytes that carry this side's version, so that the client's error has both. Empty for any other hello: a
+// stranger gets no answer.
+std::string version_refusal(std::string_view client_hello);
 
 }  // namespace drun::rendezvous

@@ -2,8 +2,9 @@
 // over the control channel. It understands nothing of what it carries. One thread.
 #pragma once
 
-#include <cstdint>
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,8 +21,13 @@ struct RelayOutput {
   std::function<void(std::uint32_t connection)> close;
 };
 
-// Listens on 127.0.0.1 (::1 where there is no IPv4). Per connection at most 1 MiB waits to be written to the worker;
-// beyond it the connection is closed.
+// What may wait, per connection, to be written to the socket: two of the largest frames. Beyond it the connection is
+// closed. There is no flow control on the way: whoever carries the streams buffers what a side has sent and the other
+// has not taken yet, for a worker at most one request or the server's queue.
+inline constexpr std::size_t kMaxRelayQueue = 8u << 20;
+
+// Listens on 127.0.0.1 (::1 where there is no IPv4). close() is told of connections that this side ends; a connection
+// that close() was called for is not told back.
 class RelayListener {
  public:
   static Result<std::unique_ptr<RelayListener>> start(const asio::any_io_executor& executor, RelayOutput output);
@@ -29,8 +35,8 @@ class RelayListener {
   virtual std::string address() const = 0;  // "127.0.0.1"
   virtual int port() const = 0;
   virtual void deliver(std::uint32_t connection, std::string bytes) = 0;
-  virtual void close(std::uint32_t connection) = 0;
-  virtual void stop() = 0;
+  virtual void close(std::uint32_t connection) = 0;  // after what was delivered has gone out
+  virtual void stop() = 0;                           // tells nobody
   virtual Task<void> join() = 0;
 };
 
@@ -44,8 +50,8 @@ class RelaySink {
   virtual ~RelaySink() = default;
   virtual void open(std::uint32_t connection) = 0;
   virtual void deliver(std::uint32_t connection, std::string bytes) = 0;
-  virtual void close(std::uint32_t connection) = 0;
-  virtual void stop() = 0;
+  virtual void close(std::uint32_t connection) = 0;  // after what was delivered has gone out
+  virtual void stop() = 0;                           // tells nobody
   virtual Task<void> join() = 0;
 };
 

@@ -10,17 +10,9 @@
 #include "base/asio.h"
 #include "base/error.h"
 #include "rendezvous/handshake.h"
+#include "rendezvous/member.h"
 
 namespace drun::rendezvous {
-
-// What the server tells about each rank, in rank order. From the launcher's placement.
-struct Member {
-  int rank = 0;
-  int local_rank = 0, local_size = 1;
-  int cross_rank = 0, cross_size = 1;
-  int host_index = 0;
-  std::string host;     // for messages
-};
 
 // Why a job ends early. rank -1: not a worker's doing.
 struct Abort {
@@ -32,10 +24,14 @@ struct Abort {
 
 struct ServerEvents {
   std::function<void(int rank, int pid)> joined;
-  std::function<void(const Abort&)> abort_requested;  // a worker called drun_abort
+  // A worker called drun_abort. The server has already pushed it to all the others.
+  std::function<void(const Abort&)> abort_requested;
+  // The rank said goodbye (orderly), or its connection ended without that.
+  std::function<void(int rank, bool orderly)> left;
 };
 
-// Owned by the job. Ends by stop() and join(); the destructor requires both to be over.
+// Owned by the job. Ends by stop() and join(); the destructor requires both to be over. Events are called on the
+// server's thread and may call abort() and stop().
 class Server {
  public:
   static std::unique_ptr<Server> create(const asio::any_io_executor& executor, const JobKey& key,
@@ -46,7 +42,8 @@ class Server {
   virtual Result<int> listen(const std::string& address) = 0;
   // A connection that came another way: the far end of a relay.
   virtual void adopt(asio::generic::stream_protocol::socket socket) = 0;
-  // Pushes ABORT to every connection, now and to those that come later; the first call counts.
+  // Pushes ABORT to every rank that has joined, now, and to those that come later instead of a welcome; the first call
+  // counts. It is with the kernel when this returns, unless a client does not read: stop() may follow at once.
   virtual void abort(const Abort& reason) = 0;
   // Ranks that have joined and not left.
   virtual std::vector<int> joined() const = 0;

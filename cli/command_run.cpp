@@ -1,0 +1,109 @@
+#include "cli/command_run.h"
+
+#include <boost/version.hpp>
+#include <cstdio>
+#include <libssh/libssh.h>
+#include <nlohmann/json.hpp>
+#include <sodium.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "launcher/exit_status.h"
+#include "launcher/placement.h"
+
+namespace drun::cli {
+
+namespace {
+
+void print(const std::string& text) { write_all(STDOUT_FILENO, text); }
+
+// The plan: which rank would run where.
+int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
+  const auto placed = launcher::place(job.hosts, job.np);
+  if (!placed) {
+    printer.error(placed.error());
+    return launcher::exit_status(placed.error().code);
+  }
+  if (as_json) {
+    nlohmann::ordered_json plan;
+    plan["schema"] = 1;
+    plan["command"] = job.command;
+    plan["working_directory"] = job.working_directory;
+    plan["size"] = placed->size;
+    plan["hosts"] = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < placed->host_indices.size(); ++i) {
+      const auto& host = job.hosts[static_cast<std::size_t>(placed->host_indices[i])];
+      nlohmann::ordered_json entry;
+      entry["name"] = host.name;
+      entry["user"] = host.user;
+      entry["port"] = host.port;
+      entry["slots"] = host.slots;
+      entry["workers"] = placed->local_sizes[i];
+      plan["hosts"].push_back(entry);
+    }
+    plan["ranks"] = nlohmann::ordered_json::array();
+    for (const auto& r : placed->ranks) {
+      nlohmann::ordered_json entry;
+      entry["rank"] = r.rank;
+      entry["host"] = job.hosts[static_cast<std::size_t>(placed->host_indices[static_cast<std::size_t>(r.host)])].name;
+      entry["local_rank"] = r.local_rank;
+      entry["local_size"] = r.local_size;
+      entry["cross_rank"] = r.cross_rank;
+      entry["cross_size"] = r.cross_size;
+      plan["ranks"].push_back(entry);
+    }
+    print(plan.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    return 0;
+  }
+  std::string text = plural(static_cast<std::size_t>(placed->size), "worker") + " on " +
+                     plural(placed->host_indices.size(), "host") + ":";
+  for (const auto& word : job.command) text += " " + shell_quote(word);
+  text += "\n";
+  int first = 0;
+  for (std::size_t i = 0; i < placed->host_indices.size(); ++i) {
+    const auto& host = job.hosts[static_cast<std::size_t>(placed->host_indices[i])];
+    const int last = first + placed->local_sizes[i] - 1;
+    text += "  " + (host.user.empty() ? "" : host.user + "@") + host.name + ": rank" +
+            (first == last ? " " + std::to_string(first) : "s " + std::to_string(first) + "-" + std::to_string(last)) +
+            "\n";
+    first = last + 1;
+  }
+  print(text);
+  return 0;
+}
+
+int check_build() {
+  std::string text = "drun " DRUN_VERSION "\n";
+  text += std::string("  libssh ") + ssh_version(0) + "\n";
+  text += std::string("  libsodium ") + sodium_version_string() + "\n";
+  text += "  Boost " + std::to_string(BOOST_VERSION / 100000) + "." + std::to_string(BOOST_VERSION / 100 % 1000) + "\n";
+  text += "  transports: ssh (libssh), openssh (OpenSSH's client), local\n";
+  text += "  collectives: CPU over TCP\n";
+  print(text);
+  return 0;
+}
+
+}  // namespace
+
+int command_run(Options options, Printer& printer) {
+  switch (options.action) {
+    case Action::kHelp:
+      print(options.help);
+      return 0;
+    case Action::kVersion:
+      print("drun " DRUN_VERSION "\n");
+      return 0;
+    case Action::kCheckBuild:
+      return check_build();
+    case Action::kRun:
+      break;
+  }
+  if (auto ok = log::start(options.log_level, options.log_file); !ok) {
+    printer.error(ok.error());
+    return launcher::kExitUsage;
+  }
+  if (options.dry_run) return dry_run(options.job, options.json, printer);
+  return launcher::run_job(std::move(options.job), printer);
+}
+
+}  // namespace drun::cli

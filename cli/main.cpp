@@ -1,0 +1,51 @@
+// drun: starts a distributed program on many machines. The way of a job through the folders: docs/architecture.md.
+#include <sodium.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#include "cli/command_run.h"
+#include "cli/options.h"
+#include "cli/printer.h"
+#include "launcher/exit_status.h"
+
+extern char** environ;
+
+namespace {
+
+drun::launcher::Environment own_environment() {
+  drun::launcher::Environment out;
+  for (const char* const* e = environ; *e != nullptr; ++e) {
+    const char* equals = std::strchr(*e, '=');
+    if (equals != nullptr && equals != *e) out[std::string(*e, equals)] = equals + 1;
+  }
+  return out;
+}
+
+int run(int argc, char** argv) {
+  drun::cli::Printer printer;
+  if (sodium_init() < 0) {
+    printer.error(drun::Error(drun::Errc::kInternal, "libsodium", "can't be initialised"));
+    return drun::launcher::kExitInternal;
+  }
+  std::vector<std::string> args(argv + 1, argv + argc);
+  auto options = drun::cli::parse_options(std::move(args), own_environment());
+  if (!options) {
+    printer.error(options.error());
+    return drun::launcher::exit_status(options.error().code);
+  }
+  return drun::cli::command_run(std::move(*options), printer);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "drun: internal error: %s\n", e.what());
+    return drun::launcher::kExitInternal;
+  }
+}

@@ -1,0 +1,28 @@
+// The command line as data. Pure but for reading the files that options name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "launcher/job.h"
+
+namespace drun::cli {
+
+enum class Action { kRun, kHelp, kVersion, kCheckBuild };
+
+struct Options {
+  Action action = Action::kRun;
+  std::string help;           // for kHelp
+  launcher::JobOptions job;
+  bool dry_run = false;
+  bool json = false;
+  log::Level log_level = log::Level::kOff;
+  std::string log_file;
+};
+
+// `args` without the program's name. Every complaint is Errc::kUsage.
+Result<Options> parse_options(std::vector<std::string> args, const launcher::Environment& own_env);
+
+}  // namespace drun::cli

@@ -1,0 +1,25 @@
+// What people read: errors with cause, context and hint, warnings, notes. stderr only; stdout belongs to the workers.
+#pragma once
+
+#include <string>
+
+#include "launcher/reporter.h"
+
+namespace drun::cli {
+
+// "drun: error: SUBJECT: CAUSE", a line per context, "  hint: HINT". With `color` the words error and hint stand out.
+std::string format_error(const Error& error, bool color);
+
+class Printer : public launcher::Reporter {
+ public:
+  explicit Printer(bool quiet_notes = false);
+  void note(const std::string& text) override;
+  void warning(const std::string& text) override;
+  void error(const Error& error) override;
+
+ private:
+  bool color_;
+  bool quiet_notes_;
+};
+
+}  // namespace drun::cli

@@ -1,0 +1,34 @@
+// A network of one hidden layer with softmax and cross entropy: what train.cpp trains. It knows nothing of ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace example {
+
+// Sums over the samples that were given, not averages: sums of parts add up to the sum of the whole.
+struct Result {
+  double loss = 0;
+  std::size_t n_correct = 0;
+};
+
+class Network {
+ public:
+  Network(std::size_t n_inputs, std::size_t n_hidden, std::size_t n_classes);
+
+  // Small random weights.
+  void initialise(std::uint64_t seed);
+  // Adds the sample's loss, and its gradient to `gradient` (as long as parameters(); nullptr: no gradient).
+  void add_sample(const double* input, int label, double* gradient, Result& result);
+  // All weights and biases in one array, which is what travels.
+  std::vector<double>& parameters() { return parameters_; }
+  const std::vector<double>& parameters() const { return parameters_; }
+
+ private:
+  std::size_t n_inputs_, n_hidden_, n_classes_;
+  std::vector<double> parameters_;  // first weights [hidden][input], biases, second weights [class][hidden], biases
+  std::vector<double> hidden_, output_, hidden_error_;
+};
+
+}  // namespace example

@@ -1,0 +1,174 @@
+// Data-parallel training with drun: every rank has a copy of the model and a part of each batch; gradients are added up
+// by allreduce; rank 0 gives the initial state and alone writes the checkpoint. One rank or many: the same model, but for rounding.
+//
+//   drun -np 2 -H localhost:2 ./train
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "drun/drun.hpp"
+#include "examples/digits.h"
+#include "examples/network.h"
+#include "examples/random.h"
+#include "examples/train_options.h"
+
+namespace {
+
+using example::Digits;
+using example::Network;
+using example::Options;
+using example::Random;
+using example::Result;
+
+constexpr std::size_t kHidden = 48;
+
+struct Split {
+  std::vector<std::size_t> train, test;
+};
+
+// The same on every rank.
+Split split(std::size_t n_images, std::uint64_t seed) {
+  std::vector<std::size_t> order(n_images);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  Random(seed).shuffle(order);
+  const auto n_test = static_cast<std::ptrdiff_t>(n_images / 5);
+  return {{order.begin() + n_test, order.end()}, {order.begin(), order.begin() + n_test}};
+}
+
+// This rank's part of [0, n).
+std::pair<std::size_t, std::size_t> part(std::size_t n, int rank, int size) {
+  const auto r = static_cast<std::size_t>(rank), s = static_cast<std::size_t>(size);
+  return {n * r / s, n * (r + 1) / s};
+}
+
+// One pass over the training set. Sum of the losses over all ranks.
+double train_epoch(drun::Communicator& all, Network& network, const Digits& digits, std::vector<std::size_t>& order,
+                   Random& random, const Options& options) {
+  random.shuffle(order);  // as on every other rank: all start from the same seed
+  std::vector<double> gradient(network.parameters().size() + 1);  // the loss goes along at the end
+  double total_loss = 0;
+  for (std::size_t begin = 0; begin < order.size(); begin += options.batch) {
+    const std::size_t n = std::min(options.batch, order.size() - begin);
+    const auto [from, to] = part(n, all.rank(), all.size());
+    std::fill(gradient.begin(), gradient.end(), 0.0);
+    Result result;
+    for (std::size_t i = begin + from; i < begin + to; ++i) {
+      network.add_sample(digits.image(order[i]), digits.labels[order[i]], gradient.data(), result);
+    }
+    gradient.back() = result.loss;
+    all.allreduce(gradient);  // now the sum over the whole batch, the same bits on every rank
+    const double step = options.learning_rate / static_cast<double>(n);
+    for (std::size_t i = 0; i < network.parameters().size(); ++i) network.parameters()[i] -= step * gradient[i];
+    total_loss += gradient.back();
+  }
+  return total_loss;
+}
+
+// Of the test images, every rank looks at its part.
+double test_accuracy(drun::Communicator& all, Network& network, const Digits& digits, const std::vector<std::size_t>& test) {
+  const auto [from, to] = part(test.size(), all.rank(), all.size());
+  Result result;
+  for (std::size_t i = from; i < to; ++i) network.add_sample(digits.image(test[i]), digits.labels[test[i]], nullptr, result);
+  const auto n_correct = all.allreduce(static_cast<std::int64_t>(result.n_correct));
+  return static_cast<double>(n_correct) / static_cast<double>(test.size());
+}
+
+// FNV-1a over the bits.
+std::uint64_t checksum(const std::vector<double>& values) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const double value : values) {
+    unsigned char bytes[sizeof value];
+    std::memcpy(bytes, &value, sizeof value);
+    for (const unsigned char byte : bytes) hash = (hash ^ byte) * 1099511628211u;
+  }
+  return hash;
+}
+
+// Written beside it and renamed: a checkpoint is whole or not there.
+void write_checkpoint(const std::string& path, const Network& network, int epochs) {
+  const std::string temporary = path + ".tmp." + std::to_string(getpid());
+  std::FILE* file = std::fopen(temporary.c_str(), "w");
+  bool good = file != nullptr;
+  if (good) {
+    std::fprintf(file, "drun-example-digits 1 %d %zu\n", epochs, network.parameters().size());
+    for (const double value : network.parameters()) std::fprintf(file, "%.17g\n", value);
+    good = std::fflush(file) == 0 && fsync(fileno(file)) == 0;
+    good = std::fclose(file) == 0 && good;
+  }
+  good = good && std::rename(temporary.c_str(), path.c_str()) == 0;
+  if (good) return;
+  const std::string why = std::strerror(errno);
+  std::remove(temporary.c_str());
+  throw std::runtime_error("checkpoint " + path + ": " + why);
+}
+
+int train(const Options& options) {
+  drun::Communicator all;
+  const Digits digits = example::load_digits(options.data);
+  Split images = split(digits.size(), options.seed);
+  const auto [from, to] = part(images.train.size(), all.rank(), all.size());
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  std::printf("rank %d of %d on %s: %zu of %zu samples\n", all.rank(), all.size(), host, to - from, images.train.size());
+  std::fflush(stdout);
+
+  Network network(example::kPixels, kHidden, example::kDigits);
+  if (all.rank() == 0) network.initialise(options.seed + 1);
+  all.broadcast(network.parameters(), 0);
+
+  const auto began = std::chrono::steady_clock::now();
+  Random random(options.seed + 2);
+  double loss = 0;
+  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
+    loss = train_epoch(all, network, digits, images.train, random, options) / static_cast<double>(images.train.size());
+    const bool tell = epoch == 1 || epoch == options.epochs || epoch % 5 == 0;
+    if (!tell) continue;
+    const double accuracy = test_accuracy(all, network, digits, images.test);
+    if (all.rank() == 0) {
+      std::printf("epoch %2d: loss %.6f, test accuracy %.2f %%\n", epoch, loss, 100 * accuracy);
+      std::fflush(stdout);
+    }
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+
+  const std::uint64_t own = checksum(network.parameters());
+  const auto sums = all.allgather(own);
+  const auto n_different = std::count_if(sums.begin(), sums.end(), [&](std::uint64_t sum) { return sum != sums.front(); });
+  if (all.rank() == 0) {
+    if (!options.checkpoint.empty()) write_checkpoint(options.checkpoint, network, options.epochs);
+    const double norm = std::sqrt(std::inner_product(network.parameters().begin(), network.parameters().end(),
+                                                     network.parameters().begin(), 0.0));
+    std::printf("trained in %.2f s: final loss %.8f, norm %.8f\n", took.count(), loss, norm);
+    if (n_different == 0) {
+      std::printf("checksum %016llx, the same on %d of %d ranks\n", static_cast<unsigned long long>(own), all.size(), all.size());
+    } else {
+      std::printf("checksums differ: %td of %d ranks have another model than rank 0\n", n_different, all.size());
+    }
+  }
+  return n_different == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Options options = example::parse_options(argc, argv);
+    if (options.help) return example::print_usage();
+    return train(options);
+  } catch (const example::UsageError& e) {
+    std::fprintf(stderr, "train: %s (try --help)\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {  // drun::Error among them
+    std::fprintf(stderr, "train: %s\n", e.what());
+    return 1;
+  }
+}

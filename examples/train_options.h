@@ -1,0 +1,28 @@
+// The command line of train.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace example {
+
+struct Options {
+  int epochs = 30;
+  double learning_rate = 0.2;
+  std::size_t batch = 32;  // of all ranks together
+  std::uint64_t seed = 1;
+  std::string data;        // empty: the built-in digits
+  std::string checkpoint;  // empty: none
+  bool help = false;
+};
+
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+Options parse_options(int argc, char** argv);  // throws UsageError
+int print_usage();                             // returns 0
+
+}  // namespace example

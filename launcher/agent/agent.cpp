@@ -1,0 +1,608 @@
+#include "launcher/agent/agent.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "launcher/agent/command_check.h"
+#include "launcher/agent/inventory.h"
+#include "launcher/agent/sweep.h"
+#include "launcher/agent/worker_process.h"
+
+namespace drun::agent {
+
+namespace {
+
+using control::Type;
+using std::chrono::milliseconds;
+
+constexpr auto kDefaultGrace = milliseconds(5000);
+constexpr auto kSweepTime = std::chrono::seconds(5);
+constexpr auto kFlushTime = std::chrono::seconds(5);
+
+// A port that is free on `address`, held by a bound socket that never listens.
+Result<std::pair<Fd, std::uint16_t>> reserve_port(const std::string& text) {
+  const netdetect::Address address = netdetect::parse_address(text);
+  if (address.bytes.empty()) return fail(Errc::kInternal, "not an address: " + text);
+  sockaddr_storage where{};
+  socklen_t size = 0;
+  if (address.family == 4) {
+    auto* v4 = reinterpret_cast<sockaddr_in*>(&where);
+    v4->sin_family = AF_INET;
+    std::memcpy(&v4->sin_addr, address.bytes.data(), 4);
+    size = sizeof *v4;
+  } else {
+    auto* v6 = reinterpret_cast<sockaddr_in6*>(&where);
+    v6->sin6_family = AF_INET6;
+    std::memcpy(&v6->sin6_addr, address.bytes.data(), 16);
+    size = sizeof *v6;
+  }
+  Fd fd(::socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (!fd) return fail(errno_error(errno, "socket"));
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&where), size) != 0) {
+    return fail(errno_error(errno, "bind to " + text));
+  }
+  size = sizeof where;
+  ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&where), &size);
+  const auto port = address.family == 4 ? reinterpret_cast<sockaddr_in*>(&where)->sin_port
+                                        : reinterpret_cast<sockaddr_in6*>(&where)->sin6_port;
+  return std::make_pair(std::move(fd), static_cast<std::uint16_t>(ntohs(port)));
+}
+
+// What belongs to the login on this host and never travels: taken from the agent's own environment unless the job sets it.
+void add_host_environment(control::Prepare& job) {
+  for (const char* name : {"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TMPDIR", "HOSTNAME", "XDG_RUNTIME_DIR", "PATH"}) {
+    if (const char* value = std::getenv(name)) job.environment.emplace(name, value);
+  }
+  job.environment.emplace("PWD", job.working_directory);
+}
+
+}  // namespace
+
+Agent::Agent(GuardLink guard)
+    : guard_(std::move(guard)),
+      in_(io_, STDIN_FILENO),
+      out_(io_, STDOUT_FILENO),
+      guard_in_(io_),
+      child_signal_(io_, SIGCHLD),
+      end_signals_(io_, SIGTERM, SIGINT, SIGHUP),
+      tasks_(io_.get_executor()),
+      pumps_(io_.get_executor()),
+      write_wake_(io_.get_executor()),
+      written_(io_.get_executor()),
+      workers_changed_(io_.get_executor()),
+      beat_wake_(io_.get_executor()),
+      guard_wake_(io_.get_executor()),
+      over_(io_.get_executor()),
+      last_heard_(Clock::now()) {
+  config_.heartbeat_ms = 5000;
+  config_.heartbeat_timeout_ms = 30000;
+  config_.grace_ms = static_cast<std::uint32_t>(kDefaultGrace.count());
+  set_nonblocking(guard_.from_guard.get(), true);
+  set_nonblocking(guard_.to_guard.get(), true);
+  guard_in_.assign(::fcntl(guard_.from_guard.get(), F_DUPFD_CLOEXEC, 3));
+}
+
+int Agent::run() {
+  TaskGroup top(io_.get_executor());
+  top.spawn(main());
+  io_.run();
+  return 0;
+}
+
+Task<void> Agent::main() {
+  tasks_.spawn(write_control());
+  urgent_.push_back(std::string(control::kMagic));
+  send(Type::kHello, control::encode(take_inventory()));
+  tasks_.spawn(read_control());
+  tasks_.spawn(beat());
+  tasks_.spawn(beat_guard());
+  tasks_.spawn(watch_guard());
+  tasks_.spawn(watch_signals());
+  tasks_.spawn(reap());
+  co_await over_.wait();
+  close_everything();
+  co_await pumps_.join();
+  co_await tasks_.join();
+  io_.stop();
+}
+
+// ---- the channel
+
+void Agent::send(Type type, std::string_view body) {
+  if (!channel_open_) return;
+  urgent_.push_back(control::encode_frame(type, body));
+  written_.reset();
+  write_wake_.notify();
+}
+
+void Agent::send_bulk(Type type, std::string_view body) {
+  if (!channel_open_) return;
+  bulk_.push_back(control::encode_frame(type, body));
+  written_.reset();
+  write_wake_.notify();
+}
+
+Task<void> Agent::write_control() {
+  while (channel_open_) {
+    if (urgent_.empty() && bulk_.empty()) {
+      written_.notify();
+      if (closing_) break;
+      co_await write_wake_.wait_and_reset();
+      continue;
+    }
+    auto& queue = urgent_.empty() ? bulk_ : urgent_;
+    const std::string frame = std::move(queue.front());
+    queue.pop_front();
+    const auto buffer = asio::buffer(frame);
+    const auto [ec, n] = co_await asio::async_write(out_, buffer, as_result);
+    if (ec) channel_lost();
+  }
+}
+
+Task<void> Agent::read_control() {
+  control::FrameParser parser;
+  std::string chunk(64u << 10, '\0');
+  while (channel_open_) {
+    const auto buffer = asio::buffer(chunk);
+    const auto [ec, n] = co_await in_.async_read_some(buffer, as_result);
+    if (ec) break;
+    last_heard_ = Clock::now();
+    parser.push(std::string_view(chunk).substr(0, n));
+    for (;;) {
+      auto frame = parser.next();
+      if (!frame || !*frame) {
+        if (!frame) channel_lost();
+        break;
+      }
+      handle(**frame);
+    }
+  }
+  channel_lost();
+}
+
+// drun is gone, or talks nonsense: nobody reads what the workers write, and the job is over.
+void Agent::channel_lost() {
+  if (!channel_open_) return;
+  channel_open_ = false;
+  urgent_.clear();
+  bulk_.clear();
+  boost::system::error_code ignored;
+  in_.close(ignored);
+  out_.close(ignored);
+  write_wake_.notify();
+  written_.notify();
+  workers_changed_.notify();
+  for (auto& [rank, worker] : workers_) {
+    if (worker.out) worker.out->add_credit(SIZE_MAX / 2);
+    if (worker.err) worker.err->add_credit(SIZE_MAX / 2);
+  }
+  if (closing_) return;
+  begin_stop(milliseconds(0), milliseconds(config_.grace_ms));
+}
+
+Task<void> Agent::beat() {
+  Deadline due = Clock::now();
+  while (!closing_ && channel_open_) {
+    co_await beat_wake_.wait_until(Clock::now() + milliseconds(std::min(config_.heartbeat_ms, 500u)));
+    const auto now = Clock::now();
+    if (now >= due) {
+      send(Type::kHeartbeat, {});
+      due = now + milliseconds(config_.heartbeat_ms);
+    }
+    if (now - last_heard_ > milliseconds(config_.heartbeat_timeout_ms)) channel_lost();
+  }
+}
+
+Task<void> Agent::beat_guard() {
+  while (!closing_) {
+    if (::write(guard_.to_guard.get(), ".", 1) < 0 && errno == EPIPE) break;
+    co_await guard_wake_.wait_until(Clock::now() + std::chrono::seconds(1));
+  }
+}
+
+Task<void> Agent::watch_guard() {
+  // The guard answers every byte of ours; ten of our seconds without an answer are a frozen guard.
+  char bytes[64];
+  Deadline last = Clock::now();
+  while (!closing_) {
+    const auto buffer = asio::buffer(bytes);
+    DeadlineGuard silence(io_.get_executor(), last + std::chrono::seconds(kGuardSilenceLimit), [this] {
+      boost::system::error_code ignored;
+      guard_in_.cancel(ignored);
+    });
+    const auto [ec, n] = co_await guard_in_.async_read_some(buffer, as_result);
+    if (closing_) break;
+    if (ec) {
+      if (silence.fired()) ::kill(guard_.guard_pid, SIGKILL);
+      begin_stop(milliseconds(0), milliseconds(config_.grace_ms));
+      break;
+    }
+    last = Clock::now();
+  }
+}
+
+Task<void> Agent::watch_signals() {
+  while (!closing_) {
+    const auto [ec, number] = co_await end_signals_.async_wait(as_result);
+    if (ec) break;
+    control::Text notice;
+    notice.text = "the agent got signal " + std::to_string(number);
+    send(Type::kNotice, control::encode(notice));
+    begin_stop(milliseconds(0), milliseconds(config_.grace_ms));
+  }
+}
+
+// ---- orders
+
+void Agent::handle(const control::Frame& frame) {
+  using namespace control;
+  const auto with = [&](auto decoded, auto&& action) {
+    if (decoded) {
+      action(std::move(*decoded));
+    } else {
+      channel_lost();
+    }
+  };
+  const std::string_view body = frame.body;
+  switch (frame.type) {
+    case Type::kHeartbeat:
+      break;
+    case Type::kConfigure:
+      with(decode<Configure>(body), [&](auto m) { configure(m); });
+      break;
+    case Type::kProbeListen:
+      with(decode<ProbeListen>(body), [&](auto m) { listen_for_probes(m); });
+      break;
+    case Type::kProbeRun:
+      with(decode<ProbeRun>(body), [&](auto m) { tasks_.spawn(run_probes(std::move(m))); });
+      break;
+    case Type::kRelayListen:
+      listen_for_relay();
+      break;
+    case Type::kRelayData:
+      with(decode<Relay>(body), [&](auto m) {
+        if (relay_) relay_->deliver(m.connection, std::move(m.bytes));
+      });
+      break;
+    case Type::kRelayClose:
+      with(decode<Relay>(body), [&](auto m) {
+        if (relay_) relay_->close(m.connection);
+      });
+      break;
+    case Type::kPrepare:
+      with(decode<Prepare>(body), [&](auto m) { prepare(std::move(m)); });
+      break;
+    case Type::kSpawn:
+      with(decode<Spawn>(body), [&](auto m) { spawn(std::move(m)); });
+      break;
+    case Type::kStdin:
+    case Type::kStdinEnd:
+      with(decode<Output>(body), [&](auto m) {
+        const auto worker = workers_.find(m.rank);
+        if (worker == workers_.end() || !worker->second.in) return;
+        if (frame.type == Type::kStdinEnd) {
+          worker->second.in->end();
+        } else {
+          worker->second.in->deliver(std::move(m.bytes));
+        }
+      });
+      break;
+    case Type::kCredit:
+      with(decode<Credit>(body), [&](auto m) {
+        const auto worker = workers_.find(m.rank);
+        if (worker == workers_.end()) return;
+        auto& pump = m.stream == Stream::kStdout ? worker->second.out : worker->second.err;
+        if (pump) pump->add_credit(m.n_bytes);
+      });
+      break;
+    case Type::kSignal:
+      with(decode<Signal>(body), [&](auto m) { signal_workers(m.number); });
+      break;
+    case Type::kStop:
+      with(decode<Stop>(body), [&](auto m) { begin_stop(milliseconds(m.delay_ms), milliseconds(m.grace_ms)); });
+      break;
+    default:
+      channel_lost();
+  }
+}
+
+void Agent::configure(const control::Configure& message) {
+  config_ = message;
+  config_.heartbeat_ms = std::max(config_.heartbeat_ms, 100u);
+}
+
+void Agent::listen_for_probes(const control::ProbeListen& message) {
+  control::Port reply;
+  auto listener = netdetect::ProbeListener::start(io_.get_executor(), message.token);
+  if (listener) {
+    probe_listener_ = std::move(*listener);
+    reply.port = static_cast<std::uint16_t>(probe_listener_->port());
+  } else {
+    reply.error = listener.error().message();
+  }
+  send(Type::kProbeListening, control::encode(reply));
+}
+
+Task<void> Agent::run_probes(control::ProbeRun message) {
+  control::ProbeResults reply;
+  reply.results = co_await netdetect::probe_all(std::move(message.targets), std::move(message.token),
+                                                milliseconds(message.timeout_ms), static_cast<int>(message.parallel));
+  send(Type::kProbeResults, control::encode(reply));
+}
+
+void Agent::listen_for_relay() {
+  rendezvous::RelayOutput output;
+  const auto emit = [this](Type type, std::uint32_t connection, std::string bytes) {
+    control::Relay m;
+    m.connection = connection;
+    m.bytes = std::move(bytes);
+    send(type, control::encode(m));
+  };
+  output.open = [emit](std::uint32_t c) { emit(Type::kRelayOpen, c, {}); };
+  output.data = [emit](std::uint32_t c, std::string bytes) { emit(Type::kRelayData, c, std::move(bytes)); };
+  output.close = [emit](std::uint32_t c) { emit(Type::kRelayClose, c, {}); };
+  control::Port reply;
+  auto relay = rendezvous::RelayListener::start(io_.get_executor(), std::move(output));
+  if (relay) {
+    relay_ = std::move(*relay);
+    reply.address = relay_->address();
+    reply.port = static_cast<std::uint16_t>(relay_->port());
+  } else {
+    reply.error = relay.error().message();
+  }
+  send(Type::kRelayListening, control::encode(reply));
+}
+
+void Agent::prepare(control::Prepare message) {
+  job_ = std::move(message);
+  add_host_environment(job_);
+  control::Prepared reply;
+  reply.problems = check_command(job_);
+  if (reply.problems.empty()) {
+    command_ = find_command(job_.argv[0], job_.environment, job_.working_directory).value();
+  }
+  if (!job_.master_address.empty()) {
+    auto reserved = reserve_port(job_.master_address);
+    if (reserved) {
+      master_port_ = std::move(reserved->first);
+      reply.master_port = reserved->second;
+    } else {
+      control::Problem p;
+      p.cause = "no free port for MASTER_PORT: " + reserved.error().message();
+      reply.problems.push_back(std::move(p));
+    }
+  }
+  if (!socket_) {
+    if (auto socket = WorkerSocket::create(io_, config_.job_id)) {
+      socket_ = std::move(*socket);
+      tasks_.spawn(socket_->run());
+    } else {
+      control::Problem p;
+      p.cause = socket.error().message();
+      p.hint = "make /tmp writable on that host";
+      reply.problems.push_back(std::move(p));
+    }
+  }
+  send(Type::kPrepared, control::encode(reply));
+}
+
+// ---- workers
+
+void Agent::spawn(control::Spawn message) {
+  if (stopping_ || !workers_.empty()) return;
+  if (socket_) socket_->set_handout(message.handout);
+  if (probe_listener_) probe_listener_->stop();
+  master_port_.reset();
+  for (auto& spec : message.workers) {
+    Worker worker;
+    const std::uint32_t rank = spec.rank;
+    worker.spec = std::move(spec);
+    workers_.emplace(rank, std::move(worker));
+  }
+  for (auto& [rank, worker] : workers_) start(worker, message.pty, message.output_credit);
+}
+
+void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
+  WorkerStart start;
+  start.file = command_;
+  start.argv = job_.argv;
+  start.environment = job_.environment;
+  for (const auto& [name, value] : worker.spec.environment) start.environment[name] = value;
+  if (socket_) start.environment["DRUN_AGENT"] = socket_->path();
+  start.wants_stdin = worker.spec.wants_stdin;
+  start.pty = pty;
+
+  control::Started reply;
+  reply.rank = worker.spec.rank;
+  auto process = start_worker(start);
+  if (!process) {
+    reply.error = process.error().code == Errc::kNotFound ? ENOENT : EACCES;
+    reply.what = process.error().message();
+    worker.reported = true;
+    send(Type::kStarted, control::encode(reply));
+    return;
+  }
+  worker.pid = process->pid;
+  worker.running = true;
+  reply.pid = worker.pid;
+  send(Type::kStarted, control::encode(reply));
+  pump_output(worker, worker.out, std::move(process->stdout_end), control::Stream::kStdout, credit);
+  if (process->stderr_end) {
+    pump_output(worker, worker.err, std::move(process->stderr_end), control::Stream::kStderr, credit);
+  }
+  if (process->stdin_end) {
+    const std::uint32_t rank = worker.spec.rank;
+    worker.in = std::make_unique<StdinPump>(io_, std::move(process->stdin_end), pty, [this, rank](std::size_t n) {
+      control::Credit m;
+      m.rank = rank;
+      m.stream = control::Stream::kStdin;
+      m.n_bytes = static_cast<std::uint32_t>(n);
+      send(Type::kStdinCredit, control::encode(m));
+    });
+    pumps_.spawn(worker.in->run());
+  }
+}
+
+void Agent::pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd, control::Stream stream,
+                        std::uint32_t credit) {
+  const std::uint32_t rank = worker.spec.rank;
+  const auto emit = [this, rank, stream](std::string bytes) {
+    control::Output m;
+    m.rank = rank;
+    m.stream = stream;
+    m.bytes = std::move(bytes);
+    send_bulk(Type::kOutput, control::encode(m));
+  };
+  const auto ended = [this, rank, stream] {
+    control::Output m;
+    m.rank = rank;
+    m.stream = stream;
+    send_bulk(Type::kOutputEnd, control::encode(m));
+    report_if_over(workers_.at(rank));
+  };
+  pump = std::make_unique<OutputPump>(io_, std::move(fd), channel_open_ ? credit : SIZE_MAX / 2, emit, ended);
+  pumps_.spawn(pump->run());
+}
+
+Task<void> Agent::reap() {
+  while (!closing_) {
+    const auto [ec, number] = co_await child_signal_.async_wait(as_result);
+    if (ec) break;
+    const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
+    reap_ended(reaped);
+  }
+}
+
+void Agent::on_reaped(pid_t pid, int wait_status) {
+  for (auto& [rank, worker] : workers_) {
+    if (worker.pid != pid || !worker.running) continue;
+    worker.running = false;
+    worker.wait_status = wait_status;
+    if (worker.in) worker.in->close();
+    if (worker.out) worker.out->finish_soon();
+    if (worker.err) worker.err->finish_soon();
+    report_if_over(worker);
+    workers_changed_.notify();
+    return;
+  }
+}
+
+// The exit goes behind the worker's last output, in the same queue.
+void Agent::report_if_over(Worker& worker) {
+  if (worker.running || worker.reported) return;
+  if ((worker.out && !worker.out->ended()) || (worker.err && !worker.err->ended())) return;
+  worker.reported = true;
+  control::Exited m;
+  m.rank = worker.spec.rank;
+  m.pid = worker.pid;
+  m.wait_status = worker.wait_status;
+  m.ended_by_drun = worker.ended_by_drun;
+  send_bulk(Type::kExited, control::encode(m));
+  workers_changed_.notify();
+}
+
+void Agent::signal_workers(int number) {
+  for (auto& [rank, worker] : workers_) {
+    if (worker.running) ::kill(-worker.pid, number);
+  }
+}
+
+bool Agent::any_running() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const auto& w) { return w.second.running; });
+}
+
+// ---- the end
+
+void Agent::begin_stop(milliseconds delay, milliseconds grace) {
+  const auto now = Clock::now();
+  if (stopping_) {
+    // A second order can only make it faster.
+    term_at_ = std::min(term_at_, now + delay);
+    kill_at_ = std::min(kill_at_, now + delay + grace);
+    workers_changed_.notify();
+    return;
+  }
+  stopping_ = true;
+  term_at_ = now + delay;
+  kill_at_ = term_at_ + grace;
+  tasks_.spawn(stop_sequence());
+}
+
+Task<void> Agent::stop_sequence() {
+  bool termed = false;
+  while (any_running()) {
+    const auto now = Clock::now();
+    if (now >= kill_at_) break;
+    if (!termed && now >= term_at_) {
+      termed = true;
+      for (auto& [rank, worker] : workers_) {
+        if (worker.running) worker.ended_by_drun = true;
+      }
+      signal_workers(SIGTERM);
+      signal_workers(SIGCONT);
+    }
+    const Deadline next = termed ? kill_at_ : std::min(term_at_, kill_at_);
+    if (co_await workers_changed_.wait_until(next)) workers_changed_.reset();
+  }
+  for (auto& [rank, worker] : workers_) {
+    if (worker.running) worker.ended_by_drun = true;
+  }
+  signal_workers(SIGKILL);
+  std::size_t n_own = 0;
+  for (const auto& [rank, worker] : workers_) n_own += worker.running ? 1u : 0u;
+  const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
+  const std::size_t n_killed = sweep(Clock::now() + kSweepTime, reaped);
+
+  // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.
+  const auto pending = [this] {
+    return channel_open_ && std::any_of(workers_.begin(), workers_.end(),
+                                        [](const auto& w) { return !w.second.reported; });
+  };
+  while (pending()) co_await workers_changed_.wait_and_reset();
+  control::Finished m;
+  m.leftovers = static_cast<std::uint32_t>(n_killed > n_own ? n_killed - n_own : 0);
+  send_bulk(Type::kFinished, control::encode(m));
+  if (channel_open_) co_await written_.wait_until(Clock::now() + kFlushTime);
+  over_.notify();
+}
+
+void Agent::close_everything() {
+  closing_ = true;
+  boost::system::error_code ignored;
+  for (auto& [rank, worker] : workers_) {
+    if (worker.in) worker.in->close();
+    if (worker.out) {
+      worker.out->add_credit(SIZE_MAX / 2);
+      worker.out->finish_soon();
+    }
+    if (worker.err) {
+      worker.err->add_credit(SIZE_MAX / 2);
+      worker.err->finish_soon();
+    }
+  }
+  if (socket_) socket_->stop();
+  if (relay_) relay_->stop();
+  if (probe_listener_) probe_listener_->stop();
+  in_.close(ignored);
+  guard_in_.close(ignored);
+  child_signal_.cancel(ignored);
+  end_signals_.cancel(ignored);
+  beat_wake_.notify();
+  guard_wake_.notify();
+  write_wake_.notify();
+}
+
+}  // namespace drun::agent

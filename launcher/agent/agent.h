@@ -1,0 +1,105 @@
+// The agent proper: one per host, single-threaded. Reads orders from stdin, writes reports to stdout, starts, feeds,
+// watches and ends the workers of its host.
+//
+// It ends when drun says Stop, when the channel reaches EOF, when drun or the guard falls silent, or on TERM, INT, HUP:
+// always by the same sequence (TERM, grace, KILL, sweep), always leaving nothing behind.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/asio.h"
+#include "launcher/agent/guard.h"
+#include "launcher/agent/output_pump.h"
+#include "launcher/agent/stdin_pump.h"
+#include "launcher/agent/worker_socket.h"
+#include "launcher/control/frames.h"
+#include "launcher/control/messages.h"
+#include "netdetect/probe.h"
+#include "rendezvous/relay.h"
+
+namespace drun::agent {
+
+class Agent {
+ public:
+  explicit Agent(GuardLink guard);
+  // Until the end of the job. Returns the exit status.
+  int run();
+
+ private:
+  struct Worker {
+    control::WorkerSpec spec;
+    pid_t pid = 0;
+    std::unique_ptr<OutputPump> out, err;
+    std::unique_ptr<StdinPump> in;
+    bool running = false;
+    bool ended_by_drun = false;
+    bool reported = false;
+    int wait_status = 0;
+  };
+
+  Task<void> read_control();
+  Task<void> write_control();
+  Task<void> beat();         // to drun
+  Task<void> beat_guard();   // to the guard
+  Task<void> watch_guard();  // its silence, its end
+  Task<void> watch_signals();
+  Task<void> reap();
+  Task<void> main();
+
+  void send(control::Type type, std::string_view body);       // urgent: goes before output
+  void send_bulk(control::Type type, std::string_view body);  // output
+
+  void handle(const control::Frame& frame);
+  void configure(const control::Configure& message);
+  void listen_for_probes(const control::ProbeListen& message);
+  Task<void> run_probes(control::ProbeRun message);
+  void listen_for_relay();
+  void prepare(control::Prepare message);
+  void spawn(control::Spawn message);
+  void start(Worker& worker, bool pty, std::uint32_t credit);
+  void pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd, control::Stream stream,
+                   std::uint32_t credit);
+  void on_reaped(pid_t pid, int wait_status);
+  void report_if_over(Worker& worker);
+  void signal_workers(int number);
+
+  bool any_running() const;
+  void channel_lost();
+  void begin_stop(std::chrono::milliseconds delay, std::chrono::milliseconds grace);
+  Task<void> stop_sequence();
+  void close_everything();
+
+  asio::io_context io_{1};
+  GuardLink guard_;
+  asio::posix::stream_descriptor in_, out_;
+  asio::posix::stream_descriptor guard_in_;
+  asio::signal_set child_signal_, end_signals_;
+  TaskGroup tasks_;
+  TaskGroup pumps_;
+
+  std::deque<std::string> urgent_, bulk_;
+  Event write_wake_, written_, workers_changed_, beat_wake_, guard_wake_, over_;
+  bool channel_open_ = true;
+
+  control::Configure config_;
+  Deadline last_heard_;
+  control::Prepare job_;
+  std::string command_;  // what execve gets
+  Fd master_port_;       // reserved until the workers start
+  std::map<std::uint32_t, Worker> workers_;  // by rank
+  std::unique_ptr<WorkerSocket> socket_;
+  std::unique_ptr<netdetect::ProbeListener> probe_listener_;
+  std::unique_ptr<rendezvous::RelayListener> relay_;
+
+  bool stopping_ = false;
+  bool closing_ = false;
+  Deadline term_at_, kill_at_;
+  std::chrono::milliseconds grace_{0};
+};
+
+}  // namespace drun::agent

@@ -1,0 +1,10 @@
+// What an agent says about its host in the hello.
+#pragma once
+
+#include "launcher/control/messages.h"
+
+namespace drun::agent {
+
+control::Hello take_inventory();
+
+}  // namespace drun::agent

@@ -1,0 +1,37 @@
+// drun-agent: started by drun on every host, over ssh or directly. Not for people: without drun it only waits.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "base/fd.h"
+#include "launcher/agent/agent.h"
+#include "launcher/agent/guard.h"
+
+namespace {
+
+int run_agent(drun::agent::GuardLink link) {
+  try {
+    drun::agent::Agent agent(std::move(link));
+    return agent.run();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "drun-agent: internal error: %s\n", e.what());
+    return 70;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--version") == 0) {
+    std::puts("drun-agent " DRUN_VERSION);
+    return 0;
+  }
+  if (argc > 1 || ::isatty(STDIN_FILENO) == 1) {
+    std::fputs("drun-agent is started by drun on each host of a job; see `drun --help`\n", stderr);
+    return 2;
+  }
+  return drun::agent::run_guarded(run_agent, argv);
+}

@@ -1,0 +1,63 @@
+#include "launcher/agent/output_pump.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "launcher/control/frames.h"
+
+namespace drun::agent {
+
+OutputPump::OutputPump(asio::io_context& io, Fd fd, std::size_t credit, std::function<void(std::string)> emit,
+                       std::function<void()> ended)
+    : stream_(io), credit_(credit), emit_(std::move(emit)), ended_(std::move(ended)), wake_(io.get_executor()) {
+  if (fd) {
+    set_nonblocking(fd.get(), true);
+    stream_.assign(fd.release());
+  }
+}
+
+void OutputPump::add_credit(std::size_t n_bytes) {
+  credit_ += n_bytes;
+  wake_.notify();
+}
+
+void OutputPump::finish_soon() {
+  finishing_ = true;
+  wake_.notify();
+  if (stream_.is_open()) stream_.cancel();
+}
+
+// False at the end of the stream.
+bool OutputPump::read_available() {
+  while (credit_ > 0) {
+    std::string chunk(std::min(credit_, control::kMaxOutputChunk), '\0');
+    const ssize_t n = ::read(stream_.native_handle(), chunk.data(), chunk.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return !finishing_;  // after the worker's end, an empty pipe is the end
+    if (n <= 0) return false;                          // EOF, or EIO: a pty whose last user is gone
+    chunk.resize(static_cast<std::size_t>(n));
+    credit_ -= chunk.size();
+    emit_(std::move(chunk));
+    if (!finishing_) return true;
+  }
+  return true;
+}
+
+Task<void> OutputPump::run() {
+  while (stream_.is_open()) {
+    if (credit_ == 0) {
+      co_await wake_.wait_and_reset();
+      continue;
+    }
+    if (!finishing_) co_await stream_.async_wait(asio::posix::stream_descriptor::wait_read, as_result);
+    if (!read_available()) break;
+  }
+  boost::system::error_code ignored;
+  stream_.close(ignored);
+  done_ = true;
+  ended_();
+}
+
+}  // namespace drun::agent

@@ -1,0 +1,92 @@
+#include "launcher/agent/worker_socket.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <cstdlib>
+#include <vector>
+
+#include "base/bytes.h"
+#include "rendezvous/agent_socket.h"
+
+namespace drun::agent {
+
+namespace {
+constexpr auto kHelloTimeout = std::chrono::seconds(5);
+constexpr std::size_t kPathLimit = 107;  // sun_path
+}  // namespace
+
+WorkerSocket::WorkerSocket(asio::io_context& io) : acceptor_(io), sessions_(io.get_executor()) {}
+
+Result<std::unique_ptr<WorkerSocket>> WorkerSocket::create(asio::io_context& io, const std::string& job_id) {
+  std::unique_ptr<WorkerSocket> socket(new WorkerSocket(io));
+  std::vector<std::string> places = {"/tmp", "/var/tmp", "/dev/shm"};
+  if (const char* run = std::getenv("XDG_RUNTIME_DIR"); run != nullptr && *run == '/') places.insert(places.begin(), run);
+  std::string tried;
+  for (const auto& place : places) {
+    std::string name = place + "/drun-" + job_id.substr(0, 12) + "-XXXXXX";
+    if (name.size() + 6 > kPathLimit || ::mkdtemp(name.data()) == nullptr) {
+      tried += (tried.empty() ? "" : ", ") + place;
+      continue;
+    }
+    socket->directory_ = name;
+    socket->path_ = name + "/agent";
+    boost::system::error_code ec;
+    const asio::local::stream_protocol::endpoint endpoint(socket->path_);
+    socket->acceptor_.open(endpoint.protocol(), ec);
+    if (!ec) socket->acceptor_.bind(endpoint, ec);
+    if (!ec) socket->acceptor_.listen(1024, ec);
+    if (ec) return fail(asio_error(ec, socket->path_));
+    return socket;
+  }
+  return fail(Errc::kIo, "no place for the worker socket (tried " + tried + ")");
+}
+
+WorkerSocket::~WorkerSocket() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+  if (!directory_.empty()) ::rmdir(directory_.c_str());
+}
+
+void WorkerSocket::stop() {
+  boost::system::error_code ignored;
+  acceptor_.close(ignored);
+}
+
+Task<void> WorkerSocket::run() {
+  while (acceptor_.is_open()) {
+    auto [ec, socket] = co_await acceptor_.async_accept(as_result);
+    if (ec == asio::error::operation_aborted || ec == asio::error::bad_descriptor) break;
+    if (ec) {
+      co_await sleep_until(Clock::now() + std::chrono::milliseconds(50));  // out of descriptors: let some go
+      continue;
+    }
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::getuid()) {
+      continue;
+    }
+    sessions_.spawn(serve(std::move(socket)));
+  }
+  co_await sessions_.join();
+}
+
+Task<void> WorkerSocket::serve(asio::local::stream_protocol::socket socket) {
+  const DeadlineGuard guard(acceptor_.get_executor(), Clock::now() + kHelloTimeout, [&socket] {
+    boost::system::error_code ignored;
+    socket.close(ignored);
+  });
+  std::array<char, rendezvous::kWorkerHello.size()> hello{};
+  const auto in = asio::buffer(hello);
+  const auto [read_ec, n_read] = co_await asio::async_read(socket, in, as_result);
+  if (read_ec || std::string_view(hello.data(), hello.size()) != rendezvous::kWorkerHello) co_return;
+  ByteWriter out;
+  out.str(handout_);
+  const auto reply = asio::buffer(out.bytes());
+  co_await asio::async_write(socket, reply, as_result);
+}
+
+}  // namespace drun::agent

@@ -1,0 +1,32 @@
+// The Unix socket by which workers find their agent: $DRUN_AGENT. Hands out the job's key to processes of our own user.
+#pragma once
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <memory>
+#include <string>
+
+#include "base/asio.h"
+#include "base/error.h"
+
+namespace drun::agent {
+
+class WorkerSocket {
+ public:
+  // In a new directory of mode 0700 in the first writable place of $XDG_RUNTIME_DIR, /tmp, /var/tmp, /dev/shm.
+  static Result<std::unique_ptr<WorkerSocket>> create(asio::io_context& io, const std::string& job_id);
+  ~WorkerSocket();  // removes socket and directory
+  const std::string& path() const { return path_; }
+  void set_handout(std::string encoded) { handout_ = std::move(encoded); }
+  Task<void> run();
+  void stop();
+
+ private:
+  explicit WorkerSocket(asio::io_context& io);
+  Task<void> serve(asio::local::stream_protocol::socket socket);
+
+  asio::local::stream_protocol::acceptor acceptor_;
+  TaskGroup sessions_;
+  std::string directory_, path_, handout_;
+};
+
+}  // namespace drun::agent

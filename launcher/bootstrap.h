@@ -1,0 +1,35 @@
+// Getting an agent to speak on a host that may never have seen drun: the one remote command, the delivery of the agent
+// by content hash, and the hello.
+#pragma once
+
+#include <string>
+
+#include "base/asio.h"
+#include "base/error.h"
+#include "launcher/control/frames.h"
+#include "launcher/control/messages.h"
+#include "launcher/transport/transport.h"
+
+namespace drun::launcher {
+
+// The agent that this drun brings along.
+struct AgentBinary {
+  std::string path;     // on this host
+  std::string bytes;
+  std::string sha256;   // hex; the first 16 digits name the file in a host's cache
+  std::string machine;  // uname -m that it runs on
+};
+
+// Looks beside drun's own executable, then in ../libexec/drun.
+Result<AgentBinary> load_agent_binary();
+
+// The remote command: `exec /bin/sh -c '...'` without a single quote, '!' or backslash inside, so that every login
+// shell, csh and fish included, passes it on as it is. `nonce` marks its answers among what rc files print.
+std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce, const std::string& agent_path);
+
+// Reads until the agent's magic, delivering the agent if it is asked for, then the hello. What was read beyond the
+// hello stays in `parser`. Errors: kUnreachable, with what the host printed instead.
+Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& agent, std::string nonce,
+                                         std::string host, control::FrameParser& parser);
+
+}  // namespace drun::launcher

@@ -1,0 +1,164 @@
+#include "launcher/connect.h"
+
+#include <sodium.h>
+
+#include <map>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "launcher/transport/child_channel.h"
+
+namespace drun::launcher {
+
+namespace {
+
+// One host on its way.
+struct Attempt {
+  Host host;
+  SshTarget target;
+  bool local = false;
+  std::unique_ptr<HostLink> link;
+  Error error;
+};
+
+struct Tools {
+  asio::io_context& io;
+  Transport& transport;
+  AgentBinary agent;
+  ConnectOptions options;
+  Deadline deadline;
+};
+
+std::string random_hex(std::size_t n_bytes) {
+  std::string bytes(n_bytes, '\0');
+  randombytes_buf(bytes.data(), bytes.size());
+  return hex(bytes);
+}
+
+Task<void> close_channel(std::unique_ptr<Channel> channel) {
+  channel->close();
+  co_await channel->join();
+}
+
+Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, const Tools& tools) {
+  const std::string nonce = random_hex(6);
+  const auto started = Clock::now();
+  Result<std::unique_ptr<Channel>> opened;
+  if (attempt.local) {
+    const std::vector<std::string> argv = {tools.agent.path};
+    opened = spawn_child_channel(tools.io, argv);
+    if (!opened) co_return fail(std::move(opened.error()).with_subject(attempt.host.name));
+  } else {
+    const std::string command = bootstrap_command(tools.agent, nonce, tools.options.agent_path);
+    opened = co_await tools.transport.open(attempt.target, command, tools.deadline);
+    if (!opened) co_return fail(std::move(opened.error()));
+  }
+  auto channel = std::move(*opened);
+  control::FrameParser parser;
+  Channel* const raw = channel.get();
+  Result<control::Hello> hello;
+  bool late = false;
+  {
+    DeadlineGuard guard(tools.io.get_executor(), tools.deadline, [raw] { raw->close(); });
+    hello = co_await bring_agent(*raw, tools.agent, nonce, attempt.host.name, parser);
+    late = guard.fired();
+  }
+  if (!hello) {
+    Error error = std::move(hello.error());
+    if (late) {
+      error = Error(Errc::kUnreachable, attempt.host.name,
+                    "agent: no hello within " + std::to_string(tools.options.start_timeout.count()) + " s");
+      if (const auto words = raw->stderr_text(); !words.empty()) {
+        error = std::move(error).with_context("it said: " + words);
+      }
+      error = std::move(error).with_hint("a slow host: raise --start-timeout");
+    }
+    co_await close_channel(std::move(channel));
+    co_return fail(std::move(error));
+  }
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
+  log::info(attempt.host.name + ": agent " + std::to_string(hello->pid) + " (" + hello->path + ") said hello after " +
+            std::to_string(took.count()) + " ms");
+  co_return std::make_unique<HostLink>(tools.io, attempt.host, std::move(channel), std::move(*hello),
+                                       std::move(parser));
+}
+
+Task<void> connect_one(Attempt& attempt, const Tools& tools) {
+  auto link = co_await connect_host(attempt, tools);
+  if (link) {
+    attempt.link = std::move(*link);
+  } else {
+    attempt.error = std::move(link.error());
+    if (!attempt.host.where.empty()) attempt.error = std::move(attempt.error).with_context("named in " + attempt.host.where);
+  }
+}
+
+Task<void> close_link(std::unique_ptr<HostLink> link) {
+  link->close();
+  co_await link->join();
+}
+
+}  // namespace
+
+Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, std::vector<Host> hosts,
+                              ConnectOptions options, Reporter& reporter) {
+  Connected out;
+  auto agent = load_agent_binary();
+  if (!agent) {
+    out.errors.push_back(std::move(agent.error()));
+    co_return out;
+  }
+  const OwnIdentity own = own_identity();
+  std::vector<Attempt> attempts(hosts.size());
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    auto target = resolve_ssh_target(hosts[i], options.ssh);
+    if (!target) {
+      out.errors.push_back(std::move(target.error()));
+      continue;
+    }
+    attempts[i].host = hosts[i];
+    attempts[i].target = std::move(*target);
+    attempts[i].local = is_local(hosts[i], attempts[i].target, own);
+  }
+  if (!out.errors.empty()) co_return out;
+
+  std::unique_ptr<Transport> transport;
+  if (options.use_openssh || !options.launch_agent.empty()) {
+    transport = make_openssh_transport(io, options.launch_agent, options.ssh.config_file);
+  } else {
+    transport = make_libssh_transport(io, helper, [&reporter](const std::string& text) { reporter.note(text); });
+  }
+  const Tools tools{io, *transport, std::move(*agent), options, Clock::now() + options.start_timeout};
+  TaskGroup group(io.get_executor());
+  for (auto& attempt : attempts) group.spawn(connect_one(attempt, tools));
+  co_await group.join();
+
+  for (auto& attempt : attempts) {
+    if (!attempt.link) out.errors.push_back(std::move(attempt.error));
+  }
+  // Two names of one machine are one host: its slots are added.
+  std::map<std::string, std::size_t> seen;
+  for (auto& attempt : attempts) {
+    if (!attempt.link) continue;
+    const auto [known, is_new] = seen.emplace(attempt.link->hello().identity(), out.links.size());
+    if (is_new) {
+      if (attempt.local) out.head = static_cast<int>(out.links.size());
+      out.links.push_back(std::move(attempt.link));
+      continue;
+    }
+    auto& first = *out.links[known->second];
+    first.add_slots(attempt.host.slots);
+    if (attempt.local) out.head = static_cast<int>(known->second);
+    reporter.note(attempt.host.name + " and " + first.name() + " are the same machine: it has " +
+                  plural(static_cast<std::size_t>(first.host().slots), "slot") + " now");
+    group.spawn(close_link(std::move(attempt.link)));
+  }
+  if (!out.errors.empty()) {
+    for (auto& link : out.links) group.spawn(close_link(std::move(link)));
+    out.links.clear();
+  }
+  co_await group.join();
+  co_return out;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,34 @@
+// From host names to running agents: all hosts at once, every failure reported, names of one machine merged.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/asio.h"
+#include "launcher/bootstrap.h"
+#include "launcher/host_link.h"
+#include "launcher/locality.h"
+#include "launcher/reporter.h"
+
+namespace drun::launcher {
+
+struct ConnectOptions {
+  SshOptions ssh;
+  bool use_openssh = false;               // --transport openssh
+  std::vector<std::string> launch_agent;  // --launch-agent, split into words
+  std::string agent_path;                 // --agent-path: on the hosts
+  std::chrono::seconds start_timeout{60};
+};
+
+struct Connected {
+  std::vector<std::unique_ptr<HostLink>> links;  // one per machine, in the order of the list, slots added
+  std::vector<Error> errors;                     // one per host that failed; then `links` is not to be used
+  int head = -1;                                 // index of the link to this machine; -1: not in the list
+};
+
+// Opens every host and brings the agents. `hosts` have been through add_slots().
+Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, std::vector<Host> hosts,
+                              ConnectOptions options, Reporter& reporter);
+
+}  // namespace drun::launcher

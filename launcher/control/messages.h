@@ -1,0 +1,154 @@
+// The bodies of the control channel's frames. Decoding checks every length; a body with bytes missing or left over is
+// Errc::kProtocol.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "netdetect/interface.h"
+#include "netdetect/probe.h"
+
+namespace drun::control {
+
+// Who the agent is and where it runs. The first frame after the magic.
+struct Hello {
+  std::uint16_t version = 0;
+  std::string host_name;      // uname -n
+  std::string machine;        // uname -m
+  std::string boot_id;
+  std::string net_namespace, pid_namespace, mnt_namespace;  // "net:[4026531840]"; equal ones are the same namespace
+  std::uint32_t uid = 0;
+  std::int32_t pid = 0;
+  std::string path;           // the agent's own executable
+  std::vector<netdetect::Interface> interfaces;
+
+  // Equal: the same machine as far as a job can tell.
+  std::string identity() const { return boot_id + "|" + net_namespace + "|" + pid_namespace + "|" + mnt_namespace; }
+};
+
+struct Configure {
+  std::string job_id;
+  std::uint32_t heartbeat_ms = 0;          // how often each side says that it lives
+  std::uint32_t heartbeat_timeout_ms = 0;  // silence after which the other side counts as dead
+  std::uint32_t grace_ms = 0;              // between TERM and KILL if drun goes away
+};
+
+struct ProbeListen {
+  std::string token;
+};
+struct Port {  // ProbeListening, RelayListening
+  std::string address;
+  std::uint16_t port = 0;
+  std::string error;  // "" = it listens
+};
+struct ProbeRun {
+  std::vector<netdetect::ProbeTarget> targets;
+  std::string token;
+  std::uint32_t timeout_ms = 0;
+  std::uint32_t parallel = 0;
+};
+struct ProbeResults {
+  std::vector<netdetect::ProbeResult> results;
+};
+
+// Everything that the workers of this host share.
+struct Prepare {
+  std::vector<std::string> argv;
+  std::string working_directory;
+  std::map<std::string, std::string> environment;
+  std::string master_address;  // not empty: reserve a port on it for MASTER_PORT
+};
+enum class ProblemKind : std::uint8_t { kWorkingDirectory, kNotFound, kNotExecutable, kOther };
+struct Problem {
+  ProblemKind kind = ProblemKind::kOther;
+  std::string cause;
+  std::string hint;
+};
+struct Prepared {
+  std::vector<Problem> problems;  // empty = ready
+  std::uint16_t master_port = 0;
+};
+
+struct WorkerSpec {
+  std::uint32_t rank = 0;
+  std::uint32_t local_rank = 0;
+  bool wants_stdin = false;  // else /dev/null
+  std::map<std::string, std::string> environment;  // over the shared one
+};
+struct Spawn {
+  std::vector<WorkerSpec> workers;
+  bool pty = false;
+  std::string handout;               // rendezvous::encode_handout
+  std::uint32_t output_credit = 0;   // bytes per rank and stream before the first kCredit
+};
+struct Started {
+  std::uint32_t rank = 0;
+  std::int32_t pid = 0;
+  std::int32_t error = 0;  // errno of a failed start; then pid is 0
+  std::string what;        // the step that failed
+};
+
+enum class Stream : std::uint8_t { kStdin = 0, kStdout = 1, kStderr = 2 };
+struct Output {  // kOutput, kStdin (stream kStdin); kOutputEnd and kStdinEnd without bytes
+  std::uint32_t rank = 0;
+  Stream stream = Stream::kStdout;
+  std::string bytes;
+};
+struct Credit {  // kCredit, kStdinCredit
+  std::uint32_t rank = 0;
+  Stream stream = Stream::kStdout;
+  std::uint32_t n_bytes = 0;
+};
+struct Exited {
+  std::uint32_t rank = 0;
+  std::int32_t pid = 0;
+  std::int32_t wait_status = 0;  // as from waitpid
+  bool ended_by_drun = false;    // after drun's TERM or KILL
+};
+struct Stop {
+  std::uint32_t delay_ms = 0;  // before TERM
+  std::uint32_t grace_ms = 0;  // from TERM to KILL; 0 = KILL at once
+};
+struct Finished {
+  std::uint32_t leftovers = 0;  // descendants that had to be killed after the workers
+};
+struct Signal {
+  std::int32_t number = 0;
+};
+struct Relay {  // kRelayOpen, kRelayData, kRelayClose, both directions
+  std::uint32_t connection = 0;
+  std::string bytes;
+};
+struct Text {  // kNotice
+  std::string text;
+};
+
+std::string encode(const Hello&);
+std::string encode(const Configure&);
+std::string encode(const ProbeListen&);
+std::string encode(const Port&);
+std::string encode(const ProbeRun&);
+std::string encode(const ProbeResults&);
+std::string encode(const Prepare&);
+std::string encode(const Prepared&);
+std::string encode(const Spawn&);
+std::string encode(const Started&);
+std::string encode(const Output&);
+std::string encode(const Credit&);
+std::string encode(const Exited&);
+std::string encode(const Stop&);
+std::string encode(const Finished&);
+std::string encode(const Signal&);
+std::string encode(const Relay&);
+std::string encode(const Text&);
+
+// decode<Hello>(body), and so on for each of the above.
+template <typename Message>
+Result<Message> decode(std::string_view body);
+
+}  // namespace drun::control

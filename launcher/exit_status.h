@@ -1,0 +1,35 @@
+// drun's exit statuses, the one place. The page for users: docs/exit-status.md.
+#pragma once
+
+#include "base/error.h"
+
+namespace drun::launcher {
+
+enum ExitStatus : int {
+  kExitOk = 0,
+  kExitUsage = 2,            // options, host list, hostfile, config
+  kExitUnreachable = 68,     // a host can't be reached or logged in to, or was lost; no common network
+  kExitInternal = 70,
+  kExitTimeout = 75,         // a deadline of drun's own passed
+  kExitNotExecutable = 126,  // the command can't be executed on a host
+  kExitNotFound = 127,       // the command does not exist on a host
+  kExitSignal = 128,         // plus the number: of the signal that ended the worker, or drun (130: Ctrl-C)
+};
+
+inline int exit_status(Errc code) {
+  switch (code) {
+    case Errc::kNone: return kExitOk;
+    case Errc::kUsage: return kExitUsage;
+    case Errc::kUnreachable:
+    case Errc::kIo:
+    case Errc::kClosed:
+    case Errc::kAuth: return kExitUnreachable;
+    case Errc::kTimeout: return kExitTimeout;
+    case Errc::kNotExecutable: return kExitNotExecutable;
+    case Errc::kNotFound: return kExitNotFound;
+    case Errc::kInterrupted: return kExitSignal + 2;
+    default: return kExitInternal;
+  }
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,163 @@
+#include "launcher/host_link.h"
+
+#include <algorithm>
+
+namespace drun::launcher {
+
+HostLink::HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> channel, control::Hello hello,
+                   control::FrameParser parser)
+    : io_(io),
+      host_(std::move(host)),
+      channel_(std::move(channel)),
+      hello_(std::move(hello)),
+      parser_(std::move(parser)),
+      tasks_(io.get_executor()),
+      write_wake_(io.get_executor()),
+      beat_wake_(io.get_executor()),
+      last_heard_(Clock::now()) {}
+
+void HostLink::on(OnFrame frame, OnLost lost, OnSilent silent) {
+  on_frame_ = std::move(frame);
+  on_lost_ = std::move(lost);
+  on_silent_ = std::move(silent);
+}
+
+void HostLink::start(HeartbeatTimes times) {
+  times_ = times;
+  last_heard_ = Clock::now();
+  tasks_.spawn(read_loop());
+  tasks_.spawn(write_loop());
+  tasks_.spawn(beat_loop());
+}
+
+void HostLink::send(control::Type type, std::string_view body) {
+  if (closed_ || lost_) return;
+  urgent_.push_back(control::encode_frame(type, body));
+  write_wake_.notify();
+}
+
+void HostLink::send_bulk(control::Type type, std::string_view body) {
+  if (closed_ || lost_) return;
+  bulk_.push_back(control::encode_frame(type, body));
+  write_wake_.notify();
+}
+
+Task<Result<control::Frame>> HostLink::request(control::Type type, std::string body, control::Type reply,
+                                               std::string what, Deadline deadline) {
+  auto waiting = std::make_shared<Waiting>(io_.get_executor());
+  waiting->type = reply;
+  waiting_.push_back(waiting);
+  send(type, body);
+  const bool in_time = lost_ || co_await waiting->arrived.wait_until(deadline);
+  waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), waiting), waiting_.end());
+  if (waiting->frame) co_return std::move(*waiting->frame);
+  if (lost_) co_return fail(lost_error_);
+  if (!in_time) co_return fail(Errc::kTimeout, host_.name, what + ": no answer in time");
+  co_return fail(Errc::kCanceled, host_.name, what + ": canceled");
+}
+
+Task<void> HostLink::read_loop() {
+  std::string chunk(128u << 10, '\0');
+  for (;;) {
+    for (;;) {
+      auto frame = parser_.next();
+      if (!frame) {
+        lose(std::move(frame.error()).with_subject(host_.name));
+        co_return;
+      }
+      if (!*frame) break;
+      if (closed_ || lost_) co_return;
+      last_heard_ = Clock::now();
+      const auto type = (*frame)->type;
+      if (type == control::Type::kHeartbeat) continue;
+      const auto taker = std::find_if(waiting_.begin(), waiting_.end(),
+                                      [&](const auto& w) { return w->type == type && !w->frame; });
+      if (taker != waiting_.end()) {
+        (*taker)->frame = std::move(**frame);
+        (*taker)->arrived.notify();
+      } else if (on_frame_) {
+        on_frame_(*this, std::move(**frame));
+      }
+    }
+    const auto buffer = asio::buffer(chunk);
+    const auto n = co_await channel_->read_some(buffer);
+    if (closed_ || lost_) co_return;
+    if (!n || *n == 0) {
+      std::string cause = n ? "the connection to the agent ended" : "the connection to the agent broke: " + n.error().cause;
+      const std::string words = channel_->stderr_text();
+      Error error(Errc::kUnreachable, host_.name, std::move(cause));
+      if (!words.empty()) error = std::move(error).with_context("its last words: " + words);
+      lose(std::move(error));
+      co_return;
+    }
+    parser_.push(std::string_view(chunk).substr(0, *n));
+  }
+}
+
+Task<void> HostLink::write_loop() {
+  while (!closed_ && !lost_) {
+    if (urgent_.empty() && bulk_.empty()) {
+      co_await write_wake_.wait_and_reset();
+      continue;
+    }
+    auto& queue = urgent_.empty() ? bulk_ : urgent_;
+    const std::string frame = std::move(queue.front());
+    queue.pop_front();
+    const auto buffer = asio::buffer(frame);
+    const auto written = co_await channel_->write(buffer);
+    // A broken write is followed by the reader's end, which says more; the agent's last frames may still be on the way.
+    if (!written) co_return;
+  }
+}
+
+Task<void> HostLink::beat_loop() {
+  Deadline due = Clock::now();
+  bool warned = false;
+  const auto tick = std::min(times_.interval, std::chrono::milliseconds(500));
+  while (!closed_ && !lost_) {
+    co_await beat_wake_.wait_until(Clock::now() + tick);
+    if (closed_ || lost_) break;
+    const auto now = Clock::now();
+    if (now >= due) {
+      send(control::Type::kHeartbeat, {});
+      due = now + times_.interval;
+    }
+    const auto silence = now - last_heard_;
+    if (silence >= times_.timeout) {
+      lose(Error(Errc::kUnreachable, host_.name,
+                 "silent for " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silence).count()) +
+                     " s: the host is down, frozen or cut off"));
+      break;
+    }
+    if (silence < times_.warn) warned = false;
+    if (silence >= times_.warn && !warned) {
+      warned = true;
+      if (on_silent_) on_silent_(*this, std::chrono::duration_cast<std::chrono::seconds>(silence));
+    }
+  }
+}
+
+void HostLink::lose(Error error) {
+  if (lost_ || closed_) return;
+  lost_ = true;
+  lost_error_ = error;
+  for (const auto& w : waiting_) w->arrived.notify();
+  write_wake_.notify();
+  beat_wake_.notify();
+  if (on_lost_) on_lost_(*this, std::move(error));
+}
+
+void HostLink::close() {
+  closed_ = true;
+  for (const auto& w : waiting_) w->arrived.notify();
+  write_wake_.notify();
+  beat_wake_.notify();
+  channel_->close();
+}
+
+Task<void> HostLink::join() {
+  co_await tasks_.join();
+  co_await channel_->join();
+}
+
+}  // namespace drun::launcher

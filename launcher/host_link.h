@@ -1,0 +1,87 @@
+// drun's end of one host's control channel: requests, orders, heartbeats. Owned by the job; one thread.
+//
+// States: opened (after bring_agent) -> running (start) -> closed (close, the agent's end, or silence). `on_lost` is
+// called at most once, and not after close().
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/asio.h"
+#include "launcher/control/frames.h"
+#include "launcher/control/messages.h"
+#include "launcher/host.h"
+#include "launcher/transport/transport.h"
+
+namespace drun::launcher {
+
+struct HeartbeatTimes {
+  std::chrono::milliseconds interval{5000};
+  std::chrono::milliseconds warn{10000};
+  std::chrono::milliseconds timeout{30000};
+};
+
+class HostLink {
+ public:
+  using OnFrame = std::function<void(HostLink&, control::Frame)>;
+  using OnLost = std::function<void(HostLink&, Error)>;
+  using OnSilent = std::function<void(HostLink&, std::chrono::seconds)>;
+
+  HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> channel, control::Hello hello,
+           control::FrameParser parser);
+
+  // What frames that no request waits for, the channel's end and silence mean. Before start().
+  void on(OnFrame frame, OnLost lost, OnSilent silent);
+  void start(HeartbeatTimes times);
+
+  const std::string& name() const { return host_.name; }
+  const Host& host() const { return host_; }
+  void add_slots(int n) { host_.slots += n; }  // a second name of this machine
+  const control::Hello& hello() const { return hello_; }
+  bool lost() const { return lost_; }
+
+  void send(control::Type type, std::string_view body);       // control: goes before stdin
+  void send_bulk(control::Type type, std::string_view body);  // stdin
+  // Sends and waits for the next frame of type `reply`. kTimeout names `what`. One request per reply type at a time.
+  Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
+                                       Deadline deadline);
+  void close();        // idempotent
+  Task<void> join();   // after close()
+
+ private:
+  Task<void> read_loop();
+  Task<void> write_loop();
+  Task<void> beat_loop();
+  void lose(Error error);
+
+  asio::io_context& io_;
+  Host host_;
+  std::unique_ptr<Channel> channel_;
+  control::Hello hello_;
+  control::FrameParser parser_;
+  HeartbeatTimes times_;
+  OnFrame on_frame_;
+  OnLost on_lost_;
+  OnSilent on_silent_;
+  TaskGroup tasks_;
+
+  std::deque<std::string> urgent_, bulk_;
+  Event write_wake_, beat_wake_;
+  Deadline last_heard_;
+
+  struct Waiting {
+    explicit Waiting(const asio::any_io_executor& executor) : arrived(executor) {}
+    control::Type type{};
+    std::optional<control::Frame> frame;
+    Event arrived;
+  };
+  std::deque<std::shared_ptr<Waiting>> waiting_;
+  Error lost_error_;
+  bool lost_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace drun::launcher

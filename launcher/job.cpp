@@ -1,0 +1,462 @@
+#include "launcher/job.h"
+
+#include <signal.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/signal_set.hpp>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "launcher/exit_status.h"
+#include "launcher/network.h"
+#include "launcher/stdin_reader.h"
+#include "launcher/supervisor.h"
+#include "rendezvous/agent_socket.h"
+
+namespace drun::launcher {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kOutputBudget = 32u << 20;  // bytes of output on the way, over all workers
+constexpr std::size_t kStdinCredit = 256u << 10;
+constexpr auto kAnswerTime = std::chrono::seconds(30);  // for an agent to prepare
+
+bool ignored_at_start(int number) {
+  struct sigaction action {};
+  return ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+std::string make_job_id() {
+  std::string bytes(8, '\0');
+  randombytes_buf(bytes.data(), bytes.size());
+  return hex(bytes);
+}
+
+class Job {
+ public:
+  Job(asio::io_context& io, JobOptions options, Reporter& reporter)
+      : io_(io),
+        options_(std::move(options)),
+        reporter_(reporter),
+        tasks_(io.get_executor()),
+        signals_(io),
+        timeout_(io.get_executor()),
+        job_id_(make_job_id()),
+        key_(rendezvous::make_job_key()),
+        supervisor_(io, reporter, options_.grace),
+        output_(
+            io, options_.output,
+            [this](int rank, control::Stream stream, std::size_t n) { give_credit(rank, stream, n); },
+            [this](Error error) { supervisor_.on_output_broken(std::move(error)); }) {}
+
+  Task<int> run();
+
+ private:
+  Task<Result<void>> find_network();
+  Result<void> start_rendezvous();
+  Task<Result<void>> choose_way(std::size_t host);
+  Task<std::vector<Error>> prepare();
+  Task<void> prepare_host(std::size_t host, std::vector<Error>& errors);
+  void spawn();
+  void send_stdin(control::Type type, const std::string& bytes);
+  void on_stdin_taken(int rank, std::uint64_t n_bytes);
+  void give_credit(int rank, control::Stream stream, std::size_t n_bytes);
+  Task<void> watch_signals();
+  Task<void> watch_timeout();
+  Task<int> finish(int status);
+  int report(const std::vector<Error>& errors);
+  int report(const Error& error);
+  bool is_head(std::size_t host) const { return connected_.head == placement_.host_indices[host]; }
+
+  asio::io_context& io_;
+  asio::thread_pool helper_{2};
+  JobOptions options_;
+  Reporter& reporter_;
+  TaskGroup tasks_;
+  asio::signal_set signals_;
+  Event timeout_;
+  std::string job_id_;
+  rendezvous::JobKey key_;
+  Connected connected_;
+  Placement placement_;
+  std::vector<HostLink*> hosts_;  // those that have a rank, by used host
+  netdetect::Choice network_;
+  std::unique_ptr<rendezvous::Server> server_;
+  std::string server_address_;    // "" = nothing listens on this machine: all is relayed
+  int server_port_ = 0;
+  std::vector<rendezvous::Handout> handouts_;  // by used host
+  int master_port_ = 0;
+  Supervisor supervisor_;
+  OutputWriter output_;
+  std::unique_ptr<StdinReader> input_;
+  std::vector<std::uint64_t> stdin_taken_;  // by rank
+  std::uint64_t stdin_granted_ = 0;
+  bool workers_started_ = false;
+  bool finished_ = false;
+};
+
+int Job::report(const std::vector<Error>& errors) {
+  int status = 0;
+  for (const auto& e : errors) {
+    reporter_.error(e);
+    if (status == 0) status = exit_status(e.code);
+  }
+  return status;
+}
+
+int Job::report(const Error& error) {
+  reporter_.error(error);
+  return exit_status(error.code);
+}
+
+Task<int> Job::run() {
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!ignored_at_start(s)) signals_.add(s);
+  }
+  signals_.add(SIGUSR1);
+  signals_.add(SIGUSR2);
+  tasks_.spawn(watch_signals());
+
+  // Bad placement shows before anything is connected; two names of one machine only afterwards.
+  auto planned = place(options_.hosts, options_.np);
+  if (!planned) co_return co_await finish(report(planned.error()));
+
+  connected_ = co_await connect_hosts(io_, helper_, options_.hosts, options_.connect, reporter_);
+  if (!connected_.errors.empty()) co_return co_await finish(report(connected_.errors));
+  std::vector<Host> machines;
+  for (const auto& link : connected_.links) machines.push_back(link->host());
+  auto placed = place(machines, options_.np);
+  if (!placed) co_return co_await finish(report(placed.error()));
+  placement_ = std::move(*placed);
+  for (const int index : placement_.host_indices) {
+    hosts_.push_back(connected_.links[static_cast<std::size_t>(index)].get());
+  }
+
+  HeartbeatTimes beats;
+  beats.timeout = options_.heartbeat_timeout;
+  beats.interval = std::min(beats.interval, beats.timeout / 4);
+  beats.warn = std::min(beats.warn, beats.timeout / 2);
+  Supervisor* const supervisor = &supervisor_;
+  for (HostLink* link : hosts_) {
+    link->on([supervisor](HostLink& host, control::Frame frame) { supervisor->on_frame(host, std::move(frame)); },
+             [supervisor](HostLink& host, Error error) { supervisor->on_lost(host, std::move(error)); },
+             [this](HostLink& host, std::chrono::seconds silence) {
+               reporter_.warning(host.name() + ": silent for " + std::to_string(silence.count()) + " s");
+             });
+    link->start(beats);
+    control::Configure configure;
+    configure.job_id = job_id_;
+    configure.heartbeat_ms = static_cast<std::uint32_t>(beats.interval.count());
+    configure.heartbeat_timeout_ms = static_cast<std::uint32_t>(beats.timeout.count());
+    configure.grace_ms = static_cast<std::uint32_t>(options_.grace.count());
+    link->send(control::Type::kConfigure, control::encode(configure));
+  }
+
+  auto network = co_await find_network();
+  if (!network) co_return co_await finish(report(network.error()));
+  auto rendezvous = start_rendezvous();
+  if (!rendezvous) co_return co_await finish(report(rendezvous.error()));
+
+  Supervisor::Parts parts;
+  parts.hosts = hosts_;
+  parts.placement = placement_;
+  parts.output = &output_;
+  parts.server = server_.get();
+  if (options_.stdin_mode != StdinMode::kNone) {
+    input_ = std::make_unique<StdinReader>(
+        io_, kStdinCredit, [this](std::string bytes) { send_stdin(control::Type::kStdin, bytes); },
+        [this] { send_stdin(control::Type::kStdinEnd, {}); });
+    stdin_taken_.assign(static_cast<std::size_t>(placement_.size), 0);
+    parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) { on_stdin_taken(rank, n_bytes); };
+  }
+  supervisor_.attach(std::move(parts));
+
+  std::vector<Error> errors = co_await prepare();
+  if (!errors.empty()) co_return co_await finish(report(errors));
+  auto files = output_.open_files(placement_.size);
+  if (!files) co_return co_await finish(report(files.error()));
+
+  tasks_.spawn(output_.run());
+  spawn();
+  if (input_) tasks_.spawn(input_->run());
+  if (options_.timeout.count() > 0) tasks_.spawn(watch_timeout());
+  co_await supervisor_.wait();
+  if (const auto late = supervisor_.unfinished_hosts(); !late.empty()) {
+    reporter_.warning("no word that all workers are gone from " + join(late, ", "));
+  }
+  co_return co_await finish(supervisor_.status());
+}
+
+Task<Result<void>> Job::find_network() {
+  int head = -1;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    if (is_head(i)) head = static_cast<int>(i);
+  }
+  const Deadline deadline = Clock::now() + options_.connect.start_timeout;
+  auto choice = co_await detect_network(io_, hosts_, head, options_.interfaces, deadline);
+  if (!choice) co_return fail(std::move(choice.error()));
+  network_ = std::move(*choice);
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    log::info(hosts_[i]->name() + ": using " + network_.hosts[i].interface + " (" + network_.hosts[i].address.text() + ")");
+  }
+  // Where the rendezvous listens, and each host's way to it.
+  if (head >= 0) server_address_ = network_.hosts[static_cast<std::size_t>(head)].address.text();
+  co_return Result<void>();
+}
+
+Result<void> Job::start_rendezvous() {
+  std::vector<rendezvous::Member> members;
+  for (const auto& place : placement_.ranks) {
+    rendezvous::Member m;
+    m.rank = place.rank;
+    m.local_rank = place.local_rank;
+    m.local_size = place.local_size;
+    m.cross_rank = place.cross_rank;
+    m.cross_size = place.cross_size;
+    m.host_index = place.host;
+    m.host = hosts_[static_cast<std::size_t>(place.host)]->name();
+    members.push_back(std::move(m));
+  }
+  rendezvous::ServerEvents events;
+  events.joined = [](int rank, int pid) {
+    log::debug("rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ") joined the rendezvous");
+  };
+  events.abort_requested = [this](const rendezvous::Abort& abort) { supervisor_.on_abort_requested(abort); };
+  server_ = rendezvous::Server::create(io_.get_executor(), key_, std::move(members), job_id_, std::move(events));
+  if (!server_address_.empty()) {
+    auto port = server_->listen(server_address_);
+    if (!port) return fail(std::move(port.error()).with_subject("rendezvous"));
+    server_port_ = *port;
+    log::info("rendezvous on " + host_port(server_address_, server_port_));
+  }
+  handouts_.resize(hosts_.size());
+  return {};
+}
+
+// A host that reaches the head's address talks to the server itself; any other goes through its agent.
+Task<Result<void>> Job::choose_way(std::size_t host) {
+  auto& handout = handouts_[host];
+  handout.key = key_;
+  handout.job_id = job_id_;
+  handout.data_address = network_.hosts[host].address.text();
+  bool direct = false;
+  for (std::size_t head = 0; head < hosts_.size(); ++head) {
+    if (!is_head(head)) continue;
+    const bool same_net = hosts_[head]->hello().boot_id == hosts_[host]->hello().boot_id &&
+                          hosts_[head]->hello().net_namespace == hosts_[host]->hello().net_namespace;
+    direct = head == host || same_net || network_.reach[host][head] == 1;
+  }
+  if (direct && !server_address_.empty()) {
+    handout.rendezvous_address = server_address_;
+    handout.rendezvous_port = server_port_;
+    co_return Result<void>();
+  }
+  supervisor_.add_relay(*hosts_[host]);
+  auto reply = co_await hosts_[host]->request(control::Type::kRelayListen, std::string(), control::Type::kRelayListening,
+                                              "relay", Clock::now() + kAnswerTime);
+  if (!reply) co_return fail(std::move(reply.error()));
+  auto port = control::decode<control::Port>(reply->body);
+  if (!port || !port->error.empty()) {
+    co_return fail(Errc::kUnreachable, hosts_[host]->name(), "relay: " + (port ? port->error : port.error().cause));
+  }
+  handout.rendezvous_address = port->address;
+  handout.rendezvous_port = port->port;
+  log::info(hosts_[host]->name() + ": its rendezvous is relayed over the control channel");
+  co_return Result<void>();
+}
+
+Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
+  auto way = co_await choose_way(host);
+  if (!way) {
+    errors.push_back(std::move(way.error()));
+    co_return;
+  }
+  control::Prepare order;
+  order.argv = options_.command;
+  order.working_directory = options_.working_directory;
+  order.environment = base_environment(options_.own_env, options_.env, !is_head(host));
+  if (host == 0) order.master_address = network_.hosts[0].address.text();
+  std::string body = control::encode(order);
+  if (body.size() >= control::kMaxFrame) {
+    errors.push_back(Error(Errc::kUsage, "environment and command", "larger than 16 MiB"));
+    co_return;
+  }
+  auto reply = co_await hosts_[host]->request(control::Type::kPrepare, std::move(body), control::Type::kPrepared,
+                                              "prepare", Clock::now() + kAnswerTime);
+  if (!reply) {
+    errors.push_back(std::move(reply.error()));
+    co_return;
+  }
+  auto prepared = control::decode<control::Prepared>(reply->body);
+  if (!prepared) {
+    errors.push_back(std::move(prepared.error()).with_subject(hosts_[host]->name()));
+    co_return;
+  }
+  if (host == 0) master_port_ = prepared->master_port;
+  for (auto& p : prepared->problems) {
+    Errc code = Errc::kUnreachable;
+    if (p.kind == control::ProblemKind::kNotFound) code = Errc::kNotFound;
+    if (p.kind == control::ProblemKind::kNotExecutable) code = Errc::kNotExecutable;
+    if (p.kind == control::ProblemKind::kWorkingDirectory) code = Errc::kUsage;
+    errors.push_back(Error(code, hosts_[host]->name(), std::move(p.cause)).with_hint(std::move(p.hint)));
+  }
+}
+
+Task<std::vector<Error>> Job::prepare() {
+  std::vector<std::vector<Error>> errors(hosts_.size());
+  TaskGroup group(io_.get_executor());
+  for (std::size_t i = 0; i < hosts_.size(); ++i) group.spawn(prepare_host(i, errors[i]));
+  co_await group.join();
+  std::vector<Error> all;
+  for (auto& list : errors) {
+    for (auto& e : list) all.push_back(std::move(e));
+  }
+  co_return all;
+}
+
+void Job::spawn() {
+  const auto credit = std::clamp<std::size_t>(kOutputBudget / (2 * static_cast<std::size_t>(placement_.size)),
+                                              16u << 10, 512u << 10);
+  std::vector<control::Spawn> orders(hosts_.size());
+  for (const auto& place : placement_.ranks) {
+    const auto host = static_cast<std::size_t>(place.host);
+    RankEnvInput in;
+    in.place = place;
+    in.size = placement_.size;
+    in.n_hosts = static_cast<int>(hosts_.size());
+    in.master_addr = network_.hosts[0].address.text();
+    in.master_port = master_port_;
+    in.job_id = job_id_;
+    in.rendezvous = host_port(handouts_[host].rendezvous_address, handouts_[host].rendezvous_port);
+    in.nccl_interfaces = network_.hosts[host].interfaces;
+    in.ip_interface = network_.hosts[host].interface;
+    control::WorkerSpec spec;
+    spec.rank = static_cast<std::uint32_t>(place.rank);
+    spec.local_rank = static_cast<std::uint32_t>(place.local_rank);
+    spec.wants_stdin = options_.stdin_mode == StdinMode::kAll ||
+                       (options_.stdin_mode == StdinMode::kRank && options_.stdin_rank == place.rank);
+    spec.environment = rank_environment(in, options_.env, options_.own_env);
+    // For a container around the worker, which can't reach the agent's socket.
+    const auto& exports = options_.env.exports;
+    if (std::find(exports.begin(), exports.end(), "DRUN_KEY") != exports.end()) {
+      spec.environment["DRUN_KEY"] = rendezvous::job_key_to_hex(key_);
+    }
+    orders[host].workers.push_back(std::move(spec));
+  }
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    orders[i].pty = options_.pty;
+    orders[i].handout = rendezvous::encode_handout(handouts_[i]);
+    orders[i].output_credit = static_cast<std::uint32_t>(credit);
+    hosts_[i]->send(control::Type::kSpawn, control::encode(orders[i]));
+  }
+  workers_started_ = true;
+}
+
+void Job::send_stdin(control::Type type, const std::string& bytes) {
+  for (const auto& place : placement_.ranks) {
+    if (options_.stdin_mode == StdinMode::kRank && place.rank != options_.stdin_rank) continue;
+    control::Output m;
+    m.rank = static_cast<std::uint32_t>(place.rank);
+    m.stream = control::Stream::kStdin;
+    m.bytes = bytes;
+    hosts_[static_cast<std::size_t>(place.host)]->send_bulk(type, control::encode(m));
+  }
+}
+
+// Credit follows the slowest of the ranks that get stdin; one that is over holds nobody up.
+void Job::on_stdin_taken(int rank, std::uint64_t n_bytes) {
+  auto& taken = stdin_taken_[static_cast<std::size_t>(rank)];
+  taken = n_bytes == kRankOver ? kRankOver : taken + n_bytes;
+  std::uint64_t least = kRankOver;
+  for (std::size_t r = 0; r < stdin_taken_.size(); ++r) {
+    const bool reads = options_.stdin_mode == StdinMode::kAll || static_cast<int>(r) == options_.stdin_rank;
+    if (reads) least = std::min(least, stdin_taken_[r]);
+  }
+  if (least == kRankOver || least <= stdin_granted_) return;
+  input_->add_credit(least - stdin_granted_);
+  stdin_granted_ = least;
+}
+
+void Job::give_credit(int rank, control::Stream stream, std::size_t n_bytes) {
+  control::Credit m;
+  m.rank = static_cast<std::uint32_t>(rank);
+  m.stream = stream;
+  m.n_bytes = static_cast<std::uint32_t>(n_bytes);
+  const auto host = placement_.ranks[static_cast<std::size_t>(rank)].host;
+  hosts_[static_cast<std::size_t>(host)]->send(control::Type::kCredit, control::encode(m));
+}
+
+Task<void> Job::watch_signals() {
+  int n_ends = 0;
+  while (!finished_) {
+    const auto [ec, number] = co_await signals_.async_wait(as_result);
+    if (ec || finished_) break;
+    if (number == SIGUSR1 || number == SIGUSR2) {
+      if (workers_started_) supervisor_.forward_signal(number);
+      continue;
+    }
+    if (!workers_started_) {
+      // Nothing runs yet: the agents see the end of their channels and go.
+      reporter_.warning(std::string("ended by ") + (number == SIGINT ? "Ctrl-C" : ::sigabbrev_np(number)) +
+                        " before anything was started");
+      std::_Exit(kExitSignal + number);
+    }
+    if (++n_ends == 1) {
+      reporter_.warning(number == SIGINT ? "ending the job; press Ctrl-C again to kill it at once"
+                                         : std::string("ending the job: got SIG") + ::sigabbrev_np(number));
+      supervisor_.stop(kExitSignal + number, std::string("drun got SIG") + ::sigabbrev_np(number));
+    } else if (n_ends == 2) {
+      supervisor_.stop_now();
+    } else {
+      std::_Exit(kExitSignal + number);
+    }
+  }
+}
+
+Task<void> Job::watch_timeout() {
+  const bool over = co_await timeout_.wait_until(Clock::now() + options_.timeout);
+  if (over) co_return;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count();
+  reporter_.error(Error(Errc::kTimeout, "--timeout", "the job did not end within " + std::to_string(seconds) + " s"));
+  supervisor_.stop(kExitTimeout, "the job's --timeout passed");
+}
+
+Task<int> Job::finish(int status) {
+  finished_ = true;
+  timeout_.notify();
+  if (input_) input_->stop();
+  output_.stop();
+  boost::system::error_code ignored;
+  signals_.cancel(ignored);
+  for (auto& link : connected_.links) link->close();
+  if (server_) server_->stop();
+  co_await tasks_.join();
+  for (auto& link : connected_.links) co_await link->join();
+  if (server_) co_await server_->join();
+  helper_.join();
+  co_return status;
+}
+
+Task<void> run_and_store(Job& job, int& status) { status = co_await job.run(); }
+
+}  // namespace
+
+int run_job(JobOptions options, Reporter& reporter) {
+  asio::io_context io(1);
+  ::signal(SIGPIPE, SIG_IGN);
+  raise_open_file_limit();
+  int status = kExitInternal;
+  Job job(io, std::move(options), reporter);
+  TaskGroup top(io.get_executor());
+  top.spawn(run_and_store(job, status));
+  io.run();
+  return status;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,40 @@
+// One job from host names to exit status. The order: connect, agents, network, rendezvous, workers, end.
+// docs/architecture.md follows it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/asio.h"
+#include "launcher/connect.h"
+#include "launcher/output_writer.h"
+#include "launcher/reporter.h"
+#include "launcher/worker_env.h"
+
+namespace drun::launcher {
+
+enum class StdinMode { kRank, kAll, kNone };
+
+struct JobOptions {
+  std::vector<std::string> command;
+  std::vector<Host> hosts;              // after add_slots()
+  int np = 0;                           // 0 = all slots
+  ConnectOptions connect;
+  std::vector<std::string> interfaces;  // --network-interfaces
+  EnvRequest env;
+  Environment own_env;
+  std::string working_directory;
+  StdinMode stdin_mode = StdinMode::kRank;
+  int stdin_rank = 0;
+  OutputOptions output;
+  bool pty = false;
+  std::chrono::milliseconds grace{5000};
+  std::chrono::milliseconds timeout{0};  // of the whole job; 0 = none
+  std::chrono::milliseconds heartbeat_timeout{30000};
+};
+
+// Runs the job on its own io_context and thread. Returns drun's exit status (docs/exit-status.md).
+int run_job(JobOptions options, Reporter& reporter);
+
+}  // namespace drun::launcher

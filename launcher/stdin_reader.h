@@ -1,0 +1,36 @@
+// drun's own standard input, read only as fast as the workers take it. Never changes the flags of a descriptor that is
+// shared with other programs, and never reads the terminal from the background.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <string>
+
+#include "base/asio.h"
+#include "base/fd.h"
+
+namespace drun::launcher {
+
+class StdinReader {
+ public:
+  using OnBytes = std::function<void(std::string)>;
+  // `credit`: bytes that may be on the way at the start. `ended` at EOF.
+  StdinReader(asio::io_context& io, std::size_t credit, OnBytes bytes, std::function<void()> ended);
+  Task<void> run();
+  void add_credit(std::size_t n_bytes);
+  void stop();
+
+ private:
+  Task<bool> wait_readable();
+
+  asio::io_context& io_;
+  asio::posix::stream_descriptor epoll_;  // an epoll instance that holds fd 0: waiting on it leaves fd 0 alone
+  bool pollable_ = false;
+  std::size_t credit_;
+  OnBytes bytes_;
+  std::function<void()> ended_;
+  Event wake_;
+  bool stopping_ = false;
+};
+
+}  // namespace drun::launcher

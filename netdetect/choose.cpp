@@ -1,0 +1,211 @@
+#include "netdetect/choose.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/text.h"
+#include "netdetect/network.h"
+#include "netdetect/tally.h"
+#include "netdetect/unreachable.h"
+
+namespace drun::netdetect {
+namespace {
+
+constexpr std::size_t kNcclInterfaces = 16;
+
+// By namespace: the candidate that its hosts get, as an index; -1 = none.
+using Picks = std::vector<int>;
+
+class Chooser {
+ public:
+  Chooser(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, Tally tally)
+      : hosts_(hosts), candidates_(candidates), tally_(std::move(tally)) {
+    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
+      if (tally_.candidates[c].good) sharers_[network_key(c)].insert(namespace_of(candidates_.tried[c].host));
+    }
+  }
+
+  Result<Choice> run() {
+    const Picks v4 = pick(4);
+    const Picks v6 = pick(6);
+    const bool all_v4 = complete(v4);
+    const bool all_v6 = complete(v6);
+    if (all_v4 || all_v6) {
+      const bool take_v6 = all_v6 && (!all_v4 || worst(v6) > worst(v4));
+      return write(take_v6 ? v6 : v4);
+    }
+    const Picks any = pick(0);
+    if (complete(any)) {
+      auto choice = write(any);
+      choice.notes.push_back("no address family is shared by all hosts: some get IPv4, some IPv6");
+      return choice;
+    }
+    std::vector<int> lacking;
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      if (any[static_cast<std::size_t>(tally_.namespaces[h])] < 0) lacking.push_back(static_cast<int>(h));
+    }
+    return fail(unreachable_error(hosts_, candidates_, tally_, lacking));
+  }
+
+ private:
+  int namespace_of(int host) const { return tally_.namespaces[static_cast<std::size_t>(host)]; }
+  const Interface& nic(int c) const {
+    const Candidate& candidate = candidates_.tried[static_cast<std::size_t>(c)];
+    return hosts_[static_cast<std::size_t>(candidate.host)].interfaces[static_cast<std::size_t>(candidate.interface)];
+  }
+  std::string network_key(std::size_t c) const { return network_text(candidates_.tried[c].address); }
+
+  static bool are_alike(const Interface& a, const Interface& b) {
+    return a.speed_mbps > 0 && a.speed_mbps == b.speed_mbps && a.kind == b.kind;
+  }
+  static bool is_tunnel(const Interface& nic) { return nic.kind == "tun" || nic.kind == "wireguard"; }
+
+  // Smaller is better.
+  auto rank(int c) const {
+    const auto i = static_cast<std::size_t>(c);
+    const Candidate& candidate = candidates_.tried[i];
+    const Interface& n = nic(c);
+    const auto shared = sharers_.find(network_key(i));
+    const std::size_t n_sharing = shared == sharers_.end() ? 0 : shared->second.size();
+    const auto metric = n.route_metric < 0 ? std::numeric_limits<std::int64_t>::max() : n.route_metric;
+    int time_step = 0;  // differences below a millisecond are noise
+    for (std::uint32_t ms = tally_.candidates[i].median_micros / 1000; ms > 0; ms /= 2) ++time_step;
+    // Of equally good networks all hosts should take the same one, whatever its interface is called.
+    const std::string network = n_sharing > 1 ? network_of(candidate.address).bytes : "";
+    return std::make_tuple(-n.speed_mbps, !n.rdma, is_tunnel(n), candidate.address.family,
+                           -static_cast<std::int64_t>(n_sharing), metric, time_step, network, n.name, c);
+  }
+
+  // family 0: any.
+  Picks pick(int family) const {
+    Picks picks(static_cast<std::size_t>(tally_.n_namespaces), -1);
+    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
+      const Candidate& candidate = candidates_.tried[c];
+      if (!tally_.candidates[c].good || (family != 0 && candidate.address.family != family)) continue;
+      int& best = picks[static_cast<std::size_t>(namespace_of(candidate.host))];
+      if (best < 0 || rank(static_cast<int>(c)) < rank(best)) best = static_cast<int>(c);
+    }
+    return picks;
+  }
+
+  static bool complete(const Picks& picks) {
+    return std::all_of(picks.begin(), picks.end(), [](int c) { return c >= 0; });
+  }
+
+  // Of the slowest host's choice; larger is better.
+  std::pair<int, bool> worst(const Picks& picks) const {
+    std::pair<int, bool> out{std::numeric_limits<int>::max(), true};
+    for (const int c : picks) out = std::min(out, std::make_pair(nic(c).speed_mbps, nic(c).rdma));
+    return out;
+  }
+
+  Choice write(const Picks& picks) const {
+    Choice choice;
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      const int c = picks[static_cast<std::size_t>(tally_.namespaces[h])];
+      HostChoice host;
+      host.interface = nic(c).name;
+      host.address = candidates_.tried[static_cast<std::size_t>(c)].address;
+      host.interfaces = alike(c);
+      choice.notes.push_back(note(hosts_[h].host, c));
+      choice.hosts.push_back(std::move(host));
+    }
+    choice.reach = reach(picks);
+    return choice;
+  }
+
+  // The good NICs of the same namespace that can carry a part of the same traffic. Unknown speeds are not known to be
+  // the same, and traffic that is spread evenly runs at the pace of the slowest.
+  std::vector<std::string> alike(int chosen) const {
+    const Candidate& pattern = candidates_.tried[static_cast<std::size_t>(chosen)];
+    std::vector<int> order;
+    for (std::size_t i = 0; i < candidates_.tried.size(); ++i) {
+      const int c = static_cast<int>(i);
+      const Candidate& candidate = candidates_.tried[i];
+      if (candidate.host != pattern.host || candidate.address.family != pattern.address.family) continue;
+      if (tally_.candidates[i].good && are_alike(nic(c), nic(chosen))) order.push_back(c);
+    }
+    std::sort(order.begin(), order.end(), [this](int a, int b) { return rank(a) < rank(b); });
+    std::vector<std::string> names{nic(chosen).name};
+    for (const int c : order) {
+      const bool known = std::find(names.begin(), names.end(), nic(c).name) != names.end();
+      if (!known && names.size() < kNcclInterfaces) names.push_back(nic(c).name);
+    }
+    return names;
+  }
+
+  std::string note(const std::string& host, int c) const {
+    const Interface& n = nic(c);
+    const auto& tally = tally_.candidates[static_cast<std::size_t>(c)];
+    std::string text = host + ": " + n.name + " " + candidates_.tried[static_cast<std::size_t>(c)].address.text();
+    text += ", ";
+    text += n.speed_mbps > 0 ? std::to_string(n.speed_mbps) + " Mb/s" : "speed unknown";
+    if (n.rdma) text += ", RDMA";
+    if (tally.attempts.empty()) return text + ", not tried: all hosts share one network namespace";
+    return text + ", reached in " + plural(tally.attempts.size(), "attempt") + " out of as many, typically in " +
+           std::to_string(tally.median_micros) + " us";
+  }
+
+  std::vector<std::vector<int>> reach(const Picks& picks) const {
+    const std::size_t n = hosts_.size();
+    std::vector<std::vector<int>> out(n, std::vector<int>(n, -1));
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        if (tally_.namespaces[i] == tally_.namespaces[j]) out[i][j] = 1;
+      }
+    }
+    for (std::size_t j = 0; j < n; ++j) {
+      const int c = picks[static_cast<std::size_t>(tally_.namespaces[j])];
+      for (const AttemptResult* a : tally_.candidates[static_cast<std::size_t>(c)].attempts) {
+        const auto i = static_cast<std::size_t>(a->attempt.from);
+        // Attempts at another host of j's namespace count where j itself was not tried.
+        const int to = candidates_.tried[static_cast<std::size_t>(a->attempt.candidate)].host;
+        if (to == static_cast<int>(j) || out[i][j] == -1) out[i][j] = reached(*a) ? 1 : 0;
+      }
+    }
+    return out;
+  }
+
+  const std::vector<HostInterfaces>& hosts_;
+  const Candidates& candidates_;
+  Tally tally_;
+  std::map<std::string, std::set<int>> sharers_;  // by network: the namespaces with a good candidate in it
+};
+
+Choice loopback_for_all(const std::vector<HostInterfaces>& hosts) {
+  Choice choice;
+  for (const auto& host : hosts) {
+    HostChoice out;
+    out.interface = "lo";
+    for (const auto& nic : host.interfaces) {
+      if (nic.loopback) out.interface = nic.name;
+    }
+    out.address = parse_address("127.0.0.1");
+    out.interfaces = {out.interface};
+    choice.notes.push_back(host.host + ": " + out.interface + " 127.0.0.1: no other host needs to reach it");
+    choice.hosts.push_back(std::move(out));
+  }
+  choice.reach.assign(hosts.size(), std::vector<int>(hosts.size(), 1));
+  return choice;
+}
+
+}  // namespace
+
+Result<Choice> choose(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
+                      const std::vector<AttemptResult>& results) {
+  if (hosts.empty()) return Choice{};
+  Tally tally = tally_results(hosts, candidates, results);
+  if (tally.n_namespaces == 1) {
+    if (hosts.size() == 1 || candidates.tried.empty()) return loopback_for_all(hosts);
+    for (auto& candidate : tally.candidates) candidate.good = true;  // no other network namespace could try them
+  }
+  return Chooser(hosts, candidates, std::move(tally)).run();
+}
+
+}  // namespace drun::netdetect

@@ -1,0 +1,26 @@
+// Addresses as networks: prefixes, containment, text. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "netdetect/interface.h"
+
+namespace drun::netdetect {
+
+// "10.0.0.0/8", "fd00::/16", or a single address; nothing if it is none of these.
+std::optional<Address> parse_network(std::string_view text);
+
+bool in_network(const Address& network, const Address& address);
+
+// The first prefix_length bits of `address`, the rest zero.
+Address network_of(const Address& address);
+
+// "10.0.0.0/24"
+std::string network_text(const Address& address);
+
+// 127/8 and ::1, on whatever interface.
+bool is_loopback(const Address& address);
+
+}  // namespace drun::netdetect

@@ -1,0 +1,129 @@
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <list>
+#include <utility>
+
+#include "netdetect/probe.h"
+#include "netdetect/proof.h"
+
+namespace drun::netdetect {
+namespace {
+
+using asio::ip::tcp;
+
+constexpr std::size_t kMaxConnections = 256;
+constexpr std::chrono::seconds kConnectionTime{3};
+constexpr std::chrono::milliseconds kAcceptPause{20};  // after a failed accept (no descriptors left)
+
+class Listener final : public ProbeListener {
+ public:
+  Listener(const asio::any_io_executor& executor, std::string token)
+      : executor_(executor), acceptor_(executor), pause_(executor), tasks_(executor), token_(std::move(token)) {}
+
+  boost::system::error_code open(const tcp::endpoint& endpoint) {
+    boost::system::error_code ec;
+    acceptor_.open(endpoint.protocol(), ec);
+    if (!ec && endpoint.address().is_v6()) acceptor_.set_option(asio::ip::v6_only(false), ec);
+    if (!ec) acceptor_.bind(endpoint, ec);
+    if (!ec) acceptor_.listen(asio::socket_base::max_listen_connections, ec);
+    if (!ec) port_ = acceptor_.local_endpoint(ec).port();
+    if (ec) {
+      boost::system::error_code ignored;
+      acceptor_.close(ignored);
+    }
+    return ec;
+  }
+
+  void run() { tasks_.spawn(accept_loop()); }
+
+  int port() const override { return port_; }
+
+  void stop() override {
+    stopped_ = true;
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    pause_.cancel();
+    for (auto& connection : connections_) connection->close(ignored);
+  }
+
+  Task<void> join() override { return tasks_.join(); }
+
+ private:
+  using Connection = std::shared_ptr<tcp::socket>;
+
+  Task<void> accept_loop() {
+    while (!stopped_) {
+      auto connection = std::make_shared<tcp::socket>(executor_);
+      const auto [ec] = co_await acceptor_.async_accept(*connection, as_result);
+      if (stopped_) break;
+      if (ec) {
+        pause_.expires_after(kAcceptPause);
+        co_await pause_.async_wait(as_result);
+        continue;
+      }
+      admit(std::move(connection));
+    }
+  }
+
+  // When full, the oldest goes: a peer needs one round trip, so what has been here longest is a stranger's.
+  void admit(Connection connection) {
+    if (connections_.size() >= kMaxConnections) {
+      boost::system::error_code ignored;
+      connections_.front()->close(ignored);
+      connections_.pop_front();
+    }
+    connections_.push_back(connection);
+    tasks_.spawn(serve(std::move(connection)));
+  }
+
+  Task<void> serve(Connection connection) {
+    {
+      const DeadlineGuard guard(executor_, Clock::now() + kConnectionTime, [connection] {
+        boost::system::error_code ignored;
+        connection->close(ignored);
+      });
+      co_await answer(connection);
+    }
+    boost::system::error_code ignored;
+    connection->close(ignored);
+    connections_.remove(connection);
+  }
+
+  Task<void> answer(Connection connection) {
+    std::string hello(kHelloBytes, '\0');
+    const auto hello_buffer = asio::buffer(hello);
+    const auto [read_error, n_read] = co_await asio::async_read(*connection, hello_buffer, as_result);
+    if (read_error) co_return;
+    const std::string nonce = hello.substr(0, kNonceBytes);
+    const std::string expected = make_proof(token_, Side::kClient, nonce, port_);
+    if (!proof_equals(hello.substr(kNonceBytes), expected)) co_return;
+    const std::string reply = make_proof(token_, Side::kServer, nonce, port_);
+    const auto reply_buffer = asio::buffer(reply);
+    co_await asio::async_write(*connection, reply_buffer, as_result);
+  }
+
+  asio::any_io_executor executor_;
+  tcp::acceptor acceptor_;
+  asio::steady_timer pause_;
+  TaskGroup tasks_;
+  std::string token_;
+  std::list<Connection> connections_;  // oldest first
+  int port_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ProbeListener>> ProbeListener::start(const asio::any_io_executor& executor, std::string token) {
+  if (token.size() != kTokenBytes) return fail(Errc::kInternal, "the probe's token has the wrong size");
+  auto listener = std::make_unique<Listener>(executor, std::move(token));
+  auto ec = listener->open(tcp::endpoint(tcp::v6(), 0));
+  if (ec) ec = listener->open(tcp::endpoint(tcp::v4(), 0));
+  if (ec) return fail(asio_error(ec, "listen for probes"));
+  listener->run();
+  return std::unique_ptr<ProbeListener>(std::move(listener));
+}
+
+}  // namespace drun::netdetect

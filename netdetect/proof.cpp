@@ -1,0 +1,34 @@
+#include "netdetect/proof.h"
+
+#include <sodium.h>
+
+#include "base/bytes.h"
+
+namespace drun::netdetect {
+
+std::string make_nonce() {
+  std::string nonce(kNonceBytes, '\0');
+  if (::sodium_init() < 0) return nonce;  // only without a random source, where randombytes would abort anyway
+  ::randombytes_buf(nonce.data(), nonce.size());
+  return nonce;
+}
+
+std::string make_proof(std::string_view token, Side side, std::string_view nonce, int port) {
+  if (token.size() != kTokenBytes) return "";
+  ByteWriter message;
+  message.str(side == Side::kClient ? "drun probe client" : "drun probe server");
+  message.str(nonce);
+  message.u16(static_cast<std::uint16_t>(port));
+  const std::string& input = message.bytes();
+  std::string proof(kProofBytes, '\0');
+  ::crypto_generichash(reinterpret_cast<unsigned char*>(proof.data()), proof.size(),
+                       reinterpret_cast<const unsigned char*>(input.data()), input.size(),
+                       reinterpret_cast<const unsigned char*>(token.data()), token.size());
+  return proof;
+}
+
+bool proof_equals(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && !a.empty() && ::sodium_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace drun::netdetect

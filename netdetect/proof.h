@@ -1,0 +1,25 @@
+// How the two ends of a probe prove to each other that they know the job's token, without sending it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace drun::netdetect {
+
+inline constexpr std::size_t kTokenBytes = 16;
+inline constexpr std::size_t kNonceBytes = 16;
+inline constexpr std::size_t kProofBytes = 16;
+inline constexpr std::size_t kHelloBytes = kNonceBytes + kProofBytes;
+
+enum class Side { kClient, kServer };
+
+std::string make_nonce();
+
+// BLAKE2b keyed with `token` over the side, the nonce and the listener's port. Empty if the token has not kTokenBytes.
+std::string make_proof(std::string_view token, Side side, std::string_view nonce, int port);
+
+// In constant time.
+bool proof_equals(std::string_view a, std::string_view b);
+
+}  // namespace drun::netdetect

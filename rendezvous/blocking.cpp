@@ -1,0 +1,101 @@
+#include "rendezvous/blocking.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/text.h"
+
+namespace drun::rendezvous {
+
+Result<short> wait_for(int fd, short events, BlockingDeadline deadline) {
+  using std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(1);
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_clock::now());
+    const auto slice = std::clamp(left, std::chrono::milliseconds(0), kLongest);
+    pollfd p{fd, events, 0};
+    const int n = ::poll(&p, 1, static_cast<int>(slice.count()));
+    if (n > 0) return p.revents;
+    if (n < 0 && errno != EINTR) return fail(errno_error(errno, "poll"));
+    if (n == 0 && steady_clock::now() >= deadline) return fail(Errc::kTimeout, "timed out");
+  }
+}
+
+Result<void> send_all(int fd, std::string_view bytes, BlockingDeadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return fail(errno_error(errno, "send"));
+    if (auto ready = wait_for(fd, POLLOUT, deadline); !ready) return fail(ready.error());
+  }
+  return {};
+}
+
+Result<std::string> receive_exactly(int fd, std::size_t n_bytes, BlockingDeadline deadline) {
+  std::string out(n_bytes, '\0');
+  std::size_t have = 0;
+  while (have < n_bytes) {
+    const ssize_t n = ::recv(fd, &out[have], n_bytes - have, 0);
+    if (n > 0) {
+      have += static_cast<std::size_t>(n);
+      continue;
+    }
+    if (n == 0 || errno == ECONNRESET) return fail(Errc::kClosed, "closed by the other side");
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return fail(errno_error(errno, "receive"));
+    if (auto ready = wait_for(fd, POLLIN, deadline); !ready) return fail(ready.error());
+  }
+  return out;
+}
+
+Result<Fd> connect_tcp(const std::string& address, int port, BlockingDeadline deadline) {
+  const std::string where = host_port(address, port);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (port <= 0 || port > 65535 || ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+    return fail(Errc::kProtocol, where, "not an IP address and a port");
+  }
+  Fd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int rc = fd ? ::connect(fd.get(), found->ai_addr, found->ai_addrlen) : -1;
+  const int err = errno;
+  ::freeaddrinfo(found);
+  if (!fd) return fail(errno_error(err, "socket"));
+  if (rc != 0) {
+    // Interrupted or not, it goes on in the background.
+    if (err != EINPROGRESS && err != EINTR) return fail(errno_error(err, "connect").with_subject(where));
+    if (auto ready = wait_for(fd.get(), POLLOUT, deadline); !ready) {
+      if (ready.error().code != Errc::kTimeout) return fail(ready.error());
+      return fail(Errc::kTimeout, where, "no answer to the connection attempt");
+    }
+    int outcome = 0;
+    socklen_t size = sizeof outcome;
+    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &outcome, &size);
+    if (outcome != 0) return fail(errno_error(outcome, "connect").with_subject(where));
+  }
+  tune_tcp(fd.get());
+  return fd;
+}
+
+void tune_tcp(int fd) {
+  const auto set = [fd](int level, int name, int value) { ::setsockopt(fd, level, name, &value, sizeof value); };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 20);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 40000);
+}
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,110 @@
+// The messages inside sealed frames between a worker (client) and drun (server), and their limits. One byte of type,
+// then fields by ByteWriter. C++17. Every byte: docs/protocol.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "rendezvous/handshake.h"
+
+namespace drun::rendezvous {
+
+inline constexpr std::size_t kMaxKey = 1024;                // bytes of a key, a barrier's or a communicator's name
+inline constexpr std::size_t kMaxValue = kMaxFrame - 4096;  // bytes of a value: a frame holds it and its key
+inline constexpr std::size_t kMaxText = 4096;               // bytes of a reason; the rest is cut
+inline constexpr std::size_t kNcclIdBytes = 128;
+
+// What the server says when a rank joins.
+struct Welcome {
+  std::string job_id;
+  int rank = 0, size = 1;
+  int local_rank = 0, local_size = 1;
+  int cross_rank = 0, cross_size = 1;
+  std::vector<std::string> host_of_rank;  // by rank, for messages
+};
+
+struct AbortNotice {
+  int rank = -1;  // -1: not a worker's doing
+  std::string host;
+  int pid = 0;
+  std::string why;
+};
+
+// Client to server. `request`: chosen by the client, not 0; the reply carries it. `timeout_ms`: from the arrival.
+struct JoinMessage {
+  int rank = -1;
+  int pid = 0;
+};
+struct SetMessage {
+  std::uint32_t request = 0;
+  std::string key, value;
+  bool overwrite = false;
+};
+struct GetMessage {
+  std::uint32_t request = 0;
+  std::string key;
+  std::uint32_t timeout_ms = 0;
+};
+struct BarrierMessage {
+  std::uint32_t request = 0;
+  std::string name;
+  std::uint32_t timeout_ms = 0;
+};
+// The root's id, or why it has none.
+struct NcclPutMessage {
+  std::uint32_t request = 0;
+  std::string communicator;
+  int attempt = 0;
+  bool ok = true;
+  std::string id_or_reason;
+};
+struct NcclGetMessage {
+  std::uint32_t request = 0;
+  std::string communicator;
+  int attempt = 0;
+  int root = 0;
+  std::uint32_t timeout_ms = 0;
+};
+struct AbortMessage {
+  std::string why;
+};
+struct LeaveMessage {
+  std::uint32_t request = 0;
+};
+using ClientMessage = std::variant<JoinMessage, SetMessage, GetMessage, BarrierMessage, NcclPutMessage, NcclGetMessage,
+                                   AbortMessage, LeaveMessage>;
+
+// Server to client.
+struct DoneReply {
+  std::uint32_t request = 0;
+};
+struct ValueReply {
+  std::uint32_t request = 0;
+  std::string value;
+};
+// Request 0: about the connection as a whole, which then closes.
+struct ErrorReply {
+  std::uint32_t request = 0;
+  Errc code = Errc::kProtocol;  // kProtocol, kTimeout or kPeerFailed
+  std::string text;
+};
+using ServerMessage = std::variant<Welcome, DoneReply, ValueReply, ErrorReply, AbortNotice>;
+
+std::string encode(const ClientMessage& message);
+std::string encode(const ServerMessage& message);
+// kProtocol for an unknown type, missing or surplus bytes, or a field beyond its limit.
+Result<ClientMessage> decode_client_message(std::string_view bytes);
+Result<ServerMessage> decode_server_message(std::string_view bytes);
+
+// The request that a message carries; 0 if none.
+std::uint32_t request_of(const ClientMessage& message);
+
+// "rank 3 on node7 (pid 812)", "drun on node7" or "drun": the subject of the error that an abort becomes.
+std::string culprit(const AbortNotice& notice);
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,246 @@
+#include "rendezvous/store.h"
+
+#include <algorithm>
+
+namespace drun::rendezvous {
+namespace {
+
+constexpr std::size_t kEntryOverhead = 128;  // what a key costs beside its bytes, roughly
+
+StoreReplies one(const Asker& asker, ServerMessage message) {
+  StoreReplies out;
+  out.push_back({asker.session, std::move(message)});
+  return out;
+}
+
+StoreReplies refused(const Asker& asker, std::string text) {
+  return one(asker, ErrorReply{asker.request, Errc::kProtocol, std::move(text)});
+}
+
+// Names come from the program: what is quoted in an error must be readable and short.
+std::string quoted(const std::string& name) {
+  constexpr std::size_t kShown = 80;
+  std::string out = "'";
+  for (const char c : name.substr(0, kShown)) out += c >= ' ' && c <= '~' ? c : '?';
+  return out + (name.size() > kShown ? "...'" : "'");
+}
+
+std::string duration(std::uint32_t ms) {
+  if (ms % 1000 == 0) return std::to_string(ms / 1000) + " s";
+  return std::to_string(ms) + " ms";
+}
+
+}  // namespace
+
+StoreReplies Store::set(const Asker& asker, SetMessage message) {
+  const auto found = values_.find(message.key);
+  if (found != values_.end() && !message.overwrite && found->second != message.value) {
+    return refused(asker, "key " + quoted(message.key) + " already has another value");
+  }
+  const std::size_t before = found == values_.end() ? 0 : message.key.size() + found->second.size() + kEntryOverhead;
+  const std::size_t after = message.key.size() + message.value.size() + kEntryOverhead;
+  if (bytes_ - before + after > limits_.bytes || (before == 0 && values_.size() >= limits_.names)) {
+    return refused(asker, "the rendezvous store is full: " + std::to_string(bytes_) + " bytes of at most " +
+                              std::to_string(limits_.bytes));
+  }
+  bytes_ = bytes_ - before + after;
+  StoreReplies out = one(asker, DoneReply{asker.request});
+  if (const auto waiting = key_waits_.find(message.key); waiting != key_waits_.end()) {
+    const std::set<WaitId> ids = waiting->second;
+    for (const WaitId id : ids) {
+      const Wait wait = remove_wait(id);
+      out.push_back({wait.asker.session, ValueReply{wait.asker.request, message.value}});
+    }
+  }
+  values_.insert_or_assign(std::move(message.key), std::move(message.value));
+  return out;
+}
+
+StoreReplies Store::get(const Asker& asker, const GetMessage& message, StoreTime now) {
+  if (const auto found = values_.find(message.key); found != values_.end()) {
+    return one(asker, ValueReply{asker.request, found->second});
+  }
+  if (auto refusal = refuse_wait(asker)) return one(asker, std::move(*refusal));
+  Wait wait;
+  wait.kind = Wait::Kind::kKey;
+  wait.asker = asker;
+  wait.name = message.key;
+  wait.timeout_ms = message.timeout_ms;
+  wait.deadline = now + std::chrono::milliseconds(message.timeout_ms);
+  add_wait(std::move(wait));
+  return {};
+}
+
+StoreReplies Store::barrier(const Asker& asker, const BarrierMessage& message, StoreTime now) {
+  if (auto refusal = refuse_wait(asker)) return one(asker, std::move(*refusal));
+  Barrier& barrier = barriers_[message.name];
+  if (barrier.waiting.count(asker.rank) > 0) {
+    return refused(asker, "rank " + std::to_string(asker.rank) + " already waits in barrier " + quoted(message.name));
+  }
+  Wait wait;
+  wait.kind = Wait::Kind::kBarrier;
+  wait.asker = asker;
+  wait.name = message.name;
+  wait.timeout_ms = message.timeout_ms;
+  wait.deadline = now + std::chrono::milliseconds(message.timeout_ms);
+  barrier.gave_up.erase(asker.rank);
+  barrier.waiting[asker.rank] = add_wait(std::move(wait));
+  if (barrier.waiting.size() < static_cast<std::size_t>(roster_.size())) return {};
+  StoreReplies out;
+  const auto everybody = barrier.waiting;
+  for (const auto& [rank, id] : everybody) {
+    const Wait done = remove_wait(id);
+    out.push_back({done.asker.session, DoneReply{done.asker.request}});
+  }
+  barriers_.erase(message.name);
+  return out;
+}
+
+ServerMessage Store::nccl_reply(const Roster& roster, std::uint32_t request, const NcclId& id) {
+  if (id.ok) return ValueReply{request, id.id_or_reason};
+  return ErrorReply{request, Errc::kPeerFailed, roster.describe(id.root) + " has no NCCL id: " + id.id_or_reason};
+}
+
+StoreReplies Store::nccl_put(const Asker& asker, NcclPutMessage message) {
+  const NcclKey key(message.communicator, message.attempt);
+  const std::string where = "communicator " + quoted(message.communicator) + ", attempt " +
+                            std::to_string(message.attempt);
+  if (const auto found = nccl_ids_.find(key); found != nccl_ids_.end()) {
+    return refused(asker, where + ", already has its id, from rank " + std::to_string(found->second.root));
+  }
+  if (nccl_ids_.size() >= limits_.names) return refused(asker, "too many NCCL ids");
+  if (message.ok) {
+    const auto [earlier, is_new] = nccl_by_id_.emplace(message.id_or_reason, key);
+    if (!is_new) {
+      return refused(asker, where + ", must not have the id of communicator " + quoted(earlier->second.first) +
+                                ", attempt " + std::to_string(earlier->second.second));
+    }
+  }
+  const NcclId& id = nccl_ids_.emplace(key, NcclId{message.ok, std::move(message.id_or_reason), asker.rank}).first->second;
+  StoreReplies out = one(asker, DoneReply{asker.request});
+  if (const auto waiting = nccl_waits_.find(key); waiting != nccl_waits_.end()) {
+    const std::set<WaitId> ids = waiting->second;
+    for (const WaitId wait_id : ids) {
+      const Wait wait = remove_wait(wait_id);
+      out.push_back({wait.asker.session, nccl_reply(roster_, wait.asker.request, id)});
+    }
+  }
+  return out;
+}
+
+StoreReplies Store::nccl_get(const Asker& asker, const NcclGetMessage& message, StoreTime now) {
+  if (!roster_.has(message.root)) {
+    return refused(asker, "the root " + std::to_string(message.root) + " of communicator " +
+                              quoted(message.communicator) + " is no rank of this job");
+  }
+  if (const auto found = nccl_ids_.find({message.communicator, message.attempt}); found != nccl_ids_.end()) {
+    return one(asker, nccl_reply(roster_, asker.request, found->second));
+  }
+  if (auto refusal = refuse_wait(asker)) return one(asker, std::move(*refusal));
+  Wait wait;
+  wait.kind = Wait::Kind::kNccl;
+  wait.asker = asker;
+  wait.name = message.communicator;
+  wait.attempt = message.attempt;
+  wait.root = message.root;
+  wait.timeout_ms = message.timeout_ms;
+  wait.deadline = now + std::chrono::milliseconds(message.timeout_ms);
+  add_wait(std::move(wait));
+  return {};
+}
+
+StoreReplies Store::expire(StoreTime now) {
+  StoreReplies out;
+  std::vector<WaitId> due;
+  for (const auto& [deadline, id] : by_deadline_) {
+    if (deadline > now) break;
+    due.push_back(id);
+  }
+  // The texts first: ranks whose deadlines are the same moment did not make each other late.
+  for (const WaitId id : due) {
+    const Wait& wait = waits_.at(id);
+    out.push_back({wait.asker.session, ErrorReply{wait.asker.request, Errc::kTimeout, timeout_text(wait)}});
+  }
+  for (const WaitId id : due) {
+    const Wait wait = remove_wait(id);
+    if (wait.kind != Wait::Kind::kBarrier) continue;
+    Barrier& barrier = barriers_[wait.name];
+    barrier.waiting.erase(wait.asker.rank);
+    barrier.gave_up.insert(wait.asker.rank);
+    if (barrier.waiting.empty()) barriers_.erase(wait.name);
+  }
+  return out;
+}
+
+std::optional<StoreTime> Store::next_deadline() const {
+  if (by_deadline_.empty()) return std::nullopt;
+  return by_deadline_.begin()->first;
+}
+
+void Store::forget(std::uint64_t session) {
+  const auto found = session_waits_.find(session);
+  if (found == session_waits_.end()) return;
+  const std::set<WaitId> ids = found->second;
+  for (const WaitId id : ids) {
+    const Wait wait = remove_wait(id);
+    if (wait.kind != Wait::Kind::kBarrier) continue;
+    Barrier& barrier = barriers_[wait.name];
+    barrier.waiting.erase(wait.asker.rank);
+    if (barrier.waiting.empty()) barriers_.erase(wait.name);
+  }
+}
+
+std::optional<ErrorReply> Store::refuse_wait(const Asker& asker) const {
+  const auto found = session_waits_.find(asker.session);
+  if (found == session_waits_.end() || found->second.size() < limits_.waits_per_session) return std::nullopt;
+  return ErrorReply{asker.request, Errc::kProtocol, "too many waits at once: " + std::to_string(found->second.size())};
+}
+
+Store::WaitId Store::add_wait(Wait wait) {
+  const WaitId id = ++last_wait_;
+  by_deadline_.emplace(wait.deadline, id);
+  session_waits_[wait.asker.session].insert(id);
+  if (wait.kind == Wait::Kind::kKey) key_waits_[wait.name].insert(id);
+  if (wait.kind == Wait::Kind::kNccl) nccl_waits_[{wait.name, wait.attempt}].insert(id);
+  waits_.emplace(id, std::move(wait));
+  return id;
+}
+
+Store::Wait Store::remove_wait(WaitId id) {
+  const auto drop = [id](auto& index, const auto& key) {
+    const auto found = index.find(key);
+    found->second.erase(id);
+    if (found->second.empty()) index.erase(found);
+  };
+  Wait wait = std::move(waits_.at(id));
+  waits_.erase(id);
+  by_deadline_.erase({wait.deadline, id});
+  drop(session_waits_, wait.asker.session);
+  if (wait.kind == Wait::Kind::kKey) drop(key_waits_, wait.name);
+  if (wait.kind == Wait::Kind::kNccl) drop(nccl_waits_, NcclKey(wait.name, wait.attempt));
+  return wait;
+}
+
+std::string Store::timeout_text(const Wait& wait) const {
+  const std::string late = " within " + duration(wait.timeout_ms);
+  if (wait.kind == Wait::Kind::kNccl) {
+    return "the NCCL id of communicator " + quoted(wait.name) + ", attempt " + std::to_string(wait.attempt) +
+           ", did not come" + late + " from " + roster_.describe(wait.root);
+  }
+  if (wait.kind == Wait::Kind::kKey) {
+    const std::string absent = roster_.describe(roster_.absent());
+    return "key " + quoted(wait.name) + " was not set" + late + (absent.empty() ? "" : "; not there: " + absent);
+  }
+  const Barrier& barrier = barriers_.at(wait.name);
+  std::vector<int> missing, gave_up;
+  for (int rank = 0; rank < roster_.size(); ++rank) {
+    if (barrier.waiting.count(rank) > 0) continue;
+    (barrier.gave_up.count(rank) > 0 ? gave_up : missing).push_back(rank);
+  }
+  std::string out = "barrier " + quoted(wait.name) + " was not complete" + late;
+  if (!missing.empty()) out += "; missing: " + roster_.describe(missing);
+  if (!gave_up.empty()) out += "; gave up before: " + roster_.describe(gave_up);
+  return out;
+}
+
+}  // namespace drun::rendezvous

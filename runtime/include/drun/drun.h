@@ -1,0 +1,110 @@
+/* drun's runtime library: collectives between the workers of a job that drun started. C99, C ABI.
+ *
+ * Every function that returns int returns DRUN_OK or a negative drun_status; drun_last_error() then has the text, which
+ * names the rank, the host and the operation. Calls of one process are serialised by the library, from whatever thread
+ * they come; all ranks must call the same collectives in the same order. A program that was not started by drun is a
+ * job of size 1: everything works, with itself. The page docs/runtime-api.md says more. */
+#ifndef DRUN_DRUN_H
+#define DRUN_DRUN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(DRUN_STATIC)
+#define DRUN_API
+#else
+#define DRUN_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum drun_status {
+  DRUN_OK = 0,
+  DRUN_ERROR_ARGUMENT = -1,    /* a wrong argument; nothing was sent */
+  DRUN_ERROR_STATE = -2,       /* before drun_init, after drun_finalize, in a forked child */
+  DRUN_ERROR_UNSUPPORTED = -3, /* a combination that this version can't do */
+  DRUN_ERROR_TIMEOUT = -4,     /* a deadline passed; the text names who was waited for */
+  DRUN_ERROR_PEER = -5,        /* another rank died, left or failed */
+  DRUN_ERROR_MISMATCH = -6,    /* ranks called different operations */
+  DRUN_ERROR_ABORTED = -7,     /* drun ended the job, or drun_abort was called */
+  DRUN_ERROR_CONNECT = -8,     /* the agent, the rendezvous or a peer can't be reached, or refused the key */
+  DRUN_ERROR_TRUNCATED = -9,   /* drun_kv_get: the buffer is too small; the needed size was stored */
+  DRUN_ERROR_SYSTEM = -10,     /* the operating system said no */
+  DRUN_ERROR_INTERNAL = -11
+} drun_status;
+
+/* Element types. The numbers are final. */
+typedef enum drun_dtype {
+  DRUN_INT8 = 0,
+  DRUN_UINT8 = 1,
+  DRUN_INT32 = 2,
+  DRUN_UINT32 = 3,
+  DRUN_INT64 = 4,
+  DRUN_UINT64 = 5,
+  DRUN_FLOAT16 = 6,
+  DRUN_BFLOAT16 = 7,
+  DRUN_FLOAT32 = 8,
+  DRUN_FLOAT64 = 9
+} drun_dtype;
+
+/* Reductions. The numbers are final. Integers wrap around; AVG is the sum divided by the size, for integers truncated
+ * towards zero; MIN and MAX of a NaN are NaN. */
+typedef enum drun_op { DRUN_SUM = 0, DRUN_PROD = 1, DRUN_MIN = 2, DRUN_MAX = 3, DRUN_AVG = 4 } drun_op;
+
+/* A group of ranks. So far there is one: all of them. */
+typedef struct drun_comm_s* drun_comm;
+#define DRUN_COMM_WORLD ((drun_comm)0)
+
+/* Set struct_size to sizeof(drun_init_options), as DRUN_INIT_OPTIONS does; fields that a later version adds are at the
+ * end. 0 in a timeout: the default. */
+typedef struct drun_init_options {
+  size_t struct_size;
+  int64_t init_timeout_ms; /* for all ranks to come; default 120 s or $DRUN_INIT_TIMEOUT (seconds) */
+  int64_t op_timeout_ms;   /* for every collective; default 300 s or $DRUN_OP_TIMEOUT (seconds) */
+} drun_init_options;
+#define DRUN_INIT_OPTIONS {sizeof(drun_init_options), 0, 0}
+
+/* Joins the job; returns when all ranks have come. NULL: defaults. A second call before drun_finalize: DRUN_ERROR_STATE. */
+DRUN_API int drun_init(const drun_init_options* options);
+/* Leaves the job in an orderly way. Other ranks may still be working, but can't count on this one. Without drun_init: OK. */
+DRUN_API int drun_finalize(void);
+DRUN_API int drun_is_initialized(void); /* 0 or 1 */
+
+/* -1 before drun_init. */
+DRUN_API int drun_rank(void);
+DRUN_API int drun_size(void);
+DRUN_API int drun_local_rank(void); /* among the ranks of this host */
+DRUN_API int drun_local_size(void);
+DRUN_API int drun_cross_rank(void); /* among the ranks of other hosts with the same local rank */
+DRUN_API int drun_cross_size(void);
+
+/* Blocking collectives. `count` is in elements; 0 is fine. In place: send == recv. Other overlaps are an error. After a
+ * failure `recv` is undefined and the communicator is of no more use: later calls return the same failure. */
+DRUN_API int drun_allreduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, drun_comm comm);
+DRUN_API int drun_broadcast(void* data, size_t count, drun_dtype dtype, int root, drun_comm comm);
+/* Every rank gives `count` elements; `recv` gets size * count, in rank order. In place: send == recv + rank * count. */
+DRUN_API int drun_allgather(const void* send, void* recv, size_t count, drun_dtype dtype, drun_comm comm);
+DRUN_API int drun_barrier(drun_comm comm);
+
+/* Small values that all ranks see. A key is written once: a second, different value is an error. */
+DRUN_API int drun_kv_set(const char* key, const void* value, size_t n_bytes);
+/* Waits until the key is there. In: *n_bytes is the room at `value`; out: the size of the value. */
+DRUN_API int drun_kv_get(const char* key, void* value, size_t* n_bytes, int64_t timeout_ms);
+
+/* Ends the whole job, giving `why` as the reason; also from another thread while a collective waits, which then
+ * returns DRUN_ERROR_ABORTED. It returns: the caller still has to exit. */
+DRUN_API int drun_abort(const char* why);
+
+/* About the last call of this thread that failed. The text is valid until the next call of this thread. */
+DRUN_API const char* drun_last_error(void);
+DRUN_API int drun_last_error_rank(void);         /* the rank at fault, -1: none or unknown */
+DRUN_API const char* drun_last_error_host(void); /* its host, "" if unknown */
+
+DRUN_API const char* drun_version(void); /* "0.1.0" */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,135 @@
+// The C++ layer over drun.h: header only, C++17. Failures are exceptions of type drun::Error.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "drun/drun.h"
+
+namespace drun {
+// Its own symbols, so that they can't be taken for those inside a static libdrun.
+inline namespace v0 {
+
+class Error : public std::runtime_error {
+ public:
+  Error(int code_in, const char* text, int rank_in, const char* host_in)
+      : std::runtime_error(text), code(code_in), rank(rank_in), host(host_in) {}
+  int code;          // a drun_status
+  int rank;          // the rank at fault, -1: none or unknown
+  std::string host;  // its host
+};
+
+inline void check(int status) {
+  if (status != DRUN_OK) throw Error(status, drun_last_error(), drun_last_error_rank(), drun_last_error_host());
+}
+
+template <typename T>
+constexpr drun_dtype dtype_of() {
+  if constexpr (std::is_same_v<T, float>) {
+    return DRUN_FLOAT32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return DRUN_FLOAT64;
+  } else {
+    static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool>, "drun has no element type for this");
+    static_assert(sizeof(T) != 2, "drun has no 16-bit integers");
+    constexpr bool is_signed = std::is_signed_v<T>;
+    if constexpr (sizeof(T) == 1) return is_signed ? DRUN_INT8 : DRUN_UINT8;
+    if constexpr (sizeof(T) == 4) return is_signed ? DRUN_INT32 : DRUN_UINT32;
+    return is_signed ? DRUN_INT64 : DRUN_UINT64;
+  }
+}
+
+struct Options {
+  std::chrono::milliseconds init_timeout{0};  // 0: the default
+  std::chrono::milliseconds op_timeout{0};
+};
+
+// This process's place in the job, from construction to destruction. One at a time.
+class Communicator {
+ public:
+  explicit Communicator(const Options& options = {}) {
+    drun_init_options c_options = DRUN_INIT_OPTIONS;
+    c_options.init_timeout_ms = options.init_timeout.count();
+    c_options.op_timeout_ms = options.op_timeout.count();
+    check(drun_init(&c_options));
+  }
+  ~Communicator() { drun_finalize(); }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return drun_rank(); }
+  int size() const { return drun_size(); }
+  int local_rank() const { return drun_local_rank(); }
+  int local_size() const { return drun_local_size(); }
+  int cross_rank() const { return drun_cross_rank(); }
+  int cross_size() const { return drun_cross_size(); }
+
+  template <typename T>
+  void allreduce(const T* send, T* recv, std::size_t count, drun_op op = DRUN_SUM) {
+    check(drun_allreduce(send, recv, count, dtype_of<T>(), op, DRUN_COMM_WORLD));
+  }
+  template <typename T>
+  void allreduce(T* data, std::size_t count, drun_op op = DRUN_SUM) {
+    allreduce(static_cast<const T*>(data), data, count, op);
+  }
+  template <typename T>
+  void allreduce(std::vector<T>& data, drun_op op = DRUN_SUM) {
+    allreduce(data.data(), data.size(), op);
+  }
+  // One value of each rank.
+  template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  T allreduce(T value, drun_op op = DRUN_SUM) {
+    allreduce(&value, 1, op);
+    return value;
+  }
+
+  template <typename T>
+  void broadcast(T* data, std::size_t count, int root = 0) {
+    check(drun_broadcast(data, count, dtype_of<T>(), root, DRUN_COMM_WORLD));
+  }
+  template <typename T>
+  void broadcast(std::vector<T>& data, int root = 0) {  // the same size everywhere
+    broadcast(data.data(), data.size(), root);
+  }
+
+  template <typename T>
+  void allgather(const T* send, T* recv, std::size_t count) {
+    check(drun_allgather(send, recv, count, dtype_of<T>(), DRUN_COMM_WORLD));
+  }
+  // One value of each rank, in rank order.
+  template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  std::vector<T> allgather(T value) {
+    std::vector<T> all(static_cast<std::size_t>(size()));
+    allgather(&value, all.data(), 1);
+    return all;
+  }
+
+  void barrier() { check(drun_barrier(DRUN_COMM_WORLD)); }
+
+  void set(const std::string& key, std::string_view value) {
+    check(drun_kv_set(key.c_str(), value.data(), value.size()));
+  }
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) {
+    std::string value(4096, '\0');
+    std::size_t n_bytes = value.size();
+    int status = drun_kv_get(key.c_str(), value.data(), &n_bytes, timeout.count());
+    if (status == DRUN_ERROR_TRUNCATED) {
+      value.resize(n_bytes);
+      status = drun_kv_get(key.c_str(), value.data(), &n_bytes, timeout.count());
+    }
+    check(status);
+    value.resize(n_bytes);
+    return value;
+  }
+
+  void abort(const std::string& why) { drun_abort(why.c_str()); }
+};
+
+}  // namespace v0
+}  // namespace drun

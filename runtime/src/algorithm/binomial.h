@@ -1,0 +1,13 @@
+// Trees of depth ceil(log2(size)): few steps, for small messages and for broadcasts.
+#pragma once
+
+#include "runtime/src/algorithm/exchange.h"
+
+namespace drun::runtime {
+
+// `data` of rank `operation.root` reaches everybody; a rank hands on what it has while more is still coming.
+Status binomial_broadcast(Exchange& exchange, const Operation& operation, void* data, std::size_t n_bytes);
+// Reduces to rank 0 and sends the result out again: the same bits everywhere. In place.
+Status binomial_allreduce(Exchange& exchange, const Operation& operation, void* data);
+
+}  // namespace drun::runtime

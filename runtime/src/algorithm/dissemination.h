@@ -1,0 +1,11 @@
+// A barrier in ceil(log2(size)) rounds: in round k everybody tells rank + 2^k and hears from rank - 2^k
+// (Hensgen, Finkel and Manber, IJPP 17(1), 1988).
+#pragma once
+
+#include "runtime/src/algorithm/exchange.h"
+
+namespace drun::runtime {
+
+Status dissemination_barrier(Exchange& exchange, const Operation& operation);
+
+}  // namespace drun::runtime

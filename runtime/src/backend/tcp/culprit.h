@@ -1,0 +1,15 @@
+// Who holds up a collective that timed out: the rank next to us may itself only be waiting.
+#pragma once
+
+#include <vector>
+
+#include "runtime/src/operation.h"
+#include "runtime/src/world.h"
+
+namespace drun::runtime {
+
+// Every rank that times out writes down whom it waits for; the chain of these notes ends at a rank that wrote none:
+// it has not called the operation, or is stuck elsewhere. Takes up to two seconds. `waited_for` is not empty.
+int find_culprit(const World& world, const Operation& operation, const std::vector<int>& waited_for);
+
+}  // namespace drun::runtime

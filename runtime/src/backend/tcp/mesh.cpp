@@ -1,0 +1,160 @@
+#include "runtime/src/backend/tcp/mesh.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/src/backend/tcp/culprit.h"
+
+namespace drun::runtime {
+namespace {
+
+constexpr int kPassesBetweenChecks = 64;             // for ABORT while data flows without a wait
+constexpr std::size_t kMostAtOnce = 4u << 20;        // per system call, so that no flow starves another
+
+}  // namespace
+
+Status Mesh::run(const Operation& operation, const std::vector<Flow*>& flows) {
+  std::vector<Message> messages;
+  for (Flow* flow : flows) {
+    const auto link = links_.find(flow->peer());
+    if (link == links_.end()) return failure(DRUN_ERROR_INTERNAL, "no connection with " + world_.name_of(flow->peer()));
+    Message message;
+    message.flow = flow;
+    message.fd = link->second.get();
+    if (flow->direction() == Flow::Direction::kSend) message.header = encode_header(operation);
+    messages.push_back(std::move(message));
+  }
+  auto done = run_messages(messages, operation);
+  if (!done) links_.clear();
+  return done;
+}
+
+Status Mesh::run_messages(std::vector<Message>& messages, const Operation& operation) {
+  for (int pass = 1;; ++pass) {
+    bool moved = false, finished = true;
+    for (auto& message : messages) {
+      if (message.finished()) continue;
+      auto progress = message.flow->direction() == Flow::Direction::kSend ? send_some(message, operation)
+                                                                          : receive_some(message, operation);
+      if (!progress) return tl::unexpected<Failure>(progress.error());
+      moved = moved || *progress;
+      finished = finished && message.finished();
+    }
+    if (finished) return {};
+    if (!moved) {
+      if (auto waited = wait(messages, operation); !waited) return waited;
+    } else if (pass % kPassesBetweenChecks == 0) {
+      if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
+    }
+  }
+}
+
+Outcome<bool> Mesh::send_some(Message& message, const Operation& operation) {
+  if (!message.wants_io()) return false;
+  const Window window = message.flow->window();
+  std::array<iovec, 2> parts{iovec{message.header.data() + message.header_done, kHeaderBytes - message.header_done},
+                             iovec{window.data, std::min(window.n_bytes, kMostAtOnce)}};
+  msghdr out{};
+  out.msg_iov = parts.data();
+  out.msg_iovlen = parts.size();
+  const ssize_t sent = ::sendmsg(message.fd, &out, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0) {
+    if (errno == EAGAIN || errno == EINTR) return errno == EINTR;
+    return tl::unexpected<Failure>(io_failure(message.flow->peer(), errno, operation));
+  }
+  auto n_bytes = static_cast<std::size_t>(sent);
+  const std::size_t of_header = std::min(n_bytes, parts[0].iov_len);
+  message.header_done += of_header;
+  if (n_bytes > of_header) message.flow->moved(n_bytes - of_header);
+  return true;
+}
+
+Outcome<bool> Mesh::receive_some(Message& message, const Operation& operation) {
+  if (!message.wants_io()) return false;
+  message.header.resize(kHeaderBytes);
+  const Window window = message.flow->window();
+  std::array<iovec, 2> parts{iovec{message.header.data() + message.header_done, kHeaderBytes - message.header_done},
+                             iovec{window.data, std::min(window.n_bytes, kMostAtOnce)}};
+  msghdr in{};
+  in.msg_iov = parts.data();
+  in.msg_iovlen = parts.size();
+  const ssize_t received = ::recvmsg(message.fd, &in, MSG_DONTWAIT);
+  if (received < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
+  if (received <= 0) {
+    return tl::unexpected<Failure>(io_failure(message.flow->peer(), received == 0 ? 0 : errno, operation));
+  }
+  auto n_bytes = static_cast<std::size_t>(received);
+  const std::size_t of_header = std::min(n_bytes, parts[0].iov_len);
+  message.header_done += of_header;
+  if (of_header > 0 && message.header_done == kHeaderBytes) {
+    if (auto same = check_header(message, operation); !same) return tl::unexpected<Failure>(same.error());
+  }
+  if (n_bytes > of_header) message.flow->moved(n_bytes - of_header);
+  return true;
+}
+
+Status Mesh::check_header(const Message& message, const Operation& operation) {
+  const int peer = message.flow->peer();
+  const auto theirs = decode_header(message.header);
+  if (!theirs) {
+    return failure(DRUN_ERROR_INTERNAL, name_of(operation) + ": " + world_.name_of(peer) + " sent something else than a message",
+                   peer, world_.host_of(peer));
+  }
+  if (same_call(*theirs, operation)) return {};
+  Failure result{DRUN_ERROR_MISMATCH,
+                 world_.name_of(peer) + " called " + describe(*theirs) + " while " + world_.name_of(rank()) + " called " +
+                     describe(operation),
+                 peer, world_.host_of(peer)};
+  publish_failure(world_, result);
+  return tl::unexpected<Failure>(std::move(result));
+}
+
+Status Mesh::wait(const std::vector<Message>& messages, const Operation& operation) {
+  std::vector<pollfd> fds{{world_.client->fd(), POLLIN, 0}};
+  if (world_.interrupt_fd >= 0) fds.push_back({world_.interrupt_fd, POLLIN, 0});
+  const std::size_t n_control = fds.size();
+  for (const auto& message : messages) {
+    if (message.finished() || !message.wants_io()) continue;
+    const bool sends = message.flow->direction() == Flow::Direction::kSend;
+    fds.push_back({message.fd, static_cast<short>(sends ? POLLOUT : POLLIN), 0});
+  }
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(operation.deadline - Clock::now()).count();
+  if (left <= 0) return tl::unexpected<Failure>(timed_out(messages, operation));
+  const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, 1'000'000)));
+  if (ready < 0 && errno != EINTR) return failure(DRUN_ERROR_SYSTEM, std::string("poll: ") + std::strerror(errno));
+  for (std::size_t i = 0; i < n_control; ++i) {
+    if (fds[i].revents != 0) return check_alive(world_, name_of(operation));
+  }
+  return {};
+}
+
+Failure Mesh::io_failure(int peer, int error, const Operation& operation) {
+  auto result = explain_closed(world_, peer, name_of(operation));
+  // Timed out in the network, not closed by the other side: say so.
+  if (error != 0 && error != ECONNRESET && error != EPIPE && result.rank == peer) {
+    result.text += std::string(" (") + std::strerror(error) + ")";
+  }
+  return result;
+}
+
+Failure Mesh::timed_out(const std::vector<Message>& messages, const Operation& operation) {
+  std::vector<int> waited_for;
+  for (const auto& message : messages) {
+    if (!message.finished()) waited_for.push_back(message.flow->peer());
+  }
+  const int culprit = find_culprit(world_, operation, waited_for);
+  Failure result{DRUN_ERROR_TIMEOUT,
+                 name_of(operation) + " timed out after " + std::to_string(operation.timeout.count() / 1000) +
+                     " s waiting for " + world_.name_of(culprit),
+                 culprit, world_.host_of(culprit)};
+  publish_failure(world_, result);
+  return result;
+}
+
+}  // namespace drun::runtime

@@ -1,0 +1,47 @@
+// The connected neighbours of a rank: moves the flows of an algorithm over TCP, with headers, deadline and ABORT.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "runtime/src/algorithm/exchange.h"
+#include "runtime/src/world.h"
+
+namespace drun::runtime {
+
+// One thread. After a failure every connection is closed, so that the neighbours notice, and it is of no more use.
+class Mesh final : public Exchange {
+ public:
+  // `links`: non-blocking sockets by rank. `world` outlives the mesh.
+  Mesh(const World& world, std::map<int, Fd> links) : world_(world), links_(std::move(links)) {}
+  int rank() const override { return world_.rank(); }
+  int size() const override { return world_.size(); }
+  Status run(const Operation& operation, const std::vector<Flow*>& flows) override;
+
+ private:
+  // A flow with its socket and the header that goes ahead.
+  struct Message {
+    Flow* flow = nullptr;
+    int fd = -1;
+    std::string header;           // to be sent, or what has arrived of it
+    std::size_t header_done = 0;  // bytes sent
+    bool finished() const { return header_done == kHeaderBytes && flow->finished(); }
+    bool wants_io() const { return header_done < kHeaderBytes || flow->window().n_bytes > 0; }
+  };
+
+  Outcome<bool> send_some(Message& message, const Operation& operation);     // whether anything moved
+  Outcome<bool> receive_some(Message& message, const Operation& operation);
+  Status check_header(const Message& message, const Operation& operation);
+  Status wait(const std::vector<Message>& messages, const Operation& operation);
+  Failure io_failure(int peer, int error, const Operation& operation);
+  Failure timed_out(const std::vector<Message>& messages, const Operation& operation);
+  Status run_messages(std::vector<Message>& messages, const Operation& operation);
+
+  const World& world_;
+  std::map<int, Fd> links_;
+};
+
+}  // namespace drun::runtime

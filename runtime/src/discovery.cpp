@@ -1,0 +1,152 @@
+#include "runtime/src/discovery.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <cstdio>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "rendezvous/agent_socket.h"
+#include "runtime/src/solo_client.h"
+
+namespace drun::runtime {
+namespace {
+
+constexpr std::chrono::milliseconds kAgentTimeout{10'000};
+
+tl::unexpected<Failure> bad_variable(const std::string& name, const std::string& value, const std::string& what) {
+  return failure(DRUN_ERROR_CONNECT, "drun_init: " + name + "=" + value + ": " + what);
+}
+
+// "host:port", "[v6]:port"
+Status read_endpoint(const std::string& text, Surroundings& into) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string::npos) return bad_variable("DRUN_RENDEZVOUS", text, "not an address and port");
+  const auto port = parse_number(std::string_view(text).substr(colon + 1));
+  std::string address = text.substr(0, colon);
+  if (address.size() > 2 && address.front() == '[' && address.back() == ']') address = address.substr(1, address.size() - 2);
+  if (!port || *port == 0 || *port > 65535 || address.empty()) {
+    return bad_variable("DRUN_RENDEZVOUS", text, "not an address and port");
+  }
+  into.rendezvous_address = address;
+  into.rendezvous_port = static_cast<int>(*port);
+  return {};
+}
+
+// The address that this host's packets to the rendezvous come from. No packet is sent.
+std::string address_towards(const std::string& address, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return "127.0.0.1";
+  std::string result = "127.0.0.1";
+  const Fd fd(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage own{};
+  socklen_t n_bytes = sizeof own;
+  char text[NI_MAXHOST];
+  if (fd && ::connect(fd.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &n_bytes) == 0 &&
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&own), n_bytes, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0) {
+    result = text;
+  }
+  ::freeaddrinfo(found);
+  return result;
+}
+
+rendezvous::Handout handout_from_key(const Surroundings& surroundings) {
+  rendezvous::Handout handout;
+  handout.key = surroundings.key;
+  handout.rendezvous_address = surroundings.rendezvous_address;
+  handout.rendezvous_port = surroundings.rendezvous_port;
+  handout.data_address = surroundings.data_address.empty()
+                             ? address_towards(surroundings.rendezvous_address, surroundings.rendezvous_port)
+                             : surroundings.data_address;
+  return handout;
+}
+
+void warn_about_key(const std::string& why) {
+  std::fprintf(stderr, "drun: warning: %s: using DRUN_KEY and DRUN_RENDEZVOUS, without shared memory\n", why.c_str());
+}
+
+Outcome<rendezvous::Handout> find_handout(const Surroundings& surroundings) {
+  if (surroundings.kind == Surroundings::Kind::kKey) {
+    warn_about_key("DRUN_AGENT is not set");
+    return handout_from_key(surroundings);
+  }
+  auto handout = rendezvous::fetch_handout(surroundings.agent_socket, kAgentTimeout);
+  if (handout) {
+    if (!surroundings.data_address.empty()) handout->data_address = surroundings.data_address;
+    return *handout;
+  }
+  if (surroundings.has_key) {
+    warn_about_key("the agent's socket " + surroundings.agent_socket + " can't be reached");
+    return handout_from_key(surroundings);
+  }
+  Failure result;
+  result.status = DRUN_ERROR_CONNECT;
+  result.text = "drun_init: can't reach this worker's agent at DRUN_AGENT=" + surroundings.agent_socket + ": " +
+                handout.error().message() + " (hint: start the program with drun, or unset DRUN_AGENT to run it alone)";
+  return tl::unexpected<Failure>(std::move(result));
+}
+
+}  // namespace
+
+Outcome<Surroundings> read_surroundings(const GetEnv& get_env) {
+  const auto value_of = [&](const char* name) {
+    const char* value = get_env(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  Surroundings result;
+  result.agent_socket = value_of("DRUN_AGENT");
+  result.data_address = value_of("DRUN_DATA_ADDRESS");
+  const std::string key = value_of("DRUN_KEY"), endpoint = value_of("DRUN_RENDEZVOUS"), rank = value_of("DRUN_RANK");
+  result.has_key = !key.empty() && !endpoint.empty();
+  if (!result.agent_socket.empty()) {
+    result.kind = Surroundings::Kind::kAgent;
+  } else if (result.has_key) {
+    result.kind = Surroundings::Kind::kKey;
+  } else {
+    return result;
+  }
+  const auto number = parse_number(rank);
+  if (!number || *number > 1'000'000) {
+    return bad_variable("DRUN_RANK", rank, rank.empty() ? "not set, but DRUN_AGENT or DRUN_KEY is" : "not a rank");
+  }
+  result.rank = static_cast<int>(*number);
+  if (result.has_key) {
+    auto parsed = rendezvous::job_key_from_hex(key);
+    // The value itself stays out of the text.
+    if (!parsed) return failure(DRUN_ERROR_CONNECT, "drun_init: DRUN_KEY is not a key of 64 hexadecimal digits");
+    result.key = *parsed;
+    if (auto ok = read_endpoint(endpoint, result); !ok) return tl::unexpected<Failure>(ok.error());
+  }
+  return result;
+}
+
+Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& timeouts) {
+  World world;
+  world.timeouts = timeouts;
+  if (surroundings.kind == Surroundings::Kind::kAlone) {
+    world.client = make_solo_client();
+    return world;
+  }
+  auto handout = find_handout(surroundings);
+  if (!handout) return tl::unexpected<Failure>(handout.error());
+  auto client = rendezvous::Client::join(handout->rendezvous_address, handout->rendezvous_port, handout->key,
+                                         surroundings.rank, timeouts.init);
+  if (!client) {
+    return tl::unexpected<Failure>(from_error(
+        client.error(),
+        "drun_init: rendezvous at " + host_port(handout->rendezvous_address, handout->rendezvous_port)));
+  }
+  world.client = std::move(*client);
+  world.key = handout->key;
+  // Alone on one host nothing has to listen on the network.
+  const auto& welcome = world.client->welcome();
+  if (!handout->data_address.empty() && welcome.local_size != welcome.size) world.data_address = handout->data_address;
+  return world;
+}
+
+}  // namespace drun::runtime

@@ -1,0 +1,37 @@
+// Where the job is: what a worker's environment says, and joining it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "rendezvous/handshake.h"
+#include "runtime/src/failure.h"
+#include "runtime/src/world.h"
+
+namespace drun::runtime {
+
+using GetEnv = std::function<const char*(const char*)>;
+
+// What the environment says. Pure, given `get_env`.
+struct Surroundings {
+  enum class Kind {
+    kAlone,  // not started by drun: a job of size 1
+    kAgent,  // the agent's socket has the key
+    kKey,    // a container around the worker: the key itself, no shared memory
+  };
+  Kind kind = Kind::kAlone;
+  int rank = 0;
+  std::string agent_socket;
+  rendezvous::JobKey key{};
+  bool has_key = false;  // kAgent: to fall back on when the socket can't be reached
+  std::string rendezvous_address;
+  int rendezvous_port = 0;
+  std::string data_address;  // $DRUN_DATA_ADDRESS; empty: the one that the rendezvous is reached from
+};
+Outcome<Surroundings> read_surroundings(const GetEnv& get_env);
+
+// Joins the job that the surroundings name, or a job of this process alone. `timeouts.init` bounds it.
+Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& timeouts);
+
+}  // namespace drun::runtime

@@ -1,0 +1,31 @@
+// How an operation of the runtime fails: the status of the C ABI, the text, and the rank at fault.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <tl/expected.hpp>
+
+#include "base/error.h"
+#include "runtime/include/drun/drun.h"
+
+namespace drun::runtime {
+
+struct Failure {
+  int status = DRUN_ERROR_INTERNAL;
+  std::string text;
+  int rank = -1;  // at fault; -1: none or unknown
+  std::string host;
+};
+
+template <typename T>
+using Outcome = tl::expected<T, Failure>;
+using Status = Outcome<void>;
+
+inline tl::unexpected<Failure> failure(int status, std::string text, int rank = -1, std::string host = {}) {
+  return tl::unexpected<Failure>(Failure{status, std::move(text), rank, std::move(host)});
+}
+
+// `what` is put before the error's own words.
+Failure from_error(const Error& error, const std::string& what);
+
+}  // namespace drun::runtime

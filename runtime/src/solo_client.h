@@ -1,0 +1,12 @@
+// The rendezvous of a job of one: keys and values in memory, nobody to wait for.
+#pragma once
+
+#include <memory>
+
+#include "rendezvous/client.h"
+
+namespace drun::runtime {
+
+std::unique_ptr<rendezvous::Client> make_solo_client();
+
+}  // namespace drun::runtime

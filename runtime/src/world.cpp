@@ -1,0 +1,84 @@
+#include "runtime/src/world.h"
+
+#include <poll.h>
+
+#include "base/bytes.h"
+
+namespace drun::runtime {
+namespace {
+
+constexpr const char* kFailureKey = "failure";
+constexpr std::chrono::milliseconds kExplainWait{1000};
+
+}  // namespace
+
+std::string World::host_of(int rank) const {
+  const auto& hosts = client->welcome().host_of_rank;
+  return rank >= 0 && static_cast<std::size_t>(rank) < hosts.size() ? hosts[static_cast<std::size_t>(rank)] : "";
+}
+
+std::string World::name_of(int rank) const {
+  const std::string host = host_of(rank);
+  return "rank " + std::to_string(rank) + (host.empty() ? "" : " on " + host);
+}
+
+std::string World::own_key(const std::string& name) const { return "drun/" + std::to_string(generation) + "/" + name; }
+
+Failure from_abort(const rendezvous::AbortNotice& notice, const std::string& during) {
+  Failure result;
+  result.status = notice.rank >= 0 ? DRUN_ERROR_PEER : DRUN_ERROR_ABORTED;
+  result.rank = notice.rank;
+  result.host = notice.host;
+  result.text = during + ": ";
+  if (notice.rank >= 0) {
+    result.text += "rank " + std::to_string(notice.rank);
+    if (!notice.host.empty()) result.text += " on " + notice.host;
+    if (notice.pid > 0) result.text += " (pid " + std::to_string(notice.pid) + ")";
+    result.text += ": ";
+  }
+  result.text += notice.why.empty() ? "the job was ended" : notice.why;
+  return result;
+}
+
+Status check_alive(const World& world, const std::string& during) {
+  if (world.interrupt_fd >= 0) {
+    pollfd interrupt{world.interrupt_fd, POLLIN, 0};
+    if (::poll(&interrupt, 1, 0) > 0) return failure(DRUN_ERROR_ABORTED, during + ": drun_abort was called", world.rank());
+  }
+  if (auto notice = world.client->aborted()) return tl::unexpected<Failure>(from_abort(*notice, during));
+  return {};
+}
+
+void publish_failure(const World& world, const Failure& failure) {
+  ByteWriter out;
+  out.i32(world.rank());
+  out.i32(failure.status);
+  out.i32(failure.rank);
+  out.str(failure.host);
+  out.str(failure.text);
+  (void)world.client->set(world.own_key(kFailureKey), out.bytes());  // another rank may have been first
+}
+
+Failure explain_closed(const World& world, int peer, const std::string& during) {
+  const auto published = world.client->get(world.own_key(kFailureKey), kExplainWait);
+  if (auto notice = world.client->aborted()) return from_abort(*notice, during);
+  if (published) {
+    ByteReader in(*published);
+    const int reporter = in.i32();
+    Failure result;
+    result.status = in.i32();
+    result.rank = in.i32();
+    result.host = in.str();
+    const std::string text = in.str();
+    if (in.done() && reporter != world.rank()) {
+      result.text = during + ": " + world.name_of(reporter) + " reports: " + text;
+      return result;
+    }
+  }
+  // We are the first to know: whoever sees our connections close in turn shall learn of this one.
+  Failure result{DRUN_ERROR_PEER, world.name_of(peer) + " closed its connection during " + during, peer, world.host_of(peer)};
+  publish_failure(world, result);
+  return result;
+}
+
+}  // namespace drun::runtime

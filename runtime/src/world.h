@@ -1,0 +1,45 @@
+// The job as this process sees it: who it is, who the others are, and the services that all parts share.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "rendezvous/client.h"
+#include "runtime/src/failure.h"
+#include "runtime/src/operation.h"
+
+namespace drun::runtime {
+
+struct Timeouts {
+  std::chrono::milliseconds init{120'000};
+  std::chrono::milliseconds op{300'000};
+};
+
+struct World {
+  std::unique_ptr<rendezvous::Client> client;
+  rendezvous::JobKey key{};
+  std::string data_address = "127.0.0.1";  // where our own connections listen
+  Timeouts timeouts;
+  int interrupt_fd = -1;                   // readable once drun_abort was called; not owned
+  int generation = 1;                      // counts this process's drun_init, so that a second one finds no old keys
+
+  int rank() const { return client->welcome().rank; }
+  int size() const { return client->welcome().size; }
+  std::string host_of(int rank) const;
+  std::string name_of(int rank) const;              // "rank 3 on node7"
+  std::string own_key(const std::string& name) const;  // of the runtime itself: "drun/1/NAME"
+};
+
+// What ended the job, if something did: the launcher's ABORT or our own drun_abort. Does not block. `during` is what
+// the text says was going on: "allreduce #12".
+Status check_alive(const World& world, const std::string& during);
+Failure from_abort(const rendezvous::AbortNotice& notice, const std::string& during);
+
+// The first rank whose collective fails for a reason of its own writes it down, so that those who merely see its
+// connections close can name it.
+void publish_failure(const World& world, const Failure& failure);
+// A peer's connection closed: waits up to a second for an ABORT or a published failure that tells why.
+Failure explain_closed(const World& world, int peer, const std::string& during);
+
+}  // namespace drun::runtime

@@ -1,0 +1,93 @@
+"""The wires. The supervisor's network namespace is the switch: a bridge with one port per host, named as the host.
+
+Each host has its data NIC on the bridge; a decoy NIC that is up and leads nowhere, but has the default route; and a
+docker0 with the same address everywhere, kept running by a port whose other end is in the switch.
+"""
+import subprocess
+
+TABLE = "bridge drun"
+
+
+def _ip_batch(lines):
+    done = subprocess.run(["ip", "-batch", "-"], input="\n".join(lines) + "\n", text=True, capture_output=True)
+    if done.returncode != 0:
+        raise RuntimeError("ip -batch: " + done.stderr.strip())
+
+
+def make_switch():
+    """In the switch, before any host."""
+    _ip_batch(["link set lo up", "link add data0 type bridge", "link set data0 up"])
+    rules = (f"table {TABLE} {{\n set cut {{ type ifname; }}\n"
+             " chain loss { type filter hook prerouting priority 0; }\n"
+             " chain cut { type filter hook forward priority 0; iifname @cut drop; oifname @cut drop; }\n}\n")
+    subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True)
+
+
+def connect(hosts_and_pids):
+    """In the switch: the links of all hosts, their far ends put where the given process is."""
+    lines = []
+    for host, pid in hosts_and_pids:
+        lines += [f"link add {host.name} type veth peer name {host.nic} netns {pid}",
+                  f"link set {host.name} master data0 up",
+                  f"link add {host.name}x type veth peer name {host.decoy_nic} netns {pid}",
+                  f"link set {host.name}x up",
+                  f"link add {host.name}d type veth peer name vethd0c{host.index} netns {pid}",
+                  f"link set {host.name}d up"]
+    _ip_batch(lines)
+
+
+def configure(plan, me):
+    """On a host, when its links are there."""
+    for name in ("all", "default", me.nic, me.decoy_nic):
+        try:
+            with open(f"/proc/sys/net/ipv6/conf/{name}/accept_dad", "w", encoding="ascii") as out:
+                out.write("0")
+        except OSError:
+            pass  # a kernel without IPv6
+    port = f"vethd0c{me.index}"
+    _ip_batch(["link set lo up",
+               f"addr add {me.address}/{plan.prefix} dev {me.nic}",
+               f"addr add {me.address6}/{plan.prefix6} dev {me.nic} nodad",
+               f"link set {me.nic} up",
+               f"addr add {me.decoy_subnet}.1/24 dev {me.decoy_nic}",
+               f"link set {me.decoy_nic} up",
+               f"route add default via {me.decoy_subnet}.254 dev {me.decoy_nic}",
+               "link add docker0 type bridge",
+               "addr add 172.17.0.1/16 brd 172.17.255.255 dev docker0",
+               f"link set {port} master docker0 up",
+               "link set docker0 up"])
+
+
+def cut(host, silent):
+    """In the switch. Silent: the link stays up and nothing passes. No end sees a FIN either way."""
+    if silent:
+        subprocess.run(["nft", "add", "element", *TABLE.split(), "cut", f'{{ "{host.name}" }}'], check=True)
+    else:
+        _ip_batch([f"link set {host.name} down"])
+
+
+def heal(host):
+    subprocess.run(["nft", "delete", "element", *TABLE.split(), "cut", f'{{ "{host.name}" }}'],
+                   stderr=subprocess.DEVNULL, check=False)
+    _ip_batch([f"link set {host.name} up"])
+
+
+def shape(device, rate):
+    """Where the device is: what leaves by it is no faster than `rate` (tc's notation); 'off' undoes it."""
+    if rate == "off":
+        subprocess.run(["tc", "qdisc", "del", "dev", device, "root"], stderr=subprocess.DEVNULL, check=False)
+        return
+    subprocess.run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "32kb",
+                    "latency", "300ms"], check=True)
+
+
+def lose(losses):
+    """In the switch: `losses` maps a port to the percentage of its frames, both ways, that are lost; replaces all."""
+    lines = [f"flush chain {TABLE} loss"]
+    for port, percent in losses.items():
+        limit = round(percent * 100)
+        lines.append(f'add rule {TABLE} loss iifname "{port}" numgen random mod 10000 < {limit} drop')
+        lines.append(f'add rule {TABLE} cut oifname "{port}" numgen random mod 10000 < {limit} drop')
+    head = [f"flush chain {TABLE} cut", f"add rule {TABLE} cut iifname @cut drop",
+            f"add rule {TABLE} cut oifname @cut drop"]
+    subprocess.run(["nft", "-f", "-"], input="\n".join(head + lines) + "\n", text=True, check=True)

@@ -1,0 +1,253 @@
+"""What the end-to-end tests share: a cluster per test class, drun run on one of its hosts, and what is left after."""
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+from netcluster import commands, state
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CLUSTER = f"{HERE}/cluster"
+BIN = os.environ.get("DRUN_BIN_DIR", "")
+SLOWDOWN = float(os.environ.get("DRUN_TEST_SLOWDOWN", "1"))  # sanitizers
+LIMIT_S = 60 * SLOWDOWN
+CLEAN_LIMIT_S = 10 * SLOWDOWN
+
+
+class Job:
+    """A process on a host, seen from here. `front` is the `cluster exec` that stands for it."""
+
+    def __init__(self, argv, stdin, env):
+        self.argv = argv
+        self.front = subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+        self._lines = queue.Queue()
+        self._text = {"out": "", "err": ""}
+        self._readers = [threading.Thread(target=self._read, args=(name, pipe), daemon=True)
+                         for name, pipe in (("out", self.front.stdout), ("err", self.front.stderr))]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, name, pipe):
+        for raw in pipe:
+            line = raw.decode(errors="replace")
+            self._text[name] += line
+            self._lines.put(line)
+        self._lines.put(None)
+
+    @property
+    def out(self):
+        return self._text["out"]
+
+    @property
+    def err(self):
+        return self._text["err"]
+
+    def wait_for(self, pattern, count=1, limit=LIMIT_S):
+        """Until `count` lines of either stream matched."""
+        end = time.monotonic() + limit
+        closed = 0
+        while count:
+            try:
+                line = self._lines.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"no line like {pattern!r} within {limit:.0f} s\n{self}") from None
+            if line is None:
+                closed += 1
+                if closed == 2:
+                    raise AssertionError(f"it ended without a line like {pattern!r}\n{self}")
+            elif re.search(pattern, line):
+                count -= 1
+
+    def signal(self, number):
+        self.front.send_signal(number)
+
+    def finish(self, limit=LIMIT_S):
+        """The exit status."""
+        try:
+            self.front.wait(limit)
+        except subprocess.TimeoutExpired:
+            self.front.kill()
+            self.front.wait()
+            raise AssertionError(f"still running after {limit:.0f} s\n{self}") from None
+        for reader in self._readers:
+            reader.join(5)
+        self.front.stdout.close()
+        self.front.stderr.close()
+        return self.front.returncode
+
+    @property
+    def status(self):
+        return self.front.returncode
+
+    def __str__(self):
+        return (f"$ {' '.join(self.argv)}\nstatus {self.front.poll()}\n--- stdout\n{self.out[-6000:]}"
+                f"--- stderr\n{self.err[-6000:]}")
+
+
+class Cluster:
+    counter = 0
+
+    def __init__(self, count, *options):
+        Cluster.counter += 1
+        self.name = f"e2e-{os.getpid()}-{Cluster.counter}"
+        extra = ["--tree", BIN] if BIN else []
+        subprocess.run([CLUSTER, "up", str(count), "--quiet", "--name", self.name, "--owner-pid", str(os.getpid()),
+                        *extra, *options], check=True, timeout=120)
+        self.data = state.load(self.name)
+
+    def down(self):
+        subprocess.run([CLUSTER, "down", "--quiet", "--name", self.name], check=True, timeout=60)
+
+    def verb(self, verb, *arguments):
+        subprocess.run([CLUSTER, verb, "--name", self.name, *arguments], check=True, timeout=60)
+
+    def start(self, host, *command, user="root", cwd="/root", env=None, stdin=subprocess.DEVNULL):
+        environment = {name: value for name, value in os.environ.items()
+                       if name in ("PATH", "LANG", "TERM") or name.endswith("SAN_OPTIONS")}
+        environment["PATH"] = f"{BIN}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+        environment.update(env or {})
+        argv = [CLUSTER, "exec", "--name", self.name, "--user", user, "--cwd", cwd, host, "--", *command]
+        return Job(argv, stdin, environment)
+
+    def run(self, host, *command, stdin_text=None, limit=LIMIT_S, **options):
+        """Runs it to its end; the Job has status, out and err."""
+        job = self.start(host, *command, stdin=subprocess.DEVNULL if stdin_text is None else subprocess.PIPE, **options)
+        if stdin_text is not None:
+            job.front.stdin.write(stdin_text.encode())
+            job.front.stdin.close()
+        job.finish(limit)
+        return job
+
+    def shell(self, host, script, **options):
+        """Must succeed; returns what it printed."""
+        job = self.run(host, "sh", "-c", script, **options)
+        if job.status != 0:
+            raise AssertionError(str(job))
+        return job.out
+
+    def write(self, host, path, text, mode=0o644):
+        subprocess.run([CLUSTER, "put", "--name", self.name, host, "-", path], input=text.encode(), check=True)
+        self.shell(host, f"chmod {mode:o} '{path}'")
+
+    def put(self, host, path):
+        """A file of this machine to the same place on a bare host."""
+        self.verb("put", host, path, path)
+
+    def processes(self):
+        """host -> [(pid here, name, command line)], without zombies and what the host itself consists of."""
+        found = {host["name"]: [] for host in self.data["hosts"]}
+        host_of, inits = {}, set()
+        for host in self.data["hosts"]:
+            host_of[os.readlink(f"/proc/{host['pid']}/ns/pid")] = host["name"]
+            inits.add(host["pid"])
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit() or int(entry) in inits:
+                continue
+            try:
+                name = host_of.get(os.readlink(f"/proc/{entry}/ns/pid"))
+                command = open(f"/proc/{entry}/cmdline", "rb").read().replace(b"\0", b" ").decode(errors="replace")
+                comm = open(f"/proc/{entry}/comm", encoding="utf-8", errors="replace").read().strip()
+            except OSError:
+                continue  # it ended meanwhile
+            listener = re.match(r"(sshd: )?/usr/sbin/sshd -D", command)
+            if name and command and not listener and state.started(entry) is not None:
+                found[name].append((int(entry), comm, command.strip()))
+        return found
+
+    def find(self, host, pattern, limit=LIMIT_S):
+        """The pid here of the first process of the host whose name or command line matches; waits for it."""
+        end = time.monotonic() + limit
+        while time.monotonic() < end:
+            for pid, comm, command in sorted(self.processes()[host]):
+                if re.search(pattern, comm) or re.search(pattern, command):
+                    return pid
+            time.sleep(0.05)
+        raise AssertionError(f"no process like {pattern!r} on {host}: {self.processes()[host]}")
+
+    def assert_clean(self, limit=CLEAN_LIMIT_S):
+        """No process but the host's own is left on any host, within the limit."""
+        end = time.monotonic() + limit
+        while True:
+            left = {host: rest for host, rest in self.processes().items() if rest}
+            if not left:
+                return
+            if time.monotonic() > end:
+                for rest in left.values():
+                    for pid, _, _ in rest:
+                        try:
+                            os.kill(pid, signal.SIGKILL)  # so that the next test starts clean
+                        except ProcessLookupError:
+                            pass
+                raise AssertionError(f"left after {limit:.0f} s: {left}")
+            time.sleep(0.05)
+
+
+class ClusterTest(unittest.TestCase):
+    """One cluster per class. Each test must leave every host without a process of its own."""
+
+    hosts = 2
+    options = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(cls.hosts, *cls.options)
+        cls.addClassCleanup(cls.cluster.down)
+
+    def drun(self, *arguments, host="h0", **options):
+        return self.cluster.run(host, "drun", *arguments, **options)
+
+    def start_drun(self, *arguments, host="h0", **options):
+        job = self.cluster.start(host, "drun", *arguments, **options)
+        self.addCleanup(self._end, job)
+        return job
+
+    @staticmethod
+    def _end(job):
+        if job.front.poll() is None:
+            job.front.kill()
+            job.finish()
+
+    def good(self, *arguments, **options):
+        """A run that must end with 0."""
+        job = self.drun(*arguments, **options)
+        self.assertEqual(job.status, 0, str(job))
+        return job
+
+    def assert_trained(self, job, ranks):
+        """Every rank has the same model, and it is a good one."""
+        self.assertEqual(job.status, 0, str(job))
+        accuracy = re.findall(r"test accuracy ([0-9.]+)", job.out)
+        self.assertTrue(accuracy, str(job))
+        self.assertGreater(float(accuracy[-1]), 95.0, str(job))
+        checksums = re.findall(rf"checksum ([0-9a-f]+) on all {ranks} ranks", job.out)
+        self.assertEqual(len(checksums), 1, str(job))
+        return checksums[0]
+
+
+def environments(text):
+    """rank -> its environment, from the tagged (or, for one rank, bare) output of `env`."""
+    found = {}
+    for line in text.splitlines():
+        match = re.match(r"(?:\[(\d+)\] )?([A-Za-z_]\w*)=(.*)$", line)
+        if match:
+            found.setdefault(int(match[1] or 0), {})[match[2]] = match[3]
+    return found
+
+
+def untagged(text):
+    """(rank, line) pairs of tagged output."""
+    return [(int(rank), line) for rank, line in re.findall(r"^\[(\d+)\] (.*)$", text, re.MULTILINE)]
+
+
+def why_not_here():
+    """Why the tests can't run here, in words; None if they can."""
+    reason = commands.missing()
+    if reason:
+        return reason
+    if not BIN or not os.access(f"{BIN}/drun", os.X_OK):
+        return f"no drun in DRUN_BIN_DIR={BIN!r}"
+    return None

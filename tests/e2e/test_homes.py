@@ -1,0 +1,84 @@
+"""How the agent gets to hosts whose shells and homes are all sorts."""
+from support import BIN, ClusterTest, untagged
+
+
+class Shells(ClusterTest):
+    hosts = 5
+    options = ("--shell", "h1=/bin/bash", "--shell", "h2=/bin/dash", "--shell", "h3=/usr/bin/tcsh",
+               "--shell", "h4=/usr/bin/fish")
+
+    def check(self, *options):
+        job = self.good(*options, "-H", "host[1-4]:1", "sh", "-c", "hostname")
+        self.assertEqual(sorted(untagged(job.out)), [(r, f"h{r + 1}") for r in range(4)])
+        self.cluster.assert_clean()
+
+    def test_bash_dash_tcsh_and_fish(self):
+        self.check()
+
+    def test_bash_dash_tcsh_and_fish_through_openssh(self):
+        self.check("--transport", "openssh")
+
+    def test_rc_files_that_print(self):
+        noise = {"h1": ".bashrc", "h3": ".cshrc", "h4": ".config/fish/config.fish"}
+        for host, name in noise.items():
+            self.cluster.write(host, f"/root/{name}", "echo welcome to this machine; echo mind the gap 1>&2\n"
+                               if host == "h1" else "echo welcome to this machine\n")
+            self.addCleanup(self.cluster.shell, host, f"rm /root/{name}")
+        self.check()
+
+    def test_the_agent_is_sent_once(self):
+        self.check()
+        before = self.cluster.shell("h1", "stat -c '%n %i' /root/.cache/drun/*")
+        self.check()
+        self.assertEqual(self.cluster.shell("h1", "stat -c '%n %i' /root/.cache/drun/*"), before)
+
+    def test_a_damaged_agent_is_replaced(self):
+        self.check()
+        self.cluster.shell("h1", "f=$(ls /root/.cache/drun/agent-*); head -c 1000 $f > $f.new; mv $f.new $f; chmod 700 $f")
+        self.check()
+
+
+class Homes(ClusterTest):
+    hosts = 4
+    options = ("--noexec-home", "h1", "--readonly-home", "h2", "--sshd", "h3=ForceCommand echo only backups here",
+               "--bare", "h1", "--bare", "h2")
+
+    def test_a_home_that_forbids_execution(self):
+        self.assertEqual(self.good("-H", "host1:1", "hostname").out, "h1\n")
+
+    def test_a_home_that_is_read_only(self):
+        self.assertEqual(self.good("-H", "host2:1", "hostname").out, "h2\n")
+
+    def test_a_forced_command_is_reported_with_what_it_said(self):
+        for transport in ("ssh", "openssh"):
+            job = self.drun("--transport", transport, "-H", "host1:1,host3:1", "hostname")
+            self.assertEqual(job.status, 68, str(job))
+            self.assertIn("host3", job.err)
+            self.assertIn("only backups here", job.err)
+            self.cluster.assert_clean()
+
+
+class NoPlaceForTheAgent(ClusterTest):
+    options = ("--noexec-home", "h1", "--bare", "h1")
+
+    def test_every_place_that_was_tried_is_named(self):
+        for path in ("/tmp", "/var/tmp", "/dev/shm"):
+            self.cluster.shell("h1", f"mount -o remount,noexec {path}")
+        job = self.drun("-H", "host1:1", "hostname")
+        self.assertEqual(job.status, 68, str(job))
+        self.assertIn("host1", job.err)
+        self.assertIn("/var/tmp", job.err)
+
+
+class SharedHome(ClusterTest):
+    hosts = 16
+    options = ("--shared-home",)
+
+    def test_sixteen_hosts_deliver_into_one_home_at_once(self):
+        hosts = "localhost:1," + ",".join(f"host{i}:1" for i in range(1, 16))
+        job = self.good("-np", "16", "-H", hosts, "hostname")
+        self.assertEqual(sorted(untagged(job.out)), [(r, f"h{r}") for r in range(16)])
+        left = self.cluster.shell("h5", "ls -a /root/.cache/drun").split()
+        self.assertEqual(len([name for name in left if name.startswith("agent-")]), 1, left)
+        self.assertEqual([name for name in left if "tmp" in name], [])
+        self.assert_trained(self.drun("-np", "16", "-H", hosts, "./train", cwd=BIN), 16)

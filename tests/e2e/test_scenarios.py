@@ -1,0 +1,188 @@
+"""The lines that users type, as they type them."""
+import re
+
+from support import BIN, ClusterTest, environments, untagged
+
+TRAIN_PY = """import os, sys
+print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "local", os.environ["LOCAL_RANK"])
+"""
+
+
+class OneMachine(ClusterTest):
+    hosts = 1
+
+    def setUp(self):
+        self.cluster.write("h0", "/root/job/train.py", TRAIN_PY)
+
+    def test_one_worker_without_ssh(self):
+        job = self.good("-np", "1", "-H", "localhost:1", "python3", "train.py", cwd="/root/job",
+                        env={"PATH": f"{BIN}:/usr/bin:/bin"})
+        self.assertEqual(job.out, "rank 0 of 1 local 0\n")
+
+    def test_four_workers(self):
+        job = self.good("-np", "4", "-H", "localhost:4", "python3", "train.py", cwd="/root/job")
+        self.assertEqual(sorted(untagged(job.out)), [(r, f"rank {r} of 4 local {r}") for r in range(4)])
+
+    def test_train_gives_the_same_model_for_one_worker_without_drun(self):
+        self.assertEqual(self.cluster.run("h0", "./train", cwd=BIN).status, 0)
+
+    def test_four_workers_train(self):
+        self.assert_trained(self.drun("-np", "4", "-H", "localhost:4", "./train", cwd=BIN), 4)
+
+
+class TwoMachines(ClusterTest):
+    """The second host has neither drun nor the build tree: only `train` was copied to it."""
+
+    options = ("--bare", "h1", "--nic", "enp3s0")
+
+    def setUp(self):
+        self.cluster.put("h1", f"{BIN}/train")
+
+    def test_train_over_the_alias_with_an_empty_known_hosts(self):
+        self.cluster.shell("h0", ": > /root/.ssh/known_hosts")
+        job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "./train", cwd=BIN)
+        self.assert_trained(job, 2)
+        self.assertIn("10.77.0.2", self.cluster.shell("h0", "cat /root/.ssh/known_hosts"))
+        self.cluster.assert_clean()
+
+    def test_train_with_the_interface_given(self):
+        job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "--network-interfaces", "enp3s0",
+                        "./train", cwd=BIN)
+        self.assert_trained(job, 2)
+
+    def test_the_interface_given_is_exported(self):
+        job = self.good("-np", "2", "-H", "localhost:1,host1:1", "--network-interfaces", "enp3s0", "env")
+        for env in environments(job.out).values():
+            self.assertEqual(env["NCCL_SOCKET_IFNAME"], "=enp3s0")
+
+    def test_train_through_openssh(self):
+        job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "--transport", "openssh", "./train",
+                        cwd=BIN)
+        self.assert_trained(job, 2)
+        self.cluster.assert_clean()
+
+    def test_a_working_directory_that_a_host_lacks_is_named(self):
+        self.cluster.shell("h0", "mkdir -p /root/only-here")
+        job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "hostname", cwd="/root/only-here")
+        self.assertNotEqual(job.status, 0, str(job))
+        self.assertIn("host1", job.err)
+        self.assertIn("/root/only-here", job.err)
+
+    def test_a_command_that_one_host_lacks_is_127_and_nothing_starts(self):
+        self.cluster.write("h0", "/root/only-h0", "#!/bin/sh\ntouch /root/started\n", 0o755)
+        job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "/root/only-h0", cwd="/root")
+        self.assertEqual(job.status, 127, str(job))
+        self.assertIn("host1", job.err)
+        self.assertEqual(self.cluster.run("h0", "test", "-e", "/root/started").status, 1)
+
+    def test_hostfile(self):
+        self.cluster.write("h0", "/root/job/hosts", "# two machines\nlocalhost:2\nhost slots=2\n")
+        config = self.cluster.shell("h0", "cat /root/.ssh/config")
+        self.addCleanup(self.cluster.write, "h0", "/root/.ssh/config", config, 0o600)
+        self.cluster.write("h0", "/root/.ssh/config", config + "\nHost host\n  HostName 10.77.0.2\n  Port 12345\n", 0o600)
+        self.cluster.write("h0", "/root/job/train.py", TRAIN_PY)
+        self.cluster.write("h1", "/root/job/train.py", TRAIN_PY)
+        job = self.good("--hostfile", "hosts", "python3", "train.py", cwd="/root/job")
+        self.assertEqual(sorted(untagged(job.out)), [(r, f"rank {r} of 4 local {r % 2}") for r in range(4)])
+
+
+class RawAddresses(ClusterTest):
+    hosts = 3
+    options = ("--subnet", "10.0.0.0/24", "--subnet6", "fd00::/64", "--port", "22")
+
+    def check(self, hosts):
+        for host in ("h0", "h1"):
+            self.cluster.write(host, "/root/job/train.py", TRAIN_PY)
+        job = self.good("-np", "4", "-H", hosts, "python3", "train.py", cwd="/root/job")
+        self.assertEqual(sorted(untagged(job.out)), [(r, f"rank {r} of 4 local {r % 2}") for r in range(4)])
+        self.cluster.assert_clean()
+
+    def test_two_addresses(self):
+        self.check("10.0.0.1:2,10.0.0.2:2")
+
+    def test_user_at_address(self):
+        self.check("10.0.0.1:2,root@10.0.0.2:2")
+
+    def test_ipv6_address(self):
+        self.check("10.0.0.1:2,[fd00::2]:2")
+
+
+class Containers(ClusterTest):
+    """`sshd -p N; sleep infinity` in containers that share the network of their host: PID 1 reaps nothing."""
+
+    hosts = 3
+    options = ("--containers", "--sleep-init")
+
+    def test_the_same_address_on_other_ports_is_another_host(self):
+        job = self.good("-np", "3", "-H", "localhost:1,host1:1,host2:1", "sh", "-c", "hostname; echo $LOCAL_RANK")
+        self.assertEqual(sorted(line for _, line in untagged(job.out)), ["0", "0", "0", "h0", "h1", "h2"])
+        self.cluster.assert_clean()
+
+    def test_train(self):
+        self.assert_trained(self.drun("-np", "3", "-H", "localhost:1,host1:1,host2:1", "./train", cwd=BIN), 3)
+
+
+class FourContainersOnFourMachines(ClusterTest):
+    hosts = 4
+    options = ("--sleep-init",)
+
+    def test_train_and_leave_nothing(self):
+        hosts = "localhost:1,host1:1,host2:1,host3:1"
+        self.assert_trained(self.drun("-np", "4", "-H", hosts, "./train", cwd=BIN), 4)
+        self.cluster.assert_clean()
+
+
+class TwoGpuMachines(ClusterTest):
+    hosts = 3
+    options = ("--bond0", "--port", "2222")
+
+    def test_what_the_user_sets_wins(self):
+        job = self.good(
+            "-np", "16", "-H", "gpu1:8,gpu2:8", "-x", "NCCL_DEBUG=INFO", "-x", "NCCL_IB_DISABLE=0", "-x",
+            "NCCL_SOCKET_IFNAME=bond0", "-x", "NCCL_IB_GID_INDEX=3", "-x", "LD_LIBRARY_PATH", "-x", "PATH", "env",
+            env={"LD_LIBRARY_PATH": "/opt/cuda/lib64"})
+        found = environments(job.out)
+        self.assertEqual(sorted(found), list(range(16)))
+        for rank, env in found.items():
+            self.assertEqual(env["NCCL_SOCKET_IFNAME"], "bond0")
+            self.assertEqual(env["NCCL_IB_GID_INDEX"], "3")
+            self.assertEqual(env["NCCL_IB_DISABLE"], "0")
+            self.assertEqual(env["NCCL_DEBUG"], "INFO")
+            self.assertEqual(env["LD_LIBRARY_PATH"], "/opt/cuda/lib64")
+            self.assertTrue(env["PATH"].startswith(BIN), env["PATH"])
+            self.assertEqual(env["LOCAL_RANK"], str(rank % 8))
+            self.assertEqual(env["MASTER_ADDR"], "10.77.0.2")
+
+
+class Sizes(ClusterTest):
+    hosts = 16
+
+    def check(self, count):
+        names = ["localhost"] + [f"host{i}" for i in range(1, count)]
+        hosts = ",".join(f"{name}:1" for name in names)
+        self.assert_trained(self.drun("-np", str(count), "-H", hosts, "-p", "12345", "./train", cwd=BIN), count)
+        job = self.good("-H", hosts, "sh", "-c", "echo $RANK $(hostname) $WORLD_SIZE $CROSS_RANK")
+        self.assertEqual(sorted(untagged(job.out)), [(r, f"{r} h{r} {count} {r}") for r in range(count)])
+        self.cluster.assert_clean()
+
+    def test_two_hosts(self):
+        self.check(2)
+
+    def test_four_hosts(self):
+        self.check(4)
+
+    def test_sixteen_hosts(self):
+        self.check(16)
+
+    def test_the_model_is_the_same_for_one_and_for_four_ranks_up_to_rounding(self):
+        one = self.good("-np", "1", "-H", "localhost:1", "./train", cwd=BIN)
+        four = self.good("-np", "4", "-H", "localhost:1,host1:1,host2:1,host3:1", "./train", cwd=BIN)
+        losses = [[float(x) for x in re.findall(r"loss\D*([0-9.]+)", job.out)] for job in (one, four)]
+        self.assertTrue(losses[0], str(one))
+        self.assertEqual(len(losses[0]), len(losses[1]), str(four))
+        for a, b in zip(*losses):
+            self.assertAlmostEqual(a, b, delta=2e-3)
+
+    def test_a_range_of_hosts(self):
+        job = self.good("-H", "host[1-15]:2", "hostname")
+        self.assertEqual(sorted(untagged(job.out)), [(r, f"h{1 + r // 2}") for r in range(30)])

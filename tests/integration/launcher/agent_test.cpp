@@ -1,0 +1,289 @@
+// The real agent binary as a child: frames in, frames out, and nothing left behind however it ends.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/fd.h"
+#include "launcher/agent/sweep.h"
+#include "launcher/control/frames.h"
+#include "launcher/control/messages.h"
+
+namespace drun {
+namespace {
+
+using control::Type;
+using std::chrono::milliseconds;
+
+// drun's end of an agent, blocking, with a deadline on every read.
+class AgentFixture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::signal(SIGPIPE, SIG_IGN);
+    agent::become_subreaper();  // so that a survivor shows up as our own descendant
+    auto in = make_pipe();
+    auto out = make_pipe();
+    ASSERT_TRUE(in && out);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(in->read.get(), 0);
+      ::dup2(out->write.get(), 1);
+      ::execl(DRUN_AGENT_BINARY, "drun-agent", nullptr);
+      ::_exit(126);
+    }
+    to_ = std::move(in->write);
+    from_ = std::move(out->read);
+    set_nonblocking(from_.get(), true);
+    std::string magic;
+    while (magic.size() < control::kMagic.size()) {
+      const std::string more = read_some();
+      ASSERT_FALSE(more.empty()) << "no magic";
+      magic += more;
+    }
+    ASSERT_EQ(magic.substr(0, control::kMagic.size()), control::kMagic);
+    parser_.push(std::string_view(magic).substr(control::kMagic.size()));
+    const auto hello = control::decode<control::Hello>(wait_for(Type::kHello).body);
+    ASSERT_TRUE(hello.has_value());
+    EXPECT_FALSE(hello->boot_id.empty());
+    agent_pid_ = hello->pid;
+    control::Configure configure;
+    configure.job_id = "0123456789abcdef";
+    configure.heartbeat_ms = 200;
+    configure.heartbeat_timeout_ms = 2000;
+    configure.grace_ms = 500;
+    send(Type::kConfigure, control::encode(configure));
+  }
+
+  void TearDown() override {
+    to_.reset();
+    const Deadline deadline = Clock::now() + std::chrono::seconds(10);
+    int status = 0;
+    while (::waitpid(pid_, &status, WNOHANG) == 0 && Clock::now() < deadline) ::usleep(2000);
+    EXPECT_TRUE(agent::descendants().empty()) << "something survived its agent";
+    agent::sweep(deadline, [](pid_t, int) {});
+  }
+
+  void send(Type type, const std::string& body) { write_all(to_.get(), control::encode_frame(type, body)); }
+
+  std::string read_some() {
+    pollfd p{from_.get(), POLLIN, 0};
+    if (::poll(&p, 1, 10000) <= 0) return {};
+    char buffer[65536];
+    const ssize_t n = ::read(from_.get(), buffer, sizeof buffer);
+    return n > 0 ? std::string(buffer, static_cast<std::size_t>(n)) : std::string();
+  }
+
+  // The next frame that is no heartbeat; type kHeartbeat at the end of the stream.
+  control::Frame next() {
+    for (;;) {
+      auto frame = parser_.next();
+      if (frame && *frame && (*frame)->type != Type::kHeartbeat) return std::move(**frame);
+      if (frame && *frame) continue;
+      const std::string more = read_some();
+      if (more.empty()) return {};
+      parser_.push(more);
+    }
+  }
+
+  control::Frame wait_for(Type type) {
+    for (;;) {
+      control::Frame frame = next();
+      if (frame.type == type || frame.type == Type::kHeartbeat) return frame;
+      if (frame.type == Type::kOutput) {
+        const auto m = control::decode<control::Output>(frame.body);
+        (m->stream == control::Stream::kStdout ? output_ : error_output_) += m->bytes;
+      }
+    }
+  }
+
+  control::Prepared prepare(std::vector<std::string> argv, const std::string& directory = "/") {
+    control::Prepare job;
+    job.argv = std::move(argv);
+    job.working_directory = directory;
+    job.environment["PATH"] = "/usr/bin:/bin";
+    job.master_address = "127.0.0.1";
+    send(Type::kPrepare, control::encode(job));
+    return control::decode<control::Prepared>(wait_for(Type::kPrepared).body).value();
+  }
+
+  int start(std::vector<std::string> argv, bool wants_stdin = false, std::uint32_t credit = 1u << 20, bool pty = false) {
+    const auto prepared = prepare(std::move(argv));
+    EXPECT_TRUE(prepared.problems.empty());
+    EXPECT_GT(prepared.master_port, 0);
+    control::Spawn order;
+    control::WorkerSpec worker;
+    worker.wants_stdin = wants_stdin;
+    worker.environment["RANK"] = "0";
+    order.workers.push_back(worker);
+    order.output_credit = credit;
+    order.pty = pty;
+    send(Type::kSpawn, control::encode(order));
+    const auto started = control::decode<control::Started>(wait_for(Type::kStarted).body).value();
+    EXPECT_EQ(started.error, 0) << started.what;
+    return started.pid;
+  }
+
+  int start_shell(const std::string& script) { return start({"sh", "-c", script}); }
+
+  void expect_all_gone_within(milliseconds limit) {
+    const Deadline deadline = Clock::now() + limit;
+    int status = 0;
+    while (Clock::now() < deadline) {
+      ::waitpid(pid_, &status, WNOHANG);
+      if (agent::descendants().empty()) return;
+      ::usleep(2000);
+    }
+    ADD_FAILURE() << agent::descendants().size() << " processes left after " << limit.count() << " ms";
+  }
+
+  pid_t pid_ = 0;        // the guard
+  pid_t agent_pid_ = 0;
+  Fd to_, from_;
+  control::FrameParser parser_;
+  std::string output_, error_output_;
+};
+
+// A worker, a child, a setsid child and a double-forked daemon; all but the first ignore TERM and HUP.
+constexpr const char* kFamily =
+    "trap '' TERM HUP; sleep 1000 & setsid sh -c 'trap \"\" TERM HUP; sleep 1000' & "
+    "( ( trap '' TERM HUP; setsid sleep 1000 ) & ) ; echo ready; wait; sleep 1000";
+
+TEST_F(AgentFixture, RunsAWorkerAndReportsItsExitAfterItsOutput) {
+  start_shell("echo out; echo err >&2; echo $RANK; exit 3");
+  const auto exited = control::decode<control::Exited>(wait_for(Type::kExited).body).value();
+  EXPECT_EQ(output_, "out\n0\n");
+  EXPECT_EQ(error_output_, "err\n");
+  EXPECT_TRUE(WIFEXITED(exited.wait_status));
+  EXPECT_EQ(WEXITSTATUS(exited.wait_status), 3);
+  EXPECT_FALSE(exited.ended_by_drun);
+}
+
+TEST_F(AgentFixture, NamesTheSignalThatEndedAWorker) {
+  const int pid = start_shell("exec sleep 1000");
+  ::kill(pid, SIGSEGV);
+  const auto exited = control::decode<control::Exited>(wait_for(Type::kExited).body).value();
+  ASSERT_TRUE(WIFSIGNALED(exited.wait_status));
+  EXPECT_EQ(WTERMSIG(exited.wait_status), SIGSEGV);
+}
+
+TEST_F(AgentFixture, SendsNoMoreThanTheCredit) {
+  start({"sh", "-c", "head -c 100000 /dev/zero"}, false, 1000);
+  std::size_t received = 0;
+  while (received < 1000) {
+    const auto frame = wait_for(Type::kOutput);
+    ASSERT_EQ(frame.type, Type::kOutput);
+    received += control::decode<control::Output>(frame.body)->bytes.size();
+  }
+  EXPECT_EQ(received, 1000u);
+  control::Credit credit;
+  credit.n_bytes = 99000;
+  send(Type::kCredit, control::encode(credit));
+  while (received < 100000) {
+    const auto frame = wait_for(Type::kOutput);
+    ASSERT_EQ(frame.type, Type::kOutput);
+    received += control::decode<control::Output>(frame.body)->bytes.size();
+  }
+  EXPECT_EQ(received, 100000u);
+}
+
+TEST_F(AgentFixture, FeedsStdinAndItsEnd) {
+  start({"cat"}, true);
+  control::Output input;
+  input.stream = control::Stream::kStdin;
+  input.bytes = std::string("a\0b\n", 4);
+  send(Type::kStdin, control::encode(input));
+  EXPECT_EQ(control::decode<control::Credit>(wait_for(Type::kStdinCredit).body)->n_bytes, 4u);
+  input.bytes.clear();
+  send(Type::kStdinEnd, control::encode(input));
+  wait_for(Type::kExited);
+  EXPECT_EQ(output_, std::string("a\0b\n", 4));
+}
+
+TEST_F(AgentFixture, GivesATerminalWithPty) {
+  start({"sh", "-c", "test -t 1 && echo terminal"}, false, 1u << 20, true);
+  wait_for(Type::kExited);
+  EXPECT_EQ(output_, "terminal\r\n");
+}
+
+TEST_F(AgentFixture, SaysWhatIsWrongWithTheCommandBeforeStarting) {
+  EXPECT_EQ(prepare({"no-such-command-here"}).problems.at(0).kind, control::ProblemKind::kNotFound);
+  EXPECT_EQ(prepare({"./missing"}).problems.at(0).kind, control::ProblemKind::kNotFound);
+  EXPECT_EQ(prepare({"/etc/passwd"}).problems.at(0).kind, control::ProblemKind::kNotExecutable);
+  EXPECT_EQ(prepare({"/etc"}).problems.at(0).kind, control::ProblemKind::kNotExecutable);
+  EXPECT_EQ(prepare({"true"}, "/no such dir").problems.at(0).kind, control::ProblemKind::kWorkingDirectory);
+  EXPECT_TRUE(prepare({"true"}).problems.empty());
+}
+
+TEST_F(AgentFixture, StopEndsTheWholeFamily) {
+  start_shell(kFamily);
+  wait_for(Type::kOutput);
+  control::Stop stop;
+  stop.grace_ms = 200;
+  send(Type::kStop, control::encode(stop));
+  const auto exited = control::decode<control::Exited>(wait_for(Type::kExited).body).value();
+  EXPECT_TRUE(exited.ended_by_drun);
+  EXPECT_EQ(wait_for(Type::kFinished).type, Type::kFinished);
+  expect_all_gone_within(milliseconds(2000));
+}
+
+TEST_F(AgentFixture, AWorkerThatObeysTermIsOverAtOnce) {
+  start_shell("exec sleep 1000");
+  const auto before = Clock::now();
+  control::Stop stop;
+  stop.grace_ms = 20000;
+  send(Type::kStop, control::encode(stop));
+  EXPECT_EQ(wait_for(Type::kFinished).type, Type::kFinished);
+  EXPECT_LT(Clock::now() - before, milliseconds(1000));
+}
+
+TEST_F(AgentFixture, EndOfTheChannelEndsTheWholeFamily) {
+  start_shell(kFamily);
+  wait_for(Type::kOutput);
+  to_.reset();
+  from_.reset();
+  expect_all_gone_within(milliseconds(2500));
+}
+
+TEST_F(AgentFixture, SilenceOfDrunEndsTheWholeFamily) {
+  start_shell(kFamily);
+  wait_for(Type::kOutput);
+  expect_all_gone_within(milliseconds(5000));  // heartbeat timeout 2 s, grace 0.5 s
+}
+
+TEST_F(AgentFixture, DeathOfTheAgentEndsTheWholeFamily) {
+  start_shell(kFamily);
+  wait_for(Type::kOutput);
+  ::kill(agent_pid_, SIGKILL);
+  expect_all_gone_within(milliseconds(2500));
+}
+
+TEST_F(AgentFixture, DeathOfTheGuardEndsTheWholeFamily) {
+  start_shell(kFamily);
+  wait_for(Type::kOutput);
+  ::kill(pid_, SIGKILL);
+  expect_all_gone_within(milliseconds(3000));
+}
+
+TEST_F(AgentFixture, NonsenseOnTheChannelEndsTheJob) {
+  start_shell(kFamily);
+  wait_for(Type::kOutput);
+  write_all(to_.get(), std::string("\xff\xff\xff\xff garbage", 12));
+  expect_all_gone_within(milliseconds(2500));
+}
+
+TEST_F(AgentFixture, LeavesNoSocketBehind) {
+  start_shell("echo $DRUN_AGENT; exec sleep 1000");
+  const auto line = control::decode<control::Output>(wait_for(Type::kOutput).body)->bytes;
+  const std::string path = line.substr(0, line.find('\n'));
+  ASSERT_TRUE(std::filesystem::exists(path)) << path;
+  to_.reset();
+  expect_all_gone_within(milliseconds(2500));
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(path).parent_path()));
+}
+
+}  // namespace
+}  // namespace drun

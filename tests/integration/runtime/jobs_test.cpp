@@ -1,0 +1,127 @@
+// libdrun in processes of its own, with the real rendezvous server.
+#include <gtest/gtest.h>
+
+#include "tests/integration/runtime/job_server.h"
+
+namespace drun {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::JobOptions;
+using testing::run_job;
+using testing::WorkerEnd;
+
+const std::string kWorker = WORKER_PATH;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::vector<WorkerEnd> run(int size, const std::string& scenario, int who, JobOptions options = {}) {
+  options.size = size;
+  return run_job({kWorker, scenario, std::to_string(who)}, options);
+}
+
+class Jobs : public ::testing::TestWithParam<int> {};
+
+TEST_P(Jobs, WorkTogether) {
+  for (const auto& end : run(GetParam(), "work", -1)) EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, Jobs, ::testing::Values(1, 2, 3, 5, 8, 16),
+                         [](const auto& param) { return "of" + std::to_string(param.param); });
+
+TEST(Job, OfTwoHostsTellsEachRankItsPlace) {
+  JobOptions options;
+  options.ranks_per_host = 2;
+  const auto ends = run(4, "work", -1, options);
+  for (const auto& end : ends) EXPECT_EQ(end.status, 0) << end.output;
+  EXPECT_TRUE(contains(ends[3].output, "rank 3 of 4, local 1 of 2, cross 1 of 2")) << ends[3].output;
+}
+
+TEST(Job, WorksByKeyWithAWarning) {
+  JobOptions options;
+  options.by_agent = false;
+  for (const auto& end : run(2, "work", -1, options)) {
+    EXPECT_EQ(end.status, 0) << end.output;
+    EXPECT_TRUE(contains(end.output, "drun: warning: ")) << end.output;
+  }
+}
+
+TEST(Job, FallsBackToTheKeyWhenTheAgentIsOutOfReach) {
+  JobOptions options;
+  options.by_agent = false;
+  options.env = {"DRUN_AGENT=/nonexistent/agent"};
+  for (const auto& end : run(2, "work", -1, options)) {
+    EXPECT_EQ(end.status, 0) << end.output;
+    EXPECT_TRUE(contains(end.output, "/nonexistent/agent can't be reached")) << end.output;
+  }
+}
+
+TEST(Job, NamesTheRankThatDied) {
+  const int who = 2;
+  const auto ends = run(5, "die", who);
+  EXPECT_EQ(ends[who].status, 128 + 9);
+  for (const auto& end : ends) {
+    if (end.rank == who) continue;
+    EXPECT_EQ(end.status, 3) << end.output;
+    EXPECT_TRUE(contains(end.output, "rank 2 host 'node0'") && contains(end.output, "rank 2 on node0 (pid ") &&
+                contains(end.output, "killed by signal 9")) << end.output;
+    EXPECT_LT(end.after - ends[who].after, 1s) << "took too long to notice";
+  }
+}
+
+TEST(Job, NamesTheRankThatWentAwayEvenIfTheLauncherSaysNothing) {
+  const auto ends = run(4, "leave", 1);
+  EXPECT_EQ(ends[1].status, 0);
+  for (const auto& end : ends) {
+    if (end.rank == 1) continue;
+    EXPECT_EQ(end.status, 3) << end.output;
+    EXPECT_TRUE(contains(end.output, "rank 1 on node0 closed its connection")) << end.output;
+    EXPECT_TRUE(contains(end.output, "error -5 rank 1 host 'node0'")) << end.output;
+    EXPECT_LT(end.after - ends[1].after, 5s);
+  }
+}
+
+TEST(Job, NamesTheRankThatNeverCalled) {
+  JobOptions options;
+  options.env = {"DRUN_OP_TIMEOUT=1"};
+  const auto ends = run(3, "absent", 1, options);
+  for (const auto& end : ends) {
+    EXPECT_EQ(end.status, 3) << end.output;
+    if (end.rank == 1) continue;
+    EXPECT_TRUE(contains(end.output, "timed out after 1 s waiting for rank 1 on node0")) << end.output;
+  }
+}
+
+TEST(Job, EndsEverywhereWhenOneAborts) {
+  const auto ends = run(4, "abort", 3);
+  EXPECT_EQ(ends[3].status, 4) << ends[3].output;
+  for (const auto& end : ends) {
+    if (end.rank == 3) continue;
+    EXPECT_EQ(end.status, 3) << end.output;
+    EXPECT_TRUE(contains(end.output, "rank 3 on node0") && contains(end.output, "the loss is NaN")) << end.output;
+    EXPECT_LT(end.after, 10s);
+  }
+}
+
+TEST(Job, AbortFromAnotherThreadWakesTheCollective) {
+  for (const auto& end : run(2, "abort-from-thread", 1)) {
+    EXPECT_EQ(end.status, 3) << end.rank << ": " << end.output;
+    EXPECT_LT(end.after, 10s);
+  }
+}
+
+TEST(Job, InitTimesOutOnARankThatNeverComes) {
+  JobOptions options;
+  options.env = {"DRUN_INIT_TIMEOUT=1"};
+  options.size = 3;
+  // Rank 2 runs something else.
+  const auto ends = run_job({"/bin/sh", "-c", "[ $DRUN_RANK = 2 ] || exec " + kWorker + " work"}, options);
+  for (const auto& end : ends) {
+    if (end.rank == 2) continue;
+    EXPECT_EQ(end.status, 3) << end.output;
+    EXPECT_TRUE(contains(end.output, "drun_init") && contains(end.output, "2")) << end.output;
+    EXPECT_LT(end.after, 10s);
+  }
+}
+
+}  // namespace
+}  // namespace drun

@@ -1,0 +1,87 @@
+// The example program: learns, the same model for one rank and for several, and says clearly what is wrong.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/integration/runtime/job_server.h"
+
+namespace drun {
+namespace {
+
+using testing::JobOptions;
+using testing::run_job;
+using testing::WorkerEnd;
+
+// The number that follows the last `label` in `text`.
+double number_after(const std::string& text, const std::string& label) {
+  const auto place = text.rfind(label);
+  return place == std::string::npos ? std::nan("") : std::strtod(text.c_str() + place + label.size(), nullptr);
+}
+
+std::vector<WorkerEnd> train(int size, std::vector<std::string> options = {}) {
+  JobOptions job;
+  job.size = size;
+  options.insert(options.begin(), TRAIN_PATH);
+  return run_job(options, job);
+}
+
+std::size_t lines(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(Train, LearnsTheSameModelOnOneAndOnThreeRanks) {
+  const auto one = train(1), three = train(3);
+  for (const auto* job : {&one, &three}) {
+    for (const auto& end : *job) ASSERT_EQ(end.status, 0) << end.output;
+    EXPECT_GT(number_after(job->front().output, "test accuracy "), 95.0) << job->front().output;
+  }
+  for (const std::string label : {"final loss ", "norm "}) {
+    const double alone = number_after(one[0].output, label), together = number_after(three[0].output, label);
+    EXPECT_LE(std::abs(alone - together), 1e-4 * alone) << label;
+  }
+  EXPECT_NE(three[0].output.find("the same on 3 of 3 ranks"), std::string::npos) << three[0].output;
+  EXPECT_EQ(lines(three[1].output), 1u) << three[1].output;
+  EXPECT_NE(three[1].output.find("rank 1 of 3"), std::string::npos);
+}
+
+TEST(Train, WritesOneCheckpoint) {
+  char directory[] = "/tmp/drun-train-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory), nullptr);
+  const std::string path = std::string(directory) + "/model";
+  for (const auto& end : train(2, {"--epochs=1", "--checkpoint", path})) EXPECT_EQ(end.status, 0) << end.output;
+  std::ifstream in(path);
+  std::string magic;
+  int version = 0, epochs = 0;
+  std::size_t count = 0, n_values = 0;
+  in >> magic >> version >> epochs >> count;
+  for (double value; in >> value;) ++n_values;
+  EXPECT_EQ(magic, "drun-example-digits");
+  EXPECT_GT(count, 1000u);
+  EXPECT_EQ(n_values, count);
+  EXPECT_EQ(::unlink(path.c_str()), 0);
+  EXPECT_EQ(::rmdir(directory), 0) << "something else was left";
+}
+
+TEST(Train, SaysWhatIsWrong) {
+  struct Case {
+    std::vector<std::string> options;
+    int status;
+    std::string text;
+  };
+  for (const auto& [options, status, text] : {Case{{"--epochs", "0"}, 2, "--epochs: '0'"},
+                                              Case{{"--epoch", "3"}, 2, "unknown option '--epoch'"},
+                                              Case{{"--data", "/nonexistent.csv"}, 1, "/nonexistent.csv: No such file"},
+                                              Case{{"--epochs=1", "--checkpoint", "/nonexistent/m"}, 1, "checkpoint /nonexistent/m: No such"}}) {
+    const auto ends = train(1, options);
+    EXPECT_EQ(ends[0].status, status) << ends[0].output;
+    EXPECT_NE(ends[0].output.find(text), std::string::npos) << ends[0].output;
+  }
+}
+
+}  // namespace
+}  // namespace drun

@@ -1,0 +1,114 @@
+#include "cli/argv.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace drun::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const ValueOptions kValues{"--hosts", "-H", "--ssh-port", "-p", "-i", "-F", "-x", "--num-proc", "--hostfile",
+                           "--output-filename", "--network-interfaces"};
+
+struct Row {
+  Words args, options, command;
+};
+
+TEST(Argv, RewritesAndSplits) {
+  const Row table[] = {
+      {{}, {}, {}},
+      {{"./train"}, {}, {"./train"}},
+      {{"-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "./train"},
+       {"--num-proc", "2", "-H", "localhost:1,host1:1", "-p", "12345"},
+       {"./train"}},
+      {{"-np=4", "x"}, {"--num-proc=4"}, {"x"}},
+      {{"-np4", "x"}, {"--num-proc=4"}, {"x"}},
+      {{"-np", "-1", "x"}, {"--num-proc", "-1"}, {"x"}},
+      {{"--num-proc", "2", "x"}, {"--num-proc", "2"}, {"x"}},
+      {{"-hostfile", "hosts", "x"}, {"--hostfile", "hosts"}, {"x"}},
+      {{"-hostfile=hosts", "x"}, {"--hostfile=hosts"}, {"x"}},
+      {{"--hostfile", "hosts", "python3", "train.py"}, {"--hostfile", "hosts"}, {"python3", "train.py"}},
+      // the command's own words are its own
+      {{"-np", "2", "mpi", "-np", "4", "-hostfile", "h"}, {"--num-proc", "2"}, {"mpi", "-np", "4", "-hostfile", "h"}},
+      {{"./x", "--", "-np", "1"}, {}, {"./x", "--", "-np", "1"}},
+      {{"-np", "1", "--", "./x", "-np", "3"}, {"--num-proc", "1"}, {"./x", "-np", "3"}},
+      {{"--", "-np"}, {}, {"-np"}},
+      {{"--", "--", "a"}, {}, {"--", "a"}},
+      {{"--"}, {}, {}},
+      {{"-v", "x", "-v"}, {"-v"}, {"x", "-v"}},
+      // values that look like options
+      {{"-x", "-np", "y"}, {"-x", "-np"}, {"y"}},
+      {{"-x", "-hostfile", "-np", "2", "y"}, {"-x", "-hostfile", "--num-proc", "2"}, {"y"}},
+      {{"-x", "--", "y"}, {"-x", "--"}, {"y"}},
+      {{"-np", "-np", "y"}, {"--num-proc", "-np"}, {"y"}},
+      {{"--hosts", "-np", "y"}, {"--hosts", "-np"}, {"y"}},
+      // attached values
+      {{"-Hlocalhost:2", "y"}, {"-Hlocalhost:2"}, {"y"}},
+      {{"-p12345", "y"}, {"-p12345"}, {"y"}},
+      {{"-xNAME", "y"}, {"-xNAME"}, {"y"}},
+      {{"-xA=1", "-xB", "y"}, {"-xA=1", "-xB"}, {"y"}},
+      {{"--hosts=a:1", "y"}, {"--hosts=a:1"}, {"y"}},
+      {{"--hosts=", "y"}, {"--hosts="}, {"y"}},
+      // flags, alone and bundled
+      {{"--json", "-v", "y"}, {"--json", "-v"}, {"y"}},
+      {{"-vv", "y"}, {"-vv"}, {"y"}},
+      {{"-vp", "22", "y"}, {"-vp", "22"}, {"y"}},
+      {{"-vp22", "y"}, {"-vp22"}, {"y"}},
+      {{"--unknown", "y", "-np"}, {"--unknown"}, {"y", "-np"}},
+      // a value that is missing is for CLI11 to tell
+      {{"-np"}, {"--num-proc"}, {}},
+      {{"-v", "-H"}, {"-v", "-H"}, {}},
+      // the forgotten comma: the second item becomes the command, where it is noticed
+      {{"-np", "4", "-H", "a:2", "b:2", "./train"}, {"--num-proc", "4", "-H", "a:2"}, {"b:2", "./train"}},
+      // the word run
+      {{"run", "-np", "2", "y"}, {"--num-proc", "2"}, {"y"}},
+      {{"run"}, {}, {}},
+      {{"run", "run"}, {}, {"run"}},
+      {{"run", "--", "run"}, {}, {"run"}},
+      {{"./run", "-np", "2"}, {}, {"./run", "-np", "2"}},
+      {{"-v", "run", "-np"}, {"-v"}, {"run", "-np"}},
+      {{"--", "run"}, {}, {"run"}},
+      {{"running"}, {}, {"running"}},
+      // odd words
+      {{"-", "x"}, {}, {"-", "x"}},
+      {{"", "x"}, {}, {"", "x"}},
+      {{"-npx", "y"}, {"-npx"}, {"y"}},
+      {{"-nproc", "2", "y"}, {"-nproc"}, {"2", "y"}},
+      {{"--np", "2", "y"}, {"--np"}, {"2", "y"}},
+      {{"-hostfiles", "y"}, {"-hostfiles"}, {"y"}},
+      {{"-x", "V=two words\nand a line", "my prog", ""}, {"-x", "V=two words\nand a line"}, {"my prog", ""}},
+  };
+  for (const auto& t : table) {
+    const SplitArgs split = split_command(rewrite_argv(t.args, kValues), kValues);
+    EXPECT_EQ(split.options, t.options) << ::testing::PrintToString(t.args);
+    EXPECT_EQ(split.command, t.command) << ::testing::PrintToString(t.args);
+  }
+}
+
+TEST(Argv, RewritingKeepsTheCommandInPlace) {
+  EXPECT_EQ(rewrite_argv({"run", "-np", "2", "--", "x", "-np", "3"}, kValues),
+            (Words{"run", "--num-proc", "2", "--", "x", "-np", "3"}));
+}
+
+TEST(Argv, RewritingTwiceChangesNothingMore) {
+  const Words once = rewrite_argv({"-np", "2", "-hostfile=f", "-x", "-np", "y", "-np"}, kValues);
+  EXPECT_EQ(rewrite_argv(once, kValues), once);
+}
+
+TEST(Argv, SplitsTheSameBeforeTheRewrite) {
+  const Words args{"-np", "2", "-hostfile", "f", "-v", "y", "-np"};
+  EXPECT_EQ(split_command(args, kValues).command, (Words{"y", "-np"}));
+  EXPECT_EQ(split_command(args, kValues).options, (Words{"-np", "2", "-hostfile", "f", "-v"}));
+}
+
+TEST(Argv, KnowsItsOwnWordsWithoutATable) {
+  const SplitArgs split = split_command(rewrite_argv({"-np", "2", "--hostfile", "f", "y"}, {}), {});
+  EXPECT_EQ(split.options, (Words{"--num-proc", "2", "--hostfile", "f"}));
+  EXPECT_EQ(split.command, (Words{"y"}));
+}
+
+}  // namespace
+}  // namespace drun::cli

@@ -1,0 +1,97 @@
+#include "launcher/control/messages.h"
+
+#include <gtest/gtest.h>
+
+namespace drun::control {
+namespace {
+
+TEST(Messages, HelloSurvives) {
+  Hello hello;
+  hello.version = 7;
+  hello.host_name = "node1";
+  hello.boot_id = "b";
+  hello.net_namespace = "net:[1]";
+  hello.pid = -3;
+  netdetect::Interface nic;
+  nic.name = "eth0";
+  nic.speed_mbps = 25000;
+  nic.addresses.push_back(netdetect::parse_address("10.0.0.2"));
+  hello.interfaces.push_back(nic);
+  const auto back = decode<Hello>(encode(hello));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->version, 7);
+  EXPECT_EQ(back->host_name, "node1");
+  EXPECT_EQ(back->pid, -3);
+  EXPECT_EQ(back->identity(), hello.identity());
+  ASSERT_EQ(back->interfaces.size(), 1u);
+  EXPECT_EQ(back->interfaces[0].addresses[0].text(), "10.0.0.2");
+}
+
+TEST(Messages, PrepareKeepsEveryByteOfTheEnvironment) {
+  Prepare job;
+  job.argv = {"./train", "", "a b", "\n\"'$"};
+  job.working_directory = "/tmp/with space";
+  job.environment["BIG"] = std::string(300000, 'x');
+  job.environment["NEWLINE"] = "a\nb";
+  const auto back = decode<Prepare>(encode(job));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->argv, job.argv);
+  EXPECT_EQ(back->environment, job.environment);
+  EXPECT_EQ(back->working_directory, job.working_directory);
+}
+
+TEST(Messages, SpawnKeepsWorkers) {
+  Spawn order;
+  WorkerSpec worker;
+  worker.rank = 3;
+  worker.local_rank = 1;
+  worker.wants_stdin = true;
+  worker.environment["RANK"] = "3";
+  order.workers = {worker, worker};
+  order.pty = true;
+  order.handout = std::string("\0key", 4);
+  order.output_credit = 99;
+  const auto back = decode<Spawn>(encode(order));
+  ASSERT_TRUE(back.has_value());
+  ASSERT_EQ(back->workers.size(), 2u);
+  EXPECT_EQ(back->workers[1].environment.at("RANK"), "3");
+  EXPECT_TRUE(back->pty);
+  EXPECT_EQ(back->handout, order.handout);
+}
+
+// Every strict prefix and every message with a byte too many is refused, and none crashes.
+template <typename Message>
+void expect_exact(const std::string& body) {
+  for (std::size_t n = 0; n < body.size(); ++n) {
+    EXPECT_FALSE(decode<Message>(std::string_view(body).substr(0, n)).has_value()) << "prefix of " << n;
+  }
+  EXPECT_FALSE(decode<Message>(body + "x").has_value());
+}
+
+TEST(Messages, RefuseWhatIsTruncatedOrTooLong) {
+  Hello hello;
+  hello.interfaces.resize(2);
+  expect_exact<Hello>(encode(hello));
+  Prepare job;
+  job.argv = {"a", "b"};
+  job.environment["A"] = "B";
+  expect_exact<Prepare>(encode(job));
+  Spawn order;
+  order.workers.resize(2);
+  order.workers[0].environment["A"] = "B";
+  expect_exact<Spawn>(encode(order));
+  Prepared prepared;
+  prepared.problems.resize(1);
+  expect_exact<Prepared>(encode(prepared));
+  expect_exact<Exited>(encode(Exited{}));
+  expect_exact<Configure>(encode(Configure{}));
+}
+
+TEST(Messages, ACountThatCanNotFitIsRefusedWithoutAllocating) {
+  ByteWriter out;
+  out.u32(0xffffffffu);  // workers
+  EXPECT_FALSE(decode<Spawn>(out.bytes()).has_value());
+}
+
+}  // namespace
+}  // namespace drun::control

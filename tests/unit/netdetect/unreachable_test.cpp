@@ -1,0 +1,142 @@
+// The error of choose(): who is blamed, and that nothing that was tried is missing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/netdetect/hosts.h"
+
+namespace drun::netdetect::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+template <typename F>
+Error run(const std::vector<HostInterfaces>& hosts, F answer, const std::vector<std::string>& wanted = {}) {
+  const auto candidates = find_candidates(hosts, wanted);
+  EXPECT_TRUE(candidates);
+  const auto choice = choose(hosts, *candidates, play(hosts, *candidates, answer));
+  EXPECT_FALSE(choice);
+  if (choice) return {};
+  EXPECT_EQ(choice.error().code, Errc::kUnreachable);
+  EXPECT_FALSE(choice.error().hint.empty());
+  return choice.error();
+}
+
+std::vector<HostInterfaces> simple_hosts(int n) {
+  std::vector<HostInterfaces> hosts;
+  for (int i = 0; i < n; ++i) {
+    hosts.push_back(host("h" + std::to_string(i), {nic("eth0", {"10.0.0." + std::to_string(i + 1) + "/24"}),
+                                                   nic("docker0", {"172.17.0.1/16"})}));
+  }
+  return hosts;
+}
+
+TEST(Unreachable, BlamesTheHostThatNobodyReaches) {
+  const Error error = run(simple_hosts(4), [](int, const Candidate& to) {
+    return to.host == 2 ? ProbeOutcome::kTimedOut : ProbeOutcome::kReached;
+  });
+  EXPECT_EQ(error.message(), "h2: no address of it is reached by every host that tried it");
+  EXPECT_EQ(error.context,
+            "h2: eth0: 10.0.0.3 timed out from h0, h1 and h3\n"
+            "h2: lo: loopback\n"
+            "h2: docker0: 172.17.0.1 is also on h0, h1 and h3");
+  EXPECT_THAT(error.hint, HasSubstr("firewall"));
+}
+
+TEST(Unreachable, BlamesTheHostThatReachesNobodyNotTheRest) {
+  const Error error = run(simple_hosts(4), [](int from, const Candidate&) {
+    return from == 1 ? ProbeOutcome::kUnreachable : ProbeOutcome::kReached;
+  });
+  EXPECT_EQ(error.message(), "h1: it does not reach the other hosts");
+  EXPECT_THAT(error.context, HasSubstr("h1: did not reach h0, h2 and h3\n"));
+  EXPECT_THAT(error.context, HasSubstr("h3: eth0: 10.0.0.4 unreachable from h1; reached from h0 and h2\n"));
+}
+
+TEST(Unreachable, BlamesTheTargetOfAOneWayLink) {
+  const Error error = run(simple_hosts(3), [](int from, const Candidate& to) {
+    return from == 0 && to.host == 1 ? ProbeOutcome::kTimedOut : ProbeOutcome::kReached;
+  });
+  EXPECT_EQ(error.subject, "h1");
+  EXPECT_THAT(error.context, HasSubstr("h1: eth0: 10.0.0.2 timed out from h0; reached from h2"));
+}
+
+TEST(Unreachable, BlamesBothOfTwo) {
+  const Error error = run(simple_hosts(2), [](int, const Candidate&) { return ProbeOutcome::kRefused; });
+  EXPECT_EQ(error.message(), "h0 and h1: neither reaches the other on any network");
+  EXPECT_THAT(error.context, HasSubstr("h0: eth0: 10.0.0.1 refused from h1\n"));
+  EXPECT_THAT(error.context, HasSubstr("h1: eth0: 10.0.0.2 refused from h0\n"));
+}
+
+TEST(Unreachable, BlamesNobodyWhenNothingWorks) {
+  const Error error = run(simple_hosts(5), [](int, const Candidate&) { return ProbeOutcome::kWrongPeer; });
+  EXPECT_EQ(error.message(), "no network on which all 5 hosts reach each other");
+  for (int i = 1; i <= 5; ++i) {
+    EXPECT_THAT(error.context, HasSubstr("10.0.0." + std::to_string(i) + " answered by something else from"));
+  }
+}
+
+TEST(Unreachable, SaysWhenNoAddressOfTwoIsReachedByAll) {
+  const std::vector<HostInterfaces> hosts = {
+      host("a", {nic("x", {"10.0.0.1/24"})}),
+      host("b", {nic("y", {"10.1.0.2/24"})}),
+                                             host("c", {nic("x", {"10.0.0.3/24"}), nic("y", {"10.1.0.3/24"})})};
+  const Error error = run(hosts, SameNetwork{hosts});
+  EXPECT_THAT(error.context, HasSubstr("c: x: 10.0.0.3 timed out from b; reached from a"));
+  EXPECT_THAT(error.context, HasSubstr("c: y: 10.1.0.3 timed out from a; reached from b"));
+}
+
+TEST(Unreachable, NamesAHostWithoutAnyCandidate) {
+  auto hosts = simple_hosts(3);
+  hosts[1].interfaces[1].running = false;
+  const Error error = run(hosts, all_reached);
+  EXPECT_EQ(error.message(), "h1: no address that another host could reach");
+  EXPECT_THAT(error.context, HasSubstr("h1: eth0: no carrier"));
+  EXPECT_THAT(error.context, Not(HasSubstr("h0:")));
+}
+
+TEST(Unreachable, PointsAtTheOptionThatLeftAHostWithNone) {
+  auto hosts = simple_hosts(3);
+  hosts[2].interfaces[1].name = "enp3s0";
+  const Error error = run(hosts, all_reached, {"eth0"});
+  EXPECT_EQ(error.message(), "h2: no usable address on an interface in --network-interfaces");
+  EXPECT_THAT(error.context, HasSubstr("h2: lo, enp3s0 and docker0: not in --network-interfaces"));
+  EXPECT_THAT(error.hint, HasSubstr("enp3s0"));
+}
+
+TEST(Unreachable, CarriesTheSystemsWords) {
+  const auto hosts = simple_hosts(2);
+  const auto candidates = find_candidates(hosts, {});
+  auto results = play(hosts, *candidates, all_reached);
+  results[0].result.outcome = ProbeOutcome::kUnreachable;
+  results[0].result.detail = "No route to host";
+  const auto choice = choose(hosts, *candidates, results);
+  ASSERT_FALSE(choice);
+  EXPECT_THAT(choice.error().context, HasSubstr("h0: eth0: 10.0.0.1 unreachable (No route to host) from h1"));
+}
+
+TEST(Unreachable, SaysWhenNothingWasTried) {
+  const auto hosts = simple_hosts(2);
+  const auto choice = choose(hosts, *find_candidates(hosts, {}), {});
+  ASSERT_FALSE(choice);
+  EXPECT_THAT(choice.error().context, HasSubstr("10.0.0.1 not tried"));
+}
+
+TEST(Unreachable, SummarizesBeyondEightHosts) {
+  const Error error = run(simple_hosts(60), [](int, const Candidate&) { return ProbeOutcome::kTimedOut; });
+  EXPECT_THAT(error.context, HasSubstr("and 52 more hosts"));
+  EXPECT_LT(std::count(error.context.begin(), error.context.end(), '\n'), 40);
+}
+
+TEST(Unreachable, JoinsInterfacesWithTheSameReason) {
+  auto hosts = simple_hosts(2);
+  hosts[0].interfaces.erase(hosts[0].interfaces.begin() + 1);
+  for (int i = 0; i < 100; ++i) hosts[0].interfaces.push_back(nic("veth" + std::to_string(i), {}));
+  const Error error = run(hosts, all_reached);
+  EXPECT_EQ(error.subject, "h0");
+  EXPECT_THAT(error.context, HasSubstr("veth7 and 92 more: no address"));
+}
+
+}  // namespace
+}  // namespace drun::netdetect::testing

@@ -1,0 +1,64 @@
+#include "runtime/src/discovery.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace drun::runtime {
+namespace {
+
+Outcome<Surroundings> read(const std::map<std::string, std::string>& env) {
+  return read_surroundings([&](const char* name) -> const char* {
+    const auto found = env.find(name);
+    return found == env.end() ? nullptr : found->second.c_str();
+  });
+}
+
+const std::string kKey(64, 'a');
+
+TEST(Discovery, IsAloneWithoutDrun) {
+  const auto found = read({{"RANK", "3"}, {"DRUN_RENDEZVOUS", "10.0.0.1:5"}});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, Surroundings::Kind::kAlone);
+}
+
+TEST(Discovery, TakesTheAgentBeforeTheKey) {
+  const auto found = read({{"DRUN_AGENT", "/run/a"}, {"DRUN_RANK", "2"}, {"DRUN_KEY", kKey}, {"DRUN_RENDEZVOUS", "[fd00::1]:77"}});
+  ASSERT_TRUE(found) << found.error().text;
+  EXPECT_EQ(found->kind, Surroundings::Kind::kAgent);
+  EXPECT_EQ(found->rank, 2);
+  EXPECT_TRUE(found->has_key);
+  EXPECT_EQ(found->rendezvous_address, "fd00::1");
+  EXPECT_EQ(found->rendezvous_port, 77);
+}
+
+TEST(Discovery, RefusesHalfAJob) {
+  const std::map<std::string, std::string> good{{"DRUN_KEY", kKey}, {"DRUN_RENDEZVOUS", "10.0.0.1:5"}, {"DRUN_RANK", "1"}};
+  ASSERT_TRUE(read(good));
+  const auto bad = [&](const std::string& name, const std::string& value) {
+    auto env = good;
+    env[name] = value;
+    const auto found = read(env);
+    return found ? std::string() : found.error().text;
+  };
+  EXPECT_NE(bad("DRUN_RANK", "").find("DRUN_RANK"), std::string::npos);
+  EXPECT_NE(bad("DRUN_RANK", "-1").find("DRUN_RANK=-1"), std::string::npos);
+  EXPECT_NE(bad("DRUN_RENDEZVOUS", "10.0.0.1").find("DRUN_RENDEZVOUS=10.0.0.1"), std::string::npos);
+  EXPECT_NE(bad("DRUN_RENDEZVOUS", "10.0.0.1:0").find("DRUN_RENDEZVOUS"), std::string::npos);
+  const auto text = bad("DRUN_KEY", "secret");
+  EXPECT_NE(text.find("DRUN_KEY"), std::string::npos);
+  EXPECT_EQ(text.find("secret"), std::string::npos);
+}
+
+TEST(Discovery, NamesAnAgentThatIsNotThere) {
+  Surroundings surroundings;
+  surroundings.kind = Surroundings::Kind::kAgent;
+  surroundings.agent_socket = "/nonexistent/agent.sock";
+  const auto world = join_world(surroundings, {});
+  ASSERT_FALSE(world);
+  EXPECT_EQ(world.error().status, DRUN_ERROR_CONNECT);
+  EXPECT_NE(world.error().text.find("DRUN_AGENT=/nonexistent/agent.sock"), std::string::npos) << world.error().text;
+}
+
+}  // namespace
+}  // namespace drun::runtime

@@ -1,0 +1,140 @@
+// A job whose ranks are threads of this process and whose rendezvous is a map: real TCP between the ranks, no server.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "rendezvous/client.h"
+#include "runtime/src/communicator.h"
+#include "runtime/src/world.h"
+
+namespace drun::runtime::testing {
+
+class FakeJob {
+ public:
+  explicit FakeJob(int size, std::chrono::milliseconds op_timeout = std::chrono::seconds(30)) : size_(size) {
+    key_.fill(7);
+    timeouts_.init = std::chrono::seconds(30);
+    timeouts_.op = op_timeout;
+    for (int rank = 0; rank < size; ++rank) wakeups_.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  }
+
+  // Changes what `rank` reads for `key`.
+  using Bend = std::function<std::string(int rank, const std::string& key, const std::string& value)>;
+  void bend(Bend bend) { bend_ = std::move(bend); }
+  void set_key_of(int rank, const rendezvous::JobKey& key) { other_keys_[rank] = key; }
+  void set_timeouts(const Timeouts& timeouts) { timeouts_ = timeouts; }
+
+  World world(int rank) {
+    World world;
+    world.client = std::make_unique<FakeClient>(*this, rank);
+    world.key = other_keys_.count(rank) != 0 ? other_keys_[rank] : key_;
+    world.timeouts = timeouts_;
+    return world;
+  }
+
+  // `body` in a thread per rank; waits for all.
+  void run(const std::function<void(int rank)>& body) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size_; ++rank) threads.emplace_back([&body, rank] { body(rank); });
+    for (auto& thread : threads) thread.join();
+  }
+
+  void abort(const rendezvous::AbortNotice& notice) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    notice_ = notice;
+    changed_.notify_all();
+    for (const auto& wakeup : wakeups_) (void)!::write(wakeup.get(), "\1\0\0\0\0\0\0", 8);
+  }
+
+  std::string value_of(const std::string& key, std::chrono::milliseconds timeout) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, timeout, [&] { return values_.count(key) != 0; });
+    return values_.count(key) != 0 ? values_[key] : "";
+  }
+  int size() const { return size_; }
+
+ private:
+  class FakeClient final : public rendezvous::Client {
+   public:
+    FakeClient(FakeJob& job, int rank) : job_(job) {
+      welcome_.job_id = "fake";
+      welcome_.rank = rank;
+      welcome_.size = welcome_.local_size = job.size_;
+      welcome_.local_rank = rank;
+      for (int i = 0; i < job.size_; ++i) welcome_.host_of_rank.push_back("node" + std::to_string(i));
+    }
+    const rendezvous::Welcome& welcome() const override { return welcome_; }
+    Result<void> set(std::string_view key, std::string_view value, bool overwrite) override {
+      const std::lock_guard<std::mutex> lock(job_.mutex_);
+      auto [place, is_new] = job_.values_.emplace(key, value);
+      if (!is_new && place->second != value) {
+        if (!overwrite) return fail(Errc::kProtocol, "already set");
+        place->second = value;
+      }
+      job_.changed_.notify_all();
+      return {};
+    }
+    Result<std::string> get(std::string_view key_view, Milliseconds timeout) override {
+      const std::string key(key_view);
+      std::unique_lock<std::mutex> lock(job_.mutex_);
+      job_.changed_.wait_for(lock, timeout, [&] { return job_.values_.count(key) != 0 || job_.notice_; });
+      if (job_.notice_) return fail(Errc::kPeerFailed, "aborted");
+      if (job_.values_.count(key) == 0) return fail(Errc::kTimeout, "no key " + key);
+      return job_.bend_ ? job_.bend_(welcome_.rank, key, job_.values_[key]) : job_.values_[key];
+    }
+    Result<void> barrier(std::string_view name, Milliseconds timeout) override {
+      std::unique_lock<std::mutex> lock(job_.mutex_);
+      auto& arrived = job_.barriers_[std::string(name)];
+      arrived.insert(welcome_.rank);
+      job_.changed_.notify_all();
+      const auto all = [&] { return static_cast<int>(arrived.size()) == job_.size_; };
+      if (!job_.changed_.wait_for(lock, timeout, all)) return fail(Errc::kTimeout, "ranks are missing");
+      return {};
+    }
+    Result<std::string> nccl_id(std::string_view, int, int, const std::function<Result<std::string>()>& make,
+                                Milliseconds) override {
+      return make();
+    }
+    Result<void> abort(std::string_view why) override {
+      job_.abort({welcome_.rank, welcome_.host_of_rank[static_cast<std::size_t>(welcome_.rank)], 0, std::string(why)});
+      return {};
+    }
+    Result<void> leave() override { return {}; }
+    int fd() const override { return job_.wakeups_[static_cast<std::size_t>(welcome_.rank)].get(); }
+    std::optional<rendezvous::AbortNotice> aborted() override {
+      const std::lock_guard<std::mutex> lock(job_.mutex_);
+      return job_.notice_;
+    }
+
+   private:
+    FakeJob& job_;
+    rendezvous::Welcome welcome_;
+  };
+
+  int size_;
+  rendezvous::JobKey key_{};
+  Timeouts timeouts_;
+  std::map<int, rendezvous::JobKey> other_keys_;
+  Bend bend_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
+  std::map<std::string, std::set<int>> barriers_;
+  std::optional<rendezvous::AbortNotice> notice_;
+  std::vector<Fd> wakeups_;
+};
+
+}  // namespace drun::runtime::testing

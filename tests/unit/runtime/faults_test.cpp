@@ -1,0 +1,238 @@
+// What the ranks are told when one of them does the wrong thing, nothing, or dies.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "base/text.h"
+#include "runtime/src/backend/tcp/edges.h"
+#include "runtime/src/backend/tcp/socket.h"
+#include "tests/unit/runtime/fake_job.h"
+
+namespace drun::runtime {
+namespace {
+
+using testing::FakeJob;
+using namespace std::chrono_literals;
+
+std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
+  auto all = Communicator::create(job.world(rank));
+  EXPECT_TRUE(all) << all.error().text;
+  return all ? std::move(*all) : nullptr;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Mismatch, NamesBothSides) {
+  FakeJob job(2);
+  std::vector<Failure> failures(2);
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    std::vector<float> data(12);
+    auto done = rank == 0 ? all->allreduce(data.data(), data.data(), 12, DRUN_FLOAT32, DRUN_SUM)
+                          : all->broadcast(data.data(), 10, DRUN_FLOAT32, 1);
+    if (rank == 1 && done) done = all->barrier();  // a root only sends: it learns by its next call
+    ASSERT_FALSE(done);
+    failures[static_cast<std::size_t>(rank)] = done.error();
+    // It stays broken, with the same reason.
+    const auto later = all->barrier();
+    ASSERT_FALSE(later);
+    EXPECT_TRUE(contains(later.error().text, done.error().text));
+  });
+  for (const auto& failure : failures) {
+    EXPECT_EQ(failure.status, DRUN_ERROR_MISMATCH);
+    EXPECT_TRUE(contains(failure.text, "allreduce #1 of 12 f32 (sum)")) << failure.text;
+    EXPECT_TRUE(contains(failure.text, "broadcast #1 of 10 f32 from rank 1")) << failure.text;
+    EXPECT_TRUE(contains(failure.text, "rank 0 on node0")) << failure.text;
+    EXPECT_TRUE(contains(failure.text, "rank 1 on node1")) << failure.text;
+  }
+}
+
+TEST(Mismatch, OfCountsReachesRanksThatDidNotMeetIt) {
+  FakeJob job(7);
+  std::mutex mutex;
+  std::vector<std::string> texts;
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    std::vector<double> data(100'001);
+    const auto done = all->allreduce(data.data(), data.data(), rank == 5 ? 100'001 : 100'000, DRUN_FLOAT64, DRUN_SUM);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_MISMATCH) << done.error().text;
+    const std::lock_guard<std::mutex> lock(mutex);
+    texts.push_back(done.error().text);
+  });
+  for (const auto& text : texts) {
+    EXPECT_TRUE(contains(text, "100001 f64") && contains(text, "100000 f64") && contains(text, "rank 5 on node5")) << text;
+  }
+}
+
+TEST(Timeout, NamesTheRankThatNeverCame) {
+  FakeJob job(5, 500ms);
+  std::atomic<int> failed{0};
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 3) {  // alive, but elsewhere, until the others have given up
+      const auto until = Clock::now() + 10s;
+      while (failed < 4 && Clock::now() < until) std::this_thread::yield();
+      return;
+    }
+    float value = 1;
+    const auto done = all->allreduce(&value, &value, 1, DRUN_FLOAT32, DRUN_SUM);
+    ++failed;
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().rank, 3) << done.error().text;
+    EXPECT_EQ(done.error().host, "node3");
+    EXPECT_TRUE(contains(done.error().text, "allreduce #1")) << done.error().text;
+  });
+  EXPECT_EQ(failed, 4);
+}
+
+TEST(Abort, EndsEveryWaitAtOnceAndNamesTheCulprit) {
+  FakeJob job(4, 60s);
+  std::atomic<int> waiting{0};
+  const auto began = Clock::now();
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 2) {
+      const auto until = Clock::now() + 10s;
+      while (waiting < 3 && Clock::now() < until) std::this_thread::yield();
+      job.abort({2, "node2", 812, "exited with signal 9"});
+      return;
+    }
+    ++waiting;
+    const auto done = all->barrier();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_PEER);
+    EXPECT_EQ(done.error().rank, 2);
+    EXPECT_EQ(done.error().text, "barrier #1: rank 2 on node2 (pid 812): exited with signal 9");
+  });
+  EXPECT_LT(Clock::now() - began, 10s);
+}
+
+TEST(Closed, NamesTheRankWhenNobodyElseTells) {
+  FakeJob job(3, 60s);
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 1) return;  // leaves: its connections close
+    std::vector<double> data(1'000'000);
+    const auto done = all->allreduce(data.data(), data.data(), data.size(), DRUN_FLOAT64, DRUN_SUM);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_PEER);
+    EXPECT_EQ(done.error().rank, 1) << done.error().text;
+    EXPECT_TRUE(contains(done.error().text, "rank 1 on node1 closed its connection during allreduce #1")) << done.error().text;
+  });
+}
+
+TEST(Late, RankIsWaitedFor) {
+  FakeJob job(2, 20s);
+  std::atomic<bool> sent{false};
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    std::vector<double> data(2'000'000, 1.0);  // more than sockets buffer
+    if (rank == 1) {
+      while (!sent) std::this_thread::yield();
+      std::this_thread::sleep_for(300ms);  // the lateness is what is tested
+    }
+    sent = true;
+    const auto done = all->allreduce(data.data(), data.data(), data.size(), DRUN_FLOAT64, DRUN_SUM);
+    ASSERT_TRUE(done) << done.error().text;
+    EXPECT_EQ(data.back(), 2.0);
+  });
+}
+
+TEST(Stranger, LearnsNothingAndDisturbsNothing) {
+  FakeJob job(3);
+  job.run([&](int rank) {
+    if (rank == 2) {
+      // Before this rank joins, strangers visit the ports of the two others, which wait for it.
+      for (int victim = 0; victim < 2; ++victim) {
+        const auto endpoint = job.value_of("drun/1/data/" + std::to_string(victim), 10s);
+        const auto parts = split(endpoint, ' ');
+        ASSERT_EQ(parts.size(), 2u);
+        const int port = static_cast<int>(*parse_number(parts[1]));
+        for (const std::string_view visit : {"", "GET / HTTP/1.0\r\n\r\n and so on, for more than forty bytes", "DRUN"}) {
+          auto stranger = start_connect("127.0.0.1", port);
+          ASSERT_TRUE(stranger);
+          ASSERT_TRUE(set_nonblocking(stranger->get(), false));
+          ASSERT_TRUE(write_all(stranger->get(), visit));
+          ::shutdown(stranger->get(), SHUT_WR);
+          static std::vector<Fd> kept;  // some stay open while the job is set up
+          kept.push_back(std::move(*stranger));
+        }
+      }
+    }
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    float value = 1;
+    ASSERT_TRUE(all->allreduce(&value, &value, 1, DRUN_FLOAT32, DRUN_SUM));
+    EXPECT_EQ(value, 3.0f);
+  });
+}
+
+TEST(Stranger, WithAnotherKeyIsNoPeer) {
+  FakeJob job(2);
+  Timeouts timeouts;
+  timeouts.init = 1s;
+  job.set_timeouts(timeouts);
+  rendezvous::JobKey other{};
+  other.fill(9);
+  job.set_key_of(1, other);
+  job.run([&](int rank) {
+    auto all = Communicator::create(job.world(rank));
+    ASSERT_FALSE(all);
+    EXPECT_EQ(all.error().status, DRUN_ERROR_TIMEOUT);
+    EXPECT_EQ(all.error().rank, 1 - rank);
+    EXPECT_TRUE(contains(all.error().text, "no connection with rank " + std::to_string(1 - rank))) << all.error().text;
+  });
+}
+
+TEST(Dialing, IsPassedOnWhereOneSideCannotReachTheOther) {
+  FakeJob job(4);
+  // Rank 3 is told ports of 0 and 1 where nobody listens; they can reach it.
+  auto closed = listen_on("127.0.0.1", 1);
+  ASSERT_TRUE(closed);
+  const std::string nowhere = "127.0.0.1 " + std::to_string(closed->port);
+  closed->fd.reset();
+  job.bend([&](int rank, const std::string& key, const std::string& value) {
+    return rank == 3 && key.rfind("drun/1/data/", 0) == 0 ? nowhere : value;
+  });
+  job.run([&](int rank) {
+    const World world = job.world(rank);
+    const auto links = connect_edges(world, 200ms);
+    ASSERT_TRUE(links) << links.error().text;
+    EXPECT_EQ(links->size(), neighbours(rank, 4).size());
+  });
+}
+
+TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
+  FakeJob job(2);
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    float data[8] = {};
+    if (rank == 0) {
+      EXPECT_EQ(all->allreduce(data, data, 4, DRUN_BFLOAT16, DRUN_SUM).error().status, DRUN_ERROR_UNSUPPORTED);
+      EXPECT_EQ(all->allreduce(data, data, 4, static_cast<drun_dtype>(99), DRUN_SUM).error().status, DRUN_ERROR_ARGUMENT);
+      EXPECT_EQ(all->allreduce(data, data, 4, DRUN_FLOAT32, static_cast<drun_op>(9)).error().status, DRUN_ERROR_ARGUMENT);
+      EXPECT_EQ(all->allreduce(data, data + 1, 4, DRUN_FLOAT32, DRUN_SUM).error().status, DRUN_ERROR_ARGUMENT);
+      EXPECT_EQ(all->allreduce(nullptr, data, 4, DRUN_FLOAT32, DRUN_SUM).error().status, DRUN_ERROR_ARGUMENT);
+      EXPECT_EQ(all->allreduce(data, data, SIZE_MAX / 2, DRUN_FLOAT32, DRUN_SUM).error().status, DRUN_ERROR_ARGUMENT);
+      EXPECT_EQ(all->broadcast(data, 4, DRUN_FLOAT32, 2).error().status, DRUN_ERROR_ARGUMENT);
+      EXPECT_EQ(all->broadcast(data, 4, DRUN_FLOAT32, -1).error().status, DRUN_ERROR_ARGUMENT);
+      EXPECT_EQ(all->allgather(data + 1, data, 2, DRUN_FLOAT32).error().status, DRUN_ERROR_ARGUMENT);
+    }
+    EXPECT_TRUE(all->barrier());
+  });
+}
+
+}  // namespace
+}  // namespace drun::runtime
