@@ -12,7 +12,7 @@
 #include "cli/argv.h"
 #include "launcher/hostfile.h"
 #include "launcher/hostlist.h"
-#include "launcher/transport/identity.h"
+#include "launcher/ssh_config.h"
 
 namespace drun::cli {
 

@@ -8,9 +8,13 @@
 namespace example {
 
 Network::Network(std::size_t n_inputs, std::size_t n_hidden, std::size_t n_classes)
-    : n_inputs_(n_inputs), n_hidden_(n_hidden), n_classes_(n_classes),
+    : n_inputs_(n_inputs),
+      n_hidden_(n_hidden),
+      n_classes_(n_classes),
       parameters_((n_inputs + 1) * n_hidden + (n_hidden + 1) * n_classes),
-      hidden_(n_hidden), output_(n_classes), hidden_error_(n_hidden) {}
+      hidden_(n_hidden),
+      output_(n_classes),
+      hidden_error_(n_hidden) {}
 
 void Network::initialise(std::uint64_t seed) {
   Random random(seed);

@@ -1,5 +1,6 @@
 // Data-parallel training with drun: every rank has a copy of the model and a part of each batch; gradients are added up
-// by allreduce; rank 0 gives the initial state and alone writes the checkpoint. One rank or many: the same model, but for rounding.
+// by allreduce; rank 0 gives the initial state and alone writes the checkpoint. One rank or many: the same model, but
+// for rounding.
 //
 //   drun -np 2 -H localhost:2 ./train
 #include <unistd.h>
@@ -74,10 +75,12 @@ double train_epoch(drun::Communicator& all, Network& network, const Digits& digi
 }
 
 // Of the test images, every rank looks at its part.
-double test_accuracy(drun::Communicator& all, Network& network, const Digits& digits, const std::vector<std::size_t>& test) {
+double test_accuracy(drun::Communicator& all, Network& network, const Digits& digits,
+                     const std::vector<std::size_t>& test) {
   const auto [from, to] = part(test.size(), all.rank(), all.size());
   Result result;
-  for (std::size_t i = from; i < to; ++i) network.add_sample(digits.image(test[i]), digits.labels[test[i]], nullptr, result);
+  for (std::size_t i = from; i < to; ++i)
+    network.add_sample(digits.image(test[i]), digits.labels[test[i]], nullptr, result);
   const auto n_correct = all.allreduce(static_cast<std::int64_t>(result.n_correct));
   return static_cast<double>(n_correct) / static_cast<double>(test.size());
 }
@@ -118,7 +121,8 @@ int train(const Options& options) {
   const auto [from, to] = part(images.train.size(), all.rank(), all.size());
   char host[256] = {};
   gethostname(host, sizeof host - 1);
-  std::printf("rank %d of %d on %s: %zu of %zu samples\n", all.rank(), all.size(), host, to - from, images.train.size());
+  std::printf("rank %d of %d on %s: %zu of %zu samples\n", all.rank(), all.size(), host, to - from,
+              images.train.size());
   std::fflush(stdout);
 
   Network network(example::kPixels, kHidden, example::kDigits);
@@ -142,14 +146,16 @@ int train(const Options& options) {
 
   const std::uint64_t own = checksum(network.parameters());
   const auto sums = all.allgather(own);
-  const auto n_different = std::count_if(sums.begin(), sums.end(), [&](std::uint64_t sum) { return sum != sums.front(); });
+  const auto n_different =
+      std::count_if(sums.begin(), sums.end(), [&](std::uint64_t sum) { return sum != sums.front(); });
   if (all.rank() == 0) {
     if (!options.checkpoint.empty()) write_checkpoint(options.checkpoint, network, options.epochs);
     const double norm = std::sqrt(std::inner_product(network.parameters().begin(), network.parameters().end(),
                                                      network.parameters().begin(), 0.0));
     std::printf("trained in %.2f s: final loss %.8f, norm %.8f\n", took.count(), loss, norm);
     if (n_different == 0) {
-      std::printf("checksum %016llx, the same on %d of %d ranks\n", static_cast<unsigned long long>(own), all.size(), all.size());
+      std::printf("checksum %016llx, the same on %d of %d ranks\n", static_cast<unsigned long long>(own), all.size(),
+                  all.size());
     } else {
       std::printf("checksums differ: %td of %d ranks have another model than rank 0\n", n_different, all.size());
     }

@@ -17,7 +17,8 @@ double number(const std::string& option, const std::string& text, double least, 
 
 double whole(const std::string& option, const std::string& text, double least, double most) {
   const double value = number(option, text, least, most);
-  if (value != static_cast<double>(static_cast<long long>(value))) throw UsageError(option + ": '" + text + "' is not a whole number");
+  if (value != static_cast<double>(static_cast<long long>(value)))
+    throw UsageError(option + ": '" + text + "' is not a whole number");
   return value;
 }
 
@@ -43,13 +44,20 @@ Options parse_options(int argc, char** argv) {
       if (i + 1 >= argc) throw UsageError(name + " needs a value");
       return value = argv[++i];
     };
-    if (name == "--epochs") options.epochs = static_cast<int>(whole(name, take(), 1, 1e6));
-    else if (name == "--lr") options.learning_rate = number(name, take(), 1e-9, 100);
-    else if (name == "--batch") options.batch = static_cast<std::size_t>(whole(name, take(), 1, 1e6));
-    else if (name == "--seed") options.seed = static_cast<std::uint64_t>(whole(name, take(), 0, 1e15));
-    else if (name == "--data") options.data = take();
-    else if (name == "--checkpoint") options.checkpoint = take();
-    else throw UsageError("unknown option '" + name + "'");
+    if (name == "--epochs")
+      options.epochs = static_cast<int>(whole(name, take(), 1, 1e6));
+    else if (name == "--lr")
+      options.learning_rate = number(name, take(), 1e-9, 100);
+    else if (name == "--batch")
+      options.batch = static_cast<std::size_t>(whole(name, take(), 1, 1e6));
+    else if (name == "--seed")
+      options.seed = static_cast<std::uint64_t>(whole(name, take(), 0, 1e15));
+    else if (name == "--data")
+      options.data = take();
+    else if (name == "--checkpoint")
+      options.checkpoint = take();
+    else
+      throw UsageError("unknown option '" + name + "'");
   }
   return options;
 }

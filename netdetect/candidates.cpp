@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "base/text.h"
@@ -67,7 +68,7 @@ Error fits_nothing(const Word& word, const std::vector<HostInterfaces>& hosts) {
     const std::vector<std::string> all(networks.begin(), networks.end());
     return std::move(error).with_context("networks: " + list_some(all, kNamesShown));
   }
-  std::move(error).with_context("interfaces: " + list_some(all_names, kNamesShown));
+  error = std::move(error).with_context("interfaces: " + list_some(all_names, kNamesShown));
   const auto meant = nearest(word.text, all_names);
   return meant ? std::move(error).with_hint(std::string(kOption) + " " + *meant) : error;
 }

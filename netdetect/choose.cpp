@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 

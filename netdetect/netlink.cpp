@@ -7,6 +7,7 @@
 #include <net/if.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/types.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -2,6 +2,8 @@
 
 #include <sodium.h>
 
+#include <cstdint>
+
 #include "base/bytes.h"
 
 namespace drun::netdetect {

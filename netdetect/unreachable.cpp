@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "netdetect/blame.h"
 #include "netdetect/wording.h"
 
 namespace drun::netdetect {
@@ -33,10 +34,14 @@ class Report {
  public:
   Report(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally,
          const std::vector<int>& lacking)
-      : hosts_(hosts), candidates_(candidates), tally_(tally), lacking_(lacking) {}
+      : hosts_(hosts), candidates_(candidates), tally_(tally), lacking_(lacking), by_host_(hosts.size()) {
+    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
+      by_host_[static_cast<std::size_t>(candidates_.tried[c].host)].push_back(c);
+    }
+  }
 
   Error make() const {
-    const std::vector<int> guilty = find_guilty();
+    const std::vector<int> guilty = find_guilty(static_cast<int>(hosts_.size()), candidates_, tally_);
     Error error = headline(guilty);
     std::vector<int> order = guilty;
     for (const int host : lacking_) {
@@ -44,10 +49,10 @@ class Report {
     }
     const std::size_t n_shown = order.size() <= kHostsShown + 1 ? order.size() : kHostsShown;
     for (std::size_t i = 0; i < n_shown; ++i) {
-      for (auto& line : host_lines(order[i])) std::move(error).with_context(std::move(line));
+      for (auto& line : host_lines(order[i])) error = std::move(error).with_context(std::move(line));
     }
     if (n_shown < order.size()) {
-      std::move(error).with_context("and " + plural(order.size() - n_shown, "more host"));
+      error = std::move(error).with_context("and " + plural(order.size() - n_shown, "more host"));
     }
     return std::move(error).with_hint(hint(guilty));
   }
@@ -56,71 +61,8 @@ class Report {
   const std::string& name(int host) const { return hosts_[static_cast<std::size_t>(host)].host; }
   bool lacks(int host) const { return std::find(lacking_.begin(), lacking_.end(), host) != lacking_.end(); }
 
-  // The fewest hosts, greedily, without which every other one would have a good candidate: a host that reaches nobody
-  // spoils the addresses of all others, and they are not to be blamed.
-  std::vector<int> find_guilty() const {
-    std::vector<int> guilty;
-    std::set<int> left;
-    for (std::size_t h = 0; h < hosts_.size(); ++h) left.insert(static_cast<int>(h));
-    for (;;) {
-      std::vector<int> still_lacking;
-      for (const int host : left) {
-        if (!has_good(host, left)) still_lacking.push_back(host);
-      }
-      if (still_lacking.empty() || left.size() < 2) return guilty;
-      const auto failures = count_failed_pairs(left);
-      const auto weight = [&](int host) {
-        const bool without = std::find(still_lacking.begin(), still_lacking.end(), host) != still_lacking.end();
-        const auto found = failures.find(host);
-        return std::make_pair(found == failures.end() ? 0 : found->second, without);
-      };
-      // A host without any candidate is at fault for certain.
-      const auto none = std::find_if(still_lacking.begin(), still_lacking.end(), [&](int h) { return !has_any(h); });
-      const int worst = none != still_lacking.end()
-                            ? *none
-                            : *std::max_element(left.begin(), left.end(),
-                                                [&](int a, int b) { return weight(a) < weight(b); });
-      guilty.push_back(worst);
-      left.erase(worst);
-    }
-  }
-
-  bool has_any(int host) const {
-    return std::any_of(candidates_.tried.begin(), candidates_.tried.end(),
-                       [&](const Candidate& candidate) { return candidate.host == host; });
-  }
-
-  // Good as far as the attempts of `among` go; without any attempt by them, good.
-  bool has_good(int host, const std::set<int>& among) const {
-    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
-      if (candidates_.tried[c].host != host) continue;
-      const auto& attempts = tally_.candidates[c].attempts;
-      if (!attempts.empty() && std::all_of(attempts.begin(), attempts.end(), [&](const AttemptResult* a) {
-            return reached(*a) || among.count(a->attempt.from) == 0;
-          })) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  // By host: in how many pairs of `among`, in either direction, no address was reached.
-  std::map<int, int> count_failed_pairs(const std::set<int>& among) const {
-    std::map<std::pair<int, int>, bool> pairs;
-    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
-      const int to = candidates_.tried[c].host;
-      for (const AttemptResult* a : tally_.candidates[c].attempts) {
-        if (among.count(to) > 0 && among.count(a->attempt.from) > 0) pairs[{a->attempt.from, to}] |= reached(*a);
-      }
-    }
-    std::map<int, int> failures;
-    for (const auto& [pair, ok] : pairs) {
-      if (ok) continue;
-      ++failures[pair.first];
-      ++failures[pair.second];
-    }
-    return failures;
-  }
+  const std::vector<std::size_t>& candidates_of(int host) const { return by_host_[static_cast<std::size_t>(host)]; }
+  bool has_any(int host) const { return !candidates_of(host).empty(); }
 
   bool all_not_wanted(int host) const {
     bool some = false;
@@ -156,9 +98,7 @@ class Report {
   std::vector<std::string> host_lines(int host) const {
     std::vector<std::string> lines;
     if (!lacks(host)) lines.push_back(from_line(host));
-    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
-      if (candidates_.tried[c].host == host) lines.push_back(candidate_line(c));
-    }
+    for (const std::size_t c : candidates_of(host)) lines.push_back(candidate_line(c));
     for (auto& line : rejection_lines(host)) lines.push_back(std::move(line));
     if (lines.empty()) lines.push_back(name(host) + ": no interfaces");
     return lines;
@@ -209,13 +149,24 @@ class Report {
     return lines;
   }
 
+  bool is_elsewhere(int host, const Address& address) const {
+    for (std::size_t other = 0; other < hosts_.size(); ++other) {
+      if (tally_.namespaces[other] == tally_.namespaces[static_cast<std::size_t>(host)]) continue;
+      for (const auto& nic : hosts_[other].interfaces) {
+        if (std::find(nic.addresses.begin(), nic.addresses.end(), address) != nic.addresses.end()) return true;
+      }
+    }
+    return false;
+  }
+
   std::string hint(const std::vector<int>& guilty) const {
     for (const int host : guilty) {
       if (!all_not_wanted(host)) continue;
       std::vector<std::string> names;
       for (const auto& nic : hosts_[static_cast<std::size_t>(host)].interfaces) {
-        const bool usable = std::any_of(nic.addresses.begin(), nic.addresses.end(),
-                                        [](const Address& address) { return !address.link_local; });
+        const bool usable = std::any_of(nic.addresses.begin(), nic.addresses.end(), [&](const Address& address) {
+          return !address.link_local && !is_elsewhere(host, address);
+        });
         if (!nic.loopback && nic.up && nic.running && usable) names.push_back(nic.name);
       }
       if (names.empty()) return "leave out --network-interfaces";
@@ -233,6 +184,7 @@ class Report {
   const Candidates& candidates_;
   const Tally& tally_;
   const std::vector<int>& lacking_;
+  std::vector<std::vector<std::size_t>> by_host_;  // indices of its candidates
 };
 
 }  // namespace

@@ -64,11 +64,14 @@ Welcome Roster::welcome(int rank) const {
   return out;
 }
 
+std::string Roster::name(int rank) const {
+  return "rank " + std::to_string(rank) + (has(rank) ? " on " + host(rank) : "");
+}
+
 std::string Roster::describe(int rank) const {
-  std::string out = "rank " + std::to_string(rank);
+  std::string out = name(rank);
   if (!has(rank)) return out;
   const auto i = static_cast<std::size_t>(rank);
-  out += " on " + members_[i].host;
   if (states_[i] == State::kExpected) out += " (has not joined)";
   if (states_[i] == State::kLeft) out += " (left)";
   if (states_[i] == State::kLost) out += " (disconnected)";

@@ -25,7 +25,8 @@ class Roster {
 
   Welcome welcome(int rank) const;
   const std::string& host(int rank) const { return members_[static_cast<std::size_t>(rank)].host; }
-  // "rank 3 on node7", and why it can't be waited for: "(has not joined)", "(left)", "(disconnected)".
+  std::string name(int rank) const;  // "rank 3 on node7"
+  // The name, and why it can't be waited for: "(has not joined)", "(left)", "(disconnected)".
   std::string describe(int rank) const;
   // Several of them, at most 8 and then "and N more"; empty for none.
   std::string describe(const std::vector<int>& ranks) const;

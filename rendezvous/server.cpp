@@ -151,6 +151,7 @@ class ServerImpl final : public Server {
         if (code != Errc::kProtocol && code != Errc::kAuth) break;
         log::info("rendezvous: rank " + std::to_string(session->rank) + ": " + message.error().message());
         session->send(ErrorReply{0, Errc::kProtocol, message.error().message()});
+        depart(*session, false);
         break;
       }
       handle(*session, std::move(*message));

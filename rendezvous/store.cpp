@@ -98,7 +98,7 @@ StoreReplies Store::barrier(const Asker& asker, const BarrierMessage& message, S
 
 ServerMessage Store::nccl_reply(const Roster& roster, std::uint32_t request, const NcclId& id) {
   if (id.ok) return ValueReply{request, id.id_or_reason};
-  return ErrorReply{request, Errc::kPeerFailed, roster.describe(id.root) + " has no NCCL id: " + id.id_or_reason};
+  return ErrorReply{request, Errc::kPeerFailed, roster.name(id.root) + " has no NCCL id: " + id.id_or_reason};
 }
 
 StoreReplies Store::nccl_put(const Asker& asker, NcclPutMessage message) {

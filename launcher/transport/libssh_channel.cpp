@@ -154,10 +154,7 @@ void LibsshChannel::close() {
   wake_.notify();
   readable_.notify();
   written_.notify();
-}
-
-void LibsshChannel::abort() {
-  session_->abort();
+  if (tasks_.running() == 0 && proxy_) proxy_->end();  // start() has failed: no pump will
 }
 
 Task<void> LibsshChannel::join() {

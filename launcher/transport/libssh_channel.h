@@ -38,8 +38,6 @@ class LibsshChannel final : public Channel {
   int exit_status() const override { return exit_status_; }
   void close() override;
   Task<void> join() override;
-  // Before start() has succeeded: wakes it up, for a deadline.
-  void abort();
 
  private:
   struct Watch {

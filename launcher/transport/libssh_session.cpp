@@ -1,5 +1,6 @@
 #include "launcher/transport/libssh_session.h"
 
+#include <libssh/callbacks.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -47,7 +47,8 @@ int collective(const char* function, drun_comm comm, F f) noexcept {
     auto communicator = process.communicator(function);
     if (!communicator) return tl::unexpected<Failure>(communicator.error());
     if (comm != DRUN_COMM_WORLD) {
-      return failure(DRUN_ERROR_ARGUMENT, std::string(function) + ": unknown communicator, only DRUN_COMM_WORLD is known");
+      return failure(DRUN_ERROR_ARGUMENT,
+                     std::string(function) + ": unknown communicator, only DRUN_COMM_WORLD is known");
     }
     return f(**communicator);
   });
@@ -57,7 +58,8 @@ template <typename F>
 int of_world(const char* function, F f) noexcept {
   int value = -1;
   guarded([&](Process& process) -> Status {
-    if (process.world() == nullptr) return failure(DRUN_ERROR_STATE, std::string(function) + ": drun_init was not called");
+    if (process.world() == nullptr)
+      return failure(DRUN_ERROR_STATE, std::string(function) + ": drun_init was not called");
     value = f(process.world()->client->welcome());
     return {};
   });

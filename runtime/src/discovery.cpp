@@ -25,7 +25,8 @@ Status read_endpoint(const std::string& text, Surroundings& into) {
   if (colon == std::string::npos) return bad_variable("DRUN_RENDEZVOUS", text, "not an address and port");
   const auto port = parse_number(std::string_view(text).substr(colon + 1));
   std::string address = text.substr(0, colon);
-  if (address.size() > 2 && address.front() == '[' && address.back() == ']') address = address.substr(1, address.size() - 2);
+  if (address.size() > 2 && address.front() == '[' && address.back() == ']')
+    address = address.substr(1, address.size() - 2);
   if (!port || *port == 0 || *port > 65535 || address.empty()) {
     return bad_variable("DRUN_RENDEZVOUS", text, "not an address and port");
   }
@@ -137,9 +138,9 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
   auto client = rendezvous::Client::join(handout->rendezvous_address, handout->rendezvous_port, handout->key,
                                          surroundings.rank, timeouts.init);
   if (!client) {
-    return tl::unexpected<Failure>(from_error(
-        client.error(),
-        "drun_init: rendezvous at " + host_port(handout->rendezvous_address, handout->rendezvous_port)));
+    return tl::unexpected<Failure>(
+        from_error(client.error(),
+                   "drun_init: rendezvous at " + host_port(handout->rendezvous_address, handout->rendezvous_port)));
   }
   world.client = std::move(*client);
   world.key = handout->key;

@@ -5,17 +5,24 @@ namespace {
 
 int status_of(Errc code) {
   switch (code) {
-    case Errc::kTimeout: return DRUN_ERROR_TIMEOUT;
-    case Errc::kPeerFailed: return DRUN_ERROR_PEER;
-    case Errc::kUsage: return DRUN_ERROR_ARGUMENT;
+    case Errc::kTimeout:
+      return DRUN_ERROR_TIMEOUT;
+    case Errc::kPeerFailed:
+      return DRUN_ERROR_PEER;
+    case Errc::kUsage:
+      return DRUN_ERROR_ARGUMENT;
     case Errc::kUnreachable:
     case Errc::kAuth:
     case Errc::kClosed:
-    case Errc::kProtocol: return DRUN_ERROR_CONNECT;
-    case Errc::kIo: return DRUN_ERROR_SYSTEM;
+    case Errc::kProtocol:
+      return DRUN_ERROR_CONNECT;
+    case Errc::kIo:
+      return DRUN_ERROR_SYSTEM;
     case Errc::kInterrupted:
-    case Errc::kCanceled: return DRUN_ERROR_ABORTED;
-    default: return DRUN_ERROR_INTERNAL;
+    case Errc::kCanceled:
+      return DRUN_ERROR_ABORTED;
+    default:
+      return DRUN_ERROR_INTERNAL;
   }
 }
 

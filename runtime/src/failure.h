@@ -2,8 +2,8 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <tl/expected.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "runtime/include/drun/drun.h"

@@ -11,10 +11,14 @@ constexpr std::uint8_t kVersion = 1;
 
 const char* kind_name(OpKind kind) {
   switch (kind) {
-    case OpKind::kAllreduce: return "allreduce";
-    case OpKind::kBroadcast: return "broadcast";
-    case OpKind::kAllgather: return "allgather";
-    case OpKind::kBarrier: return "barrier";
+    case OpKind::kAllreduce:
+      return "allreduce";
+    case OpKind::kBroadcast:
+      return "broadcast";
+    case OpKind::kAllgather:
+      return "allgather";
+    case OpKind::kBarrier:
+      return "barrier";
   }
   return "unknown operation";
 }

@@ -19,9 +19,9 @@ enum class OpKind : std::uint8_t { kAllreduce = 1, kBroadcast = 2, kAllgather = 
 struct Operation {
   OpKind kind = OpKind::kBarrier;
   drun_dtype dtype = DRUN_INT8;
-  drun_op op = DRUN_SUM;   // allreduce
-  int root = 0;            // broadcast
-  std::uint64_t seq = 0;   // counts the calls of the communicator, from 1
+  drun_op op = DRUN_SUM;  // allreduce
+  int root = 0;           // broadcast
+  std::uint64_t seq = 0;  // counts the calls of the communicator, from 1
   std::uint64_t count = 0;
   // Not sent:
   Clock::time_point deadline{};

@@ -30,7 +30,8 @@ Outcome<std::optional<std::chrono::milliseconds>> seconds_from_env(const char* n
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);
   if (end == text || *end != '\0' || !(seconds > 0) || seconds > 1e9) {
-    return failure(DRUN_ERROR_ARGUMENT, std::string("drun_init: ") + name + "=" + text + ": not a number of seconds above 0");
+    return failure(DRUN_ERROR_ARGUMENT,
+                   std::string("drun_init: ") + name + "=" + text + ": not a number of seconds above 0");
   }
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
@@ -89,7 +90,8 @@ Status Process::init(const drun_init_options* options) {
 
 Status Process::finalize() {
   if (!communicator_) return {};
-  if (pid_ != ::getpid()) return failure(DRUN_ERROR_STATE, "drun_finalize: this is a forked child of the process that called drun_init");
+  if (pid_ != ::getpid())
+    return failure(DRUN_ERROR_STATE, "drun_finalize: this is a forked child of the process that called drun_init");
   auto left = communicator_->world().client->leave();
   communicator_.reset();
   if (!left && left.error().code != Errc::kPeerFailed && left.error().code != Errc::kClosed) {
@@ -101,7 +103,8 @@ Status Process::finalize() {
 Outcome<Communicator*> Process::communicator(const char* function) const {
   if (!communicator_) return failure(DRUN_ERROR_STATE, std::string(function) + ": drun_init was not called");
   if (pid_ != ::getpid()) {
-    return failure(DRUN_ERROR_STATE, std::string(function) + ": this is a forked child of the process that called drun_init");
+    return failure(DRUN_ERROR_STATE,
+                   std::string(function) + ": this is a forked child of the process that called drun_init");
   }
   return communicator_.get();
 }

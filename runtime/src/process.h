@@ -1,11 +1,11 @@
 // What a process has of drun, at most once at a time: behind the C functions, under their lock.
 #pragma once
 
+#include <sys/types.h>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <sys/types.h>
 
 #include "base/fd.h"
 #include "runtime/src/communicator.h"

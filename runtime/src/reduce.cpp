@@ -65,10 +65,14 @@ template <typename T>
 void accumulate_as(char* into, const char* from, std::size_t count, drun_op op) {
   switch (op) {
     case DRUN_SUM:
-    case DRUN_AVG: return loop<T, Sum>(into, from, count);
-    case DRUN_PROD: return loop<T, Product>(into, from, count);
-    case DRUN_MIN: return loop<T, Minimum>(into, from, count);
-    case DRUN_MAX: return loop<T, Maximum>(into, from, count);
+    case DRUN_AVG:
+      return loop<T, Sum>(into, from, count);
+    case DRUN_PROD:
+      return loop<T, Product>(into, from, count);
+    case DRUN_MIN:
+      return loop<T, Minimum>(into, from, count);
+    case DRUN_MAX:
+      return loop<T, Maximum>(into, from, count);
   }
 }
 
@@ -92,16 +96,25 @@ void divide_as(char* data, std::size_t count, int size) {
 template <typename F>
 void with_type(drun_dtype dtype, F f) {
   switch (dtype) {
-    case DRUN_INT8: return f(std::int8_t{});
-    case DRUN_UINT8: return f(std::uint8_t{});
-    case DRUN_INT32: return f(std::int32_t{});
-    case DRUN_UINT32: return f(std::uint32_t{});
-    case DRUN_INT64: return f(std::int64_t{});
-    case DRUN_UINT64: return f(std::uint64_t{});
-    case DRUN_FLOAT32: return f(float{});
-    case DRUN_FLOAT64: return f(double{});
+    case DRUN_INT8:
+      return f(std::int8_t{});
+    case DRUN_UINT8:
+      return f(std::uint8_t{});
+    case DRUN_INT32:
+      return f(std::int32_t{});
+    case DRUN_UINT32:
+      return f(std::uint32_t{});
+    case DRUN_INT64:
+      return f(std::int64_t{});
+    case DRUN_UINT64:
+      return f(std::uint64_t{});
+    case DRUN_FLOAT32:
+      return f(float{});
+    case DRUN_FLOAT64:
+      return f(double{});
     case DRUN_FLOAT16:
-    case DRUN_BFLOAT16: return;  // can_reduce() is false
+    case DRUN_BFLOAT16:
+      return;  // can_reduce() is false
   }
 }
 

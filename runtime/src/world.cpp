@@ -43,7 +43,8 @@ Failure from_abort(const rendezvous::AbortNotice& notice, const std::string& dur
 Status check_alive(const World& world, const std::string& during) {
   if (world.interrupt_fd >= 0) {
     pollfd interrupt{world.interrupt_fd, POLLIN, 0};
-    if (::poll(&interrupt, 1, 0) > 0) return failure(DRUN_ERROR_ABORTED, during + ": drun_abort was called", world.rank());
+    if (::poll(&interrupt, 1, 0) > 0)
+      return failure(DRUN_ERROR_ABORTED, during + ": drun_abort was called", world.rank());
   }
   if (auto notice = world.client->aborted()) return tl::unexpected<Failure>(from_abort(*notice, during));
   return {};
@@ -76,7 +77,8 @@ Failure explain_closed(const World& world, int peer, const std::string& during) 
     }
   }
   // We are the first to know: whoever sees our connections close in turn shall learn of this one.
-  Failure result{DRUN_ERROR_PEER, world.name_of(peer) + " closed its connection during " + during, peer, world.host_of(peer)};
+  Failure result{DRUN_ERROR_PEER, world.name_of(peer) + " closed its connection during " + during, peer,
+                 world.host_of(peer)};
   publish_failure(world, result);
   return result;
 }

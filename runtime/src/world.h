@@ -21,13 +21,13 @@ struct World {
   rendezvous::JobKey key{};
   std::string data_address = "127.0.0.1";  // where our own connections listen
   Timeouts timeouts;
-  int interrupt_fd = -1;                   // readable once drun_abort was called; not owned
-  int generation = 1;                      // counts this process's drun_init, so that a second one finds no old keys
+  int interrupt_fd = -1;  // readable once drun_abort was called; not owned
+  int generation = 1;     // counts this process's drun_init, so that a second one finds no old keys
 
   int rank() const { return client->welcome().rank; }
   int size() const { return client->welcome().size; }
   std::string host_of(int rank) const;
-  std::string name_of(int rank) const;              // "rank 3 on node7"
+  std::string name_of(int rank) const;                 // "rank 3 on node7"
   std::string own_key(const std::string& name) const;  // of the runtime itself: "drun/1/NAME"
 };
 

@@ -129,6 +129,19 @@ class Cluster:
             raise AssertionError(str(job))
         return job.out
 
+    def filter(self, host, **chains):
+        """Rules for the host's packet filter: `input=[rule, ...], output=[...]`; unfilter() takes them away."""
+        text = "table inet test {\n"
+        for hook, rules in chains.items():
+            lines = "\n".join([f"type filter hook {hook} priority 0;", *rules])
+            text += f"chain {hook} {{\n{lines}\n}}\n"
+        job = self.run(host, "nft", "-f", "-", stdin_text=text + "}\n")
+        if job.status != 0:
+            raise AssertionError(str(job))
+
+    def unfilter(self, host):
+        self.shell(host, "nft delete table inet test")
+
     def write(self, host, path, text, mode=0o644):
         subprocess.run([CLUSTER, "put", "--name", self.name, host, "-", path], input=text.encode(), check=True)
         self.shell(host, f"chmod {mode:o} '{path}'")

@@ -34,7 +34,8 @@ class BadInput(ClusterTest):
         self.bad(2, ["/root/nosuch"], "--hostfile", "/root/nosuch", *run)
         self.bad(2, ["/root/nokey"], "-H", "host1:1", "-i", "/root/nokey", *run)
         self.bad(2, ["--num-proc"], "--num-prok", "2", *run)
-        self.bad(2, ["hint:"], "--network-interface", "eth0", *run)
+        self.bad(2, ["hint:", "--transport"], "--transpot", "ssh", *run)
+        self.bad(2, ["carrier-pigeon", "openssh"], "--transport", "carrier-pigeon", *run)
 
     def test_a_bad_line_of_a_hostfile_is_named_with_its_column(self):
         self.cluster.write("h0", "/root/hosts", "# ours\nhost1 slots=2\nhost2 slots=none\n")

@@ -72,8 +72,7 @@ class Interrupted(ClusterTest):
         for number in (signal.SIGTERM, signal.SIGHUP):
             job = self.begin()
             job.signal(number)
-            job.finish(20 * SLOWDOWN)
-            self.assertNotEqual(job.status, 0)
+            self.assertEqual(job.finish(20 * SLOWDOWN), 128 + number, str(job))
             self.cluster.assert_clean()
 
     def test_the_death_of_drun_leaves_nothing(self):

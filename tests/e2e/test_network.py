@@ -40,12 +40,10 @@ class Decoys(ClusterTest):
 
     def test_no_common_network_is_an_error_that_lists_what_was_tried(self):
         # ssh still works: only traffic between other ports than sshd's is dropped on h3.
-        rules = ("table inet t { chain i { type filter hook input priority 0; iifname != \"eno1\" accept;"
-                 " tcp dport 12345 accept; tcp flags & (syn|ack) == syn drop; };"
-                 " chain o { type filter hook output priority 0; oifname != \"eno1\" accept;"
-                 " tcp sport 12345 accept; tcp flags & (syn|ack) == syn drop; } }")
-        self.cluster.shell("h3", f"nft '{rules}'")
-        self.addCleanup(self.cluster.shell, "h3", "nft delete table inet t")
+        new = "tcp flags & (syn|ack) == syn drop"
+        self.cluster.filter("h3", input=['iifname != "eno1" accept', "tcp dport 12345 accept", new],
+                            output=['oifname != "eno1" accept', "tcp sport 12345 accept", new])
+        self.addCleanup(self.cluster.unfilter, "h3")
         job = self.drun("-H", "host1:1,host3:1", "hostname")
         self.assertNotIn(job.status, (0, 70), str(job))
         self.assertIn("10.77.0.4", job.err)
@@ -58,10 +56,8 @@ class HiddenHead(ClusterTest):
     hosts = 3
 
     def check(self, verdict):
-        rules = ("table inet t { chain i { type filter hook input priority 0; iifname \"lo\" accept;"
-                 f" tcp flags & (syn|ack) == syn {verdict}; }} }}")
-        self.cluster.shell("h0", f"nft '{rules}'")
-        self.addCleanup(self.cluster.shell, "h0", "nft delete table inet t")
+        self.cluster.filter("h0", input=['iifname "lo" accept', f"tcp flags & (syn|ack) == syn {verdict}"])
+        self.addCleanup(self.cluster.unfilter, "h0")
         job = self.drun("-np", "4", "-H", "host1:2,host2:2", "./train", cwd=BIN)
         self.assert_trained(job, 4)
         self.cluster.assert_clean()

@@ -17,41 +17,34 @@
 #endif
 
 #ifdef __cplusplus
+#define DRUN_ENUM(name) enum name : int /* any int may be passed, and is checked */
 extern "C" {
+#else
+#define DRUN_ENUM(name) enum name
 #endif
 
-typedef enum drun_status {
-  DRUN_OK = 0,
-  DRUN_ERROR_ARGUMENT = -1,    /* a wrong argument; nothing was sent */
-  DRUN_ERROR_STATE = -2,       /* before drun_init, after drun_finalize, in a forked child */
-  DRUN_ERROR_UNSUPPORTED = -3, /* a combination that this version can't do */
-  DRUN_ERROR_TIMEOUT = -4,     /* a deadline passed; the text names who was waited for */
-  DRUN_ERROR_PEER = -5,        /* another rank died, left or failed */
-  DRUN_ERROR_MISMATCH = -6,    /* ranks called different operations */
-  DRUN_ERROR_ABORTED = -7,     /* drun ended the job, or drun_abort was called */
-  DRUN_ERROR_CONNECT = -8,     /* the agent, the rendezvous or a peer can't be reached, or refused the key */
-  DRUN_ERROR_TRUNCATED = -9,   /* drun_kv_get: the buffer is too small; the needed size was stored */
-  DRUN_ERROR_SYSTEM = -10,     /* the operating system said no */
-  DRUN_ERROR_INTERNAL = -11
-} drun_status;
+typedef DRUN_ENUM(drun_status){
+    DRUN_OK = 0,
+    DRUN_ERROR_ARGUMENT = -1,    /* a wrong argument; nothing was sent */
+    DRUN_ERROR_STATE = -2,       /* before drun_init, after drun_finalize, in a forked child */
+    DRUN_ERROR_UNSUPPORTED = -3, /* a combination that this version can't do */
+    DRUN_ERROR_TIMEOUT = -4,     /* a deadline passed; the text names who was waited for */
+    DRUN_ERROR_PEER = -5,        /* another rank died, left or failed */
+    DRUN_ERROR_MISMATCH = -6,    /* ranks called different operations */
+    DRUN_ERROR_ABORTED = -7,     /* drun ended the job, or drun_abort was called */
+    DRUN_ERROR_CONNECT = -8,     /* the agent, the rendezvous or a peer can't be reached, or refused the key */
+    DRUN_ERROR_TRUNCATED = -9,   /* drun_kv_get: the buffer is too small; the needed size was stored */
+    DRUN_ERROR_SYSTEM = -10,     /* the operating system said no */
+    DRUN_ERROR_INTERNAL = -11} drun_status;
 
 /* Element types. The numbers are final. */
-typedef enum drun_dtype {
-  DRUN_INT8 = 0,
-  DRUN_UINT8 = 1,
-  DRUN_INT32 = 2,
-  DRUN_UINT32 = 3,
-  DRUN_INT64 = 4,
-  DRUN_UINT64 = 5,
-  DRUN_FLOAT16 = 6,
-  DRUN_BFLOAT16 = 7,
-  DRUN_FLOAT32 = 8,
-  DRUN_FLOAT64 = 9
-} drun_dtype;
+typedef DRUN_ENUM(drun_dtype){DRUN_INT8 = 0,    DRUN_UINT8 = 1,  DRUN_INT32 = 2,   DRUN_UINT32 = 3,
+                              DRUN_INT64 = 4,   DRUN_UINT64 = 5, DRUN_FLOAT16 = 6, DRUN_BFLOAT16 = 7,
+                              DRUN_FLOAT32 = 8, DRUN_FLOAT64 = 9} drun_dtype;
 
 /* Reductions. The numbers are final. Integers wrap around; AVG is the sum divided by the size, for integers truncated
  * towards zero; MIN and MAX of a NaN are NaN. */
-typedef enum drun_op { DRUN_SUM = 0, DRUN_PROD = 1, DRUN_MIN = 2, DRUN_MAX = 3, DRUN_AVG = 4 } drun_op;
+typedef DRUN_ENUM(drun_op){DRUN_SUM = 0, DRUN_PROD = 1, DRUN_MIN = 2, DRUN_MAX = 3, DRUN_AVG = 4} drun_op;
 
 /* A group of ranks. So far there is one: all of them. */
 typedef struct drun_comm_s* drun_comm;
@@ -64,11 +57,15 @@ typedef struct drun_init_options {
   int64_t init_timeout_ms; /* for all ranks to come; default 120 s or $DRUN_INIT_TIMEOUT (seconds) */
   int64_t op_timeout_ms;   /* for every collective; default 300 s or $DRUN_OP_TIMEOUT (seconds) */
 } drun_init_options;
+/* clang-format off */
 #define DRUN_INIT_OPTIONS {sizeof(drun_init_options), 0, 0}
+/* clang-format on */
 
-/* Joins the job; returns when all ranks have come. NULL: defaults. A second call before drun_finalize: DRUN_ERROR_STATE. */
+/* Joins the job; returns when all ranks have come. NULL: defaults. A second call before drun_finalize:
+ * DRUN_ERROR_STATE. */
 DRUN_API int drun_init(const drun_init_options* options);
-/* Leaves the job in an orderly way. Other ranks may still be working, but can't count on this one. Without drun_init: OK. */
+/* Leaves the job in an orderly way. Other ranks may still be working, but can't count on this one. Without drun_init:
+ * OK. */
 DRUN_API int drun_finalize(void);
 DRUN_API int drun_is_initialized(void); /* 0 or 1 */
 

@@ -12,7 +12,9 @@ namespace {
 using Direction = Flow::Direction;
 
 // Ranks are counted from the root. The parent of a rank is the rank without its lowest bit, so every edge is 2^k long.
-int from_root(const Exchange& exchange, int root) { return (exchange.rank() - root + exchange.size()) % exchange.size(); }
+int from_root(const Exchange& exchange, int root) {
+  return (exchange.rank() - root + exchange.size()) % exchange.size();
+}
 int absolute(const Exchange& exchange, int root, int relative) { return (relative + root) % exchange.size(); }
 
 }  // namespace

@@ -55,8 +55,13 @@ class RingReceive final : public Flow {
  public:
   RingReceive(int peer, const RingPath& path, const Operation& operation, char* data, int n_reduce_steps, int size)
       : Flow(Direction::kReceive, peer, path.total()),
-        path_(path), operation_(operation), data_(data), n_reduce_steps_(n_reduce_steps), size_(size),
-        element_bytes_(size_of(operation.dtype)), landing_(n_reduce_steps > 0 ? kSegmentBytes : 0) {
+        path_(path),
+        operation_(operation),
+        data_(data),
+        n_reduce_steps_(n_reduce_steps),
+        size_(size),
+        element_bytes_(size_of(operation.dtype)),
+        landing_(n_reduce_steps > 0 ? kSegmentBytes : 0) {
     path_.normalise(place_);
   }
 

@@ -159,8 +159,10 @@ void read_output(std::vector<Worker>& workers, std::chrono::milliseconds timeout
     if (fds[i].revents == 0) continue;
     char buffer[4096];
     const ssize_t n = ::read(fds[i].fd, buffer, sizeof buffer);
-    if (n > 0) workers[i].end.output.append(buffer, static_cast<std::size_t>(n));
-    else workers[i].output.reset();
+    if (n > 0)
+      workers[i].end.output.append(buffer, static_cast<std::size_t>(n));
+    else
+      workers[i].output.reset();
   }
 }
 

@@ -12,16 +12,16 @@ namespace drun::testing {
 
 struct WorkerEnd {
   int rank = -1;
-  int status = -1;     // exit status, 128 + signal
-  bool killed = false; // by us, because it did not end in time
-  std::string output;  // stdout and stderr
+  int status = -1;                              // exit status, 128 + signal
+  bool killed = false;                          // by us, because it did not end in time
+  std::string output;                           // stdout and stderr
   std::chrono::steady_clock::duration after{};  // since the start
 };
 
 struct JobOptions {
   int size = 2;
-  int ranks_per_host = 0;    // 0: all on one
-  bool by_agent = true;      // through an agent's socket; else DRUN_KEY
+  int ranks_per_host = 0;  // 0: all on one
+  bool by_agent = true;    // through an agent's socket; else DRUN_KEY
   std::vector<std::string> env;
   std::chrono::seconds limit{60};
   bool abort_on_death = true;  // as the launcher does

@@ -63,7 +63,8 @@ TEST(Job, NamesTheRankThatDied) {
     if (end.rank == who) continue;
     EXPECT_EQ(end.status, 3) << end.output;
     EXPECT_TRUE(contains(end.output, "rank 2 host 'node0'") && contains(end.output, "rank 2 on node0 (pid ") &&
-                contains(end.output, "killed by signal 9")) << end.output;
+                contains(end.output, "killed by signal 9"))
+        << end.output;
     EXPECT_LT(end.after - ends[who].after, 1s) << "took too long to notice";
   }
 }

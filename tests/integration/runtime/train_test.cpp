@@ -73,10 +73,10 @@ TEST(Train, SaysWhatIsWrong) {
     int status;
     std::string text;
   };
-  for (const auto& [options, status, text] : {Case{{"--epochs", "0"}, 2, "--epochs: '0'"},
-                                              Case{{"--epoch", "3"}, 2, "unknown option '--epoch'"},
-                                              Case{{"--data", "/nonexistent.csv"}, 1, "/nonexistent.csv: No such file"},
-                                              Case{{"--epochs=1", "--checkpoint", "/nonexistent/m"}, 1, "checkpoint /nonexistent/m: No such"}}) {
+  for (const auto& [options, status, text] :
+       {Case{{"--epochs", "0"}, 2, "--epochs: '0'"}, Case{{"--epoch", "3"}, 2, "unknown option '--epoch'"},
+        Case{{"--data", "/nonexistent.csv"}, 1, "/nonexistent.csv: No such file"},
+        Case{{"--epochs=1", "--checkpoint", "/nonexistent/m"}, 1, "checkpoint /nonexistent/m: No such"}}) {
     const auto ends = train(1, options);
     EXPECT_EQ(ends[0].status, status) << ends[0].output;
     EXPECT_NE(ends[0].output.find(text), std::string::npos) << ends[0].output;

@@ -17,8 +17,8 @@ void endless(drun::Communicator& all) {
 
 int run(const std::string& scenario, int who) {
   drun::Communicator all;
-  std::printf("rank %d of %d, local %d of %d, cross %d of %d\n", all.rank(), all.size(), all.local_rank(), all.local_size(),
-              all.cross_rank(), all.cross_size());
+  std::printf("rank %d of %d, local %d of %d, cross %d of %d\n", all.rank(), all.size(), all.local_rank(),
+              all.local_size(), all.cross_rank(), all.cross_size());
   std::fflush(stdout);
   const bool is_it = all.rank() == who;
   if (scenario == "work") {
@@ -75,7 +75,7 @@ int run(const std::string& scenario, int who) {
   }
   if (scenario == "absent") {  // alive, but never calls
     all.barrier();
-    if (is_it) all.get("never", std::chrono::seconds(8));  // longer than the others' patience
+    if (is_it) all.get("never", std::chrono::seconds(5));  // longer than the others' patience
     endless(all);
   }
   return 5;

@@ -64,7 +64,8 @@ TEST(Interfaces, TellKindsFlagsAndAddresses) {
        "ip addr add fd00::1/64 dev veth0 nodad", "ip addr add fd00::2/64 dev veth0 nodad preferred_lft 0",
        "ip addr add 169.254.7.7/16 dev br0", "ip addr add 10.5.0.1 peer 10.5.0.2 dev tun0", "ip link set veth0 up",
        "ip link set veth1 up", "ip link set br0 up",
-       "ip route add default via 10.0.0.2 metric 50", "ip route add 10.77.0.0/16 dev br0 metric 33"},
+       "ip route add default via 10.0.0.2 metric 50", "ip route add 10.77.0.0/16 dev br0 metric 33",
+       wait_until_running("veth0"), wait_until_running("br0")},
       listed);
   DRUN_SKIP_UNLESS_ALLOWED(run);
   const Listing nics = decode(run.output);

@@ -41,7 +41,7 @@ NamespaceRun in_own_namespace(const std::vector<std::string>& commands, F body) 
       std::vector<std::string> all = {"ip link set lo up"};
       all.insert(all.end(), commands.begin(), commands.end());
       for (const auto& command : all) {
-        if (std::system((command + " >/dev/null 2>&1").c_str()) != 0) {
+        if (std::system(("(" + command + ") >/dev/null 2>&1").c_str()) != 0) {
           report = "f" + command;
           break;
         }
@@ -67,6 +67,12 @@ NamespaceRun in_own_namespace(const std::vector<std::string>& commands, F body) 
   if (!report.empty() && report[0] == 'f') run.failed = report.substr(1);
   if (!report.empty() && report[0] == 'o') run.output = report.substr(1);
   return run;
+}
+
+// A shell command: the kernel notices a new carrier up to a second later.
+inline std::string wait_until_running(const std::string& name) {
+  return "i=0; until ip -o link show " + name + " | grep -q 'state UP'; do i=$((i + 1)); [ $i -lt 200 ] || exit 1; "
+         "sleep 0.05; done";
 }
 
 }  // namespace drun::netdetect::testing

@@ -187,7 +187,7 @@ TEST_F(Probe, AcceptsNoTargets) { EXPECT_TRUE(loop_.probe({}, kShort, 32).empty(
 
 TEST_F(Probe, AnswersWhileStrangersHoldMoreConnectionsThanItKeeps) {
   std::vector<tcp::socket> strangers;
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < 400; ++i) {
     strangers.emplace_back(loop_.io());
     boost::system::error_code ec;
     strangers.back().connect(endpoint(), ec);

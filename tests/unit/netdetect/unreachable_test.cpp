@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "tests/unit/netdetect/hosts.h"
 
@@ -93,7 +94,7 @@ TEST(Unreachable, NamesAHostWithoutAnyCandidate) {
   const Error error = run(hosts, all_reached);
   EXPECT_EQ(error.message(), "h1: no address that another host could reach");
   EXPECT_THAT(error.context, HasSubstr("h1: eth0: no carrier"));
-  EXPECT_THAT(error.context, Not(HasSubstr("h0:")));
+  EXPECT_THAT(error.context, Not(HasSubstr("\nh0: ")));
 }
 
 TEST(Unreachable, PointsAtTheOptionThatLeftAHostWithNone) {
@@ -102,7 +103,7 @@ TEST(Unreachable, PointsAtTheOptionThatLeftAHostWithNone) {
   const Error error = run(hosts, all_reached, {"eth0"});
   EXPECT_EQ(error.message(), "h2: no usable address on an interface in --network-interfaces");
   EXPECT_THAT(error.context, HasSubstr("h2: lo, enp3s0 and docker0: not in --network-interfaces"));
-  EXPECT_THAT(error.hint, HasSubstr("enp3s0"));
+  EXPECT_EQ(error.hint, "leave out --network-interfaces, or add one of h2's: enp3s0");
 }
 
 TEST(Unreachable, CarriesTheSystemsWords) {
@@ -127,6 +128,19 @@ TEST(Unreachable, SummarizesBeyondEightHosts) {
   const Error error = run(simple_hosts(60), [](int, const Candidate&) { return ProbeOutcome::kTimedOut; });
   EXPECT_THAT(error.context, HasSubstr("and 52 more hosts"));
   EXPECT_LT(std::count(error.context.begin(), error.context.end(), '\n'), 40);
+}
+
+TEST(Unreachable, StaysQuickForAThousandHosts) {
+  std::vector<HostInterfaces> hosts;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string address = "10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250 + 1) + "/16";
+    hosts.push_back(host("h" + std::to_string(i), {nic("eth0", {address})}));
+  }
+  const auto candidates = find_candidates(hosts, {});
+  const auto results = play(hosts, *candidates, [](int, const Candidate&) { return ProbeOutcome::kTimedOut; });
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_FALSE(choose(hosts, *candidates, results));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20));
 }
 
 TEST(Unreachable, JoinsInterfacesWithTheSameReason) {

@@ -1,5 +1,6 @@
 # libdrun.so shows drun_* alone and needs nothing that a host may lack. -DLIBRARY= -DNM= -DREADELF=
-execute_process(COMMAND ${NM} -D --defined-only --format=posix ${LIBRARY} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${NM} -D --defined-only --format=posix ${LIBRARY}
+  OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" symbols "${symbols}")
 set(n_functions 0)
 foreach(symbol IN LISTS symbols)
@@ -15,7 +16,8 @@ endif()
 execute_process(COMMAND ${READELF} -d ${LIBRARY} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "NEEDED[^\n]*" needed "${dynamic}")
 foreach(library IN LISTS needed)
-  if(NOT library MATCHES "\\[(libsodium|libstdc\\+\\+|libm|libgcc_s|libc|libpthread|ld-linux[a-z0-9-]*|libasan|libubsan|libtsan)\\.")
+  if(NOT library MATCHES
+     "\\[(libsodium|libstdc\\+\\+|libm|libgcc_s|libc|libpthread|ld-linux[a-z0-9-]*|lib(a|ub|t)san)\\.")
     message(SEND_ERROR "libdrun.so needs ${library}")
   endif()
 endforeach()

@@ -34,10 +34,18 @@ double reference(drun_op op, int size, std::size_t i) {
     const double value = static_cast<double>(input<T>(rank, i));
     switch (op) {
       case DRUN_SUM:
-      case DRUN_AVG: result += value; break;
-      case DRUN_PROD: result *= value; break;
-      case DRUN_MIN: result = std::min(result, value); break;
-      case DRUN_MAX: result = std::max(result, value); break;
+      case DRUN_AVG:
+        result += value;
+        break;
+      case DRUN_PROD:
+        result *= value;
+        break;
+      case DRUN_MIN:
+        result = std::min(result, value);
+        break;
+      case DRUN_MAX:
+        result = std::max(result, value);
+        break;
     }
   }
   if (op != DRUN_AVG) return result;
@@ -72,12 +80,13 @@ void check_allreduce(Communicator& all, std::size_t count, drun_dtype dtype, dru
   EXPECT_EQ(recv[count], T{77});
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < count; ++i) wrong += equals(recv[i], reference<T>(op, size, i)) ? 0 : 1;
-  EXPECT_EQ(wrong, 0u) << "rank " << rank << " of " << size << ", " << count << " " << name_of(dtype) << " " << name_of(op);
+  EXPECT_EQ(wrong, 0u) << "rank " << rank << " of " << size << ", " << count << " " << name_of(dtype) << " "
+                       << name_of(op);
 
   auto in_place = send;
   ASSERT_TRUE(all.allreduce(in_place.data(), in_place.data(), count, dtype, op));
   recv.pop_back();
-  EXPECT_EQ(std::memcmp(in_place.data(), recv.data(), count * sizeof(T)), 0);
+  EXPECT_EQ(in_place, recv);
 }
 
 std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
@@ -125,7 +134,8 @@ TEST_P(Collectives, AllreduceGivesTheSameBitsEverywhereAndEveryTime) {
         std::vector<float> data(100'003);
         // Values whose sum depends on the order.
         for (std::size_t i = 0; i < count; ++i) {
-          data[i] = std::sin(static_cast<float>(i) * 1.7f + static_cast<float>(rank)) * std::pow(10.0f, static_cast<float>(rank % 7));
+          data[i] = std::sin(static_cast<float>(i) * 1.7f + static_cast<float>(rank)) *
+                    std::pow(10.0f, static_cast<float>(rank % 7));
         }
         ASSERT_TRUE(all->allreduce(data.data(), data.data(), count, DRUN_FLOAT32, DRUN_AVG));
         const std::lock_guard<std::mutex> lock(mutex);
@@ -134,7 +144,8 @@ TEST_P(Collectives, AllreduceGivesTheSameBitsEverywhereAndEveryTime) {
     }
   });
   for (const auto& result : results) {
-    const auto same_count = std::find_if(results.begin(), results.end(), [&](const auto& r) { return r.size() == result.size(); });
+    const auto same_count =
+        std::find_if(results.begin(), results.end(), [&](const auto& r) { return r.size() == result.size(); });
     EXPECT_EQ(std::memcmp(result.data(), same_count->data(), result.size() * sizeof(float)), 0);
   }
 }

@@ -23,7 +23,8 @@ TEST(Discovery, IsAloneWithoutDrun) {
 }
 
 TEST(Discovery, TakesTheAgentBeforeTheKey) {
-  const auto found = read({{"DRUN_AGENT", "/run/a"}, {"DRUN_RANK", "2"}, {"DRUN_KEY", kKey}, {"DRUN_RENDEZVOUS", "[fd00::1]:77"}});
+  const auto found =
+      read({{"DRUN_AGENT", "/run/a"}, {"DRUN_RANK", "2"}, {"DRUN_KEY", kKey}, {"DRUN_RENDEZVOUS", "[fd00::1]:77"}});
   ASSERT_TRUE(found) << found.error().text;
   EXPECT_EQ(found->kind, Surroundings::Kind::kAgent);
   EXPECT_EQ(found->rank, 2);
@@ -33,7 +34,8 @@ TEST(Discovery, TakesTheAgentBeforeTheKey) {
 }
 
 TEST(Discovery, RefusesHalfAJob) {
-  const std::map<std::string, std::string> good{{"DRUN_KEY", kKey}, {"DRUN_RENDEZVOUS", "10.0.0.1:5"}, {"DRUN_RANK", "1"}};
+  const std::map<std::string, std::string> good{
+      {"DRUN_KEY", kKey}, {"DRUN_RENDEZVOUS", "10.0.0.1:5"}, {"DRUN_RANK", "1"}};
   ASSERT_TRUE(read(good));
   const auto bad = [&](const std::string& name, const std::string& value) {
     auto env = good;

@@ -67,7 +67,8 @@ TEST(Mismatch, OfCountsReachesRanksThatDidNotMeetIt) {
     texts.push_back(done.error().text);
   });
   for (const auto& text : texts) {
-    EXPECT_TRUE(contains(text, "100001 f64") && contains(text, "100000 f64") && contains(text, "rank 5 on node5")) << text;
+    EXPECT_TRUE(contains(text, "100001 f64") && contains(text, "100000 f64") && contains(text, "rank 5 on node5"))
+        << text;
   }
 }
 
@@ -127,7 +128,8 @@ TEST(Closed, NamesTheRankWhenNobodyElseTells) {
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().status, DRUN_ERROR_PEER);
     EXPECT_EQ(done.error().rank, 1) << done.error().text;
-    EXPECT_TRUE(contains(done.error().text, "rank 1 on node1 closed its connection during allreduce #1")) << done.error().text;
+    EXPECT_TRUE(contains(done.error().text, "rank 1 on node1 closed its connection during allreduce #1"))
+        << done.error().text;
   });
 }
 
@@ -159,7 +161,8 @@ TEST(Stranger, LearnsNothingAndDisturbsNothing) {
         const auto parts = split(endpoint, ' ');
         ASSERT_EQ(parts.size(), 2u);
         const int port = static_cast<int>(*parse_number(parts[1]));
-        for (const std::string_view visit : {"", "GET / HTTP/1.0\r\n\r\n and so on, for more than forty bytes", "DRUN"}) {
+        for (const std::string_view visit :
+             {"", "GET / HTTP/1.0\r\n\r\n and so on, for more than forty bytes", "DRUN"}) {
           auto stranger = start_connect("127.0.0.1", port);
           ASSERT_TRUE(stranger);
           ASSERT_TRUE(set_nonblocking(stranger->get(), false));
@@ -221,8 +224,10 @@ TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
     float data[8] = {};
     if (rank == 0) {
       EXPECT_EQ(all->allreduce(data, data, 4, DRUN_BFLOAT16, DRUN_SUM).error().status, DRUN_ERROR_UNSUPPORTED);
-      EXPECT_EQ(all->allreduce(data, data, 4, static_cast<drun_dtype>(99), DRUN_SUM).error().status, DRUN_ERROR_ARGUMENT);
-      EXPECT_EQ(all->allreduce(data, data, 4, DRUN_FLOAT32, static_cast<drun_op>(9)).error().status, DRUN_ERROR_ARGUMENT);
+      EXPECT_EQ(all->allreduce(data, data, 4, static_cast<drun_dtype>(99), DRUN_SUM).error().status,
+                DRUN_ERROR_ARGUMENT);
+      EXPECT_EQ(all->allreduce(data, data, 4, DRUN_FLOAT32, static_cast<drun_op>(9)).error().status,
+                DRUN_ERROR_ARGUMENT);
       EXPECT_EQ(all->allreduce(data, data + 1, 4, DRUN_FLOAT32, DRUN_SUM).error().status, DRUN_ERROR_ARGUMENT);
       EXPECT_EQ(all->allreduce(nullptr, data, 4, DRUN_FLOAT32, DRUN_SUM).error().status, DRUN_ERROR_ARGUMENT);
       EXPECT_EQ(all->allreduce(data, data, SIZE_MAX / 2, DRUN_FLOAT32, DRUN_SUM).error().status, DRUN_ERROR_ARGUMENT);

@@ -29,10 +29,10 @@ struct Edge {
   int peer = -1;
   std::string address;
   int port = 0;
-  bool dial = false;                     // our turn
-  bool passed_on = false;                // we asked them to dial
+  bool dial = false;       // our turn
+  bool passed_on = false;  // we asked them to dial
   std::optional<PeerHandshake> attempt;
-  Clock::time_point next_try, began;     // of dialing
+  Clock::time_point next_try, began;  // of dialing
   std::string last_error;
 };
 
@@ -149,7 +149,8 @@ class Setup {
   void wait() {
     std::vector<pollfd> fds{{listener_.fd.get(), POLLIN, 0}, {world_.client->fd(), POLLIN, 0}};
     if (world_.interrupt_fd >= 0) fds.push_back({world_.interrupt_fd, POLLIN, 0});
-    for (const auto& incoming : incoming_) fds.push_back({incoming.handshake.fd(), incoming.handshake.poll_events(), 0});
+    for (const auto& incoming : incoming_)
+      fds.push_back({incoming.handshake.fd(), incoming.handshake.poll_events(), 0});
     for (const auto& edge : edges_) {
       if (edge.attempt) fds.push_back({edge.attempt->fd(), edge.attempt->poll_events(), 0});
     }
@@ -161,7 +162,8 @@ class Setup {
       Fd fd(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!fd) return;
       if (incoming_.size() >= kMaxStrangers) continue;  // closed at once; a rank tries again
-      incoming_.push_back({PeerHandshake::accept(std::move(fd), world_.key, identity(-1)), Clock::now() + kStrangerTime});
+      incoming_.push_back(
+          {PeerHandshake::accept(std::move(fd), world_.key, identity(-1)), Clock::now() + kStrangerTime});
     }
   }
 
@@ -195,7 +197,8 @@ class Setup {
     result.status = DRUN_ERROR_TIMEOUT;
     result.rank = edges_.front().peer;
     result.host = world_.host_of(result.rank);
-    result.text = "drun_init timed out after " + std::to_string(world_.timeouts.init.count() / 1000) + " s: no connection with ";
+    result.text =
+        "drun_init timed out after " + std::to_string(world_.timeouts.init.count() / 1000) + " s: no connection with ";
     bool first = true;
     for (const auto& edge : edges_) {
       result.text += (first ? "" : ", ") + world_.name_of(edge.peer) + " at " + host_port(edge.address, edge.port);

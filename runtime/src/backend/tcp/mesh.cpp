@@ -14,8 +14,8 @@
 namespace drun::runtime {
 namespace {
 
-constexpr int kPassesBetweenChecks = 64;             // for ABORT while data flows without a wait
-constexpr std::size_t kMostAtOnce = 4u << 20;        // per system call, so that no flow starves another
+constexpr int kPassesBetweenChecks = 64;       // for ABORT while data flows without a wait
+constexpr std::size_t kMostAtOnce = 4u << 20;  // per system call, so that no flow starves another
 
 }  // namespace
 
@@ -103,13 +103,14 @@ Status Mesh::check_header(const Message& message, const Operation& operation) {
   const int peer = message.flow->peer();
   const auto theirs = decode_header(message.header);
   if (!theirs) {
-    return failure(DRUN_ERROR_INTERNAL, name_of(operation) + ": " + world_.name_of(peer) + " sent something else than a message",
-                   peer, world_.host_of(peer));
+    return failure(DRUN_ERROR_INTERNAL,
+                   name_of(operation) + ": " + world_.name_of(peer) + " sent something else than a message", peer,
+                   world_.host_of(peer));
   }
   if (same_call(*theirs, operation)) return {};
   Failure result{DRUN_ERROR_MISMATCH,
-                 world_.name_of(peer) + " called " + describe(*theirs) + " while " + world_.name_of(rank()) + " called " +
-                     describe(operation),
+                 world_.name_of(peer) + " called " + describe(*theirs) + " while " + world_.name_of(rank()) +
+                     " called " + describe(operation),
                  peer, world_.host_of(peer)};
   publish_failure(world_, result);
   return tl::unexpected<Failure>(std::move(result));

@@ -32,7 +32,7 @@ class Mesh final : public Exchange {
     bool wants_io() const { return header_done < kHeaderBytes || flow->window().n_bytes > 0; }
   };
 
-  Outcome<bool> send_some(Message& message, const Operation& operation);     // whether anything moved
+  Outcome<bool> send_some(Message& message, const Operation& operation);  // whether anything moved
   Outcome<bool> receive_some(Message& message, const Operation& operation);
   Status check_header(const Message& message, const Operation& operation);
   Status wait(const std::vector<Message>& messages, const Operation& operation);

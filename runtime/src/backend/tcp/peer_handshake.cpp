@@ -100,7 +100,8 @@ Result<bool> PeerHandshake::fill() {
 
 Result<void> PeerHandshake::take_in() {
   switch (phase_) {
-    case Phase::kHello: return take_in_hello();
+    case Phase::kHello:
+      return take_in_hello();
     case Phase::kProof: {
       if (auto verified = server_->verify(input_); !verified) return fail(verified.error());
       streams_ = server_->streams();
@@ -114,9 +115,11 @@ Result<void> PeerHandshake::take_in() {
       expect(Phase::kIdentity, *n_bytes);
       return {};
     }
-    case Phase::kIdentity: return take_in_identity();
+    case Phase::kIdentity:
+      return take_in_identity();
     case Phase::kConnecting:
-    case Phase::kDone: break;
+    case Phase::kDone:
+      break;
   }
   return fail(Errc::kInternal, "handshake in the wrong phase");
 }
@@ -154,8 +157,8 @@ Result<void> PeerHandshake::take_in_identity() {
     return fail(Errc::kProtocol, "a rank of another job or of an earlier drun_init");
   }
   if (theirs.to != own_.from || (client_ && theirs.from != own_.to)) {
-    return fail(Errc::kProtocol, "rank " + std::to_string(theirs.from) + " looking for rank " + std::to_string(theirs.to) +
-                                     " met rank " + std::to_string(own_.from));
+    return fail(Errc::kProtocol, "rank " + std::to_string(theirs.from) + " looking for rank " +
+                                     std::to_string(theirs.to) + " met rank " + std::to_string(own_.from));
   }
   own_.to = theirs.from;
   if (server_) send_identity();

@@ -1,0 +1,198 @@
+// What both transports promise, against a real sshd.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "base/text.h"
+#include "launcher/transport/child_channel.h"
+#include "tests/integration/transport/sshd_fixture.h"
+
+namespace drun::launcher::testing {
+namespace {
+
+enum class Kind { kLibssh, kOpenssh };
+
+class Transports : public ::testing::TestWithParam<Kind> {
+ protected:
+  std::unique_ptr<Transport> make() { return GetParam() == Kind::kLibssh ? loop_.libssh() : loop_.openssh(); }
+  Outcome run(const SshTarget& target, const std::string& command, const std::string& input = "") {
+    auto transport = make();
+    auto channel = loop_.open(*transport, target, command);
+    if (!channel) return Outcome{"", -1, "", channel.error().message()};
+    return loop_.run(converse(loop_.io, std::move(*channel), input));
+  }
+  // libssh fails to open; ssh starts, and its words are on stderr.
+  std::string words_of(const Outcome& outcome) { return outcome.error + outcome.err; }
+
+  Sshd sshd_;
+  Loop loop_;
+};
+
+std::string random_bytes(std::size_t n) {
+  std::mt19937 random(7);
+  std::string out(n, '\0');
+  for (char& c : out) c = static_cast<char>(random());
+  return out;
+}
+
+TEST_P(Transports, RunsACommandAndTellsItsEnd) {
+  const auto outcome = run(sshd_.target(), "echo out; echo err >&2; exit 7");
+  EXPECT_EQ(outcome.out, "out\n");
+  EXPECT_EQ(outcome.exit_status, 7);
+  EXPECT_NE(outcome.err.find("err\n"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.error, "");
+}
+
+TEST_P(Transports, CarryBytesUnchangedBothWays) {
+  const std::string bytes = random_bytes(8u << 20);
+  const auto outcome = run(sshd_.target(), "exec cat", bytes);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.exit_status, 0);
+  EXPECT_TRUE(outcome.out == bytes) << outcome.out.size();
+}
+
+TEST_P(Transports, TellTheSignalThatEndedTheCommand) {
+  const auto outcome = run(sshd_.target(), "kill -TERM $$; sleep 10");
+  if (GetParam() == Kind::kLibssh) {
+    EXPECT_EQ(outcome.exit_status, 128 + 15);
+  } else {
+    EXPECT_NE(outcome.exit_status, 0);
+  }
+}
+
+TEST_P(Transports, CloseEndsTheRemoteCommand) {
+  auto transport = make();
+  const std::string mark = sshd_.folder().path("ended");
+  auto channel = loop_.open(*transport, sshd_.target(), "echo up; cat >/dev/null; touch " + mark);
+  ASSERT_TRUE(channel) << channel.error().message();
+  std::vector<char> buffer(16);
+  ASSERT_TRUE(loop_.run((*channel)->read_some(asio::buffer(buffer))));
+  (*channel)->close();
+  (*channel)->close();
+  const auto start = Clock::now();
+  auto joined = [](Channel& c) -> Task<bool> {
+    co_await c.join();
+    co_return true;
+  };
+  loop_.run(joined(**channel));
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(4));
+  const auto read = loop_.run((*channel)->read_some(asio::buffer(buffer)));
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, Errc::kCanceled);
+  for (int i = 0; i < 500 && ::access(mark.c_str(), F_OK) != 0; ++i) ::usleep(10000);
+  EXPECT_EQ(::access(mark.c_str(), F_OK), 0);
+}
+
+TEST_P(Transports, NoticeAtOnceThatThePeerWasKilled) {
+  auto transport = make();
+  auto channel = loop_.open(*transport, sshd_.target(), "echo up; sleep 100");
+  ASSERT_TRUE(channel) << channel.error().message();
+  std::vector<char> buffer(16);
+  ASSERT_TRUE(loop_.run((*channel)->read_some(asio::buffer(buffer))));
+  sshd_.kill_everything();
+  const auto start = Clock::now();
+  const auto outcome = loop_.run(converse(loop_.io, std::move(*channel), ""));
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
+  EXPECT_TRUE(outcome.exit_status == 255 || outcome.error.find("connection lost") != std::string::npos)
+      << outcome.exit_status << " " << words_of(outcome);
+}
+
+TEST_P(Transports, SayThatThePortIsClosed) {
+  const int port = free_port();
+  const auto outcome = run(sshd_.target("Host box\n Port " + std::to_string(port)), "true");
+  EXPECT_NE(words_of(outcome).find("efused"), std::string::npos) << words_of(outcome);
+  EXPECT_NE(words_of(outcome).find(std::to_string(port)), std::string::npos);
+}
+
+TEST_P(Transports, SayThatTheNameHasNoAddress) {
+  const auto outcome = run(sshd_.target("Host box\n HostName no-such-host.invalid"), "true");
+  EXPECT_NE(words_of(outcome).find("no-such-host.invalid"), std::string::npos) << words_of(outcome);
+}
+
+TEST_P(Transports, RefuseAnUnknownHostKeyUnderYes) {
+  const auto outcome = run(sshd_.target("StrictHostKeyChecking yes"), "echo in");
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(lower(words_of(outcome)).find("host key"), std::string::npos) << words_of(outcome);
+}
+
+TEST_P(Transports, StoreANewHostKeyOnceAndRefuseAChangedOne) {
+  EXPECT_EQ(run(sshd_.target(), "echo in").out, "in\n");
+  const std::string line = "[127.0.0.1]:" + std::to_string(sshd_.port()) + " " + sshd_.host_key_line() + "\n";
+  EXPECT_EQ(sshd_.folder().read("known_hosts"), line);
+  EXPECT_EQ(run(sshd_.target(), "echo in").out, "in\n");
+  EXPECT_EQ(sshd_.folder().read("known_hosts"), line);
+  sshd_.restart_with_new_host_key();
+  const auto outcome = run(sshd_.target(), "echo in");
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(lower(words_of(outcome)).find("changed"), std::string::npos) << words_of(outcome);
+  EXPECT_EQ(sshd_.folder().read("known_hosts"), line);
+}
+
+TEST_P(Transports, RefuseALoginWithAWrongKey) {
+  sshd_.folder().write("authorized_keys", "");
+  const auto outcome = run(sshd_.target(), "echo in");
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(lower(words_of(outcome)).find("permission denied"), std::string::npos) << words_of(outcome);
+}
+
+TEST_P(Transports, GoThroughAProxyCommand) {
+  const std::string script = sshd_.folder().path("relay.py");
+  sshd_.folder().write("relay.py",
+                       "import os, socket, sys, threading\n"
+                       "s = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n"
+                       "def up():\n"
+                       "    while b := os.read(0, 65536): s.sendall(b)\n"
+                       "    s.shutdown(socket.SHUT_WR)\n"
+                       "threading.Thread(target=up, daemon=True).start()\n"
+                       "while b := s.recv(65536): os.write(1, b)\n");
+  const std::string bytes = random_bytes(1u << 20);
+  const auto outcome = run(sshd_.target("ProxyCommand python3 " + script + " %h %p"), "exec cat", bytes);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.exit_status, 0);
+  EXPECT_TRUE(outcome.out == bytes) << outcome.out.size();
+}
+
+TEST_P(Transports, GoThroughAJumpHost) {
+  const auto outcome = run(sshd_.target("Host box\n ProxyJump box2"), "exec cat", "hello");
+  EXPECT_EQ(outcome.out, "hello") << words_of(outcome);
+  EXPECT_EQ(outcome.exit_status, 0);
+}
+
+TEST_P(Transports, CarryTheWordsOfAProxyThatFails) {
+  const auto outcome = run(sshd_.target("ProxyCommand echo no way out >&2; exit 1"), "true");
+  EXPECT_NE(words_of(outcome).find("no way out"), std::string::npos) << words_of(outcome);
+}
+
+TEST_P(Transports, OpenThirtyTwoSessionsAtOnce) {
+  // ssh has no second try when sshd drops a connection (MaxStartups); libssh's transport has.
+  if (GetParam() == Kind::kOpenssh) GTEST_SKIP() << "OpenSSH's client gives up at once";
+  auto transport = make();
+  const auto target = sshd_.target();
+  auto all = [](asio::io_context& io, Transport& t, SshTarget box) -> Task<int> {
+    TaskGroup group(io.get_executor());
+    int good = 0;
+    auto one = [](asio::io_context& loop, Transport& tr, SshTarget to, int number, int& n_good) -> Task<void> {
+      const std::string command = "echo " + std::to_string(number);
+      auto channel = co_await tr.open(to, command, Clock::now() + std::chrono::seconds(40));
+      EXPECT_TRUE(channel) << channel.error().message();
+      if (!channel) co_return;
+      auto outcome = co_await converse(loop, std::move(*channel), "");
+      EXPECT_EQ(outcome.out, std::to_string(number) + "\n");
+      if (outcome.exit_status == 0) ++n_good;
+    };
+    for (int i = 0; i < 32; ++i) group.spawn(one(io, t, box, i, good));
+    co_await group.join();
+    co_return good;
+  };
+  EXPECT_EQ(loop_.run(all(loop_.io, *transport, target)), 32);
+  const std::string line = "[127.0.0.1]:" + std::to_string(sshd_.port()) + " " + sshd_.host_key_line() + "\n";
+  EXPECT_EQ(sshd_.folder().read("known_hosts"), line);
+  EXPECT_EQ(loop_.notices.size(), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Transports, ::testing::Values(Kind::kLibssh, Kind::kOpenssh),
+                         [](const auto& test) { return test.param == Kind::kLibssh ? "Libssh" : "Openssh"; });
+
+}  // namespace
+}  // namespace drun::launcher::testing

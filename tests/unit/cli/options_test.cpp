@@ -1,0 +1,159 @@
+#include "cli/options.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace drun::cli {
+namespace {
+
+using launcher::StdinMode;
+
+const launcher::Environment kEnv = {{"PATH", "/bin"}, {"LD_LIBRARY_PATH", "/opt/lib"}};
+
+Result<Options> parse(std::vector<std::string> args) { return parse_options(std::move(args), kEnv); }
+
+Error error_of(std::vector<std::string> args) {
+  auto options = parse(std::move(args));
+  EXPECT_FALSE(options.has_value());
+  if (options) return Error();
+  EXPECT_EQ(options.error().code, Errc::kUsage);
+  return options.error();
+}
+
+TEST(Options, TakesTheMainCommandAsTyped) {
+  const auto o = parse({"-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "./train", "--epochs", "3", "-np", "9"});
+  ASSERT_TRUE(o.has_value()) << o.error().message();
+  EXPECT_EQ(o->job.np, 2);
+  ASSERT_EQ(o->job.hosts.size(), 2u);
+  EXPECT_EQ(o->job.hosts[1].name, "host1");
+  EXPECT_EQ(o->job.connect.ssh.port, 12345);
+  EXPECT_EQ(o->job.command, (std::vector<std::string>{"./train", "--epochs", "3", "-np", "9"}));
+  EXPECT_TRUE(o->job.output.tag);
+}
+
+TEST(Options, TakesTheRdmaLineAsTyped) {
+  const auto o = parse({"-np", "16", "-H", "gpu1:8,gpu2:8", "-x", "NCCL_DEBUG=INFO", "-x", "NCCL_IB_DISABLE=0", "-x",
+                        "NCCL_SOCKET_IFNAME=bond0", "-x", "NCCL_IB_GID_INDEX=3", "-x", "LD_LIBRARY_PATH", "-x", "PATH",
+                        "python3", "train.py"});
+  ASSERT_TRUE(o.has_value()) << o.error().message();
+  EXPECT_EQ(o->job.env.exports.size(), 6u);
+  EXPECT_EQ(o->job.env.exports[2], "NCCL_SOCKET_IFNAME=bond0");
+  EXPECT_EQ(o->job.command, (std::vector<std::string>{"python3", "train.py"}));
+}
+
+TEST(Options, NoHostsMeanLocalhostWithAllSlots) {
+  const auto o = parse({"-np", "3", "true"});
+  ASSERT_TRUE(o.has_value());
+  ASSERT_EQ(o->job.hosts.size(), 1u);
+  EXPECT_EQ(o->job.hosts[0].name, "localhost");
+  EXPECT_EQ(o->job.hosts[0].slots, 3);
+}
+
+TEST(Options, ReadsAHostfile) {
+  const auto path = std::filesystem::temp_directory_path() / ("drun-hosts-" + std::to_string(::getpid()));
+  std::ofstream(path) << "localhost:2\nhost slots=2\n";
+  const auto o = parse({"--hostfile", path.string(), "python3", "train.py"});
+  std::filesystem::remove(path);
+  ASSERT_TRUE(o.has_value()) << o.error().message();
+  EXPECT_EQ(o->job.hosts.size(), 2u);
+  EXPECT_EQ(o->job.np, 0);
+}
+
+TEST(Options, OneWorkerIsNotTaggedUnlessAsked) {
+  EXPECT_FALSE(parse({"-np", "1", "true"})->job.output.tag);
+  EXPECT_TRUE(parse({"-np", "1", "--tag-output", "true"})->job.output.tag);
+  EXPECT_FALSE(parse({"-np", "2", "--no-tag-output", "true"})->job.output.tag);
+}
+
+TEST(Options, StdinGoesToARankToAllOrToNone) {
+  EXPECT_EQ(parse({"-np", "2", "true"})->job.stdin_rank, 0);
+  EXPECT_EQ(parse({"-np", "2", "--stdin", "1", "true"})->job.stdin_rank, 1);
+  EXPECT_EQ(parse({"-np", "2", "--stdin", "all", "true"})->job.stdin_mode, StdinMode::kAll);
+  EXPECT_EQ(parse({"-np", "2", "--stdin", "none", "true"})->job.stdin_mode, StdinMode::kNone);
+  EXPECT_EQ(error_of({"-np", "2", "--stdin", "2", "true"}).subject, "--stdin");
+  EXPECT_EQ(error_of({"-np", "2", "--stdin", "-1", "true"}).subject, "--stdin");
+}
+
+TEST(Options, SecondsBecomeMilliseconds) {
+  const auto o = parse({"--grace", "0.5", "--timeout", "90", "--heartbeat-timeout", "3", "true"});
+  ASSERT_TRUE(o.has_value());
+  EXPECT_EQ(o->job.grace.count(), 500);
+  EXPECT_EQ(o->job.timeout.count(), 90000);
+  EXPECT_EQ(o->job.heartbeat_timeout.count(), 3000);
+}
+
+struct Bad {
+  std::vector<std::string> args;
+  std::string subject;   // of the error
+  std::string contains;  // in cause or hint
+};
+
+TEST(Options, EachBadInputIsNamedWithWhatToType) {
+  const std::vector<Bad> table = {
+      {{}, "command", "drun -np 2 ./train"},
+      {{"-np", "2"}, "command", "none"},
+      {{"-np", "0", "true"}, "-np", "0 workers"},
+      {{"-np", "-3", "true"}, "-np", "not a number"},
+      {{"-np", "two", "true"}, "-np", "not a number"},
+      {{"-np", "3", "-H", "a:1,b:1", "true"}, "-np 3", "only 2 slots"},
+      {{"-H", "", "true"}, "-H", ""},
+      {{"-H", "a,,b", "true"}, "-H", ""},
+      {{"-H", "a:0", "true"}, "-H", ""},
+      {{"-H", "node[01-", "true"}, "-H", ""},
+      {{"-H", "a:2", "b:2", "./train"}, "command", "comma"},
+      {{"--hostfile", "/nonexistent/hosts", "true"}, "/nonexistent/hosts", "can't be read"},
+      {{"-i", "/nonexistent/key", "true"}, "", "/nonexistent/key"},
+      {{"--hots", "a", "true"}, "--hots", "--hosts"},
+      {{"--frobnicate", "true"}, "--frobnicate", "unknown option"},
+      {{"-p", "70000", "true"}, "-p", "70000"},
+      {{"-p", "x", "true"}, "", ""},
+      {{"--transport", "carrier-pigeon", "true"}, "--transport", "none of ssh, openssh"},
+      {{"--start-timeout", "0", "true"}, "--start-timeout", "seconds"},
+      {{"-x", "NO_SUCH_NAME_HERE", "true"}, "", "NO_SUCH_NAME_HERE"},
+      {{"-H", "a:1", "--hostfile", "f", "true"}, "-H", "--hostfile"},
+  };
+  for (const auto& bad : table) {
+    std::string line;
+    for (const auto& a : bad.args) line += a + " ";
+    SCOPED_TRACE(line);
+    const Error error = error_of(bad.args);
+    if (!bad.subject.empty()) {
+      EXPECT_EQ(error.subject.substr(0, bad.subject.size()), bad.subject) << error.message();
+    }
+    EXPECT_NE((error.message() + " " + error.hint).find(bad.contains), std::string::npos)
+        << error.message() << " | " << error.hint;
+  }
+}
+
+TEST(Options, HelpAndVersionNeedNoCommand) {
+  EXPECT_EQ(parse({"--help"})->action, Action::kHelp);
+  EXPECT_NE(parse({"-h"})->help.find("usage: drun"), std::string::npos);
+  EXPECT_EQ(parse({"--version"})->action, Action::kVersion);
+  EXPECT_EQ(parse({"--check-build"})->action, Action::kCheckBuild);
+}
+
+TEST(Options, TheHelpFitsATerminal) {
+  const std::string help = parse({"--help"})->help;
+  for (std::size_t at = 0; at < help.size();) {
+    const auto end = help.find('\n', at);
+    EXPECT_LE(end - at, 120u) << help.substr(at, end - at);
+    at = end + 1;
+  }
+}
+
+TEST(Options, AConfigFileGivesOptions) {
+  const auto path = std::filesystem::temp_directory_path() / ("drun-config-" + std::to_string(::getpid()) + ".toml");
+  std::ofstream(path) << "num-proc = 2\nssh-port = 2222\ngrace = 1\n";
+  const auto o = parse({"--config", path.string(), "-p", "12345", "true"});
+  std::filesystem::remove(path);
+  ASSERT_TRUE(o.has_value()) << o.error().message();
+  EXPECT_EQ(o->job.np, 2);
+  EXPECT_EQ(o->job.connect.ssh.port, 12345);
+  EXPECT_EQ(o->job.grace.count(), 1000);
+}
+
+}  // namespace
+}  // namespace drun::cli

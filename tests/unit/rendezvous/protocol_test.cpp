@@ -1,0 +1,118 @@
+#include "rendezvous/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace drun::rendezvous {
+namespace {
+
+std::vector<ClientMessage> client_messages() {
+  return {JoinMessage{3, 812},
+          SetMessage{7, "key", std::string("a\0b", 3), true},
+          GetMessage{8, "key", 1500},
+          BarrierMessage{9, "start", 0xffffffff},
+          NcclPutMessage{10, "world", -1, true, std::string(kNcclIdBytes, 'i')},
+          NcclPutMessage{11, "world", 2, false, "no library"},
+          NcclGetMessage{12, "world", 2, 5, 100},
+          AbortMessage{"why"},
+          LeaveMessage{13}};
+}
+
+std::vector<ServerMessage> server_messages() {
+  Welcome welcome;
+  welcome.job_id = "job";
+  welcome.rank = 1;
+  welcome.size = 3;
+  welcome.cross_size = 2;
+  welcome.host_of_rank = {"a", "b", "a"};
+  return {welcome, DoneReply{4}, ValueReply{5, std::string("v\0", 2)}, ErrorReply{6, Errc::kTimeout, "late"},
+          ErrorReply{0, Errc::kPeerFailed, "x"}, AbortNotice{2, "h", 99, "w"}};
+}
+
+TEST(Protocol, EveryMessageOfTheClientSurvives) {
+  for (const auto& message : client_messages()) {
+    const auto back = decode_client_message(encode(message));
+    ASSERT_TRUE(back) << message.index();
+    EXPECT_EQ(back->index(), message.index());
+    EXPECT_EQ(encode(*back), encode(message));
+    EXPECT_EQ(request_of(*back), request_of(message));
+  }
+}
+
+TEST(Protocol, EveryMessageOfTheServerSurvives) {
+  for (const auto& message : server_messages()) {
+    const auto back = decode_server_message(encode(message));
+    ASSERT_TRUE(back) << message.index();
+    EXPECT_EQ(back->index(), message.index());
+    EXPECT_EQ(encode(*back), encode(message));
+  }
+}
+
+TEST(Protocol, WelcomeKeepsTheHosts) {
+  const auto back = decode_server_message(encode(server_messages()[0]));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(std::get<Welcome>(*back).host_of_rank, (std::vector<std::string>{"a", "b", "a"}));
+}
+
+TEST(Protocol, EveryTruncationAndSurplusIsRefused) {
+  for (const auto& message : client_messages()) {
+    const std::string bytes = encode(message);
+    for (std::size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(decode_client_message(bytes.substr(0, n)));
+    EXPECT_FALSE(decode_client_message(bytes + "x"));
+  }
+  for (const auto& message : server_messages()) {
+    const std::string bytes = encode(message);
+    for (std::size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(decode_server_message(bytes.substr(0, n)));
+    EXPECT_FALSE(decode_server_message(bytes + "x"));
+  }
+}
+
+TEST(Protocol, UnknownTypesAreRefused) {
+  for (int type = 0; type < 256; ++type) {
+    const std::string bytes(1, static_cast<char>(type));
+    EXPECT_FALSE(decode_client_message(bytes));
+    EXPECT_FALSE(decode_server_message(bytes));
+  }
+  EXPECT_FALSE(decode_client_message(encode(ServerMessage(DoneReply{1}))));
+  EXPECT_FALSE(decode_server_message(encode(ClientMessage(LeaveMessage{1}))));
+}
+
+TEST(Protocol, FieldsBeyondTheirLimitsAreRefused) {
+  EXPECT_TRUE(decode_client_message(encode(ClientMessage(GetMessage{1, std::string(kMaxKey, 'k'), 0}))));
+  EXPECT_FALSE(decode_client_message(encode(ClientMessage(GetMessage{1, std::string(kMaxKey + 1, 'k'), 0}))));
+  EXPECT_TRUE(decode_client_message(encode(ClientMessage(SetMessage{1, "k", std::string(kMaxValue, 'v'), false}))));
+  EXPECT_FALSE(decode_client_message(encode(ClientMessage(SetMessage{1, "k", std::string(kMaxValue + 1, 'v'), false}))));
+  EXPECT_FALSE(decode_client_message(encode(ClientMessage(NcclPutMessage{1, "c", 0, true, "short"}))));
+}
+
+TEST(Protocol, LargestSetFitsIntoAFrame) {
+  const SetMessage largest{1, std::string(kMaxKey, 'k'), std::string(kMaxValue, 'v'), false};
+  EXPECT_LE(encode(ClientMessage(largest)).size(), kMaxFrame);
+}
+
+TEST(Protocol, LongReasonsAreCut) {
+  const auto back = decode_client_message(encode(ClientMessage(AbortMessage{std::string(100000, 'w')})));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(std::get<AbortMessage>(*back).why.size(), kMaxText);
+}
+
+TEST(Protocol, WelcomeWithAHostThatIsNotListedIsRefused) {
+  std::string bytes = encode(server_messages()[0]);
+  bytes.back() = 7;
+  EXPECT_FALSE(decode_server_message(bytes));
+}
+
+TEST(Protocol, CulpritIsNamedAsFarAsKnown) {
+  EXPECT_EQ(culprit(AbortNotice{3, "node7", 812, ""}), "rank 3 on node7 (pid 812)");
+  EXPECT_EQ(culprit(AbortNotice{3, "node7", 0, ""}), "rank 3 on node7");
+  EXPECT_EQ(culprit(AbortNotice{-1, "node7", 0, ""}), "drun on node7");
+  EXPECT_EQ(culprit(AbortNotice{-1, "", 0, ""}), "drun");
+}
+
+}  // namespace
+}  // namespace drun::rendezvous
