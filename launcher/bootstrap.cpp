@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -14,7 +15,8 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::size_t kNoiseLimit = 1u << 20;  // what rc files may print before the hello
-constexpr std::size_t kShownNoise = 400;
+constexpr std::size_t kShownNoise = 2000;
+constexpr int kSshFailed = 255;  // the status of OpenSSH's client when it did not get through
 
 std::string own_directory() {
   char buffer[4096];
@@ -30,17 +32,17 @@ std::string sha256_hex(const std::string& bytes) {
   return hex(std::string_view(reinterpret_cast<const char*>(hash.data()), hash.size()));
 }
 
-std::string printable(std::string_view bytes) {
-  std::string out;
-  for (const char c : bytes.substr(0, kShownNoise)) {
-    const auto u = static_cast<unsigned char>(c);
-    if (c == '\n' || c == '\t' || (u >= 32 && u != 127)) {
-      out += c;
-    } else {
-      out += '?';
+// What can be shown of what a host printed: whole lines without control characters, banners of "@" and blank lines.
+std::vector<std::string> shown_lines(std::string_view bytes) {
+  std::vector<std::string> out;
+  for (const auto line : split(bytes.substr(0, kShownNoise), '\n')) {
+    std::string text;
+    for (const char c : trim(line)) {
+      const auto u = static_cast<unsigned char>(c);
+      text += (c == '\t' || (u >= 32 && u != 127)) ? c : '?';
     }
+    if (text.find_first_not_of("@ ") != std::string::npos) out.push_back(std::move(text));
   }
-  while (!out.empty() && out.back() == '\n') out.pop_back();
   return out;
 }
 
@@ -77,17 +79,22 @@ Answer find_answer(std::string_view text, const std::string& nonce) {
   return best;
 }
 
+// The last line of stderr is the verdict; what came before it, and what rc files printed, is context.
 Error no_hello(const std::string& host, const Channel& channel, const std::string& noise) {
-  const std::string words = printable(channel.stderr_text());
+  auto words = shown_lines(channel.stderr_text());
   const int status = channel.exit_status();
-  std::string cause = "agent: no hello";
-  if (status >= 0) cause += " (the remote command ended with status " + std::to_string(status) + ")";
-  if (!words.empty()) cause += ": " + words;
-  Error error(Errc::kUnreachable, host, cause);
-  if (const std::string shown = printable(noise); !shown.empty()) {
-    error = std::move(error).with_context("the host printed: " + shown);
+  const bool from_ssh = status == kSshFailed && !words.empty();
+  std::string cause = from_ssh ? "ssh" : "agent: no hello";
+  if (!from_ssh && status >= 0) cause += " (the remote command ended with status " + std::to_string(status) + ")";
+  if (!words.empty()) {
+    cause += ": " + words.back();
+    words.pop_back();
   }
-  return std::move(error).with_hint("does the login allow commands? try `ssh " + host + " uname -m`");
+  Error error(Errc::kUnreachable, host, cause);
+  for (auto& line : words) error = std::move(error).with_context(std::move(line));
+  for (const auto& line : shown_lines(noise)) error = std::move(error).with_context("the host printed: " + line);
+  return std::move(error).with_hint(from_ssh ? "ssh " + host + " true"
+                                             : "does the login allow commands? ssh " + host + " uname -m");
 }
 
 }  // namespace
@@ -120,18 +127,19 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
   return "exec /bin/sh -c 'IFS=;set -f;umask 077;"
          "m=$(uname -m);case $m in " + agent.machine + ");;*) " + say + "MACHINE $m;exit 97;;esac;"
          "i=$(id -u);c=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/drun;n=" + name + ";"
-         "for d in /usr/local/libexec/drun /usr/libexec/drun;do [ -x $d/$n ]&&exec $d/$n;done;"
+         "k(){ [ -f $1 ]&&[ -x $1 ]||return 1;s=$(wc -c <$1);[ ${s##* } -eq " + size + " ];};"
+         "for d in /usr/local/libexec/drun /usr/libexec/drun;do k $d/$n&&exec $d/$n;done;"
          "l(){ if [ -L $1 ];then return 1;fi;[ -d $1 ]&&[ -O $1 ];};"
          "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
-         "l $d&&[ -f $d/$n ]&&[ -x $d/$n ]&&exec $d/$n;done;"
+         "l $d&&k $d/$n&&exec $d/$n;done;"
          "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
          "[ -d $d ]||mkdir -p $d 2>/dev/null;l $d||continue;chmod 700 $d 2>/dev/null;"
          "t=$d/.$n.$(uname -n).$$." + nonce + ";"
          "(: >$t) 2>/dev/null||continue;chmod 700 $t;"
          "if [ -x $t ];then " + say + "NEED;"
          "head -c " + size + " >$t;"
-         "s=$(wc -c <$t);s=${s##* };if [ $s -eq " + size + " ];then :;else "
-         "rm -f $t;" + say + "BROKEN $d: $s of " + size + " bytes arrived, is the disk full?;exit 98;fi;"
+         "if k $t;then :;else "
+         "rm -f $t;" + say + "BROKEN $d: ${s##* } of " + size + " bytes arrived, is the disk full?;exit 98;fi;"
          "if command -v sha256sum >/dev/null;then h=$(sha256sum <$t);case $h in " + agent.sha256 + "*);;*)"
          "rm -f $t;" + say + "BROKEN $d: the checksum differs;exit 98;;esac;fi;"
          "mv -f $t $d/$n&&exec $d/$n;exit 98;fi;rm -f $t;done;"

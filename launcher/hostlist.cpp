@@ -35,10 +35,11 @@ std::vector<Item> split_items(std::string_view text) {
   return out;
 }
 
-Error list_error(std::size_t item, std::size_t offset, const TextFault& fault) {
+Error list_error(std::size_t number, std::string_view item, std::size_t offset, const TextFault& fault) {
+  std::string where = "item " + std::to_string(number);
+  if (!item.empty()) where += " '" + std::string(item) + "'";
   return Error(Errc::kUsage, "-H",
-               "item " + std::to_string(item) + ", column " + std::to_string(offset + fault.offset + 1) + ": " +
-                   fault.cause)
+               where + ", column " + std::to_string(offset + fault.offset + 1) + ": " + fault.cause)
       .with_hint(fault.hint);
 }
 
@@ -55,12 +56,12 @@ Result<std::vector<Host>> parse_hostlist(std::string_view text) {
     if (item.empty()) {
       const char* cause = i + 1 == items.size() ? "nothing behind the last ','" : "nothing between two ','";
       if (i == 0) cause = "nothing in front of the first ','";
-      return fail(list_error(i + 1, offset, {0, cause, "one ',' between two hosts: a:2,b:2"}));
+      return fail(list_error(i + 1, item, offset, {0, cause, "one ',' between two hosts: a:2,b:2"}));
     }
     auto hosts = host_item(item, "-H, item " + std::to_string(i + 1));
-    if (!hosts) return fail(list_error(i + 1, offset, hosts.error()));
+    if (!hosts) return fail(list_error(i + 1, item, offset, hosts.error()));
     if (out.size() + hosts->size() > kMaxHosts) {
-      return fail(list_error(i + 1, offset, {0, "more than " + std::to_string(kMaxHosts) + " hosts in all", ""}));
+      return fail(list_error(i + 1, item, offset, {0, "more than " + std::to_string(kMaxHosts) + " hosts in all", ""}));
     }
     out.insert(out.end(), std::make_move_iterator(hosts->begin()), std::make_move_iterator(hosts->end()));
   }

@@ -6,6 +6,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <optional>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -138,8 +139,8 @@ class Filler {
   }
 
   void files() {
-    target_.user_known_hosts = known_hosts("userknownhostsfile", local_.home + "/.ssh/known_hosts",
-                                           local_.home + "/.ssh/known_hosts2");
+    target_.user_known_hosts =
+        known_hosts("userknownhostsfile", local_.home + "/.ssh/known_hosts", local_.home + "/.ssh/known_hosts2");
     target_.global_known_hosts =
         known_hosts("globalknownhostsfile", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2");
   }
@@ -210,9 +211,15 @@ class Filler {
     char name[HOST_NAME_MAX + 1] = "";
     ::gethostname(name, sizeof name - 1);
     const std::string full = name;
-    tokens_ = {{'h', target_.host_name}, {'n', typed},           {'p', std::to_string(target_.port)},
-               {'r', target_.user},      {'u', local_.user},     {'d', local_.home},
-               {'i', std::to_string(::getuid())}, {'l', full},   {'L', full.substr(0, full.find('.'))},
+    tokens_ = {{'h', target_.host_name},
+               {'n', typed},
+               {'p', std::to_string(target_.port)},
+               {'r', target_.user},
+               {'u', local_.user},
+               {'d', local_.home},
+               {'i', std::to_string(::getuid())},
+               {'l', full},
+               {'L', full.substr(0, full.find('.'))},
                {'k', target_.host_key_alias.empty() ? typed : target_.host_key_alias}};
   }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -30,7 +31,7 @@ class Reader {
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) {
       if (!must_exist && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) return {};
-      return fail(errno_usage(path));
+      return fail(Errc::kUsage, path, "can't read the ssh config: " + lower(std::strerror(errno)));
     }
     if (root_.check_owner && ((info.st_uid != 0 && info.st_uid != ::getuid()) || (info.st_mode & 022) != 0)) {
       return fail(Error(Errc::kUsage, path, "bad owner or permissions: others can write it")
@@ -39,7 +40,7 @@ class Reader {
     const auto text = read_file(path);
     if (!text) {
       if (!must_exist) return {};
-      return fail(errno_usage(path));
+      return fail(Errc::kUsage, path, "can't read the ssh config: " + text.error().cause);
     }
     int number = 0;
     for (const auto line : split(*text, '\n')) {
@@ -50,13 +51,6 @@ class Reader {
   }
 
  private:
-  static Error errno_usage(const std::string& path) {
-    Error error = errno_error(errno, "can't read the ssh config");
-    error.code = Errc::kUsage;
-    error.subject = path;
-    return error;
-  }
-
   Result<void> take(std::string_view text, const std::string& where, bool& active, int depth) {
     auto line = split_ssh_config_line(text);
     if (!line) return fail(Error(line.error()).with_subject(where));

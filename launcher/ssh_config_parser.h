@@ -12,10 +12,10 @@ namespace drun::launcher {
 
 // What Host and Match lines are compared with.
 struct SshConfigSubject {
-  std::string host;        // as typed
-  std::string user;        // by the host item; "" = config decides
+  std::string host;  // as typed
+  std::string user;  // by the host item; "" = config decides
   std::string local_user;
-  std::string home;        // as the password file has it, like OpenSSH
+  std::string home;  // as the password file has it, like OpenSSH
 };
 
 struct SshConfigValue {

@@ -89,12 +89,28 @@ std::optional<std::int64_t> parse_ssh_time(std::string_view text) {
     std::int64_t unit = 1;
     if (!text.empty()) {
       switch (text.front()) {
-        case 's': case 'S': unit = 1; break;
-        case 'm': case 'M': unit = 60; break;
-        case 'h': case 'H': unit = 3600; break;
-        case 'd': case 'D': unit = 86400; break;
-        case 'w': case 'W': unit = 604800; break;
-        default: return std::nullopt;
+        case 's':
+        case 'S':
+          unit = 1;
+          break;
+        case 'm':
+        case 'M':
+          unit = 60;
+          break;
+        case 'h':
+        case 'H':
+          unit = 3600;
+          break;
+        case 'd':
+        case 'D':
+          unit = 86400;
+          break;
+        case 'w':
+        case 'W':
+          unit = 604800;
+          break;
+        default:
+          return std::nullopt;
       }
       text.remove_prefix(1);
     }

@@ -18,7 +18,8 @@ std::optional<std::string> subject_of(const std::string& criterion, const MatchS
 bool has_argument(const std::string& criterion) { return criterion != "canonical" && criterion != "final"; }
 
 bool known_to_openssh(const std::string& criterion) {
-  for (const char* name : {"exec", "canonical", "final", "localnetwork", "tagged", "version", "sessiontype", "command"}) {
+  for (const char* name :
+       {"exec", "canonical", "final", "localnetwork", "tagged", "version", "sessiontype", "command"}) {
     if (criterion == name) return true;
   }
   return false;
@@ -63,7 +64,8 @@ Result<MatchVerdict> evaluate_match(const std::vector<std::string>& words, const
       continue;
     }
     const auto word = subject_of(criterion, subject);
-    if (!word && !known_to_openssh(criterion)) return fail(Errc::kUsage, "unsupported Match criterion '" + criterion + "'");
+    if (!word && !known_to_openssh(criterion))
+      return fail(Errc::kUsage, "unsupported Match criterion '" + criterion + "'");
     if (!argument && has_argument(criterion)) {
       if (++i == words.size()) return fail(Errc::kUsage, "Match " + criterion + ": missing argument");
       argument = words[i];

@@ -168,6 +168,7 @@ void Supervisor::on_started(HostLink& host, const control::Started& message) {
   const int status = message.error == ENOENT ? kExitNotFound : kExitNotExecutable;
   worker_over(rank);
   first_failure(status, std::move(error), abort);
+  stop_if_all_over();
 }
 
 void Supervisor::on_exited(HostLink& host, const control::Exited& message) {
@@ -175,7 +176,10 @@ void Supervisor::on_exited(HostLink& host, const control::Exited& message) {
   const int wait_status = message.wait_status;
   log::debug(worker_name(rank) + " ended with wait status " + std::to_string(wait_status));
   worker_over(rank);
-  if ((WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) || message.ended_by_drun) return;
+  if ((WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) || message.ended_by_drun) {
+    stop_if_all_over();
+    return;
+  }
   rendezvous::Abort abort;
   abort.rank = rank;
   abort.host = host.name();
@@ -190,6 +194,7 @@ void Supervisor::on_exited(HostLink& host, const control::Exited& message) {
     abort.why = "exited with status " + std::to_string(status);
   }
   first_failure(status, Error(Errc::kPeerFailed, worker_name(rank), abort.why), abort);
+  stop_if_all_over();
 }
 
 void Supervisor::first_failure(int status, Error error, const rendezvous::Abort& abort) {
@@ -213,8 +218,12 @@ void Supervisor::worker_over(int rank) {
   if (worker.state == WorkerState::kOver) return;
   worker.state = WorkerState::kOver;
   if (parts_.stdin_taken) parts_.stdin_taken(rank, kRankOver);
-  // Every worker is over: what is left of the job on the hosts goes too.
-  if (++n_over_ == static_cast<int>(workers_.size()) && !stopping_) stop(status_, "the job is over");
+  ++n_over_;
+}
+
+// Every worker is over: what is left of the job on the hosts goes too. After the failure of the last one was taken in.
+void Supervisor::stop_if_all_over() {
+  if (n_over_ == static_cast<int>(workers_.size()) && !stopping_) stop(0, "the job is over");
   check_over();
 }
 
@@ -235,7 +244,7 @@ void Supervisor::on_lost(HostLink& host, Error error) {
       first_failure(kExitUnreachable, std::move(error), abort);
     }
   }
-  check_over();
+  stop_if_all_over();
 }
 
 void Supervisor::on_abort_requested(const rendezvous::Abort& abort) {

@@ -70,6 +70,7 @@ class Supervisor {
   void on_exited(HostLink& host, const control::Exited& message);
   void first_failure(int status, Error error, const rendezvous::Abort& abort);
   void worker_over(int rank);
+  void stop_if_all_over();
   void order_stop(std::chrono::milliseconds delay, std::chrono::milliseconds grace);
   void check_over();
   std::string worker_name(int rank) const;

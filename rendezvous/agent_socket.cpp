@@ -69,7 +69,9 @@ Result<Handout> decode_handout(std::string_view bytes) {
 
 Result<Handout> fetch_handout(const std::string& socket_path, std::chrono::milliseconds timeout) {
   const BlockingDeadline deadline = std::chrono::steady_clock::now() + timeout;
-  const auto failed = [&](Error e) { return fail(std::move(e).with_context("while asking the agent at " + socket_path)); };
+  const auto failed = [&](Error e) {
+    return fail(std::move(e).with_context("while asking the agent at " + socket_path));
+  };
   const auto address = unix_address(socket_path);
   if (!address) return failed(address.error());
   const Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

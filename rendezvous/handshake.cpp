@@ -106,9 +106,9 @@ std::string FrameCipher::seal(std::string_view plain) {
   const AeadNonce nonce = aead_nonce(counter_++);
   std::string out(kPrefixBytes + plain.size() + kTagBytes, '\0');
   out.replace(0, kPrefixBytes, prefix);
-  crypto_aead_xchacha20poly1305_ietf_encrypt(reinterpret_cast<unsigned char*>(&out[kPrefixBytes]), nullptr, octets(plain),
-                                             plain.size(), octets(prefix), prefix.size(), nullptr, nonce.data(),
-                                             key_.data());
+  auto* body = reinterpret_cast<unsigned char*>(&out[kPrefixBytes]);
+  crypto_aead_xchacha20poly1305_ietf_encrypt(body, nullptr, octets(plain), plain.size(), octets(prefix), prefix.size(),
+                                             nullptr, nonce.data(), key_.data());
   return out;
 }
 

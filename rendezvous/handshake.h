@@ -52,7 +52,8 @@ class ClientHandshake {
  public:
   ClientHandshake(const JobKey& key, Purpose purpose);
   std::string hello() const;                              // kClientHelloBytes: magic, version, purpose, nonce
-  Result<std::string> finish(std::string_view server_hello);  // kClientProofBytes; kAuth if the server's proof is wrong
+  // kClientProofBytes; kAuth if the server's proof is wrong, kProtocol with both numbers for a refused version.
+  Result<std::string> finish(std::string_view server_hello);
   SecureStreams streams() const;
 
  private:
@@ -64,8 +65,7 @@ class ClientHandshake {
 class ServerHandshake {
  public:
   ServerHandshake(const JobKey& key, Purpose purpose);
-  // kProtocol for a wrong magic or purpose, kProtocol with both numbers for a wrong version. The reply: nonce and server
-  // proof.
+  // kProtocol for a wrong magic or purpose, kProtocol with both numbers for a wrong version. The reply: nonce, proof.
   Result<std::string> answer(std::string_view client_hello);
   Result<void> verify(std::string_view client_proof);     // kAuth
   SecureStreams streams() const;

@@ -1,5 +1,5 @@
-// A numbered set of sockets whose bytes go to callbacks and come by deliver(): what both ends of a relay have in common.
-// Private to the relay. One thread.
+// A numbered set of sockets whose bytes go to callbacks and come by deliver(): what both ends of a relay have in
+// common. Private to the relay. One thread.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>

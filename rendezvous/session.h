@@ -1,5 +1,5 @@
-// One connection of the rendezvous server: handshake, sealed messages, and a bounded queue of what its client has yet to
-// take. Knows nothing of what the messages mean. Private to the server. Coroutines keep it alive.
+// One connection of the rendezvous server: handshake, sealed messages, and a bounded queue of what its client has yet
+// to take. Knows nothing of what the messages mean. Private to the server. Coroutines keep it alive.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>

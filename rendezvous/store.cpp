@@ -116,7 +116,8 @@ StoreReplies Store::nccl_put(const Asker& asker, NcclPutMessage message) {
                                 ", attempt " + std::to_string(earlier->second.second));
     }
   }
-  const NcclId& id = nccl_ids_.emplace(key, NcclId{message.ok, std::move(message.id_or_reason), asker.rank}).first->second;
+  NcclId given{message.ok, std::move(message.id_or_reason), asker.rank};
+  const NcclId& id = nccl_ids_.emplace(key, std::move(given)).first->second;
   StoreReplies out = one(asker, DoneReply{asker.request});
   if (const auto waiting = nccl_waits_.find(key); waiting != nccl_waits_.end()) {
     const std::set<WaitId> ids = waiting->second;

@@ -1,6 +1,7 @@
 #include "launcher/transport/host_key_check.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/text.h"
 
@@ -133,8 +134,8 @@ Task<Result<void>> HostKeyCheck::check(ssh_session session, const SshTarget& tar
     co_return fail(refused(target, why, std::move(hint)));
   }
   if (target.host_keys == HostKeyPolicy::kStrict) {
-    const std::string why = "unknown " + server->key.type + " " + server->fingerprint +
-                            ", and StrictHostKeyChecking forbids to accept it";
+    const std::string why =
+        "unknown " + server->key.type + " " + server->fingerprint + ", and StrictHostKeyChecking forbids to accept it";
     co_return fail(refused(target, why, keyscan_hint(target)));
   }
   co_return co_await accept_new(target, name, server->key, server->fingerprint);

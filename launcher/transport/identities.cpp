@@ -1,7 +1,6 @@
 #include "launcher/transport/identities.h"
 
-#include <cerrno>
-#include <cstring>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -41,7 +40,7 @@ Identity load(const std::string& path) {
   if (!text) {
     // IdentityFile may also name a public key whose private half only ssh-agent has.
     out.public_base64 = public_base64_of_file(path + ".pub");
-    out.problem = errno == ENOENT ? "missing" : text.error().cause;
+    out.problem = ::access(path.c_str(), F_OK) != 0 ? "missing" : text.error().cause;
     return out;
   }
   bool encrypted = false;

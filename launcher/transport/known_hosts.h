@@ -21,9 +21,9 @@ struct HostKey {
 
 struct KnownKey {
   HostKey key;
-  bool revoked = false;    // @revoked
-  bool authority = false;  // @cert-authority
-  bool plain_name = false; // found under the name without the port: good for trust, not for "has changed"
+  bool revoked = false;     // @revoked
+  bool authority = false;   // @cert-authority
+  bool plain_name = false;  // found under the name without the port: good for trust, not for "has changed"
   std::string file;
   int line = 0;
 };
@@ -39,8 +39,8 @@ std::vector<KnownKey> find_known_keys(const std::vector<std::string>& files, con
                                       const std::string& plain_name);
 
 enum class Stored { kAdded, kAlreadyThere };
-// Appends a line under a lock on the file, unless the same key got there first. Makes ~/.ssh (0700) and the file (0600).
-// Waits up to 2 s for the lock. An error leaves the file as it was.
+// Appends a line under a lock on the file, unless the same key got there first. Makes ~/.ssh (0700) and the file
+// (0600). Waits up to 2 s for the lock. An error leaves the file as it was.
 Task<Result<Stored>> store_host_key(std::string file, std::string name, HostKey key, bool hashed);
 
 // "|1|salt|hash" for a name, as HashKnownHosts writes it. `salt`: 20 bytes.

@@ -17,10 +17,10 @@ int signal_number(std::string_view name) {
     std::string_view name;
     int number;
   };
-  static constexpr Named kSignals[] = {
-      {"ABRT", SIGABRT}, {"ALRM", SIGALRM}, {"FPE", SIGFPE},   {"HUP", SIGHUP},   {"ILL", SIGILL},
-      {"INT", SIGINT},   {"KILL", SIGKILL}, {"PIPE", SIGPIPE}, {"QUIT", SIGQUIT}, {"SEGV", SIGSEGV},
-      {"TERM", SIGTERM}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}};
+  static constexpr Named kSignals[] = {{"ABRT", SIGABRT}, {"ALRM", SIGALRM}, {"FPE", SIGFPE},   {"HUP", SIGHUP},
+                                       {"ILL", SIGILL},   {"INT", SIGINT},   {"KILL", SIGKILL}, {"PIPE", SIGPIPE},
+                                       {"QUIT", SIGQUIT}, {"SEGV", SIGSEGV}, {"TERM", SIGTERM}, {"USR1", SIGUSR1},
+                                       {"USR2", SIGUSR2}};
   for (const auto& known : kSignals) {
     if (known.name == name) return known.number;
   }
@@ -29,8 +29,8 @@ int signal_number(std::string_view name) {
 
 }  // namespace
 
-LibsshChannel::LibsshChannel(asio::io_context& io, std::unique_ptr<LibsshSession> session,
-                             std::unique_ptr<Proxy> proxy, std::string subject)
+LibsshChannel::LibsshChannel(asio::io_context& io, std::unique_ptr<LibsshSession> session, std::unique_ptr<Proxy> proxy,
+                             std::string subject)
     : io_(io),
       session_(std::move(session)),
       proxy_(std::move(proxy)),

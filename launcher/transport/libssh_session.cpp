@@ -1,7 +1,7 @@
 #include "launcher/transport/libssh_session.h"
 
-#include <libssh/callbacks.h>
 #include <fcntl.h>
+#include <libssh/callbacks.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>

@@ -148,8 +148,7 @@ class LibsshTransport final : public Transport {
     if (guard.fired()) co_return fail(timed_out());
     if (!logged_in) co_return fail(std::move(logged_in.error()));
     attempt.phase = "exec";
-    auto channel =
-        std::make_unique<LibsshChannel>(io_, std::move(session), std::move(proxy), attempt.target.alias);
+    auto channel = std::make_unique<LibsshChannel>(io_, std::move(session), std::move(proxy), attempt.target.alias);
     auto started = co_await channel->start(attempt.command);
     if (started && !guard.fired()) co_return std::unique_ptr<Channel>(std::move(channel));
     const Error error = guard.fired() ? timed_out() : started.error();

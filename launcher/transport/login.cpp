@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <set>
+#include <iterator>
 
 #include "base/text.h"
 #include "launcher/transport/sha1.h"
@@ -102,8 +102,8 @@ Task<Result<void>> Login::run(LibsshSession& session, const SshTarget& target, D
   attempt.socket_path = agent_socket(target);
   if (!attempt.socket_path.empty()) agent_keys = co_await agents_.keys(attempt.socket_path);
 
-  // As OpenSSH: keys of the agent that an IdentityFile names, in that order; the agent's other keys; then files. What -i
-  // names goes before the agent's other keys, so that they can't use up the server's patience.
+  // As OpenSSH: keys of the agent that an IdentityFile names, in that order; the agent's other keys; then files. What
+  // -i names goes before the agent's other keys, so that they can't use up the server's patience.
   std::vector<AgentKey> named;
   std::vector<const Identity*> files;
   for (const auto& path : target.identity_files) {

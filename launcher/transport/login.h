@@ -12,7 +12,8 @@
 
 namespace drun::launcher {
 
-// One per transport: keys and agents are read once for all hosts. The signer thread exists only where there is an agent.
+// One per transport: keys and agents are read once for all hosts. The signer thread exists only where there is an
+// agent.
 class Login {
  public:
   explicit Login(asio::io_context& io) : io_(io), agents_(io) {}

@@ -5,9 +5,12 @@ namespace {
 
 const char* strict_host_key_checking(HostKeyPolicy policy) {
   switch (policy) {
-    case HostKeyPolicy::kStrict: return "yes";
-    case HostKeyPolicy::kOff: return "no";
-    case HostKeyPolicy::kAcceptNew: break;
+    case HostKeyPolicy::kStrict:
+      return "yes";
+    case HostKeyPolicy::kOff:
+      return "no";
+    case HostKeyPolicy::kAcceptNew:
+      break;
   }
   return "accept-new";
 }
@@ -16,17 +19,18 @@ const char* strict_host_key_checking(HostKeyPolicy policy) {
 
 std::vector<std::string> openssh_argv(const SshTarget& target, const std::string& config_file,
                                       const std::string& command, int connect_timeout_s) {
-  std::vector<std::string> argv = {"ssh",
-                                   "-T",
-                                   "-x",
-                                   "-a",
-                                   "-oBatchMode=yes",
-                                   "-oClearAllForwardings=yes",
-                                   "-oControlMaster=no",
-                                   "-oControlPath=none",
-                                   "-oPermitLocalCommand=no",
-                                   "-oRemoteCommand=none",
-                                   std::string("-oStrictHostKeyChecking=") + strict_host_key_checking(target.host_keys)};
+  std::vector<std::string> argv = {
+      "ssh",
+      "-T",
+      "-x",
+      "-a",
+      "-oBatchMode=yes",
+      "-oClearAllForwardings=yes",
+      "-oControlMaster=no",
+      "-oControlPath=none",
+      "-oPermitLocalCommand=no",
+      "-oRemoteCommand=none",
+      std::string("-oStrictHostKeyChecking=") + strict_host_key_checking(target.host_keys)};
   if (target.connect_timeout.count() == 0) {
     argv.push_back("-oConnectTimeout=" + std::to_string(connect_timeout_s));
   }

@@ -35,7 +35,8 @@ std::string Proxy::command_for(const SshTarget& target) {
   if (target.host_keys == HostKeyPolicy::kAcceptNew) words += " -oStrictHostKeyChecking=accept-new";
   if (!target.config_file.empty()) words += " -F " + shell_quote(target.config_file);
   if (comma != std::string::npos) words += " -J " + shell_quote(target.proxy_jump.substr(0, comma));
-  const std::string to = target.host_name.find(':') == std::string::npos ? target.host_name : "[" + target.host_name + "]";
+  const std::string to =
+      target.host_name.find(':') == std::string::npos ? target.host_name : "[" + target.host_name + "]";
   words += " -W " + shell_quote(to + ":" + std::to_string(target.port));
   // [user@]host[:port] or ssh://[user@]host[:port]
   return words + " -- " + shell_quote(starts_with(last, "ssh://") ? last : "ssh://" + last);

@@ -8,7 +8,7 @@
 
 namespace drun::launcher {
 
-std::string sha1(std::string_view bytes);                           // 20 bytes
+std::string sha1(std::string_view bytes);                             // 20 bytes
 std::string hmac_sha1(std::string_view key, std::string_view bytes);  // 20 bytes
 
 std::string base64(std::string_view bytes);

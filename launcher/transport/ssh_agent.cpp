@@ -2,6 +2,7 @@
 
 #include <libssh/libssh.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <array>
 #include <boost/asio/read.hpp>

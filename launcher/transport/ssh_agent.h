@@ -13,7 +13,7 @@
 namespace drun::launcher {
 
 struct AgentKey {
-  std::string blob;     // public key, wire format
+  std::string blob;  // public key, wire format
   std::string comment;
 };
 

@@ -7,8 +7,9 @@
 
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
-#include <cctype>
+#include <cerrno>
 #include <cstring>
+#include <tuple>
 #include <vector>
 
 #include "base/text.h"
@@ -130,7 +131,8 @@ Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadli
   for (std::size_t i = 0; i < endpoints->size(); ++i) {
     const auto left = deadline - Clock::now();
     const auto n_left = static_cast<long>(endpoints->size() - i);
-    const Deadline limit = n_left == 1 ? deadline : Clock::now() + std::min<Clock::duration>(left / n_left, kMaxPerAddress);
+    const Deadline limit =
+        n_left == 1 ? deadline : Clock::now() + std::min<Clock::duration>(left / n_left, kMaxPerAddress);
     const tcp::endpoint endpoint = (*endpoints)[i];
     auto fd = co_await connect_one(endpoint, target.bind_address, limit);
     if (fd) co_return std::move(*fd);

@@ -28,8 +28,8 @@ class BadInput(ClusterTest):
         self.bad(2, ["3", "2"], "-np", "3", "-H", "localhost:2", *run)
         self.bad(2, ["-H"], "-H", "", *run)
         self.bad(2, ["-H"], "-H", "host1:1,,host2:1", *run)
-        self.bad(2, ["host1"], "-H", "host1:0", *run)
-        self.bad(2, ["host1"], "-H", "host1:x", *run)
+        self.bad(2, ["-H", "zero slots"], "-H", "host1:0", *run)
+        self.bad(2, ["-H", "'x'"], "-H", "host1:x", *run)
         self.bad(2, ["node[01-"], "-H", "node[01-", *run)
         self.bad(2, ["/root/nosuch"], "--hostfile", "/root/nosuch", *run)
         self.bad(2, ["/root/nokey"], "-H", "host1:1", "-i", "/root/nokey", *run)
@@ -91,7 +91,7 @@ class Logins(ClusterTest):
         fingerprint = self.cluster.shell("h1", "ssh-keygen -lf /run/sshd/host_key.pub").split()[1]
         job = self.good("-H", "localhost:1,host1:1", "true")
         self.assertIn(fingerprint, job.err)
-        self.assertIn("[10.77.0.2]:12345 ssh-ed25519", self.cluster.shell("h0", "cat /root/.ssh/known_hosts"))
+        self.cluster.shell("h0", "ssh-keygen -F '[10.77.0.2]:12345'")  # the entry may be hashed
         self.assertNotIn(fingerprint, self.good("-H", "localhost:1,host1:1", "true").err)
 
     def test_a_refused_login_is_reported_for_each_host(self):

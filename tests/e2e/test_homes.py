@@ -34,6 +34,7 @@ class Shells(ClusterTest):
 
     def test_a_damaged_agent_is_replaced(self):
         self.check()
+        self.addCleanup(self.cluster.shell, "h1", "rm -rf /root/.cache/drun")
         self.cluster.shell("h1", "f=$(ls /root/.cache/drun/agent-*); head -c 1000 $f > $f.new; mv $f.new $f; chmod 700 $f")
         self.check()
 

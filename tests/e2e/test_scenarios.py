@@ -42,7 +42,7 @@ class TwoMachines(ClusterTest):
         self.cluster.shell("h0", ": > /root/.ssh/known_hosts")
         job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "./train", cwd=BIN)
         self.assert_trained(job, 2)
-        self.assertIn("10.77.0.2", self.cluster.shell("h0", "cat /root/.ssh/known_hosts"))
+        self.cluster.shell("h0", "ssh-keygen -F '[10.77.0.2]:12345'")  # the entry may be hashed
         self.cluster.assert_clean()
 
     def test_train_with_the_interface_given(self):

@@ -17,34 +17,44 @@
 #endif
 
 #ifdef __cplusplus
-#define DRUN_ENUM(name) enum name : int /* any int may be passed, and is checked */
+#define DRUN_AS_INT : int /* any int may be passed, and is checked */
 extern "C" {
 #else
-#define DRUN_ENUM(name) enum name
+#define DRUN_AS_INT
 #endif
 
-typedef DRUN_ENUM(drun_status){
-    DRUN_OK = 0,
-    DRUN_ERROR_ARGUMENT = -1,    /* a wrong argument; nothing was sent */
-    DRUN_ERROR_STATE = -2,       /* before drun_init, after drun_finalize, in a forked child */
-    DRUN_ERROR_UNSUPPORTED = -3, /* a combination that this version can't do */
-    DRUN_ERROR_TIMEOUT = -4,     /* a deadline passed; the text names who was waited for */
-    DRUN_ERROR_PEER = -5,        /* another rank died, left or failed */
-    DRUN_ERROR_MISMATCH = -6,    /* ranks called different operations */
-    DRUN_ERROR_ABORTED = -7,     /* drun ended the job, or drun_abort was called */
-    DRUN_ERROR_CONNECT = -8,     /* the agent, the rendezvous or a peer can't be reached, or refused the key */
-    DRUN_ERROR_TRUNCATED = -9,   /* drun_kv_get: the buffer is too small; the needed size was stored */
-    DRUN_ERROR_SYSTEM = -10,     /* the operating system said no */
-    DRUN_ERROR_INTERNAL = -11} drun_status;
+typedef enum drun_status DRUN_AS_INT {
+  DRUN_OK = 0,
+  DRUN_ERROR_ARGUMENT = -1,    /* a wrong argument; nothing was sent */
+  DRUN_ERROR_STATE = -2,       /* before drun_init, after drun_finalize, in a forked child */
+  DRUN_ERROR_UNSUPPORTED = -3, /* a combination that this version can't do */
+  DRUN_ERROR_TIMEOUT = -4,     /* a deadline passed; the text names who was waited for */
+  DRUN_ERROR_PEER = -5,        /* another rank died, left or failed */
+  DRUN_ERROR_MISMATCH = -6,    /* ranks called different operations */
+  DRUN_ERROR_ABORTED = -7,     /* drun ended the job, or drun_abort was called */
+  DRUN_ERROR_CONNECT = -8,     /* the agent, the rendezvous or a peer can't be reached, or refused the key */
+  DRUN_ERROR_TRUNCATED = -9,   /* drun_kv_get: the buffer is too small; the needed size was stored */
+  DRUN_ERROR_SYSTEM = -10,     /* the operating system said no */
+  DRUN_ERROR_INTERNAL = -11
+} drun_status;
 
 /* Element types. The numbers are final. */
-typedef DRUN_ENUM(drun_dtype){DRUN_INT8 = 0,    DRUN_UINT8 = 1,  DRUN_INT32 = 2,   DRUN_UINT32 = 3,
-                              DRUN_INT64 = 4,   DRUN_UINT64 = 5, DRUN_FLOAT16 = 6, DRUN_BFLOAT16 = 7,
-                              DRUN_FLOAT32 = 8, DRUN_FLOAT64 = 9} drun_dtype;
+typedef enum drun_dtype DRUN_AS_INT {
+  DRUN_INT8 = 0,
+  DRUN_UINT8 = 1,
+  DRUN_INT32 = 2,
+  DRUN_UINT32 = 3,
+  DRUN_INT64 = 4,
+  DRUN_UINT64 = 5,
+  DRUN_FLOAT16 = 6,
+  DRUN_BFLOAT16 = 7,
+  DRUN_FLOAT32 = 8,
+  DRUN_FLOAT64 = 9
+} drun_dtype;
 
 /* Reductions. The numbers are final. Integers wrap around; AVG is the sum divided by the size, for integers truncated
  * towards zero; MIN and MAX of a NaN are NaN. */
-typedef DRUN_ENUM(drun_op){DRUN_SUM = 0, DRUN_PROD = 1, DRUN_MIN = 2, DRUN_MAX = 3, DRUN_AVG = 4} drun_op;
+typedef enum drun_op DRUN_AS_INT { DRUN_SUM = 0, DRUN_PROD = 1, DRUN_MIN = 2, DRUN_MAX = 3, DRUN_AVG = 4 } drun_op;
 
 /* A group of ranks. So far there is one: all of them. */
 typedef struct drun_comm_s* drun_comm;

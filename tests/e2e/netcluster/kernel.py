@@ -16,6 +16,7 @@ MS_REMOUNT = 32
 MS_BIND = 4096
 MS_REC = 16384
 MS_PRIVATE = 1 << 18
+MNT_DETACH = 2
 
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
@@ -44,6 +45,11 @@ def setns(fd, kind):
 def mount(source, target, fs_type=None, flags=0, data=None):
     result = _libc.mount(_bytes(source), _bytes(target), _bytes(fs_type), ctypes.c_ulong(flags), _bytes(data))
     _check(result, f"mount {source or fs_type} on {target}")
+
+
+def unmount(target):
+    """Now if nothing uses it, else as soon as nothing does."""
+    _check(_libc.umount2(_bytes(target), MNT_DETACH), f"umount {target}")
 
 
 def set_hostname(name):

@@ -111,6 +111,8 @@ def _supervise(plan, folder, owner, report):
     kernel.die_with_parent(0)
     machine.leave_terminal()
     _hold(owner, stop_read)
+    kernel.unmount(stage)
+    state.remove_folder(folder)
 
 
 def start(plan):

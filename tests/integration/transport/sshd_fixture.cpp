@@ -109,7 +109,8 @@ std::string first_two_words(const std::string& line) {
 // All processes whose parent is `pid`, and theirs; parents first.
 std::vector<pid_t> descendants(pid_t pid) {
   std::vector<pid_t> out;
-  std::istringstream in(read_file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children").value_or(""));
+  std::istringstream in(
+      read_file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children").value_or(""));
   for (pid_t child; in >> child;) {
     out.push_back(child);
     for (const pid_t p : descendants(child)) out.push_back(p);
@@ -130,12 +131,13 @@ Sshd::Sshd(const std::string& extra) : extra_(extra) {
 void Sshd::start() {
   for (int tries = 0; tries < 5; ++tries) {
     if (port_ == 0) port_ = free_port();
-    folder_.write("sshd_config", extra_ + "\nPort " + std::to_string(port_) +
-                                     "\nListenAddress 127.0.0.1\nHostKey " + folder_.path("host_key") +
-                                     "\nPidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"
-                                     "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nLogLevel VERBOSE\n"
-                                     "AuthorizedKeysFile " +
-                                     folder_.path("authorized_keys") + "\n");
+    folder_.write("sshd_config",
+                  extra_ + "\nPort " + std::to_string(port_) + "\nListenAddress 127.0.0.1\nHostKey " +
+                      folder_.path("host_key") +
+                      "\nPidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"
+                      "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nLogLevel VERBOSE\n"
+                      "AuthorizedKeysFile " +
+                      folder_.path("authorized_keys") + "\n");
     daemon_ = std::make_unique<Daemon>(
         std::vector<std::string>{"/usr/sbin/sshd", "-D", "-e", "-f", folder_.path("sshd_config")},
         folder_.path("sshd.log"));
@@ -171,8 +173,7 @@ std::string Sshd::config(const std::string& lines) const {
   const std::string name = "config" + std::to_string(std::hash<std::string>{}(lines));
   folder_.write(name, lines + "\nHost box box2\n  HostName 127.0.0.1\n  Port " + std::to_string(port_) +
                           "\n  IdentityFile " + key() + "\n  IdentityAgent none\n  UserKnownHostsFile " +
-                          known_hosts() +
-                          "\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking accept-new\n");
+                          known_hosts() + "\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking accept-new\n");
   return folder_.path(name);
 }
 

@@ -69,10 +69,20 @@ NamespaceRun in_own_namespace(const std::vector<std::string>& commands, F body) 
   return run;
 }
 
-// A shell command: the kernel notices a new carrier up to a second later.
-inline std::string wait_until_running(const std::string& name) {
-  return "i=0; until ip -o link show " + name + " | grep -q 'state UP'; do i=$((i + 1)); [ $i -lt 200 ] || exit 1; "
+// A shell command that waits, 10 s at most, until another one prints `pattern`.
+inline std::string wait_until(const std::string& command, const std::string& pattern) {
+  return "i=0; until " + command + " | grep -q '" + pattern + "'; do i=$((i + 1)); [ $i -lt 200 ] || exit 1; "
          "sleep 0.05; done";
+}
+
+// The kernel notices a new carrier up to a second later.
+inline std::string wait_until_running(const std::string& name) {
+  return wait_until("ip -o link show " + name, "state UP");
+}
+
+// An IPv6 address is listed a moment before its packets are taken for ours, also with nodad.
+inline std::string wait_until_local(const std::string& address) {
+  return wait_until("ip -6 route show table local", "local " + address);
 }
 
 }  // namespace drun::netdetect::testing

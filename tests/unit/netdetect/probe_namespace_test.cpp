@@ -59,10 +59,9 @@ TEST(ProbeNamespace, TellsWhatHasNoRoute) {
 }
 
 TEST(ProbeNamespace, ReportsItsSourceAddress) {
-  const auto run = in_own_namespace(
-      {"ip link add d0 type veth peer name d1", "ip link set d0 up", "ip link set d1 up", wait_until_running("d0"),
-       "ip addr add 10.3.0.5/24 dev d0", "ip addr add fd03::5/64 dev d0 nodad"},
-      ProbeAddresses{{"10.3.0.5", "fd03::5"}});
+  const auto run = in_own_namespace({"ip addr add 10.3.0.5/32 dev lo", "ip addr add fd03::5/128 dev lo nodad",
+                                     wait_until_local("fd03::5")},
+                                    ProbeAddresses{{"10.3.0.5", "fd03::5"}});
   DRUN_SKIP_UNLESS_ALLOWED(run);
   const auto results = decode(run.output);
   ASSERT_EQ(results.size(), 2u);

@@ -393,7 +393,8 @@ TEST(Rendezvous, ExpiredNcclIdNamesTheRoot) {
   ASSERT_FALSE(id);
   EXPECT_EQ(id.error().code, Errc::kTimeout);
   EXPECT_EQ(id.error().message(),
-            "the NCCL id of communicator 'world', attempt 2, did not come within 30 ms from rank 3 on node1 (has not joined)");
+            "the NCCL id of communicator 'world', attempt 2, did not come within 30 ms from rank 3 on node1 "
+            "(has not joined)");
 }
 
 }  // namespace

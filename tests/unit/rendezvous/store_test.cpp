@@ -237,8 +237,8 @@ TEST(RosterTest, DescribesAtMostEightRanks) {
     ranks.push_back(i);
   }
   EXPECT_EQ(roster.describe(ranks),
-            "rank 0 on h, rank 1 on h, rank 2 on h, rank 3 on h, rank 4 on h, rank 5 on h, rank 6 on h, rank 7 on h and "
-            "4 more");
+            "rank 0 on h, rank 1 on h, rank 2 on h, rank 3 on h, rank 4 on h, rank 5 on h, rank 6 on h, rank 7 on h "
+            "and 4 more");
   EXPECT_EQ(roster.describe(std::vector<int>{}), "");
 }
 

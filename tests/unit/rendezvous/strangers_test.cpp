@@ -78,8 +78,9 @@ std::string last_error(Connection& connection) {
 TEST(Strangers, GarbageGetsNoAnswer) {
   ServerThread server(2);
   for (const std::string& garbage :
-       {std::string("GET / HTTP/1.1\r\nHost: a.host.with.a.long.name\r\n\r\n"), std::string("\x16\x03\x01") + std::string(200, 'x'),
-        std::string(64, '\0'), std::string(1 << 20, '\xff'), std::string("SSH-2.0-OpenSSH_9.2p1 and then some more bytes\r\n")}) {
+       {std::string("GET / HTTP/1.1\r\nHost: a.host.with.a.long.name\r\n\r\n"),
+        std::string("\x16\x03\x01") + std::string(200, 'x'), std::string(64, '\0'), std::string(1 << 20, '\xff'),
+        std::string("SSH-2.0-OpenSSH_9.2p1 and then some more bytes\r\n")}) {
     const Fd fd = stranger(server);
     send_what_goes(fd.get(), garbage);
     EXPECT_EQ(read_to_end(fd.get()), "");

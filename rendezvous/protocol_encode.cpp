@@ -1,0 +1,151 @@
+#include <map>
+#include <vector>
+
+#include "base/bytes.h"
+#include "rendezvous/message_type.h"
+#include "rendezvous/protocol.h"
+
+namespace drun::rendezvous {
+namespace {
+
+std::uint8_t code_on_wire(Errc code) {
+  if (code == Errc::kTimeout) return 2;
+  if (code == Errc::kPeerFailed) return 3;
+  return 1;
+}
+
+std::string_view cut(const std::string& text) { return std::string_view(text).substr(0, kMaxText); }
+
+ByteWriter start(MessageType type) {
+  ByteWriter out;
+  out.u8(static_cast<std::uint8_t>(type));
+  return out;
+}
+
+struct Encoder {
+  std::string operator()(const JoinMessage& m) const {
+    auto out = start(MessageType::kJoin);
+    out.i32(m.rank);
+    out.i32(m.pid);
+    return out.take();
+  }
+  std::string operator()(const SetMessage& m) const {
+    auto out = start(MessageType::kSet);
+    out.u32(m.request);
+    out.str(m.key);
+    out.boolean(m.overwrite);
+    out.str(m.value);
+    return out.take();
+  }
+  std::string operator()(const GetMessage& m) const {
+    auto out = start(MessageType::kGet);
+    out.u32(m.request);
+    out.str(m.key);
+    out.u32(m.timeout_ms);
+    return out.take();
+  }
+  std::string operator()(const BarrierMessage& m) const {
+    auto out = start(MessageType::kBarrier);
+    out.u32(m.request);
+    out.str(m.name);
+    out.u32(m.timeout_ms);
+    return out.take();
+  }
+  std::string operator()(const NcclPutMessage& m) const {
+    auto out = start(MessageType::kNcclPut);
+    out.u32(m.request);
+    out.str(m.communicator);
+    out.i32(m.attempt);
+    out.boolean(m.ok);
+    out.str(m.ok ? std::string_view(m.id_or_reason) : cut(m.id_or_reason));
+    return out.take();
+  }
+  std::string operator()(const NcclGetMessage& m) const {
+    auto out = start(MessageType::kNcclGet);
+    out.u32(m.request);
+    out.str(m.communicator);
+    out.i32(m.attempt);
+    out.i32(m.root);
+    out.u32(m.timeout_ms);
+    return out.take();
+  }
+  std::string operator()(const AbortMessage& m) const {
+    auto out = start(MessageType::kAbort);
+    out.str(cut(m.why));
+    return out.take();
+  }
+  std::string operator()(const LeaveMessage& m) const {
+    auto out = start(MessageType::kLeave);
+    out.u32(m.request);
+    return out.take();
+  }
+  // Host names once each, then an index per rank: a thousand ranks fit in a few KiB.
+  std::string operator()(const Welcome& m) const {
+    auto out = start(MessageType::kWelcome);
+    out.str(m.job_id);
+    for (const int v : {m.rank, m.size, m.local_rank, m.local_size, m.cross_rank, m.cross_size}) out.i32(v);
+    std::vector<std::string> names;
+    std::map<std::string, std::uint32_t> index;
+    for (const auto& host : m.host_of_rank) {
+      if (index.emplace(host, static_cast<std::uint32_t>(names.size())).second) names.push_back(host);
+    }
+    out.strs(names);
+    out.u32(static_cast<std::uint32_t>(m.host_of_rank.size()));
+    for (const auto& host : m.host_of_rank) out.u32(index[host]);
+    return out.take();
+  }
+  std::string operator()(const DoneReply& m) const {
+    auto out = start(MessageType::kDone);
+    out.u32(m.request);
+    return out.take();
+  }
+  std::string operator()(const ValueReply& m) const {
+    auto out = start(MessageType::kValue);
+    out.u32(m.request);
+    out.str(m.value);
+    return out.take();
+  }
+  std::string operator()(const ErrorReply& m) const {
+    auto out = start(MessageType::kError);
+    out.u32(m.request);
+    out.u8(code_on_wire(m.code));
+    out.str(cut(m.text));
+    return out.take();
+  }
+  std::string operator()(const AbortNotice& m) const {
+    auto out = start(MessageType::kAborted);
+    out.i32(m.rank);
+    out.str(cut(m.host));
+    out.i32(m.pid);
+    out.str(cut(m.why));
+    return out.take();
+  }
+};
+
+}  // namespace
+
+std::string encode(const ClientMessage& message) { return std::visit(Encoder(), message); }
+std::string encode(const ServerMessage& message) { return std::visit(Encoder(), message); }
+
+std::uint32_t request_of(const ClientMessage& message) {
+  struct Visitor {
+    std::uint32_t operator()(const JoinMessage&) const { return 0; }
+    std::uint32_t operator()(const AbortMessage&) const { return 0; }
+    std::uint32_t operator()(const SetMessage& m) const { return m.request; }
+    std::uint32_t operator()(const GetMessage& m) const { return m.request; }
+    std::uint32_t operator()(const BarrierMessage& m) const { return m.request; }
+    std::uint32_t operator()(const NcclPutMessage& m) const { return m.request; }
+    std::uint32_t operator()(const NcclGetMessage& m) const { return m.request; }
+    std::uint32_t operator()(const LeaveMessage& m) const { return m.request; }
+  };
+  return std::visit(Visitor(), message);
+}
+
+std::string culprit(const AbortNotice& notice) {
+  std::string out = notice.rank >= 0 ? "rank " + std::to_string(notice.rank) : "drun";
+  if (!notice.host.empty()) out += " on " + notice.host;
+  if (notice.pid > 0) out += " (pid " + std::to_string(notice.pid) + ")";
+  return out;
+}
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,249 @@
+#include "launcher/ssh_config.h"
+
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "launcher/ssh_config_parser.h"
+#include "launcher/ssh_config_support.h"
+#include "launcher/ssh_match.h"
+#include "launcher/ssh_tokens.h"
+
+namespace drun::launcher {
+namespace {
+
+class SshConfig : public ::testing::Test {
+ protected:
+  SshConfig() {
+    std::string path = std::filesystem::temp_directory_path().string() + "/drun-config-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) std::abort();
+    folder_ = path;
+    options_.config_file = folder_ + "/config";
+  }
+  ~SshConfig() override { std::filesystem::remove_all(folder_); }
+  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ + "/" + name) << text; }
+  Result<SshTarget> resolve(const std::string& config, const std::string& name = "box") {
+    write("config", config);
+    host_.name = name;
+    return resolve_ssh_target(host_, options_);
+  }
+  SshTarget good(const std::string& config, const std::string& name = "box") {
+    auto target = resolve(config, name);
+    EXPECT_TRUE(target) << target.error().message();
+    return target.value_or(SshTarget{});
+  }
+  std::string home() const { return ::getpwuid(::getuid())->pw_dir; }
+
+  std::string folder_;
+  Host host_;
+  SshOptions options_;
+};
+
+TEST_F(SshConfig, PutsOptionBeforeHostItemBeforeConfig) {
+  const std::string config = "Host box\n User config\n Port 3\n";
+  EXPECT_EQ(good(config).port, 3);
+  EXPECT_EQ(good(config).user, "config");
+  EXPECT_FALSE(good(config).port_by_option);
+  EXPECT_FALSE(good(config).user_by_item);
+  host_.port = 2;
+  host_.user = "item";
+  EXPECT_EQ(good(config).port, 2);
+  EXPECT_EQ(good(config).user, "item");
+  EXPECT_TRUE(good(config).user_by_item);
+  options_.port = 1;
+  EXPECT_EQ(good(config).port, 1);
+  EXPECT_TRUE(good(config).port_by_option);
+}
+
+TEST_F(SshConfig, TellsWhetherUserOrPortWasSetAtAll) {
+  EXPECT_FALSE(good("").user_or_port_set);
+  EXPECT_FALSE(good("HostName x\nIdentityFile /k\n").user_or_port_set);
+  EXPECT_TRUE(good("Port 22\n").user_or_port_set);
+  EXPECT_TRUE(good("User me\n").user_or_port_set);
+  options_.port = 12345;
+  EXPECT_TRUE(good("").user_or_port_set);
+  options_.port = 0;
+  host_.user = "me";
+  EXPECT_TRUE(good("").user_or_port_set);
+}
+
+TEST_F(SshConfig, FillsDefaults) {
+  const auto target = good("");
+  EXPECT_EQ(target.host_name, "box");
+  EXPECT_EQ(target.port, 22);
+  EXPECT_EQ(target.user, ::getpwuid(::getuid())->pw_name);
+  EXPECT_EQ(target.host_keys, HostKeyPolicy::kAcceptNew);
+  EXPECT_EQ(target.identity_files.size(), 3u);
+  EXPECT_EQ(target.user_known_hosts.at(0), home() + "/.ssh/known_hosts");
+  EXPECT_EQ(target.connect_timeout.count(), 0);
+}
+
+TEST_F(SshConfig, ReadsNoFileForNone) {
+  options_.config_file = "none";
+  host_.name = "box";
+  EXPECT_TRUE(resolve_ssh_target(host_, options_));
+}
+
+TEST_F(SshConfig, RefusesAConfigFileThatIsNotThere) {
+  options_.config_file = folder_ + "/missing";
+  host_.name = "box";
+  const auto target = resolve_ssh_target(host_, options_);
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.error().code, Errc::kUsage);
+  EXPECT_EQ(target.error().subject, folder_ + "/missing");
+}
+
+TEST_F(SshConfig, RefusesNamesThatLookLikeOptions) { EXPECT_FALSE(resolve("", "-oProxyCommand=x")); }
+
+TEST_F(SshConfig, ReadsTheHostKeyPolicy) {
+  EXPECT_EQ(good("StrictHostKeyChecking yes").host_keys, HostKeyPolicy::kStrict);
+  EXPECT_EQ(good("StrictHostKeyChecking ask").host_keys, HostKeyPolicy::kStrict);
+  EXPECT_EQ(good("StrictHostKeyChecking accept-new").host_keys, HostKeyPolicy::kAcceptNew);
+  EXPECT_EQ(good("StrictHostKeyChecking no").host_keys, HostKeyPolicy::kOff);
+  EXPECT_EQ(good("StrictHostKeyChecking off").host_keys, HostKeyPolicy::kOff);
+}
+
+TEST_F(SshConfig, ExpandsTokensInPathsAndProxyCommand) {
+  ::setenv("DRUN_TEST_FOLDER", "/keys", 1);
+  const std::string common = "HostName real.example.org\nUser bob\nPort 77\n";
+  EXPECT_EQ(
+      good(common + "IdentityFile %d/%h-%n-%r-%p-%u-%i\n").identity_files.at(0),
+      home() + "/real.example.org-box-bob-77-" + ::getpwuid(::getuid())->pw_name + "-" + std::to_string(::getuid()));
+  EXPECT_EQ(good("IdentityFile ${DRUN_TEST_FOLDER}/k%%\n").identity_files.at(0), "/keys/k%");
+  EXPECT_EQ(good("IdentityFile ~/k\n").identity_files.at(0), home() + "/k");
+  EXPECT_EQ(good("UserKnownHostsFile ~/kh.%k /b\nHostKeyAlias al\n").user_known_hosts,
+            (std::vector<std::string>{home() + "/kh.al", "/b"}));
+  EXPECT_EQ(good(common + "ProxyCommand nc --user=%r \"%h\" %p %%\n").proxy_command,
+            "nc --user=bob \"real.example.org\" 77 %");
+  EXPECT_EQ(good("IdentityAgent $DRUN_TEST_FOLDER\n").identity_agent, "/keys");
+  EXPECT_EQ(good("IdentityAgent SSH_AUTH_SOCK\n").identity_agent, "");
+}
+
+TEST_F(SshConfig, PutsTheKeyOfTheOptionFirst) {
+  options_.identity_file = "/by/option";
+  const auto target = good("IdentityFile /by/config\n");
+  EXPECT_EQ(target.identity_files, (std::vector<std::string>{"/by/option", "/by/config"}));
+  EXPECT_TRUE(target.identity_by_option);
+}
+
+TEST_F(SshConfig, LeavesToOpensshWhatLibsshCannotDo) {
+  const char* lines[] = {"CertificateFile /c",
+                         "PKCS11Provider /lib/p.so",
+                         "SecurityKeyProvider /lib/sk.so",
+                         "ProxyUseFdpass yes",
+                         "CanonicalizeHostname yes",
+                         "KnownHostsCommand /bin/kh %H",
+                         "VerifyHostKeyDNS yes",
+                         "PubkeyAuthentication no",
+                         "PreferredAuthentications password",
+                         "PubkeyAcceptedAlgorithms +ssh-rsa",
+                         "Ciphers +aes128-cbc",
+                         "MACs -hmac-sha1",
+                         "KexAlgorithms ^curve25519-sha256",
+                         "HostKeyAlgorithms +ssh-rsa",
+                         "IdentityFile /keys/%C",
+                         "Match exec true\n Port 5",
+                         "Match final\n Port 5",
+                         "Match canonical\n Port 5"};
+  for (const auto* line : lines) EXPECT_NE(good(line).needs_openssh, "") << line;
+  EXPECT_EQ(good("Port 5\nMatch exec \"test -f /x\"\n User y\n").needs_openssh,
+            "Match exec in " + folder_ + "/config:2");
+}
+
+TEST_F(SshConfig, KeepsLibsshWhereSuchKeywordsChangeNothing) {
+  const char* lines[] = {"CertificateFile none",
+                         "PKCS11Provider none",
+                         "CanonicalizeHostname no",
+                         "GSSAPIAuthentication yes",
+                         "ControlPath ~/.ssh/%C",
+                         "ControlMaster auto",
+                         "PreferredAuthentications publickey,password",
+                         "SendEnv LANG LC_*",
+                         "SomethingFromTheFuture 3",
+                         "Ciphers aes128-ctr",
+                         "PubkeyAuthentication yes",
+                         "Match host other exec true\n Port 5",
+                         "Host other\n PKCS11Provider /x"};
+  for (const auto* line : lines) EXPECT_EQ(good(line).needs_openssh, "") << line;
+}
+
+TEST_F(SshConfig, LooksForCertificatesAndSecurityKeysBesideIdentities) {
+  write("k", "");
+  EXPECT_EQ(good("IdentityFile " + folder_ + "/k").needs_openssh, "");
+  write("k-cert.pub", "x");
+  EXPECT_EQ(good("IdentityFile " + folder_ + "/k").needs_openssh, "certificate " + folder_ + "/k-cert.pub");
+  write("s", "");
+  write("s.pub", "sk-ssh-ed25519@openssh.com AAAA x\n");
+  EXPECT_EQ(good("IdentityFile " + folder_ + "/s").needs_openssh, "security key " + folder_ + "/s");
+}
+
+TEST_F(SshConfig, NamesTheLineOfWhatIsWrong) {
+  struct Bad {
+    const char* config;
+    const char* line;
+    const char* words;
+  };
+  const Bad bad[] = {{"Host box\n Port many\n", ":2", "not a port: 'many'"},
+                     {"Port 0\n", ":1", "not a port"},
+                     {"Port 70000\n", ":1", "not a port"},
+                     {"\n\nPort\n", ":3", "missing argument of port"},
+                     {"User \"bob\n", ":1", "quote"},
+                     {"IdentitiesOnly perhaps\n", ":1", "yes or no"},
+                     {"StrictHostKeyChecking maybe\n", ":1", "StrictHostKeyChecking"},
+                     {"ConnectTimeout soon\n", ":1", "not a time"},
+                     {"AddressFamily ipx\n", ":1", "AddressFamily"},
+                     {"Match weather rain\n", ":1", "unsupported Match criterion 'weather'"},
+                     {"Match host\n", ":1", "missing argument"},
+                     {"IdentityFile ${DRUN_NO_SUCH}/k\n", ":1", "DRUN_NO_SUCH"}};
+  for (const auto& b : bad) {
+    const auto target = resolve(b.config);
+    ASSERT_FALSE(target) << b.config;
+    EXPECT_EQ(target.error().code, Errc::kUsage) << b.config;
+    EXPECT_EQ(target.error().subject, folder_ + "/config" + b.line) << b.config;
+    EXPECT_NE(target.error().cause.find(b.words), std::string::npos) << target.error().cause;
+  }
+}
+
+TEST_F(SshConfig, StopsAtAnIncludeOfItself) {
+  const auto target = resolve("Include " + folder_ + "/config\n");
+  ASSERT_FALSE(target);
+  EXPECT_NE(target.error().cause.find("Include"), std::string::npos);
+}
+
+TEST_F(SshConfig, ChecksTheIdentityFileOfTheOption) {
+  const auto missing = check_identity_file(folder_ + "/no-key");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, Errc::kUsage);
+  EXPECT_EQ(missing.error().message(), "-i " + folder_ + "/no-key: can't read the key: no such file or directory");
+  EXPECT_FALSE(check_identity_file(folder_));
+  write("key", "x");
+  EXPECT_TRUE(check_identity_file(folder_ + "/key"));
+}
+
+TEST(SshTime, ReadsTheFormatsOfSsh) {
+  EXPECT_EQ(parse_ssh_time("90"), 90);
+  EXPECT_EQ(parse_ssh_time("1m30s"), 90);
+  EXPECT_EQ(parse_ssh_time("2h"), 7200);
+  EXPECT_EQ(parse_ssh_time("1w"), 604800);
+  for (const char* bad : {"", "x", "5x", "-1", "m", "99999999999"}) EXPECT_FALSE(parse_ssh_time(bad)) << bad;
+}
+
+TEST(SshMatch, LeavesOnlyWhatDecidesToOpenssh) {
+  MatchSubject subject;
+  subject.host = subject.original_host = "a";
+  subject.user = subject.local_user = "u";
+  EXPECT_TRUE(evaluate_match({"host", "a", "user", "u"}, subject)->matches);
+  EXPECT_FALSE(evaluate_match({"host", "a", "user", "v"}, subject)->matches);
+  EXPECT_EQ(evaluate_match({"host", "a", "exec", "x"}, subject)->needs_openssh, "exec");
+  EXPECT_EQ(evaluate_match({"exec", "x", "host", "b"}, subject)->needs_openssh, "");
+  EXPECT_TRUE(evaluate_match({"host=a"}, subject)->matches);
+  EXPECT_FALSE(evaluate_match({"all", "host", "a"}, subject));
+}
+
+}  // namespace
+}  // namespace drun::launcher
