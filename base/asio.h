@@ -117,7 +117,8 @@ Task<std::invoke_result_t<F>> call_as_coroutine(F f) {
   co_return f();
 }
 
-// Runs a blocking `f` on the helper pool; the caller resumes on its own thread. The result must be default-constructible.
+// Runs a blocking `f` on the helper pool; the caller resumes on its own thread. The result must be
+// default-constructible.
 template <typename F>
 Task<std::invoke_result_t<F>> run_blocking(asio::thread_pool& pool, F f) {
   auto task = call_as_coroutine(std::move(f));

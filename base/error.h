@@ -9,19 +9,19 @@ namespace drun {
 // What went wrong, as far as the exit status and the caller's next step depend on it.
 enum class Errc {
   kNone = 0,
-  kUsage,           // bad option, host list, hostfile or config: status 2
-  kUnreachable,     // a host can't be resolved, connected, trusted, logged in to, or run an agent: 68
-  kTimeout,         // one of drun's own deadlines passed: 75
-  kNotExecutable,   // a worker's command exists but can't be executed: 126
-  kNotFound,        // a worker's command does not exist: 127
-  kInterrupted,     // the user asked for the end: 130
-  kClosed,          // the peer closed the stream in an orderly way
-  kCanceled,        // we closed it ourselves
-  kIo,              // the operating system said no; `cause` has its words
-  kProtocol,        // a frame of the wrong size, version, order or content
-  kAuth,            // the peer could not prove the job's key
-  kPeerFailed,      // another worker failed
-  kInternal,        // a bug: 70
+  kUsage,          // bad option, host list, hostfile or config: status 2
+  kUnreachable,    // a host can't be resolved, connected, trusted, logged in to, or run an agent: 68
+  kTimeout,        // one of drun's own deadlines passed: 75
+  kNotExecutable,  // a worker's command exists but can't be executed: 126
+  kNotFound,       // a worker's command does not exist: 127
+  kInterrupted,    // the user asked for the end: 130
+  kClosed,         // the peer closed the stream in an orderly way
+  kCanceled,       // we closed it ourselves
+  kIo,             // the operating system said no; `cause` has its words
+  kProtocol,       // a frame of the wrong size, version, order or content
+  kAuth,           // the peer could not prove the job's key
+  kPeerFailed,     // another worker failed
+  kInternal,       // a bug: 70
 };
 
 // Lower case, no full stop. Rendered as "drun: error: SUBJECT: CAUSE", a line per context, "hint: HINT".

@@ -1,10 +1,10 @@
 #include "cli/command_run.h"
 
+#include <libssh/libssh.h>
+#include <sodium.h>
 #include <boost/version.hpp>
 #include <cstdio>
-#include <libssh/libssh.h>
 #include <nlohmann/json.hpp>
-#include <sodium.h>
 
 #include "base/fd.h"
 #include "base/text.h"

@@ -52,35 +52,46 @@ void describe(CLI::App& app, Raw& raw) {
   app.add_option("--num-proc", raw.np, "workers to start (also -np N); default: all slots")->type_name("N");
   app.add_option("-H,--hosts", raw.hosts, "hosts and slots: a:2,root@b:4,node[01-16]:8,[fd00::2]:2; default: localhost")
       ->type_name("LIST");
-  app.add_option("--hostfile", raw.hostfile, "the same from a file, as mpirun, MPICH and DeepSpeed take it (also -hostfile F)")
+  app.add_option("--hostfile", raw.hostfile,
+                 "the same from a file, as mpirun, MPICH and DeepSpeed take it (also -hostfile F)")
       ->type_name("FILE");
   app.add_option("-p,--ssh-port", raw.port, "ssh port of every host")->type_name("PORT");
   app.add_option("-i,--ssh-identity-file", raw.identity, "private key for every host")->type_name("FILE");
-  app.add_option("-F,--ssh-config", raw.ssh_config, "ssh config in place of ~/.ssh/config; none: no config")->type_name("FILE");
+  app.add_option("-F,--ssh-config", raw.ssh_config, "ssh config in place of ~/.ssh/config; none: no config")
+      ->type_name("FILE");
   app.add_option("--network-interfaces,--network-interface", raw.interfaces,
                  "names or CIDRs of the NICs to use; default: found out by trying")
-      ->type_name("LIST")->delimiter(',');
+      ->type_name("LIST")
+      ->delimiter(',');
   app.add_option("-x", raw.exports, "environment for the workers: NAME, NAME=VALUE, 'GLOB*'; wins over what drun sets")
-      ->type_name("NAME[=V]")->allow_extra_args(false);
+      ->type_name("NAME[=V]")
+      ->allow_extra_args(false);
   app.add_option("--env-file", raw.env_file, "NAME=VALUE lines for the workers' environment")->type_name("FILE");
   app.add_option("--env", raw.env_mode, "all: pass on drun's environment; none: only -x and --env-file")
-      ->type_name("all|none")->transform(one_of("--env", {"all", "none"}));
+      ->type_name("all|none")
+      ->transform(one_of("--env", {"all", "none"}));
   app.add_option("--wdir", raw.wdir, "working directory of the workers; default: this one")->type_name("DIR");
   app.add_option("--stdin", raw.stdin_to, "who gets drun's standard input")->type_name("RANK|all|none");
-  app.add_option("--output-filename", raw.output_directory, "also write each rank's output to DIR/rank.N/stdout and stderr")
+  app.add_option("--output-filename", raw.output_directory,
+                 "also write each rank's output to DIR/rank.N/stdout and stderr")
       ->type_name("DIR");
   app.add_flag("--tag-output", raw.tag, "start each line with [rank], also for one worker");
   app.add_flag("--no-tag-output", raw.no_tag, "never do so");
   app.add_flag("--timestamp-output", raw.timestamp, "start each line with the time");
   app.add_flag("--pty", raw.pty, "give each worker a terminal (for programs that buffer otherwise)");
-  app.add_option("--start-timeout", raw.start_timeout, "seconds until every host must be ready")->type_name("S")
+  app.add_option("--start-timeout", raw.start_timeout, "seconds until every host must be ready")
+      ->type_name("S")
       ->capture_default_str();
-  app.add_option("--timeout", raw.timeout, "seconds until the job is ended; 0: never")->type_name("S")->capture_default_str();
+  app.add_option("--timeout", raw.timeout, "seconds until the job is ended; 0: never")
+      ->type_name("S")
+      ->capture_default_str();
   app.add_option("--grace", raw.grace, "seconds between TERM and KILL")->type_name("S")->capture_default_str();
   app.add_option("--heartbeat-timeout", raw.heartbeat_timeout, "seconds of silence after which a host is given up")
-      ->type_name("S")->capture_default_str();
+      ->type_name("S")
+      ->capture_default_str();
   app.add_option("--transport", raw.transport, "how hosts are reached: drun's own ssh, or OpenSSH's client")
-      ->type_name("ssh|openssh")->transform(one_of("--transport", {"ssh", "openssh"}));
+      ->type_name("ssh|openssh")
+      ->transform(one_of("--transport", {"ssh", "openssh"}));
   app.add_option("--launch-agent", raw.launch_agent, "run CMD HOST COMMAND in place of ssh")->type_name("CMD");
   app.add_option("--agent-path", raw.agent_path, "drun-agent on the hosts, in place of the one that drun brings")
       ->type_name("PATH");
@@ -332,7 +343,7 @@ Result<Options> parse_options(std::vector<std::string> args, const launcher::Env
   }
   out.dry_run = raw.dry_run;
   out.json = raw.json;
-  out.log_level = raw.verbose >= 2 ? log::Level::kDebug
+  out.log_level = raw.verbose >= 2                            ? log::Level::kDebug
                   : raw.verbose == 1 || !raw.log_file.empty() ? log::Level::kInfo
                                                               : log::Level::kOff;
   out.log_file = raw.log_file;

@@ -14,7 +14,7 @@ enum class Action { kRun, kHelp, kVersion, kCheckBuild };
 
 struct Options {
   Action action = Action::kRun;
-  std::string help;           // for kHelp
+  std::string help;  // for kHelp
   launcher::JobOptions job;
   bool dry_run = false;
   bool json = false;

@@ -125,25 +125,43 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
   const std::string say = "echo DRUN-" + nonce + "-";
   // With an empty IFS and no globbing nothing is split or expanded, so nothing needs a quote.
   return "exec /bin/sh -c 'IFS=;set -f;umask 077;"
-         "m=$(uname -m);case $m in " + agent.machine + ");;*) " + say + "MACHINE $m;exit 97;;esac;"
-         "i=$(id -u);c=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/drun;n=" + name + ";"
-         "k(){ [ -f $1 ]&&[ -x $1 ]||return 1;s=$(wc -c <$1);[ ${s##* } -eq " + size + " ];};"
+         "m=$(uname -m);case $m in " +
+         agent.machine + ");;*) " + say +
+         "MACHINE $m;exit 97;;esac;"
+         "i=$(id -u);c=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/drun;n=" +
+         name +
+         ";"
+         "k(){ [ -f $1 ]&&[ -x $1 ]||return 1;s=$(wc -c <$1);[ ${s##* } -eq " +
+         size +
+         " ];};"
          "for d in /usr/local/libexec/drun /usr/libexec/drun;do k $d/$n&&exec $d/$n;done;"
          "l(){ if [ -L $1 ];then return 1;fi;[ -d $1 ]&&[ -O $1 ];};"
          "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
          "l $d&&k $d/$n&&exec $d/$n;done;"
          "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
          "[ -d $d ]||mkdir -p $d 2>/dev/null;l $d||continue;chmod 700 $d 2>/dev/null;"
-         "t=$d/.$n.$(uname -n).$$." + nonce + ";"
+         "t=$d/.$n.$(uname -n).$$." +
+         nonce +
+         ";"
          "(: >$t) 2>/dev/null||continue;chmod 700 $t;"
-         "if [ -x $t ];then " + say + "NEED;"
-         "head -c " + size + " >$t;"
+         "if [ -x $t ];then " +
+         say +
+         "NEED;"
+         "head -c " +
+         size +
+         " >$t;"
          "if k $t;then :;else "
-         "rm -f $t;" + say + "BROKEN $d: ${s##* } of " + size + " bytes arrived, is the disk full?;exit 98;fi;"
-         "if command -v sha256sum >/dev/null;then h=$(sha256sum <$t);case $h in " + agent.sha256 + "*);;*)"
-         "rm -f $t;" + say + "BROKEN $d: the checksum differs;exit 98;;esac;fi;"
-         "mv -f $t $d/$n&&exec $d/$n;exit 98;fi;rm -f $t;done;"
-         + say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98'";
+         "rm -f $t;" +
+         say + "BROKEN $d: ${s##* } of " + size +
+         " bytes arrived, is the disk full?;exit 98;fi;"
+         "if command -v sha256sum >/dev/null;then h=$(sha256sum <$t);case $h in " +
+         agent.sha256 +
+         "*);;*)"
+         "rm -f $t;" +
+         say +
+         "BROKEN $d: the checksum differs;exit 98;;esac;fi;"
+         "mv -f $t $d/$n&&exec $d/$n;exit 98;fi;rm -f $t;done;" +
+         say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98'";
 }
 
 Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& agent, std::string nonce,
@@ -190,16 +208,16 @@ Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& ag
         continue;
       }
       case Answer::kMachine:
-        co_return fail(Error(Errc::kUnreachable, host,
-                             "agent: the processor type is " + answer.detail + ", this drun brings an agent for " +
-                                 agent.machine)
-                           .with_hint("build drun-agent on that host and name it with --agent-path"));
+        co_return fail(
+            Error(Errc::kUnreachable, host,
+                  "agent: the processor type is " + answer.detail + ", this drun brings an agent for " + agent.machine)
+                .with_hint("build drun-agent on that host and name it with --agent-path"));
       case Answer::kNoPlace:
-        co_return fail(Error(Errc::kUnreachable, host,
-                             "agent: no place to put it that can be written and executed from (tried " +
-                                 answer.detail + ")")
-                           .with_hint("make one of them writable without noexec, or install drun there and use "
-                                      "--agent-path /path/to/drun-agent"));
+        co_return fail(
+            Error(Errc::kUnreachable, host,
+                  "agent: no place to put it that can be written and executed from (tried " + answer.detail + ")")
+                .with_hint("make one of them writable without noexec, or install drun there and use "
+                           "--agent-path /path/to/drun-agent"));
       case Answer::kBroken:
         co_return fail(Errc::kUnreachable, host, "agent: delivery failed in " + answer.detail);
     }

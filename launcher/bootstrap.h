@@ -14,7 +14,7 @@ namespace drun::launcher {
 
 // The agent that this drun brings along.
 struct AgentBinary {
-  std::string path;     // on this host
+  std::string path;  // on this host
   std::string bytes;
   std::string sha256;   // hex; the first 16 digits name the file in a host's cache
   std::string machine;  // uname -m that it runs on

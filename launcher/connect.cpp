@@ -89,7 +89,8 @@ Task<void> connect_one(Attempt& attempt, const Tools& tools) {
     attempt.link = std::move(*link);
   } else {
     attempt.error = std::move(link.error());
-    if (!attempt.host.where.empty()) attempt.error = std::move(attempt.error).with_context("named in " + attempt.host.where);
+    if (!attempt.host.where.empty())
+      attempt.error = std::move(attempt.error).with_context("named in " + attempt.host.where);
   }
 }
 

@@ -7,8 +7,8 @@ namespace drun::launcher {
 
 enum ExitStatus : int {
   kExitOk = 0,
-  kExitUsage = 2,            // options, host list, hostfile, config
-  kExitUnreachable = 68,     // a host can't be reached or logged in to, or was lost; no common network
+  kExitUsage = 2,         // options, host list, hostfile, config
+  kExitUnreachable = 68,  // a host can't be reached or logged in to, or was lost; no common network
   kExitInternal = 70,
   kExitTimeout = 75,         // a deadline of drun's own passed
   kExitNotExecutable = 126,  // the command can't be executed on a host
@@ -18,17 +18,25 @@ enum ExitStatus : int {
 
 inline int exit_status(Errc code) {
   switch (code) {
-    case Errc::kNone: return kExitOk;
-    case Errc::kUsage: return kExitUsage;
+    case Errc::kNone:
+      return kExitOk;
+    case Errc::kUsage:
+      return kExitUsage;
     case Errc::kUnreachable:
     case Errc::kIo:
     case Errc::kClosed:
-    case Errc::kAuth: return kExitUnreachable;
-    case Errc::kTimeout: return kExitTimeout;
-    case Errc::kNotExecutable: return kExitNotExecutable;
-    case Errc::kNotFound: return kExitNotFound;
-    case Errc::kInterrupted: return kExitSignal + 2;
-    default: return kExitInternal;
+    case Errc::kAuth:
+      return kExitUnreachable;
+    case Errc::kTimeout:
+      return kExitTimeout;
+    case Errc::kNotExecutable:
+      return kExitNotExecutable;
+    case Errc::kNotFound:
+      return kExitNotFound;
+    case Errc::kInterrupted:
+      return kExitSignal + 2;
+    default:
+      return kExitInternal;
   }
 }
 

@@ -7,13 +7,13 @@
 namespace drun::launcher {
 
 struct Host {
-  std::string name;    // as typed: alias, DNS name or address (no brackets around IPv6)
-  std::string user;    // "" = from ssh config
-  int port = 0;        // 0 = from -p or ssh config
+  std::string name;  // as typed: alias, DNS name or address (no brackets around IPv6)
+  std::string user;  // "" = from ssh config
+  int port = 0;      // 0 = from -p or ssh config
   int slots = 1;
   bool slots_given = false;
-  int max_slots = 0;   // 0 = no maximum
-  std::string where;   // for messages: "-H, item 2 (column 14)" or "hosts.txt:4:1"
+  int max_slots = 0;  // 0 = no maximum
+  std::string where;  // for messages: "-H, item 2 (column 14)" or "hosts.txt:4:1"
 };
 
 }  // namespace drun::launcher

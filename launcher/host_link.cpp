@@ -70,8 +70,8 @@ Task<void> HostLink::read_loop() {
       last_heard_ = Clock::now();
       const auto type = (*frame)->type;
       if (type == control::Type::kHeartbeat) continue;
-      const auto taker = std::find_if(waiting_.begin(), waiting_.end(),
-                                      [&](const auto& w) { return w->type == type && !w->frame; });
+      const auto taker =
+          std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w->type == type && !w->frame; });
       if (taker != waiting_.end()) {
         (*taker)->frame = std::move(**frame);
         (*taker)->arrived.notify();
@@ -83,7 +83,8 @@ Task<void> HostLink::read_loop() {
     const auto n = co_await channel_->read_some(buffer);
     if (closed_ || lost_) co_return;
     if (!n || *n == 0) {
-      std::string cause = n ? "the connection to the agent ended" : "the connection to the agent broke: " + n.error().cause;
+      std::string cause =
+          n ? "the connection to the agent ended" : "the connection to the agent broke: " + n.error().cause;
       const std::string words = channel_->stderr_text();
       Error error(Errc::kUnreachable, host_.name, std::move(cause));
       if (!words.empty()) error = std::move(error).with_context("its last words: " + words);

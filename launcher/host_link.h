@@ -48,8 +48,8 @@ class HostLink {
   // Sends and waits for the next frame of type `reply`. kTimeout names `what`. One request per reply type at a time.
   Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
                                        Deadline deadline);
-  void close();        // idempotent
-  Task<void> join();   // after close()
+  void close();       // idempotent
+  Task<void> join();  // after close()
 
  private:
   Task<void> read_loop();

@@ -24,11 +24,11 @@ struct KeyName {
 
 // With the spellings that Open MPI has had over the years.
 constexpr KeyName kKeys[] = {
-    {"slots", Key::kSlots},         {"cpu", Key::kSlots},           {"count", Key::kSlots},
-    {"max_slots", Key::kMaxSlots},  {"max-slots", Key::kMaxSlots},  {"slots-max", Key::kMaxSlots},
-    {"slots_max", Key::kMaxSlots},  {"cpu-max", Key::kMaxSlots},    {"cpu_max", Key::kMaxSlots},
-    {"count-max", Key::kMaxSlots},  {"count_max", Key::kMaxSlots},  {"port", Key::kPort},
-    {"user", Key::kUser},           {"username", Key::kUser},       {"user-name", Key::kUser},
+    {"slots", Key::kSlots},        {"cpu", Key::kSlots},          {"count", Key::kSlots},
+    {"max_slots", Key::kMaxSlots}, {"max-slots", Key::kMaxSlots}, {"slots-max", Key::kMaxSlots},
+    {"slots_max", Key::kMaxSlots}, {"cpu-max", Key::kMaxSlots},   {"cpu_max", Key::kMaxSlots},
+    {"count-max", Key::kMaxSlots}, {"count_max", Key::kMaxSlots}, {"port", Key::kPort},
+    {"user", Key::kUser},          {"username", Key::kUser},      {"user-name", Key::kUser},
     {"user_name", Key::kUser},
 };
 

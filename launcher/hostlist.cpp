@@ -13,6 +13,8 @@
 namespace drun::launcher {
 namespace {
 
+constexpr std::size_t kShownItem = 60;  // characters of an item that an error repeats
+
 struct Item {
   std::string_view text;
   std::size_t offset = 0;  // in the list
@@ -37,9 +39,10 @@ std::vector<Item> split_items(std::string_view text) {
 
 Error list_error(std::size_t number, std::string_view item, std::size_t offset, const TextFault& fault) {
   std::string where = "item " + std::to_string(number);
-  if (!item.empty()) where += " '" + std::string(item) + "'";
-  return Error(Errc::kUsage, "-H",
-               where + ", column " + std::to_string(offset + fault.offset + 1) + ": " + fault.cause)
+  const bool shown =
+      item.size() <= kShownItem && std::all_of(item.begin(), item.end(), [](char c) { return c >= 32 && c < 127; });
+  if (shown && !item.empty()) where += " '" + std::string(item) + "'";
+  return Error(Errc::kUsage, "-H", where + ", column " + std::to_string(offset + fault.offset + 1) + ": " + fault.cause)
       .with_hint(fault.hint);
 }
 
@@ -72,8 +75,8 @@ Result<std::vector<Host>> parse_host_item(std::string_view item, const std::stri
   auto hosts = host_item(item, where);
   if (hosts) return std::move(*hosts);
   const TextFault& fault = hosts.error();
-  return fail(Error(Errc::kUsage, where, "column " + std::to_string(fault.offset + 1) + " of '" + std::string(item) +
-                                             "': " + fault.cause)
+  return fail(Error(Errc::kUsage, where,
+                    "column " + std::to_string(fault.offset + 1) + " of '" + std::string(item) + "': " + fault.cause)
                   .with_hint(fault.hint));
 }
 

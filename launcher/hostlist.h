@@ -14,7 +14,8 @@ namespace drun::launcher {
 Result<std::vector<Host>> parse_hostlist(std::string_view text);
 
 // One item of a list or hostfile, brackets expanded; `where` as in Host::where. A bare IPv6 address without brackets
-// ("fd00::2") is accepted as a host without slots; "fd00::2:4" is ambiguous and refused with the bracketed form as hint.
+// ("fd00::2") is accepted as a host without slots; "fd00::2:4" is ambiguous and refused with the bracketed form as
+// hint.
 Result<std::vector<Host>> parse_host_item(std::string_view item, const std::string& where);
 
 // Merges hosts with equal name, user and port: slots are added, the first one's place is kept, as mpirun does.

@@ -75,7 +75,7 @@ class Job {
   bool is_head(std::size_t host) const { return connected_.head == placement_.host_indices[host]; }
 
   asio::io_context& io_;
-  asio::thread_pool helper_{2};
+  asio::thread_pool helper_{4};
   JobOptions options_;
   Reporter& reporter_;
   TaskGroup tasks_;
@@ -88,7 +88,7 @@ class Job {
   std::vector<HostLink*> hosts_;  // those that have a rank, by used host
   netdetect::Choice network_;
   std::unique_ptr<rendezvous::Server> server_;
-  std::string server_address_;    // "" = nothing listens on this machine: all is relayed
+  std::string server_address_;  // "" = nothing listens on this machine: all is relayed
   int server_port_ = 0;
   std::vector<rendezvous::Handout> handouts_;  // by used host
   int master_port_ = 0;
@@ -203,7 +203,8 @@ Task<Result<void>> Job::find_network() {
   if (!choice) co_return fail(std::move(choice.error()));
   network_ = std::move(*choice);
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    log::info(hosts_[i]->name() + ": using " + network_.hosts[i].interface + " (" + network_.hosts[i].address.text() + ")");
+    log::info(hosts_[i]->name() + ": using " + network_.hosts[i].interface + " (" + network_.hosts[i].address.text() +
+              ")");
   }
   // Where the rendezvous listens, and each host's way to it.
   if (head >= 0) server_address_ = network_.hosts[static_cast<std::size_t>(head)].address.text();
@@ -258,8 +259,8 @@ Task<Result<void>> Job::choose_way(std::size_t host) {
     co_return Result<void>();
   }
   supervisor_.add_relay(*hosts_[host]);
-  auto reply = co_await hosts_[host]->request(control::Type::kRelayListen, std::string(), control::Type::kRelayListening,
-                                              "relay", Clock::now() + kAnswerTime);
+  auto reply = co_await hosts_[host]->request(control::Type::kRelayListen, std::string(),
+                                              control::Type::kRelayListening, "relay", Clock::now() + kAnswerTime);
   if (!reply) co_return fail(std::move(reply.error()));
   auto port = control::decode<control::Port>(reply->body);
   if (!port || !port->error.empty()) {
@@ -321,8 +322,8 @@ Task<std::vector<Error>> Job::prepare() {
 }
 
 void Job::spawn() {
-  const auto credit = std::clamp<std::size_t>(kOutputBudget / (2 * static_cast<std::size_t>(placement_.size)),
-                                              16u << 10, 512u << 10);
+  const auto credit =
+      std::clamp<std::size_t>(kOutputBudget / (2 * static_cast<std::size_t>(placement_.size)), 16u << 10, 512u << 10);
   std::vector<control::Spawn> orders(hosts_.size());
   for (const auto& place : placement_.ranks) {
     const auto host = static_cast<std::size_t>(place.host);

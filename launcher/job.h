@@ -18,8 +18,8 @@ enum class StdinMode { kRank, kAll, kNone };
 
 struct JobOptions {
   std::vector<std::string> command;
-  std::vector<Host> hosts;              // after add_slots()
-  int np = 0;                           // 0 = all slots
+  std::vector<Host> hosts;  // after add_slots()
+  int np = 0;               // 0 = all slots
   ConnectOptions connect;
   std::vector<std::string> interfaces;  // --network-interfaces
   EnvRequest env;

@@ -10,7 +10,7 @@
 namespace drun::launcher {
 
 struct OwnIdentity {
-  std::string host_name;               // uname -n
+  std::string host_name;  // uname -n
   std::string user;
   std::vector<std::string> addresses;  // text form, of all interfaces
 };

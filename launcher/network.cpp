@@ -133,8 +133,8 @@ std::vector<Attempt> all_attempts(const std::vector<netdetect::HostInterfaces>& 
   std::set<std::pair<int, int>> known;
   for (const auto& a : planned) {
     const int to = candidates.tried[static_cast<std::size_t>(a.candidate)].host;
-    const bool same = hosts[static_cast<std::size_t>(a.from)].net_namespace ==
-                      hosts[static_cast<std::size_t>(to)].net_namespace;
+    const bool same =
+        hosts[static_cast<std::size_t>(a.from)].net_namespace == hosts[static_cast<std::size_t>(to)].net_namespace;
     if (!same && known.emplace(a.from, a.candidate).second) out.push_back(a);
   }
   return out;
@@ -169,7 +169,8 @@ Task<Result<netdetect::Choice>> detect_network(asio::io_context& io, std::vector
   auto candidates = netdetect::find_candidates(inventories, wanted);
   if (!candidates) co_return fail(std::move(candidates.error()));
   for (const auto& r : candidates->rejected) {
-    log::debug(inventories[static_cast<std::size_t>(r.host)].host + ": " + r.interface + " " + r.address + ": " + r.reason);
+    log::debug(inventories[static_cast<std::size_t>(r.host)].host + ": " + r.interface + " " + r.address + ": " +
+               r.reason);
   }
 
   Probing probing;

@@ -17,9 +17,9 @@
 namespace drun::launcher {
 
 struct OutputOptions {
-  bool tag = false;          // start each line with [rank]
-  bool timestamp = false;    // and the time of day
-  std::string directory;     // also DIR/rank.N/stdout and stderr; "" = no files
+  bool tag = false;        // start each line with [rank]
+  bool timestamp = false;  // and the time of day
+  std::string directory;   // also DIR/rank.N/stdout and stderr; "" = no files
 };
 
 class OutputWriter {

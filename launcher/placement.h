@@ -10,7 +10,7 @@ namespace drun::launcher {
 
 struct RankPlace {
   int rank = 0;
-  int host = 0;        // index of the host among those that have at least one rank
+  int host = 0;  // index of the host among those that have at least one rank
   int local_rank = 0;
   int local_size = 0;
   int cross_rank = 0;  // index among the hosts that have this local rank
@@ -19,9 +19,9 @@ struct RankPlace {
 
 struct Placement {
   int size = 0;
-  std::vector<RankPlace> ranks;        // by rank
-  std::vector<int> host_indices;       // used host -> index into the input
-  std::vector<int> local_sizes;        // by used host
+  std::vector<RankPlace> ranks;   // by rank
+  std::vector<int> host_indices;  // used host -> index into the input
+  std::vector<int> local_sizes;   // by used host
 };
 
 // `np` 0 = all slots. Pure. Hosts that get no rank are left out of the job. Too few slots: Errc::kUsage that says how

@@ -10,7 +10,7 @@ namespace drun::launcher {
 class Reporter {
  public:
   virtual ~Reporter() = default;
-  virtual void note(const std::string& text) = 0;     // something that the user did not ask for but should know
+  virtual void note(const std::string& text) = 0;  // something that the user did not ask for but should know
   virtual void warning(const std::string& text) = 0;
   virtual void error(const Error& error) = 0;
 };

@@ -1,7 +1,7 @@
 // The running job: which workers live, what the agents report, the first failure, and the end of everything.
 //
-// States: running -> stopping (all workers over, the first failure, an interrupt or a deadline) -> over (every agent has
-// said Finished or is lost). One thread; owned by the job.
+// States: running -> stopping (all workers over, the first failure, an interrupt or a deadline) -> over (every agent
+// has said Finished or is lost). One thread; owned by the job.
 #pragma once
 
 #include <cstdint>

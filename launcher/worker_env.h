@@ -41,9 +41,9 @@ struct RankEnvInput {
   std::string master_addr;
   int master_port = 0;
   std::string job_id;
-  std::string rendezvous;            // host:port, for people to see; the key is never in the environment
+  std::string rendezvous;                    // host:port, for people to see; the key is never in the environment
   std::vector<std::string> nccl_interfaces;  // exact names of the chosen NICs on this rank's host; may be empty
-  std::string ip_interface;          // the first of them, for GLOO and TP
+  std::string ip_interface;                  // the first of them, for GLOO and TP
 };
 
 // The names that drun sets itself, for one rank (RANK ... DRUN_*, MASTER_*, *_SOCKET_IFNAME). DRUN_AGENT is added by

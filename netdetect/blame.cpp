@@ -70,9 +70,8 @@ class Innocents {
   Host& at(int host) { return hosts_[static_cast<std::size_t>(host)]; }
 
   bool has_good(const Host& host) const {
-    return std::any_of(host.candidates.begin(), host.candidates.end(), [this](std::size_t c) {
-      return !tally_.candidates[c].attempts.empty() && n_failures_[c] == 0;
-    });
+    return std::any_of(host.candidates.begin(), host.candidates.end(),
+                       [this](std::size_t c) { return !tally_.candidates[c].attempts.empty() && n_failures_[c] == 0; });
   }
 
   const Tally& tally_;

@@ -133,8 +133,8 @@ class Finder {
   }
 
   std::string why_not(const Interface& nic) const {
-    const bool wanted = words_.empty() || std::any_of(words_.begin(), words_.end(),
-                                                      [&](const Word& word) { return word.fits(nic); });
+    const bool wanted =
+        words_.empty() || std::any_of(words_.begin(), words_.end(), [&](const Word& word) { return word.fits(nic); });
     if (!wanted) return std::string("not in ") + kOption;
     if (nic.loopback) return "loopback";
     if (!nic.up) return "down";

@@ -11,28 +11,28 @@ namespace drun::netdetect {
 
 // One host as the choice sees it.
 struct HostInterfaces {
-  std::string host;            // for messages
-  std::string net_namespace;   // equal strings: the same network namespace, so equal addresses are not duplicates
+  std::string host;           // for messages
+  std::string net_namespace;  // equal strings: the same network namespace, so equal addresses are not duplicates
   std::vector<Interface> interfaces;
 };
 
 struct Candidate {
-  int host = 0;                // index into the hosts
-  int interface = 0;           // index into that host's interfaces
+  int host = 0;       // index into the hosts
+  int interface = 0;  // index into that host's interfaces
   Address address;
 };
 
 struct Rejection {
   int host = 0;
   std::string interface;
-  std::string address;         // "" = the whole interface
-  std::string reason;          // "down", "172.17.0.1 is also on host1", "not in --network-interfaces"
+  std::string address;  // "" = the whole interface
+  std::string reason;   // "down", "172.17.0.1 is also on host1", "not in --network-interfaces"
 };
 
 struct Candidates {
-  std::vector<Candidate> tried;     // every one worth a probe
+  std::vector<Candidate> tried;  // every one worth a probe
   std::vector<Rejection> rejected;
-  std::vector<int> namespaces;      // by host: equal numbers share a network namespace, and need no probe of each other
+  std::vector<int> namespaces;  // by host: equal numbers share a network namespace, and need no probe of each other
 };
 
 // Numbers the hosts by network namespace; an empty string is one of its own.

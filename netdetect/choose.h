@@ -27,19 +27,19 @@ struct AttemptResult {
 };
 
 struct HostChoice {
-  std::string interface;                // the one for GLOO, TP and MASTER_ADDR
-  Address address;                      // its address
+  std::string interface;  // the one for GLOO, TP and MASTER_ADDR
+  Address address;        // its address
   // For NCCL, best first: all good NICs of the same (known) speed, kind and family; 16 at most, as NCCL uses no more.
   std::vector<std::string> interfaces;
-  bool reached_by_all = true;           // every host that tried it reached it
+  bool reached_by_all = true;  // every host that tried it reached it
 };
 
 struct Choice {
-  std::vector<HostChoice> hosts;        // by host index
+  std::vector<HostChoice> hosts;  // by host index
   // reach[i][j]: host i reached host j at j's chosen address (1), did not (0), or never tried (-1). 1 for itself and
   // for hosts of one network namespace.
   std::vector<std::vector<int>> reach;
-  std::vector<std::string> notes;       // for -v: what was chosen and why
+  std::vector<std::string> notes;  // for -v: what was chosen and why
 };
 
 // A candidate is good if a peer tried it and every one that did reached it (its peers: the hosts in another network

@@ -22,8 +22,8 @@ namespace drun::netdetect {
 namespace {
 
 constexpr int kReplySeconds = 2;
-constexpr int kDumpAttempts = 8;               // a dump that a change interrupted is taken again
-constexpr std::size_t kDumpBytes = 8u << 20;   // beyond it a dump is cut: only a routing table can be that large
+constexpr int kDumpAttempts = 8;              // a dump that a change interrupted is taken again
+constexpr std::size_t kDumpBytes = 8u << 20;  // beyond it a dump is cut: only a routing table can be that large
 constexpr std::size_t kReceiveBytes = 64u << 10;
 
 struct Message {

@@ -14,15 +14,15 @@ namespace drun::netdetect {
 struct Link {
   int index = 0;
   std::string name;
-  unsigned flags = 0;     // IFF_*
+  unsigned flags = 0;  // IFF_*
   int mtu = 0;
-  int master = 0;         // index; 0 = none
-  std::string kind;       // IFLA_INFO_KIND: "veth", "bridge"; "" for hardware
-  std::string mac;        // raw bytes; "" = none
+  int master = 0;    // index; 0 = none
+  std::string kind;  // IFLA_INFO_KIND: "veth", "bridge"; "" for hardware
+  std::string mac;   // raw bytes; "" = none
 };
 
 struct LinkAddress {
-  int link = 0;           // index
+  int link = 0;  // index
   Address address;
 };
 

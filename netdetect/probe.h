@@ -13,8 +13,8 @@
 namespace drun::netdetect {
 
 struct ProbeTarget {
-  std::uint32_t id = 0;        // chosen by the caller, returned in the result
-  std::string address;         // text form
+  std::uint32_t id = 0;  // chosen by the caller, returned in the result
+  std::string address;   // text form
   int port = 0;
 };
 
@@ -23,9 +23,9 @@ enum class ProbeOutcome : std::uint8_t { kReached, kRefused, kTimedOut, kUnreach
 struct ProbeResult {
   std::uint32_t id = 0;
   ProbeOutcome outcome = ProbeOutcome::kError;
-  std::string source;          // our address on that connection, text form; set when reached
-  std::uint32_t micros = 0;    // connect plus one round trip; set when reached
-  std::string detail;          // the system's words when not reached
+  std::string source;        // our address on that connection, text form; set when reached
+  std::uint32_t micros = 0;  // connect plus one round trip; set when reached
+  std::string detail;        // the system's words when not reached
 };
 
 // Listens on a free port of every address (one IPv6 dual-stack socket, or IPv4 where there is no IPv6). A peer sends a

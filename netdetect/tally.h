@@ -15,8 +15,8 @@ struct CandidateTally {
 };
 
 struct Tally {
-  std::vector<CandidateTally> candidates;      // by candidate
-  std::vector<int> namespaces;                 // by host
+  std::vector<CandidateTally> candidates;  // by candidate
+  std::vector<int> namespaces;             // by host
   int n_namespaces = 0;
 };
 

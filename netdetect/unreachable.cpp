@@ -20,12 +20,18 @@ constexpr const char* kNotWanted = "not in --network-interfaces";
 std::string outcome_words(const ProbeResult& result) {
   const std::string detail = result.detail.empty() ? "" : " (" + result.detail + ")";
   switch (result.outcome) {
-    case ProbeOutcome::kReached: return "reached from";
-    case ProbeOutcome::kRefused: return "refused from";
-    case ProbeOutcome::kTimedOut: return "timed out from";
-    case ProbeOutcome::kUnreachable: return "unreachable" + detail + " from";
-    case ProbeOutcome::kWrongPeer: return "answered by something else" + detail + " from";
-    case ProbeOutcome::kError: break;
+    case ProbeOutcome::kReached:
+      return "reached from";
+    case ProbeOutcome::kRefused:
+      return "refused from";
+    case ProbeOutcome::kTimedOut:
+      return "timed out from";
+    case ProbeOutcome::kUnreachable:
+      return "unreachable" + detail + " from";
+    case ProbeOutcome::kWrongPeer:
+      return "answered by something else" + detail + " from";
+    case ProbeOutcome::kError:
+      break;
   }
   return "failed" + detail + " from";
 }

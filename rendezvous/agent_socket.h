@@ -21,7 +21,7 @@ struct Handout {
   std::string job_id;
   std::string rendezvous_address;  // where this host's workers reach the server, or the relay
   int rendezvous_port = 0;
-  std::string data_address;        // this host's chosen address, for libdrun's own connections; IP text
+  std::string data_address;  // this host's chosen address, for libdrun's own connections; IP text
 };
 
 inline constexpr std::string_view kWorkerHello{"DRUNw\x01\0\0", 8};

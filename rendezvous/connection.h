@@ -34,7 +34,7 @@ class Connection {
 
   Fd fd_;
   SecureStreams streams_;
-  std::string in_;        // what has arrived; the first taken_ bytes are done with
+  std::string in_;  // what has arrived; the first taken_ bytes are done with
   std::size_t taken_ = 0;
 };
 

@@ -21,8 +21,8 @@ class Exchange {
   Result<void> send(const ClientMessage& message, BlockingDeadline deadline);
   // The reply to `request`; 0: the welcome.
   Result<ServerMessage> await(std::uint32_t request, BlockingDeadline deadline);
-  // Everything that has arrived, without waiting: a push is kept, a reply that somebody waits for is kept, a late one is
-  // dropped.
+  // Everything that has arrived, without waiting: a push is kept, a reply that somebody waits for is kept, a late one
+  // is dropped.
   void absorb();
   // Why no call can go on, if so.
   Result<void> check() const;

@@ -18,8 +18,8 @@ inline constexpr std::size_t kMaxFrame = 4u << 20;  // plaintext bytes of one fr
 
 using JobKey = std::array<unsigned char, kKeyBytes>;
 
-JobKey make_job_key();                                 // random
-Result<JobKey> job_key_from_hex(std::string_view hex); // 64 hex digits
+JobKey make_job_key();                                  // random
+Result<JobKey> job_key_from_hex(std::string_view hex);  // 64 hex digits
 std::string job_key_to_hex(const JobKey& key);
 
 // One direction of an established connection.
@@ -51,7 +51,7 @@ enum class Purpose : std::uint8_t { kRendezvous = 1, kPeer = 2 };
 class ClientHandshake {
  public:
   ClientHandshake(const JobKey& key, Purpose purpose);
-  std::string hello() const;                              // kClientHelloBytes: magic, version, purpose, nonce
+  std::string hello() const;  // kClientHelloBytes: magic, version, purpose, nonce
   // kClientProofBytes; kAuth if the server's proof is wrong, kProtocol with both numbers for a refused version.
   Result<std::string> finish(std::string_view server_hello);
   SecureStreams streams() const;
@@ -67,7 +67,7 @@ class ServerHandshake {
   ServerHandshake(const JobKey& key, Purpose purpose);
   // kProtocol for a wrong magic or purpose, kProtocol with both numbers for a wrong version. The reply: nonce, proof.
   Result<std::string> answer(std::string_view client_hello);
-  Result<void> verify(std::string_view client_proof);     // kAuth
+  Result<void> verify(std::string_view client_proof);  // kAuth
   SecureStreams streams() const;
 
  private:
@@ -76,8 +76,8 @@ class ServerHandshake {
   std::array<unsigned char, 32> nonce_{}, client_nonce_{};
 };
 
-inline constexpr std::size_t kClientHelloBytes = 40;   // "DRUN" version:u16 purpose:u8 zero:u8 nonce:32
-inline constexpr std::size_t kServerHelloBytes = 64;   // nonce:32 proof:32
+inline constexpr std::size_t kClientHelloBytes = 40;  // "DRUN" version:u16 purpose:u8 zero:u8 nonce:32
+inline constexpr std::size_t kServerHelloBytes = 64;  // nonce:32 proof:32
 inline constexpr std::size_t kClientProofBytes = 32;
 
 // What a server sends instead of its hello to a client that says drun but another version, before it closes:

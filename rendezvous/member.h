@@ -11,7 +11,7 @@ struct Member {
   int local_rank = 0, local_size = 1;
   int cross_rank = 0, cross_size = 1;
   int host_index = 0;
-  std::string host;     // for messages
+  std::string host;  // for messages
 };
 
 }  // namespace drun::rendezvous

@@ -65,8 +65,7 @@ class RelayListenerImpl final : public RelayListener {
 
 }  // namespace
 
-Result<std::unique_ptr<RelayListener>> RelayListener::start(const asio::any_io_executor& executor,
-                                                            RelayOutput output) {
+Result<std::unique_ptr<RelayListener>> RelayListener::start(const asio::any_io_executor& executor, RelayOutput output) {
   std::string address = "127.0.0.1";
   auto acceptor = listen_on(executor, address);
   if (!acceptor) {

@@ -44,8 +44,8 @@ class RelaySinkImpl final : public RelaySink {
 
 }  // namespace
 
-std::unique_ptr<RelaySink> RelaySink::create(const asio::any_io_executor& executor,
-                                             std::function<void(Socket)> adopt, RelayOutput to_agent) {
+std::unique_ptr<RelaySink> RelaySink::create(const asio::any_io_executor& executor, std::function<void(Socket)> adopt,
+                                             RelayOutput to_agent) {
   return std::make_unique<RelaySinkImpl>(executor, std::move(adopt), std::move(to_agent));
 }
 

@@ -21,7 +21,7 @@ using SessionPtr = std::shared_ptr<Session>;
 
 constexpr auto kAdmissionTimeout = std::chrono::seconds(5);  // from the connection to the accepted JOIN
 constexpr auto kFinishTimeout = std::chrono::seconds(2);
-constexpr std::size_t kMaxStrangers = 1024;                  // connections that have not joined yet
+constexpr std::size_t kMaxStrangers = 1024;  // connections that have not joined yet
 constexpr std::size_t kMaxFirstFrame = 4096;
 
 class ServerImpl final : public Server {
@@ -217,7 +217,7 @@ class ServerImpl final : public Server {
   std::map<std::uint64_t, SessionPtr> sessions_;
   std::set<std::uint64_t> strangers_;  // have not joined; ids grow with age
   Deadline armed_ = Deadline::max();
-  Event sooner_;                       // a deadline earlier than armed_ came up
+  Event sooner_;  // a deadline earlier than armed_ came up
   bool stopped_ = false;
   TaskGroup tasks_;
 };

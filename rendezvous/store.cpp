@@ -103,8 +103,8 @@ ServerMessage Store::nccl_reply(const Roster& roster, std::uint32_t request, con
 
 StoreReplies Store::nccl_put(const Asker& asker, NcclPutMessage message) {
   const NcclKey key(message.communicator, message.attempt);
-  const std::string where = "communicator " + quoted(message.communicator) + ", attempt " +
-                            std::to_string(message.attempt);
+  const std::string where =
+      "communicator " + quoted(message.communicator) + ", attempt " + std::to_string(message.attempt);
   if (const auto found = nccl_ids_.find(key); found != nccl_ids_.end()) {
     return refused(asker, where + ", already has its id, from rank " + std::to_string(found->second.root));
   }

@@ -32,9 +32,9 @@ struct StoreReply {
 using StoreReplies = std::vector<StoreReply>;
 
 struct StoreLimits {
-  std::size_t bytes = 256u << 20;             // of all keys and values
+  std::size_t bytes = 256u << 20;  // of all keys and values
   std::size_t waits_per_session = 64;
-  std::size_t names = 1u << 20;               // of keys, and of NCCL ids
+  std::size_t names = 1u << 20;  // of keys, and of NCCL ids
 };
 
 class Store {

@@ -61,9 +61,11 @@ Result<std::pair<Fd, std::uint16_t>> reserve_port(const std::string& text) {
   return std::make_pair(std::move(fd), static_cast<std::uint16_t>(ntohs(port)));
 }
 
-// What belongs to the login on this host and never travels: taken from the agent's own environment unless the job sets it.
+// What belongs to the login on this host and never travels: taken from the agent's own environment unless the job sets
+// it.
 void add_host_environment(control::Prepare& job) {
-  for (const char* name : {"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TMPDIR", "HOSTNAME", "XDG_RUNTIME_DIR", "PATH"}) {
+  for (const char* name :
+       {"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TMPDIR", "HOSTNAME", "XDG_RUNTIME_DIR", "PATH"}) {
     if (const char* value = std::getenv(name)) job.environment.emplace(name, value);
   }
   job.environment.emplace("PWD", job.working_directory);
@@ -568,8 +570,8 @@ Task<void> Agent::stop_sequence() {
 
   // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.
   const auto pending = [this] {
-    return channel_open_ && std::any_of(workers_.begin(), workers_.end(),
-                                        [](const auto& w) { return !w.second.reported; });
+    return channel_open_ &&
+           std::any_of(workers_.begin(), workers_.end(), [](const auto& w) { return !w.second.reported; });
   };
   while (pending()) co_await workers_changed_.wait_and_reset();
   control::Finished m;

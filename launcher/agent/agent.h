@@ -89,8 +89,8 @@ class Agent {
   control::Configure config_;
   Deadline last_heard_;
   control::Prepare job_;
-  std::string command_;  // what execve gets
-  Fd master_port_;       // reserved until the workers start
+  std::string command_;                      // what execve gets
+  Fd master_port_;                           // reserved until the workers start
   std::map<std::uint32_t, Worker> workers_;  // by rank
   std::unique_ptr<WorkerSocket> socket_;
   std::unique_ptr<netdetect::ProbeListener> probe_listener_;

@@ -35,11 +35,16 @@ std::string foreign_machine(const std::string& path) {
 #endif
   if (header.e_machine == own || header.e_machine == own32) return {};
   switch (header.e_machine) {
-    case EM_X86_64: return "x86_64";
-    case EM_AARCH64: return "aarch64";
-    case EM_PPC64: return "ppc64";
-    case EM_RISCV: return "riscv";
-    default: return "ELF machine " + std::to_string(header.e_machine);
+    case EM_X86_64:
+      return "x86_64";
+    case EM_AARCH64:
+      return "aarch64";
+    case EM_PPC64:
+      return "ppc64";
+    case EM_RISCV:
+      return "riscv";
+    default:
+      return "ELF machine " + std::to_string(header.e_machine);
   }
 }
 

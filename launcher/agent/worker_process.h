@@ -13,7 +13,7 @@
 namespace drun::agent {
 
 struct WorkerStart {
-  std::string file;                                // what execve gets
+  std::string file;  // what execve gets
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;
   bool wants_stdin = false;

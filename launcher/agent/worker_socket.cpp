@@ -25,7 +25,8 @@ WorkerSocket::WorkerSocket(asio::io_context& io) : acceptor_(io), sessions_(io.g
 Result<std::unique_ptr<WorkerSocket>> WorkerSocket::create(asio::io_context& io, const std::string& job_id) {
   std::unique_ptr<WorkerSocket> socket(new WorkerSocket(io));
   std::vector<std::string> places = {"/tmp", "/var/tmp", "/dev/shm"};
-  if (const char* run = std::getenv("XDG_RUNTIME_DIR"); run != nullptr && *run == '/') places.insert(places.begin(), run);
+  if (const char* run = std::getenv("XDG_RUNTIME_DIR"); run != nullptr && *run == '/')
+    places.insert(places.begin(), run);
   std::string tried;
   for (const auto& place : places) {
     std::string name = place + "/drun-" + job_id.substr(0, 12) + "-XXXXXX";

@@ -18,13 +18,13 @@ namespace drun::control {
 // Who the agent is and where it runs. The first frame after the magic.
 struct Hello {
   std::uint16_t version = 0;
-  std::string host_name;      // uname -n
-  std::string machine;        // uname -m
+  std::string host_name;  // uname -n
+  std::string machine;    // uname -m
   std::string boot_id;
   std::string net_namespace, pid_namespace, mnt_namespace;  // "net:[4026531840]"; equal ones are the same namespace
   std::uint32_t uid = 0;
   std::int32_t pid = 0;
-  std::string path;           // the agent's own executable
+  std::string path;  // the agent's own executable
   std::vector<netdetect::Interface> interfaces;
 
   // Equal: the same machine as far as a job can tell.
@@ -77,14 +77,14 @@ struct Prepared {
 struct WorkerSpec {
   std::uint32_t rank = 0;
   std::uint32_t local_rank = 0;
-  bool wants_stdin = false;  // else /dev/null
+  bool wants_stdin = false;                        // else /dev/null
   std::map<std::string, std::string> environment;  // over the shared one
 };
 struct Spawn {
   std::vector<WorkerSpec> workers;
   bool pty = false;
-  std::string handout;               // rendezvous::encode_handout
-  std::uint32_t output_credit = 0;   // bytes per rank and stream before the first kCredit
+  std::string handout;              // rendezvous::encode_handout
+  std::uint32_t output_credit = 0;  // bytes per rank and stream before the first kCredit
 };
 struct Started {
   std::uint32_t rank = 0;

@@ -10,6 +10,7 @@
 #include "launcher/transport/proxy.h"
 #include "launcher/transport/tcp_connect.h"
 #include "launcher/transport/transport.h"
+#include "launcher/transport/turnstile.h"
 
 namespace drun::launcher {
 namespace {
@@ -17,6 +18,9 @@ namespace {
 // sshd drops connections when too many are in login at once (MaxStartups): before its banner, without a word.
 constexpr int kMaxTries = 8;
 constexpr auto kFirstPause = std::chrono::milliseconds(50);
+// The same on a jump host, where all hosts behind it log in: fewer at once than the 10 from which sshd drops some.
+constexpr int kProxiesAtOnce = 8;
+constexpr auto kProxyTurn = std::chrono::seconds(2);
 
 std::string try_hint(const SshTarget& target) {
   std::string words = "ssh";
@@ -35,6 +39,7 @@ class LibsshTransport final : public Transport {
         notice_(std::move(notice)),
         host_keys_(notice_),
         login_(io),
+        proxies_(io.get_executor(), kProxiesAtOnce),
         openssh_(make_openssh_transport(io, {}, "")) {
     ignore_sigpipe();
   }
@@ -79,7 +84,8 @@ class LibsshTransport final : public Transport {
     Deadline deadline;
     Clock::time_point start = Clock::now();
     bool dropped = false;  // the server hung up before it said anything
-    std::string phase;
+    std::string phase = "connect";
+    std::unique_ptr<Turnstile::Pass> turn;
   };
 
   Task<Result<std::unique_ptr<Channel>>> open_once(Try& attempt) {
@@ -94,6 +100,8 @@ class LibsshTransport final : public Transport {
       if (!connected) co_return fail(std::move(connected.error()));
       socket = std::move(*connected);
     } else {
+      attempt.turn = co_await proxies_.enter(attempt.deadline, kProxyTurn);
+      if (!attempt.turn) co_return fail(Errc::kUnreachable, "connect: other hosts behind a proxy took all the time");
       auto started = Proxy::start(io_, proxy_line, socket);
       if (!started) co_return fail(Errc::kUnreachable, "connect: proxy: " + started.error().message());
       proxy = std::move(*started);
@@ -110,13 +118,14 @@ class LibsshTransport final : public Transport {
         co_await proxy->settle();
         const std::string words = proxy->stderr_text();
         if (!words.empty()) result.error().cause = "connect: proxy: " + words;
-        // The proxy itself was refused for good, unless its own sshd hung up early.
-        attempt.dropped = attempt.dropped && (words.find("kex_exchange_identification") != std::string::npos ||
-                                              (words.empty() && !proxy->ended()));
+        // Only a proxy that failed by itself has a last word; one whose far end hung up ends well or lives on.
+        const bool dropped_too = words.find("kex_exchange_identification") != std::string::npos;
+        attempt.dropped = attempt.dropped && (dropped_too || !proxy->failed());
       }
       proxy->end();
       co_await proxy->join();
     }
+    attempt.turn.reset();
     co_return result;
   }
 
@@ -139,6 +148,7 @@ class LibsshTransport final : public Transport {
       attempt.dropped = !s.has_banner();
       co_return fail(Errc::kUnreachable, "handshake: " + ready.error().cause);
     }
+    attempt.turn.reset();
     attempt.phase = "host key";
     auto trusted = co_await host_keys_.check(s.raw(), attempt.target);
     if (guard.fired()) co_return fail(timed_out());
@@ -162,6 +172,7 @@ class LibsshTransport final : public Transport {
   Notice notice_;
   HostKeyCheck host_keys_;
   Login login_;
+  Turnstile proxies_;
   std::unique_ptr<Transport> openssh_;
   std::minstd_rand random_{std::random_device{}()};
 };

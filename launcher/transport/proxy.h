@@ -20,7 +20,7 @@ class Proxy {
   static Result<std::unique_ptr<Proxy>> start(asio::io_context& io, const std::string& command, Fd& socket);
 
   void end();
-  bool ended() const { return child_->ended(); }
+  bool failed() const { return child_->ended() && child_->exit_status() != 0; }
   // The last line it wrote to stderr.
   std::string stderr_text() const;
   // Waits a little for its last words once the connection has ended.

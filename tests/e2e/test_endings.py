@@ -27,7 +27,13 @@ class Status(ClusterTest):
             self.cluster.assert_clean()
 
     def test_one_local_worker(self):
-        self.assertEqual(self.drun("-np", "1", "sh", "-c", "exit 5").status, 5)
+        job = self.drun("-np", "1", "sh", "-c", "exit 5")
+        self.assertEqual(job.status, 5, str(job))
+
+    def test_a_worker_that_fails_when_all_others_have_ended_well(self):
+        job = self.drun("-H", HOSTS, "sh", "-c", "test $RANK = 2 || exit 0; sleep 1; exit 4")
+        self.assertEqual(job.status, 4, str(job))
+        self.assertIn("rank 2", job.err)
 
     def test_a_timeout_is_75(self):
         job = self.drun("--timeout", "1", "-H", HOSTS, "sleep", "1000")

@@ -110,7 +110,8 @@ class AgentFixture : public ::testing::Test {
     return control::decode<control::Prepared>(wait_for(Type::kPrepared).body).value();
   }
 
-  int start(std::vector<std::string> argv, bool wants_stdin = false, std::uint32_t credit = 1u << 20, bool pty = false) {
+  int start(std::vector<std::string> argv, bool wants_stdin = false, std::uint32_t credit = 1u << 20,
+            bool pty = false) {
     const auto prepared = prepare(std::move(argv));
     EXPECT_TRUE(prepared.problems.empty());
     EXPECT_GT(prepared.master_port, 0);
@@ -140,7 +141,7 @@ class AgentFixture : public ::testing::Test {
     ADD_FAILURE() << agent::descendants().size() << " processes left after " << limit.count() << " ms";
   }
 
-  pid_t pid_ = 0;        // the guard
+  pid_t pid_ = 0;  // the guard
   pid_t agent_pid_ = 0;
   Fd to_, from_;
   control::FrameParser parser_;

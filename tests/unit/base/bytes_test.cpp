@@ -75,7 +75,10 @@ TEST(ByteReader, AReadPastTheEndFailsForGood) {
 }
 
 TEST(ByteReader, ALengthBeyondTheDataIsRefusedWithoutAllocating) {
-  const std::string huge("\xff\xff\xff\xff" "abc", 7);
+  const std::string huge(
+      "\xff\xff\xff\xff"
+      "abc",
+      7);
   ByteReader s(huge);
   EXPECT_EQ(s.str(), "");
   EXPECT_FALSE(s.ok());

@@ -33,8 +33,8 @@ TEST(ParseNumber, TakesDigitsOnly) {
   EXPECT_EQ(parse_number("0"), 0u);
   EXPECT_EQ(parse_number("007"), 7u);
   EXPECT_EQ(parse_number("18446744073709551615"), 18446744073709551615ull);
-  for (const char* bad : {"", "-1", "+1", " 1", "1 ", "0x1", "1.0", "1e3", "18446744073709551616",
-                          "99999999999999999999", "abc"}) {
+  for (const char* bad :
+       {"", "-1", "+1", " 1", "1 ", "0x1", "1.0", "1e3", "18446744073709551616", "99999999999999999999", "abc"}) {
     EXPECT_FALSE(parse_number(bad)) << bad;
   }
 }
@@ -45,11 +45,25 @@ TEST(GlobMatch, KnowsStarsAndQuestionMarks) {
     bool match;
   };
   const Row table[] = {
-      {"*", "", true},          {"*", "abc", true},     {"", "", true},         {"", "a", false},
-      {"a*", "a", true},        {"a*", "ba", false},    {"*a", "bba", true},    {"*a", "ab", false},
-      {"a?c", "abc", true},     {"a?c", "ac", false},   {"?", "", false},       {"a*b*c", "aXbYbZc", true},
-      {"a*b*c", "aXbYbZ", false}, {"**", "x", true},    {"*_IFNAME", "NCCL_SOCKET_IFNAME", true},
-      {"[ab]", "a", false},     {"[ab]", "[ab]", true}, {"SSH_*", "SSH", false}, {"*ab", "aab", true},
+      {"*", "", true},
+      {"*", "abc", true},
+      {"", "", true},
+      {"", "a", false},
+      {"a*", "a", true},
+      {"a*", "ba", false},
+      {"*a", "bba", true},
+      {"*a", "ab", false},
+      {"a?c", "abc", true},
+      {"a?c", "ac", false},
+      {"?", "", false},
+      {"a*b*c", "aXbYbZc", true},
+      {"a*b*c", "aXbYbZ", false},
+      {"**", "x", true},
+      {"*_IFNAME", "NCCL_SOCKET_IFNAME", true},
+      {"[ab]", "a", false},
+      {"[ab]", "[ab]", true},
+      {"SSH_*", "SSH", false},
+      {"*ab", "aab", true},
   };
   for (const auto& t : table) EXPECT_EQ(glob_match(t.pattern, t.text), t.match) << t.pattern << " on " << t.text;
   EXPECT_FALSE(glob_match("*a*a*a*a*a*a*a*b", std::string(5000, 'a'))) << "and in bounded time";

@@ -10,8 +10,17 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-const ValueOptions kValues{"--hosts", "-H", "--ssh-port", "-p", "-i", "-F", "-x", "--num-proc", "--hostfile",
-                           "--output-filename", "--network-interfaces"};
+const ValueOptions kValues{"--hosts",
+                           "-H",
+                           "--ssh-port",
+                           "-p",
+                           "-i",
+                           "-F",
+                           "-x",
+                           "--num-proc",
+                           "--hostfile",
+                           "--output-filename",
+                           "--network-interfaces"};
 
 struct Row {
   Words args, options, command;

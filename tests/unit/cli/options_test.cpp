@@ -24,7 +24,8 @@ Error error_of(std::vector<std::string> args) {
 }
 
 TEST(Options, TakesTheMainCommandAsTyped) {
-  const auto o = parse({"-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "./train", "--epochs", "3", "-np", "9"});
+  const auto o =
+      parse({"-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "./train", "--epochs", "3", "-np", "9"});
   ASSERT_TRUE(o.has_value()) << o.error().message();
   EXPECT_EQ(o->job.np, 2);
   ASSERT_EQ(o->job.hosts.size(), 2u);

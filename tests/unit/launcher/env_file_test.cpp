@@ -26,15 +26,21 @@ TEST(EnvFile, ReadsNamesAndValues) {
       "A=last one wins",
       "job.env");
   ASSERT_TRUE(env) << env.error().message();
-  const Environment expected{{"A", "last one wins"}, {"B", "two words"}, {"C", "3"},     {"D", ""},
-                             {"E", "  kept  "},      {"F", "x=y"},       {"G", "a#b"},   {"H", "{\"k\": 1}"},
+  const Environment expected{{"A", "last one wins"}, {"B", "two words"},  {"C", "3"},   {"D", ""},
+                             {"E", "  kept  "},      {"F", "x=y"},        {"G", "a#b"}, {"H", "{\"k\": 1}"},
                              {"exported", "yes"},    {"with.dots", "ok"}, {"I", "tab"}, {"export", "word"}};
   EXPECT_EQ(*env, expected);
 }
 
 TEST(EnvFile, MayBeEmpty) { EXPECT_TRUE(parse_env_file("", "f")->empty()); }
 
-TEST(EnvFile, SkipsAByteOrderMark) { EXPECT_EQ(parse_env_file("\xef\xbb\xbf" "A=1", "f")->count("A"), 1u); }
+TEST(EnvFile, SkipsAByteOrderMark) {
+  EXPECT_EQ(parse_env_file("\xef\xbb\xbf"
+                           "A=1",
+                           "f")
+                ->count("A"),
+            1u);
+}
 
 TEST(EnvFile, RefusesWithFileLineAndColumn) {
   struct Bad {

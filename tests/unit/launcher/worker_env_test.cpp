@@ -54,14 +54,42 @@ TEST(BaseEnvironment, LeavesPythonsBufferingToTheUser) {
 }
 
 TEST(BaseEnvironment, ScrubsOuterLaunchers) {
-  for (const char* name :
-       {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE", "PET_NODE_RANK",
-        "PMI_RANK", "PMI_FD", "PMI2_RANK", "PMIX_RANK", "PMIX_SERVER_URI41", "PRTE_LAUNCHED", "OMPI_COMM_WORLD_RANK",
-        "OMPI_UNIVERSE_SIZE", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess", "OMPI_MCA_ess_base_jobid", "MPI_LOCALRANKID",
-        "MPI_LOCALNRANKS", "HYDI_CONTROL_FD", "PALS_RANKID", "MV2_COMM_WORLD_RANK", "SLURM_PROCID", "SLURM_LOCALID",
-        "SLURM_NTASKS", "SLURM_NODEID", "SLURM_STEP_ID", "SLURM_STEP_NODELIST", "SLURM_TASKS_PER_NODE",
-        "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME",
-        "HOROVOD_GLOO_IFACE", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS"}) {
+  for (const char* name : {"MASTER_ADDR",
+                           "MASTER_PORT",
+                           "TORCHELASTIC_RUN_ID",
+                           "TORCHELASTIC_USE_AGENT_STORE",
+                           "PET_NODE_RANK",
+                           "PMI_RANK",
+                           "PMI_FD",
+                           "PMI2_RANK",
+                           "PMIX_RANK",
+                           "PMIX_SERVER_URI41",
+                           "PRTE_LAUNCHED",
+                           "OMPI_COMM_WORLD_RANK",
+                           "OMPI_UNIVERSE_SIZE",
+                           "OMPI_MCA_orte_hnp_uri",
+                           "OMPI_MCA_ess",
+                           "OMPI_MCA_ess_base_jobid",
+                           "MPI_LOCALRANKID",
+                           "MPI_LOCALNRANKS",
+                           "HYDI_CONTROL_FD",
+                           "PALS_RANKID",
+                           "MV2_COMM_WORLD_RANK",
+                           "SLURM_PROCID",
+                           "SLURM_LOCALID",
+                           "SLURM_NTASKS",
+                           "SLURM_NODEID",
+                           "SLURM_STEP_ID",
+                           "SLURM_STEP_NODELIST",
+                           "SLURM_TASKS_PER_NODE",
+                           "HOROVOD_RANK",
+                           "HOROVOD_SIZE",
+                           "HOROVOD_LOCAL_RANK",
+                           "HOROVOD_CROSS_SIZE",
+                           "HOROVOD_HOSTNAME",
+                           "HOROVOD_GLOO_IFACE",
+                           "HOROVOD_CONTROLLER",
+                           "HOROVOD_CPU_OPERATIONS"}) {
     const Environment own{{name, "outer"}};
     EXPECT_EQ(base_environment(own, {}, false).count(name), 0u) << name;
     EXPECT_EQ(base_environment(own, {}, true).count(name), 0u) << name;
@@ -72,19 +100,34 @@ TEST(BaseEnvironment, ScrubsOuterLaunchers) {
 }
 
 TEST(BaseEnvironment, KeepsWhatLooksSimilarButIsTheUsers) {
-  for (const char* name :
-       {"SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_ARRAY_TASK_ID", "SLURM_CPUS_PER_TASK", "OMPI_MCA_btl",
-        "OMPI_MCA_pml", "HOROVOD_FUSION_THRESHOLD", "HOROVOD_TIMELINE", "MASTER_KEY", "RANKS", "MY_RANK", "GROUP_ID",
-        "ROLE_ARN", "DRUN_NCCL_LIB", "NCCL_DEBUG", "HOMEBREW_PREFIX", "USERNAME", "SSHPASS_X", "__X",
-        "I_MPI_FABRICS"}) {
+  for (const char* name : {"SLURM_JOB_ID",
+                           "SLURM_JOB_NODELIST",
+                           "SLURM_ARRAY_TASK_ID",
+                           "SLURM_CPUS_PER_TASK",
+                           "OMPI_MCA_btl",
+                           "OMPI_MCA_pml",
+                           "HOROVOD_FUSION_THRESHOLD",
+                           "HOROVOD_TIMELINE",
+                           "MASTER_KEY",
+                           "RANKS",
+                           "MY_RANK",
+                           "GROUP_ID",
+                           "ROLE_ARN",
+                           "DRUN_NCCL_LIB",
+                           "NCCL_DEBUG",
+                           "HOMEBREW_PREFIX",
+                           "USERNAME",
+                           "SSHPASS_X",
+                           "__X",
+                           "I_MPI_FABRICS"}) {
     EXPECT_EQ(base_environment({{name, "v"}}, {}, true).count(name), 1u) << name;
   }
 }
 
 TEST(BaseEnvironment, LeavesOutWhatDescribesTheHeadHost) {
-  for (const char* name : {"SSH_AUTH_SOCK", "SSH_CONNECTION", "HOSTNAME", "HOME", "USER", "LOGNAME", "SHELL", "MAIL",
-                           "PWD", "OLDPWD", "TMPDIR", "DISPLAY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS",
-                           "KRB5CCNAME", "BASH_FUNC_module%%", "_"}) {
+  for (const char* name :
+       {"SSH_AUTH_SOCK", "SSH_CONNECTION", "HOSTNAME", "HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD",
+        "TMPDIR", "DISPLAY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "KRB5CCNAME", "BASH_FUNC_module%%", "_"}) {
     const Environment own{{name, "head"}};
     EXPECT_EQ(base_environment(own, {}, false).count(name), 0u) << name;
     EXPECT_EQ(base_environment(own, {}, true).count(name), 0u) << name;
@@ -122,9 +165,10 @@ TEST(BaseEnvironment, WithoutInheritanceHoldsOnlyWhatWasAskedFor) {
   request.inherit = false;
   request.file = {{"F", "2"}};
   const Environment own{{"PATH", "/bin"}, {"LIB_A", "a"}, {"LIB_B", "b"}, {"OTHER", "o"}};
-  EXPECT_EQ(base_environment(own, request, true),
-            (Environment{{"PATH", "/bin"}, {"LIB_A", "a"}, {"LIB_B", "b"}, {"NEW", "1"}, {"F", "2"},
-                         {"PYTHONUNBUFFERED", "1"}}));
+  EXPECT_EQ(
+      base_environment(own, request, true),
+      (Environment{
+          {"PATH", "/bin"}, {"LIB_A", "a"}, {"LIB_B", "b"}, {"NEW", "1"}, {"F", "2"}, {"PYTHONUNBUFFERED", "1"}}));
   request.exports = {"*"};
   EXPECT_EQ(base_environment(own, request, true).size(), 6u);
 }
@@ -132,7 +176,10 @@ TEST(BaseEnvironment, WithoutInheritanceHoldsOnlyWhatWasAskedFor) {
 TEST(BaseEnvironment, KeepsEveryByteOfAValue) {
   std::string all;
   for (int c = 1; c < 256; ++c) all += static_cast<char>(c);
-  const Environment own{{"BIG", std::string(300 * 1024, 'x')}, {"LINES", "a\nb\n\n"}, {"BYTES", all}, {"EMPTY", ""},
+  const Environment own{{"BIG", std::string(300 * 1024, 'x')},
+                        {"LINES", "a\nb\n\n"},
+                        {"BYTES", all},
+                        {"EMPTY", ""},
                         {"QUOTES", "'\"`$(x)"}};
   const auto env = base_environment(own, exports({"V=a=b=c", "W="}), true);
   for (const auto& [name, value] : own) EXPECT_EQ(env.at(name), value) << name;
@@ -149,14 +196,32 @@ TEST(BaseEnvironment, NeverHoldsTheKeyOrTheAgentOfAnotherJob) {
 }
 
 TEST(RankEnvironment, HoldsEveryName) {
-  EXPECT_EQ(rank_environment(rank_five(), {}, {}), (Environment{
-      {"RANK", "5"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "9"}, {"LOCAL_WORLD_SIZE", "3"}, {"LOCAL_SIZE", "3"},
-      {"NODE_RANK", "2"}, {"GROUP_RANK", "2"}, {"GROUP_WORLD_SIZE", "7"}, {"CROSS_RANK", "4"}, {"CROSS_SIZE", "6"},
-      {"ROLE_NAME", "default"}, {"ROLE_RANK", "5"}, {"ROLE_WORLD_SIZE", "9"},
-      {"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "4711"},
-      {"DRUN_RANK", "5"}, {"DRUN_SIZE", "9"}, {"DRUN_LOCAL_RANK", "1"}, {"DRUN_LOCAL_SIZE", "3"},
-      {"DRUN_CROSS_RANK", "4"}, {"DRUN_CROSS_SIZE", "6"}, {"DRUN_JOB_ID", "j1"}, {"DRUN_RENDEZVOUS", "10.0.0.9:99"},
-      {"NCCL_SOCKET_IFNAME", "=eth0,eth1"}, {"GLOO_SOCKET_IFNAME", "eth0"}, {"TP_SOCKET_IFNAME", "eth0"}}));
+  EXPECT_EQ(rank_environment(rank_five(), {}, {}), (Environment{{"RANK", "5"},
+                                                                {"LOCAL_RANK", "1"},
+                                                                {"WORLD_SIZE", "9"},
+                                                                {"LOCAL_WORLD_SIZE", "3"},
+                                                                {"LOCAL_SIZE", "3"},
+                                                                {"NODE_RANK", "2"},
+                                                                {"GROUP_RANK", "2"},
+                                                                {"GROUP_WORLD_SIZE", "7"},
+                                                                {"CROSS_RANK", "4"},
+                                                                {"CROSS_SIZE", "6"},
+                                                                {"ROLE_NAME", "default"},
+                                                                {"ROLE_RANK", "5"},
+                                                                {"ROLE_WORLD_SIZE", "9"},
+                                                                {"MASTER_ADDR", "10.0.0.1"},
+                                                                {"MASTER_PORT", "4711"},
+                                                                {"DRUN_RANK", "5"},
+                                                                {"DRUN_SIZE", "9"},
+                                                                {"DRUN_LOCAL_RANK", "1"},
+                                                                {"DRUN_LOCAL_SIZE", "3"},
+                                                                {"DRUN_CROSS_RANK", "4"},
+                                                                {"DRUN_CROSS_SIZE", "6"},
+                                                                {"DRUN_JOB_ID", "j1"},
+                                                                {"DRUN_RENDEZVOUS", "10.0.0.9:99"},
+                                                                {"NCCL_SOCKET_IFNAME", "=eth0,eth1"},
+                                                                {"GLOO_SOCKET_IFNAME", "eth0"},
+                                                                {"TP_SOCKET_IFNAME", "eth0"}}));
 }
 
 TEST(RankEnvironment, NamesNoInterfaceWhereNoneWasChosen) {
@@ -221,8 +286,8 @@ TEST(SetByUser, CountsExportsGlobsAndTheFile) {
 
 TEST(SetByUser, AgreesWithWhatTheWorkerFinds) {
   const Environment own{{"NCCL_SOCKET_IFNAME", "own"}, {"MASTER_ADDR", "own"}, {"HOME", "own"}, {"A", "own"}};
-  for (const char* word : {"*", "?*", "N*", "*NAME", "MASTER_*", "MASTER_ADDR", "H*", "A", "A=own",
-                           "NCCL_SOCKET_IFNAME"}) {
+  for (const char* word :
+       {"*", "?*", "N*", "*NAME", "MASTER_*", "MASTER_ADDR", "H*", "A", "A=own", "NCCL_SOCKET_IFNAME"}) {
     EnvRequest request = exports({word});
     request.inherit = false;
     const auto env = base_environment(own, request, true);

@@ -41,8 +41,8 @@ TEST(Candidates, CountsAnAddressOnAnIdleButUpBridgeOfAnotherHost) {
       host("h1", {nic("eth0", {"10.0.0.2/24"}), idle, down})};
   const auto found = find(hosts);
   EXPECT_THAT(tried(hosts, found), ElementsAre("h0 eth0 10.0.0.1", "h1 eth0 10.0.0.2"));
-  EXPECT_THAT(rejected(hosts, found), ElementsAre("h0 docker0: 172.17.0.1 is also on h1", "h1 docker0: no carrier",
-                                                  "h1 spare: down"));
+  EXPECT_THAT(rejected(hosts, found),
+              ElementsAre("h0 docker0: 172.17.0.1 is also on h1", "h1 docker0: no carrier", "h1 spare: down"));
 }
 
 TEST(Candidates, NamesOnlyTheFirstOfManyOwners) {
@@ -55,9 +55,8 @@ TEST(Candidates, NamesOnlyTheFirstOfManyOwners) {
 }
 
 TEST(Candidates, KeepsEqualAddressesWithinOneNetworkNamespace) {
-  std::vector<HostInterfaces> hosts = {
-      host("a", {nic("eth0", {"10.0.0.1/24"})}),
-      host("b", {nic("eth0", {"10.0.0.1/24"})}),
+  std::vector<HostInterfaces> hosts = {host("a", {nic("eth0", {"10.0.0.1/24"})}),
+                                       host("b", {nic("eth0", {"10.0.0.1/24"})}),
                                        host("c", {nic("eth0", {"10.0.0.3/24"})})};
   hosts[1].net_namespace = hosts[0].net_namespace;
   const auto found = find(hosts);
@@ -66,9 +65,8 @@ TEST(Candidates, KeepsEqualAddressesWithinOneNetworkNamespace) {
 }
 
 TEST(Candidates, TakesHostsWithoutANamespaceForDifferentOnes) {
-  std::vector<HostInterfaces> hosts = {
-      host("a", {nic("eth0", {"10.0.0.1/24"})}),
-      host("b", {nic("eth0", {"10.0.0.1/24"})})};
+  std::vector<HostInterfaces> hosts = {host("a", {nic("eth0", {"10.0.0.1/24"})}),
+                                       host("b", {nic("eth0", {"10.0.0.1/24"})})};
   hosts[0].net_namespace = hosts[1].net_namespace = "";
   const auto found = find(hosts);
   EXPECT_THAT(found.namespaces, ElementsAre(0, 1));
@@ -119,31 +117,30 @@ TEST_P(Wanted, Narrows) { EXPECT_EQ(tried(hosts_, find(hosts_, GetParam().wanted
 
 INSTANTIATE_TEST_SUITE_P(
     Words, Wanted,
-    ::testing::Values(
-        WantedCase{{"ib0", "ib1"}, {"a ib0 10.1.0.1", "b ib1 10.1.0.2"}}, WantedCase{{"ib0"}, {"a ib0 10.1.0.1"}},
-        WantedCase{{"ib*"}, {"a ib0 10.1.0.1", "b ib1 10.1.0.2"}},
-        WantedCase{{" ib? "}, {"a ib0 10.1.0.1", "b ib1 10.1.0.2"}},
-        WantedCase{{"10.0.0.0/24"}, {"a enp3s0 10.0.0.1", "b enp4s0 10.0.0.2"}},
-        WantedCase{{"10.0.0.77/24"}, {"a enp3s0 10.0.0.1", "b enp4s0 10.0.0.2"}},
-        WantedCase{{"10.0.0.0/15"},
-                   {"a enp3s0 10.0.0.1", "a ib0 10.1.0.1", "b enp4s0 10.0.0.2", "b ib1 10.1.0.2"}},
-        WantedCase{{"fd00::/16"}, {"a enp3s0 fd00::1", "b enp4s0 fd00::2"}},
-        WantedCase{{"10.1.0.1", "enp4s0"}, {"a ib0 10.1.0.1", "b enp4s0 10.0.0.2", "b enp4s0 fd00::2"}},
-        WantedCase{{"lo"}, {}}));
+    ::testing::Values(WantedCase{{"ib0", "ib1"}, {"a ib0 10.1.0.1", "b ib1 10.1.0.2"}},
+                      WantedCase{{"ib0"}, {"a ib0 10.1.0.1"}},
+                      WantedCase{{"ib*"}, {"a ib0 10.1.0.1", "b ib1 10.1.0.2"}},
+                      WantedCase{{" ib? "}, {"a ib0 10.1.0.1", "b ib1 10.1.0.2"}},
+                      WantedCase{{"10.0.0.0/24"}, {"a enp3s0 10.0.0.1", "b enp4s0 10.0.0.2"}},
+                      WantedCase{{"10.0.0.77/24"}, {"a enp3s0 10.0.0.1", "b enp4s0 10.0.0.2"}},
+                      WantedCase{{"10.0.0.0/15"},
+                                 {"a enp3s0 10.0.0.1", "a ib0 10.1.0.1", "b enp4s0 10.0.0.2", "b ib1 10.1.0.2"}},
+                      WantedCase{{"fd00::/16"}, {"a enp3s0 fd00::1", "b enp4s0 fd00::2"}},
+                      WantedCase{{"10.1.0.1", "enp4s0"}, {"a ib0 10.1.0.1", "b enp4s0 10.0.0.2", "b enp4s0 fd00::2"}},
+                      WantedCase{{"lo"}, {}}));
 
 TEST(Candidates, SaysWhatIsNotWanted) {
   const std::vector<HostInterfaces> hosts = {
       host("a", {nic("eth0", {"10.0.0.1/24", "10.9.0.1/24"}), nic("eth1", {"10.1.0.1/24"})})};
   const auto found = find(hosts, {"10.0.0.0/24"});
-  EXPECT_THAT(rejected(hosts, found), ElementsAre("a lo: not in --network-interfaces",
-                                                  "a eth0: 10.9.0.1 is not in --network-interfaces",
-                                                  "a eth1: not in --network-interfaces"));
+  EXPECT_THAT(rejected(hosts, found),
+              ElementsAre("a lo: not in --network-interfaces", "a eth0: 10.9.0.1 is not in --network-interfaces",
+                          "a eth1: not in --network-interfaces"));
 }
 
 TEST(Candidates, RefusesAWordThatFitsNothing) {
-  const std::vector<HostInterfaces> hosts = {
-      host("a", {nic("enp3s0", {"10.0.0.1/24"})}),
-      host("b", {nic("eno1", {"10.0.0.2/24"})})};
+  const std::vector<HostInterfaces> hosts = {host("a", {nic("enp3s0", {"10.0.0.1/24"})}),
+                                             host("b", {nic("eno1", {"10.0.0.2/24"})})};
   const auto found = find_candidates(hosts, {"enp3s0", "enp3so"});
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, Errc::kUsage);

@@ -31,8 +31,8 @@ Choice run(const std::vector<HostInterfaces>& hosts, F answer, const std::vector
 TEST(Choose, TakesDifferentNamesPastDockerAndASecondSubnetThatIsNotConnected) {
   const std::vector<HostInterfaces> hosts = {
       host("h0", {nic("docker0", {"172.17.0.1/16"}), nic("enp3s0", {"10.0.0.1/24"}), nic("eth9", {"192.168.50.1/24"})}),
-      host("h1", {nic("docker0", {"172.17.0.1/16"}), nic("enp3s0", {"192.168.50.2/24"}),
-                  nic("eno1", {"10.0.0.2/24"})})};
+      host("h1",
+           {nic("docker0", {"172.17.0.1/16"}), nic("enp3s0", {"192.168.50.2/24"}), nic("eno1", {"10.0.0.2/24"})})};
   const auto choice = run(hosts, [](int, const Candidate& to) {
     return to.address.text().rfind("10.", 0) == 0 ? ProbeOutcome::kReached : ProbeOutcome::kTimedOut;
   });
@@ -85,20 +85,21 @@ TEST_P(Order, TakesTheBetterInEitherListing) {
 
 INSTANTIATE_TEST_SUITE_P(
     Rules, Order,
-    ::testing::Values(
-        OrderCase{"speed", nic("z", {"10.8.0.1/24"}, 10000), nic("a", {"10.9.0.1/24"}, 1000)},
-        OrderCase{"known before unknown", nic("z", {"10.8.0.1/24"}, 10), nic("a", {"10.9.0.1/24"}, 0)},
-        OrderCase{"rdma", with(nic("z", {"10.8.0.1/24"}, 1000), [](Interface& n) { n.rdma = true; }),
-                  nic("a", {"10.9.0.1/24"}, 1000)},
-        OrderCase{"no tunnel", nic("z", {"10.8.0.1/24"}),
-                  with(nic("a", {"10.9.0.1/24"}), [](Interface& n) { n.kind = "wireguard"; })},
-        OrderCase{"shared network", nic("z", {"10.0.0.1/24"}, 1000), nic("a", {"10.9.0.1/24"}, 1000)},
-        OrderCase{"route metric", with(nic("z", {"10.8.0.1/24"}), [](Interface& n) { n.route_metric = 100; }),
-                  with(nic("a", {"10.9.0.1/24"}), [](Interface& n) { n.route_metric = 101; })},
-        OrderCase{"any route before none", with(nic("z", {"10.8.0.1/24"}), [](Interface& n) { n.route_metric = 5000; }),
-                  nic("a", {"10.9.0.1/24"})},
-        OrderCase{"IPv4", nic("z", {"10.8.0.1/24"}, 1000), nic("a", {"fd09::1/64"}, 1000)},
-        OrderCase{"name", nic("a", {"10.9.0.1/24"}, 1000), nic("z", {"10.8.0.1/24"}, 1000)}),
+    ::testing::Values(OrderCase{"speed", nic("z", {"10.8.0.1/24"}, 10000), nic("a", {"10.9.0.1/24"}, 1000)},
+                      OrderCase{"known before unknown", nic("z", {"10.8.0.1/24"}, 10), nic("a", {"10.9.0.1/24"}, 0)},
+                      OrderCase{"rdma", with(nic("z", {"10.8.0.1/24"}, 1000), [](Interface& n) { n.rdma = true; }),
+                                nic("a", {"10.9.0.1/24"}, 1000)},
+                      OrderCase{"no tunnel", nic("z", {"10.8.0.1/24"}),
+                                with(nic("a", {"10.9.0.1/24"}), [](Interface& n) { n.kind = "wireguard"; })},
+                      OrderCase{"shared network", nic("z", {"10.0.0.1/24"}, 1000), nic("a", {"10.9.0.1/24"}, 1000)},
+                      OrderCase{"route metric",
+                                with(nic("z", {"10.8.0.1/24"}), [](Interface& n) { n.route_metric = 100; }),
+                                with(nic("a", {"10.9.0.1/24"}), [](Interface& n) { n.route_metric = 101; })},
+                      OrderCase{"any route before none",
+                                with(nic("z", {"10.8.0.1/24"}), [](Interface& n) { n.route_metric = 5000; }),
+                                nic("a", {"10.9.0.1/24"})},
+                      OrderCase{"IPv4", nic("z", {"10.8.0.1/24"}, 1000), nic("a", {"fd09::1/64"}, 1000)},
+                      OrderCase{"name", nic("a", {"10.9.0.1/24"}, 1000), nic("z", {"10.8.0.1/24"}, 1000)}),
     [](const auto& tested) {
       std::string name = tested.param.name;
       std::replace(name.begin(), name.end(), ' ', '_');
@@ -163,9 +164,8 @@ TEST(Choose, TakesIpv6WhereOnlyItRunsOnTheFastNetwork) {
 }
 
 TEST(Choose, MixesFamiliesOnlyWhenThereIsNoOther) {
-  const std::vector<HostInterfaces> hosts = {
-      host("h0", {nic("eth0", {"10.0.0.1/24"})}),
-      host("h1", {nic("eth0", {"fd00::2/64"})})};
+  const std::vector<HostInterfaces> hosts = {host("h0", {nic("eth0", {"10.0.0.1/24"})}),
+                                             host("h1", {nic("eth0", {"fd00::2/64"})})};
   const auto choice = run(hosts, all_reached);
   EXPECT_THAT(picks(choice), ElementsAre("eth0 10.0.0.1", "eth0 fd00::2"));
   EXPECT_THAT(choice.notes.back(), HasSubstr("no address family"));
@@ -180,9 +180,8 @@ TEST(Choose, GivesASingleHostLoopback) {
 }
 
 TEST(Choose, GivesHostsOfOneNamespaceARealAddressIfThereIsOne) {
-  std::vector<HostInterfaces> hosts = {
-      host("a", {nic("eth0", {"10.0.0.1/24"}, 10)}),
-      host("b", {nic("eth0", {"10.0.0.1/24"}, 10)})};
+  std::vector<HostInterfaces> hosts = {host("a", {nic("eth0", {"10.0.0.1/24"}, 10)}),
+                                       host("b", {nic("eth0", {"10.0.0.1/24"}, 10)})};
   hosts[1].net_namespace = hosts[0].net_namespace;
   EXPECT_TRUE(plan_attempts(2, *find_candidates(hosts, {}), 1).empty());
   EXPECT_THAT(picks(run(hosts, all_reached)), ElementsAre("eth0 10.0.0.1", "eth0 10.0.0.1"));
@@ -226,9 +225,8 @@ TEST(Choose, MarksPairsThatWereNotTried) {
 }
 
 TEST(Choose, IgnoresResultsThatNameNothing) {
-  const std::vector<HostInterfaces> hosts = {
-      host("h0", {nic("eth0", {"10.0.0.1/24"})}),
-      host("h1", {nic("eth0", {"10.0.0.2/24"})})};
+  const std::vector<HostInterfaces> hosts = {host("h0", {nic("eth0", {"10.0.0.1/24"})}),
+                                             host("h1", {nic("eth0", {"10.0.0.2/24"})})};
   const auto candidates = find_candidates(hosts, {});
   auto results = play(hosts, *candidates, all_reached);
   for (const Attempt bad : {Attempt{-1, 0}, Attempt{0, -1}, Attempt{2, 0}, Attempt{0, 2}, Attempt{0, 0}}) {

@@ -55,18 +55,28 @@ TEST(Interfaces, IncludeOurLoopback) {
 }
 
 TEST(Interfaces, TellKindsFlagsAndAddresses) {
-  const auto run = in_own_namespace(
-      {"ip link add veth0 type veth peer name veth1", "ip link add br0 type bridge",
-       "ip link add mac0 link veth0 type macvlan",
-       "ip link add veth0.7 link veth0 type vlan id 7 || true",  // not in every kernel
-       "ip tuntap add tun0 mode tun", "ip link add vx0 type vxlan id 3 dstport 4789", "ip link set veth1 master br0",
-       "ip link set veth0 mtu 9000", "ip addr add 10.0.0.1/24 dev veth0", "ip addr add 10.0.0.9/24 dev veth0",
-       "ip addr add fd00::1/64 dev veth0 nodad", "ip addr add fd00::2/64 dev veth0 nodad preferred_lft 0",
-       "ip addr add 169.254.7.7/16 dev br0", "ip addr add 10.5.0.1 peer 10.5.0.2 dev tun0", "ip link set veth0 up",
-       "ip link set veth1 up", "ip link set br0 up",
-       "ip route add default via 10.0.0.2 metric 50", "ip route add 10.77.0.0/16 dev br0 metric 33",
-       wait_until_running("veth0"), wait_until_running("br0")},
-      listed);
+  const auto run = in_own_namespace({"ip link add veth0 type veth peer name veth1",
+                                     "ip link add br0 type bridge",
+                                     "ip link add mac0 link veth0 type macvlan",
+                                     "ip link add veth0.7 link veth0 type vlan id 7 || true",  // not in every kernel
+                                     "ip tuntap add tun0 mode tun",
+                                     "ip link add vx0 type vxlan id 3 dstport 4789",
+                                     "ip link set veth1 master br0",
+                                     "ip link set veth0 mtu 9000",
+                                     "ip addr add 10.0.0.1/24 dev veth0",
+                                     "ip addr add 10.0.0.9/24 dev veth0",
+                                     "ip addr add fd00::1/64 dev veth0 nodad",
+                                     "ip addr add fd00::2/64 dev veth0 nodad preferred_lft 0",
+                                     "ip addr add 169.254.7.7/16 dev br0",
+                                     "ip addr add 10.5.0.1 peer 10.5.0.2 dev tun0",
+                                     "ip link set veth0 up",
+                                     "ip link set veth1 up",
+                                     "ip link set br0 up",
+                                     "ip route add default via 10.0.0.2 metric 50",
+                                     "ip route add 10.77.0.0/16 dev br0 metric 33",
+                                     wait_until_running("veth0"),
+                                     wait_until_running("br0")},
+                                    listed);
   DRUN_SKIP_UNLESS_ALLOWED(run);
   const Listing nics = decode(run.output);
   ASSERT_TRUE(nics.count("veth0") && nics.count("veth1") && nics.count("br0") && nics.count("mac0") &&

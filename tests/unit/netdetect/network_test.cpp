@@ -15,8 +15,8 @@ TEST(Address, ParsesBothFamiliesAndNothingElse) {
   EXPECT_TRUE(parse_address("169.254.1.1").link_local);
   EXPECT_TRUE(parse_address("febf::1").link_local);
   EXPECT_FALSE(parse_address("fec0::1").link_local);
-  for (const std::string bad : {"", "host1", "10.0.0", "10.0.0.256", "010.0.0.1", "fe80::1%eth0", "[::1]", " 10.0.0.1",
-                                "1"}) {
+  for (const std::string bad :
+       {"", "host1", "10.0.0", "10.0.0.256", "010.0.0.1", "fe80::1%eth0", "[::1]", " 10.0.0.1", "1"}) {
     EXPECT_TRUE(parse_address(bad).bytes.empty()) << bad;
     EXPECT_EQ(parse_address(bad).text(), "");
   }

@@ -18,9 +18,9 @@
 namespace drun::netdetect::testing {
 
 struct NamespaceRun {
-  bool allowed = false;   // false: this user may not make a network namespace
-  std::string failed;     // the set-up command that failed; "" = none
-  std::string output;     // what `body` returned
+  bool allowed = false;  // false: this user may not make a network namespace
+  std::string failed;    // the set-up command that failed; "" = none
+  std::string output;    // what `body` returned
 };
 
 // Forks, unshares the network, brings lo up, runs the shell commands, then `body`, all in the child. The namespace goes
@@ -71,7 +71,8 @@ NamespaceRun in_own_namespace(const std::vector<std::string>& commands, F body) 
 
 // A shell command that waits, 10 s at most, until another one prints `pattern`.
 inline std::string wait_until(const std::string& command, const std::string& pattern) {
-  return "i=0; until " + command + " | grep -q '" + pattern + "'; do i=$((i + 1)); [ $i -lt 200 ] || exit 1; "
+  return "i=0; until " + command + " | grep -q '" + pattern +
+         "'; do i=$((i + 1)); [ $i -lt 200 ] || exit 1; "
          "sleep 0.05; done";
 }
 
@@ -87,8 +88,8 @@ inline std::string wait_until_local(const std::string& address) {
 
 }  // namespace drun::netdetect::testing
 
-#define DRUN_SKIP_UNLESS_ALLOWED(run)                                                       \
-  do {                                                                                      \
-    if (!(run).allowed) GTEST_SKIP() << "needs root, to make a network namespace";          \
-    ASSERT_EQ((run).failed, "");                                                            \
+#define DRUN_SKIP_UNLESS_ALLOWED(run)                                              \
+  do {                                                                             \
+    if (!(run).allowed) GTEST_SKIP() << "needs root, to make a network namespace"; \
+    ASSERT_EQ((run).failed, "");                                                   \
   } while (false)

@@ -35,11 +35,11 @@ std::vector<ProbeResult> decode(const std::string& bytes) {
 }
 
 TEST(ProbeNamespace, TimesOutAtAFilterThatDrops) {
-  const auto run = in_own_namespace({"nft add table inet t",
-                                     "nft 'add chain inet t i { type filter hook input priority 0; }'",
-                                     "nft add rule inet t i ip daddr 127.0.0.66 tcp flags syn drop",
-                                     "nft add rule inet t i ip daddr 127.0.0.77 reject with tcp reset"},
-                                    ProbeAddresses{{"127.0.0.66", "127.0.0.77", "127.0.0.1"}});
+  const auto run =
+      in_own_namespace({"nft add table inet t", "nft 'add chain inet t i { type filter hook input priority 0; }'",
+                        "nft add rule inet t i ip daddr 127.0.0.66 tcp flags syn drop",
+                        "nft add rule inet t i ip daddr 127.0.0.77 reject with tcp reset"},
+                       ProbeAddresses{{"127.0.0.66", "127.0.0.77", "127.0.0.1"}});
   DRUN_SKIP_UNLESS_ALLOWED(run);
   const auto results = decode(run.output);
   ASSERT_EQ(results.size(), 3u);
@@ -59,9 +59,9 @@ TEST(ProbeNamespace, TellsWhatHasNoRoute) {
 }
 
 TEST(ProbeNamespace, ReportsItsSourceAddress) {
-  const auto run = in_own_namespace({"ip addr add 10.3.0.5/32 dev lo", "ip addr add fd03::5/128 dev lo nodad",
-                                     wait_until_local("fd03::5")},
-                                    ProbeAddresses{{"10.3.0.5", "fd03::5"}});
+  const auto run = in_own_namespace(
+      {"ip addr add 10.3.0.5/32 dev lo", "ip addr add fd03::5/128 dev lo nodad", wait_until_local("fd03::5")},
+      ProbeAddresses{{"10.3.0.5", "fd03::5"}});
   DRUN_SKIP_UNLESS_ALLOWED(run);
   const auto results = decode(run.output);
   ASSERT_EQ(results.size(), 2u);
@@ -70,8 +70,8 @@ TEST(ProbeNamespace, ReportsItsSourceAddress) {
 }
 
 TEST(ProbeNamespace, WorksWhereIpv6IsSwitchedOff) {
-  const auto run = in_own_namespace({"echo 1 | tee /proc/sys/net/ipv6/conf/all/disable_ipv6"},
-                                    ProbeAddresses{{"127.0.0.1", "::1"}});
+  const auto run =
+      in_own_namespace({"echo 1 | tee /proc/sys/net/ipv6/conf/all/disable_ipv6"}, ProbeAddresses{{"127.0.0.1", "::1"}});
   DRUN_SKIP_UNLESS_ALLOWED(run);
   const auto results = decode(run.output);
   ASSERT_EQ(results.size(), 2u);

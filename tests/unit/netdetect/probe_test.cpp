@@ -17,8 +17,8 @@ namespace drun::netdetect::testing {
 namespace {
 
 using asio::ip::tcp;
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
+using ::testing::HasSubstr;
 
 constexpr milliseconds kShort{200};
 
@@ -29,9 +29,7 @@ class Probe : public ::testing::Test {
     ASSERT_TRUE(listener) << listener.error().message();
     listener_ = std::move(*listener);
   }
-  void TearDown() override {
-    EXPECT_TRUE(!listener_ || loop_.stop(*listener_));
-  }
+  void TearDown() override { EXPECT_TRUE(!listener_ || loop_.stop(*listener_)); }
 
   tcp::endpoint endpoint() const {
     return {asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(listener_->port())};

@@ -79,9 +79,8 @@ TEST(Unreachable, BlamesNobodyWhenNothingWorks) {
 }
 
 TEST(Unreachable, SaysWhenNoAddressOfTwoIsReachedByAll) {
-  const std::vector<HostInterfaces> hosts = {
-      host("a", {nic("x", {"10.0.0.1/24"})}),
-      host("b", {nic("y", {"10.1.0.2/24"})}),
+  const std::vector<HostInterfaces> hosts = {host("a", {nic("x", {"10.0.0.1/24"})}),
+                                             host("b", {nic("y", {"10.1.0.2/24"})}),
                                              host("c", {nic("x", {"10.0.0.3/24"}), nic("y", {"10.1.0.3/24"})})};
   const Error error = run(hosts, SameNetwork{hosts});
   EXPECT_THAT(error.context, HasSubstr("c: x: 10.0.0.3 timed out from b; reached from a"));

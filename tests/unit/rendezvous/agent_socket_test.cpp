@@ -111,10 +111,12 @@ TEST(AgentSocket, WorkerFetchesItsHandoutAndIsKnownToTheAgent) {
 }
 
 TEST(AgentSocket, PathMayBeLongerThanASocketAddress) {
-  FakeAgent agent([&](int fd) {
-    read_hello(fd);
-    ASSERT_TRUE(write_all(fd, prefixed(encode_handout(sample()))));
-  }, "/" + std::string(100, 'd') + "/" + std::string(100, 'e'));
+  FakeAgent agent(
+      [&](int fd) {
+        read_hello(fd);
+        ASSERT_TRUE(write_all(fd, prefixed(encode_handout(sample()))));
+      },
+      "/" + std::string(100, 'd') + "/" + std::string(100, 'e'));
   ASSERT_GT(agent.path().size(), sizeof(sockaddr_un::sun_path));
   const auto got = fetch_handout(agent.path(), 10s);
   EXPECT_TRUE(got) << got.error().message();

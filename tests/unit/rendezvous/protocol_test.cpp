@@ -30,8 +30,12 @@ std::vector<ServerMessage> server_messages() {
   welcome.size = 3;
   welcome.cross_size = 2;
   welcome.host_of_rank = {"a", "b", "a"};
-  return {welcome, DoneReply{4}, ValueReply{5, std::string("v\0", 2)}, ErrorReply{6, Errc::kTimeout, "late"},
-          ErrorReply{0, Errc::kPeerFailed, "x"}, AbortNotice{2, "h", 99, "w"}};
+  return {welcome,
+          DoneReply{4},
+          ValueReply{5, std::string("v\0", 2)},
+          ErrorReply{6, Errc::kTimeout, "late"},
+          ErrorReply{0, Errc::kPeerFailed, "x"},
+          AbortNotice{2, "h", 99, "w"}};
 }
 
 TEST(Protocol, EveryMessageOfTheClientSurvives) {

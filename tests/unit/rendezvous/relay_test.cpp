@@ -46,8 +46,8 @@ class Relayed {
         ++closed_by_server;
         later([this, n] { listener->close(n); });
       };
-      sink = RelaySink::create(executor, [this](auto socket) { server.server().adopt(std::move(socket)); },
-                               std::move(down));
+      sink = RelaySink::create(
+          executor, [this](auto socket) { server.server().adopt(std::move(socket)); }, std::move(down));
       auto started = RelayListener::start(executor, std::move(up));
       ASSERT_TRUE(started) << started.error().message();
       listener = std::move(*started);
@@ -166,9 +166,7 @@ TEST(Relay, AbortWakesARelayedClient) {
   Relayed relayed(2);
   auto client = relayed.join(0);
   ASSERT_TRUE(client);
-  std::thread waiter([&] {
-    EXPECT_EQ((*client)->get("k", 20s).error().message(), "rank 1 on node0 (pid 7): gone");
-  });
+  std::thread waiter([&] { EXPECT_EQ((*client)->get("k", 20s).error().message(), "rank 1 on node0 (pid 7): gone"); });
   relayed.server.on_loop([&] { relayed.server.server().abort(Abort{1, "node0", 7, "gone"}); });
   waiter.join();
 }

@@ -179,8 +179,7 @@ TEST(Rendezvous, RankThatJoinsTwiceIsRefusedAndTheFirstStays) {
   const auto second = server.join(1);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Errc::kProtocol);
-  EXPECT_EQ(second.error().cause,
-            "rank 1 has already joined: pid " + std::to_string(::getpid()) + " on node0");
+  EXPECT_EQ(second.error().cause, "rank 1 has already joined: pid " + std::to_string(::getpid()) + " on node0");
   EXPECT_TRUE((*first)->set("a", "b"));
 }
 
@@ -213,8 +212,8 @@ TEST(Rendezvous, TellsOrderlyAndDisorderlyEndsApart) {
   auto c2 = server.join(2);
   ASSERT_TRUE(c0 && c1 && c2);
   ASSERT_TRUE((*c0)->leave());
-  (*c1).reset();                                // says goodbye, too
-  ::shutdown((*c2)->fd(), SHUT_RDWR);           // what the end of a killed process looks like
+  (*c1).reset();                       // says goodbye, too
+  ::shutdown((*c2)->fd(), SHUT_RDWR);  // what the end of a killed process looks like
   EXPECT_TRUE(server.told("left 0"));
   EXPECT_TRUE(server.told("left 1"));
   EXPECT_TRUE(server.told("lost 2"));
@@ -262,14 +261,13 @@ TEST(Rendezvous, AbortWakesEveryWaitWithinAHundredMilliseconds) {
     if (++waiting == kRanks) {
       ASSERT_TRUE((*client)->set("all wait", ""));
     }
-    const auto outcome = rank % 2 == 0 ? (*client)->barrier("b", 20s)
-                                       : (*client)->get("k", 20s).map([](const std::string&) {});
+    const auto outcome =
+        rank % 2 == 0 ? (*client)->barrier("b", 20s) : (*client)->get("k", 20s).map([](const std::string&) {});
     late[static_cast<std::size_t>(rank)] =
         SteadyClock::now() - SteadyClock::time_point(SteadyClock::duration(sent.load()));
     ASSERT_FALSE(outcome);
     EXPECT_EQ(outcome.error().code, Errc::kPeerFailed);
-    EXPECT_EQ(outcome.error().message(),
-              "rank 8 on node4 (pid " + std::to_string(::getpid()) + "): out of memory");
+    EXPECT_EQ(outcome.error().message(), "rank 8 on node4 (pid " + std::to_string(::getpid()) + "): out of memory");
     EXPECT_EQ((*client)->set("a", "b").error().code, Errc::kPeerFailed);
     const auto notice = (*client)->aborted();
     ASSERT_TRUE(notice);
@@ -346,12 +344,15 @@ TEST(Rendezvous, NcclIdIsTheSameEverywhereAndNewForEachAttempt) {
     for (const std::string communicator : {"world", "local"}) {
       for (int attempt = 0; attempt < 3; ++attempt) {
         const int root = attempt;
-        const auto id = (*client)->nccl_id(communicator, attempt, root, [&]() -> Result<std::string> {
-          EXPECT_EQ(rank, root);
-          std::string out(kNcclIdBytes, '\0');
-          out[5] = static_cast<char>(++made);
-          return out;
-        }, 20s);
+        const auto id = (*client)->nccl_id(
+            communicator, attempt, root,
+            [&]() -> Result<std::string> {
+              EXPECT_EQ(rank, root);
+              std::string out(kNcclIdBytes, '\0');
+              out[5] = static_cast<char>(++made);
+              return out;
+            },
+            20s);
         ASSERT_TRUE(id) << id.error().message();
         const std::lock_guard<std::mutex> lock(mutex);
         seen[{communicator, attempt}].insert(*id);
@@ -372,9 +373,8 @@ TEST(Rendezvous, NcclIdThatCannotBeMadeEndsEverybodysWait) {
   in_ranks(2, [&](int rank) {
     auto client = server.join(rank);
     ASSERT_TRUE(client);
-    const auto id = (*client)->nccl_id("world", 0, 0, []() -> Result<std::string> {
-      return fail(Errc::kNotFound, "libnccl.so.2", "not found");
-    }, 20s);
+    const auto id = (*client)->nccl_id(
+        "world", 0, 0, []() -> Result<std::string> { return fail(Errc::kNotFound, "libnccl.so.2", "not found"); }, 20s);
     ASSERT_FALSE(id);
     if (rank == 0) {
       EXPECT_EQ(id.error().code, Errc::kNotFound);

@@ -40,9 +40,7 @@ class ServerThread {
       : work_(asio::make_work_guard(io_)), address_(address) {
     ServerEvents events;
     events.joined = [this](int rank, int) { note("joined " + std::to_string(rank)); };
-    events.left = [this](int rank, bool orderly) {
-      note((orderly ? "left " : "lost ") + std::to_string(rank));
-    };
+    events.left = [this](int rank, bool orderly) { note((orderly ? "left " : "lost ") + std::to_string(rank)); };
     events.abort_requested = [this](const Abort& a) { note("abort by " + std::to_string(a.rank) + ": " + a.why); };
     server_ = Server::create(io_.get_executor(), key_, members(n_ranks), "job-7", std::move(events));
     thread_ = std::thread([this] { io_.run(); });

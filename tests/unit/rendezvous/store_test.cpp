@@ -161,8 +161,7 @@ TEST_F(StoreTest, ForgottenSessionIsOutOfItsBarriers) {
   EXPECT_TRUE(barrier(2, "b", 2000).empty());
   EXPECT_EQ(set(0, "k", "v").size(), 1u);
   const auto replies = store.expire(now + 1s);
-  EXPECT_EQ(error_text(replies),
-            "barrier 'b' was not complete within 1 s; missing: rank 1 on h1 (disconnected)");
+  EXPECT_EQ(error_text(replies), "barrier 'b' was not complete within 1 s; missing: rank 1 on h1 (disconnected)");
 }
 
 TEST_F(StoreTest, ForgetsUnknownSessionsQuietly) {
