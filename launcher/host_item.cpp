@@ -22,12 +22,12 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; }
 bool is_name_char(char c) { return is_word(c) || c == '.' || c == '-'; }
 
-std::string quoted(std::string_view s) { return "'" + std::string(s) + "'"; }
+std::string in_quotes(std::string_view s) { return "'" + std::string(s) + "'"; }
 
 std::string shown(char c) {
   if (c == '\t') return "a tab";
   if (c == '\n' || c == '\r') return "a line break";
-  if (c > ' ' && c < 0x7f) return "the character " + quoted(std::string_view(&c, 1));
+  if (c > ' ' && c < 0x7f) return "the character " + in_quotes(std::string_view(&c, 1));
   return "the byte 0x" + hex(std::string_view(&c, 1));
 }
 
@@ -64,14 +64,14 @@ bool is_name(std::string_view s) {
 FaultOr<void> check_name(std::string_view name, std::size_t offset) {
   if (name.empty()) return fault(offset, "the host name is missing");
   if (name.front() == '-' || name.front() == '.') {
-    return fault(offset, "a host name can't begin with " + quoted(name.substr(0, 1)));
+    return fault(offset, "a host name can't begin with " + in_quotes(name.substr(0, 1)));
   }
   if (name.size() > kMaxName) {
     return fault(offset, "a host name of " + std::to_string(name.size()) + " characters (at most 255)");
   }
   const bool numeric = std::all_of(name.begin(), name.end(), [](char c) { return is_digit(c) || c == '.'; });
   if (numeric && std::count(name.begin(), name.end(), '.') == 3 && !is_ipv4(name)) {
-    return fault(offset, quoted(name) + " is not an IPv4 address");
+    return fault(offset, in_quotes(name) + " is not an IPv4 address");
   }
   return {};
 }
@@ -117,7 +117,7 @@ FaultOr<void> check_characters(std::string_view item) {
 tl::unexpected<TextFault> too_many_colons(std::string_view text, std::size_t offset) {
   const auto parts = split(text, ':');
   if (text.find("::") != std::string_view::npos || parts.size() > 3) {
-    return fault(offset, quoted(text) + " is neither HOST:SLOTS nor an IPv6 address",
+    return fault(offset, in_quotes(text) + " is neither HOST:SLOTS nor an IPv6 address",
                  "an IPv6 address in brackets: [fd00::2]:2");
   }
   const std::string name(parts[0]);
@@ -140,7 +140,7 @@ struct Pieces {
 FaultOr<Pieces> bracketed_ipv6(std::string_view text, std::size_t offset) {
   const auto close = text.find(']');
   const std::string_view address = text.substr(1, close - 1);
-  if (!is_ipv6_with_zone(address)) return fault(offset + 1, quoted(address) + " is not an IPv6 address");
+  if (!is_ipv6_with_zone(address)) return fault(offset + 1, in_quotes(address) + " is not an IPv6 address");
   Pieces out;
   out.names.emplace_back(address);
   const std::string_view rest = text.substr(close + 1);
@@ -177,7 +177,7 @@ FaultOr<Pieces> split_host(std::string_view text, std::size_t offset) {
     }
     if (is_ambiguous_ipv6(text)) {
       const auto colon = text.rfind(':');
-      return fault(offset, quoted(text) + " may be an address, or an address and its slots",
+      return fault(offset, in_quotes(text) + " may be an address, or an address and its slots",
                    "[" + std::string(text.substr(0, colon)) + "]" + std::string(text.substr(colon)) + " or [" +
                        std::string(text) + "]");
     }
@@ -214,7 +214,7 @@ FaultOr<int> slot_count(std::string_view digits, std::size_t offset) {
     return fault(offset, "a negative number of slots", "a number from 1 to 1024");
   }
   if (!number) {
-    return fault(offset, quoted(digits) + " is not a slot count",
+    return fault(offset, in_quotes(digits) + " is not a slot count",
                  is_name(digits) ? "a number from 1 to 1024; commas between hosts" : "a number from 1 to 1024");
   }
   if (*number == 0) return fault(offset, "zero slots", "at least 1, or leave the host out");

@@ -12,7 +12,7 @@ tl::unexpected<TextFault> fault(std::size_t offset, std::string cause, std::stri
   return tl::unexpected<TextFault>(TextFault{offset, std::move(cause), std::move(hint)});
 }
 
-std::string quoted(std::string_view s) { return "'" + std::string(s) + "'"; }
+std::string in_quotes(std::string_view s) { return "'" + std::string(s) + "'"; }
 
 std::string padded(std::uint64_t v, std::size_t width) {
   std::string digits = std::to_string(v);
@@ -30,21 +30,21 @@ FaultOr<void> expand_piece(std::string_view piece, std::size_t offset, std::vect
   const auto high = parse_number(last);
   if (!low || !high) {
     if (dash != std::string_view::npos && (first.empty() || last.empty())) {
-      return fault(offset, "the range " + quoted(piece) + " needs a number on both sides of the '-'", "node[01-16]");
+      return fault(offset, "the range " + in_quotes(piece) + " needs a number on both sides of the '-'", "node[01-16]");
     }
-    return fault(offset, quoted(piece) + " in the brackets is neither a number nor a range", "node[01-16,20]");
+    return fault(offset, in_quotes(piece) + " in the brackets is neither a number nor a range", "node[01-16,20]");
   }
   const std::size_t width = first.size() > 1 && first[0] == '0' ? first.size() : 1;
   if (last.size() > 1 && last[0] == '0' && last.size() != first.size()) {
-    return fault(offset, "the bounds of " + quoted(piece) + " are padded differently",
+    return fault(offset, "the bounds of " + in_quotes(piece) + " are padded differently",
                  "[" + padded(*low, last.size()) + "-" + std::string(last) + "]");
   }
   if (*low > *high) {
-    return fault(offset, "the range " + quoted(piece) + " runs backwards",
+    return fault(offset, "the range " + in_quotes(piece) + " runs backwards",
                  "[" + std::string(last) + "-" + std::string(first) + "]");
   }
   if (*high - *low >= kMaxHosts - out.size()) {
-    return fault(offset, "the range " + quoted(piece) + " makes more than " + std::to_string(kMaxHosts) + " hosts");
+    return fault(offset, "the range " + in_quotes(piece) + " makes more than " + std::to_string(kMaxHosts) + " hosts");
   }
   for (std::uint64_t v = *low;; ++v) {
     out.push_back(padded(v, width));

@@ -36,7 +36,7 @@ tl::unexpected<TextFault> fault(std::size_t offset, std::string cause, std::stri
   return tl::unexpected<TextFault>(TextFault{offset, std::move(cause), std::move(hint)});
 }
 
-std::string quoted(std::string_view s) { return "'" + std::string(s) + "'"; }
+std::string in_quotes(std::string_view s) { return "'" + std::string(s) + "'"; }
 
 FaultOr<Key> find_key(std::string_view word, std::size_t offset) {
   std::vector<std::string> names;
@@ -45,7 +45,7 @@ FaultOr<Key> find_key(std::string_view word, std::size_t offset) {
     names.emplace_back(k.name);
   }
   const auto meant = nearest(lower(word), names);
-  return fault(offset, "unknown key " + quoted(word),
+  return fault(offset, "unknown key " + in_quotes(word),
                meant ? *meant + "=, if that was meant" : "slots=, max_slots=, port= or user=");
 }
 
@@ -63,13 +63,13 @@ FaultOr<Field> next_field(std::string_view line, std::size_t& at, std::string_vi
   const std::size_t equals = line.find_first_not_of(kBlanks, end);
   if (f.key.empty()) return fault(at, "'=' without a key in front of it", "slots=2");
   if (equals == std::string_view::npos || line[equals] != '=') {
-    return fault(at, quoted(f.key) + " is neither KEY=VALUE nor a comment",
+    return fault(at, in_quotes(f.key) + " is neither KEY=VALUE nor a comment",
                  parse_number(f.key) ? std::string(host) + " slots=" + std::string(f.key) : "a line for each host");
   }
   f.value_offset = std::min(line.find_first_not_of(kBlanks, equals + 1), line.size());
   at = std::min(line.find_first_of(kBlanks, f.value_offset), line.size());
   f.value = line.substr(f.value_offset, at - f.value_offset);
-  if (f.value.empty()) return fault(equals, quoted(f.key) + " has no value", std::string(f.key) + "=2");
+  if (f.value.empty()) return fault(equals, in_quotes(f.key) + " has no value", std::string(f.key) + "=2");
   return f;
 }
 
@@ -82,7 +82,7 @@ struct LineKeys {
 FaultOr<void> apply(const Field& f, LineKeys& keys) {
   const auto key = find_key(f.key, f.key_offset);
   if (!key) return tl::unexpected<TextFault>(key.error());
-  const auto twice = [&] { return fault(f.key_offset, quoted(f.key) + " is given twice on this line"); };
+  const auto twice = [&] { return fault(f.key_offset, in_quotes(f.key) + " is given twice on this line"); };
   if (*key == Key::kUser) {
     if (keys.user) return twice();
     const auto good = check_user(f.value, f.value_offset);
@@ -94,7 +94,7 @@ FaultOr<void> apply(const Field& f, LineKeys& keys) {
     if (keys.port) return twice();
     const auto port = parse_number(f.value);
     if (!port || *port == 0 || *port > 65535) {
-      return fault(f.value_offset, quoted(f.value) + " is not a port", "a number from 1 to 65535");
+      return fault(f.value_offset, in_quotes(f.value) + " is not a port", "a number from 1 to 65535");
     }
     keys.port = static_cast<int>(*port);
     return {};
@@ -127,10 +127,10 @@ FaultOr<std::vector<Host>> parse_line(std::string_view line, std::size_t start, 
     if (!applied) return tl::unexpected<TextFault>(applied.error());
     const Host& first = hosts->front();
     if (keys.slots && first.slots_given) {
-      return fault(begin, "slots are given twice: behind the ':' and by " + quoted(field->key));
+      return fault(begin, "slots are given twice: behind the ':' and by " + in_quotes(field->key));
     }
     if (keys.user && !first.user.empty()) {
-      return fault(begin, "the user is given twice: before the '@' and by " + quoted(field->key));
+      return fault(begin, "the user is given twice: before the '@' and by " + in_quotes(field->key));
     }
     const int slots = keys.slots.value_or(first.slots);
     if (keys.max_slots && (keys.slots || first.slots_given) && *keys.max_slots < slots) {

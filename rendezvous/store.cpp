@@ -18,7 +18,7 @@ StoreReplies refused(const Asker& asker, std::string text) {
 }
 
 // Names come from the program: what is quoted in an error must be readable and short.
-std::string quoted(const std::string& name) {
+std::string in_quotes(const std::string& name) {
   constexpr std::size_t kShown = 80;
   std::string out = "'";
   for (const char c : name.substr(0, kShown)) out += c >= ' ' && c <= '~' ? c : '?';
@@ -35,7 +35,7 @@ std::string duration(std::uint32_t ms) {
 StoreReplies Store::set(const Asker& asker, SetMessage message) {
   const auto found = values_.find(message.key);
   if (found != values_.end() && !message.overwrite && found->second != message.value) {
-    return refused(asker, "key " + quoted(message.key) + " already has another value");
+    return refused(asker, "key " + in_quotes(message.key) + " already has another value");
   }
   const std::size_t before = found == values_.end() ? 0 : message.key.size() + found->second.size() + kEntryOverhead;
   const std::size_t after = message.key.size() + message.value.size() + kEntryOverhead;
@@ -75,7 +75,7 @@ StoreReplies Store::barrier(const Asker& asker, const BarrierMessage& message, S
   if (auto refusal = refuse_wait(asker)) return one(asker, std::move(*refusal));
   Barrier& barrier = barriers_[message.name];
   if (barrier.waiting.count(asker.rank) > 0) {
-    return refused(asker, "rank " + std::to_string(asker.rank) + " already waits in barrier " + quoted(message.name));
+    return refused(asker, "rank " + std::to_string(asker.rank) + " already waits in barrier " + in_quotes(message.name));
   }
   Wait wait;
   wait.kind = Wait::Kind::kBarrier;
@@ -104,7 +104,7 @@ ServerMessage Store::nccl_reply(const Roster& roster, std::uint32_t request, con
 StoreReplies Store::nccl_put(const Asker& asker, NcclPutMessage message) {
   const NcclKey key(message.communicator, message.attempt);
   const std::string where =
-      "communicator " + quoted(message.communicator) + ", attempt " + std::to_string(message.attempt);
+      "communicator " + in_quotes(message.communicator) + ", attempt " + std::to_string(message.attempt);
   if (const auto found = nccl_ids_.find(key); found != nccl_ids_.end()) {
     return refused(asker, where + ", already has its id, from rank " + std::to_string(found->second.root));
   }
@@ -112,7 +112,7 @@ StoreReplies Store::nccl_put(const Asker& asker, NcclPutMessage message) {
   if (message.ok) {
     const auto [earlier, is_new] = nccl_by_id_.emplace(message.id_or_reason, key);
     if (!is_new) {
-      return refused(asker, where + ", must not have the id of communicator " + quoted(earlier->second.first) +
+      return refused(asker, where + ", must not have the id of communicator " + in_quotes(earlier->second.first) +
                                 ", attempt " + std::to_string(earlier->second.second));
     }
   }
@@ -132,7 +132,7 @@ StoreReplies Store::nccl_put(const Asker& asker, NcclPutMessage message) {
 StoreReplies Store::nccl_get(const Asker& asker, const NcclGetMessage& message, StoreTime now) {
   if (!roster_.has(message.root)) {
     return refused(asker, "the root " + std::to_string(message.root) + " of communicator " +
-                              quoted(message.communicator) + " is no rank of this job");
+                              in_quotes(message.communicator) + " is no rank of this job");
   }
   if (const auto found = nccl_ids_.find({message.communicator, message.attempt}); found != nccl_ids_.end()) {
     return one(asker, nccl_reply(roster_, asker.request, found->second));
@@ -225,12 +225,12 @@ Store::Wait Store::remove_wait(WaitId id) {
 std::string Store::timeout_text(const Wait& wait) const {
   const std::string late = " within " + duration(wait.timeout_ms);
   if (wait.kind == Wait::Kind::kNccl) {
-    return "the NCCL id of communicator " + quoted(wait.name) + ", attempt " + std::to_string(wait.attempt) +
+    return "the NCCL id of communicator " + in_quotes(wait.name) + ", attempt " + std::to_string(wait.attempt) +
            ", did not come" + late + " from " + roster_.describe(wait.root);
   }
   if (wait.kind == Wait::Kind::kKey) {
     const std::string absent = roster_.describe(roster_.absent());
-    return "key " + quoted(wait.name) + " was not set" + late + (absent.empty() ? "" : "; not there: " + absent);
+    return "key " + in_quotes(wait.name) + " was not set" + late + (absent.empty() ? "" : "; not there: " + absent);
   }
   const Barrier& barrier = barriers_.at(wait.name);
   std::vector<int> missing, gave_up;
@@ -238,7 +238,7 @@ std::string Store::timeout_text(const Wait& wait) const {
     if (barrier.waiting.count(rank) > 0) continue;
     (barrier.gave_up.count(rank) > 0 ? gave_up : missing).push_back(rank);
   }
-  std::string out = "barrier " + quoted(wait.name) + " was not complete" + late;
+  std::string out = "barrier " + in_quotes(wait.name) + " was not complete" + late;
   if (!missing.empty()) out += "; missing: " + roster_.describe(missing);
   if (!gave_up.empty()) out += "; gave up before: " + roster_.describe(gave_up);
   return out;

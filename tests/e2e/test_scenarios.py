@@ -61,6 +61,12 @@ class TwoMachines(ClusterTest):
         self.assert_trained(job, 2)
         self.cluster.assert_clean()
 
+    def test_an_ssh_compatible_hook_reaches_the_host(self):
+        self.cluster.write("h0", "/root/hook", "#!/bin/sh\nhost=$1; shift; exec ssh -T -oBatchMode=yes $host \"$@\"\n", 0o755)
+        job = self.good("--launch-agent", "/root/hook", "-H", "localhost:1,host1:1", "hostname")
+        self.assertEqual(sorted(job.out.splitlines()), ["[0] h0", "[1] h1"])
+        self.cluster.assert_clean()
+
     def test_a_working_directory_that_a_host_lacks_is_named(self):
         self.cluster.shell("h0", "mkdir -p /root/only-here")
         job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "hostname", cwd="/root/only-here")
