@@ -124,7 +124,7 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
   const std::string size = std::to_string(agent.bytes.size());
   const std::string say = "echo DRUN-" + nonce + "-";
   // With an empty IFS and no globbing nothing is split or expanded, so nothing needs a quote.
-  return "exec /bin/sh -c 'IFS=;set -f;umask 077;"
+  return "exec /bin/sh -c 'IFS=;set -f;o=$(umask);umask 077;x(){ umask $o;exec $1;};"
          "m=$(uname -m);case $m in " +
          agent.machine + ");;*) " + say +
          "MACHINE $m;exit 97;;esac;"
@@ -134,10 +134,10 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
          "k(){ [ -f $1 ]&&[ -x $1 ]||return 1;s=$(wc -c <$1);[ ${s##* } -eq " +
          size +
          " ];};"
-         "for d in /usr/local/libexec/drun /usr/libexec/drun;do k $d/$n&&exec $d/$n;done;"
+         "for d in /usr/local/libexec/drun /usr/libexec/drun;do k $d/$n&&x $d/$n;done;"
          "l(){ if [ -L $1 ];then return 1;fi;[ -d $1 ]&&[ -O $1 ];};"
          "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
-         "l $d&&k $d/$n&&exec $d/$n;done;"
+         "l $d||continue;chmod 700 $d 2>/dev/null;k $d/$n&&x $d/$n;done;"
          "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
          "[ -d $d ]||mkdir -p $d 2>/dev/null;l $d||continue;chmod 700 $d 2>/dev/null;"
          "t=$d/.$n.$(uname -n).$$." +
@@ -160,7 +160,7 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
          "rm -f $t;" +
          say +
          "BROKEN $d: the checksum differs;exit 98;;esac;fi;"
-         "mv -f $t $d/$n&&exec $d/$n;exit 98;fi;rm -f $t;done;" +
+         "mv -f $t $d/$n&&x $d/$n;exit 98;fi;rm -f $t;done;" +
          say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98'";
 }
 

@@ -8,6 +8,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -75,7 +76,7 @@ class Job {
   bool is_head(std::size_t host) const { return connected_.head == placement_.host_indices[host]; }
 
   asio::io_context& io_;
-  asio::thread_pool helper_{4};
+  std::unique_ptr<asio::thread_pool> helper_ = std::make_unique<asio::thread_pool>(4);
   JobOptions options_;
   Reporter& reporter_;
   TaskGroup tasks_;
@@ -127,7 +128,7 @@ Task<int> Job::run() {
   auto planned = place(options_.hosts, options_.np);
   if (!planned) co_return co_await finish(report(planned.error()));
 
-  connected_ = co_await connect_hosts(io_, helper_, options_.hosts, options_.connect, reporter_);
+  connected_ = co_await connect_hosts(io_, *helper_, options_.hosts, options_.connect, reporter_);
   if (!connected_.errors.empty()) co_return co_await finish(report(connected_.errors));
   std::vector<Host> machines;
   for (const auto& link : connected_.links) machines.push_back(link->host());
@@ -182,6 +183,8 @@ Task<int> Job::run() {
   auto files = output_.open_files(placement_.size);
   if (!files) co_return co_await finish(report(files.error()));
 
+  auto active = supervisor_.activate();
+  if (!active) co_return co_await finish(report(active.error()));
   tasks_.spawn(output_.run());
   spawn();
   if (input_) tasks_.spawn(input_->run());
@@ -373,6 +376,7 @@ void Job::send_stdin(control::Type type, const std::string& bytes) {
 // Credit follows the slowest of the ranks that get stdin; one that is over holds nobody up.
 void Job::on_stdin_taken(int rank, std::uint64_t n_bytes) {
   auto& taken = stdin_taken_[static_cast<std::size_t>(rank)];
+  if (taken == kRankOver) return;
   taken = n_bytes == kRankOver ? kRankOver : taken + n_bytes;
   std::uint64_t least = kRankOver;
   for (std::size_t r = 0; r < stdin_taken_.size(); ++r) {
@@ -422,7 +426,7 @@ Task<void> Job::watch_signals() {
 
 Task<void> Job::watch_timeout() {
   const bool over = co_await timeout_.wait_until(Clock::now() + options_.timeout);
-  if (over) co_return;
+  if (over || supervisor_.stopping()) co_return;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count();
   reporter_.error(Error(Errc::kTimeout, "--timeout", "the job did not end within " + std::to_string(seconds) + " s"));
   supervisor_.stop(kExitTimeout, "the job's --timeout passed");
@@ -435,12 +439,15 @@ Task<int> Job::finish(int status) {
   output_.stop();
   boost::system::error_code ignored;
   signals_.cancel(ignored);
+  signals_.clear(ignored);  // from here on they end drun, whatever it still waits for; the agents then see EOF
   for (auto& link : connected_.links) link->close();
   if (server_) server_->stop();
   co_await tasks_.join();
   for (auto& link : connected_.links) co_await link->join();
   if (server_) co_await server_->join();
-  helper_.join();
+  // A name server that never answers holds its thread; nobody waits for that.
+  helper_->stop();
+  std::thread([pool = std::move(helper_)] { pool->join(); }).detach();
   co_return status;
 }
 

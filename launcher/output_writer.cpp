@@ -87,10 +87,10 @@ void OutputWriter::end(int rank, Stream stream) {
   wake_.notify();
 }
 
-void OutputWriter::show_unfinished() {
+void OutputWriter::show_unfinished(bool all) {
   const auto now = Clock::now();
   for (auto& [id, source] : sources_) {
-    if (!source.lines.has_rest() || now - source.oldest < kUnfinished) continue;
+    if (!source.lines.has_rest() || (!all && now - source.oldest < kUnfinished)) continue;
     const Stream stream = id % 2 == 1 ? Stream::kStderr : Stream::kStdout;
     target(stream).put(id, tag(id / 2), source.lines.take_rest());
     wake_.notify();
@@ -102,7 +102,8 @@ Task<void> OutputWriter::flush_timer() {
     co_await timer_wake_.wait_and_reset();
     if (stopping_) break;
     co_await sleep_until(Clock::now() + kUnfinished);
-    show_unfinished();
+    if (stopping_) break;
+    show_unfinished(false);
     for (const auto& [id, source] : sources_) {
       if (source.lines.has_rest()) timer_wake_.notify();
     }
@@ -129,7 +130,11 @@ Task<void> OutputWriter::run() {
   for (;;) {
     if (!anything_pending()) {
       idle_ = true;
-      if (stopping_) break;
+      if (stopping_) {
+        show_unfinished(true);  // of workers whose end never came: their host was lost
+        if (!anything_pending()) break;
+        continue;
+      }
       co_await wake_.wait_and_reset();
       continue;
     }

@@ -57,7 +57,7 @@ class OutputWriter {
   static int owner(int rank, Stream stream) { return 2 * rank + (stream == Stream::kStderr ? 1 : 0); }
   TaggedOutput& target(Stream stream) { return stream == Stream::kStderr ? err_ : out_; }
   std::string tag(int rank) const;
-  void show_unfinished();
+  void show_unfinished(bool all);
   bool anything_pending() const;
   Task<void> flush_timer();
   static Error write_batch(Batch& batch);

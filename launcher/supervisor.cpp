@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/log.h"
@@ -45,6 +46,15 @@ void Supervisor::attach(Parts parts) {
     workers_[static_cast<std::size_t>(place.rank)].host = place.host;
   }
   for (const HostLink* host : parts_.hosts) hosts_[host];
+}
+
+Result<void> Supervisor::activate() {
+  for (auto& [host, record] : hosts_) {
+    if (record.lost.code != Errc::kNone) return fail(record.lost);
+    if (record.finished) return fail(Errc::kUnreachable, host->name(), "its agent was ended from outside");
+  }
+  active_ = true;
+  return {};
 }
 
 void Supervisor::add_relay(HostLink& host) {
@@ -97,7 +107,10 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
       break;
     case Type::kOutputEnd:
       with(decode<Output>(frame.body), [&](auto m) {
-        if (known(m.rank)) parts_.output->end(static_cast<int>(m.rank), m.stream);
+        if (!known(m.rank)) return;
+        parts_.output->end(static_cast<int>(m.rank), m.stream);
+        --workers_[m.rank].open_streams;
+        worker_over_if_drained(static_cast<int>(m.rank));
       });
       break;
     case Type::kStarted:
@@ -116,10 +129,7 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
         if (m.leftovers > 0) {
           log::info(host.name() + ": ended " + plural(m.leftovers, "left-over process") + " of the job");
         }
-        // An agent that ends without our order got a signal, or its guard died.
-        if (!stopping_) {
-          stop(kExitUnreachable, "the agent on " + host.name() + " was ended");
-        }
+        if (active_ && !stopping_) agent_ended(host);
         check_over();
       });
       break;
@@ -175,9 +185,10 @@ void Supervisor::on_exited(HostLink& host, const control::Exited& message) {
   const int rank = static_cast<int>(message.rank);
   const int wait_status = message.wait_status;
   log::debug(worker_name(rank) + " ended with wait status " + std::to_string(wait_status));
-  worker_over(rank);
+  workers_[message.rank].exited = true;
+  if (message.ended_by_drun && !stopping_) agent_ended(host);
   if ((WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) || message.ended_by_drun) {
-    stop_if_all_over();
+    worker_over_if_drained(rank);
     return;
   }
   rendezvous::Abort abort;
@@ -194,7 +205,15 @@ void Supervisor::on_exited(HostLink& host, const control::Exited& message) {
     abort.why = "exited with status " + std::to_string(status);
   }
   first_failure(status, Error(Errc::kPeerFailed, worker_name(rank), abort.why), abort);
-  stop_if_all_over();
+  worker_over_if_drained(rank);
+}
+
+// An agent that ends its workers without our order got a signal, or its guard died.
+void Supervisor::agent_ended(HostLink& host) {
+  rendezvous::Abort abort;
+  abort.host = host.name();
+  abort.why = "the agent was ended from outside, and its workers with it";
+  first_failure(kExitUnreachable, Error(Errc::kUnreachable, host.name(), abort.why), abort);
 }
 
 void Supervisor::first_failure(int status, Error error, const rendezvous::Abort& abort) {
@@ -203,22 +222,42 @@ void Supervisor::first_failure(int status, Error error, const rendezvous::Abort&
     return;
   }
   failed_ = true;
-  const auto n_others = workers_.size() - static_cast<std::size_t>(n_over_);
+  const auto n_exited = std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return w.exited; });
+  const auto n_others = workers_.size() - static_cast<std::size_t>(n_exited);
   if (n_others > 0) {
     error = std::move(error).with_context("ending the " + std::to_string(n_others) + " other" +
                                           (n_others == 1 ? " worker" : " workers"));
   }
   parts_.server->abort(abort);
   stop(status, abort.why);
-  reporter_.error(error);
+  unreported_ = std::move(error);
+  unreported_rank_ = abort.rank;
+  const bool more_output = abort.rank >= 0 && workers_[static_cast<std::size_t>(abort.rank)].exited &&
+                           workers_[static_cast<std::size_t>(abort.rank)].open_streams > 0;
+  if (!more_output) report_failure();
+}
+
+void Supervisor::report_failure() {
+  if (!unreported_) return;
+  reporter_.error(*unreported_);
+  unreported_.reset();
 }
 
 void Supervisor::worker_over(int rank) {
   auto& worker = workers_[static_cast<std::size_t>(rank)];
   if (worker.state == WorkerState::kOver) return;
   worker.state = WorkerState::kOver;
+  worker.exited = true;
+  if (rank == unreported_rank_) report_failure();
   if (parts_.stdin_taken) parts_.stdin_taken(rank, kRankOver);
   ++n_over_;
+}
+
+void Supervisor::worker_over_if_drained(int rank) {
+  const auto& worker = workers_[static_cast<std::size_t>(rank)];
+  if (!worker.exited || worker.open_streams > 0) return;
+  worker_over(rank);
+  stop_if_all_over();
 }
 
 // Every worker is over: what is left of the job on the hosts goes too. After the failure of the last one was taken in.
@@ -231,6 +270,10 @@ void Supervisor::on_lost(HostLink& host, Error error) {
   auto& record = hosts_[&host];
   if (record.finished) return;
   record.finished = true;
+  if (!active_) {
+    record.lost = std::move(error);
+    return;
+  }
   for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
     if (parts_.hosts[static_cast<std::size_t>(workers_[rank].host)] == &host) worker_over(static_cast<int>(rank));
   }
@@ -323,6 +366,7 @@ Task<void> Supervisor::wait() {
     deadline_changed_.reset();
     if (!changed && Clock::now() >= stop_deadline_) break;
   }
+  report_failure();
   for (auto& [host, record] : hosts_) {
     if (!record.relay) continue;
     record.relay->stop();

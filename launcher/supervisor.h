@@ -37,6 +37,9 @@ class Supervisor {
 
   Supervisor(asio::io_context& io, Reporter& reporter, std::chrono::milliseconds grace);
   void attach(Parts parts);
+  // Before this a lost host is only remembered: whoever waits for its answer reports it. An error if one is gone
+  // already.
+  Result<void> activate();
   // From here on relayed rendezvous streams of this host reach the server.
   void add_relay(HostLink& host);
 
@@ -60,9 +63,12 @@ class Supervisor {
     WorkerState state = WorkerState::kStarting;
     int host = 0;
     int pid = 0;
+    bool exited = false;
+    int open_streams = 2;  // over when it has exited and both outputs have ended
   };
   struct HostRecord {
     bool finished = false;
+    Error lost;  // before activate()
     std::unique_ptr<rendezvous::RelaySink> relay;
   };
 
@@ -70,6 +76,9 @@ class Supervisor {
   void on_exited(HostLink& host, const control::Exited& message);
   void first_failure(int status, Error error, const rendezvous::Abort& abort);
   void worker_over(int rank);
+  void worker_over_if_drained(int rank);
+  void agent_ended(HostLink& host);
+  void report_failure();
   void stop_if_all_over();
   void order_stop(std::chrono::milliseconds delay, std::chrono::milliseconds grace);
   void check_over();
@@ -86,7 +95,11 @@ class Supervisor {
   Event over_, deadline_changed_;
   Deadline stop_deadline_ = Deadline::max();
   int status_ = 0;
+  bool active_ = false;
   bool failed_ = false;
+  // The first failure, shown after the last output of its worker: the error then stands below the traceback.
+  std::optional<Error> unreported_;
+  int unreported_rank_ = -1;
   bool stopping_ = false;
   int n_over_ = 0;
 };

@@ -98,6 +98,7 @@ Agent::Agent(GuardLink guard)
 }
 
 int Agent::run() {
+  raise_own_open_file_limit();
   TaskGroup top(io_.get_executor());
   top.spawn(main());
   io_.run();
@@ -117,6 +118,8 @@ Task<void> Agent::main() {
   co_await over_.wait();
   close_everything();
   co_await pumps_.join();
+  if (relay_) co_await relay_->join();
+  if (probe_listener_) co_await probe_listener_->join();
   co_await tasks_.join();
   io_.stop();
 }
@@ -433,7 +436,6 @@ void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
   if (!process) {
     reply.error = process.error().code == Errc::kNotFound ? ENOENT : EACCES;
     reply.what = process.error().message();
-    worker.reported = true;
     send(Type::kStarted, control::encode(reply));
     return;
   }
@@ -444,6 +446,11 @@ void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
   pump_output(worker, worker.out, std::move(process->stdout_end), control::Stream::kStdout, credit);
   if (process->stderr_end) {
     pump_output(worker, worker.err, std::move(process->stderr_end), control::Stream::kStderr, credit);
+  } else {
+    control::Output none;  // a terminal has one output
+    none.rank = worker.spec.rank;
+    none.stream = control::Stream::kStderr;
+    send_bulk(Type::kOutputEnd, control::encode(none));
   }
   if (process->stdin_end) {
     const std::uint32_t rank = worker.spec.rank;
@@ -473,7 +480,7 @@ void Agent::pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd
     m.rank = rank;
     m.stream = stream;
     send_bulk(Type::kOutputEnd, control::encode(m));
-    report_if_over(workers_.at(rank));
+    workers_changed_.notify();
   };
   pump = std::make_unique<OutputPump>(io_, std::move(fd), channel_open_ ? credit : SIZE_MAX / 2, emit, ended);
   pumps_.spawn(pump->run());
@@ -496,24 +503,24 @@ void Agent::on_reaped(pid_t pid, int wait_status) {
     if (worker.in) worker.in->close();
     if (worker.out) worker.out->finish_soon();
     if (worker.err) worker.err->finish_soon();
-    report_if_over(worker);
+    // The exit goes first: a reader that does not take the output must not hide a failure.
+    control::Exited m;
+    m.rank = rank;
+    m.pid = worker.pid;
+    m.wait_status = wait_status;
+    m.ended_by_drun = worker.ended_by_drun;
+    send(Type::kExited, control::encode(m));
     workers_changed_.notify();
     return;
   }
 }
 
-// The exit goes behind the worker's last output, in the same queue.
-void Agent::report_if_over(Worker& worker) {
-  if (worker.running || worker.reported) return;
-  if ((worker.out && !worker.out->ended()) || (worker.err && !worker.err->ended())) return;
-  worker.reported = true;
-  control::Exited m;
-  m.rank = worker.spec.rank;
-  m.pid = worker.pid;
-  m.wait_status = worker.wait_status;
-  m.ended_by_drun = worker.ended_by_drun;
-  send_bulk(Type::kExited, control::encode(m));
-  workers_changed_.notify();
+// Some worker's last output is not on its way yet.
+bool Agent::output_pending() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const auto& entry) {
+    const Worker& w = entry.second;
+    return (w.out && !w.out->ended()) || (w.err && !w.err->ended());
+  });
 }
 
 void Agent::signal_workers(int number) {
@@ -569,11 +576,7 @@ Task<void> Agent::stop_sequence() {
   const std::size_t n_killed = sweep(Clock::now() + kSweepTime, reaped);
 
   // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.
-  const auto pending = [this] {
-    return channel_open_ &&
-           std::any_of(workers_.begin(), workers_.end(), [](const auto& w) { return !w.second.reported; });
-  };
-  while (pending()) co_await workers_changed_.wait_and_reset();
+  while (channel_open_ && output_pending()) co_await workers_changed_.wait_and_reset();
   control::Finished m;
   m.leftovers = static_cast<std::uint32_t>(n_killed > n_own ? n_killed - n_own : 0);
   send_bulk(Type::kFinished, control::encode(m));

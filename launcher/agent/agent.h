@@ -38,7 +38,6 @@ class Agent {
     std::unique_ptr<StdinPump> in;
     bool running = false;
     bool ended_by_drun = false;
-    bool reported = false;
     int wait_status = 0;
   };
 
@@ -65,7 +64,7 @@ class Agent {
   void pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd, control::Stream stream,
                    std::uint32_t credit);
   void on_reaped(pid_t pid, int wait_status);
-  void report_if_over(Worker& worker);
+  bool output_pending() const;
   void signal_workers(int number);
 
   bool any_running() const;

@@ -1,5 +1,6 @@
 #include "launcher/agent/output_pump.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,7 +25,9 @@ void OutputPump::add_credit(std::size_t n_bytes) {
 }
 
 void OutputPump::finish_soon() {
+  if (finishing_) return;
   finishing_ = true;
+  if (stream_.is_open() && ::ioctl(stream_.native_handle(), FIONREAD, &finish_left_) != 0) finish_left_ = 0;
   wake_.notify();
   if (stream_.is_open()) stream_.cancel();
 }
@@ -32,6 +35,7 @@ void OutputPump::finish_soon() {
 // False at the end of the stream.
 bool OutputPump::read_available() {
   while (credit_ > 0) {
+    if (finishing_ && finish_left_ <= 0) return false;
     std::string chunk(std::min(credit_, control::kMaxOutputChunk), '\0');
     const ssize_t n = ::read(stream_.native_handle(), chunk.data(), chunk.size());
     if (n < 0 && errno == EINTR) continue;
@@ -39,6 +43,7 @@ bool OutputPump::read_available() {
     if (n <= 0) return false;                          // EOF, or EIO: a pty whose last user is gone
     chunk.resize(static_cast<std::size_t>(n));
     credit_ -= chunk.size();
+    finish_left_ -= static_cast<int>(n);
     emit_(std::move(chunk));
     if (!finishing_) return true;
   }

@@ -31,6 +31,7 @@ class OutputPump {
   std::function<void()> ended_;
   Event wake_;
   bool finishing_ = false;
+  int finish_left_ = 0;  // bytes that were in the pipe when the worker ended
   bool done_ = false;
 };
 

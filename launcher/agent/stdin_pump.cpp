@@ -10,6 +10,7 @@ StdinPump::StdinPump(asio::io_context& io, Fd fd, bool is_pty, std::function<voi
 }
 
 void StdinPump::deliver(std::string bytes) {
+  if (ended_) return;
   queue_.push_back(std::move(bytes));
   wake_.notify();
 }

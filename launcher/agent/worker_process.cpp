@@ -1,9 +1,11 @@
 #include "launcher/agent/worker_process.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,6 +54,25 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
+// Asio's descriptors, and what ssh or a hook left open: none of it is the worker's.
+void close_others_at_exec() {
+  constexpr unsigned kCloseRangeCloexec = 1u << 2;
+  if (::syscall(SYS_close_range, 3u, ~0u, kCloseRangeCloexec) == 0) return;
+  DIR* open_files = ::opendir("/proc/self/fd");
+  if (open_files == nullptr) return;
+  while (const dirent* entry = ::readdir(open_files)) {
+    const int fd = std::atoi(entry->d_name);
+    if (fd > 2) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+  ::closedir(open_files);
+}
+
+rlimit workers_open_files{};  // what the agent found; 0 = nothing to restore
+
+void restore_open_file_limit() {
+  if (workers_open_files.rlim_max > 0) ::setrlimit(RLIMIT_NOFILE, &workers_open_files);
+}
+
 struct ChildFds {
   int in = -1, out = -1, err = -1;
   std::string slave;  // of the pty, or empty
@@ -67,9 +88,12 @@ struct ChildFds {
     ::setsid();
     const int tty = ::open(fds.slave.c_str(), O_RDWR);
     if (tty < 0 || ::ioctl(tty, TIOCSCTTY, 0) != 0) child_fail(report, 1, errno);
-    if (::dup2(tty, 0) < 0 || ::dup2(tty, 1) < 0 || ::dup2(tty, 2) < 0) child_fail(report, 2, errno);
+    if (::dup2(fds.in >= 0 ? fds.in : tty, 0) < 0 || ::dup2(tty, 1) < 0 || ::dup2(tty, 2) < 0)
+      child_fail(report, 2, errno);
     if (tty > 2) ::close(tty);
   }
+  close_others_at_exec();
+  restore_open_file_limit();
   for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -88,6 +112,13 @@ struct ChildFds {
 
 }  // namespace
 
+void raise_own_open_file_limit() {
+  rlimit found{};
+  if (::getrlimit(RLIMIT_NOFILE, &found) != 0) return;
+  workers_open_files = found;
+  raise_open_file_limit();
+}
+
 Result<WorkerProcess> start_worker(const WorkerStart& start) {
   std::vector<std::string> environment;
   for (const auto& [name, value] : start.environment) environment.push_back(name + "=" + value);
@@ -102,7 +133,12 @@ Result<WorkerProcess> start_worker(const WorkerStart& start) {
     if (!pty) return fail(std::move(pty.error()));
     child.slave = pty->slave;
     worker.stdout_end = std::move(pty->master);
-    if (start.wants_stdin) worker.stdin_end.reset(::fcntl(worker.stdout_end.get(), F_DUPFD_CLOEXEC, 3));
+    if (start.wants_stdin) {
+      worker.stdin_end.reset(::fcntl(worker.stdout_end.get(), F_DUPFD_CLOEXEC, 3));
+    } else {
+      child_in.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+      child.in = child_in.get();
+    }
   } else {
     auto out = make_pipe();
     auto err = make_pipe();

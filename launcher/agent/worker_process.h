@@ -26,6 +26,9 @@ struct WorkerProcess {
   Fd stdin_end, stdout_end, stderr_end;
 };
 
+// The agent needs three descriptors per worker. Workers get the limit that the agent was started with.
+void raise_own_open_file_limit();
+
 // The child: its own process group (its own session with a pty), killed by the kernel if the agent's thread dies,
 // default signals, no descriptor above 2. An exec that fails is an error here: cause is the step and errno's words,
 // code kNotFound or kNotExecutable.

@@ -26,6 +26,12 @@ class Shells(ClusterTest):
             self.addCleanup(self.cluster.shell, host, f"rm /root/{name}")
         self.check()
 
+    def test_workers_have_the_umask_of_the_login(self):
+        for _ in range(2):  # with the agent just delivered, and from the cache
+            job = self.good("-H", "host[1-4]:1", "sh", "-c", "umask")
+            self.assertEqual(sorted(untagged(job.out)), [(r, "0022") for r in range(4)])
+            self.cluster.shell("h1", "rm -rf /root/.cache/drun")
+
     def test_the_agent_is_sent_once(self):
         self.check()
         before = self.cluster.shell("h1", "stat -c '%n %i' /root/.cache/drun/*")
