@@ -87,6 +87,7 @@ Task<void> connect_one(Attempt& attempt, const Tools& tools) {
   auto link = co_await connect_host(attempt, tools);
   if (link) {
     attempt.link = std::move(*link);
+    attempt.link->start();
   } else {
     attempt.error = std::move(link.error());
     if (!attempt.host.where.empty())

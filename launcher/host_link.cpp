@@ -22,8 +22,12 @@ void HostLink::on(OnFrame frame, OnLost lost, OnSilent silent) {
   on_silent_ = std::move(silent);
 }
 
-void HostLink::start(HeartbeatTimes times) {
+void HostLink::set_times(HeartbeatTimes times) {
   times_ = times;
+  last_heard_ = Clock::now();
+}
+
+void HostLink::start() {
   last_heard_ = Clock::now();
   tasks_.spawn(read_loop());
   tasks_.spawn(write_loop());
@@ -112,16 +116,15 @@ Task<void> HostLink::write_loop() {
 }
 
 Task<void> HostLink::beat_loop() {
-  Deadline due = Clock::now();
+  Deadline last_sent = Clock::now();
   bool warned = false;
-  const auto tick = std::min(times_.interval, std::chrono::milliseconds(500));
   while (!closed_ && !lost_) {
-    co_await beat_wake_.wait_until(Clock::now() + tick);
+    co_await beat_wake_.wait_until(Clock::now() + std::min(times_.interval, std::chrono::milliseconds(500)));
     if (closed_ || lost_) break;
     const auto now = Clock::now();
-    if (now >= due) {
+    if (now - last_sent >= times_.interval) {
       send(control::Type::kHeartbeat, {});
-      due = now + times_.interval;
+      last_sent = now;
     }
     const auto silence = now - last_heard_;
     if (silence >= times_.timeout) {

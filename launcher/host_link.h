@@ -33,9 +33,12 @@ class HostLink {
   HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> channel, control::Hello hello,
            control::FrameParser parser);
 
-  // What frames that no request waits for, the channel's end and silence mean. Before start().
+  // What frames that no request waits for, the channel's end and silence mean. Until then such frames are dropped, and
+  // a loss is only remembered.
   void on(OnFrame frame, OnLost lost, OnSilent silent);
-  void start(HeartbeatTimes times);
+  // At once after the hello: the agent ends itself if drun is silent, however long other hosts take to connect.
+  void start();
+  void set_times(HeartbeatTimes times);  // with the Configure that tells the agent the same
 
   const std::string& name() const { return host_.name; }
   const Host& host() const { return host_; }

@@ -150,7 +150,7 @@ Task<int> Job::run() {
              [this](HostLink& host, std::chrono::seconds silence) {
                reporter_.warning(host.name() + ": silent for " + std::to_string(silence.count()) + " s");
              });
-    link->start(beats);
+    link->set_times(beats);
     control::Configure configure;
     configure.job_id = job_id_;
     configure.heartbeat_ms = static_cast<std::uint32_t>(beats.interval.count());

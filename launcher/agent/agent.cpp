@@ -199,13 +199,13 @@ void Agent::channel_lost() {
 }
 
 Task<void> Agent::beat() {
-  Deadline due = Clock::now();
+  Deadline last_sent = Clock::now();
   while (!closing_ && channel_open_) {
     co_await beat_wake_.wait_until(Clock::now() + milliseconds(std::min(config_.heartbeat_ms, 500u)));
     const auto now = Clock::now();
-    if (now >= due) {
+    if (now - last_sent >= milliseconds(config_.heartbeat_ms)) {
       send(Type::kHeartbeat, {});
-      due = now + milliseconds(config_.heartbeat_ms);
+      last_sent = now;
     }
     if (now - last_heard_ > milliseconds(config_.heartbeat_timeout_ms)) channel_lost();
   }
