@@ -1,6 +1,8 @@
 // drun: starts a distributed program on many machines. The way of a job through the folders: docs/architecture.md.
+#include <fcntl.h>
 #include <sodium.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,7 +26,15 @@ drun::launcher::Environment own_environment() {
   return out;
 }
 
+// A caller may have closed 0, 1 or 2; the next descriptor opened would then be taken for standard output.
+void fill_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0) return;
+  }
+}
+
 int run(int argc, char** argv) {
+  fill_standard_descriptors();
   drun::cli::Printer printer;
   if (sodium_init() < 0) {
     printer.error(drun::Error(drun::Errc::kInternal, "libsodium", "can't be initialised"));

@@ -39,14 +39,22 @@ Printer::Printer(bool quiet_notes) : quiet_notes_(quiet_notes) {
   color_ = ::isatty(STDERR_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
 }
 
+void Printer::write(const std::string& text) {
+  if (sink_) {
+    sink_(text);
+  } else {
+    write_all(STDERR_FILENO, text);
+  }
+}
+
 void Printer::note(const std::string& text) {
-  if (!quiet_notes_) write_all(STDERR_FILENO, "drun: note: " + text + "\n");
+  if (!quiet_notes_) write("drun: note: " + text + "\n");
 }
 
 void Printer::warning(const std::string& text) {
-  write_all(STDERR_FILENO, "drun: " + paint("1;33", "warning", color_) + ": " + text + "\n");
+  write("drun: " + paint("1;33", "warning", color_) + ": " + text + "\n");
 }
 
-void Printer::error(const Error& error) { write_all(STDERR_FILENO, format_error(error, color_)); }
+void Printer::error(const Error& error) { write(format_error(error, color_)); }
 
 }  // namespace drun::cli

@@ -18,6 +18,8 @@ class Printer : public launcher::Reporter {
   void error(const Error& error) override;
 
  private:
+  void write(const std::string& text);
+
   bool color_;
   bool quiet_notes_;
 };

@@ -186,6 +186,7 @@ Task<int> Job::run() {
   auto active = supervisor_.activate();
   if (!active) co_return co_await finish(report(active.error()));
   tasks_.spawn(output_.run());
+  reporter_.write_through([this](const std::string& text) { output_.push_own(text); });
   spawn();
   if (input_) tasks_.spawn(input_->run());
   if (options_.timeout.count() > 0) tasks_.spawn(watch_timeout());
@@ -443,6 +444,7 @@ Task<int> Job::finish(int status) {
   for (auto& link : connected_.links) link->close();
   if (server_) server_->stop();
   co_await tasks_.join();
+  reporter_.write_through(nullptr);
   for (auto& link : connected_.links) co_await link->join();
   if (server_) co_await server_->join();
   // A name server that never answers holds its thread; nobody waits for that.

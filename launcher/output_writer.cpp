@@ -7,12 +7,14 @@
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
+#include <limits>
 
 namespace drun::launcher {
 
 namespace {
 // An unfinished line (a prompt, a progress bar) is shown after this long.
 constexpr auto kUnfinished = std::chrono::milliseconds(200);
+constexpr int kOwn = std::numeric_limits<int>::max();  // no rank's owner()
 }  // namespace
 
 OutputWriter::OutputWriter(asio::io_context& io, OutputOptions options, OnWritten written, OnBroken broken)
@@ -75,6 +77,12 @@ void OutputWriter::push(int rank, Stream stream, std::string_view bytes) {
     }
   }
   notes_.push_back(Note{rank, stream, bytes.size()});
+  idle_ = false;
+  wake_.notify();
+}
+
+void OutputWriter::push_own(const std::string& text) {
+  err_.put(kOwn, {}, text);
   idle_ = false;
   wake_.notify();
 }

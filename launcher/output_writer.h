@@ -32,6 +32,7 @@ class OutputWriter {
   // Creates the per-rank files. Before the workers start.
   Result<void> open_files(int n_ranks);
   void push(int rank, Stream stream, std::string_view bytes);
+  void push_own(const std::string& text);  // drun's own words, to stderr
   void end(int rank, Stream stream);  // shows what is left of an unfinished line
   Task<void> run();                   // until stop(); writes everything first
   void stop();

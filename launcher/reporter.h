@@ -1,6 +1,7 @@
 // How the launcher speaks to the user: the cli's printer on the other side, a recorder in tests.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/error.h"
@@ -13,6 +14,14 @@ class Reporter {
   virtual void note(const std::string& text) = 0;  // something that the user did not ask for but should know
   virtual void warning(const std::string& text) = 0;
   virtual void error(const Error& error) = 0;
+
+  // While workers write, the text goes through their writer, so that a reader of stderr that does not read can't stop
+  // the I/O thread, and lines don't mix. Empty: straight to stderr again.
+  using Sink = std::function<void(const std::string& text)>;
+  void write_through(Sink sink) { sink_ = std::move(sink); }
+
+ protected:
+  Sink sink_;
 };
 
 }  // namespace drun::launcher
