@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -64,7 +65,9 @@ Result<std::unique_ptr<LibsshSession>> LibsshSession::create(asio::io_context& i
   const int fd = socket.get();
   set(SSH_OPTIONS_FD, "fd", &fd);
   if (refused != nullptr) return fail(Errc::kInternal, "ssh_options_set: " + session->error_text());
-  [[maybe_unused]] const int owned = socket.release();
+  session->given_ = socket.release();
+  struct stat identity {};
+  if (::fstat(session->given_, &identity) == 0) session->inode_ = identity.st_ino;
   session->watched_.assign(watched.release());
   ssh_set_blocking(raw, 0);
   return session;
@@ -73,6 +76,15 @@ Result<std::unique_ptr<LibsshSession>> LibsshSession::create(asio::io_context& i
 LibsshSession::~LibsshSession() {
   disconnect();
   ssh_free(session_);
+  close_given_socket();
+}
+
+// libssh 0.10 closes the socket that it was given, 0.11 does not after an error. A number that is something else by now
+// has another inode.
+void LibsshSession::close_given_socket() {
+  struct stat now {};
+  if (given_ < 0 || ::fstat(given_, &now) != 0 || !S_ISSOCK(now.st_mode) || now.st_ino != inode_) return;
+  ::close(given_);
 }
 
 void LibsshSession::disconnect() {

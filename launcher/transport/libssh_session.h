@@ -2,6 +2,7 @@
 #pragma once
 
 #include <libssh/libssh.h>
+#include <sys/types.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <memory>
@@ -60,8 +61,11 @@ class LibsshSession {
 
  private:
   LibsshSession(asio::io_context& io, ssh_session session) : session_(session), watched_(io) {}
+  void close_given_socket();
 
   ssh_session session_;
+  int given_ = -1;  // the descriptor that libssh got, and its inode: who closes it depends on libssh's version
+  ino_t inode_ = 0;
   asio::posix::stream_descriptor watched_;
 };
 

@@ -45,7 +45,12 @@ struct Login::Attempt {
     Error error(Errc::kUnreachable, target.alias, "");
     if (!session.alive()) {
       error.cause = "login: " + session.error_text();
-      if (n_agent_keys > 4 && error.cause.find("Too many") != std::string::npos) {
+      if (n_agent_keys > 4) {
+        // Newer versions of libssh lose the server's words when it hangs up behind them.
+        if (error.cause.find("Too many") == std::string::npos) {
+          error.cause = "login: the server hung up after " + plural(n_agent_keys, "key") +
+                        " of ssh-agent, which usually means: Too many authentication failures";
+        }
         error.hint = "set IdentitiesOnly yes and an IdentityFile for " + target.alias + " in ~/.ssh/config";
         return error;
       }

@@ -1,9 +1,12 @@
 """What the end-to-end tests share: a cluster per test class, drun run on one of its hosts, and what is left after."""
+import atexit
 import os
 import queue
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -12,7 +15,22 @@ from netcluster import commands, state
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLUSTER = f"{HERE}/cluster"
-BIN = os.environ.get("DRUN_BIN_DIR", "")
+
+
+def reachable_copy(folder):
+    """The binaries where every user can reach them: a checkout may lie below /root, which the hosts replace."""
+    if not folder or not os.path.exists(os.path.join(folder, "drun")):
+        return folder
+    copy = tempfile.mkdtemp(prefix="drun-e2e-", dir="/var/cache")
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    os.chmod(copy, 0o755)
+    for name in os.listdir(folder):
+        if os.path.isfile(os.path.join(folder, name)):
+            shutil.copy2(os.path.join(folder, name), copy)
+    return copy
+
+
+BIN = reachable_copy(os.environ.get("DRUN_BIN_DIR", ""))
 SLOWDOWN = float(os.environ.get("DRUN_TEST_SLOWDOWN", "1"))  # sanitizers
 LIMIT_S = 60 * SLOWDOWN
 CLEAN_LIMIT_S = 10 * SLOWDOWN
