@@ -1,4 +1,5 @@
 """One host, from the inside: its process is forked into a new PID namespace and is PID 1 there."""
+import errno
 import os
 import signal
 import subprocess
@@ -16,6 +17,17 @@ def _private_tmpfs(path, mode):
         kernel.mount("tmpfs", path, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode={mode}")
 
 
+def _make_folder(path):
+    """False if it lay below a home that is now another, read-only one: then the host does not have it at all."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as e:
+        if e.errno != errno.EROFS:
+            raise
+        return False
+    return True
+
+
 def _mount_all(plan, me, stage):
     kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
@@ -27,10 +39,9 @@ def _mount_all(plan, me, stage):
         _private_tmpfs(path, "1777")
     for tree, fd in trees:
         if me.bare:
-            os.makedirs(tree, exist_ok=True)
-            _private_tmpfs(tree, "755")
-        elif not (os.path.isdir(tree) and os.path.samestat(os.stat(tree), os.fstat(fd))):
-            os.makedirs(tree, exist_ok=True)
+            if _make_folder(tree):
+                _private_tmpfs(tree, "755")
+        elif not (os.path.isdir(tree) and os.path.samestat(os.stat(tree), os.fstat(fd))) and _make_folder(tree):
             kernel.mount(f"/proc/self/fd/{fd}", tree, flags=kernel.MS_BIND)
         os.close(fd)
     _private_tmpfs("/run", "755")
