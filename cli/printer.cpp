@@ -34,7 +34,7 @@ std::string format_error(const Error& error, bool color) {
   return out;
 }
 
-Printer::Printer(bool quiet_notes) : quiet_notes_(quiet_notes) {
+Printer::Printer() {
   const char* no_color = std::getenv("NO_COLOR");
   color_ = ::isatty(STDERR_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
 }
@@ -48,7 +48,7 @@ void Printer::write(const std::string& text) {
 }
 
 void Printer::note(const std::string& text) {
-  if (!quiet_notes_) write("drun: note: " + text + "\n");
+  write("drun: note: " + text + "\n");
 }
 
 void Printer::warning(const std::string& text) {

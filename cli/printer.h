@@ -12,7 +12,7 @@ std::string format_error(const Error& error, bool color);
 
 class Printer : public launcher::Reporter {
  public:
-  explicit Printer(bool quiet_notes = false);
+  Printer();
   void note(const std::string& text) override;
   void warning(const std::string& text) override;
   void error(const Error& error) override;
@@ -21,7 +21,6 @@ class Printer : public launcher::Reporter {
   void write(const std::string& text);
 
   bool color_;
-  bool quiet_notes_;
 };
 
 }  // namespace drun::cli

@@ -77,13 +77,11 @@ void OutputWriter::push(int rank, Stream stream, std::string_view bytes) {
     }
   }
   notes_.push_back(Note{rank, stream, bytes.size()});
-  idle_ = false;
   wake_.notify();
 }
 
 void OutputWriter::push_own(const std::string& text) {
   err_.put(kOwn, {}, text);
-  idle_ = false;
   wake_.notify();
 }
 
@@ -91,7 +89,6 @@ void OutputWriter::end(int rank, Stream stream) {
   Source& source = sources_[owner(rank, stream)];
   if (!source.lines.has_rest()) return;
   target(stream).put(owner(rank, stream), tag(rank), source.lines.take_rest() + "\n");
-  idle_ = false;
   wake_.notify();
 }
 
@@ -137,7 +134,6 @@ Task<void> OutputWriter::run() {
   tasks_.spawn(flush_timer());
   for (;;) {
     if (!anything_pending()) {
-      idle_ = true;
       if (stopping_) {
         show_unfinished(true);  // of workers whose end never came: their host was lost
         if (!anything_pending()) break;

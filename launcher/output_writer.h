@@ -36,7 +36,6 @@ class OutputWriter {
   void end(int rank, Stream stream);  // shows what is left of an unfinished line
   Task<void> run();                   // until stop(); writes everything first
   void stop();
-  bool idle() const { return idle_; }
 
  private:
   struct Source {
@@ -76,7 +75,6 @@ class OutputWriter {
   Event wake_, timer_wake_;
   TaskGroup tasks_;
   bool stopping_ = false;
-  bool idle_ = true;
   bool is_broken_ = false;
 };
 

@@ -165,7 +165,6 @@ void Supervisor::on_started(HostLink& host, const control::Started& message) {
   auto& worker = workers_[message.rank];
   const int rank = static_cast<int>(message.rank);
   if (message.error == 0) {
-    worker.state = WorkerState::kRunning;
     worker.pid = message.pid;
     log::debug(worker_name(rank) + " started");
     return;
@@ -245,8 +244,8 @@ void Supervisor::report_failure() {
 
 void Supervisor::worker_over(int rank) {
   auto& worker = workers_[static_cast<std::size_t>(rank)];
-  if (worker.state == WorkerState::kOver) return;
-  worker.state = WorkerState::kOver;
+  if (worker.over) return;
+  worker.over = true;
   worker.exited = true;
   if (rank == unreported_rank_) report_failure();
   if (parts_.stdin_taken) parts_.stdin_taken(rank, kRankOver);

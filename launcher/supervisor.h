@@ -58,13 +58,12 @@ class Supervisor {
   std::vector<std::string> unfinished_hosts() const;
 
  private:
-  enum class WorkerState { kStarting, kRunning, kOver };
   struct WorkerRecord {
-    WorkerState state = WorkerState::kStarting;
     int host = 0;
     int pid = 0;
     bool exited = false;
-    int open_streams = 2;  // over when it has exited and both outputs have ended
+    int open_streams = 2;
+    bool over = false;  // it has exited and both outputs have ended, or its host is lost
   };
   struct HostRecord {
     bool finished = false;
