@@ -119,8 +119,7 @@ class LibsshTransport final : public Transport {
         const std::string words = proxy->stderr_text();
         if (!words.empty()) result.error().cause = "connect: proxy: " + words;
         // Only a proxy that failed by itself has a last word; one whose far end hung up ends well or lives on.
-        const bool dropped_too = words.find("kex_exchange_identification") != std::string::npos;
-        attempt.dropped = attempt.dropped && (dropped_too || !proxy->failed());
+        attempt.dropped = attempt.dropped && (proxy->was_dropped() || !proxy->failed());
       }
       proxy->end();
       co_await proxy->join();

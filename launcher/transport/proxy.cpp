@@ -84,6 +84,9 @@ std::string Proxy::stderr_text() const {
   return std::string(trim(line == std::string_view::npos ? rest : rest.substr(line + 1)));
 }
 
+// ssh writes this line first, and "Connection closed by ..." after it.
+bool Proxy::was_dropped() const { return impl_->tail.str().find("kex_exchange_identification: ") != std::string::npos; }
+
 Task<void> Proxy::settle() { co_await stderr_done_.wait_until(Clock::now() + kSettle); }
 
 Task<void> Proxy::join() {

@@ -23,6 +23,8 @@ class Proxy {
   bool failed() const { return child_->ended() && child_->exit_status() != 0; }
   // The last line it wrote to stderr.
   std::string stderr_text() const;
+  // Whether it is an ssh client whose own server hung up before saying anything (MaxStartups on a jump host).
+  bool was_dropped() const;
   // Waits a little for its last words once the connection has ended.
   Task<void> settle();
   Task<void> join();
