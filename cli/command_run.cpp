@@ -103,6 +103,7 @@ int command_run(Options options, Printer& printer) {
     return launcher::kExitUsage;
   }
   if (options.dry_run) return dry_run(options.job, options.json, printer);
+  printer.set_report_file(options.report_file);
   return launcher::run_job(std::move(options.job), printer);
 }
 

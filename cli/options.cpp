@@ -34,7 +34,7 @@ struct Raw {
   std::string transport = "ssh", launch_agent, agent_path;
   bool dry_run = false, json = false, version = false, check_build = false;
   int verbose = 0;
-  std::string log_file;
+  std::string log_file, report_file;
 };
 
 // A check that lists what can be typed, without CLI11's own list in the help.
@@ -99,6 +99,7 @@ void describe(CLI::App& app, Raw& raw) {
   app.add_flag("--json", raw.json, "with --dry-run: as JSON");
   app.add_flag("-v,--verbose", raw.verbose, "say what drun does (-vv: everything)");
   app.add_option("--log-file", raw.log_file, "say it there")->type_name("FILE");
+  app.add_option("--report", raw.report_file, "write there how the job ended, as JSON")->type_name("FILE");
   app.add_flag("--version", raw.version, "print the version");
   app.add_flag("--check-build", raw.check_build, "print what this drun was built with");
   app.set_config("--config", "", "options from a TOML file");
@@ -347,6 +348,7 @@ Result<Options> parse_options(std::vector<std::string> args, const launcher::Env
                   : raw.verbose == 1 || !raw.log_file.empty() ? log::Level::kInfo
                                                               : log::Level::kOff;
   out.log_file = raw.log_file;
+  out.report_file = absolute(raw.report_file);
   if (raw.version) {
     out.action = Action::kVersion;
     return out;

@@ -20,6 +20,7 @@ struct Options {
   bool json = false;
   log::Level log_level = log::Level::kOff;
   std::string log_file;
+  std::string report_file;  // absolute; "" = none
 };
 
 // `args` without the program's name. Every complaint is Errc::kUsage.

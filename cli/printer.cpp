@@ -6,6 +6,8 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "cli/failure_box.h"
+#include "cli/json_report.h"
 
 namespace drun::cli {
 
@@ -25,6 +27,17 @@ std::string indented(const std::string& text) {
   return out;
 }
 
+// By the rule of setlocale: the first of these that is set decides.
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string low = lower(value);
+    return low.find("utf-8") != std::string::npos || low.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string format_error(const Error& error, bool color) {
@@ -37,6 +50,7 @@ std::string format_error(const Error& error, bool color) {
 Printer::Printer() {
   const char* no_color = std::getenv("NO_COLOR");
   color_ = ::isatty(STDERR_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+  utf8_ = locale_is_utf8();
 }
 
 void Printer::write(const std::string& text) {
@@ -47,14 +61,22 @@ void Printer::write(const std::string& text) {
   }
 }
 
-void Printer::note(const std::string& text) {
-  write("drun: note: " + text + "\n");
-}
+void Printer::note(const std::string& text) { write("drun: note: " + text + "\n"); }
 
 void Printer::warning(const std::string& text) {
   write("drun: " + paint("1;33", "warning", color_) + ": " + text + "\n");
 }
 
 void Printer::error(const Error& error) { write(format_error(error, color_)); }
+
+void Printer::job_over(const launcher::JobReport& report) {
+  BoxStyle style;
+  style.color = color_;
+  style.utf8 = utf8_;
+  if (report.failure) write(format_failure(report, style));
+  if (report_file_.empty()) return;
+  auto written = write_report(report, report_file_);
+  if (!written) warning(written.error().message());
+}
 
 }  // namespace drun::cli

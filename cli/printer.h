@@ -16,11 +16,16 @@ class Printer : public launcher::Reporter {
   void note(const std::string& text) override;
   void warning(const std::string& text) override;
   void error(const Error& error) override;
+  void job_over(const launcher::JobReport& report) override;
+  // Where the job goes as data; "" = nowhere.
+  void set_report_file(std::string path) { report_file_ = std::move(path); }
 
  private:
   void write(const std::string& text);
 
   bool color_;
+  bool utf8_;
+  std::string report_file_;
 };
 
 }  // namespace drun::cli

@@ -2,7 +2,18 @@
 
 #include <algorithm>
 
+#include "base/stall_watch.h"
+
 namespace drun::launcher {
+
+namespace {
+
+constexpr int kFirstPings = 3;  // the best of a few round trips is hardly disturbed by other traffic
+constexpr auto kLook = std::chrono::milliseconds(500);
+
+std::int64_t now_ns() { return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(); }
+
+}  // namespace
 
 HostLink::HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> channel, control::Hello hello,
                    control::FrameParser parser)
@@ -14,6 +25,7 @@ HostLink::HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> cha
       tasks_(io.get_executor()),
       write_wake_(io.get_executor()),
       beat_wake_(io.get_executor()),
+      written_(io.get_executor()),
       last_heard_(Clock::now()) {}
 
 void HostLink::on(OnFrame frame, OnLost lost, OnSilent silent) {
@@ -25,6 +37,14 @@ void HostLink::on(OnFrame frame, OnLost lost, OnSilent silent) {
 void HostLink::set_times(HeartbeatTimes times) {
   times_ = times;
   last_heard_ = Clock::now();
+  pings_left_ = kFirstPings;
+  ping();
+}
+
+void HostLink::ping() {
+  control::Ping m;
+  m.sent_ns = static_cast<std::uint64_t>(now_ns());
+  send(control::Type::kPing, control::encode(m));
 }
 
 void HostLink::start() {
@@ -37,12 +57,14 @@ void HostLink::start() {
 void HostLink::send(control::Type type, std::string_view body) {
   if (closed_ || lost_) return;
   urgent_.push_back(control::encode_frame(type, body));
+  written_.reset();
   write_wake_.notify();
 }
 
 void HostLink::send_bulk(control::Type type, std::string_view body) {
   if (closed_ || lost_) return;
   bulk_.push_back(control::encode_frame(type, body));
+  written_.reset();
   write_wake_.notify();
 }
 
@@ -74,6 +96,14 @@ Task<void> HostLink::read_loop() {
       last_heard_ = Clock::now();
       const auto type = (*frame)->type;
       if (type == control::Type::kHeartbeat) continue;
+      if (type == control::Type::kPong) {
+        const auto pong = control::decode<control::Pong>((*frame)->body);
+        if (pong) {
+          clock_.add(static_cast<std::int64_t>(pong->sent_ns), now_ns(), static_cast<std::int64_t>(pong->host_ns));
+        }
+        if (pings_left_ > 0 && --pings_left_ > 0) ping();
+        continue;
+      }
       const auto taker =
           std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w->type == type && !w->frame; });
       if (taker != waiting_.end()) {
@@ -102,6 +132,7 @@ Task<void> HostLink::read_loop() {
 Task<void> HostLink::write_loop() {
   while (!closed_ && !lost_) {
     if (urgent_.empty() && bulk_.empty()) {
+      written_.notify();
       co_await write_wake_.wait_and_reset();
       continue;
     }
@@ -111,19 +142,25 @@ Task<void> HostLink::write_loop() {
     const auto buffer = asio::buffer(frame);
     const auto written = co_await channel_->write(buffer);
     // A broken write is followed by the reader's end, which says more; the agent's last frames may still be on the way.
-    if (!written) co_return;
+    if (!written) break;
   }
+  written_.notify();
 }
+
+Task<void> HostLink::flush(Deadline deadline) { co_await written_.wait_until(deadline); }
 
 Task<void> HostLink::beat_loop() {
   Deadline last_sent = Clock::now();
+  StallWatch own_silence(kLook);
   bool warned = false;
   while (!closed_ && !lost_) {
-    co_await beat_wake_.wait_until(Clock::now() + std::min(times_.interval, std::chrono::milliseconds(500)));
+    co_await beat_wake_.wait_until(Clock::now() + std::min(times_.interval, kLook));
     if (closed_ || lost_) break;
     const auto now = Clock::now();
+    last_heard_ = std::min(now, last_heard_ + own_silence.look(now));
     if (now - last_sent >= times_.interval) {
       send(control::Type::kHeartbeat, {});
+      if (clock_.ours(0)) ping();  // the job has begun: clocks drift
       last_sent = now;
     }
     const auto silence = now - last_heard_;

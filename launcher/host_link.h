@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/asio.h"
+#include "launcher/clock_alignment.h"
 #include "launcher/control/frames.h"
 #include "launcher/control/messages.h"
 #include "launcher/host.h"
@@ -45,12 +46,16 @@ class HostLink {
   void add_slots(int n) { host_.slots += n; }  // a second name of this machine
   const control::Hello& hello() const { return hello_; }
   bool lost() const { return lost_; }
+  Deadline last_heard() const { return last_heard_; }
+  const ClockAlignment& clock() const { return clock_; }
 
   void send(control::Type type, std::string_view body);       // control: goes before stdin
   void send_bulk(control::Type type, std::string_view body);  // stdin
   // Sends and waits for the next frame of type `reply`. kTimeout names `what`. One request per reply type at a time.
   Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
                                        Deadline deadline);
+  // Until everything that was sent is with the transport, or the deadline.
+  Task<void> flush(Deadline deadline);
   void close();       // idempotent
   Task<void> join();  // after close()
 
@@ -59,6 +64,7 @@ class HostLink {
   Task<void> write_loop();
   Task<void> beat_loop();
   void lose(Error error);
+  void ping();
 
   asio::io_context& io_;
   Host host_;
@@ -72,8 +78,10 @@ class HostLink {
   TaskGroup tasks_;
 
   std::deque<std::string> urgent_, bulk_;
-  Event write_wake_, beat_wake_;
+  Event write_wake_, beat_wake_, written_;
   Deadline last_heard_;
+  ClockAlignment clock_;
+  int pings_left_ = 0;
 
   struct Waiting {
     explicit Waiting(const asio::any_io_executor& executor) : arrived(executor) {}

@@ -59,6 +59,7 @@ class Job {
   Task<int> run();
 
  private:
+  Task<int> run_phases();
   Task<Result<void>> find_network();
   Result<void> start_rendezvous();
   Task<Result<void>> choose_way(std::size_t host);
@@ -69,7 +70,9 @@ class Job {
   void on_stdin_taken(int rank, std::uint64_t n_bytes);
   void give_credit(int rank, control::Stream stream, std::size_t n_bytes);
   Task<void> watch_signals();
+  Task<void> stop_ourselves();
   Task<void> watch_timeout();
+  void report_job(int status);
   Task<int> finish(int status);
   int report(const std::vector<Error>& errors);
   int report(const Error& error);
@@ -98,12 +101,17 @@ class Job {
   std::unique_ptr<StdinReader> input_;
   std::vector<std::uint64_t> stdin_taken_;  // by rank
   std::uint64_t stdin_granted_ = 0;
+  std::chrono::system_clock::time_point began_ = std::chrono::system_clock::now();
+  Deadline began_at_ = Clock::now();
+  Clock::duration paused_for_{};
   bool workers_started_ = false;
+  std::string why_not_started_;
   bool finished_ = false;
 };
 
 int Job::report(const std::vector<Error>& errors) {
   int status = 0;
+  why_not_started_ = errors.front().message();
   for (const auto& e : errors) {
     reporter_.error(e);
     if (status == 0) status = exit_status(e.code);
@@ -112,12 +120,19 @@ int Job::report(const std::vector<Error>& errors) {
 }
 
 int Job::report(const Error& error) {
+  why_not_started_ = error.message();
   reporter_.error(error);
   return exit_status(error.code);
 }
 
 Task<int> Job::run() {
-  for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
+  const int status = co_await run_phases();
+  report_job(status);  // below everything that the workers wrote
+  co_return status;
+}
+
+Task<int> Job::run_phases() {
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
     if (!ignored_at_start(s)) signals_.add(s);
   }
   signals_.add(SIGUSR1);
@@ -232,6 +247,7 @@ Result<void> Job::start_rendezvous() {
   events.joined = [](int rank, int pid) {
     log::debug("rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ") joined the rendezvous");
   };
+  events.complained = [this](int rank, const std::string& text) { supervisor_.on_complaint(rank, text); };
   events.abort_requested = [this](const rendezvous::Abort& abort) { supervisor_.on_abort_requested(abort); };
   server_ = rendezvous::Server::create(io_.get_executor(), key_, std::move(members), job_id_, std::move(events));
   if (!server_address_.empty()) {
@@ -407,6 +423,10 @@ Task<void> Job::watch_signals() {
       if (workers_started_) supervisor_.forward_signal(number);
       continue;
     }
+    if (number == SIGTSTP) {
+      co_await stop_ourselves();
+      continue;
+    }
     if (!workers_started_) {
       // Nothing runs yet: the agents see the end of their channels and go.
       reporter_.warning(std::string("ended by ") + (number == SIGINT ? "Ctrl-C" : ::sigabbrev_np(number)) +
@@ -425,12 +445,46 @@ Task<void> Job::watch_signals() {
   }
 }
 
+// Ctrl-Z: the workers stop first, then we do, and the time until `fg` counts for no deadline.
+Task<void> Job::stop_ourselves() {
+  if (workers_started_) co_await supervisor_.pause();
+  const Deadline stopped = Clock::now();
+  struct sigaction ours {};
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(SIGTSTP, &standard, &ours);
+  ::raise(SIGTSTP);  // returns when somebody continues us; at once where nobody could (an orphaned process group)
+  ::sigaction(SIGTSTP, &ours, nullptr);
+  paused_for_ += Clock::now() - stopped;
+  if (server_) server_->pause_ended(Clock::now() - stopped);
+  supervisor_.resume();
+}
+
 Task<void> Job::watch_timeout() {
-  const bool over = co_await timeout_.wait_until(Clock::now() + options_.timeout);
-  if (over || supervisor_.stopping()) co_return;
+  const Deadline start = Clock::now();
+  for (;;) {
+    const Deadline deadline = start + options_.timeout + paused_for_;
+    if (Clock::now() >= deadline) break;
+    const bool over = co_await timeout_.wait_until(deadline);
+    if (over) co_return;
+  }
+  if (supervisor_.stopping()) co_return;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count();
   reporter_.error(Error(Errc::kTimeout, "--timeout", "the job did not end within " + std::to_string(seconds) + " s"));
   supervisor_.stop(kExitTimeout, "the job's --timeout passed");
+}
+
+void Job::report_job(int status) {
+  JobReport report;
+  if (workers_started_) report = supervisor_.report();
+  if (report.why.empty()) report.why = why_not_started_;
+  report.status = status;
+  report.job_id = job_id_;
+  report.command = options_.command;
+  report.working_directory = options_.working_directory;
+  report.begin = began_;
+  report.seconds = std::chrono::duration<double>(Clock::now() - began_at_).count();
+  reporter_.job_over(report);
 }
 
 Task<int> Job::finish(int status) {

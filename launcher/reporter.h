@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "launcher/job_report.h"
 
 namespace drun::launcher {
 
@@ -14,6 +15,8 @@ class Reporter {
   virtual void note(const std::string& text) = 0;  // something that the user did not ask for but should know
   virtual void warning(const std::string& text) = 0;
   virtual void error(const Error& error) = 0;
+  // Once, at the end of the job: the first failure, if there is one, and the job as data.
+  virtual void job_over(const JobReport& report) = 0;
 
   // While workers write, the text goes through their writer, so that a reader of stderr that does not read can't stop
   // the I/O thread, and lines don't mix. Empty: straight to stderr again.

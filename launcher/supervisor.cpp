@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -20,6 +21,18 @@ using std::chrono::milliseconds;
 constexpr auto kAbortLead = milliseconds(1000);
 // After TERM, grace and KILL: how long an agent may take to say that all is over.
 constexpr auto kFinishTime = milliseconds(10000);
+// An end that takes longer than this is explained meanwhile.
+constexpr auto kPatience = milliseconds(1000);
+constexpr auto kFlushTime = milliseconds(500);
+// How far drun's own moments (an abort that a worker asked for) may lag behind what they stand for.
+constexpr std::int64_t kOwnLagNs = 50'000'000;
+
+std::int64_t to_ns(Deadline t) { return std::chrono::nanoseconds(t.time_since_epoch()).count(); }
+
+Moment just_now() {
+  const auto now = to_ns(Clock::now());
+  return Moment{now - kOwnLagNs, now};
+}
 
 std::string signal_text(int number) {
   const char* name = ::sigabbrev_np(number);
@@ -27,6 +40,12 @@ std::string signal_text(int number) {
   const char* words = ::sigdescr_np(number);
   if (words != nullptr) text += " (" + lower(words) + ")";
   return text;
+}
+
+void add_lines(std::vector<std::string>& lines, const std::string& text) {
+  for (const auto line : split(text, '\n')) {
+    if (!trim(line).empty()) lines.emplace_back(trim(line));
+  }
 }
 
 }  // namespace
@@ -54,6 +73,7 @@ Result<void> Supervisor::activate() {
     if (record.finished) return fail(Errc::kUnreachable, host->name(), "its agent was ended from outside");
   }
   active_ = true;
+  spawned_ = Clock::now();
   return {};
 }
 
@@ -102,7 +122,9 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
   switch (frame.type) {
     case Type::kOutput:
       with(decode<Output>(frame.body), [&](auto m) {
-        if (known(m.rank)) parts_.output->push(static_cast<int>(m.rank), m.stream, m.bytes);
+        if (!known(m.rank)) return;
+        workers_[m.rank].last_lines.push(m.stream, m.bytes);
+        parts_.output->push(static_cast<int>(m.rank), m.stream, m.bytes);
       });
       break;
     case Type::kOutputEnd:
@@ -164,19 +186,20 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
 void Supervisor::on_started(HostLink& host, const control::Started& message) {
   auto& worker = workers_[message.rank];
   const int rank = static_cast<int>(message.rank);
+  worker.started = Clock::now();
   if (message.error == 0) {
     worker.pid = message.pid;
     log::debug(worker_name(rank) + " started");
     return;
   }
-  rendezvous::Abort abort;
-  abort.rank = rank;
-  abort.host = host.name();
-  abort.why = message.what;
-  Error error(message.error == ENOENT ? Errc::kNotFound : Errc::kNotExecutable, worker_name(rank), message.what);
-  const int status = message.error == ENOENT ? kExitNotFound : kExitNotExecutable;
+  JobFailure f;
+  f.rank = rank;
+  f.host = host.name();
+  f.status = message.error == ENOENT ? kExitNotFound : kExitNotExecutable;
+  f.what = message.what;
+  f.when = just_now();
   worker_over(rank);
-  first_failure(status, std::move(error), abort);
+  failed(std::move(f));
   stop_if_all_over();
 }
 
@@ -184,62 +207,65 @@ void Supervisor::on_exited(HostLink& host, const control::Exited& message) {
   const int rank = static_cast<int>(message.rank);
   const int wait_status = message.wait_status;
   log::debug(worker_name(rank) + " ended with wait status " + std::to_string(wait_status));
-  workers_[message.rank].exited = true;
+  auto& worker = workers_[message.rank];
+  worker.exited = true;
+  worker.wait_status = wait_status;
+  worker.ended_by_drun = message.ended_by_drun;
+  worker.seconds = std::chrono::duration<double>(Clock::now() - worker.started).count();
   if (message.ended_by_drun && !stopping_) agent_ended(host);
   if ((WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) || message.ended_by_drun) {
     worker_over_if_drained(rank);
     return;
   }
-  rendezvous::Abort abort;
-  abort.rank = rank;
-  abort.host = host.name();
-  abort.pid = message.pid;
-  int status = 0;
+  JobFailure f;
+  f.rank = rank;
+  f.host = host.name();
+  f.pid = message.pid;
+  f.when = host.clock().ours(static_cast<std::int64_t>(message.time_ns)).value_or(just_now());
   if (WIFSIGNALED(wait_status)) {
-    status = kExitSignal + WTERMSIG(wait_status);
-    abort.why = "was ended by " + signal_text(WTERMSIG(wait_status));
-    if (WCOREDUMP(wait_status)) abort.why += ", core dumped";
+    f.signal = WTERMSIG(wait_status);
+    f.core_dumped = WCOREDUMP(wait_status);
+    f.status = kExitSignal + f.signal;
+    f.what = "was ended by " + signal_text(f.signal);
+    if (f.core_dumped) f.what += ", core dumped";
   } else {
-    status = WEXITSTATUS(wait_status);
-    abort.why = "exited with status " + std::to_string(status);
+    f.exit_code = WEXITSTATUS(wait_status);
+    f.status = f.exit_code;
+    f.what = "exited with status " + std::to_string(f.exit_code);
   }
-  first_failure(status, Error(Errc::kPeerFailed, worker_name(rank), abort.why), abort);
+  f.out_of_memory = message.out_of_memory;
+  f.own_error = torch_error(message.error_file);
+  failed(std::move(f));
   worker_over_if_drained(rank);
 }
 
 // An agent that ends its workers without our order got a signal, or its guard died.
 void Supervisor::agent_ended(HostLink& host) {
-  rendezvous::Abort abort;
-  abort.host = host.name();
-  abort.why = "the agent was ended from outside, and its workers with it";
-  first_failure(kExitUnreachable, Error(Errc::kUnreachable, host.name(), abort.why), abort);
+  JobFailure f;
+  f.host = host.name();
+  f.status = kExitUnreachable;
+  f.what = "the agent was ended from outside, and its workers with it";
+  f.when = just_now();
+  failed(std::move(f));
 }
 
-void Supervisor::first_failure(int status, Error error, const rendezvous::Abort& abort) {
-  if (failed_ || stopping_) {
-    log::info("also: " + error.message());
-    return;
-  }
+// The first one that drun hears of begins the end. Which one was the first is found when all is known.
+void Supervisor::failed(JobFailure failure) {
+  const bool is_known = std::any_of(failures_.begin(), failures_.end(), [&](const JobFailure& f) {
+    return f.rank == failure.rank && (f.rank >= 0 || f.host == failure.host);
+  });
+  log::info(failure.name() + " " + failure.what);
+  if (is_known) return;  // it asked for the abort, and then it exited
+  failures_.push_back(failure);
+  if (stopping_) return;
   failed_ = true;
-  const auto n_exited = std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return w.exited; });
-  const auto n_others = workers_.size() - static_cast<std::size_t>(n_exited);
-  if (n_others > 0) {
-    error = std::move(error).with_context("ending the " + std::to_string(n_others) + " other" +
-                                          (n_others == 1 ? " worker" : " workers"));
-  }
+  rendezvous::Abort abort;
+  abort.rank = failure.rank;
+  abort.host = failure.host;
+  abort.pid = failure.pid;
+  abort.why = failure.rank >= 0 ? failure.what : "host " + failure.host + " was lost: " + failure.what;
   parts_.server->abort(abort);
-  stop(status, abort.why);
-  unreported_ = std::move(error);
-  unreported_rank_ = abort.rank;
-  const bool more_output = abort.rank >= 0 && workers_[static_cast<std::size_t>(abort.rank)].exited &&
-                           workers_[static_cast<std::size_t>(abort.rank)].open_streams > 0;
-  if (!more_output) report_failure();
-}
-
-void Supervisor::report_failure() {
-  if (!unreported_) return;
-  reporter_.error(*unreported_);
-  unreported_.reset();
+  stop(failure.status, failure.name() + " " + failure.what);
 }
 
 void Supervisor::worker_over(int rank) {
@@ -247,7 +273,6 @@ void Supervisor::worker_over(int rank) {
   if (worker.over) return;
   worker.over = true;
   worker.exited = true;
-  if (rank == unreported_rank_) report_failure();
   if (parts_.stdin_taken) parts_.stdin_taken(rank, kRankOver);
   ++n_over_;
 }
@@ -276,25 +301,34 @@ void Supervisor::on_lost(HostLink& host, Error error) {
   for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
     if (parts_.hosts[static_cast<std::size_t>(workers_[rank].host)] == &host) worker_over(static_cast<int>(rank));
   }
-  if (!stopping_ || !failed_) {
-    rendezvous::Abort abort;
-    abort.host = host.name();
-    abort.why = "host " + host.name() + " was lost: " + error.cause;
-    if (stopping_) {
-      reporter_.warning(abort.why);
-    } else {
-      first_failure(kExitUnreachable, std::move(error), abort);
-    }
-  }
+  JobFailure f;
+  f.host = host.name();
+  f.status = kExitUnreachable;
+  f.what = error.cause;
+  f.when = Moment{to_ns(host.last_heard()), to_ns(Clock::now())};
+  add_lines(f.details, error.context);
+  if (stopping_ && !failed_) reporter_.warning("host " + host.name() + " was lost: " + error.cause);
+  failed(std::move(f));
   stop_if_all_over();
 }
 
 void Supervisor::on_abort_requested(const rendezvous::Abort& abort) {
-  rendezvous::Abort copy = abort;
-  if (copy.rank >= 0 && copy.rank < static_cast<int>(workers_.size())) {
-    copy.host = host_name(copy.rank);
-    first_failure(1, Error(Errc::kPeerFailed, worker_name(copy.rank), "called abort: " + copy.why), copy);
-  }
+  if (abort.rank < 0 || abort.rank >= static_cast<int>(workers_.size())) return;
+  JobFailure f;
+  f.rank = abort.rank;
+  f.host = host_name(abort.rank);
+  f.pid = workers_[static_cast<std::size_t>(abort.rank)].pid;
+  f.status = 1;
+  f.what = "called abort: " + abort.why;
+  f.when = just_now();
+  failed(std::move(f));
+}
+
+void Supervisor::on_complaint(int rank, const std::string& text) {
+  if (rank < 0 || rank >= static_cast<int>(workers_.size())) return;
+  log::debug(worker_name(rank) + " says: " + text);
+  auto& complaint = workers_[static_cast<std::size_t>(rank)].complaint;
+  if (complaint.empty()) complaint = text;
 }
 
 void Supervisor::on_output_broken(Error error) {
@@ -309,7 +343,10 @@ void Supervisor::on_output_broken(Error error) {
 void Supervisor::stop(int status, const std::string& why) {
   if (stopping_) return;
   stopping_ = true;
+  stop_ns_ = to_ns(Clock::now());
+  notice_at_ = Clock::now() + kPatience;
   if (status_ == 0) status_ = status;
+  why_ = why;
   log::info("stopping: " + why);
   const bool all_over = n_over_ == static_cast<int>(workers_.size());
   if (!all_over && !failed_) {
@@ -317,23 +354,46 @@ void Supervisor::stop(int status, const std::string& why) {
     abort.why = why;
     parts_.server->abort(abort);
   }
-  const bool anyone_listens = !all_over && !parts_.server->joined().empty();
-  order_stop(anyone_listens ? kAbortLead : milliseconds(0), all_over ? milliseconds(0) : grace_);
+  order_stop(true, all_over ? milliseconds(0) : grace_);
   check_over();
 }
 
 void Supervisor::stop_now() {
   if (!stopping_) stop(kExitSignal + SIGINT, "interrupted");
-  order_stop(milliseconds(0), milliseconds(0));
+  order_stop(false, milliseconds(0));
 }
 
-void Supervisor::order_stop(milliseconds delay, milliseconds grace) {
-  control::Stop order;
-  order.delay_ms = static_cast<std::uint32_t>(delay.count());
-  order.grace_ms = static_cast<std::uint32_t>(grace.count());
-  for (HostLink* host : parts_.hosts) host->send(control::Type::kStop, control::encode(order));
+void Supervisor::order_stop(bool with_lead, milliseconds grace) {
+  std::vector<control::Stop> orders(parts_.hosts.size());
+  auto delay = milliseconds(0);
+  if (with_lead) {
+    for (const int rank : parts_.server->joined()) {
+      const auto& worker = workers_[static_cast<std::size_t>(rank)];
+      if (worker.exited) continue;
+      delay = kAbortLead;
+      orders[static_cast<std::size_t>(worker.host)].delayed.push_back(static_cast<std::uint32_t>(rank));
+    }
+  }
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    orders[i].delay_ms = static_cast<std::uint32_t>(kAbortLead.count());
+    orders[i].grace_ms = static_cast<std::uint32_t>(grace.count());
+    parts_.hosts[i]->send(control::Type::kStop, control::encode(orders[i]));
+  }
   stop_deadline_ = std::min(stop_deadline_, Clock::now() + delay + grace + kFinishTime);
   deadline_changed_.notify();
+}
+
+Task<void> Supervisor::pause() {
+  if (stopping_ || paused_) co_return;
+  paused_ = true;
+  for (HostLink* host : parts_.hosts) host->send(control::Type::kPause, {});
+  const Deadline deadline = Clock::now() + kFlushTime;
+  for (HostLink* host : parts_.hosts) co_await host->flush(deadline);
+}
+
+void Supervisor::resume() {
+  if (!std::exchange(paused_, false)) return;
+  for (HostLink* host : parts_.hosts) host->send(control::Type::kResume, {});
 }
 
 void Supervisor::forward_signal(int number) {
@@ -359,18 +419,68 @@ std::vector<std::string> Supervisor::unfinished_hosts() const {
   return out;
 }
 
+std::size_t Supervisor::n_alive() const {
+  return static_cast<std::size_t>(
+      std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return !w.exited; }));
+}
+
+// The box comes at the end; until then nobody shall wonder.
+void Supervisor::say_what_is_going_on() {
+  if (!failed_ || n_alive() == 0) return;
+  const auto grace = std::chrono::duration_cast<std::chrono::seconds>(grace_ + milliseconds(999)).count();
+  reporter_.note(why_ + "; waiting for " + plural(n_alive(), "other worker") + " to end (KILL after " +
+                 std::to_string(grace) + " s)");
+}
+
 Task<void> Supervisor::wait() {
   while (!over_.is_set()) {
-    const bool changed = co_await deadline_changed_.wait_until(stop_deadline_);
+    const bool changed = co_await deadline_changed_.wait_until(std::min(stop_deadline_, notice_at_));
     deadline_changed_.reset();
+    if (Clock::now() >= notice_at_) {
+      notice_at_ = Deadline::max();
+      say_what_is_going_on();
+    }
     if (!changed && Clock::now() >= stop_deadline_) break;
   }
-  report_failure();
+  if (failed_) {
+    for (auto& f : failures_) {
+      if (f.rank < 0) continue;
+      const auto& worker = workers_[static_cast<std::size_t>(f.rank)];
+      f.complaint = worker.complaint;
+      f.last_lines = worker.last_lines.lines();
+    }
+    first_failure_ = find_first_failure(std::move(failures_), stop_ns_);
+    status_ = first_failure_->first.front().status;
+  }
   for (auto& [host, record] : hosts_) {
     if (!record.relay) continue;
     record.relay->stop();
     co_await record.relay->join();
   }
+}
+
+JobReport Supervisor::report() const {
+  JobReport out;
+  out.status = status_;
+  if (status_ != 0) out.why = why_;
+  for (const HostLink* host : parts_.hosts) out.hosts.push_back(host->name());
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const auto& worker = workers_[i];
+    RankReport r;
+    r.rank = static_cast<int>(i);
+    r.host = host_name(r.rank);
+    r.pid = worker.pid;
+    r.wait_status = worker.wait_status;
+    r.ended_by_drun = worker.ended_by_drun;
+    if (worker.wait_status) r.seconds = worker.seconds;
+    if (worker.ended_by_drun) ++out.n_ended_by_drun;
+    out.ranks.push_back(std::move(r));
+  }
+  out.failure = first_failure_;
+  if (first_failure_) {
+    out.failed_after_s = static_cast<double>(first_failure_->first.front().when.middle_ns() - to_ns(spawned_)) * 1e-9;
+  }
+  return out;
 }
 
 }  // namespace drun::launcher

@@ -13,7 +13,10 @@
 #include <vector>
 
 #include "base/asio.h"
+#include "launcher/first_failure.h"
 #include "launcher/host_link.h"
+#include "launcher/job_report.h"
+#include "launcher/last_lines.h"
 #include "launcher/output_writer.h"
 #include "launcher/placement.h"
 #include "launcher/reporter.h"
@@ -46,14 +49,23 @@ class Supervisor {
   void on_frame(HostLink& host, control::Frame frame);
   void on_lost(HostLink& host, Error error);
   void on_abort_requested(const rendezvous::Abort& abort);
+  // A rank's libdrun says that another one failed it.
+  void on_complaint(int rank, const std::string& text);
   void on_output_broken(Error error);
   // Ends the job. `status` is drun's exit status unless an earlier reason gave one; `why` is what the workers hear.
   void stop(int status, const std::string& why);
   void stop_now();  // no grace
   void forward_signal(int number);
+  // Stops and continues all workers, around a stop of drun itself. Not once the job is being ended. pause() returns
+  // when the orders are on their way.
+  Task<void> pause();
+  void resume();
 
   Task<void> wait();  // until over; bounded by the stop's own deadline
+  // After wait().
   int status() const { return status_; }
+  // Ranks, why, the first failure; the job adds the rest.
+  JobReport report() const;
   bool stopping() const { return stopping_; }
   std::vector<std::string> unfinished_hosts() const;
 
@@ -64,6 +76,12 @@ class Supervisor {
     bool exited = false;
     int open_streams = 2;
     bool over = false;  // it has exited and both outputs have ended, or its host is lost
+    bool ended_by_drun = false;
+    std::optional<int> wait_status;
+    Deadline started{};
+    double seconds = 0;  // from its start to its end
+    std::string complaint;
+    LastLines last_lines;
   };
   struct HostRecord {
     bool finished = false;
@@ -73,14 +91,15 @@ class Supervisor {
 
   void on_started(HostLink& host, const control::Started& message);
   void on_exited(HostLink& host, const control::Exited& message);
-  void first_failure(int status, Error error, const rendezvous::Abort& abort);
+  void failed(JobFailure failure);
+  void say_what_is_going_on();
   void worker_over(int rank);
   void worker_over_if_drained(int rank);
   void agent_ended(HostLink& host);
-  void report_failure();
   void stop_if_all_over();
-  void order_stop(std::chrono::milliseconds delay, std::chrono::milliseconds grace);
+  void order_stop(bool with_lead, std::chrono::milliseconds grace);
   void check_over();
+  std::size_t n_alive() const;
   std::string worker_name(int rank) const;
   const std::string& host_name(int rank) const;
 
@@ -95,11 +114,16 @@ class Supervisor {
   Deadline stop_deadline_ = Deadline::max();
   int status_ = 0;
   bool active_ = false;
-  bool failed_ = false;
-  // The first failure, shown after the last output of its worker: the error then stands below the traceback.
-  std::optional<Error> unreported_;
-  int unreported_rank_ = -1;
+  // Everything that went wrong, in the order in which drun heard of it. The cause is found at the end.
+  std::vector<JobFailure> failures_;
+  std::optional<FirstFailure> first_failure_;
+  bool failed_ = false;  // a failure began the end
   bool stopping_ = false;
+  bool paused_ = false;
+  std::string why_;
+  Deadline spawned_{};
+  std::int64_t stop_ns_ = 0;
+  Deadline notice_at_ = Deadline::max();
   int n_over_ = 0;
 };
 

@@ -9,13 +9,15 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/stall_watch.h"
 #include "base/text.h"
 
 namespace drun::rendezvous {
 
 Result<short> wait_for(int fd, short events, BlockingDeadline deadline) {
   using std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(1);
+  constexpr std::chrono::milliseconds kLongest = std::chrono::seconds(1);
+  StallWatch stops(kLongest);
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_clock::now());
     const auto slice = std::clamp(left, std::chrono::milliseconds(0), kLongest);
@@ -23,6 +25,7 @@ Result<short> wait_for(int fd, short events, BlockingDeadline deadline) {
     const int n = ::poll(&p, 1, static_cast<int>(slice.count()));
     if (n > 0) return p.revents;
     if (n < 0 && errno != EINTR) return fail(errno_error(errno, "poll"));
+    deadline += stops.look();
     if (n == 0 && steady_clock::now() >= deadline) return fail(Errc::kTimeout, "timed out");
   }
 }

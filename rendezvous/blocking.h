@@ -12,7 +12,7 @@ namespace drun::rendezvous {
 
 using BlockingDeadline = std::chrono::steady_clock::time_point;
 
-// What `events` (poll's) came within the deadline; kTimeout.
+// What `events` (poll's) came within the deadline; kTimeout. Time in which this process was stopped does not count.
 Result<short> wait_for(int fd, short events, BlockingDeadline deadline);
 Result<void> send_all(int fd, std::string_view bytes, BlockingDeadline deadline);
 Result<std::string> receive_exactly(int fd, std::size_t n_bytes, BlockingDeadline deadline);  // kClosed at the end

@@ -20,6 +20,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRequestTimeout = std::chrono::seconds(30);  // of what the server answers at once
 constexpr milliseconds kFarewellTimeout = std::chrono::seconds(2);
+constexpr milliseconds kComplaintTimeout{200};
 constexpr milliseconds kRetryPause = milliseconds(50);
 
 milliseconds bounded(milliseconds timeout) {
@@ -106,6 +107,10 @@ class ClientImpl final : public Client {
     const auto echo = exchange_.await(0, deadline);
     if (exchange_.notice()) return {};
     return fail(echo ? Error(Errc::kProtocol, "an answer that was not asked for") : echo.error());
+  }
+
+  void complain(std::string_view text) override {
+    (void)exchange_.send(ComplainMessage{std::string(text)}, SteadyClock::now() + kComplaintTimeout);
   }
 
   Result<void> leave() override {

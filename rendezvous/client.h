@@ -35,6 +35,8 @@ class Client {
                                       const std::function<Result<std::string>()>& make, Milliseconds timeout) = 0;
   // Tells the launcher to end the job.
   virtual Result<void> abort(std::string_view why) = 0;
+  // Tells the launcher that another rank failed this one, for its report. Waits for no answer.
+  virtual void complain(std::string_view text) = 0;
   // Orderly end of this rank: its later disconnect is no failure.
   virtual Result<void> leave() = 0;
   // For poll(): readable when a push may have arrived; then call aborted().

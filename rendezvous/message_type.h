@@ -14,6 +14,7 @@ enum class MessageType : std::uint8_t {
   kNcclGet = 6,
   kAbort = 7,
   kLeave = 8,
+  kComplain = 9,
   kWelcome = 16,
   kDone = 17,
   kValue = 18,

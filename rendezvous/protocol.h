@@ -76,8 +76,12 @@ struct AbortMessage {
 struct LeaveMessage {
   std::uint32_t request = 0;
 };
+// Another rank failed this one. No reply.
+struct ComplainMessage {
+  std::string text;
+};
 using ClientMessage = std::variant<JoinMessage, SetMessage, GetMessage, BarrierMessage, NcclPutMessage, NcclGetMessage,
-                                   AbortMessage, LeaveMessage>;
+                                   AbortMessage, LeaveMessage, ComplainMessage>;
 
 // Server to client.
 struct DoneReply {

@@ -92,6 +92,13 @@ Result<ClientMessage> decode_client_message(std::string_view bytes) {
       out = std::move(m);
       break;
     }
+    case MessageType::kComplain: {
+      ComplainMessage m;
+      m.text = in.str();
+      fits = m.text.size() <= kMaxText;
+      out = std::move(m);
+      break;
+    }
     case MessageType::kLeave:
       out = LeaveMessage{in.u32()};
       break;

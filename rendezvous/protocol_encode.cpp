@@ -74,6 +74,11 @@ struct Encoder {
     out.str(cut(m.why));
     return out.take();
   }
+  std::string operator()(const ComplainMessage& m) const {
+    auto out = start(MessageType::kComplain);
+    out.str(cut(m.text));
+    return out.take();
+  }
   std::string operator()(const LeaveMessage& m) const {
     auto out = start(MessageType::kLeave);
     out.u32(m.request);
@@ -131,6 +136,7 @@ std::uint32_t request_of(const ClientMessage& message) {
   struct Visitor {
     std::uint32_t operator()(const JoinMessage&) const { return 0; }
     std::uint32_t operator()(const AbortMessage&) const { return 0; }
+    std::uint32_t operator()(const ComplainMessage&) const { return 0; }
     std::uint32_t operator()(const SetMessage& m) const { return m.request; }
     std::uint32_t operator()(const GetMessage& m) const { return m.request; }
     std::uint32_t operator()(const BarrierMessage& m) const { return m.request; }

@@ -73,6 +73,11 @@ class ServerImpl final : public Server {
     }
   }
 
+  void pause_ended(Clock::duration paused) override {
+    store_.postpone(paused);
+    sooner_.notify();
+  }
+
   std::vector<int> joined() const override { return roster_.joined(); }
 
   void stop() override {
@@ -171,6 +176,9 @@ class ServerImpl final : public Server {
       const bool first = !abort_;
       abort(reason);
       if (first && events_.abort_requested) events_.abort_requested(reason);
+    }
+    if (const auto* complaint = std::get_if<ComplainMessage>(&message); complaint && events_.complained) {
+      events_.complained(session.rank, complaint->text);
     }
     if (std::holds_alternative<LeaveMessage>(message)) {
       session.send(DoneReply{asker.request});

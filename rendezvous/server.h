@@ -26,6 +26,8 @@ struct ServerEvents {
   std::function<void(int rank, int pid)> joined;
   // A worker called drun_abort. The server has already pushed it to all the others.
   std::function<void(const Abort&)> abort_requested;
+  // A worker's libdrun says that another rank failed it.
+  std::function<void(int rank, const std::string& text)> complained;
   // The rank said goodbye (orderly), or its connection ended without that.
   std::function<void(int rank, bool orderly)> left;
 };
@@ -45,6 +47,8 @@ class Server {
   // Pushes ABORT to every rank that has joined, now, and to those that come later instead of a welcome; the first call
   // counts. It is with the kernel when this returns, unless a client does not read: stop() may follow at once.
   virtual void abort(const Abort& reason) = 0;
+  // The whole job was stopped for that long: no wait's deadline counts it.
+  virtual void pause_ended(Clock::duration paused) = 0;
   // Ranks that have joined and not left.
   virtual std::vector<int> joined() const = 0;
   virtual void stop() = 0;

@@ -75,7 +75,8 @@ StoreReplies Store::barrier(const Asker& asker, const BarrierMessage& message, S
   if (auto refusal = refuse_wait(asker)) return one(asker, std::move(*refusal));
   Barrier& barrier = barriers_[message.name];
   if (barrier.waiting.count(asker.rank) > 0) {
-    return refused(asker, "rank " + std::to_string(asker.rank) + " already waits in barrier " + in_quotes(message.name));
+    return refused(asker,
+                   "rank " + std::to_string(asker.rank) + " already waits in barrier " + in_quotes(message.name));
   }
   Wait wait;
   wait.kind = Wait::Kind::kBarrier;
@@ -148,6 +149,14 @@ StoreReplies Store::nccl_get(const Asker& asker, const NcclGetMessage& message, 
   wait.deadline = now + std::chrono::milliseconds(message.timeout_ms);
   add_wait(std::move(wait));
   return {};
+}
+
+void Store::postpone(StoreTime::duration by) {
+  by_deadline_.clear();
+  for (auto& [id, wait] : waits_) {
+    wait.deadline += by;
+    by_deadline_.emplace(wait.deadline, id);
+  }
 }
 
 StoreReplies Store::expire(StoreTime now) {

@@ -52,6 +52,7 @@ class Store {
   // The waits whose deadline has come.
   StoreReplies expire(StoreTime now);
   std::optional<StoreTime> next_deadline() const;
+  void postpone(StoreTime::duration by);  // all of them
   // The connection is gone: its waits are dropped, its rank is out of the barriers it waited in.
   void forget(std::uint64_t session);
 

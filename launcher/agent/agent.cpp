@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/stall_watch.h"
 #include "launcher/agent/command_check.h"
 #include "launcher/agent/inventory.h"
 #include "launcher/agent/sweep.h"
@@ -29,6 +30,15 @@ using std::chrono::milliseconds;
 constexpr auto kDefaultGrace = milliseconds(5000);
 constexpr auto kSweepTime = std::chrono::seconds(5);
 constexpr auto kFlushTime = std::chrono::seconds(5);
+constexpr auto kLook = milliseconds(500);
+// How often an ended worker's process group is looked at: its last member need not be a child of ours.
+constexpr auto kGroupLook = milliseconds(20);
+constexpr std::size_t kErrorFileLimit = 64u << 10;
+constexpr const char* kErrorFile = "TORCHELASTIC_ERROR_FILE";  // torch's @record writes the exception there
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
+}
 
 // A port that is free on `address`, held by a bound socket that never listens.
 Result<std::pair<Fd, std::uint16_t>> reserve_port(const std::string& text) {
@@ -195,14 +205,16 @@ void Agent::channel_lost() {
     if (worker.err) worker.err->add_credit(SIZE_MAX / 2);
   }
   if (closing_) return;
-  begin_stop(milliseconds(0), milliseconds(config_.grace_ms));
+  begin_stop(milliseconds(config_.grace_ms));
 }
 
 Task<void> Agent::beat() {
   Deadline last_sent = Clock::now();
+  StallWatch own_silence(kLook);
   while (!closing_ && channel_open_) {
-    co_await beat_wake_.wait_until(Clock::now() + milliseconds(std::min(config_.heartbeat_ms, 500u)));
+    co_await beat_wake_.wait_until(Clock::now() + std::min(milliseconds(config_.heartbeat_ms), milliseconds(kLook)));
     const auto now = Clock::now();
+    last_heard_ = paused_ ? now : std::min(now, last_heard_ + own_silence.look(now));
     if (now - last_sent >= milliseconds(config_.heartbeat_ms)) {
       send(Type::kHeartbeat, {});
       last_sent = now;
@@ -232,7 +244,7 @@ Task<void> Agent::watch_guard() {
     if (closing_) break;
     if (ec) {
       if (silence.fired()) ::kill(guard_.guard_pid, SIGKILL);
-      begin_stop(milliseconds(0), milliseconds(config_.grace_ms));
+      begin_stop(milliseconds(config_.grace_ms));
       break;
     }
     last = Clock::now();
@@ -246,7 +258,7 @@ Task<void> Agent::watch_signals() {
     control::Text notice;
     notice.text = "the agent got signal " + std::to_string(number);
     send(Type::kNotice, control::encode(notice));
-    begin_stop(milliseconds(0), milliseconds(config_.grace_ms));
+    begin_stop(milliseconds(config_.grace_ms));
   }
 }
 
@@ -317,7 +329,22 @@ void Agent::handle(const control::Frame& frame) {
       with(decode<Signal>(body), [&](auto m) { signal_workers(m.number); });
       break;
     case Type::kStop:
-      with(decode<Stop>(body), [&](auto m) { begin_stop(milliseconds(m.delay_ms), milliseconds(m.grace_ms)); });
+      with(decode<Stop>(body),
+           [&](auto m) { begin_stop(milliseconds(m.grace_ms), milliseconds(m.delay_ms), m.delayed); });
+      break;
+    case Type::kPing:
+      with(decode<Ping>(body), [&](auto m) {
+        Pong reply;
+        reply.sent_ns = m.sent_ns;
+        reply.host_ns = now_ns();
+        send(Type::kPong, encode(reply));
+      });
+      break;
+    case Type::kPause:
+      pause();
+      break;
+    case Type::kResume:
+      resume();
       break;
     default:
       channel_lost();
@@ -417,6 +444,7 @@ void Agent::spawn(control::Spawn message) {
     worker.spec = std::move(spec);
     workers_.emplace(rank, std::move(worker));
   }
+  oom_.emplace();
   for (auto& [rank, worker] : workers_) start(worker, message.pty, message.output_credit);
 }
 
@@ -426,7 +454,10 @@ void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
   start.argv = job_.argv;
   start.environment = job_.environment;
   for (const auto& [name, value] : worker.spec.environment) start.environment[name] = value;
-  if (socket_) start.environment["DRUN_AGENT"] = socket_->path();
+  if (socket_) {
+    start.environment["DRUN_AGENT"] = socket_->path();
+    start.environment.emplace(kErrorFile, socket_->file("rank." + std::to_string(worker.spec.rank) + ".error"));
+  }
   start.wants_stdin = worker.spec.wants_stdin;
   start.pty = pty;
 
@@ -441,6 +472,7 @@ void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
   }
   worker.pid = process->pid;
   worker.running = true;
+  worker.group_alive = true;
   reply.pid = worker.pid;
   send(Type::kStarted, control::encode(reply));
   pump_output(worker, worker.out, std::move(process->stdout_end), control::Stream::kStdout, credit);
@@ -496,23 +528,39 @@ Task<void> Agent::reap() {
 }
 
 void Agent::on_reaped(pid_t pid, int wait_status) {
+  workers_changed_.notify();  // it may have been the last of a worker's process group
   for (auto& [rank, worker] : workers_) {
     if (worker.pid != pid || !worker.running) continue;
     worker.running = false;
     worker.wait_status = wait_status;
     if (worker.in) worker.in->close();
-    if (worker.out) worker.out->finish_soon();
-    if (worker.err) worker.err->finish_soon();
+    // While it is being ended, what it started may still have a last word; else nobody waits for descendants.
+    if (!stopping_ || !alive(worker)) finish_output(worker);
     // The exit goes first: a reader that does not take the output must not hide a failure.
     control::Exited m;
     m.rank = rank;
     m.pid = worker.pid;
     m.wait_status = wait_status;
     m.ended_by_drun = worker.ended_by_drun;
+    m.time_ns = now_ns();
+    if (!worker.ended_by_drun && wait_status != 0) {
+      // A shell in between tells its child's signal as 128 + 9.
+      const bool killed = (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) ||
+                          (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 128 + SIGKILL);
+      if (killed && oom_) m.out_of_memory = oom_->evidence(worker.pid);
+      if (socket_) {
+        m.error_file =
+            read_file(socket_->file("rank." + std::to_string(rank) + ".error"), kErrorFileLimit).value_or("");
+      }
+    }
     send(Type::kExited, control::encode(m));
-    workers_changed_.notify();
     return;
   }
+}
+
+void Agent::finish_output(Worker& worker) {
+  if (worker.out) worker.out->finish_soon();
+  if (worker.err) worker.err->finish_soon();
 }
 
 // Some worker's last output is not on its way yet.
@@ -525,45 +573,69 @@ bool Agent::output_pending() const {
 
 void Agent::signal_workers(int number) {
   for (auto& [rank, worker] : workers_) {
-    if (worker.running) ::kill(-worker.pid, number);
+    if (alive(worker)) ::kill(-worker.pid, number);
   }
 }
 
-bool Agent::any_running() const {
-  return std::any_of(workers_.begin(), workers_.end(), [](const auto& w) { return w.second.running; });
+// Whether anything is left of the worker's process group: its leader may end before what it started.
+bool Agent::alive(Worker& worker) {
+  if (worker.running) return true;
+  if (worker.group_alive && ::kill(-worker.pid, 0) != 0) worker.group_alive = false;
+  return worker.group_alive;
+}
+
+// drun is about to be stopped by Ctrl-Z, and will say nothing until it goes on.
+void Agent::pause() {
+  if (stopping_) return;
+  paused_ = true;
+  signal_workers(SIGSTOP);
+}
+
+void Agent::resume() {
+  paused_ = false;
+  signal_workers(SIGCONT);
 }
 
 // ---- the end
 
-void Agent::begin_stop(milliseconds delay, milliseconds grace) {
+void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector<std::uint32_t>& delayed) {
   const auto now = Clock::now();
-  if (stopping_) {
+  for (auto& [rank, worker] : workers_) {
+    const bool waits = std::find(delayed.begin(), delayed.end(), rank) != delayed.end();
+    const Deadline term_at = waits ? now + delay : now;
     // A second order can only make it faster.
-    term_at_ = std::min(term_at_, now + delay);
-    kill_at_ = std::min(kill_at_, now + delay + grace);
-    workers_changed_.notify();
-    return;
+    worker.term_at = stopping_ ? std::min(worker.term_at, term_at) : term_at;
+    worker.kill_at = stopping_ ? std::min(worker.kill_at, term_at + grace) : term_at + grace;
   }
+  workers_changed_.notify();
+  if (stopping_) return;
   stopping_ = true;
-  term_at_ = now + delay;
-  kill_at_ = term_at_ + grace;
+  paused_ = false;
   tasks_.spawn(stop_sequence());
 }
 
+// Each worker's process group: TERM, and KILL after the grace time if anything is left of it. Then everything else.
 Task<void> Agent::stop_sequence() {
-  bool termed = false;
-  while (any_running()) {
+  for (;;) {
     const auto now = Clock::now();
-    if (now >= kill_at_) break;
-    if (!termed && now >= term_at_) {
-      termed = true;
-      for (auto& [rank, worker] : workers_) {
+    Deadline next = Deadline::max();
+    for (auto& [rank, worker] : workers_) {
+      if (!alive(worker)) continue;
+      if (now >= worker.kill_at) {
         if (worker.running) worker.ended_by_drun = true;
+        ::kill(-worker.pid, SIGKILL);  // reaped, or found dead, below
+        continue;
       }
-      signal_workers(SIGTERM);
-      signal_workers(SIGCONT);
+      if (!worker.termed && now >= worker.term_at) {
+        worker.termed = true;
+        if (worker.running) worker.ended_by_drun = true;
+        ::kill(-worker.pid, SIGTERM);
+        ::kill(-worker.pid, SIGCONT);
+      }
+      next = std::min(next, worker.termed ? worker.kill_at : std::min(worker.term_at, worker.kill_at));
+      if (!worker.running) next = std::min(next, now + kGroupLook);
     }
-    const Deadline next = termed ? kill_at_ : std::min(term_at_, kill_at_);
+    if (next == Deadline::max()) break;
     if (co_await workers_changed_.wait_until(next)) workers_changed_.reset();
   }
   for (auto& [rank, worker] : workers_) {
@@ -575,6 +647,7 @@ Task<void> Agent::stop_sequence() {
   const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
   const std::size_t n_killed = sweep(Clock::now() + kSweepTime, reaped);
 
+  for (auto& [rank, worker] : workers_) finish_output(worker);
   // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.
   while (channel_open_ && output_pending()) co_await workers_changed_.wait_and_reset();
   control::Finished m;

@@ -10,10 +10,12 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/asio.h"
 #include "launcher/agent/guard.h"
+#include "launcher/agent/oom_watch.h"
 #include "launcher/agent/output_pump.h"
 #include "launcher/agent/stdin_pump.h"
 #include "launcher/agent/worker_socket.h"
@@ -39,6 +41,9 @@ class Agent {
     bool running = false;
     bool ended_by_drun = false;
     int wait_status = 0;
+    bool group_alive = false;  // its process group may hold more than itself
+    Deadline term_at{}, kill_at{};
+    bool termed = false;
   };
 
   Task<void> read_control();
@@ -64,12 +69,17 @@ class Agent {
   void pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd, control::Stream stream,
                    std::uint32_t credit);
   void on_reaped(pid_t pid, int wait_status);
+  static void finish_output(Worker& worker);
   bool output_pending() const;
   void signal_workers(int number);
 
-  bool any_running() const;
   void channel_lost();
-  void begin_stop(std::chrono::milliseconds delay, std::chrono::milliseconds grace);
+  // TERM after `delay` for the ranks in `delayed`, at once for the others.
+  void begin_stop(std::chrono::milliseconds grace, std::chrono::milliseconds delay = {},
+                  const std::vector<std::uint32_t>& delayed = {});
+  bool alive(Worker& worker);
+  void pause();
+  void resume();
   Task<void> stop_sequence();
   void close_everything();
 
@@ -92,13 +102,13 @@ class Agent {
   Fd master_port_;                           // reserved until the workers start
   std::map<std::uint32_t, Worker> workers_;  // by rank
   std::unique_ptr<WorkerSocket> socket_;
+  std::optional<OomWatch> oom_;  // once workers run
   std::unique_ptr<netdetect::ProbeListener> probe_listener_;
   std::unique_ptr<rendezvous::RelayListener> relay_;
 
   bool stopping_ = false;
   bool closing_ = false;
-  Deadline term_at_, kill_at_;
-  std::chrono::milliseconds grace_{0};
+  bool paused_ = false;
 };
 
 }  // namespace drun::agent

@@ -8,6 +8,7 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <vector>
 
 #include "base/bytes.h"
@@ -48,8 +49,8 @@ Result<std::unique_ptr<WorkerSocket>> WorkerSocket::create(asio::io_context& io,
 }
 
 WorkerSocket::~WorkerSocket() {
-  if (!path_.empty()) ::unlink(path_.c_str());
-  if (!directory_.empty()) ::rmdir(directory_.c_str());
+  std::error_code ignored;
+  if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
 }
 
 void WorkerSocket::stop() {

@@ -14,8 +14,10 @@ class WorkerSocket {
  public:
   // In a new directory of mode 0700 in the first writable place of $XDG_RUNTIME_DIR, /tmp, /var/tmp, /dev/shm.
   static Result<std::unique_ptr<WorkerSocket>> create(asio::io_context& io, const std::string& job_id);
-  ~WorkerSocket();  // removes socket and directory
+  ~WorkerSocket();  // removes the directory with all that is in it
   const std::string& path() const { return path_; }
+  // A name for a file beside the socket; it goes with it.
+  std::string file(const std::string& name) const { return directory_ + "/" + name; }
   void set_handout(std::string encoded) { handout_ = std::move(encoded); }
   Task<void> run();
   void stop();

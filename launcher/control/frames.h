@@ -10,7 +10,7 @@
 
 namespace drun::control {
 
-inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::uint16_t kVersion = 2;
 inline constexpr std::size_t kMaxFrame = 16u << 20;  // a job's environment and argv travel in one frame
 inline constexpr std::size_t kMaxOutputChunk = 64u << 10;
 
@@ -35,6 +35,7 @@ enum class Type : std::uint8_t {
   kFinished = 14,
   kStdinCredit = 15,
   kNotice = 16,
+  kPong = 18,
   // drun to agent
   kConfigure = 64,
   kProbeListen = 65,
@@ -47,6 +48,9 @@ enum class Type : std::uint8_t {
   kCredit = 72,
   kSignal = 73,
   kStop = 74,
+  kPing = 76,
+  kPause = 77,
+  kResume = 78,
 };
 
 struct Frame {

@@ -108,10 +108,20 @@ void read(ByteReader& in, Exited& m) {
   m.pid = in.i32();
   m.wait_status = in.i32();
   m.ended_by_drun = in.boolean();
+  m.time_ns = in.u64();
+  m.out_of_memory = in.str();
+  m.error_file = in.str();
 }
 void read(ByteReader& in, Stop& m) {
   m.delay_ms = in.u32();
   m.grace_ms = in.u32();
+  const std::size_t n = in.count(4);
+  for (std::size_t i = 0; i < n; ++i) m.delayed.push_back(in.u32());
+}
+void read(ByteReader& in, Ping& m) { m.sent_ns = in.u64(); }
+void read(ByteReader& in, Pong& m) {
+  m.sent_ns = in.u64();
+  m.host_ns = in.u64();
 }
 void read(ByteReader& in, Finished& m) { m.leftovers = in.u32(); }
 void read(ByteReader& in, Signal& m) { m.number = in.i32(); }
@@ -146,6 +156,8 @@ template Result<Output> decode<Output>(std::string_view);
 template Result<Credit> decode<Credit>(std::string_view);
 template Result<Exited> decode<Exited>(std::string_view);
 template Result<Stop> decode<Stop>(std::string_view);
+template Result<Ping> decode<Ping>(std::string_view);
+template Result<Pong> decode<Pong>(std::string_view);
 template Result<Finished> decode<Finished>(std::string_view);
 template Result<Signal> decode<Signal>(std::string_view);
 template Result<Relay> decode<Relay>(std::string_view);
@@ -260,12 +272,28 @@ std::string encode(const Exited& m) {
   out.i32(m.pid);
   out.i32(m.wait_status);
   out.boolean(m.ended_by_drun);
+  out.u64(m.time_ns);
+  out.str(m.out_of_memory);
+  out.str(m.error_file);
   return out.take();
 }
 std::string encode(const Stop& m) {
   ByteWriter out;
   out.u32(m.delay_ms);
   out.u32(m.grace_ms);
+  out.u32(static_cast<std::uint32_t>(m.delayed.size()));
+  for (const auto rank : m.delayed) out.u32(rank);
+  return out.take();
+}
+std::string encode(const Ping& m) {
+  ByteWriter out;
+  out.u64(m.sent_ns);
+  return out.take();
+}
+std::string encode(const Pong& m) {
+  ByteWriter out;
+  out.u64(m.sent_ns);
+  out.u64(m.host_ns);
   return out.take();
 }
 std::string encode(const Finished& m) {

@@ -109,10 +109,21 @@ struct Exited {
   std::int32_t pid = 0;
   std::int32_t wait_status = 0;  // as from waitpid
   bool ended_by_drun = false;    // after drun's TERM or KILL
+  std::uint64_t time_ns = 0;     // the host's CLOCK_MONOTONIC when that was seen
+  std::string out_of_memory;     // what the kernel says of it; "" = nothing
+  std::string error_file;        // what torch's @record wrote to $TORCHELASTIC_ERROR_FILE, at most 64 KiB
 };
 struct Stop {
-  std::uint32_t delay_ms = 0;  // before TERM
-  std::uint32_t grace_ms = 0;  // from TERM to KILL; 0 = KILL at once
+  std::uint32_t delay_ms = 0;          // before TERM, for the ranks in `delayed`; the others get it at once
+  std::uint32_t grace_ms = 0;          // from TERM to KILL; 0 = KILL at once
+  std::vector<std::uint32_t> delayed;  // they hear ABORT first
+};
+struct Ping {
+  std::uint64_t sent_ns = 0;  // drun's CLOCK_MONOTONIC
+};
+struct Pong {
+  std::uint64_t sent_ns = 0;  // of the Ping
+  std::uint64_t host_ns = 0;  // the host's CLOCK_MONOTONIC
 };
 struct Finished {
   std::uint32_t leftovers = 0;  // descendants that had to be killed after the workers
@@ -142,6 +153,8 @@ std::string encode(const Output&);
 std::string encode(const Credit&);
 std::string encode(const Exited&);
 std::string encode(const Stop&);
+std::string encode(const Ping&);
+std::string encode(const Pong&);
 std::string encode(const Finished&);
 std::string encode(const Signal&);
 std::string encode(const Relay&);

@@ -34,6 +34,7 @@ class SoloClient final : public rendezvous::Client {
     return make();
   }
   Result<void> abort(std::string_view) override { return {}; }
+  void complain(std::string_view) override {}
   Result<void> leave() override { return {}; }
   int fd() const override { return -1; }
   std::optional<rendezvous::AbortNotice> aborted() override { return std::nullopt; }

@@ -58,6 +58,7 @@ void publish_failure(const World& world, const Failure& failure) {
   out.str(failure.host);
   out.str(failure.text);
   (void)world.client->set(world.own_key(kFailureKey), out.bytes());  // another rank may have been first
+  world.client->complain(failure.text);
 }
 
 Failure explain_closed(const World& world, int peer, const std::string& during) {
@@ -73,6 +74,7 @@ Failure explain_closed(const World& world, int peer, const std::string& during) 
     const std::string text = in.str();
     if (in.done() && reporter != world.rank()) {
       result.text = during + ": " + world.name_of(reporter) + " reports: " + text;
+      world.client->complain(result.text);
       return result;
     }
   }

@@ -252,6 +252,84 @@ TEST_F(AgentFixture, AWorkerThatObeysTermIsOverAtOnce) {
   EXPECT_LT(Clock::now() - before, milliseconds(1000));
 }
 
+TEST_F(AgentFixture, AWorkerThatHearsAbortFirstGetsTermLater) {
+  start_shell("trap 'echo term; exit 1' TERM; echo ready; while :; do sleep 0.02; done");
+  wait_for(Type::kOutput);
+  const auto before = Clock::now();
+  control::Stop stop;
+  stop.delay_ms = 400;
+  stop.grace_ms = 20000;
+  stop.delayed = {0};
+  send(Type::kStop, control::encode(stop));
+  wait_for(Type::kExited);
+  EXPECT_GE(Clock::now() - before, milliseconds(400));
+  finish_output();
+  EXPECT_NE(output_.find("term"), std::string::npos) << output_;
+}
+
+TEST_F(AgentFixture, WhatAWorkerStartedHasTheGraceTimeToo) {
+  // The shell goes at once; the program that it runs saves its state first.
+  start_shell(
+      "sh -c 'trap \"sleep 0.3; echo saved; exit 0\" TERM; echo ready; while :; do sleep 0.02; done' & "
+      "trap 'exit 1' TERM; wait");
+  wait_for(Type::kOutput);
+  control::Stop stop;
+  stop.grace_ms = 20000;
+  send(Type::kStop, control::encode(stop));
+  EXPECT_EQ(wait_for(Type::kFinished).type, Type::kFinished);
+  EXPECT_NE(output_.find("saved"), std::string::npos) << output_;
+}
+
+TEST_F(AgentFixture, PauseStopsTheWorkersAndTheClockUntilResume) {
+  const int pid = start_shell("while :; do sleep 0.02; done");
+  const auto is_stopped = [&] {
+    const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+    return stat && stat->substr(stat->rfind(") ") + 2, 1) == "T";
+  };
+  const auto await = [&](bool stopped) {
+    const Deadline deadline = Clock::now() + std::chrono::seconds(5);
+    while (is_stopped() != stopped && Clock::now() < deadline) ::usleep(2000);
+    return is_stopped() == stopped;
+  };
+  send(Type::kPause, "");
+  EXPECT_TRUE(await(true));
+  const Deadline silent = Clock::now() + milliseconds(3000);  // the heartbeat timeout is 2 s
+  while (Clock::now() < silent) ::usleep(10000);
+  EXPECT_TRUE(is_stopped());
+  send(Type::kResume, "");
+  EXPECT_TRUE(await(false));
+  to_.reset();
+  expect_all_gone_within(milliseconds(2500));
+}
+
+TEST_F(AgentFixture, APausedJobEndsWithDrun) {
+  start_shell(kFamily);
+  wait_for(Type::kOutput);
+  send(Type::kPause, "");
+  to_.reset();
+  from_.reset();
+  expect_all_gone_within(milliseconds(2500));
+}
+
+TEST_F(AgentFixture, BringsTorchsErrorFileAndTheTimeOfTheExit) {
+  start_shell("printf '{\"message\": \"no\"}' > $TORCHELASTIC_ERROR_FILE; exit 5");
+  const auto exited = control::decode<control::Exited>(wait_for(Type::kExited).body).value();
+  EXPECT_EQ(exited.error_file, "{\"message\": \"no\"}");
+  EXPECT_EQ(exited.out_of_memory, "");
+  const auto now = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+  EXPECT_NEAR(static_cast<double>(exited.time_ns), static_cast<double>(now), 5e9);
+}
+
+TEST_F(AgentFixture, AnswersPings) {
+  control::Ping ping;
+  ping.sent_ns = 42;
+  const auto before = static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
+  send(Type::kPing, control::encode(ping));
+  const auto pong = control::decode<control::Pong>(wait_for(Type::kPong).body).value();
+  EXPECT_EQ(pong.sent_ns, 42u);
+  EXPECT_GE(pong.host_ns, before);  // this host is that host
+}
+
 TEST_F(AgentFixture, EndOfTheChannelEndsTheWholeFamily) {
   start_shell(kFamily);
   wait_for(Type::kOutput);

@@ -20,7 +20,8 @@ std::vector<ClientMessage> client_messages() {
           NcclPutMessage{11, "world", 2, false, "no library"},
           NcclGetMessage{12, "world", 2, 5, 100},
           AbortMessage{"why"},
-          LeaveMessage{13}};
+          LeaveMessage{13},
+          ComplainMessage{"rank 2 is gone"}};
 }
 
 std::vector<ServerMessage> server_messages() {

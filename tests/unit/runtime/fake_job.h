@@ -95,6 +95,7 @@ class FakeJob {
       if (job_.values_.count(key) == 0) return fail(Errc::kTimeout, "no key " + key);
       return job_.bend_ ? job_.bend_(welcome_.rank, key, job_.values_[key]) : job_.values_[key];
     }
+    void complain(std::string_view) override {}
     Result<void> barrier(std::string_view name, Milliseconds timeout) override {
       std::unique_lock<std::mutex> lock(job_.mutex_);
       auto& arrived = job_.barriers_[std::string(name)];

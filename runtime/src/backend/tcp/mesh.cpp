@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "runtime/src/backend/tcp/culprit.h"
 
@@ -125,9 +126,16 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
     const bool sends = message.flow->direction() == Flow::Direction::kSend;
     fds.push_back({message.fd, static_cast<short>(sends ? POLLOUT : POLLIN), 0});
   }
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(operation.deadline - Clock::now()).count();
+  const auto stopped = stops_.look();
+  if (std::exchange(stopped_in_, operation.seq) == operation.seq) {
+    stopped_ += stopped;
+  } else {
+    stopped_ = {};
+  }
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(operation.deadline + stopped_ - Clock::now()).count();
   if (left <= 0) return tl::unexpected<Failure>(timed_out(messages, operation));
-  const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, 1'000'000)));
+  const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, kLook.count())));
   if (ready < 0 && errno != EINTR) return failure(DRUN_ERROR_SYSTEM, std::string("poll: ") + std::strerror(errno));
   for (std::size_t i = 0; i < n_control; ++i) {
     if (fds[i].revents != 0) return check_alive(world_, name_of(operation));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/stall_watch.h"
 #include "runtime/src/algorithm/exchange.h"
 #include "runtime/src/world.h"
 
@@ -16,10 +17,13 @@ namespace drun::runtime {
 class Mesh final : public Exchange {
  public:
   // `links`: non-blocking sockets by rank. `world` outlives the mesh.
-  Mesh(const World& world, std::map<int, Fd> links) : world_(world), links_(std::move(links)) {}
+  Mesh(const World& world, std::map<int, Fd> links) : world_(world), links_(std::move(links)), stops_(kLook) {}
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }
   Status run(const Operation& operation, const std::vector<Flow*>& flows) override;
+
+  // No wait in poll() is longer: so a stop of this process (Ctrl-Z) is noticed, and its time does not count.
+  static constexpr std::chrono::milliseconds kLook{1000};
 
  private:
   // A flow with its socket and the header that goes ahead.
@@ -42,6 +46,9 @@ class Mesh final : public Exchange {
 
   const World& world_;
   std::map<int, Fd> links_;
+  StallWatch stops_;
+  std::chrono::steady_clock::duration stopped_{};  // during the operation `stopped_in_`; extends its deadline
+  std::uint64_t stopped_in_ = 0;
 };
 
 }  // namespace drun::runtime

@@ -1,0 +1,20 @@
+// The first failure of a job as people read it: one error line, then a box with what is known. Pure.
+#pragma once
+
+#include <string>
+
+#include "launcher/job_report.h"
+
+namespace drun::cli {
+
+struct BoxStyle {
+  bool color = false;
+  bool utf8 = false;  // else ASCII
+};
+
+// "" if the job had no failure.
+std::string format_failure(const launcher::JobReport& report, const BoxStyle& style);
+// "0-6,8" of sorted ranks.
+std::string format_ranks(const std::vector<int>& ranks);
+
+}  // namespace drun::cli

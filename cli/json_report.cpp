@@ -1,0 +1,112 @@
+#include "cli/json_report.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "base/fd.h"
+
+namespace drun::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string utc(std::chrono::system_clock::time_point t) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(t.time_since_epoch()).count();
+  const std::time_t s = static_cast<std::time_t>(ms / 1000);
+  std::tm parts{};
+  ::gmtime_r(&s, &parts);
+  char text[64];
+  const std::size_t n = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text + n, sizeof text - n, ".%03dZ", static_cast<int>(ms % 1000));
+  return text;
+}
+
+Json optional_text(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+void add_end(Json& out, int exit_code, int signal, bool core_dumped) {
+  out["exit_code"] = exit_code >= 0 ? Json(exit_code) : Json(nullptr);
+  out["signal"] = signal > 0 ? Json(signal) : Json(nullptr);
+  out["core_dumped"] = core_dumped;
+}
+
+Json failure_json(const launcher::JobFailure& f) {
+  Json out;
+  out["rank"] = f.rank >= 0 ? Json(f.rank) : Json(nullptr);
+  out["host"] = f.host;
+  out["pid"] = f.pid > 0 ? Json(f.pid) : Json(nullptr);
+  out["what"] = f.what;
+  add_end(out, f.exit_code, f.signal, f.core_dumped);
+  out["out_of_memory"] = optional_text(f.out_of_memory);
+  out["error"] = optional_text(f.own_error);
+  out["complaint"] = optional_text(f.complaint);
+  out["details"] = f.details;
+  out["last_lines"] = f.last_lines;
+  return out;
+}
+
+Json rank_json(const launcher::RankReport& r) {
+  Json out;
+  out["rank"] = r.rank;
+  out["host"] = r.host;
+  out["pid"] = r.pid > 0 ? Json(r.pid) : Json(nullptr);
+  const int status = r.wait_status.value_or(0);
+  const bool exited = r.wait_status && WIFEXITED(status);
+  const bool signaled = r.wait_status && WIFSIGNALED(status);
+  add_end(out, exited ? WEXITSTATUS(status) : -1, signaled ? WTERMSIG(status) : 0, signaled && WCOREDUMP(status));
+  out["ended_by_drun"] = r.ended_by_drun;
+  out["seconds"] = r.seconds ? Json(*r.seconds) : Json(nullptr);
+  return out;
+}
+
+}  // namespace
+
+std::string to_json(const launcher::JobReport& report) {
+  Json out;
+  out["schema"] = 1;
+  out["job"] = report.job_id;
+  out["command"] = report.command;
+  out["working_directory"] = report.working_directory;
+  out["begin"] = utc(report.begin);
+  out["seconds"] = report.seconds;
+  out["status"] = report.status;
+  out["why"] = optional_text(report.why);
+  out["hosts"] = report.hosts;
+  out["first_failure"] = nullptr;
+  if (report.failure) {
+    Json failure;
+    failure["seconds"] = report.failed_after_s;
+    failure["first"] = Json::array();
+    for (const auto& f : report.failure->first) failure["first"].push_back(failure_json(f));
+    failure["clock_uncertainty_s"] = report.failure->uncertainty_s;
+    failure["consequences"] = Json::array();
+    for (const auto& f : report.failure->consequences) failure["consequences"].push_back(failure_json(f));
+    failure["ended_by_drun"] = report.n_ended_by_drun;
+    out["first_failure"] = failure;
+  }
+  out["ranks"] = Json::array();
+  for (const auto& r : report.ranks) out["ranks"].push_back(rank_json(r));
+  // What a program wrote or was named need not be UTF-8.
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<void> write_report(const launcher::JobReport& report, const std::string& path) {
+  const std::string temporary = path + "." + std::to_string(::getpid());
+  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd) return fail(errno_error(errno, path).with_subject("--report"));
+  auto written = write_all(fd.get(), to_json(report));
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = fail(errno_error(errno, path));
+  if (!written) {
+    ::unlink(temporary.c_str());
+    return fail(std::move(written.error()).with_subject("--report"));
+  }
+  return {};
+}
+
+}  // namespace drun::cli

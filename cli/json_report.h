@@ -1,0 +1,15 @@
+// A job as data, for --report. docs/report.md describes each field.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "launcher/job_report.h"
+
+namespace drun::cli {
+
+std::string to_json(const launcher::JobReport& report);
+// Whole or not at all: written beside `path`, then renamed.
+Result<void> write_report(const launcher::JobReport& report, const std::string& path);
+
+}  // namespace drun::cli

@@ -1,0 +1,34 @@
+// One host's monotonic clock on drun's own, from round trips (Cristian's algorithm): the host read its clock at some
+// moment between our sending and our receiving. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace drun::launcher {
+
+// A moment on drun's CLOCK_MONOTONIC, known to lie between the two (ns).
+struct Moment {
+  std::int64_t earliest_ns = 0;
+  std::int64_t latest_ns = 0;
+  std::int64_t middle_ns() const { return earliest_ns + (latest_ns - earliest_ns) / 2; }
+};
+
+class ClockAlignment {
+ public:
+  // All in ns; `host_ns` was read between the other two.
+  void add(std::int64_t sent_ns, std::int64_t received_ns, std::int64_t host_ns);
+  // Nothing before the first round trip.
+  std::optional<Moment> ours(std::int64_t host_ns) const;
+
+ private:
+  struct Sample {
+    std::int64_t offset_ns = 0;  // host's clock - ours
+    std::int64_t half_trip_ns = 0;
+    std::int64_t host_ns = 0;
+  };
+  static std::int64_t error_at(const Sample& sample, std::int64_t host_ns);
+  std::optional<Sample> best_;
+};
+
+}  // namespace drun::launcher

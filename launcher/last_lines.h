@@ -1,0 +1,28 @@
+// The end of what one worker wrote, for the report of its failure. Bounded.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/control/messages.h"
+
+namespace drun::launcher {
+
+class LastLines {
+ public:
+  static constexpr std::size_t kLines = 20;
+  static constexpr std::size_t kBytes = 8u << 10;  // of both streams; what is older is forgotten
+  static constexpr std::size_t kLineBytes = 500;   // of a line; what is longer is cut, with a mark
+
+  void push(control::Stream stream, std::string_view bytes);
+  // Without line ends, control characters as '?', empty lines at the end left out.
+  std::vector<std::string> lines() const;
+
+ private:
+  std::string bytes_;
+  control::Stream last_ = control::Stream::kStdout;
+  bool cut_ = false;  // bytes_ begins within a line
+};
+
+}  // namespace drun::launcher
