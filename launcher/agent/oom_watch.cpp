@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <optional>
 
 #include "base/text.h"
 
@@ -18,7 +17,9 @@ struct Hierarchy {
 };
 
 // "36 35 0:30 ROOT MOUNT_POINT OPTIONS ... - TYPE SOURCE SUPER_OPTIONS"
-std::optional<Hierarchy> find_mount(std::string_view mountinfo, std::string_view type, std::string_view super_option) {
+// All of them: one may be hidden by a later mount, another be visible.
+std::vector<Hierarchy> find_mounts(std::string_view mountinfo, std::string_view type, std::string_view super_option) {
+  std::vector<Hierarchy> out;
   for (const auto line : split(mountinfo, '\n')) {
     const auto words = split(line, ' ');
     std::size_t dash = 6;
@@ -31,9 +32,9 @@ std::optional<Hierarchy> find_mount(std::string_view mountinfo, std::string_view
       }
       if (!has) continue;
     }
-    return Hierarchy{std::string(words[4]), std::string(words[3])};
+    out.push_back(Hierarchy{std::string(words[4]), std::string(words[3])});
   }
-  return std::nullopt;
+  return out;
 }
 
 void add_files(const Hierarchy& h, std::string path, const char* name, std::vector<std::string>& out) {
@@ -57,12 +58,12 @@ std::vector<std::string> oom_counter_files(std::string_view cgroup, std::string_
     const auto path_at = fields[0].size() + fields[1].size() + 2;
     const std::string path(line.substr(path_at));  // may hold colons itself
     if (fields[1].empty()) {
-      if (const auto mount = find_mount(mountinfo, "cgroup2", "")) add_files(*mount, path, "memory.events", out);
+      for (const auto& mount : find_mounts(mountinfo, "cgroup2", "")) add_files(mount, path, "memory.events", out);
     }
     for (const auto controller : split(fields[1], ',')) {
       if (controller != "memory") continue;
-      if (const auto mount = find_mount(mountinfo, "cgroup", "memory")) {
-        add_files(*mount, path, "memory.oom_control", out);
+      for (const auto& mount : find_mounts(mountinfo, "cgroup", "memory")) {
+        add_files(mount, path, "memory.oom_control", out);
       }
     }
   }

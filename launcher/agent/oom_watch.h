@@ -14,7 +14,7 @@
 namespace drun::agent {
 
 // The files that count the kills of the cgroups in `cgroup` (/proc/self/cgroup) as `mountinfo` (/proc/self/mountinfo)
-// shows them, innermost first. Pure.
+// shows them, innermost first for each mount; not all need exist. Pure.
 std::vector<std::string> oom_counter_files(std::string_view cgroup, std::string_view mountinfo);
 // The count in such a file: "oom_kill 3". Pure; 0 if it has none.
 std::uint64_t oom_kills(std::string_view text);

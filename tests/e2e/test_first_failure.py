@@ -1,0 +1,232 @@
+"""What failed first, as the box on stderr and --report tell it."""
+import json
+import os
+import re
+import signal
+import time
+
+from support import SLOWDOWN, ClusterTest
+
+HOSTS = "localhost:1,host1:1,host2:1"
+
+
+class FirstFailure(ClusterTest):
+    hosts = 3
+
+    def box(self, job):
+        match = re.search(r"^  ╭─ first failure ─*\n((?:  │.*\n)*)  ╰─*\n", job.err, re.MULTILINE)
+        self.assertTrue(match, str(job))
+        self.assertEqual(job.err.count("first failure"), 1, str(job))
+        return [line[4:].strip() for line in match[1].splitlines()]
+
+    def fail(self, script, *options, **more):
+        return self.drun(*options, "-H", HOSTS, "sh", "-c", script, env={"LANG": "C.UTF-8"}, **more)
+
+    def test_the_box_has_the_rank_its_last_lines_and_how_many_drun_ended(self):
+        job = self.fail("i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo line $i of $RANK; done;"
+                        "test $RANK = 1 || exec sleep 1000; echo 'ValueError: no such file' >&2; exit 3")
+        self.assertEqual(job.status, 3, str(job))
+        box = self.box(job)
+        self.assertRegex(box[0], r"^rank 1 on host1 \(pid \d+\) exited with status 3, [0-9.]+ m?s after the start$")
+        self.assertEqual(box[1], "its last 20 lines:")
+        lines = box[2:22]
+        self.assertEqual(sorted(set(lines)), sorted(lines))
+        self.assertIn("ValueError: no such file", lines)
+        self.assertTrue(all(line.endswith("of 1") or "ValueError" in line for line in lines), lines)
+        self.assertEqual(box[22:], ["drun ended the 2 other workers because of it"])
+        # It is the end of what drun says, below everything that the workers wrote.
+        self.assertRegex(job.err.splitlines()[-1], "╰")
+        self.cluster.assert_clean()
+
+    def test_a_killed_rank_is_the_cause_and_the_others_say_so(self):
+        job = self.start_drun("--report", "/tmp/report.json", "-H", HOSTS, "train", "--epochs", "100000",
+                              env={"LANG": "C.UTF-8"})
+        job.wait_for(r"epoch")
+        victim = self.cluster.find("h2", r"^train")
+        os.kill(victim, signal.SIGKILL)
+        self.assertEqual(job.finish(), 137, str(job))
+        box = self.box(job)
+        self.assertRegex(box[0], r"^rank 2 on host2 \(pid \d+\) was ended by SIGKILL \(killed\)")
+        said = [line for line in box if " said: " in line]
+        self.assertTrue(said, str(job))
+        self.assertTrue(all("rank 2 on host2" in line for line in said), box)
+        report = json.loads(self.cluster.shell("h0", "cat /tmp/report.json"))
+        first = report["first_failure"]["first"]
+        self.assertEqual([(f["rank"], f["host"], f["signal"]) for f in first], [(2, "host2", 9)])
+        self.assertEqual(report["status"], 137)
+        self.assertEqual([r["rank"] for r in report["ranks"]], [0, 1, 2])
+        self.assertEqual(report["ranks"][2]["signal"], 9)
+        # Ranks that drun ended are not among the failures.
+        for failure in report["first_failure"]["consequences"]:
+            self.assertFalse(report["ranks"][failure["rank"]]["ended_by_drun"], report)
+        self.cluster.assert_clean()
+
+    def test_workers_that_joined_report_the_culprit_by_name_before_term(self):
+        job = self.start_drun("-H", HOSTS, "train", "--epochs", "100000")
+        job.wait_for(r"epoch")
+        os.kill(self.cluster.find("h1", r"^train"), signal.SIGSEGV)
+        self.assertEqual(job.finish(), 139, str(job))
+        for rank in (0, 2):
+            self.assertRegex(job.err, rf"(?m)^\[{rank}\] train: .*rank 1 on host1")
+        self.cluster.assert_clean()
+
+    def test_workers_that_did_not_join_get_term_at_once(self):
+        job = self.start_drun("-H", HOSTS, "sh", "-c", "echo up; test $RANK = 1 || exec sleep 1000; read x < /tmp/go; exit 9",
+                              "--grace", "30")
+        self.cluster.shell("h1", "mkfifo /tmp/go 2>/dev/null; true")
+        job = job if job.front.poll() is None else None
+        self.assertIsNotNone(job)
+        job.wait_for(r"\] up", 3)
+        begin = time.monotonic()
+        self.cluster.shell("h1", "echo > /tmp/go")
+        self.assertEqual(job.finish(), 9, str(job))
+        self.assertLess(time.monotonic() - begin, 0.9 * SLOWDOWN, str(job))  # less than the lead of those that joined
+
+    def test_torchs_error_file_is_in_the_box(self):
+        job = self.fail("test $RANK = 2 || exec sleep 1000;"
+                        "echo '{\"message\": {\"message\": \"RuntimeError: shape\", \"extraInfo\": {}}}' > $TORCHELASTIC_ERROR_FILE;"
+                        "exit 1")
+        self.assertEqual(job.status, 1, str(job))
+        box = self.box(job)
+        self.assertIn("its error file says:", box)
+        self.assertIn("RuntimeError: shape", box)
+        self.assertIn("it wrote nothing", box)
+
+    def test_a_host_that_is_lost_is_named_as_the_cause(self):
+        job = self.start_drun("--report", "/tmp/lost.json", "-H", HOSTS, "train", "--epochs", "100000",
+                              env={"LANG": "C.UTF-8"})
+        job.wait_for(r"epoch")
+        for name in ("^drun-guard", "^drun-agent"):
+            os.kill(self.cluster.find("h1", name), signal.SIGSTOP)
+        for name in ("^drun-guard", "^drun-agent"):
+            os.kill(self.cluster.find("h1", name), signal.SIGKILL)
+        self.assertEqual(job.finish(), 68, str(job))
+        self.assertRegex(self.box(job)[0], "^host host1 ")
+        report = json.loads(self.cluster.shell("h0", "cat /tmp/lost.json"))
+        self.assertEqual(report["first_failure"]["first"][0]["host"], "host1")
+        self.cluster.assert_clean()
+
+    def test_a_stubborn_job_is_explained_while_it_ends(self):
+        job = self.fail("trap '' TERM; echo up; test $RANK = 1 && sleep 0.5 && exit 7; sleep 1000; sleep 1000", "--grace", "3")
+        self.assertEqual(job.status, 7, str(job))
+        self.assertRegex(job.err, r"drun: note: rank 1 on host1 .* exited with status 7; waiting for 2 other workers to end")
+        self.cluster.assert_clean()
+
+    def test_out_of_memory_is_told_from_a_kill(self):
+        # A memory cgroup of our own, of whichever version this kernel has the controller in.
+        self.cluster.shell("h0", """
+            mkdir -p /tmp/cg
+            if mount -t cgroup -o memory none /tmp/cg 2>/dev/null; then limit=memory.limit_in_bytes
+            else mount -t cgroup2 none /tmp/cg; limit=memory.max; echo +memory > /tmp/cg/cgroup.subtree_control; fi
+            mkdir /tmp/cg/drun-test-$$
+            echo 67108864 > /tmp/cg/drun-test-$$/$limit
+            echo 0 > /tmp/cg/drun-test-$$/memory.swap.max 2>/dev/null || true
+            ln -s /tmp/cg/drun-test-$$ /tmp/limited""")
+        try:
+            job = self.cluster.run("h0", "sh", "-c", "echo $$ > /tmp/limited/cgroup.procs; exec drun -np 2 sh -c '"
+                                   "test $RANK = 1 || exec sleep 1000; echo eating; exec python3 -c \"b = bytearray(1 << 30)\"'",
+                                   env={"LANG": "C.UTF-8"})
+            self.assertEqual(job.status, 137, str(job))
+            box = self.box(job)
+            self.assertRegex(box[0], r"^rank 1 on localhost \(pid \d+\) was ended by SIGKILL")
+            self.assertTrue(any(line.startswith("out of memory: ") for line in box), box)
+        finally:
+            self.cluster.shell("h0", "rmdir $(readlink -f /tmp/limited); umount /tmp/cg")
+        job = self.cluster.run("h0", "drun", "-np", "2", "sh", "-c", "test $RANK = 1 && kill -9 $$; sleep 1000")
+        self.assertEqual(job.status, 137, str(job))
+        self.assertNotIn("out of memory", job.err)
+
+    def test_a_report_of_a_job_that_did_not_start_says_why(self):
+        job = self.drun("--report", "/tmp/none.json", "-H", HOSTS, "no-such-command")
+        self.assertEqual(job.status, 127, str(job))
+        report = json.loads(self.cluster.shell("h0", "cat /tmp/none.json"))
+        self.assertEqual((report["status"], report["ranks"], report["first_failure"]), (127, [], None))
+        self.assertIn("no-such-command", report["why"])
+
+    def test_a_report_that_cannot_be_written_is_a_warning(self):
+        job = self.drun("--report", "/no/such/dir/r.json", "-H", HOSTS, "true")
+        self.assertEqual(job.status, 0, str(job))
+        self.assertIn("drun: warning: --report: /no/such/dir/r.json", job.err)
+
+
+# What a shell with job control does: a process group of its own in the shell's session, so that it can be stopped.
+SHELL = """
+import os, sys
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.execvp(sys.argv[1], sys.argv[1:])
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+class Stopped(ClusterTest):
+    """Ctrl-Z and fg."""
+
+    hosts = 3
+
+    def begin(self, *arguments):
+        return self.cluster.start("h0", "python3", "-c", SHELL, "drun", *arguments)
+
+    @staticmethod
+    def state(pid):
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            return stat.read().rsplit(") ", 1)[1][0]
+
+    def await_state(self, pid, states):
+        end = time.monotonic() + 20 * SLOWDOWN
+        while self.state(pid) not in states and time.monotonic() < end:
+            time.sleep(0.02)
+        self.assertIn(self.state(pid), states)
+
+    def test_all_workers_stop_and_go_on_with_drun_and_no_deadline_counts_it(self):
+        job = self.begin("--heartbeat-timeout", "3", "--timeout", str(int(60 * SLOWDOWN)), "-H", HOSTS, "sh", "-c",
+                         "while :; do echo tick; sleep 0.1; done")
+        self.addCleanup(self._end, job)
+        job.wait_for(r"\[2\] tick")
+        drun = self.cluster.find("h0", "^drun$")
+        workers = [self.cluster.find(host, r"^sh -c while") for host in ("h0", "h1", "h2")]
+        os.kill(drun, signal.SIGTSTP)
+        for pid in (drun, *workers):
+            self.await_state(pid, "T")
+        stopped_until = time.monotonic() + 6  # twice the heartbeat timeout
+        while time.monotonic() < stopped_until:
+            self.assertEqual(self.state(drun), "T")
+            time.sleep(0.2)
+        for pid in workers:
+            self.assertEqual(self.state(pid), "T")
+        os.kill(drun, signal.SIGCONT)
+        for pid in workers:
+            self.await_state(pid, "SR")
+        for rank in range(3):
+            job.wait_for(rf"\[{rank}\] tick", 20)
+        os.kill(drun, signal.SIGINT)
+        self.assertEqual(job.finish(), 130, str(job))
+        self.cluster.assert_clean()
+
+    def test_a_collective_outlives_a_stop_that_is_longer_than_its_deadline(self):
+        job = self.begin("-x", "DRUN_OP_TIMEOUT=3", "-H", HOSTS, "train", "--epochs", "60")
+        self.addCleanup(self._end, job)
+        job.wait_for(r"epoch")
+        drun = self.cluster.find("h0", "^drun$")
+        workers = [self.cluster.find(host, r"^train") for host in ("h0", "h1", "h2")]
+        os.kill(drun, signal.SIGTSTP)
+        for pid in (drun, *workers):
+            self.await_state(pid, "T")
+        stopped_until = time.monotonic() + 7
+        while time.monotonic() < stopped_until:
+            time.sleep(0.2)
+        os.kill(drun, signal.SIGCONT)
+        self.assertEqual(job.finish(), 0, str(job))
+        self.assert_trained(job, 3)
+
+    def test_a_stopped_job_ends_when_drun_is_killed(self):
+        job = self.begin("--grace", "1", "-H", HOSTS, "sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done")
+        self.addCleanup(self._end, job)
+        job.wait_for(r"\] up", 3)
+        drun = self.cluster.find("h0", "^drun$")
+        os.kill(drun, signal.SIGTSTP)
+        self.await_state(drun, "T")
+        os.kill(drun, signal.SIGKILL)
+        self.assertNotEqual(job.finish(), 0, str(job))
+        self.cluster.assert_clean()
