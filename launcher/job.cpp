@@ -28,6 +28,21 @@ constexpr std::size_t kOutputBudget = 32u << 20;  // bytes of output on the way,
 constexpr std::size_t kStdinCredit = 256u << 10;
 constexpr auto kAnswerTime = std::chrono::seconds(30);  // for an agent to prepare
 
+// Better one line before the start than whatever fails first in the middle of it.
+Result<void> check_open_files(std::size_t n_hosts, std::size_t n_workers, bool with_files) {
+  constexpr std::size_t kOwn = 64;
+  constexpr std::size_t kPerHost = 4;  // a socket and its duplicate, or the pipes of a child
+  const std::size_t need =
+      kOwn + kPerHost * n_hosts + (with_files ? 3 : 1) * n_workers;  // each may join the rendezvous
+  const std::size_t limit = raise_open_file_limit();
+  if (limit == 0 || limit >= need) return {};
+  return fail(Error(Errc::kUsage, "open files",
+                    plural(n_hosts, "host") + " and " + plural(n_workers, "worker") + " need about " +
+                        std::to_string(need) + " descriptors, and the hard limit here is " + std::to_string(limit))
+                  .with_hint("as root: ulimit -Hn " + std::to_string(need) +
+                             "; for good: nofile in /etc/security/limits.conf"));
+}
+
 bool ignored_at_start(int number) {
   struct sigaction action {};
   return ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -142,6 +157,9 @@ Task<int> Job::run_phases() {
   // Bad placement shows before anything is connected; two names of one machine only afterwards.
   auto planned = place(options_.hosts, options_.np);
   if (!planned) co_return co_await finish(report(planned.error()));
+  auto enough_files = check_open_files(planned->host_indices.size(), static_cast<std::size_t>(planned->size),
+                                       !options_.output.directory.empty());
+  if (!enough_files) co_return co_await finish(report(enough_files.error()));
 
   connected_ = co_await connect_hosts(io_, *helper_, options_.hosts, options_.connect, reporter_);
   if (!connected_.errors.empty()) co_return co_await finish(report(connected_.errors));
@@ -514,7 +532,6 @@ Task<void> run_and_store(Job& job, int& status) { status = co_await job.run(); }
 int run_job(JobOptions options, Reporter& reporter) {
   asio::io_context io(1);
   ::signal(SIGPIPE, SIG_IGN);
-  raise_open_file_limit();
   int status = kExitInternal;
   Job job(io, std::move(options), reporter);
   TaskGroup top(io.get_executor());

@@ -14,6 +14,21 @@ def _ip_batch(lines):
         raise RuntimeError("ip -batch: " + done.stderr.strip())
 
 
+def make_room_for_neighbours(n_hosts):
+    """One table of neighbours holds those of all network namespaces: 1,024 are too few for many hosts at once.
+
+    The limit is the machine's, and stays.
+    """
+    for family in ("ipv4", "ipv6"):
+        for number in (1, 2, 3):
+            path = f"/proc/sys/net/{family}/neigh/default/gc_thresh{number}"
+            with open(path, encoding="ascii") as limit:
+                enough = int(limit.read()) >= 64 * n_hosts
+            if not enough:
+                with open(path, "w", encoding="ascii") as limit:
+                    limit.write(str(64 * n_hosts))
+
+
 def make_switch():
     """In the switch, before any host."""
     _ip_batch(["link set lo up", "link add data0 type bridge", "link set data0 up"])

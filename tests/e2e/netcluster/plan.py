@@ -6,7 +6,7 @@ import ipaddress
 DATA_NICS = ["enp3s0", "eth1", "ens5", "eno1", "enp65s0f0", "p1p1"]
 DECOY_NICS = ["eno2", "eth0", "enp3s0", "ens6", "eth1", "p2p1"]
 DEFAULT_PORT = 12345
-MAX_HOSTS = 150
+MAX_HOSTS = 250
 
 
 class PlanError(Exception):
@@ -71,7 +71,7 @@ def make_plan(options):
             address=str(subnet[1 if shared_net else i + 1]), address6=str(subnet6[1 if shared_net else i + 1]),
             nic=options.nic or DATA_NICS[0 if shared_net else i % len(DATA_NICS)],
             decoy_nic=DECOY_NICS[0 if shared_net else i % len(DECOY_NICS)],
-            decoy_subnet=f"192.168.{100 + i}",
+            decoy_subnet=f"192.168.{100 + i}" if i < 150 else f"172.21.{i - 150}",
             ports=[port + i for port in ports] if shared_net else list(ports),
             home="shared" if options.shared_home else "private"))
     for host in hosts:

@@ -26,7 +26,7 @@ def start(me):
     with open(f"{RUN}/config", "w", encoding="utf-8") as out:
         out.write(config(me))
     return subprocess.Popen([BINARY, "-D", "-f", f"{RUN}/config", "-E", f"{RUN}/log"], stdin=subprocess.DEVNULL,
-                            start_new_session=True)
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def listens(me):

@@ -117,6 +117,8 @@ def _supervise(plan, folder, owner, report):
 
 def start(plan):
     """Returns the state of the running cluster; raises RuntimeError with what went wrong."""
+    if len(plan.hosts) > 64:
+        network.make_room_for_neighbours(len(plan.hosts))
     folder = state.make_folder(plan.name)
     owner = os.pidfd_open(plan.owner_pid) if plan.owner_pid else None
     report_read, report_write = os.pipe()
