@@ -12,6 +12,10 @@ namespace drun::launcher {
 
 namespace {
 
+// What an agent may need beyond --grace, if nothing else is wrong with the machine: the guard's patience with a frozen
+// agent, and its sweep.
+constexpr auto kAgentEnd = std::chrono::seconds(40);
+
 // One host on its way.
 struct Attempt {
   Host host;
@@ -46,7 +50,10 @@ Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, con
   Result<std::unique_ptr<Channel>> opened;
   if (attempt.local) {
     const std::vector<std::string> argv = {tools.agent.path};
-    opened = spawn_child_channel(tools.io, argv);
+    ChildProcess::Ending ending;
+    ending.is_agent = true;
+    ending.patience = tools.options.grace + kAgentEnd;
+    opened = spawn_child_channel(tools.io, argv, ending);
     if (!opened) co_return fail(std::move(opened.error()).with_subject(attempt.host.name));
   } else {
     const std::string command = bootstrap_command(tools.agent, nonce, tools.options.agent_path);

@@ -19,6 +19,7 @@ struct ConnectOptions {
   std::vector<std::string> launch_agent;  // --launch-agent, split into words
   std::string agent_path;                 // --agent-path: on the hosts
   std::chrono::seconds start_timeout{60};
+  std::chrono::milliseconds grace{5000};  // --grace: how long the agent of this host may need for its end
 };
 
 struct Connected {

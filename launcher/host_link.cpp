@@ -77,7 +77,11 @@ Task<Result<control::Frame>> HostLink::request(control::Type type, std::string b
   const bool in_time = lost_ || co_await waiting->arrived.wait_until(deadline);
   waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), waiting), waiting_.end());
   if (waiting->frame) co_return std::move(*waiting->frame);
-  if (lost_) co_return fail(lost_error_);
+  if (lost_) {
+    Error error = lost_error_;
+    error.cause = what + ": " + error.cause;
+    co_return fail(std::move(error));
+  }
   if (!in_time) co_return fail(Errc::kTimeout, host_.name, what + ": no answer in time");
   co_return fail(Errc::kCanceled, host_.name, what + ": canceled");
 }
@@ -119,7 +123,8 @@ Task<void> HostLink::read_loop() {
     if (!n || *n == 0) {
       std::string cause =
           n ? "the connection to the agent ended" : "the connection to the agent broke: " + n.error().cause;
-      const std::string words = channel_->stderr_text();
+      std::string words = channel_->stderr_text();
+      while (words.ends_with('\n')) words.pop_back();
       Error error(Errc::kUnreachable, host_.name, std::move(cause));
       if (!words.empty()) error = std::move(error).with_context("its last words: " + words);
       lose(std::move(error));
@@ -154,7 +159,8 @@ Task<void> HostLink::beat_loop() {
   StallWatch own_silence(kLook);
   bool warned = false;
   while (!closed_ && !lost_) {
-    co_await beat_wake_.wait_until(Clock::now() + std::min(times_.interval, kLook));
+    const Deadline look_at = Clock::now() + std::min(times_.interval, kLook);
+    co_await beat_wake_.wait_until(std::min(look_at, last_heard_ + times_.timeout));
     if (closed_ || lost_) break;
     const auto now = Clock::now();
     last_heard_ = std::min(now, last_heard_ + own_silence.look(now));

@@ -51,7 +51,8 @@ class HostLink {
 
   void send(control::Type type, std::string_view body);       // control: goes before stdin
   void send_bulk(control::Type type, std::string_view body);  // stdin
-  // Sends and waits for the next frame of type `reply`. kTimeout names `what`. One request per reply type at a time.
+  // Sends and waits for the next frame of type `reply`. Errors name `what`, the phase. One request per reply type at a
+  // time.
   Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
                                        Deadline deadline);
   // Until everything that was sent is with the transport, or the deadline.

@@ -161,6 +161,7 @@ Task<int> Job::run_phases() {
                                        !options_.output.directory.empty());
   if (!enough_files) co_return co_await finish(report(enough_files.error()));
 
+  options_.connect.grace = options_.grace;
   connected_ = co_await connect_hosts(io_, *helper_, options_.hosts, options_.connect, reporter_);
   if (!connected_.errors.empty()) co_return co_await finish(report(connected_.errors));
   std::vector<Host> machines;

@@ -212,14 +212,16 @@ Task<void> Agent::beat() {
   Deadline last_sent = Clock::now();
   StallWatch own_silence(kLook);
   while (!closing_ && channel_open_) {
-    co_await beat_wake_.wait_until(Clock::now() + std::min(milliseconds(config_.heartbeat_ms), milliseconds(kLook)));
+    const Deadline silent_at = last_heard_ + milliseconds(config_.heartbeat_timeout_ms);
+    const Deadline look_at = Clock::now() + std::min(milliseconds(config_.heartbeat_ms), milliseconds(kLook));
+    co_await beat_wake_.wait_until(std::min(look_at, silent_at));
     const auto now = Clock::now();
     last_heard_ = paused_ ? now : std::min(now, last_heard_ + own_silence.look(now));
     if (now - last_sent >= milliseconds(config_.heartbeat_ms)) {
       send(Type::kHeartbeat, {});
       last_sent = now;
     }
-    if (now - last_heard_ > milliseconds(config_.heartbeat_timeout_ms)) channel_lost();
+    if (now - last_heard_ >= milliseconds(config_.heartbeat_timeout_ms)) channel_lost();
   }
 }
 
@@ -231,23 +233,25 @@ Task<void> Agent::beat_guard() {
 }
 
 Task<void> Agent::watch_guard() {
-  // The guard answers every byte of ours; ten of our seconds without an answer are a frozen guard.
+  // The guard answers every byte of ours. Its silence is counted in seconds in which we ran: both may have been frozen.
   char bytes[64];
-  Deadline last = Clock::now();
+  int silent_seconds = 0;
   while (!closing_) {
     const auto buffer = asio::buffer(bytes);
-    DeadlineGuard silence(io_.get_executor(), last + std::chrono::seconds(kGuardSilenceLimit), [this] {
+    DeadlineGuard second(io_.get_executor(), Clock::now() + std::chrono::seconds(1), [this] {
       boost::system::error_code ignored;
       guard_in_.cancel(ignored);
     });
     const auto [ec, n] = co_await guard_in_.async_read_some(buffer, as_result);
     if (closing_) break;
-    if (ec) {
-      if (silence.fired()) ::kill(guard_.guard_pid, SIGKILL);
-      begin_stop(milliseconds(config_.grace_ms));
-      break;
+    if (!ec) {
+      silent_seconds = 0;
+      continue;
     }
-    last = Clock::now();
+    if (second.fired() && ec == asio::error::operation_aborted && ++silent_seconds < kGuardSilenceLimit) continue;
+    if (silent_seconds == kGuardSilenceLimit) ::kill(guard_.guard_pid, SIGKILL);
+    begin_stop(milliseconds(config_.grace_ms));
+    break;
   }
 }
 
@@ -421,6 +425,7 @@ void Agent::prepare(control::Prepare message) {
     if (auto socket = WorkerSocket::create(io_, config_.job_id)) {
       socket_ = std::move(*socket);
       tasks_.spawn(socket_->run());
+      tell_guard(guard_, mark());
     } else {
       control::Problem p;
       p.cause = socket.error().message();
@@ -596,6 +601,13 @@ void Agent::resume() {
   signal_workers(SIGCONT);
 }
 
+JobMark Agent::mark() const {
+  JobMark mark;
+  mark.job_id = config_.job_id;
+  if (socket_) mark.agent_socket = socket_->path();
+  return mark;
+}
+
 // ---- the end
 
 void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector<std::uint32_t>& delayed) {
@@ -645,7 +657,7 @@ Task<void> Agent::stop_sequence() {
   std::size_t n_own = 0;
   for (const auto& [rank, worker] : workers_) n_own += worker.running ? 1u : 0u;
   const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
-  const std::size_t n_killed = sweep(Clock::now() + kSweepTime, reaped);
+  const std::size_t n_killed = sweep(Clock::now() + kSweepTime, reaped, mark());
 
   for (auto& [rank, worker] : workers_) finish_output(worker);
   // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.

@@ -73,6 +73,7 @@ class Agent {
   bool output_pending() const;
   void signal_workers(int number);
 
+  JobMark mark() const;  // what this agent's workers have in their environment
   void channel_lost();
   // TERM after `delay` for the ranks in `delayed`, at once for the others.
   void begin_stop(std::chrono::milliseconds grace, std::chrono::milliseconds delay = {},

@@ -5,7 +5,6 @@
 #include <boost/asio/write.hpp>
 #include <string_view>
 
-#include "launcher/transport/child_process.h"
 #include "launcher/transport/text_tail.h"
 
 namespace drun::launcher {
@@ -18,8 +17,10 @@ constexpr auto kStderrGrace = std::chrono::milliseconds(500);
 
 class ChildChannel final : public Channel {
  public:
-  ChildChannel(asio::io_context& io, std::unique_ptr<ChildProcess> child, Fd in, Fd out, Fd err)
+  ChildChannel(asio::io_context& io, std::unique_ptr<ChildProcess> child, ChildProcess::Ending ending, Fd in, Fd out,
+               Fd err)
       : child_(std::move(child)),
+        ending_(ending),
         stdin_(io, in.release()),
         stdout_(io, out.release()),
         stderr_(io, err.release()),
@@ -57,7 +58,7 @@ class ChildChannel final : public Channel {
     closed_ = true;
     shut(stdin_);
     shut(stdout_);
-    child_->end();
+    child_->end(ending_);
   }
 
   Task<void> join() override {
@@ -89,6 +90,7 @@ class ChildChannel final : public Channel {
   }
 
   std::unique_ptr<ChildProcess> child_;
+  ChildProcess::Ending ending_;
   asio::posix::stream_descriptor stdin_, stdout_, stderr_;
   TextTail stderr_tail_;
   bool closed_ = false;
@@ -98,7 +100,8 @@ class ChildChannel final : public Channel {
 
 }  // namespace
 
-Result<std::unique_ptr<Channel>> spawn_child_channel(asio::io_context& io, const std::vector<std::string>& argv) {
+Result<std::unique_ptr<Channel>> spawn_child_channel(asio::io_context& io, const std::vector<std::string>& argv,
+                                                     ChildProcess::Ending ending) {
   ignore_sigpipe();
   auto in = make_pipe();
   auto out = in ? make_pipe() : fail(in.error());
@@ -106,7 +109,7 @@ Result<std::unique_ptr<Channel>> spawn_child_channel(asio::io_context& io, const
   if (!err) return fail(err.error());
   auto child = ChildProcess::start(io, argv, in->read.get(), out->write.get(), err->write.get());
   if (!child) return fail(child.error());
-  return std::make_unique<ChildChannel>(io, std::move(*child), std::move(in->write), std::move(out->read),
+  return std::make_unique<ChildChannel>(io, std::move(*child), ending, std::move(in->write), std::move(out->read),
                                         std::move(err->read));
 }
 

@@ -26,7 +26,6 @@
 namespace drun::launcher {
 namespace {
 
-constexpr auto kTermGrace = std::chrono::seconds(2);
 constexpr auto kPollInterval = std::chrono::milliseconds(20);  // where the kernel has no pidfd (before 5.3)
 constexpr unsigned kCloseRangeCloexec = 4;
 
@@ -160,16 +159,16 @@ ChildProcess::~ChildProcess() {
   }
 }
 
-void ChildProcess::end() {
+void ChildProcess::end(Ending how) {
   if (ending_ || ended()) return;
   ending_ = true;
-  ::kill(pid_, SIGTERM);
-  kill_timer_.expires_after(kTermGrace);
-  tasks_.spawn(kill_after_grace());
+  ::kill(pid_, how.is_agent ? SIGCONT : SIGTERM);
+  tasks_.spawn(kill_after(how.patience));
 }
 
-Task<void> ChildProcess::kill_after_grace() {
+Task<void> ChildProcess::kill_after(std::chrono::milliseconds patience) {
   if (ended()) co_return;
+  kill_timer_.expires_after(patience);
   co_await kill_timer_.async_wait(as_result);
   if (ended()) co_return;
   ::kill(-pid_, SIGKILL);

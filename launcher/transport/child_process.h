@@ -25,8 +25,16 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // SIGTERM to it; if it has not ended 2 s later, SIGKILL to its process group. Idempotent.
-  void end();
+  // The agent of this host ends by itself once its stdin is closed, and needs its time for that: who kills it, or its
+  // guard, sooner leaves the workers to the one that is left. So it gets no SIGTERM, but SIGCONT if it is frozen.
+  struct Ending {
+    bool is_agent = false;
+    std::chrono::milliseconds patience{2000};
+  };
+
+  // SIGTERM to it; if it has not ended when the patience is over, SIGKILL to its process group. Idempotent.
+  void end(Ending how);
+  void end() { end(Ending()); }
   bool ended() const { return ended_.is_set(); }
   // -1 while it runs, 128+n after signal n.
   int exit_status() const { return exit_status_; }
@@ -37,7 +45,7 @@ class ChildProcess {
  private:
   ChildProcess(asio::io_context& io, pid_t pid);
   Task<void> watch();
-  Task<void> kill_after_grace();
+  Task<void> kill_after(std::chrono::milliseconds patience);
   bool try_reap();
 
   asio::io_context& io_;

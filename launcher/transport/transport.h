@@ -29,7 +29,7 @@ class Channel {
   // Idempotent. Pending reads and writes finish with Errc::kCanceled or an I/O error.
   virtual void close() = 0;
   // Waits until nothing of this channel runs any more (its coroutines, its child process). After close(), bounded:
-  // a child that does not end in 2 s is killed.
+  // a child that does not end in 2 s is killed; this host's agent may take --grace and what its sweep takes.
   virtual Task<void> join() = 0;
 };
 

@@ -375,5 +375,76 @@ TEST_F(AgentFixture, LeavesNoSocketBehind) {
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(path).parent_path()));
 }
 
+TEST_F(AgentFixture, DeathOfTheAgentLeavesNoSocketBehind) {
+  start_shell("echo $DRUN_AGENT; exec sleep 1000");
+  const auto line = control::decode<control::Output>(wait_for(Type::kOutput).body)->bytes;
+  const std::filesystem::path path = line.substr(0, line.find('\n'));
+  ASSERT_TRUE(std::filesystem::exists(path)) << path;
+  ::kill(agent_pid_, SIGKILL);
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  EXPECT_FALSE(std::filesystem::exists(path.parent_path()));
+}
+
+// A process that no agent is an ancestor of, as what `docker exec` starts is. Killed at the end of the test.
+class Stranger {
+ public:
+  explicit Stranger(std::vector<std::string> environment) {
+    std::vector<char*> words;
+    for (auto& word : environment) words.push_back(word.data());
+    words.push_back(nullptr);
+    auto started = make_pipe();  // closed by the exec: from then on it has that environment
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::execle("/bin/sleep", "sleep", "1000", nullptr, words.data());
+      ::_exit(126);
+    }
+    started->write.reset();
+    char byte = 0;
+    [[maybe_unused]] const ssize_t n = ::read(started->read.get(), &byte, 1);
+  }
+  ~Stranger() {
+    if (!ended_) ::kill(pid_, SIGKILL);
+    if (!ended_) ::waitpid(pid_, nullptr, 0);
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  bool ended() {
+    if (!ended_) ended_ = ::waitpid(pid_, nullptr, WNOHANG) == pid_;
+    return ended_;
+  }
+  bool ends_within(milliseconds limit) {
+    const Deadline deadline = Clock::now() + limit;
+    while (!ended() && Clock::now() < deadline) ::usleep(2000);
+    return ended();
+  }
+
+ private:
+  pid_t pid_ = 0;
+  bool ended_ = false;
+};
+
+TEST_F(AgentFixture, EndsStrangersThatHaveItsJobInTheirEnvironment) {
+  Stranger ours({"A=b", "DRUN_JOB_ID=0123456789abcdef"});
+  Stranger of_another_agent({"DRUN_JOB_ID=0123456789abcdef", "DRUN_AGENT=/tmp/elsewhere/agent"});
+  Stranger of_another_job({"DRUN_JOB_ID=0123456789abcdee"});
+  Stranger nobodys({"NOT_DRUN_JOB_ID=0123456789abcdef"});
+  start_shell("exec sleep 1000");
+  EXPECT_FALSE(ours.ended());
+  control::Stop stop;
+  send(Type::kStop, control::encode(stop));
+  EXPECT_EQ(wait_for(Type::kFinished).type, Type::kFinished);
+  EXPECT_TRUE(ours.ends_within(milliseconds(1000)));
+  for (Stranger* other : {&of_another_agent, &of_another_job, &nobodys}) EXPECT_FALSE(other->ended());
+}
+
+TEST_F(AgentFixture, DeathOfTheAgentEndsItsStrangers) {
+  Stranger ours({"DRUN_JOB_ID=0123456789abcdef"});
+  start_shell("exec sleep 1000");
+  ::kill(agent_pid_, SIGKILL);
+  EXPECT_TRUE(ours.ends_within(milliseconds(2500)));
+}
+
 }  // namespace
 }  // namespace drun

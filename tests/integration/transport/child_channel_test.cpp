@@ -52,6 +52,17 @@ TEST_F(ChildChannel, KeepsTheLastFourKilobytesOfStderr) {
 
 TEST_F(ChildChannel, TellsASignal) { EXPECT_EQ(run("kill -9 $$").exit_status, 137); }
 
+TEST_F(ChildChannel, LeavesAnAgentTheTimeForItsOwnEnd) {
+  ChildProcess::Ending ending;
+  ending.is_agent = true;
+  ending.patience = std::chrono::seconds(30);
+  // It notices EOF, and needs longer than the usual patience; a polite signal would end it at once.
+  auto channel = spawn_child_channel(loop_.io, {"sh", "-c", "echo; read x; sleep 3"}, ending);
+  ASSERT_TRUE(channel);
+  EXPECT_EQ(read_line(**channel), "\n");
+  EXPECT_GE(loop_.run(close_and_join(std::move(*channel))), std::chrono::milliseconds(2900));
+}
+
 TEST_F(ChildChannel, FailsWhereThereIsNothingToExecute) {
   const auto missing = spawn_child_channel(loop_.io, {"no-such-program-here"});
   ASSERT_FALSE(missing);
