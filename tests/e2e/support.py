@@ -1,5 +1,6 @@
 """What the end-to-end tests share: a cluster per test class, drun run on one of its hosts, and what is left after."""
 import atexit
+import itertools
 import os
 import queue
 import re
@@ -107,11 +108,10 @@ class Job:
 
 
 class Cluster:
-    counter = 0
+    counter = itertools.count(1)  # atomic: some tests start clusters from several threads
 
     def __init__(self, count, *options):
-        Cluster.counter += 1
-        self.name = f"e2e-{os.getpid()}-{Cluster.counter}"
+        self.name = f"e2e-{os.getpid()}-{next(Cluster.counter)}"
         extra = ["--tree", BIN] if BIN else []
         subprocess.run([CLUSTER, "up", str(count), "--quiet", "--name", self.name, "--owner-pid", str(os.getpid()),
                         *extra, *options], check=True, timeout=120)
