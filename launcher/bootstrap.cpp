@@ -47,7 +47,7 @@ std::vector<std::string> shown_lines(std::string_view bytes) {
 }
 
 struct Answer {
-  enum Kind { kNone, kMagic, kNeed, kMachine, kNoPlace, kBroken } kind = kNone;
+  enum Kind { kNone, kMagic, kNeed, kMachine, kNoPlace, kFull, kBroken } kind = kNone;
   std::size_t end = 0;  // of the answer in the text
   std::string detail;
 };
@@ -75,6 +75,7 @@ Answer find_answer(std::string_view text, const std::string& nonce) {
   if (word == "NEED") best.kind = Answer::kNeed;
   if (word == "MACHINE") best.kind = Answer::kMachine;
   if (word == "NOPLACE") best.kind = Answer::kNoPlace;
+  if (word == "FULL") best.kind = Answer::kFull;
   if (word == "BROKEN") best.kind = Answer::kBroken;
   return best;
 }
@@ -138,14 +139,15 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
          "l(){ if [ -L $1 ];then return 1;fi;[ -d $1 ]&&[ -O $1 ];};"
          "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
          "l $d||continue;chmod 700 $d 2>/dev/null;k $d/$n&&x $d/$n;done;"
-         "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
+         "f=;for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
          "[ -d $d ]||mkdir -p $d 2>/dev/null;l $d||continue;chmod 700 $d 2>/dev/null;"
          "t=$d/.$n.$(uname -n).$$." +
          nonce +
          ";"
          "(: >$t) 2>/dev/null||continue;chmod 700 $t;"
-         "if [ -x $t ];then " +
-         say +
+         // It is sent once: that a place has no room for it must be found out before. (No "!": csh.)
+         "if [ -x $t ];then head -c " +
+         size + " /dev/zero >$t 2>/dev/null;k $t||{ rm -f $t;f=$d,$f;continue;};" + say +
          "NEED;"
          "head -c " +
          size +
@@ -161,7 +163,7 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
          say +
          "BROKEN $d: the checksum differs;exit 98;;esac;fi;"
          "mv -f $t $d/$n&&x $d/$n;exit 98;fi;rm -f $t;done;" +
-         say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98'";
+         "case $f in ?*) " + say + "FULL $f;exit 98;;esac;" + say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98'";
 }
 
 Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& agent, std::string nonce,
@@ -218,6 +220,13 @@ Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& ag
                   "agent: no place to put it that can be written and executed from (tried " + answer.detail + ")")
                 .with_hint("make one of them writable without noexec, or install drun there and use "
                            "--agent-path /path/to/drun-agent"));
+      case Answer::kFull:
+        co_return fail(Error(Errc::kUnreachable, host,
+                             "agent: the disk is full: no room for its " +
+                                 std::to_string((agent.bytes.size() >> 20) + 1) + " MiB in " +
+                                 answer.detail.substr(0, answer.detail.find_last_not_of(',') + 1))
+                           .with_hint("make room in one of them, or install drun there and use "
+                                      "--agent-path /path/to/drun-agent"));
       case Answer::kBroken:
         co_return fail(Errc::kUnreachable, host, "agent: delivery failed in " + answer.detail);
     }
