@@ -63,15 +63,24 @@ Result<void> write_all(int fd, std::string_view bytes) {
   return {};
 }
 
+namespace {
+rlimit limit_at_start{};  // rlim_max 0 = nothing to restore
+}
+
 std::size_t raise_open_file_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (limit_at_start.rlim_max == 0) limit_at_start = limit;
   if (limit.rlim_cur < limit.rlim_max) {
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &limit);
     ::getrlimit(RLIMIT_NOFILE, &limit);
   }
   return static_cast<std::size_t>(limit.rlim_cur);
+}
+
+void restore_open_file_limit() {
+  if (limit_at_start.rlim_max > 0) ::setrlimit(RLIMIT_NOFILE, &limit_at_start);
 }
 
 }  // namespace drun

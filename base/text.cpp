@@ -123,7 +123,7 @@ std::string shell_quote(std::string_view s) {
 std::string plural(std::size_t n, std::string_view noun) {
   std::string out = std::to_string(n) + " ";
   out += noun;
-  if (n != 1) out += 's';
+  if (n != 1) out += !noun.empty() && noun.back() == 's' ? "es" : "s";
   return out;
 }
 

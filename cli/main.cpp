@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 
+#include "cli/command_clean.h"
 #include "cli/command_run.h"
 #include "cli/options.h"
 #include "cli/printer.h"
@@ -41,6 +42,10 @@ int run(int argc, char** argv) {
     return drun::launcher::kExitInternal;
   }
   std::vector<std::string> args(argv + 1, argv + argc);
+  if (!args.empty() && args[0] == "clean") {
+    args.erase(args.begin());
+    return drun::cli::command_clean(args, printer);
+  }
   auto options = drun::cli::parse_options(std::move(args), own_environment());
   if (!options) {
     printer.error(options.error());

@@ -118,18 +118,20 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, s
     co_return out;
   }
   const OwnIdentity own = own_identity();
-  std::vector<Attempt> attempts(hosts.size());
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    auto target = resolve_ssh_target(hosts[i], options.ssh);
+  std::vector<Attempt> attempts;
+  for (const auto& host : hosts) {
+    auto target = resolve_ssh_target(host, options.ssh);
     if (!target) {
       out.errors.push_back(std::move(target.error()));
       continue;
     }
-    attempts[i].host = hosts[i];
-    attempts[i].target = std::move(*target);
-    attempts[i].local = is_local(hosts[i], attempts[i].target, own);
+    Attempt attempt;
+    attempt.host = host;
+    attempt.target = std::move(*target);
+    attempt.local = is_local(host, attempt.target, own);
+    attempts.push_back(std::move(attempt));
   }
-  if (!out.errors.empty()) co_return out;
+  if (!out.errors.empty() && !options.keep_reachable) co_return out;
 
   std::unique_ptr<Transport> transport;
   if (options.use_openssh || !options.launch_agent.empty()) {
@@ -162,7 +164,7 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, s
                   plural(static_cast<std::size_t>(first.host().slots), "slot") + " now");
     group.spawn(close_link(std::move(attempt.link)));
   }
-  if (!out.errors.empty()) {
+  if (!out.errors.empty() && !options.keep_reachable) {
     for (auto& link : out.links) group.spawn(close_link(std::move(link)));
     out.links.clear();
   }

@@ -20,12 +20,13 @@ struct ConnectOptions {
   std::string agent_path;                 // --agent-path: on the hosts
   std::chrono::seconds start_timeout{60};
   std::chrono::milliseconds grace{5000};  // --grace: how long the agent of this host may need for its end
+  bool keep_reachable = false;            // go on with the hosts that can be reached; else one failure closes all
 };
 
 struct Connected {
   std::vector<std::unique_ptr<HostLink>> links;  // one per machine, in the order of the list, slots added
-  std::vector<Error> errors;                     // one per host that failed; then `links` is not to be used
-  int head = -1;                                 // index of the link to this machine; -1: not in the list
+  std::vector<Error> errors;  // one per host that failed; then `links` is empty, unless keep_reachable
+  int head = -1;              // index of the link to this machine; -1: not in the list
 };
 
 // Opens every host and brings the agents. `hosts` have been through add_slots().

@@ -7,6 +7,7 @@ namespace drun::launcher {
 
 enum ExitStatus : int {
   kExitOk = 0,
+  kExitLeft = 1,          // drun clean: something is left
   kExitUsage = 2,         // options, host list, hostfile, config
   kExitUnreachable = 68,  // a host can't be reached or logged in to, or was lost; no common network
   kExitInternal = 70,

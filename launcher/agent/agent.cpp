@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "base/stall_watch.h"
+#include "launcher/agent/clean.h"
 #include "launcher/agent/command_check.h"
 #include "launcher/agent/inventory.h"
 #include "launcher/agent/sweep.h"
@@ -29,6 +30,7 @@ using std::chrono::milliseconds;
 
 constexpr auto kDefaultGrace = milliseconds(5000);
 constexpr auto kSweepTime = std::chrono::seconds(5);
+constexpr auto kCleanTime = std::chrono::seconds(20);  // over the grace time
 constexpr auto kFlushTime = std::chrono::seconds(5);
 constexpr auto kLook = milliseconds(500);
 // How often an ended worker's process group is looked at: its last member need not be a child of ours.
@@ -108,7 +110,7 @@ Agent::Agent(GuardLink guard)
 }
 
 int Agent::run() {
-  raise_own_open_file_limit();
+  raise_open_file_limit();  // three descriptors per worker; the workers get the limit back
   TaskGroup top(io_.get_executor());
   top.spawn(main());
   io_.run();
@@ -350,6 +352,9 @@ void Agent::handle(const control::Frame& frame) {
     case Type::kResume:
       resume();
       break;
+    case Type::kClean:
+      with(decode<Clean>(body), [&](auto m) { tasks_.spawn(clean_host(std::move(m))); });
+      break;
     default:
       channel_lost();
   }
@@ -377,6 +382,44 @@ Task<void> Agent::run_probes(control::ProbeRun message) {
   reply.results = co_await netdetect::probe_all(std::move(message.targets), std::move(message.token),
                                                 milliseconds(message.timeout_ms), static_cast<int>(message.parallel));
   send(Type::kProbeResults, control::encode(reply));
+}
+
+Task<void> Agent::clean_host(control::Clean message) {
+  auto child = start_clean(message, guard_.guard_pid);
+  control::Cleaned failed;
+  if (!child) {
+    failed.error = child.error().message();
+    send(Type::kCleaned, control::encode(failed));
+    co_return;
+  }
+  asio::posix::stream_descriptor reply(io_, child->reply.release());
+  std::string body;
+  bool in_time = true;
+  {
+    const Deadline give_up = Clock::now() + milliseconds(message.grace_ms) + kCleanTime;
+    const std::function<void()> cancel = [&reply] {
+      boost::system::error_code ignored;
+      reply.cancel(ignored);
+    };
+    DeadlineGuard limit(io_.get_executor(), give_up, cancel);
+    std::string chunk(64u << 10, '\0');
+    for (;;) {
+      const auto buffer = asio::buffer(chunk);
+      const auto [ec, n] = co_await reply.async_read_some(buffer, as_result);
+      if (ec) break;
+      body.append(chunk, 0, n);
+    }
+    in_time = !limit.fired();
+  }
+  if (!in_time) {
+    ::kill(child->pid, SIGKILL);
+    failed.error = "the look through /proc did not end in time: a process may be stuck in the kernel (ps axl)";
+    body = control::encode(failed);
+  } else if (!control::decode<control::Cleaned>(body)) {
+    failed.error = "the look through /proc broke off";
+    body = control::encode(failed);
+  }
+  send(Type::kCleaned, body);
 }
 
 void Agent::listen_for_relay() {
@@ -424,8 +467,9 @@ void Agent::prepare(control::Prepare message) {
   if (!socket_) {
     if (auto socket = WorkerSocket::create(io_, config_.job_id)) {
       socket_ = std::move(*socket);
+      tell_guard(guard_, 'J', config_.job_id);
+      tell_guard(guard_, 'S', socket_->directory());
       tasks_.spawn(socket_->run());
-      tell_guard(guard_, mark());
     } else {
       control::Problem p;
       p.cause = socket.error().message();
@@ -443,6 +487,7 @@ void Agent::spawn(control::Spawn message) {
   if (socket_) socket_->set_handout(message.handout);
   if (probe_listener_) probe_listener_->stop();
   master_port_.reset();
+  make_cgroup();
   for (auto& spec : message.workers) {
     Worker worker;
     const std::uint32_t rank = spec.rank;
@@ -451,6 +496,12 @@ void Agent::spawn(control::Spawn message) {
   }
   oom_.emplace();
   for (auto& [rank, worker] : workers_) start(worker, message.pty, message.output_credit);
+}
+
+void Agent::make_cgroup() {
+  const auto announce = [this](const std::string& directory) { return tell_guard(guard_, 'C', directory); };
+  auto made = JobCgroup::create(config_.job_id, announce);
+  if (made) cgroup_ = std::move(*made);
 }
 
 void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
@@ -465,6 +516,7 @@ void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
   }
   start.wants_stdin = worker.spec.wants_stdin;
   start.pty = pty;
+  if (cgroup_) start.cgroup_procs = cgroup_->procs_fd();
 
   control::Started reply;
   reply.rank = worker.spec.rank;
@@ -657,7 +709,13 @@ Task<void> Agent::stop_sequence() {
   std::size_t n_own = 0;
   for (const auto& [rank, worker] : workers_) n_own += worker.running ? 1u : 0u;
   const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
-  const std::size_t n_killed = sweep(Clock::now() + kSweepTime, reaped, mark());
+  std::size_t n_killed = 0;
+  if (cgroup_) {
+    n_killed = descendants().size();
+    kill_cgroup(cgroup_->directory());
+  }
+  n_killed = std::max(n_killed, sweep(Clock::now() + kSweepTime, reaped, mark()));
+  if (cgroup_) remove_cgroup(cgroup_->directory(), Clock::now() + kSweepTime);
 
   for (auto& [rank, worker] : workers_) finish_output(worker);
   // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.

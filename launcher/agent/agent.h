@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/asio.h"
+#include "launcher/agent/cgroup.h"
 #include "launcher/agent/guard.h"
 #include "launcher/agent/oom_watch.h"
 #include "launcher/agent/output_pump.h"
@@ -61,10 +62,12 @@ class Agent {
   void handle(const control::Frame& frame);
   void configure(const control::Configure& message);
   void listen_for_probes(const control::ProbeListen& message);
+  Task<void> clean_host(control::Clean message);
   Task<void> run_probes(control::ProbeRun message);
   void listen_for_relay();
   void prepare(control::Prepare message);
   void spawn(control::Spawn message);
+  void make_cgroup();
   void start(Worker& worker, bool pty, std::uint32_t credit);
   void pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd, control::Stream stream,
                    std::uint32_t credit);
@@ -102,6 +105,7 @@ class Agent {
   std::string command_;                      // what execve gets
   Fd master_port_;                           // reserved until the workers start
   std::map<std::uint32_t, Worker> workers_;  // by rank
+  std::optional<JobCgroup> cgroup_;
   std::unique_ptr<WorkerSocket> socket_;
   std::optional<OomWatch> oom_;  // once workers run
   std::unique_ptr<netdetect::ProbeListener> probe_listener_;

@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <string_view>
 
+#include "launcher/agent/cgroup.h"
 #include "launcher/agent/sweep.h"
+#include "launcher/agent/worker_socket.h"
 
 namespace drun::agent {
 
@@ -35,30 +38,8 @@ void drop_channel() {
   if (null > STDERR_FILENO) ::close(null);
 }
 
-// The agent's bytes: a "." per second, and once "\nJOB\nSOCKET\n".
-class MarkReader {
- public:
-  void take(std::string_view bytes) {
-    for (const char c : bytes) {
-      if (c == '\n') {
-        ++n_lines_;
-      } else if (n_lines_ == 1) {
-        mark_.job_id += c;
-      } else if (n_lines_ == 2) {
-        mark_.agent_socket += c;
-      }
-    }
-  }
-  // An agent that died while it told has started no worker.
-  JobMark mark() const { return n_lines_ == 3 ? mark_ : JobMark(); }
-
- private:
-  int n_lines_ = 0;
-  JobMark mark_;
-};
-
 // True: the agent closed its pipe (it is gone). False: it went silent.
-bool watch(int from_agent, int to_agent, MarkReader& reader) {
+bool watch(int from_agent, int to_agent, AgentWords& words) {
   int silent_seconds = 0;
   while (silent_seconds < kGuardSilenceLimit) {
     pollfd p{from_agent, POLLIN, 0};
@@ -72,7 +53,7 @@ bool watch(int from_agent, int to_agent, MarkReader& reader) {
     }
     const ssize_t n = ::read(from_agent, bytes, sizeof bytes);
     if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) return true;
-    if (n > 0) reader.take(std::string_view(bytes, static_cast<std::size_t>(n)));
+    if (n > 0) words.push(std::string_view(bytes, static_cast<std::size_t>(n)));
     silent_seconds = 0;
     // The agent's bytes come once per second; answering each keeps the pace without a second timer.
   }
@@ -87,19 +68,45 @@ void say(const std::string& text) {
   [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
-// What a killed agent could not remove: the socket, and the folder that was made for it.
-void remove_socket(const std::string& path) {
-  const auto slash = path.rfind('/');
-  if (slash == std::string::npos || slash == 0) return;
-  ::unlink(path.c_str());
-  ::rmdir(path.substr(0, slash).c_str());
+// What it said last may still be in the pipe.
+void drain(int from_agent, AgentWords& words) {
+  char bytes[4096];
+  pollfd p{from_agent, POLLIN, 0};
+  while (::poll(&p, 1, 0) == 1) {
+    const ssize_t n = ::read(from_agent, bytes, sizeof bytes);
+    if (n <= 0) return;
+    words.push(std::string_view(bytes, static_cast<std::size_t>(n)));
+  }
 }
 
 }  // namespace
 
-void tell_guard(const GuardLink& link, const JobMark& mark) {
-  const std::string text = "\n" + mark.job_id + "\n" + mark.agent_socket + "\n";
-  [[maybe_unused]] const ssize_t n = ::write(link.to_guard.get(), text.data(), text.size());
+void AgentWords::push(std::string_view bytes) {
+  for (const char c : bytes) {
+    if (line_.empty()) {
+      if (c != '.') line_ = c;
+    } else if (c == '\n') {
+      const std::string text = line_.substr(1);
+      if (line_[0] == 'J') job_id_ = text;
+      if (line_[0] == 'S') socket_directory_ = text;
+      if (line_[0] == 'C') cgroup_ = text;
+      line_.clear();
+    } else {
+      line_ += c;
+    }
+  }
+}
+
+// An agent that died before it had told both has started no worker.
+JobMark AgentWords::mark() const {
+  if (job_id_.empty() || socket_directory_.empty()) return {};
+  return JobMark{job_id_, WorkerSocket::path_in(socket_directory_)};
+}
+
+bool tell_guard(const GuardLink& guard, char what, const std::string& text) {
+  const std::string line = what + text + "\n";
+  if (line.size() > PIPE_BUF || text.find('\n') != std::string::npos) return false;
+  return ::write(guard.to_guard.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
 }
 
 int run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
@@ -131,8 +138,8 @@ int run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
   // workers in order, and the guard follows.
   for (const int s : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) ::signal(s, SIG_IGN);
   set_nonblocking(down->write.get(), true);
-  MarkReader reader;
-  const bool ended = watch(up->read.get(), down->write.get(), reader);
+  AgentWords words;
+  const bool ended = watch(up->read.get(), down->write.get(), words);
   if (!ended) say("silent for " + std::to_string(kGuardSilenceLimit) + " s, its guard ends it and the workers");
 
   int status = 70;
@@ -150,9 +157,11 @@ int run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
     }
     ::usleep(1000);
   }
-  const JobMark mark = reader.mark();
-  sweep(Clock::now() + std::chrono::seconds(30), note, mark);
-  remove_socket(mark.agent_socket);
+  drain(up->read.get(), words);
+  if (!words.cgroup().empty()) kill_cgroup(words.cgroup());
+  sweep(Clock::now() + std::chrono::seconds(30), note, words.mark());
+  if (!words.cgroup().empty()) remove_cgroup(words.cgroup(), Clock::now() + std::chrono::seconds(1));
+  if (!words.socket_directory().empty()) remove_socket_directory(words.socket_directory());
   return status;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <string_view>
 
 #include "base/fd.h"
 #include "launcher/agent/sweep.h"
@@ -16,13 +18,28 @@ struct GuardLink {
   int guard_pid = 0;
 };
 
+// What the agent sends by its pipe: '.' says that it lives. A letter, a text and '\n' tell what it can't take away once
+// it is dead: "J" the job's id, "S" the directory of its socket, "C" the cgroup that it is about to make.
+class AgentWords {
+ public:
+  void push(std::string_view bytes);
+  const std::string& cgroup() const { return cgroup_; }  // "" = none
+  const std::string& socket_directory() const { return socket_directory_; }
+  JobMark mark() const;  // of its workers
+
+ private:
+  std::string line_;
+  std::string job_id_;
+  std::string cgroup_;
+  std::string socket_directory_;
+};
+
 // Silence of the other side, in seconds of our own running time: a suspended machine does not count. Shorter than the
 // shortest sensible --heartbeat-timeout: what is frozen is gone when drun notices.
 inline constexpr int kGuardSilenceLimit = 8;
 
-// Tells the guard what the workers' environment says, once and before the first of them starts, so that it finds them
-// without the agent.
-void tell_guard(const GuardLink& link, const JobMark& mark);
+// The other end: false if the guard can't be told.
+bool tell_guard(const GuardLink& guard, char what, const std::string& text);
 
 // Forks. The child runs `agent` and exits with its result; the parent is the guard and returns the status to exit with,
 // after the last descendant is gone. The guard goes by another process name, so that a careless `pkill drun-agent`

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,20 +66,19 @@ void close_others_at_exec() {
   ::closedir(open_files);
 }
 
-rlimit workers_open_files{};  // what the agent found; 0 = nothing to restore
-
-void restore_open_file_limit() {
-  if (workers_open_files.rlim_max > 0) ::setrlimit(RLIMIT_NOFILE, &workers_open_files);
-}
-
 struct ChildFds {
   int in = -1, out = -1, err = -1;
   std::string slave;  // of the pty, or empty
+  int cgroup_procs = -1;
 };
 
 [[noreturn]] void run_child(const ChildFds& fds, int report, pid_t agent, const char* file, char** argv, char** envp) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != agent) ::_exit(127);
+  // First of all, so that nothing that it starts can be outside.
+  if (fds.cgroup_procs >= 0) {
+    [[maybe_unused]] const ssize_t entered = ::write(fds.cgroup_procs, "0", 1);
+  }
   if (fds.slave.empty()) {
     ::setpgid(0, 0);
     if (::dup2(fds.in, 0) < 0 || ::dup2(fds.out, 1) < 0 || ::dup2(fds.err, 2) < 0) child_fail(report, 2, errno);
@@ -112,13 +110,6 @@ struct ChildFds {
 
 }  // namespace
 
-void raise_own_open_file_limit() {
-  rlimit found{};
-  if (::getrlimit(RLIMIT_NOFILE, &found) != 0) return;
-  workers_open_files = found;
-  raise_open_file_limit();
-}
-
 Result<WorkerProcess> start_worker(const WorkerStart& start) {
   std::vector<std::string> environment;
   for (const auto& [name, value] : start.environment) environment.push_back(name + "=" + value);
@@ -127,6 +118,7 @@ Result<WorkerProcess> start_worker(const WorkerStart& start) {
 
   WorkerProcess worker;
   ChildFds child;
+  child.cgroup_procs = start.cgroup_procs;
   Fd child_in, child_out, child_err;
   if (start.pty) {
     auto pty = open_pty();

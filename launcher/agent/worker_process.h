@@ -18,6 +18,7 @@ struct WorkerStart {
   std::map<std::string, std::string> environment;
   bool wants_stdin = false;
   bool pty = false;
+  int cgroup_procs = -1;  // of the cgroup to run in; if it can't be entered the worker runs without
 };
 
 // Our ends. With a pty stdin and stdout are both the master (two descriptors of it) and stderr is none.
@@ -25,9 +26,6 @@ struct WorkerProcess {
   pid_t pid = 0;
   Fd stdin_end, stdout_end, stderr_end;
 };
-
-// The agent needs three descriptors per worker. Workers get the limit that the agent was started with.
-void raise_own_open_file_limit();
 
 // The child: its own process group (its own session with a pty), killed by the kernel if the agent's thread dies,
 // default signals, no descriptor above 2. An exec that fails is an error here: cause is the step and errno's words,

@@ -36,7 +36,7 @@ Result<std::unique_ptr<WorkerSocket>> WorkerSocket::create(asio::io_context& io,
       continue;
     }
     socket->directory_ = name;
-    socket->path_ = name + "/agent";
+    socket->path_ = path_in(name);
     boost::system::error_code ec;
     const asio::local::stream_protocol::endpoint endpoint(socket->path_);
     socket->acceptor_.open(endpoint.protocol(), ec);
@@ -49,8 +49,13 @@ Result<std::unique_ptr<WorkerSocket>> WorkerSocket::create(asio::io_context& io,
 }
 
 WorkerSocket::~WorkerSocket() {
+  if (!directory_.empty()) remove_socket_directory(directory_);
+}
+
+bool remove_socket_directory(const std::string& directory) {
   std::error_code ignored;
-  if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
+  std::filesystem::remove_all(directory, ignored);
+  return ::access(directory.c_str(), F_OK) != 0;
 }
 
 void WorkerSocket::stop() {

@@ -16,6 +16,8 @@ class WorkerSocket {
   static Result<std::unique_ptr<WorkerSocket>> create(asio::io_context& io, const std::string& job_id);
   ~WorkerSocket();  // removes the directory with all that is in it
   const std::string& path() const { return path_; }
+  const std::string& directory() const { return directory_; }
+  static std::string path_in(const std::string& directory) { return directory + "/agent"; }
   // A name for a file beside the socket; it goes with it.
   std::string file(const std::string& name) const { return directory_ + "/" + name; }
   void set_handout(std::string encoded) { handout_ = std::move(encoded); }
@@ -30,5 +32,8 @@ class WorkerSocket {
   TaskGroup sessions_;
   std::string directory_, path_, handout_;
 };
+
+// What an agent that was killed could not do. True if it is gone.
+bool remove_socket_directory(const std::string& directory);
 
 }  // namespace drun::agent

@@ -35,6 +35,7 @@ enum class Type : std::uint8_t {
   kFinished = 14,
   kStdinCredit = 15,
   kNotice = 16,
+  kCleaned = 17,
   kPong = 18,
   // drun to agent
   kConfigure = 64,
@@ -48,6 +49,7 @@ enum class Type : std::uint8_t {
   kCredit = 72,
   kSignal = 73,
   kStop = 74,
+  kClean = 75,
   kPing = 76,
   kPause = 77,
   kResume = 78,

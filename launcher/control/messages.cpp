@@ -129,6 +129,36 @@ void read(ByteReader& in, Relay& m) {
   m.connection = in.u32();
   m.bytes = std::string(in.raw(in.left()));
 }
+void read(ByteReader& in, Clean& m) {
+  m.job_id = in.str();
+  m.end = in.boolean();
+  m.all_users = in.boolean();
+  m.grace_ms = in.u32();
+}
+void read(ByteReader& in, Cleaned& m) {
+  const std::size_t n_processes = in.count(33);
+  for (std::size_t i = 0; i < n_processes; ++i) {
+    LeftProcess p;
+    p.state = static_cast<LeftState>(in.u8());
+    p.job_id = in.str();
+    p.rank = in.i32();
+    p.pid = in.i32();
+    p.uid = in.u32();
+    p.user = in.str();
+    p.age_s = in.u64();
+    p.command = in.str();
+    m.processes.push_back(std::move(p));
+  }
+  const std::size_t n_directories = in.count(9);
+  for (std::size_t i = 0; i < n_directories; ++i) {
+    LeftDirectory d;
+    d.state = static_cast<LeftState>(in.u8());
+    d.job_id = in.str();
+    d.path = in.str();
+    m.directories.push_back(std::move(d));
+  }
+  m.error = in.str();
+}
 void read(ByteReader& in, Text& m) { m.text = in.str(); }
 
 }  // namespace
@@ -161,6 +191,8 @@ template Result<Pong> decode<Pong>(std::string_view);
 template Result<Finished> decode<Finished>(std::string_view);
 template Result<Signal> decode<Signal>(std::string_view);
 template Result<Relay> decode<Relay>(std::string_view);
+template Result<Clean> decode<Clean>(std::string_view);
+template Result<Cleaned> decode<Cleaned>(std::string_view);
 template Result<Text> decode<Text>(std::string_view);
 
 std::string encode(const Hello& m) {
@@ -310,6 +342,36 @@ std::string encode(const Relay& m) {
   ByteWriter out;
   out.u32(m.connection);
   out.raw(m.bytes);
+  return out.take();
+}
+std::string encode(const Clean& m) {
+  ByteWriter out;
+  out.str(m.job_id);
+  out.boolean(m.end);
+  out.boolean(m.all_users);
+  out.u32(m.grace_ms);
+  return out.take();
+}
+std::string encode(const Cleaned& m) {
+  ByteWriter out;
+  out.u32(static_cast<std::uint32_t>(m.processes.size()));
+  for (const auto& p : m.processes) {
+    out.u8(static_cast<std::uint8_t>(p.state));
+    out.str(p.job_id);
+    out.i32(p.rank);
+    out.i32(p.pid);
+    out.u32(p.uid);
+    out.str(p.user);
+    out.u64(p.age_s);
+    out.str(p.command);
+  }
+  out.u32(static_cast<std::uint32_t>(m.directories.size()));
+  for (const auto& d : m.directories) {
+    out.u8(static_cast<std::uint8_t>(d.state));
+    out.str(d.job_id);
+    out.str(d.path);
+  }
+  out.str(m.error);
   return out.take();
 }
 std::string encode(const Text& m) {

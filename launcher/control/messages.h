@@ -135,6 +135,41 @@ struct Relay {  // kRelayOpen, kRelayData, kRelayClose, both directions
   std::uint32_t connection = 0;
   std::string bytes;
 };
+
+// `drun clean`: what earlier jobs left on the host. Without `end` it is only looked at.
+struct Clean {
+  std::string job_id;  // only this one, also if it is running; "" = all that are not running
+  bool end = false;
+  bool all_users = false;
+  std::uint32_t grace_ms = 0;
+};
+enum class LeftState : std::uint8_t {
+  kLeft = 0,     // nobody watches over it any more
+  kRunning = 1,  // its job has an agent here
+  kEnded = 2,
+  kSurvived = 3,  // it could not be ended
+};
+struct LeftProcess {
+  LeftState state = LeftState::kLeft;
+  std::string job_id;
+  std::int32_t rank = -1;  // -1 = unknown
+  std::int32_t pid = 0;
+  std::uint32_t uid = 0;
+  std::string user;
+  std::uint64_t age_s = 0;
+  std::string command;
+};
+// An empty cgroup or a socket's directory. A living job's are not listed.
+struct LeftDirectory {
+  LeftState state = LeftState::kLeft;
+  std::string job_id;
+  std::string path;
+};
+struct Cleaned {
+  std::vector<LeftProcess> processes;
+  std::vector<LeftDirectory> directories;
+  std::string error;  // not empty: the host could not be looked through
+};
 struct Text {  // kNotice
   std::string text;
 };
@@ -158,6 +193,8 @@ std::string encode(const Pong&);
 std::string encode(const Finished&);
 std::string encode(const Signal&);
 std::string encode(const Relay&);
+std::string encode(const Clean&);
+std::string encode(const Cleaned&);
 std::string encode(const Text&);
 
 // decode<Hello>(body), and so on for each of the above.

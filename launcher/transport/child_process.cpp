@@ -84,6 +84,7 @@ void cloexec_listed_descriptors() {
   int problem = 0;
   if (in < 0 || out < 0 || err < 0 || ::dup2(in, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(err, 2) < 0) problem = errno;
   if (::syscall(SYS_close_range, 3u, ~0u, kCloseRangeCloexec) != 0) cloexec_listed_descriptors();
+  restore_open_file_limit();
   struct sigaction fallback {};
   fallback.sa_handler = SIG_DFL;
   for (int n = 1; n < NSIG; ++n) ::sigaction(n, &fallback, nullptr);

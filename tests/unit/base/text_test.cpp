@@ -93,6 +93,7 @@ TEST(Text, CountsInWords) {
   EXPECT_EQ(plural(0, "host"), "0 hosts");
   EXPECT_EQ(plural(1, "host"), "1 host");
   EXPECT_EQ(plural(2, "slot"), "2 slots");
+  EXPECT_EQ(plural(2, "process"), "2 processes");
 }
 
 TEST(Text, ShowsBytesAndAddresses) {

@@ -59,6 +59,41 @@ TEST(Messages, SpawnKeepsWorkers) {
   EXPECT_EQ(back->handout, order.handout);
 }
 
+TEST(Messages, CleanedKeepsProcessesAndDirectories) {
+  Cleaned found;
+  LeftProcess process;
+  process.state = LeftState::kSurvived;
+  process.job_id = "0123456789abcdef";
+  process.rank = 7;
+  process.pid = 4321;
+  process.uid = 1000;
+  process.user = "ann";
+  process.age_s = 5'000'000'000;
+  process.command = std::string("a\0b", 3);
+  found.processes = {process, LeftProcess()};
+  LeftDirectory directory;
+  directory.state = LeftState::kEnded;
+  directory.path = "/sys/fs/cgroup/drun-1";
+  found.directories = {directory};
+  found.error = "stuck";
+  const auto back = decode<Cleaned>(encode(found));
+  ASSERT_TRUE(back.has_value());
+  ASSERT_EQ(back->processes.size(), 2u);
+  EXPECT_EQ(back->processes[0].state, LeftState::kSurvived);
+  EXPECT_EQ(back->processes[0].job_id, process.job_id);
+  EXPECT_EQ(back->processes[0].rank, 7);
+  EXPECT_EQ(back->processes[0].pid, 4321);
+  EXPECT_EQ(back->processes[0].uid, 1000u);
+  EXPECT_EQ(back->processes[0].user, "ann");
+  EXPECT_EQ(back->processes[0].age_s, 5'000'000'000u);
+  EXPECT_EQ(back->processes[0].command, process.command);
+  EXPECT_EQ(back->processes[1].rank, -1);
+  ASSERT_EQ(back->directories.size(), 1u);
+  EXPECT_EQ(back->directories[0].path, directory.path);
+  EXPECT_EQ(back->directories[0].state, LeftState::kEnded);
+  EXPECT_EQ(back->error, "stuck");
+}
+
 // Every strict prefix and every message with a byte too many is refused, and none crashes.
 template <typename Message>
 void expect_exact(const std::string& body) {
@@ -83,6 +118,12 @@ TEST(Messages, RefuseWhatIsTruncatedOrTooLong) {
   Prepared prepared;
   prepared.problems.resize(1);
   expect_exact<Prepared>(encode(prepared));
+  Cleaned cleaned;
+  cleaned.processes.resize(2);
+  cleaned.processes[0].command = "sleep 1";
+  cleaned.directories.resize(1);
+  expect_exact<Cleaned>(encode(cleaned));
+  expect_exact<Clean>(encode(Clean{}));
   expect_exact<Exited>(encode(Exited{}));
   expect_exact<Configure>(encode(Configure{}));
 }

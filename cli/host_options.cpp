@@ -1,0 +1,93 @@
+#include "cli/host_options.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/usage.h"
+#include "launcher/hostfile.h"
+#include "launcher/hostlist.h"
+#include "launcher/ssh_config.h"
+
+namespace drun::cli {
+
+void describe_hosts(CLI::App& app, RawHostOptions& raw) {
+  app.add_option("-H,--hosts", raw.hosts, "hosts and slots: a:2,root@b:4,node[01-16]:8,[fd00::2]:2; default: localhost")
+      ->type_name("LIST");
+  app.add_option("--hostfile", raw.hostfile,
+                 "the same from a file, as mpirun, MPICH and DeepSpeed take it (also -hostfile F)")
+      ->type_name("FILE");
+  app.add_option("-p,--ssh-port", raw.port, "ssh port of every host")->type_name("PORT");
+  app.add_option("-i,--ssh-identity-file", raw.identity, "private key for every host")->type_name("FILE");
+  app.add_option("-F,--ssh-config", raw.ssh_config, "ssh config in place of ~/.ssh/config; none: no config")
+      ->type_name("FILE");
+}
+
+void describe_connection(CLI::App& app, RawHostOptions& raw) {
+  app.add_option("--start-timeout", raw.start_timeout, "seconds until every host must be ready")
+      ->type_name("S")
+      ->capture_default_str();
+  app.add_option("--transport", raw.transport, "how hosts are reached: drun's own ssh, or OpenSSH's client")
+      ->type_name("ssh|openssh")
+      ->transform(one_of("--transport", {"ssh", "openssh"}));
+  app.add_option("--launch-agent", raw.launch_agent, "run CMD HOST COMMAND in place of ssh")->type_name("CMD");
+  app.add_option("--agent-path", raw.agent_path, "drun-agent on the hosts, in place of the one that drun brings")
+      ->type_name("PATH");
+}
+
+void describe_log(CLI::App& app, RawHostOptions& raw) {
+  app.add_flag("-v,--verbose", raw.verbose, "say what drun does (-vv: everything)");
+  app.add_option("--log-file", raw.log_file, "say it there")->type_name("FILE");
+}
+
+Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int default_slots) {
+  if (!raw.hosts.empty() && !raw.hostfile.empty()) {
+    return fail(usage_error("-H", "can't be used together with --hostfile", "put all hosts into one of them"));
+  }
+  if (!raw.hostfile.empty()) {
+    auto hosts = launcher::read_hostfile(raw.hostfile);
+    if (!hosts) return hosts;
+    return launcher::add_slots(std::move(*hosts));
+  }
+  if (!raw.hosts.empty()) {
+    auto hosts = launcher::parse_hostlist(join(raw.hosts, ","));
+    if (!hosts) return hosts;
+    return launcher::add_slots(std::move(*hosts));
+  }
+  launcher::Host host;
+  host.name = "localhost";
+  host.slots = std::max(default_slots, 1);
+  host.where = "the default";
+  return std::vector<launcher::Host>{host};
+}
+
+Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw) {
+  launcher::ConnectOptions out;
+  if (raw.port < 0 || raw.port > 65535) {
+    return fail(usage_error("-p", std::to_string(raw.port) + " is not a port", "-p 22"));
+  }
+  out.ssh.port = raw.port;
+  out.ssh.identity_file = raw.identity;
+  out.ssh.config_file = raw.ssh_config;
+  if (!raw.identity.empty()) {
+    if (auto ok = launcher::check_identity_file(raw.identity); !ok) return fail(std::move(ok.error()));
+  }
+  out.use_openssh = raw.transport == "openssh";
+  for (const auto word : split(raw.launch_agent, ' ')) {
+    if (!word.empty()) out.launch_agent.emplace_back(word);
+  }
+  out.agent_path = raw.agent_path;
+  if (raw.agent_path.find_first_of(" \t'\"\\!$`;&|<>()*?[]{}#~") != std::string::npos) {
+    return fail(usage_error("--agent-path", "a path with spaces or characters that a shell reads"));
+  }
+  const auto start = seconds("--start-timeout", raw.start_timeout, false);
+  if (!start) return fail(start.error());
+  out.start_timeout = std::chrono::duration_cast<std::chrono::seconds>(*start + std::chrono::milliseconds(999));
+  return out;
+}
+
+log::Level log_level(const RawHostOptions& raw) {
+  if (raw.verbose >= 2) return log::Level::kDebug;
+  return raw.verbose == 1 || !raw.log_file.empty() ? log::Level::kInfo : log::Level::kOff;
+}
+
+}  // namespace drun::cli

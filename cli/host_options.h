@@ -1,0 +1,37 @@
+// The options that say which hosts and how to reach them: the same for every command.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "launcher/connect.h"
+#include "launcher/host.h"
+
+namespace drun::cli {
+
+// What CLI11 fills in, before it is checked.
+struct RawHostOptions {
+  std::vector<std::string> hosts;
+  std::string hostfile;
+  int port = 0;
+  std::string identity, ssh_config;
+  double start_timeout = 60;
+  std::string transport = "ssh", launch_agent, agent_path;
+  int verbose = 0;
+  std::string log_file;
+};
+
+// In three parts, so that a help text can have its own options between them. `raw` must outlive `app`.
+void describe_hosts(CLI::App& app, RawHostOptions& raw);       // -H to -F
+void describe_connection(CLI::App& app, RawHostOptions& raw);  // --start-timeout to --agent-path
+void describe_log(CLI::App& app, RawHostOptions& raw);
+
+// With their slots added; without -H and --hostfile: localhost with `default_slots` (at least 1).
+Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int default_slots);
+Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw);
+log::Level log_level(const RawHostOptions& raw);
+
+}  // namespace drun::cli

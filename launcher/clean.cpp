@@ -1,0 +1,79 @@
+#include "launcher/clean.h"
+
+#include <signal.h>
+
+#include <thread>
+
+#include "base/fd.h"
+
+namespace drun::launcher {
+
+namespace {
+
+constexpr auto kAnswerTime = std::chrono::seconds(30);  // over the grace time
+
+struct Answer {
+  Result<control::Cleaned> found = fail(Errc::kInternal, "not asked");
+};
+
+Task<void> ask(HostLink& link, const control::Clean& order, Answer& answer) {
+  const Deadline deadline = Clock::now() + std::chrono::milliseconds(order.grace_ms) + kAnswerTime;
+  std::string body = control::encode(order);
+  std::string what = "clean";
+  auto frame =
+      co_await link.request(control::Type::kClean, std::move(body), control::Type::kCleaned, std::move(what), deadline);
+  if (!frame) {
+    answer.found = fail(std::move(frame.error()));
+    co_return;
+  }
+  answer.found = control::decode<control::Cleaned>(frame->body);
+  if (answer.found && !answer.found->error.empty()) {
+    answer.found = fail(Errc::kUnreachable, link.name(), "clean: " + answer.found->error);
+  } else if (!answer.found) {
+    answer.found = fail(std::move(answer.found.error()).with_subject(link.name()));
+  }
+}
+
+Task<void> run(asio::io_context& io, asio::thread_pool& helper, CleanOptions options, Reporter& reporter,
+               CleanResult& out) {
+  auto connected = co_await connect_hosts(io, helper, options.hosts, options.connect, reporter);
+  out.errors = std::move(connected.errors);
+  std::vector<Answer> answers(connected.links.size());
+  TaskGroup asking(io.get_executor());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    asking.spawn(ask(*connected.links[i], options.order, answers[i]));
+  }
+  co_await asking.join();
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    connected.links[i]->close();
+    if (answers[i].found) {
+      CleanedHost host;
+      host.name = connected.links[i]->name();
+      host.found = std::move(*answers[i].found);
+      out.hosts.push_back(std::move(host));
+    } else {
+      out.errors.push_back(std::move(answers[i].found.error()));
+    }
+  }
+  for (auto& link : connected.links) co_await link->join();
+}
+
+}  // namespace
+
+CleanResult clean_hosts(CleanOptions options, Reporter& reporter) {
+  asio::io_context io(1);
+  ::signal(SIGPIPE, SIG_IGN);
+  raise_open_file_limit();
+  auto helper = std::make_unique<asio::thread_pool>(4);
+  options.connect.keep_reachable = true;
+  CleanResult out;
+  TaskGroup top(io.get_executor());
+  top.spawn(run(io, *helper, std::move(options), reporter, out));
+  io.run();
+  // A name server that never answers holds its thread; nobody waits for that.
+  helper->stop();
+  std::thread([pool = std::move(helper)] { pool->join(); }).detach();
+  return out;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,46 @@
+#include "launcher/agent/guard.h"
+
+#include <gtest/gtest.h>
+
+namespace drun::agent {
+namespace {
+
+TEST(AgentWords, SignsOfLifeSayNothingElse) {
+  AgentWords words;
+  words.push("....");
+  EXPECT_EQ(words.cgroup(), "");
+}
+
+TEST(AgentWords, ACgroupIsHeardHoweverThePipeCutsIt) {
+  const std::string stream = "..C/sys/fs/cgroup/user.slice/drun-1\n..";
+  for (std::size_t step = 1; step <= stream.size(); ++step) {
+    AgentWords words;
+    for (std::size_t at = 0; at < stream.size(); at += step) words.push(std::string_view(stream).substr(at, step));
+    EXPECT_EQ(words.cgroup(), "/sys/fs/cgroup/user.slice/drun-1") << "step " << step;
+  }
+}
+
+TEST(AgentWords, CgroupAndSocketAreToldApart) {
+  AgentWords words;
+  words.push(".S/tmp/drun-1\n.C/sys/fs/cgroup/drun-2\n");
+  EXPECT_EQ(words.cgroup(), "/sys/fs/cgroup/drun-2");
+  EXPECT_EQ(words.socket_directory(), "/tmp/drun-1");
+}
+
+TEST(AgentWords, WorkersAreMarkedByJobAndSocketTogether) {
+  AgentWords words;
+  words.push("..J0123\n.");
+  EXPECT_EQ(words.mark().job_id, "");
+  words.push("S/tmp/drun-1\n");
+  EXPECT_EQ(words.mark().job_id, "0123");
+  EXPECT_EQ(words.mark().agent_socket, "/tmp/drun-1/agent");
+}
+
+TEST(AgentWords, HalfANameIsNone) {
+  AgentWords words;
+  words.push(".C/sys/fs/cgroup");
+  EXPECT_EQ(words.cgroup(), "");
+}
+
+}  // namespace
+}  // namespace drun::agent

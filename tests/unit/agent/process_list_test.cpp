@@ -1,0 +1,119 @@
+#include "launcher/agent/process_list.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+namespace drun::agent {
+namespace {
+
+using namespace std::string_literals;
+
+std::string stat_line(const std::string& name, char state, int parent, int threads) {
+  return "42 (" + name + ") " + state + " " + std::to_string(parent) + " 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 " +
+         std::to_string(threads) + " 0 98765 1 2 3\n";
+}
+
+TEST(ProcStat, NamesMayHoldAnything) {
+  for (const std::string name : {"sleep", "a b", "a) S 1 (b", "((", ") Z 9"}) {
+    const auto stat = parse_stat(stat_line(name, 'S', 7, 1));
+    ASSERT_TRUE(stat.has_value()) << name;
+    EXPECT_EQ(stat->name, name);
+    EXPECT_EQ(stat->parent, 7) << name;
+    EXPECT_EQ(stat->start, 98765u) << name;
+    EXPECT_FALSE(stat->over) << name;
+  }
+}
+
+TEST(ProcStat, AZombieIsOverUnlessItsThreadsLive) {
+  EXPECT_TRUE(parse_stat(stat_line("x", 'Z', 1, 1))->over);
+  EXPECT_TRUE(parse_stat(stat_line("x", 'X', 1, 1))->over);
+  EXPECT_FALSE(parse_stat(stat_line("x", 'Z', 1, 3))->over);
+  EXPECT_FALSE(parse_stat(stat_line("x", 'T', 1, 1))->over);
+  EXPECT_FALSE(parse_stat(stat_line("x", 'D', 1, 1))->over);
+}
+
+TEST(ProcStat, BrokenLinesAreNone) {
+  for (const char* line :
+       {"", "42", "42 (x", "42 (x) ", "42 (x) S 1", "42 (x) S x 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9"}) {
+    EXPECT_FALSE(parse_stat(line).has_value()) << line;
+  }
+}
+
+TEST(ProcStatus, GivesTheRealUser) {
+  EXPECT_EQ(parse_real_uid("Name:\tx\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\t5\t5\n"), 1000u);
+  EXPECT_EQ(parse_real_uid("Name:\tUid:\t7\n"), std::nullopt);
+  EXPECT_EQ(parse_real_uid("Uid:\t\n"), std::nullopt);
+  EXPECT_EQ(parse_real_uid(""), std::nullopt);
+}
+
+TEST(Environment, TellsJobAndRank) {
+  const auto mark = parse_environment("PATH=/bin\0DRUN_RANK=12\0DRUN_JOB_ID=0123456789abcdef\0A=B\0"s);
+  EXPECT_EQ(mark.job_id, "0123456789abcdef");
+  EXPECT_EQ(mark.rank, 12);
+}
+
+TEST(Environment, OnlyAWholeNameIsAMark) {
+  for (const std::string& environment :
+       {""s, "XDRUN_JOB_ID=abc\0"s, "DRUN_JOB_IDS=abc\0"s, "A=DRUN_JOB_ID=abc\0"s, "DRUN_JOB_ID\0"s, "DRUN_JOB_ID=\0"s,
+        "DRUN_JOB_ID=a b\0"s, "DRUN_JOB_ID=a/b\0"s, "DRUN_JOB_ID=\x1b[2J\0"s, "DRUN_JOB_ID=" + std::string(65, 'a')}) {
+    EXPECT_EQ(parse_environment(environment).job_id, "") << environment;
+    EXPECT_EQ(parse_environment(environment + "\0DRUN_RANK=1"s).rank, -1) << environment;
+  }
+}
+
+TEST(Environment, ARankThatIsNoneIsUnknown) {
+  EXPECT_EQ(parse_environment("DRUN_JOB_ID=a\0DRUN_RANK=-1\0"s).rank, -1);
+  EXPECT_EQ(parse_environment("DRUN_JOB_ID=a\0DRUN_RANK=99999999999\0"s).rank, -1);
+}
+
+TEST(Command, IsOneLineThatATerminalCanShow) {
+  EXPECT_EQ(printable_command("python3\0train.py\0--lr\0"
+                              "1\0"s,
+                              "python3", 100),
+            "python3 train.py --lr 1");
+  EXPECT_EQ(printable_command("a\n\x1b[31mb\x7f"s, "a", 100), "a??[31mb?");
+  EXPECT_EQ(printable_command("", "kworker/0:1", 100), "[kworker/0:1]");
+  EXPECT_EQ(printable_command("\0\0"s, "x", 100), "[x]");
+  EXPECT_EQ(printable_command("abcdef", "x", 3), "abc");
+}
+
+TEST(Processes, ThisOneIsThereWithItsParent) {
+  const auto all = list_processes(::getuid());
+  const auto self = all.find(::getpid());
+  ASSERT_NE(self, all.end());
+  EXPECT_EQ(self->second.stat.parent, ::getppid());
+  EXPECT_EQ(self->second.uid, ::getuid());
+  EXPECT_FALSE(self->second.stat.over);
+  EXPECT_GE(now_in_ticks(), self->second.stat.start);
+  EXPECT_EQ(all.count(::getppid()), 1u);
+}
+
+TEST(Processes, TheMarkOfAChildIsRead) {
+  auto ready = make_pipe();
+  ASSERT_TRUE(ready.has_value());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Its end closes with the exec: then the new environment is in place.
+    const char* argv[] = {"sleep", "1000", nullptr};
+    const char* environment[] = {"DRUN_JOB_ID=feed", "DRUN_RANK=3", nullptr};
+    ::execve("/bin/sleep", const_cast<char**>(argv), const_cast<char**>(environment));
+    ::_exit(127);
+  }
+  ready->write.reset();
+  char byte = 0;
+  ASSERT_EQ(::read(ready->read.get(), &byte, 1), 0);
+  const auto all = list_processes(std::nullopt);
+  ASSERT_EQ(all.count(child), 1u);
+  EXPECT_EQ(all.at(child).mark.job_id, "feed");
+  EXPECT_EQ(all.at(child).mark.rank, 3);
+  EXPECT_EQ(all.at(child).command, "sleep 1000");
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace drun::agent
