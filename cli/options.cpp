@@ -13,6 +13,7 @@
 #include "cli/host_options.h"
 #include "cli/usage.h"
 #include "launcher/hostlist.h"
+#include "launcher/rank_list.h"
 
 namespace drun::cli {
 
@@ -25,7 +26,8 @@ struct Raw : RawHostOptions {
   std::vector<std::string> exports;
   std::string env_file, env_mode = "all";
   std::string wdir, stdin_to = "0", output_directory;
-  bool tag = false, no_tag = false, timestamp = false, pty = false;
+  std::string tag, ranks;
+  bool no_tag = false, timestamp = false, pty = false;
   double timeout = 0, grace = 5, heartbeat_timeout = 30;
   bool dry_run = false, json = false, version = false, check_build = false;
   std::string report_file;
@@ -51,9 +53,12 @@ void describe(CLI::App& app, Raw& raw) {
   app.add_option("--output-filename", raw.output_directory,
                  "also write each rank's output to DIR/rank.N/stdout and stderr")
       ->type_name("DIR");
-  app.add_flag("--tag-output", raw.tag, "start each line with [rank], also for one worker");
+  app.add_flag("--tag-output{rank}", raw.tag,
+               "start each line with [rank], also for one worker; --tag-output=host: with [host:rank]")
+      ->transform(one_of("--tag-output", {"rank", "host"}));
   app.add_flag("--no-tag-output", raw.no_tag, "never do so");
-  app.add_flag("--timestamp-output", raw.timestamp, "start each line with the time");
+  app.add_flag("--timestamp-output", raw.timestamp, "start each line with the time at which its host read it");
+  app.add_option("--ranks", raw.ranks, "show only these ranks' output; files get all")->type_name("0,8-15");
   app.add_flag("--pty", raw.pty, "give each worker a terminal (for programs that buffer otherwise)");
   app.add_option("--timeout", raw.timeout, "seconds until the job is ended; 0: never")
       ->type_name("S")
@@ -193,7 +198,14 @@ Result<void> fill_job(const Raw& raw, const std::vector<std::string>& command, c
     return fail(usage_error("--stdin", "there is no rank " + std::to_string(job.stdin_rank) + " among " +
                                            plural(static_cast<std::size_t>(placed->size), "worker")));
   }
-  job.output.tag = (placed->size > 1 || raw.tag) && !raw.no_tag;
+  using launcher::TagStyle;
+  if (placed->size > 1 || !raw.tag.empty()) job.output.tag = raw.tag == "host" ? TagStyle::kHost : TagStyle::kRank;
+  if (raw.no_tag) job.output.tag = TagStyle::kNone;
+  if (!raw.ranks.empty()) {
+    auto shown = launcher::parse_rank_list(raw.ranks, placed->size, "--ranks");
+    if (!shown) return fail(std::move(shown.error()));
+    job.output.shown = std::move(*shown);
+  }
   return {};
 }
 

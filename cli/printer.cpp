@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/fd.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/failure_box.h"
 #include "cli/json_report.h"
@@ -48,8 +49,7 @@ std::string format_error(const Error& error, bool color) {
 }
 
 Printer::Printer() {
-  const char* no_color = std::getenv("NO_COLOR");
-  color_ = ::isatty(STDERR_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+  color_ = wants_color(STDERR_FILENO);
   utf8_ = locale_is_utf8();
 }
 

@@ -8,12 +8,14 @@
 #include <boost/asio/signal_set.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "launcher/exit_status.h"
 #include "launcher/network.h"
+#include "launcher/stdin_flow.h"
 #include "launcher/stdin_reader.h"
 #include "launcher/supervisor.h"
 #include "rendezvous/agent_socket.h"
@@ -24,9 +26,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kOutputBudget = 32u << 20;  // bytes of output on the way, over all workers
-constexpr std::size_t kStdinCredit = 256u << 10;
-constexpr auto kAnswerTime = std::chrono::seconds(30);  // for an agent to prepare
+constexpr std::size_t kOutputBudget = 32u << 20;           // bytes of output on the way, over all workers
+constexpr std::size_t kInputBudget = 32u << 20;            // the same for input
+constexpr auto kStdinPatience = std::chrono::seconds(30);  // with a rank that never reads, while others wait for it
+constexpr auto kReaderPatience = milliseconds(2000);       // with a reader of our output, once the user wants the end
+constexpr auto kAnswerTime = std::chrono::seconds(30);     // for an agent to prepare
 
 // Better one line before the start than whatever fails first in the middle of it.
 Result<void> check_open_files(std::size_t n_hosts, std::size_t n_workers, bool with_files) {
@@ -63,6 +67,7 @@ class Job {
         tasks_(io.get_executor()),
         signals_(io),
         timeout_(io.get_executor()),
+        stdin_watch_(io.get_executor()),
         job_id_(make_job_id()),
         key_(rendezvous::make_job_key()),
         supervisor_(io, reporter, options_.grace),
@@ -81,7 +86,10 @@ class Job {
   Task<std::vector<Error>> prepare();
   Task<void> prepare_host(std::size_t host, std::vector<Error>& errors);
   void spawn();
-  void send_stdin(control::Type type, const std::string& bytes);
+  void attach_stdin(Supervisor::Parts& parts);
+  void send_stdin(const std::string& bytes);
+  void send_stdin_end();
+  Task<void> watch_stdin();
   void on_stdin_taken(int rank, std::uint64_t n_bytes);
   void give_credit(int rank, control::Stream stream, std::size_t n_bytes);
   Task<void> watch_signals();
@@ -99,7 +107,7 @@ class Job {
   Reporter& reporter_;
   TaskGroup tasks_;
   asio::signal_set signals_;
-  Event timeout_;
+  Event timeout_, stdin_watch_;
   std::string job_id_;
   rendezvous::JobKey key_;
   Connected connected_;
@@ -114,8 +122,7 @@ class Job {
   Supervisor supervisor_;
   OutputWriter output_;
   std::unique_ptr<StdinReader> input_;
-  std::vector<std::uint64_t> stdin_taken_;  // by rank
-  std::uint64_t stdin_granted_ = 0;
+  std::optional<StdinFlow> stdin_flow_;
   std::chrono::system_clock::time_point began_ = std::chrono::system_clock::now();
   Deadline began_at_ = Clock::now();
   Clock::duration paused_for_{};
@@ -203,18 +210,16 @@ Task<int> Job::run_phases() {
   parts.placement = placement_;
   parts.output = &output_;
   parts.server = server_.get();
-  if (options_.stdin_mode != StdinMode::kNone) {
-    input_ = std::make_unique<StdinReader>(
-        io_, kStdinCredit, [this](std::string bytes) { send_stdin(control::Type::kStdin, bytes); },
-        [this] { send_stdin(control::Type::kStdinEnd, {}); });
-    stdin_taken_.assign(static_cast<std::size_t>(placement_.size), 0);
-    parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) { on_stdin_taken(rank, n_bytes); };
-  }
+  if (options_.stdin_mode != StdinMode::kNone) attach_stdin(parts);
   supervisor_.attach(std::move(parts));
 
   std::vector<Error> errors = co_await prepare();
   if (!errors.empty()) co_return co_await finish(report(errors));
-  auto files = output_.open_files(placement_.size);
+  std::vector<RankLabel> labels;
+  for (const auto& place : placement_.ranks) {
+    labels.push_back(RankLabel{hosts_[static_cast<std::size_t>(place.host)]->name(), place.host});
+  }
+  auto files = output_.open(labels);
   if (!files) co_return co_await finish(report(files.error()));
 
   auto active = supervisor_.activate();
@@ -223,6 +228,7 @@ Task<int> Job::run_phases() {
   reporter_.write_through([this](const std::string& text) { output_.push_own(text); });
   spawn();
   if (input_) tasks_.spawn(input_->run());
+  if (options_.stdin_mode == StdinMode::kAll) tasks_.spawn(watch_stdin());
   if (options_.timeout.count() > 0) tasks_.spawn(watch_timeout());
   co_await supervisor_.wait();
   if (const auto late = supervisor_.unfinished_hosts(); !late.empty()) {
@@ -398,30 +404,61 @@ void Job::spawn() {
   workers_started_ = true;
 }
 
-void Job::send_stdin(control::Type type, const std::string& bytes) {
+void Job::attach_stdin(Supervisor::Parts& parts) {
+  std::vector<int> readers;
   for (const auto& place : placement_.ranks) {
-    if (options_.stdin_mode == StdinMode::kRank && place.rank != options_.stdin_rank) continue;
-    control::Output m;
+    if (options_.stdin_mode == StdinMode::kAll || place.rank == options_.stdin_rank) readers.push_back(place.rank);
+  }
+  const auto window = std::clamp<std::size_t>(kInputBudget / readers.size(), 32u << 10, 1u << 20);
+  stdin_flow_.emplace(readers, window);
+  input_ = std::make_unique<StdinReader>(
+      io_, window, [this](const std::string& bytes) { send_stdin(bytes); }, [this] { send_stdin_end(); });
+  parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) { on_stdin_taken(rank, n_bytes); };
+}
+
+void Job::send_stdin(const std::string& bytes) {
+  for (const auto& place : placement_.ranks) {
+    if (!stdin_flow_->gets(place.rank)) continue;
+    control::Input m;
     m.rank = static_cast<std::uint32_t>(place.rank);
-    m.stream = control::Stream::kStdin;
     m.bytes = bytes;
-    hosts_[static_cast<std::size_t>(place.host)]->send_bulk(type, control::encode(m));
+    hosts_[static_cast<std::size_t>(place.host)]->send_bulk(control::Type::kStdin, control::encode(m));
+  }
+  stdin_flow_->sent(bytes.size(), Clock::now());
+}
+
+void Job::send_stdin_end() {
+  for (const auto& place : placement_.ranks) {
+    if (!stdin_flow_->gets_end(place.rank)) continue;
+    control::Input m;
+    m.rank = static_cast<std::uint32_t>(place.rank);
+    hosts_[static_cast<std::size_t>(place.host)]->send_bulk(control::Type::kStdinEnd, control::encode(m));
   }
 }
 
-// Credit follows the slowest of the ranks that get stdin; one that is over holds nobody up.
 void Job::on_stdin_taken(int rank, std::uint64_t n_bytes) {
-  auto& taken = stdin_taken_[static_cast<std::size_t>(rank)];
-  if (taken == kRankOver) return;
-  taken = n_bytes == kRankOver ? kRankOver : taken + n_bytes;
-  std::uint64_t least = kRankOver;
-  for (std::size_t r = 0; r < stdin_taken_.size(); ++r) {
-    const bool reads = options_.stdin_mode == StdinMode::kAll || static_cast<int>(r) == options_.stdin_rank;
-    if (reads) least = std::min(least, stdin_taken_[r]);
+  input_->add_credit(n_bytes == kRankOver ? stdin_flow_->over(rank)
+                                          : stdin_flow_->taken(rank, static_cast<std::size_t>(n_bytes), Clock::now()));
+  if (!stdin_flow_->has_reached_gap(rank) || supervisor_.stopping()) return;
+  const std::string name = "rank " + std::to_string(rank);
+  Error error(Errc::kPeerFailed, name, "began to read its standard input after the others had gone on without it");
+  reporter_.error(std::move(error).with_hint("--stdin 0, and rank 0 hands it on"));
+  supervisor_.stop(1, name + " would miss a part of its standard input");
+}
+
+Task<void> Job::watch_stdin() {
+  while (!finished_) {
+    co_await stdin_watch_.wait_until(Clock::now() + std::chrono::seconds(1));
+    for (const auto& stalled : stdin_flow_->stalled(Clock::now(), kStdinPatience)) {
+      const std::string name = "rank " + std::to_string(stalled.rank);
+      const std::string waited = " for " + std::to_string(kStdinPatience.count()) + " s";
+      reporter_.warning(stalled.left_behind
+                            ? name + " has not read its standard input" + waited + ": the others go on without it"
+                            : name + " has read nothing more of its standard input" + waited +
+                                  ": the others wait for it");
+    }
+    input_->add_credit(stdin_flow_->take_credit());
   }
-  if (least == kRankOver || least <= stdin_granted_) return;
-  input_->add_credit(least - stdin_granted_);
-  stdin_granted_ = least;
 }
 
 void Job::give_credit(int rank, control::Stream stream, std::size_t n_bytes) {
@@ -456,6 +493,7 @@ Task<void> Job::watch_signals() {
       reporter_.warning(number == SIGINT ? "ending the job; press Ctrl-C again to kill it at once"
                                          : std::string("ending the job: got SIG") + ::sigabbrev_np(number));
       supervisor_.stop(kExitSignal + number, std::string("drun got SIG") + ::sigabbrev_np(number));
+      output_.limit_patience(kReaderPatience);
     } else if (n_ends == 2) {
       supervisor_.stop_now();
     } else {
@@ -491,6 +529,7 @@ Task<void> Job::watch_timeout() {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count();
   reporter_.error(Error(Errc::kTimeout, "--timeout", "the job did not end within " + std::to_string(seconds) + " s"));
   supervisor_.stop(kExitTimeout, "the job's --timeout passed");
+  output_.limit_patience(kReaderPatience);
 }
 
 void Job::report_job(int status) {
@@ -509,6 +548,7 @@ void Job::report_job(int status) {
 Task<int> Job::finish(int status) {
   finished_ = true;
   timeout_.notify();
+  stdin_watch_.notify();
   if (input_) input_->stop();
   output_.stop();
   boost::system::error_code ignored;

@@ -1,36 +1,61 @@
 #include "launcher/line_assembler.h"
 
+#include <cstring>
+
 namespace drun::launcher {
 
-void LineAssembler::push(std::string_view bytes) {
-  if (start_ > 0) pending_.erase(0, std::exchange(start_, 0));
-  pending_.append(bytes);
+namespace {
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+// At most `limit`, and not inside of a UTF-8 character. Bytes that are no UTF-8 are cut anywhere.
+std::size_t cut_between_characters(std::string_view bytes, std::size_t limit) {
+  std::size_t at = limit;
+  while (at > limit - 3 && continues_character(bytes[at])) --at;
+  const bool is_lead = (static_cast<unsigned char>(bytes[at]) & 0xC0) == 0xC0;
+  return is_lead ? at : limit;
 }
 
-std::string LineAssembler::next() {
-  const auto end = pending_.find_first_of("\r\n", start_);
-  std::size_t length = 0;
-  if (end != std::string::npos) {
-    length = end + 1 - start_;
-    if (pending_[end] == '\r') {
-      if (end + 1 == pending_.size()) return {};  // "\r\n" may be on its way
-      if (pending_[end + 1] == '\n') ++length;
-    }
-  } else if (pending_.size() - start_ >= kLimit) {
-    length = kLimit;
-  } else {
-    return {};
+}  // namespace
+
+std::size_t LineAssembler::line_length(std::string_view bytes) {
+  if (bytes.empty()) return 0;
+  const void* const newline = std::memchr(bytes.data(), '\n', bytes.size());
+  const std::size_t end =
+      newline != nullptr ? static_cast<std::size_t>(static_cast<const char*>(newline) - bytes.data()) : bytes.size();
+  const void* const carriage = std::memchr(bytes.data(), '\r', end);
+  if (carriage != nullptr) {
+    const auto at = static_cast<std::size_t>(static_cast<const char*>(carriage) - bytes.data());
+    if (at + 1 < end) return at + 1;
+    if (at + 1 == bytes.size()) return 0;  // "\r\n" may be on its way
   }
-  std::string line = pending_.substr(start_, length);
-  start_ += length;
-  return line;
+  return newline != nullptr ? end + 1 : 0;
 }
 
-std::string LineAssembler::take_rest() {
-  std::string rest = pending_.substr(start_);
-  pending_.clear();
-  start_ = 0;
-  return rest;
+std::size_t LineAssembler::piece_length(std::string_view bytes) {
+  const std::size_t n = line_length(bytes);
+  if (std::max(n, n == 0 ? bytes.size() : 0) <= kLimit) return n;
+  return cut_between_characters(bytes, kLimit);
+}
+
+std::size_t LineAssembler::next_of_rest(std::string_view& bytes) {
+  const std::size_t room = kLimit + 1 - rest_.size();
+  std::size_t n = line_length(bytes);
+  if (rest_.back() == '\r') n = 1;
+  n = std::min({n == 0 ? bytes.size() : n, room, bytes.size()});
+  rest_.append(bytes.substr(0, n));
+  bytes.remove_prefix(n);
+  return piece_length(rest_);
+}
+
+void LineAssembler::drop_from_rest(std::size_t n) {
+  if (n < rest_.size()) {
+    rest_.erase(0, n);
+  } else if (rest_.capacity() > 4096) {
+    rest_ = std::string();  // of many ranks few have long lines at a time
+  } else {
+    rest_.clear();
+  }
 }
 
 void TaggedOutput::put(int owner, std::string_view tag, std::string_view piece) {
@@ -42,6 +67,12 @@ void TaggedOutput::put(int owner, std::string_view tag, std::string_view piece) 
   out_ += piece;
   const char last = piece.back();
   open_owner_ = last == '\n' || last == '\r' ? -1 : owner;
+}
+
+void TaggedOutput::close_line(int owner) {
+  if (open_owner_ != owner) return;
+  out_ += '\n';
+  open_owner_ = -1;
 }
 
 }  // namespace drun::launcher

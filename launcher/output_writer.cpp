@@ -5,166 +5,161 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
 #include <filesystem>
-#include <limits>
+#include <map>
+#include <utility>
+
+#include "base/terminal.h"
 
 namespace drun::launcher {
 
 namespace {
-// An unfinished line (a prompt, a progress bar) is shown after this long.
-constexpr auto kUnfinished = std::chrono::milliseconds(200);
-constexpr int kOwn = std::numeric_limits<int>::max();  // no rank's owner()
+constexpr std::size_t kBatch = 256u << 10;  // so that credit goes back while much waits
+constexpr std::size_t kDisplay =
+    128u << 10;  // tags make short lines several times as long: written when there is so much
 }  // namespace
 
 OutputWriter::OutputWriter(asio::io_context& io, OutputOptions options, OnWritten written, OnBroken broken)
-    : io_(io),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       written_(std::move(written)),
       broken_(std::move(broken)),
       wake_(io.get_executor()),
-      timer_wake_(io.get_executor()),
-      tasks_(io.get_executor()) {}
+      out_(STDOUT_FILENO),
+      err_(STDERR_FILENO) {}
 
-Result<void> OutputWriter::open_files(int n_ranks) {
+Result<void> OutputWriter::open(const std::vector<RankLabel>& ranks) {
+  Screen screen;
+  screen.is_one = is_same_file(STDOUT_FILENO, STDERR_FILENO);
+  screen.color_out = wants_color(STDOUT_FILENO);
+  screen.color_err = wants_color(STDERR_FILENO);
+  display_ = std::make_unique<OutputDisplay>(OutputTags(options_.tag, options_.timestamp, ranks), ranks.size(), screen);
   if (options_.directory.empty()) return {};
-  for (int rank = 0; rank < n_ranks; ++rank) {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::string directory = options_.directory + "/rank." + std::to_string(rank);
     std::error_code ec;
     std::filesystem::create_directories(directory, ec);
     if (ec) return fail(Errc::kUsage, "--output-filename", directory + ": " + ec.message());
-    for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
-      const std::string path = directory + (stream == Stream::kStdout ? "/stdout" : "/stderr");
+    for (const char* name : {"/stdout", "/stderr"}) {
+      const std::string path = directory + name;
       Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
       if (!fd) return fail(Error(Errc::kUsage, "--output-filename", errno_error(errno, path).cause));
-      sources_[owner(rank, stream)].file = fd.get();
       files_.push_back(std::move(fd));
     }
   }
   return {};
 }
 
-std::string OutputWriter::tag(int rank) const {
-  std::string out;
-  if (options_.timestamp) {
-    timespec now{};
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    tm parts{};
-    ::localtime_r(&now.tv_sec, &parts);
-    char text[32];
-    std::snprintf(text, sizeof text, "%02d:%02d:%02d.%03d ", parts.tm_hour, parts.tm_min, parts.tm_sec,
-                  static_cast<int>(now.tv_nsec / 1000000));
-    out += text;
-  }
-  if (options_.tag) out += "[" + std::to_string(rank) + "] ";
-  return out;
-}
-
-void OutputWriter::push(int rank, Stream stream, std::string_view bytes) {
-  Source& source = sources_[owner(rank, stream)];
-  if (source.file >= 0) file_bytes_[source.file].append(bytes);
-  TaggedOutput& to = target(stream);
-  if (!options_.tag && !options_.timestamp) {
-    to.put(0, {}, bytes);
-  } else {
-    source.lines.push(bytes);
-    for (std::string line = source.lines.next(); !line.empty(); line = source.lines.next()) {
-      to.put(owner(rank, stream), tag(rank), line);
-    }
-    if (source.lines.has_rest()) {
-      source.oldest = Clock::now();
-      timer_wake_.notify();
-    }
-  }
-  notes_.push_back(Note{rank, stream, bytes.size()});
-  wake_.notify();
-}
-
-void OutputWriter::push_own(const std::string& text) {
-  err_.put(kOwn, {}, text);
+void OutputWriter::push(control::Output output) {
+  items_.push_back(Item{Item::Kind::kBytes, std::move(output)});
   wake_.notify();
 }
 
 void OutputWriter::end(int rank, Stream stream) {
-  Source& source = sources_[owner(rank, stream)];
-  if (!source.lines.has_rest()) return;
-  target(stream).put(owner(rank, stream), tag(rank), source.lines.take_rest() + "\n");
+  Item item;
+  item.kind = Item::Kind::kEnd;
+  item.output.rank = static_cast<std::uint32_t>(rank);
+  item.output.stream = stream;
+  items_.push_back(std::move(item));
   wake_.notify();
 }
 
-void OutputWriter::show_unfinished(bool all) {
-  const auto now = Clock::now();
-  for (auto& [id, source] : sources_) {
-    if (!source.lines.has_rest() || (!all && now - source.oldest < kUnfinished)) continue;
-    const Stream stream = id % 2 == 1 ? Stream::kStderr : Stream::kStdout;
-    target(stream).put(id, tag(id / 2), source.lines.take_rest());
-    wake_.notify();
+void OutputWriter::push_own(const std::string& text) {
+  Item item;
+  item.kind = Item::Kind::kOwn;
+  item.output.bytes = text;
+  items_.push_back(std::move(item));
+  wake_.notify();
+}
+
+void OutputWriter::limit_patience(std::chrono::milliseconds patience) {
+  patience_.set(static_cast<int>(patience.count()));
+}
+
+OutputWriter::Batch OutputWriter::next_batch() {
+  Batch batch;
+  std::size_t n_bytes = 0;
+  while (!items_.empty() && n_bytes < kBatch) {
+    n_bytes += items_.front().output.bytes.size();
+    batch.items.push_back(std::move(items_.front()));
+    items_.pop_front();
+  }
+  return batch;
+}
+
+void OutputWriter::flush_to(OutputSink& sink, bool& is_broken, const std::string& bytes, const char* name,
+                            Error& error) {
+  if (is_broken) return;
+  auto written = sink.write(bytes, patience_);
+  if (written) return;
+  is_broken = true;
+  if (error.code == Errc::kNone) error = std::move(written.error()).with_subject(name);
+}
+
+void OutputWriter::flush(Error& error) {
+  flush_to(out_, out_broken_, display_->out(), "stdout", error);
+  flush_to(err_, err_broken_, display_->err(), "stderr", error);
+  display_->clear();
+}
+
+void OutputWriter::write_item(const Item& item, Error& error) {
+  const auto rank = static_cast<int>(item.output.rank);
+  const Stream stream = item.output.stream;
+  if (item.kind == Item::Kind::kOwn) {
+    display_->put_own(item.output.bytes);
+    return;
+  }
+  if (!files_.empty() && item.kind == Item::Kind::kBytes) {
+    const auto& file = files_[2 * static_cast<std::size_t>(rank) + (stream == Stream::kStderr ? 1 : 0)];
+    auto written = write_all(file.get(), item.output.bytes);
+    if (!written && error.code == Errc::kNone) error = std::move(written.error()).with_subject("--output-filename");
+  }
+  if (!options_.shown.empty() && !options_.shown[static_cast<std::size_t>(rank)]) return;
+  if (item.kind == Item::Kind::kEnd) {
+    display_->end(rank, stream);
+  } else {
+    display_->put(rank, stream, item.output.time_ns, item.output.bytes);
   }
 }
 
-Task<void> OutputWriter::flush_timer() {
-  while (!stopping_) {
-    co_await timer_wake_.wait_and_reset();
-    if (stopping_) break;
-    co_await sleep_until(Clock::now() + kUnfinished);
-    if (stopping_) break;
-    show_unfinished(false);
-    for (const auto& [id, source] : sources_) {
-      if (source.lines.has_rest()) timer_wake_.notify();
-    }
+void OutputWriter::write_batch(Batch& batch) {
+  for (const Item& item : batch.items) {
+    write_item(item, batch.error);
+    if (display_->size() >= kDisplay) flush(batch.error);
   }
+  if (batch.is_last) display_->show_all_unfinished();
+  flush(batch.error);
 }
 
-bool OutputWriter::anything_pending() const {
-  return !out_.empty() || !err_.empty() || !file_bytes_.empty() || !notes_.empty();
-}
-
-Error OutputWriter::write_batch(Batch& batch) {
-  Error error;
-  const auto note = [&](Result<void> written, const char* where) {
-    if (!written && error.code == Errc::kNone) error = std::move(written.error()).with_subject(where);
-  };
-  note(write_all(STDOUT_FILENO, batch.out), "stdout");
-  note(write_all(STDERR_FILENO, batch.err), "stderr");
-  for (const auto& [fd, bytes] : batch.files) note(write_all(fd, bytes), "--output-filename");
-  return error;
+void OutputWriter::give_credit_back(const Batch& batch) {
+  std::map<std::pair<std::uint32_t, Stream>, std::size_t> taken;
+  for (const Item& item : batch.items) {
+    if (item.kind == Item::Kind::kBytes) taken[{item.output.rank, item.output.stream}] += item.output.bytes.size();
+  }
+  for (const auto& [source, n_bytes] : taken) written_(static_cast<int>(source.first), source.second, n_bytes);
 }
 
 Task<void> OutputWriter::run() {
-  tasks_.spawn(flush_timer());
-  for (;;) {
-    if (!anything_pending()) {
-      if (stopping_) {
-        show_unfinished(true);  // of workers whose end never came: their host was lost
-        if (!anything_pending()) break;
-        continue;
-      }
+  for (bool is_over = false; !is_over || !items_.empty();) {
+    if (items_.empty() && !stopping_) {
       co_await wake_.wait_and_reset();
       continue;
     }
-    Batch batch;
-    batch.out = out_.take();
-    batch.err = err_.take();
-    batch.files.swap(file_bytes_);
-    batch.notes.swap(notes_);
-    if (!is_broken_) {
-      auto job = [&batch] { return write_batch(batch); };
-      Error error = co_await run_blocking(writer_, std::move(job));
-      if (error.code != Errc::kNone) {
-        is_broken_ = true;
-        broken_(std::move(error));
-      }
-    }
-    for (const Note& n : batch.notes) written_(n.rank, n.stream, n.n_bytes);
+    Batch batch = next_batch();
+    is_over = stopping_ && items_.empty();
+    batch.is_last = is_over;  // also of workers whose end never came: their host was lost
+    auto job = [this, &batch] {
+      write_batch(batch);
+      return true;
+    };
+    co_await run_blocking(thread_, std::move(job));
+    if (batch.error.code != Errc::kNone && !std::exchange(is_told_, true)) broken_(std::move(batch.error));
+    give_credit_back(batch);
   }
-  timer_wake_.notify();
-  co_await tasks_.join();
 }
 
 void OutputWriter::stop() {
   stopping_ = true;
   wake_.notify();
-  timer_wake_.notify();
 }
 
 }  // namespace drun::launcher

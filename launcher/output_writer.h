@@ -3,8 +3,8 @@
 // agents: credit goes back only when bytes have been written.
 #pragma once
 
+#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,14 +12,16 @@
 #include "base/asio.h"
 #include "base/fd.h"
 #include "launcher/control/messages.h"
-#include "launcher/line_assembler.h"
+#include "launcher/output_display.h"
+#include "launcher/output_sink.h"
 
 namespace drun::launcher {
 
 struct OutputOptions {
-  bool tag = false;        // start each line with [rank]
-  bool timestamp = false;  // and the time of day
-  std::string directory;   // also DIR/rank.N/stdout and stderr; "" = no files
+  TagStyle tag = TagStyle::kNone;
+  bool timestamp = false;
+  std::string directory;    // also DIR/rank.N/stdout and stderr; "" = no files
+  std::vector<bool> shown;  // by rank, whether it is shown; empty = all are. Files get every rank
 };
 
 class OutputWriter {
@@ -29,53 +31,51 @@ class OutputWriter {
   using OnBroken = std::function<void(Error)>;
 
   OutputWriter(asio::io_context& io, OutputOptions options, OnWritten written, OnBroken broken);
-  // Creates the per-rank files. Before the workers start.
-  Result<void> open_files(int n_ranks);
-  void push(int rank, Stream stream, std::string_view bytes);
+  // Says who the ranks are, and creates their files. Before anything else.
+  Result<void> open(const std::vector<RankLabel>& ranks);
+  void push(control::Output output);
+  void end(int rank, Stream stream);       // shows what is left of an unfinished line
   void push_own(const std::string& text);  // drun's own words, to stderr
-  void end(int rank, Stream stream);  // shows what is left of an unfinished line
-  Task<void> run();                   // until stop(); writes everything first
+  // From now on a reader that takes nothing for so long loses what is left, and stop() need not wait for it.
+  void limit_patience(std::chrono::milliseconds patience);
+  Task<void> run();  // until stop(); writes everything first
   void stop();
 
  private:
-  struct Source {
-    LineAssembler lines;
-    Deadline oldest{};  // when the rest of an unfinished line began to wait
-    int file = -1;
+  struct Item {
+    enum class Kind { kBytes, kEnd, kOwn };
+    Kind kind = Kind::kBytes;
+    control::Output output;
   };
-  struct Note {
-    int rank;
-    Stream stream;
-    std::size_t n_bytes;
-  };
-  // Everything that waits, taken at once by the writer.
+  // What the writer takes at once: the items, and afterwards how it went. Touched by one thread at a time.
   struct Batch {
-    std::string out, err;
-    std::map<int, std::string> files;  // by descriptor
-    std::vector<Note> notes;
+    std::vector<Item> items;
+    bool is_last = false;  // nothing comes after it: unfinished lines are shown, too
+    Error error;
   };
-  static int owner(int rank, Stream stream) { return 2 * rank + (stream == Stream::kStderr ? 1 : 0); }
-  TaggedOutput& target(Stream stream) { return stream == Stream::kStderr ? err_ : out_; }
-  std::string tag(int rank) const;
-  void show_unfinished(bool all);
-  bool anything_pending() const;
-  Task<void> flush_timer();
-  static Error write_batch(Batch& batch);
+  Batch next_batch();
+  // On the writer's thread.
+  void write_batch(Batch& batch);
+  void write_item(const Item& item, Error& error);
+  void flush(Error& error);
+  void flush_to(OutputSink& sink, bool& is_broken, const std::string& bytes, const char* name, Error& error);
+  void give_credit_back(const Batch& batch);
 
-  asio::io_context& io_;
-  asio::thread_pool writer_{1};
+  asio::thread_pool thread_{1};
   OutputOptions options_;
   OnWritten written_;
   OnBroken broken_;
-  std::map<int, Source> sources_;  // by owner()
-  std::vector<Fd> files_;
-  TaggedOutput out_, err_;
-  std::map<int, std::string> file_bytes_;
-  std::vector<Note> notes_;
-  Event wake_, timer_wake_;
-  TaskGroup tasks_;
+  std::deque<Item> items_;
+  Event wake_;
   bool stopping_ = false;
-  bool is_broken_ = false;
+  bool is_told_ = false;  // that something broke
+
+  // While a batch is being written: the writer's thread's.
+  std::unique_ptr<OutputDisplay> display_;
+  OutputSink out_, err_;
+  bool out_broken_ = false, err_broken_ = false;
+  std::vector<Fd> files_;  // two per rank, stdout and stderr; empty without a directory
+  Patience patience_;
 };
 
 }  // namespace drun::launcher

@@ -38,6 +38,7 @@ StdinReader::StdinReader(asio::io_context& io, std::size_t credit, OnBytes bytes
 }
 
 void StdinReader::add_credit(std::size_t n_bytes) {
+  if (n_bytes == 0) return;
   credit_ += n_bytes;
   wake_.notify();
 }

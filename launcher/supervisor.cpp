@@ -124,7 +124,7 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
       with(decode<Output>(frame.body), [&](auto m) {
         if (!known(m.rank)) return;
         workers_[m.rank].last_lines.push(m.stream, m.bytes);
-        parts_.output->push(static_cast<int>(m.rank), m.stream, m.bytes);
+        parts_.output->push(std::move(m));
       });
       break;
     case Type::kOutputEnd:
@@ -157,7 +157,8 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
       break;
     case Type::kStdinCredit:
       with(decode<Credit>(frame.body), [&](auto m) {
-        if (known(m.rank) && parts_.stdin_taken) parts_.stdin_taken(static_cast<int>(m.rank), m.n_bytes);
+        if (!known(m.rank) || !parts_.stdin_taken) return;
+        parts_.stdin_taken(static_cast<int>(m.rank), m.n_bytes == Credit::kNoMore ? kRankOver : m.n_bytes);
       });
       break;
     case Type::kRelayOpen:
@@ -212,6 +213,7 @@ void Supervisor::on_exited(HostLink& host, const control::Exited& message) {
   worker.wait_status = wait_status;
   worker.ended_by_drun = message.ended_by_drun;
   worker.seconds = std::chrono::duration<double>(Clock::now() - worker.started).count();
+  if (parts_.stdin_taken) parts_.stdin_taken(rank, kRankOver);
   if (message.ended_by_drun && !stopping_) agent_ended(host);
   if ((WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) || message.ended_by_drun) {
     worker_over_if_drained(rank);

@@ -73,6 +73,11 @@ Result<std::pair<Fd, std::uint16_t>> reserve_port(const std::string& text) {
   return std::make_pair(std::move(fd), static_cast<std::uint16_t>(ntohs(port)));
 }
 
+std::uint64_t wall_clock_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
 // What belongs to the login on this host and never travels: taken from the agent's own environment unless the job sets
 // it.
 void add_host_environment(control::Prepare& job) {
@@ -313,7 +318,7 @@ void Agent::handle(const control::Frame& frame) {
       break;
     case Type::kStdin:
     case Type::kStdinEnd:
-      with(decode<Output>(body), [&](auto m) {
+      with(decode<Input>(body), [&](auto m) {
         const auto worker = workers_.find(m.rank);
         if (worker == workers_.end() || !worker->second.in) return;
         if (frame.type == Type::kStdinEnd) {
@@ -543,13 +548,15 @@ void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
   }
   if (process->stdin_end) {
     const std::uint32_t rank = worker.spec.rank;
-    worker.in = std::make_unique<StdinPump>(io_, std::move(process->stdin_end), pty, [this, rank](std::size_t n) {
+    const auto credit_back = [this, rank](std::size_t n) {
       control::Credit m;
       m.rank = rank;
       m.stream = control::Stream::kStdin;
       m.n_bytes = static_cast<std::uint32_t>(n);
       send(Type::kStdinCredit, control::encode(m));
-    });
+    };
+    worker.in = std::make_unique<StdinPump>(io_, std::move(process->stdin_end), pty, credit_back,
+                                            [credit_back] { credit_back(control::Credit::kNoMore); });
     pumps_.spawn(worker.in->run());
   }
 }
@@ -561,6 +568,7 @@ void Agent::pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd
     control::Output m;
     m.rank = rank;
     m.stream = stream;
+    m.time_ns = wall_clock_ns();
     m.bytes = std::move(bytes);
     send_bulk(Type::kOutput, control::encode(m));
   };

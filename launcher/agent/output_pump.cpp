@@ -1,5 +1,6 @@
 #include "launcher/agent/output_pump.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -32,6 +33,31 @@ void OutputPump::finish_soon() {
   if (stream_.is_open()) stream_.cancel();
 }
 
+void OutputPump::note_line(std::string_view chunk) {
+  if (chunk.back() == '\n') {
+    unfinished_at_ = Deadline::max();
+  } else if (unfinished_at_ == Deadline::max() || chunk.find('\n') != std::string_view::npos) {
+    unfinished_at_ = Clock::now() + kUnfinished;
+  }
+}
+
+Task<void> OutputPump::wait_readable() {
+  while (!finishing_ && stream_.is_open() && unfinished_at_ != Deadline::max()) {
+    pollfd p{stream_.native_handle(), POLLIN, 0};
+    if (::poll(&p, 1, 0) != 0) co_return;
+    if (Clock::now() >= unfinished_at_) {
+      unfinished_at_ = Deadline::max();
+      emit_({});
+      break;
+    }
+    DeadlineGuard unfinished(stream_.get_executor(), unfinished_at_, [this] { stream_.cancel(); });
+    co_await stream_.async_wait(asio::posix::stream_descriptor::wait_read, as_result);
+  }
+  if (!finishing_ && stream_.is_open()) {
+    co_await stream_.async_wait(asio::posix::stream_descriptor::wait_read, as_result);
+  }
+}
+
 // False at the end of the stream.
 bool OutputPump::read_available() {
   while (credit_ > 0) {
@@ -44,6 +70,7 @@ bool OutputPump::read_available() {
     chunk.resize(static_cast<std::size_t>(n));
     credit_ -= chunk.size();
     finish_left_ -= static_cast<int>(n);
+    note_line(chunk);
     emit_(std::move(chunk));
     if (!finishing_) return true;
   }
@@ -56,7 +83,7 @@ Task<void> OutputPump::run() {
       co_await wake_.wait_and_reset();
       continue;
     }
-    if (!finishing_) co_await stream_.async_wait(asio::posix::stream_descriptor::wait_read, as_result);
+    if (!finishing_) co_await wait_readable();
     if (!read_available()) break;
   }
   boost::system::error_code ignored;

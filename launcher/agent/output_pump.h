@@ -5,6 +5,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "base/asio.h"
 #include "base/fd.h"
@@ -13,7 +14,11 @@ namespace drun::agent {
 
 class OutputPump {
  public:
-  // `emit` gets each chunk; `ended` once, after the last one. Both on the I/O thread.
+  // An unfinished line (a prompt, a progress bar) counts as such after this long without its end.
+  static constexpr auto kUnfinished = std::chrono::milliseconds(200);
+
+  // `emit` gets each chunk, and an empty one where the stream stands in an unfinished line: only here is it known
+  // whether the worker is slow or the way to drun. `ended` is called once, after the last one. Both on the I/O thread.
   OutputPump(asio::io_context& io, Fd fd, std::size_t credit, std::function<void(std::string)> emit,
              std::function<void()> ended);
   Task<void> run();
@@ -24,12 +29,15 @@ class OutputPump {
 
  private:
   bool read_available();
+  void note_line(std::string_view chunk);
+  Task<void> wait_readable();
 
   asio::posix::stream_descriptor stream_;
   std::size_t credit_;
   std::function<void(std::string)> emit_;
   std::function<void()> ended_;
   Event wake_;
+  Deadline unfinished_at_ = Deadline::max();  // when the line in which the stream stands counts as unfinished
   bool finishing_ = false;
   int finish_left_ = 0;  // bytes that were in the pipe when the worker ended
   bool done_ = false;

@@ -4,8 +4,13 @@
 
 namespace drun::agent {
 
-StdinPump::StdinPump(asio::io_context& io, Fd fd, bool is_pty, std::function<void(std::size_t)> consumed)
-    : stream_(io), is_pty_(is_pty), consumed_(std::move(consumed)), wake_(io.get_executor()) {
+StdinPump::StdinPump(asio::io_context& io, Fd fd, bool is_pty, std::function<void(std::size_t)> consumed,
+                     std::function<void()> refused)
+    : stream_(io),
+      is_pty_(is_pty),
+      consumed_(std::move(consumed)),
+      refused_(std::move(refused)),
+      wake_(io.get_executor()) {
   if (fd) stream_.assign(fd.release());
 }
 
@@ -40,20 +45,15 @@ Task<void> StdinPump::run() {
     queue_.pop_front();
     const auto buffer = asio::buffer(bytes);
     const auto [ec, n] = co_await asio::async_write(stream_, buffer, as_result);
-    consumed_(bytes.size());  // also when the worker closed its end: then the rest is dropped, and nobody waits
     if (ec) {
-      boost::system::error_code ignored;
-      stream_.close(ignored);
+      if (ec != asio::error::operation_aborted) refused_();
+      close();
+      break;
     }
+    consumed_(n);
   }
   boost::system::error_code ignored;
   stream_.close(ignored);
-  // A worker that closed its input: what still comes is swallowed with its credit given back.
-  while (!ended_) {
-    for (const auto& bytes : queue_) consumed_(bytes.size());
-    queue_.clear();
-    co_await wake_.wait_and_reset();
-  }
 }
 
 }  // namespace drun::agent

@@ -96,6 +96,11 @@ void read(ByteReader& in, Started& m) {
 void read(ByteReader& in, Output& m) {
   m.rank = in.u32();
   m.stream = static_cast<Stream>(in.u8());
+  m.time_ns = in.u64();
+  m.bytes = std::string(in.raw(in.left()));
+}
+void read(ByteReader& in, Input& m) {
+  m.rank = in.u32();
   m.bytes = std::string(in.raw(in.left()));
 }
 void read(ByteReader& in, Credit& m) {
@@ -183,6 +188,7 @@ template Result<Prepared> decode<Prepared>(std::string_view);
 template Result<Spawn> decode<Spawn>(std::string_view);
 template Result<Started> decode<Started>(std::string_view);
 template Result<Output> decode<Output>(std::string_view);
+template Result<Input> decode<Input>(std::string_view);
 template Result<Credit> decode<Credit>(std::string_view);
 template Result<Exited> decode<Exited>(std::string_view);
 template Result<Stop> decode<Stop>(std::string_view);
@@ -288,6 +294,13 @@ std::string encode(const Output& m) {
   ByteWriter out;
   out.u32(m.rank);
   out.u8(static_cast<std::uint8_t>(m.stream));
+  out.u64(m.time_ns);
+  out.raw(m.bytes);
+  return out.take();
+}
+std::string encode(const Input& m) {
+  ByteWriter out;
+  out.u32(m.rank);
   out.raw(m.bytes);
   return out.take();
 }

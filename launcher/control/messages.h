@@ -94,12 +94,18 @@ struct Started {
 };
 
 enum class Stream : std::uint8_t { kStdin = 0, kStdout = 1, kStderr = 2 };
-struct Output {  // kOutput, kStdin (stream kStdin); kOutputEnd and kStdinEnd without bytes
+struct Output {  // kOutput; kOutputEnd without bytes
   std::uint32_t rank = 0;
   Stream stream = Stream::kStdout;
+  std::uint64_t time_ns = 0;  // the agent's CLOCK_REALTIME when it read them
+  std::string bytes;
+};
+struct Input {  // kStdin; kStdinEnd without bytes
+  std::uint32_t rank = 0;
   std::string bytes;
 };
 struct Credit {  // kCredit, kStdinCredit
+  static constexpr std::uint32_t kNoMore = 0xffffffffu;  // in kStdinCredit: it has closed its input
   std::uint32_t rank = 0;
   Stream stream = Stream::kStdout;
   std::uint32_t n_bytes = 0;
@@ -185,6 +191,7 @@ std::string encode(const Prepared&);
 std::string encode(const Spawn&);
 std::string encode(const Started&);
 std::string encode(const Output&);
+std::string encode(const Input&);
 std::string encode(const Credit&);
 std::string encode(const Exited&);
 std::string encode(const Stop&);

@@ -202,8 +202,7 @@ TEST_F(AgentFixture, SendsNoMoreThanTheCredit) {
 
 TEST_F(AgentFixture, FeedsStdinAndItsEnd) {
   start({"cat"}, true);
-  control::Output input;
-  input.stream = control::Stream::kStdin;
+  control::Input input;
   input.bytes = std::string("a\0b\n", 4);
   send(Type::kStdin, control::encode(input));
   EXPECT_EQ(control::decode<control::Credit>(wait_for(Type::kStdinCredit).body)->n_bytes, 4u);

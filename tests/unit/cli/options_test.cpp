@@ -10,6 +10,7 @@ namespace drun::cli {
 namespace {
 
 using launcher::StdinMode;
+using launcher::TagStyle;
 
 const launcher::Environment kEnv = {{"PATH", "/bin"}, {"LD_LIBRARY_PATH", "/opt/lib"}};
 
@@ -32,7 +33,7 @@ TEST(Options, TakesTheMainCommandAsTyped) {
   EXPECT_EQ(o->job.hosts[1].name, "host1");
   EXPECT_EQ(o->job.connect.ssh.port, 12345);
   EXPECT_EQ(o->job.command, (std::vector<std::string>{"./train", "--epochs", "3", "-np", "9"}));
-  EXPECT_TRUE(o->job.output.tag);
+  EXPECT_EQ(o->job.output.tag, TagStyle::kRank);
 }
 
 TEST(Options, TakesTheRdmaLineAsTyped) {
@@ -64,9 +65,28 @@ TEST(Options, ReadsAHostfile) {
 }
 
 TEST(Options, OneWorkerIsNotTaggedUnlessAsked) {
-  EXPECT_FALSE(parse({"-np", "1", "true"})->job.output.tag);
-  EXPECT_TRUE(parse({"-np", "1", "--tag-output", "true"})->job.output.tag);
-  EXPECT_FALSE(parse({"-np", "2", "--no-tag-output", "true"})->job.output.tag);
+  EXPECT_EQ(parse({"-np", "1", "true"})->job.output.tag, TagStyle::kNone);
+  EXPECT_EQ(parse({"-np", "1", "--tag-output", "true"})->job.output.tag, TagStyle::kRank);
+  EXPECT_EQ(parse({"-np", "2", "--no-tag-output", "true"})->job.output.tag, TagStyle::kNone);
+}
+
+TEST(Options, TheKindOfTagIsAttachedAndNeverTakesTheCommand) {
+  const auto plain = parse({"-np", "2", "--tag-output", "host", "arg"});
+  ASSERT_TRUE(plain.has_value()) << plain.error().message();
+  EXPECT_EQ(plain->job.output.tag, TagStyle::kRank);
+  EXPECT_EQ(plain->job.command, (std::vector<std::string>{"host", "arg"}));
+  const auto host = parse({"-np", "2", "--tag-output=host", "rank", "arg"});
+  ASSERT_TRUE(host.has_value()) << host.error().message();
+  EXPECT_EQ(host->job.output.tag, TagStyle::kHost);
+  EXPECT_EQ(host->job.command, (std::vector<std::string>{"rank", "arg"}));
+  EXPECT_EQ(parse({"--tag-output=rank", "true"})->job.output.tag, TagStyle::kRank);
+  EXPECT_EQ(parse({"--tag-output=host", "true"})->job.output.tag, TagStyle::kHost);
+}
+
+TEST(Options, ShowsTheRanksThatAreListed) {
+  EXPECT_TRUE(parse({"-np", "4", "true"})->job.output.shown.empty());
+  EXPECT_EQ(parse({"-np", "4", "--ranks", "0,2-3", "true"})->job.output.shown,
+            (std::vector<bool>{true, false, true, true}));
 }
 
 TEST(Options, StdinGoesToARankToAllOrToNone) {
@@ -112,6 +132,12 @@ TEST(Options, EachBadInputIsNamedWithWhatToType) {
       {{"-p", "70000", "true"}, "-p", "70000"},
       {{"-p", "x", "true"}, "", ""},
       {{"--transport", "carrier-pigeon", "true"}, "--transport", "none of ssh, openssh"},
+      {{"--tag-output=color", "true"}, "--tag-output", "none of rank, host"},
+      {{"-np", "4", "--ranks", "4", "true"}, "--ranks", "--ranks 0-3"},
+      {{"-np", "4", "--ranks", "2-9", "true"}, "--ranks", "no rank 4 among 4 workers"},
+      {{"-np", "4", "--ranks", "3-2", "true"}, "--ranks", "backwards"},
+      {{"-np", "4", "--ranks", "0,,1", "true"}, "--ranks", "neither"},
+      {{"--ranks", "1", "true"}, "--ranks", "no rank 1 among 1 worker"},
       {{"--start-timeout", "0", "true"}, "--start-timeout", "seconds"},
       {{"-x", "NO_SUCH_NAME_HERE", "true"}, "", "NO_SUCH_NAME_HERE"},
       {{"-H", "a:1", "--hostfile", "f", "true"}, "-H", "--hostfile"},
@@ -147,13 +173,14 @@ TEST(Options, TheHelpFitsATerminal) {
 
 TEST(Options, AConfigFileGivesOptions) {
   const auto path = std::filesystem::temp_directory_path() / ("drun-config-" + std::to_string(::getpid()) + ".toml");
-  std::ofstream(path) << "num-proc = 2\nssh-port = 2222\ngrace = 1\n";
+  std::ofstream(path) << "num-proc = 2\nssh-port = 2222\ngrace = 1\ntag-output = \"host\"\n";
   const auto o = parse({"--config", path.string(), "-p", "12345", "true"});
   std::filesystem::remove(path);
   ASSERT_TRUE(o.has_value()) << o.error().message();
   EXPECT_EQ(o->job.np, 2);
   EXPECT_EQ(o->job.connect.ssh.port, 12345);
   EXPECT_EQ(o->job.grace.count(), 1000);
+  EXPECT_EQ(o->job.output.tag, TagStyle::kHost);
 }
 
 }  // namespace

@@ -94,6 +94,27 @@ TEST(Messages, CleanedKeepsProcessesAndDirectories) {
   EXPECT_EQ(back->error, "stuck");
 }
 
+TEST(Messages, OutputAndInputKeepBytesAndTime) {
+  Output output;
+  output.rank = 7;
+  output.stream = Stream::kStderr;
+  output.time_ns = 0x0102030405060708u;
+  output.bytes = std::string("\0\xff\n", 3);
+  const auto back = decode<Output>(encode(output));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->rank, 7u);
+  EXPECT_EQ(back->stream, Stream::kStderr);
+  EXPECT_EQ(back->time_ns, output.time_ns);
+  EXPECT_EQ(back->bytes, output.bytes);
+  Input input;
+  input.rank = 9;
+  input.bytes = output.bytes;
+  const auto in = decode<Input>(encode(input));
+  ASSERT_TRUE(in.has_value());
+  EXPECT_EQ(in->rank, 9u);
+  EXPECT_EQ(in->bytes, output.bytes);
+}
+
 // Every strict prefix and every message with a byte too many is refused, and none crashes.
 template <typename Message>
 void expect_exact(const std::string& body) {
@@ -124,6 +145,9 @@ TEST(Messages, RefuseWhatIsTruncatedOrTooLong) {
   cleaned.directories.resize(1);
   expect_exact<Cleaned>(encode(cleaned));
   expect_exact<Clean>(encode(Clean{}));
+  // Their last field is all that is left: any byte more is theirs.
+  EXPECT_FALSE(decode<Output>(encode(Output{}).substr(0, 12)).has_value());
+  EXPECT_FALSE(decode<Input>(encode(Input{}).substr(0, 3)).has_value());
   expect_exact<Exited>(encode(Exited{}));
   expect_exact<Configure>(encode(Configure{}));
 }

@@ -1,0 +1,42 @@
+// What stands before each displayed line: the time and the rank. Pure but for the time zone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace drun::launcher {
+
+enum class TagStyle { kNone, kRank, kHost };  // "", "[3] ", "[gpu1:3] "
+
+struct RankLabel {
+  std::string host;    // as the user named it
+  int host_index = 0;  // hosts differ in colour
+};
+
+class OutputTags {
+ public:
+  OutputTags(TagStyle style, bool timestamp, const std::vector<RankLabel>& ranks);
+  bool empty() const { return style_ == TagStyle::kNone && !timestamp_; }
+
+  // The text before a line of `rank` that its agent read at `time_ns` (CLOCK_REALTIME): "09:30:00.123 [3] ", in local
+  // time. A line that goes on after others came in between has a plus: "09:30:00.123 [3+] ", so that whoever reads it
+  // can put it together again. Valid until the next call.
+  std::string_view of(int rank, std::uint64_t time_ns, bool is_continued, bool color);
+
+ private:
+  struct Texts {
+    std::string plain, continued, colored, colored_continued;
+  };
+  void print_time(std::uint64_t time_ns);
+
+  TagStyle style_;
+  bool timestamp_;
+  std::vector<Texts> texts_;  // by rank
+  std::uint64_t shown_ms_ = UINT64_MAX;
+  std::string time_;  // of shown_ms_
+  std::string out_;
+};
+
+}  // namespace drun::launcher

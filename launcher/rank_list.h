@@ -1,0 +1,15 @@
+// `0,8-15` as ranks. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace drun::launcher {
+
+// By rank, whether it is listed. Errors (kUsage, with `option` as the subject) name the first bad item; ranks of no
+// worker are among them.
+Result<std::vector<bool>> parse_rank_list(const std::string& text, int n_ranks, const std::string& option);
+
+}  // namespace drun::launcher
