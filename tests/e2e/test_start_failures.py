@@ -19,7 +19,7 @@ class StartFailure(ClusterTest):
     hosts = 3
 
     def begin(self, transport, *options, start_timeout=20, heartbeat_timeout=4):
-        return self.start_drun("--transport", transport, "--start-timeout", str(start_timeout),
+        return self.start_drun("--transport", transport, "--start-timeout", str(round(start_timeout * SLOWDOWN)),
                                "--heartbeat-timeout", str(heartbeat_timeout), *options, "-H", HOSTS, "sleep", "1000")
 
     def wait(self, done, what, limit=30):
@@ -92,7 +92,7 @@ class NoAgent(StartFailure):
     def test_a_host_that_starts_something_else(self):
         for transport in TRANSPORTS:
             with self.subTest(transport=transport):
-                self.assert_one_message(self.begin(transport, start_timeout=3), "host1", "agent: no hello within 3 s")
+                self.assert_one_message(self.begin(transport, start_timeout=3), "host1", f"agent: no hello within {round(3 * SLOWDOWN)} s")
                 self.assert_all_gone()
 
     def test_a_host_that_vanishes_before_its_agent_came(self):
