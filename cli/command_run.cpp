@@ -102,6 +102,7 @@ int command_run(Options options, Printer& printer) {
     printer.error(ok.error());
     return launcher::kExitUsage;
   }
+  if (options.log_level != log::Level::kOff && options.log_file.empty()) printer.disable_status();
   if (options.dry_run) return dry_run(options.job, options.json, printer);
   printer.set_report_file(options.report_file);
   return launcher::run_job(std::move(options.job), printer);

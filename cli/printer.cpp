@@ -1,5 +1,7 @@
 #include "cli/printer.h"
 
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -39,6 +41,14 @@ bool locale_is_utf8() {
   return false;
 }
 
+constexpr const char* kErase = "\r\033[K";
+
+// A stopped terminal (Ctrl-S) must not stop the I/O thread.
+bool can_write_now() {
+  pollfd p{STDERR_FILENO, POLLOUT, 0};
+  return ::poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) != 0;
+}
+
 }  // namespace
 
 std::string format_error(const Error& error, bool color) {
@@ -49,11 +59,38 @@ std::string format_error(const Error& error, bool color) {
 }
 
 Printer::Printer() {
+  const char* terminal = std::getenv("TERM");
+  const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
   color_ = wants_color(STDERR_FILENO);
   utf8_ = locale_is_utf8();
+  status_allowed_ = on_terminal && terminal != nullptr && *terminal != '\0' && std::string(terminal) != "dumb";
+}
+
+std::size_t Printer::status_width() const {
+  if (!status_allowed_) return 0;
+  winsize size{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const std::size_t columns = known ? size.ws_col : 80;
+  const std::size_t own = 7;  // "drun: " and the last column, where some terminals wrap
+  return columns > own + 10 ? columns - own : 0;
+}
+
+void Printer::status(const std::string& line) {
+  if (line.empty()) {
+    if (drawn_) write_all(STDERR_FILENO, kErase);
+    drawn_ = false;
+    return;
+  }
+  // Once workers write, the terminal is theirs. A drun in the background leaves it alone as well.
+  const pid_t foreground = ::tcgetpgrp(STDERR_FILENO);
+  const bool in_background = foreground > 0 && foreground != ::getpgrp();
+  if (!status_allowed_ || sink_ || in_background || !can_write_now()) return;
+  write_all(STDERR_FILENO, std::string("\r") + "drun: " + line + "\033[K");
+  drawn_ = true;
 }
 
 void Printer::write(const std::string& text) {
+  status("");
   if (sink_) {
     sink_(text);
   } else {

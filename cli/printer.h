@@ -19,6 +19,10 @@ class Printer : public launcher::Reporter {
   void job_over(const launcher::JobReport& report) override;
   // Where the job goes as data; "" = nowhere.
   void set_report_file(std::string path) { report_file_ = std::move(path); }
+  std::size_t status_width() const override;
+  void status(const std::string& line) override;
+  // Logs that go to the same terminal would tear the status line.
+  void disable_status() { status_allowed_ = false; }
 
  private:
   void write(const std::string& text);
@@ -26,6 +30,8 @@ class Printer : public launcher::Reporter {
   bool color_;
   bool utf8_;
   std::string report_file_;
+  bool status_allowed_;
+  bool drawn_ = false;  // a status line is on the terminal
 };
 
 }  // namespace drun::cli

@@ -167,7 +167,7 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
 }
 
 Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& agent, std::string nonce,
-                                         std::string host, control::FrameParser& parser) {
+                                         std::string host, control::FrameParser& parser, const OnPhase* on_phase) {
   std::string text;
   std::string chunk(64u << 10, '\0');
   bool delivered = false;
@@ -204,9 +204,11 @@ Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& ag
         if (delivered) co_return fail(Errc::kProtocol, host, "agent: asked for twice");
         delivered = true;
         text.erase(0, answer.end);
+        tell(on_phase, Phase::kDelivery);
         const auto buffer = asio::buffer(agent.bytes);
         const auto written = co_await channel.write(buffer);
         if (!written) co_return fail(no_hello(host, channel, text));
+        tell(on_phase, Phase::kAgent);
         continue;
       }
       case Answer::kMachine:
@@ -233,6 +235,7 @@ Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& ag
     const auto buffer = asio::buffer(chunk);
     const auto n = co_await channel.read_some(buffer);
     if (!n || *n == 0) co_return fail(no_hello(host, channel, text));
+    if (text.empty() && !delivered) tell(on_phase, Phase::kAgent);
     text.append(chunk, 0, *n);
     if (text.size() > kNoiseLimit) co_return fail(no_hello(host, channel, text));
   }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "launcher/control/frames.h"
 #include "launcher/control/messages.h"
+#include "launcher/phase.h"
 #include "launcher/transport/transport.h"
 
 namespace drun::launcher {
@@ -28,8 +29,10 @@ Result<AgentBinary> load_agent_binary();
 std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce, const std::string& agent_path);
 
 // Reads until the agent's magic, delivering the agent if it is asked for, then the hello. What was read beyond the
-// hello stays in `parser`. Errors: kUnreachable, with what the host printed instead.
+// hello stays in `parser`. Errors: kUnreachable, with what the host printed instead. `on_phase` (may be null) hears
+// when the host begins to speak and while the agent travels.
 Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& agent, std::string nonce,
-                                         std::string host, control::FrameParser& parser);
+                                         std::string host, control::FrameParser& parser,
+                                         const OnPhase* on_phase = nullptr);
 
 }  // namespace drun::launcher

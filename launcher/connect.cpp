@@ -23,6 +23,8 @@ struct Attempt {
   bool local = false;
   std::unique_ptr<HostLink> link;
   Error error;
+  OnPhase on_phase;
+  Phase phase = Phase::kAgent;
 };
 
 struct Tools {
@@ -32,6 +34,13 @@ struct Tools {
   ConnectOptions options;
   Deadline deadline;
 };
+
+// What a host that was silent until the deadline kept us waiting for, after the transport's own phases.
+std::string missing_answer(Phase phase, std::chrono::seconds limit) {
+  const std::string within = " within " + std::to_string(limit.count()) + " s";
+  if (phase == Phase::kDelivery) return "agent: its delivery did not end" + within;
+  return "agent: no hello" + within + (phase == Phase::kSsh ? "; OpenSSH's client does not say how far it got" : "");
+}
 
 std::string random_hex(std::size_t n_bytes) {
   std::string bytes(n_bytes, '\0');
@@ -46,10 +55,10 @@ Task<void> close_channel(std::unique_ptr<Channel> channel) {
 
 Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, const Tools& tools) {
   const std::string nonce = random_hex(6);
-  const auto started = Clock::now();
   Result<std::unique_ptr<Channel>> opened;
   if (attempt.local) {
     const std::vector<std::string> argv = {tools.agent.path};
+    attempt.on_phase(Phase::kAgent);
     ChildProcess::Ending ending;
     ending.is_agent = true;
     ending.patience = tools.options.grace + kAgentEnd;
@@ -57,7 +66,7 @@ Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, con
     if (!opened) co_return fail(std::move(opened.error()).with_subject(attempt.host.name));
   } else {
     const std::string command = bootstrap_command(tools.agent, nonce, tools.options.agent_path);
-    opened = co_await tools.transport.open(attempt.target, command, tools.deadline);
+    opened = co_await tools.transport.open(attempt.target, command, tools.deadline, &attempt.on_phase);
     if (!opened) co_return fail(std::move(opened.error()));
   }
   auto channel = std::move(*opened);
@@ -67,14 +76,13 @@ Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, con
   bool late = false;
   {
     DeadlineGuard guard(tools.io.get_executor(), tools.deadline, [raw] { raw->close(); });
-    hello = co_await bring_agent(*raw, tools.agent, nonce, attempt.host.name, parser);
+    hello = co_await bring_agent(*raw, tools.agent, nonce, attempt.host.name, parser, &attempt.on_phase);
     late = guard.fired();
   }
   if (!hello) {
     Error error = std::move(hello.error());
     if (late) {
-      error = Error(Errc::kUnreachable, attempt.host.name,
-                    "agent: no hello within " + std::to_string(tools.options.start_timeout.count()) + " s");
+      error = Error(Errc::kUnreachable, attempt.host.name, missing_answer(attempt.phase, tools.options.start_timeout));
       if (const auto words = raw->stderr_text(); !words.empty()) {
         error = std::move(error).with_context("it said: " + words);
       }
@@ -83,22 +91,26 @@ Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, con
     co_await close_channel(std::move(channel));
     co_return fail(std::move(error));
   }
-  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
-  log::info(attempt.host.name + ": agent " + std::to_string(hello->pid) + " (" + hello->path + ") said hello after " +
-            std::to_string(took.count()) + " ms");
+  log::debug(attempt.host.name + ": agent " + std::to_string(hello->pid) + " (" + hello->path + ")");
   co_return std::make_unique<HostLink>(tools.io, attempt.host, std::move(channel), std::move(*hello),
                                        std::move(parser));
 }
 
-Task<void> connect_one(Attempt& attempt, const Tools& tools) {
+Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, std::size_t index) {
+  attempt.on_phase = [&attempt, watch, index](Phase phase) {
+    attempt.phase = phase;
+    if (watch != nullptr) watch->enter(index, phase);
+  };
   auto link = co_await connect_host(attempt, tools);
   if (link) {
     attempt.link = std::move(*link);
     attempt.link->start();
+    if (watch != nullptr) watch->agent_ready(index, attempt.link->hello());
   } else {
     attempt.error = std::move(link.error());
     if (!attempt.host.where.empty())
       attempt.error = std::move(attempt.error).with_context("named in " + attempt.host.where);
+    if (watch != nullptr) watch->failed(index, attempt.error);
   }
 }
 
@@ -110,7 +122,7 @@ Task<void> close_link(std::unique_ptr<HostLink> link) {
 }  // namespace
 
 Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, std::vector<Host> hosts,
-                              ConnectOptions options, Reporter& reporter) {
+                              ConnectOptions options, Reporter& reporter, StartWatch* watch) {
   Connected out;
   auto agent = load_agent_binary();
   if (!agent) {
@@ -141,8 +153,14 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, s
   }
   const Tools tools{io, *transport, std::move(*agent), options, Clock::now() + options.start_timeout};
   TaskGroup group(io.get_executor());
-  for (auto& attempt : attempts) group.spawn(connect_one(attempt, tools));
+  if (watch != nullptr) {
+    std::vector<std::string> names;
+    for (const auto& attempt : attempts) names.push_back(attempt.host.name);
+    watch->begin(Stage::kConnect, std::move(names));
+  }
+  for (std::size_t i = 0; i < attempts.size(); ++i) group.spawn(connect_one(attempts[i], tools, watch, i));
   co_await group.join();
+  if (watch != nullptr) watch->end();
 
   for (auto& attempt : attempts) {
     if (!attempt.link) out.errors.push_back(std::move(attempt.error));

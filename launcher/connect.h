@@ -10,6 +10,7 @@
 #include "launcher/host_link.h"
 #include "launcher/locality.h"
 #include "launcher/reporter.h"
+#include "launcher/start_watch.h"
 
 namespace drun::launcher {
 
@@ -29,8 +30,9 @@ struct Connected {
   int head = -1;              // index of the link to this machine; -1: not in the list
 };
 
-// Opens every host and brings the agents. `hosts` have been through add_slots().
+// Opens every host and brings the agents. `hosts` have been through add_slots(). `watch` may be null. What hangs until
+// the start timeout is Errc::kUnreachable, named with the phase in which it hangs.
 Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, std::vector<Host> hosts,
-                              ConnectOptions options, Reporter& reporter);
+                              ConnectOptions options, Reporter& reporter, StartWatch* watch = nullptr);
 
 }  // namespace drun::launcher

@@ -74,6 +74,7 @@ Task<Result<control::Frame>> HostLink::request(control::Type type, std::string b
   waiting->type = reply;
   waiting_.push_back(waiting);
   send(type, body);
+  const auto asked = Clock::now();
   const bool in_time = lost_ || co_await waiting->arrived.wait_until(deadline);
   waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), waiting), waiting_.end());
   if (waiting->frame) co_return std::move(*waiting->frame);
@@ -82,7 +83,11 @@ Task<Result<control::Frame>> HostLink::request(control::Type type, std::string b
     error.cause = what + ": " + error.cause;
     co_return fail(std::move(error));
   }
-  if (!in_time) co_return fail(Errc::kTimeout, host_.name, what + ": no answer in time");
+  if (!in_time) {
+    const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - asked).count();
+    co_return fail(Errc::kTimeout, host_.name,
+                   what + ": its agent gave no answer within " + std::to_string(waited) + " s");
+  }
   co_return fail(Errc::kCanceled, host_.name, what + ": canceled");
 }
 

@@ -8,13 +8,18 @@
 #include <boost/asio/signal_set.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "launcher/describe.h"
+#include "launcher/events.h"
 #include "launcher/exit_status.h"
 #include "launcher/network.h"
+#include "launcher/start_watch.h"
 #include "launcher/stdin_flow.h"
 #include "launcher/stdin_reader.h"
 #include "launcher/supervisor.h"
@@ -30,7 +35,8 @@ constexpr std::size_t kOutputBudget = 32u << 20;           // bytes of output on
 constexpr std::size_t kInputBudget = 32u << 20;            // the same for input
 constexpr auto kStdinPatience = std::chrono::seconds(30);  // with a rank that never reads, while others wait for it
 constexpr auto kReaderPatience = milliseconds(2000);       // with a reader of our output, once the user wants the end
-constexpr auto kAnswerTime = std::chrono::seconds(30);     // for an agent to prepare
+constexpr auto kSpawnTime = std::chrono::seconds(5);       // for the agents to fork, however late the order comes
+constexpr auto kJoinPatience = milliseconds(30000);        // then the ranks that have not joined are named, once
 
 // Better one line before the start than whatever fails first in the middle of it.
 Result<void> check_open_files(std::size_t n_hosts, std::size_t n_workers, bool with_files) {
@@ -68,6 +74,12 @@ class Job {
         signals_(io),
         timeout_(io.get_executor()),
         stdin_watch_(io.get_executor()),
+        events_(reporter),
+        watch_(io, reporter, events_),
+        all_started_(io.get_executor()),
+        joins_(io.get_executor()),
+        questionnaire_(io),
+        asked_(io.get_executor()),
         job_id_(make_job_id()),
         key_(rendezvous::make_job_key()),
         supervisor_(io, reporter, options_.grace),
@@ -90,6 +102,16 @@ class Job {
   void send_stdin(const std::string& bytes);
   void send_stdin_end();
   Task<void> watch_stdin();
+  void tell_events(const Placement& planned);
+  void on_frame(HostLink& host, control::Frame frame);
+  void on_started(std::size_t host, const control::Started& message);
+  void on_exited(HostLink& host, const control::Exited& message);
+  void on_joined(int rank, int pid);
+  Task<void> watch_start();
+  Task<void> watch_joins();
+  Task<void> report_timeout();
+  std::string absent_ranks() const;
+  std::vector<std::string> host_names() const;
   void on_stdin_taken(int rank, std::uint64_t n_bytes);
   void give_credit(int rank, control::Stream stream, std::size_t n_bytes);
   Task<void> watch_signals();
@@ -108,6 +130,17 @@ class Job {
   TaskGroup tasks_;
   asio::signal_set signals_;
   Event timeout_, stdin_watch_;
+  Events events_;
+  StartWatch watch_;
+  Deadline start_deadline_{};
+  std::vector<int> n_unstarted_;  // workers, by used host
+  Event all_started_;
+  std::map<int, int> pids_;  // of the workers that run, by rank
+  std::set<int> ever_joined_;
+  Event joins_;
+  Questionnaire questionnaire_;
+  bool timed_out_ = false;
+  Event asked_;  // what the ranks do is on the screen
   std::string job_id_;
   rendezvous::JobKey key_;
   Connected connected_;
@@ -161,6 +194,11 @@ Task<int> Job::run_phases() {
   signals_.add(SIGUSR2);
   tasks_.spawn(watch_signals());
 
+  start_deadline_ = Clock::now() + options_.connect.start_timeout;
+  if (!options_.events_file.empty()) {
+    if (auto open = events_.open(options_.events_file); !open) co_return co_await finish(report(open.error()));
+  }
+
   // Bad placement shows before anything is connected; two names of one machine only afterwards.
   auto planned = place(options_.hosts, options_.np);
   if (!planned) co_return co_await finish(report(planned.error()));
@@ -168,8 +206,11 @@ Task<int> Job::run_phases() {
                                        !options_.output.directory.empty());
   if (!enough_files) co_return co_await finish(report(enough_files.error()));
 
+  tell_events(*planned);
+  tasks_.spawn(watch_.draw());
+
   options_.connect.grace = options_.grace;
-  connected_ = co_await connect_hosts(io_, *helper_, options_.hosts, options_.connect, reporter_);
+  connected_ = co_await connect_hosts(io_, *helper_, options_.hosts, options_.connect, reporter_, &watch_);
   if (!connected_.errors.empty()) co_return co_await finish(report(connected_.errors));
   std::vector<Host> machines;
   for (const auto& link : connected_.links) machines.push_back(link->host());
@@ -186,7 +227,7 @@ Task<int> Job::run_phases() {
   beats.warn = std::min(beats.warn, beats.timeout / 2);
   Supervisor* const supervisor = &supervisor_;
   for (HostLink* link : hosts_) {
-    link->on([supervisor](HostLink& host, control::Frame frame) { supervisor->on_frame(host, std::move(frame)); },
+    link->on([this](HostLink& host, control::Frame frame) { on_frame(host, std::move(frame)); },
              [supervisor](HostLink& host, Error error) { supervisor->on_lost(host, std::move(error)); },
              [this](HostLink& host, std::chrono::seconds silence) {
                reporter_.warning(host.name() + ": silent for " + std::to_string(silence.count()) + " s");
@@ -210,6 +251,7 @@ Task<int> Job::run_phases() {
   parts.placement = placement_;
   parts.output = &output_;
   parts.server = server_.get();
+  parts.events = &events_;
   if (options_.stdin_mode != StdinMode::kNone) attach_stdin(parts);
   supervisor_.attach(std::move(parts));
 
@@ -227,14 +269,21 @@ Task<int> Job::run_phases() {
   tasks_.spawn(output_.run());
   reporter_.write_through([this](const std::string& text) { output_.push_own(text); });
   spawn();
+  tasks_.spawn(watch_start());
   if (input_) tasks_.spawn(input_->run());
   if (options_.stdin_mode == StdinMode::kAll) tasks_.spawn(watch_stdin());
   if (options_.timeout.count() > 0) tasks_.spawn(watch_timeout());
   co_await supervisor_.wait();
+  if (timed_out_) {
+    questionnaire_.cancel();
+    co_await asked_.wait();
+  }
+  int status = timed_out_ ? kExitTimeout : supervisor_.status();
   if (const auto late = supervisor_.unfinished_hosts(); !late.empty()) {
     reporter_.warning("no word that all workers are gone from " + join(late, ", "));
+    if (status == kExitOk) status = kExitTimeout;
   }
-  co_return co_await finish(supervisor_.status());
+  co_return co_await finish(status);
 }
 
 Task<Result<void>> Job::find_network() {
@@ -242,13 +291,14 @@ Task<Result<void>> Job::find_network() {
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     if (is_head(i)) head = static_cast<int>(i);
   }
-  const Deadline deadline = Clock::now() + options_.connect.start_timeout;
-  auto choice = co_await detect_network(io_, hosts_, head, options_.interfaces, deadline);
+  auto choice = co_await detect_network(io_, hosts_, head, options_.interfaces, start_deadline_, &watch_);
   if (!choice) co_return fail(std::move(choice.error()));
   network_ = std::move(*choice);
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     log::info(hosts_[i]->name() + ": using " + network_.hosts[i].interface + " (" + network_.hosts[i].address.text() +
               ")");
+    events_.interface_chosen(hosts_[i]->name(), network_.hosts[i].interface, network_.hosts[i].address.text(),
+                             network_.hosts[i].interfaces);
   }
   // Where the rendezvous listens, and each host's way to it.
   if (head >= 0) server_address_ = network_.hosts[static_cast<std::size_t>(head)].address.text();
@@ -269,9 +319,7 @@ Result<void> Job::start_rendezvous() {
     members.push_back(std::move(m));
   }
   rendezvous::ServerEvents events;
-  events.joined = [](int rank, int pid) {
-    log::debug("rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ") joined the rendezvous");
-  };
+  events.joined = [this](int rank, int pid) { on_joined(rank, pid); };
   events.complained = [this](int rank, const std::string& text) { supervisor_.on_complaint(rank, text); };
   events.abort_requested = [this](const rendezvous::Abort& abort) { supervisor_.on_abort_requested(abort); };
   server_ = rendezvous::Server::create(io_.get_executor(), key_, std::move(members), job_id_, std::move(events));
@@ -305,7 +353,7 @@ Task<Result<void>> Job::choose_way(std::size_t host) {
   }
   supervisor_.add_relay(*hosts_[host]);
   auto reply = co_await hosts_[host]->request(control::Type::kRelayListen, std::string(),
-                                              control::Type::kRelayListening, "relay", Clock::now() + kAnswerTime);
+                                              control::Type::kRelayListening, "relay", start_deadline_);
   if (!reply) co_return fail(std::move(reply.error()));
   auto port = control::decode<control::Port>(reply->body);
   if (!port || !port->error.empty()) {
@@ -334,11 +382,12 @@ Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
     co_return;
   }
   auto reply = co_await hosts_[host]->request(control::Type::kPrepare, std::move(body), control::Type::kPrepared,
-                                              "prepare", Clock::now() + kAnswerTime);
+                                              "prepare", start_deadline_);
   if (!reply) {
     errors.push_back(std::move(reply.error()));
     co_return;
   }
+  watch_.done(host);
   auto prepared = control::decode<control::Prepared>(reply->body);
   if (!prepared) {
     errors.push_back(std::move(prepared.error()).with_subject(hosts_[host]->name()));
@@ -357,8 +406,13 @@ Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
 Task<std::vector<Error>> Job::prepare() {
   std::vector<std::vector<Error>> errors(hosts_.size());
   TaskGroup group(io_.get_executor());
-  for (std::size_t i = 0; i < hosts_.size(); ++i) group.spawn(prepare_host(i, errors[i]));
+  watch_.begin(Stage::kPrepare, host_names());
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    watch_.enter(i, Phase::kPrepare);
+    group.spawn(prepare_host(i, errors[i]));
+  }
   co_await group.join();
+  watch_.end();
   std::vector<Error> all;
   for (auto& list : errors) {
     for (auto& e : list) all.push_back(std::move(e));
@@ -400,8 +454,134 @@ void Job::spawn() {
     orders[i].handout = rendezvous::encode_handout(handouts_[i]);
     orders[i].output_credit = static_cast<std::uint32_t>(credit);
     hosts_[i]->send(control::Type::kSpawn, control::encode(orders[i]));
+    n_unstarted_.push_back(static_cast<int>(orders[i].workers.size()));
   }
+  watch_.begin(Stage::kStart, host_names());
+  for (std::size_t i = 0; i < hosts_.size(); ++i) watch_.enter(i, Phase::kStart);
   workers_started_ = true;
+}
+
+std::vector<std::string> Job::host_names() const {
+  std::vector<std::string> out;
+  for (const HostLink* host : hosts_) out.push_back(host->name());
+  return out;
+}
+
+void Job::tell_events(const Placement& planned) {
+  std::vector<Events::JobHost> hosts;
+  for (std::size_t i = 0; i < planned.host_indices.size(); ++i) {
+    Events::JobHost host;
+    host.name = options_.hosts[static_cast<std::size_t>(planned.host_indices[i])].name;
+    host.n_workers = planned.local_sizes[i];
+    hosts.push_back(std::move(host));
+  }
+  events_.job_begun(job_id_, options_.command, planned.size, hosts);
+}
+
+// What the start and --events want to know passes by here; the rest is the supervisor's.
+void Job::on_frame(HostLink& host, control::Frame frame) {
+  if (frame.type == control::Type::kDescribed) {
+    if (auto message = control::decode<control::Described>(frame.body)) questionnaire_.take(std::move(*message));
+    return;
+  }
+  if (frame.type == control::Type::kStarted) {
+    const auto at = std::find(hosts_.begin(), hosts_.end(), &host) - hosts_.begin();
+    if (auto message = control::decode<control::Started>(frame.body))
+      on_started(static_cast<std::size_t>(at), *message);
+  }
+  if (frame.type == control::Type::kExited) {
+    if (auto message = control::decode<control::Exited>(frame.body)) on_exited(host, *message);
+  }
+  if (frame.type == control::Type::kOutput) watch_.stop();
+  supervisor_.on_frame(host, std::move(frame));
+}
+
+void Job::on_started(std::size_t host, const control::Started& message) {
+  const int rank = static_cast<int>(message.rank);
+  if (message.error == 0) {
+    pids_[rank] = message.pid;
+    server_->note(rank, "pid " + std::to_string(message.pid) + " runs");
+    events_.worker_started(rank, hosts_[host]->name(), message.pid);
+  }
+  if (host >= n_unstarted_.size() || --n_unstarted_[host] > 0) return;
+  watch_.done(host);
+  if (std::any_of(n_unstarted_.begin(), n_unstarted_.end(), [](int n) { return n > 0; })) return;
+  watch_.end();
+  watch_.stop();
+  all_started_.notify();
+}
+
+void Job::on_exited(HostLink& host, const control::Exited& message) {
+  const int rank = static_cast<int>(message.rank);
+  pids_.erase(rank);
+  server_->note(rank, "its process has ended");
+  events_.worker_exited(rank, host.name(), message);
+}
+
+void Job::on_joined(int rank, int pid) {
+  log::debug("rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ") joined the rendezvous");
+  if (ever_joined_.empty()) tasks_.spawn(watch_joins());
+  ever_joined_.insert(rank);
+  if (ever_joined_.size() == static_cast<std::size_t>(placement_.size)) joins_.notify();
+}
+
+// "rank 1 on host1 (pid 12 runs), ranks 8-15 on host2".
+std::string Job::absent_ranks() const {
+  std::vector<std::string> parts;
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    std::vector<int> ranks;
+    for (const auto& place : placement_.ranks) {
+      const bool here = static_cast<std::size_t>(place.host) == host;
+      if (here && ever_joined_.count(place.rank) == 0) ranks.push_back(place.rank);
+    }
+    if (ranks.empty()) continue;
+    std::string part = (ranks.size() == 1 ? "rank " : "ranks ") + ranks_text(ranks) + " on " + hosts_[host]->name();
+    if (ranks.size() == 1) {
+      const auto pid = pids_.find(ranks[0]);
+      part += pid == pids_.end() ? " (its process has ended)" : " (pid " + std::to_string(pid->second) + " runs)";
+    }
+    parts.push_back(std::move(part));
+  }
+  return join(parts, ", ");
+}
+
+Task<void> Job::watch_joins() {
+  const auto patience = std::min<milliseconds>(kJoinPatience, options_.connect.start_timeout / 2);
+  const bool all = co_await joins_.wait_until(Clock::now() + patience);
+  if (all || supervisor_.stopping()) co_return;
+  reporter_.warning(std::to_string(ever_joined_.size()) + " of " + plural(placement_.ranks.size(), "rank") +
+                    " joined the job within " +
+                    std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience).count()) +
+                    " s and may wait for the others: " + absent_ranks());
+}
+
+// An agent that has said that it is ready forks within milliseconds, or hangs.
+Task<void> Job::watch_start() {
+  const auto began = Clock::now();
+  const bool all = co_await all_started_.wait_until(std::max(start_deadline_, began + kSpawnTime));
+  if (all || supervisor_.stopping()) co_return;
+  std::vector<std::string> late;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    if (n_unstarted_[i] > 0) late.push_back(hosts_[i]->name());
+  }
+  const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - began).count();
+  reporter_.error(Error(Errc::kTimeout, join(late, ", "),
+                        "start: its agent did not start its workers within " + std::to_string(waited) + " s"));
+  supervisor_.stop(kExitTimeout, "the workers on " + join(late, ", ") + " were not started in time");
+}
+
+Task<void> Job::report_timeout() {
+  timed_out_ = true;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count();
+  const auto stacks = options_.stack_timeout;
+  log::info("--timeout: asking every rank what it does");
+  std::vector<int> joined = server_->joined();
+  const auto ranks = co_await questionnaire_.ask(hosts_, placement_, std::move(joined), stacks);
+  Error error(Errc::kTimeout, "--timeout", "the job did not end within " + std::to_string(seconds) + " s");
+  error = std::move(error).with_context(describe_ranks(ranks));
+  if (const auto text = describe_stacks(ranks); !text.empty()) error = std::move(error).with_context(text);
+  reporter_.error(error);
+  asked_.notify();
 }
 
 void Job::attach_stdin(Supervisor::Parts& parts) {
@@ -487,6 +667,7 @@ Task<void> Job::watch_signals() {
       // Nothing runs yet: the agents see the end of their channels and go.
       reporter_.warning(std::string("ended by ") + (number == SIGINT ? "Ctrl-C" : ::sigabbrev_np(number)) +
                         " before anything was started");
+      events_.job_ended(kExitSignal + number);
       std::_Exit(kExitSignal + number);
     }
     if (++n_ends == 1) {
@@ -526,8 +707,7 @@ Task<void> Job::watch_timeout() {
     if (over) co_return;
   }
   if (supervisor_.stopping()) co_return;
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count();
-  reporter_.error(Error(Errc::kTimeout, "--timeout", "the job did not end within " + std::to_string(seconds) + " s"));
+  co_await report_timeout();
   supervisor_.stop(kExitTimeout, "the job's --timeout passed");
   output_.limit_patience(kReaderPatience);
 }
@@ -547,8 +727,12 @@ void Job::report_job(int status) {
 
 Task<int> Job::finish(int status) {
   finished_ = true;
+  watch_.stop();
+  events_.job_ended(status);
   timeout_.notify();
   stdin_watch_.notify();
+  all_started_.notify();
+  joins_.notify();
   if (input_) input_->stop();
   output_.stop();
   boost::system::error_code ignored;

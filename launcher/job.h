@@ -30,7 +30,9 @@ struct JobOptions {
   OutputOptions output;
   bool pty = false;
   std::chrono::milliseconds grace{5000};
-  std::chrono::milliseconds timeout{0};  // of the whole job; 0 = none
+  std::chrono::milliseconds timeout{0};            // of the whole job; 0 = none
+  std::chrono::milliseconds stack_timeout{10000};  // then: how long reading stacks may take; 0 = no stacks
+  std::string events_file;                         // --events; "" = none
   std::chrono::milliseconds heartbeat_timeout{30000};
 };
 

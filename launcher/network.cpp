@@ -27,7 +27,29 @@ struct Probing {
   std::vector<int> ports;  // of each host's probe listener
   std::string token;
   Deadline deadline;
+  StartWatch* watch = nullptr;
+
+  void enter(std::size_t host) const {
+    if (watch != nullptr) watch->enter(host, Phase::kProbe);
+  }
+  void done(std::size_t host) const {
+    if (watch != nullptr) watch->done(host);
+  }
 };
+
+// All that failed as one error; none: kNone.
+Error combined(std::vector<Error>& errors) {
+  Error out;
+  for (auto& e : errors) {
+    if (e.code == Errc::kNone) continue;
+    if (out.code == Errc::kNone) {
+      out = std::move(e);
+    } else {
+      out = std::move(out).with_context("and " + e.message());
+    }
+  }
+  return out;
+}
 
 Task<void> listen_on(HostLink& host, const Probing& probing, int& port, Error& error) {
   control::ProbeListen order;
@@ -47,7 +69,7 @@ Task<void> listen_on(HostLink& host, const Probing& probing, int& port, Error& e
   port = answer->port;
 }
 
-Task<void> run_on(HostLink& host, const Probing& probing, const netdetect::Candidates& candidates,
+Task<void> run_on(HostLink& host, std::size_t index, const Probing& probing, const netdetect::Candidates& candidates,
                   std::vector<Attempt> attempts, milliseconds timeout, std::vector<AttemptResult>& results,
                   Error& error) {
   control::ProbeRun order;
@@ -69,6 +91,7 @@ Task<void> run_on(HostLink& host, const Probing& probing, const netdetect::Candi
     error = std::move(reply.error());
     co_return;
   }
+  probing.done(index);
   auto answer = control::decode<control::ProbeResults>(reply->body);
   if (!answer) {
     error = std::move(answer.error()).with_subject(host.name());
@@ -95,12 +118,11 @@ Task<Result<void>> run_round(asio::io_context& io, const Probing& probing, const
   TaskGroup group(io.get_executor());
   for (std::size_t i = 0; i < n; ++i) {
     if (by_host[i].empty()) continue;
-    group.spawn(run_on(*probing.hosts[i], probing, candidates, std::move(by_host[i]), timeout, round, errors[i]));
+    probing.enter(i);
+    group.spawn(run_on(*probing.hosts[i], i, probing, candidates, std::move(by_host[i]), timeout, round, errors[i]));
   }
   co_await group.join();
-  for (auto& e : errors) {
-    if (e.code != Errc::kNone) co_return fail(std::move(e));
-  }
+  if (Error error = combined(errors); error.code != Errc::kNone) co_return fail(std::move(error));
   for (auto& r : round) {
     const auto key = std::make_pair(r.attempt.from, r.attempt.candidate);
     results[key] = std::move(r);
@@ -157,7 +179,7 @@ std::vector<Attempt> worth_retrying(const std::map<std::pair<int, int>, AttemptR
 }  // namespace
 
 Task<Result<netdetect::Choice>> detect_network(asio::io_context& io, std::vector<HostLink*> hosts, int head,
-                                               std::vector<std::string> wanted, Deadline deadline) {
+                                               std::vector<std::string> wanted, Deadline deadline, StartWatch* watch) {
   std::vector<netdetect::HostInterfaces> inventories;
   for (const HostLink* host : hosts) {
     netdetect::HostInterfaces h;
@@ -177,21 +199,26 @@ Task<Result<netdetect::Choice>> detect_network(asio::io_context& io, std::vector
   probing.hosts = hosts;
   probing.ports.assign(hosts.size(), 0);
   probing.deadline = deadline;
+  probing.watch = watch;
   probing.token.resize(16);
   randombytes_buf(probing.token.data(), probing.token.size());
 
+  if (watch != nullptr) {
+    std::vector<std::string> names;
+    for (const HostLink* host : hosts) names.push_back(host->name());
+    watch->begin(Stage::kProbe, std::move(names));
+  }
   const auto attempts = all_attempts(inventories, *candidates, head, randombytes_random());
   std::map<std::pair<int, int>, AttemptResult> results;
   if (!attempts.empty()) {
     std::vector<Error> errors(hosts.size());
     TaskGroup group(io.get_executor());
     for (std::size_t i = 0; i < hosts.size(); ++i) {
+      probing.enter(i);
       group.spawn(listen_on(*hosts[i], probing, probing.ports[i], errors[i]));
     }
     co_await group.join();
-    for (auto& e : errors) {
-      if (e.code != Errc::kNone) co_return fail(std::move(e));
-    }
+    if (Error error = combined(errors); error.code != Errc::kNone) co_return fail(std::move(error));
     auto done = co_await run_round(io, probing, *candidates, attempts, kFirstRound, results);
     if (!done) co_return fail(std::move(done.error()));
     const bool good = netdetect::choose(inventories, *candidates, values(results)).has_value();
@@ -201,6 +228,7 @@ Task<Result<netdetect::Choice>> detect_network(asio::io_context& io, std::vector
       if (!done) co_return fail(std::move(done.error()));
     }
   }
+  if (watch != nullptr) watch->end();
   auto choice = netdetect::choose(inventories, *candidates, values(results));
   if (choice) {
     for (const auto& note : choice->notes) log::info(note);

@@ -1,6 +1,7 @@
 // How the launcher speaks to the user: the cli's printer on the other side, a recorder in tests.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -17,6 +18,11 @@ class Reporter {
   virtual void error(const Error& error) = 0;
   // Once, at the end of the job: the first failure, if there is one, and the job as data.
   virtual void job_over(const JobReport& report) = 0;
+
+  // A line that says how far the start is, redrawn in place; "" takes it away, and so does every other text. Columns
+  // that it may take; 0: there is no terminal to draw on.
+  virtual std::size_t status_width() const { return 0; }
+  virtual void status(const std::string& /*line*/) {}
 
   // While workers write, the text goes through their writer, so that a reader of stderr that does not read can't stop
   // the I/O thread, and lines don't mix. Empty: straight to stderr again.

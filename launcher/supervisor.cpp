@@ -350,6 +350,7 @@ void Supervisor::stop(int status, const std::string& why) {
   if (status_ == 0) status_ = status;
   why_ = why;
   log::info("stopping: " + why);
+  parts_.events->stop_ordered(why, status);
   const bool all_over = n_over_ == static_cast<int>(workers_.size());
   if (!all_over && !failed_) {
     rendezvous::Abort abort;
@@ -452,7 +453,9 @@ Task<void> Supervisor::wait() {
       f.last_lines = worker.last_lines.lines();
     }
     first_failure_ = find_first_failure(std::move(failures_), stop_ns_);
-    status_ = first_failure_->first.front().status;
+    const JobFailure& first = first_failure_->first.front();
+    status_ = first.status;
+    parts_.events->first_failure(first.rank, first.host, first.pid, first.what, first.status);
   }
   for (auto& [host, record] : hosts_) {
     if (!record.relay) continue;

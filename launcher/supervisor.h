@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/asio.h"
+#include "launcher/events.h"
 #include "launcher/first_failure.h"
 #include "launcher/host_link.h"
 #include "launcher/job_report.h"
@@ -36,6 +37,7 @@ class Supervisor {
     // A rank has taken in that many bytes of stdin, or kRankOver: it will take no more. May be empty.
     std::function<void(int rank, std::uint64_t n_bytes)> stdin_taken;
     rendezvous::Server* server = nullptr;
+    Events* events = nullptr;
   };
 
   Supervisor(asio::io_context& io, Reporter& reporter, std::chrono::milliseconds grace);

@@ -13,6 +13,7 @@ Roster::Roster(std::vector<Member> members, std::string job_id)
     : members_(std::move(members)),
       states_(members_.size(), State::kExpected),
       pids_(members_.size(), 0),
+      notes_(members_.size()),
       job_id_(std::move(job_id)) {}
 
 Result<void> Roster::join(int rank, int pid) {
@@ -32,6 +33,10 @@ Result<void> Roster::join(int rank, int pid) {
 
 void Roster::leave(int rank, bool orderly) {
   states_[static_cast<std::size_t>(rank)] = orderly ? State::kLeft : State::kLost;
+}
+
+void Roster::note(int rank, std::string text) {
+  if (has(rank)) notes_[static_cast<std::size_t>(rank)] = std::move(text);
 }
 
 std::vector<int> Roster::joined() const {
@@ -72,7 +77,7 @@ std::string Roster::describe(int rank) const {
   std::string out = name(rank);
   if (!has(rank)) return out;
   const auto i = static_cast<std::size_t>(rank);
-  if (states_[i] == State::kExpected) out += " (has not joined)";
+  if (states_[i] == State::kExpected) out += " (has not joined" + (notes_[i].empty() ? "" : "; " + notes_[i]) + ")";
   if (states_[i] == State::kLeft) out += " (left)";
   if (states_[i] == State::kLost) out += " (disconnected)";
   return out;

@@ -21,6 +21,8 @@ class Roster {
   Result<void> join(int rank, int pid);
   // Orderly or not; the rank must have joined.
   void leave(int rank, bool orderly);
+  // For describe() of a rank that has not joined.
+  void note(int rank, std::string text);
   std::vector<int> joined() const;
 
   Welcome welcome(int rank) const;
@@ -38,6 +40,7 @@ class Roster {
   std::vector<Member> members_;
   std::vector<State> states_;
   std::vector<int> pids_;
+  std::vector<std::string> notes_;
   std::string job_id_;
 };
 

@@ -78,6 +78,8 @@ class ServerImpl final : public Server {
     sooner_.notify();
   }
 
+  void note(int rank, std::string text) override { roster_.note(rank, std::move(text)); }
+
   std::vector<int> joined() const override { return roster_.joined(); }
 
   void stop() override {

@@ -49,6 +49,8 @@ class Server {
   virtual void abort(const Abort& reason) = 0;
   // The whole job was stopped for that long: no wait's deadline counts it.
   virtual void pause_ended(Clock::duration paused) = 0;
+  // What is known about the process of a rank: "pid 12 runs". Texts about a rank that has not joined say it.
+  virtual void note(int rank, std::string text) = 0;
   // Ranks that have joined and not left.
   virtual std::vector<int> joined() const = 0;
   virtual void stop() = 0;

@@ -339,6 +339,9 @@ void Agent::handle(const control::Frame& frame) {
     case Type::kSignal:
       with(decode<Signal>(body), [&](auto m) { signal_workers(m.number); });
       break;
+    case Type::kDescribe:
+      with(decode<Describe>(body), [&](auto m) { describe(m); });
+      break;
     case Type::kStop:
       with(decode<Stop>(body),
            [&](auto m) { begin_stop(milliseconds(m.grace_ms), milliseconds(m.delay_ms), m.delayed); });
@@ -594,6 +597,7 @@ Task<void> Agent::reap() {
 
 void Agent::on_reaped(pid_t pid, int wait_status) {
   workers_changed_.notify();  // it may have been the last of a worker's process group
+  if (describer_) describer_->reaped(pid);
   for (auto& [rank, worker] : workers_) {
     if (worker.pid != pid || !worker.running) continue;
     worker.running = false;
@@ -668,6 +672,22 @@ JobMark Agent::mark() const {
   return mark;
 }
 
+void Agent::describe(const control::Describe& message) {
+  if (!describer_) describer_ = std::make_unique<Describer>(io_, job_.environment["PATH"]);
+  std::vector<Describer::Subject> subjects;
+  for (const auto& [rank, worker] : workers_) {
+    Describer::Subject subject;
+    subject.rank = rank;
+    subject.pid = worker.pid;
+    subject.running = worker.running;
+    subject.wait_status = worker.wait_status;
+    subjects.push_back(subject);
+  }
+  const Describer::Send reply = [this](const control::Described& m) { send(Type::kDescribed, control::encode(m)); };
+  const Deadline deadline = Clock::now() + milliseconds(message.stacks_ms);
+  tasks_.spawn(describer_->describe(std::move(subjects), message.stacks_ms > 0, deadline, reply));
+}
+
 // ---- the end
 
 void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector<std::uint32_t>& delayed) {
@@ -683,6 +703,7 @@ void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector
   if (stopping_) return;
   stopping_ = true;
   paused_ = false;
+  if (describer_) describer_->stop();  // no tool is started behind the sweep
   tasks_.spawn(stop_sequence());
 }
 
@@ -749,6 +770,7 @@ void Agent::close_everything() {
       worker.err->finish_soon();
     }
   }
+  if (describer_) describer_->stop();
   if (socket_) socket_->stop();
   if (relay_) relay_->stop();
   if (probe_listener_) probe_listener_->stop();

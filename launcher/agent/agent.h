@@ -15,6 +15,7 @@
 
 #include "base/asio.h"
 #include "launcher/agent/cgroup.h"
+#include "launcher/agent/describe.h"
 #include "launcher/agent/guard.h"
 #include "launcher/agent/oom_watch.h"
 #include "launcher/agent/output_pump.h"
@@ -75,6 +76,7 @@ class Agent {
   static void finish_output(Worker& worker);
   bool output_pending() const;
   void signal_workers(int number);
+  void describe(const control::Describe& message);
 
   JobMark mark() const;  // what this agent's workers have in their environment
   void channel_lost();
@@ -108,6 +110,7 @@ class Agent {
   std::optional<JobCgroup> cgroup_;
   std::unique_ptr<WorkerSocket> socket_;
   std::optional<OomWatch> oom_;  // once workers run
+  std::unique_ptr<Describer> describer_;
   std::unique_ptr<netdetect::ProbeListener> probe_listener_;
   std::unique_ptr<rendezvous::RelayListener> relay_;
 

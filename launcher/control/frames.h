@@ -37,6 +37,7 @@ enum class Type : std::uint8_t {
   kNotice = 16,
   kCleaned = 17,
   kPong = 18,
+  kDescribed = 19,
   // drun to agent
   kConfigure = 64,
   kProbeListen = 65,
@@ -53,6 +54,7 @@ enum class Type : std::uint8_t {
   kPing = 76,
   kPause = 77,
   kResume = 78,
+  kDescribe = 79,
 };
 
 struct Frame {

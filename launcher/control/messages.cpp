@@ -164,6 +164,25 @@ void read(ByteReader& in, Cleaned& m) {
   }
   m.error = in.str();
 }
+void read(ByteReader& in, Describe& m) { m.stacks_ms = in.u32(); }
+void read(ByteReader& in, Described& m) {
+  m.rank = in.u32();
+  m.pid = in.i32();
+  m.running = in.boolean();
+  m.wait_status = in.i32();
+  const std::size_t n = in.count(25);
+  for (std::size_t i = 0; i < n; ++i) {
+    ProcessState p;
+    p.pid = in.i32();
+    p.name = in.str();
+    p.state = static_cast<char>(in.u8());
+    p.cpu_ms = in.u32();
+    p.waits_in = in.str();
+    p.stack = in.str();
+    p.problem = in.str();
+    m.processes.push_back(std::move(p));
+  }
+}
 void read(ByteReader& in, Text& m) { m.text = in.str(); }
 
 }  // namespace
@@ -199,6 +218,8 @@ template Result<Signal> decode<Signal>(std::string_view);
 template Result<Relay> decode<Relay>(std::string_view);
 template Result<Clean> decode<Clean>(std::string_view);
 template Result<Cleaned> decode<Cleaned>(std::string_view);
+template Result<Describe> decode<Describe>(std::string_view);
+template Result<Described> decode<Described>(std::string_view);
 template Result<Text> decode<Text>(std::string_view);
 
 std::string encode(const Hello& m) {
@@ -385,6 +406,29 @@ std::string encode(const Cleaned& m) {
     out.str(d.path);
   }
   out.str(m.error);
+  return out.take();
+}
+std::string encode(const Describe& m) {
+  ByteWriter out;
+  out.u32(m.stacks_ms);
+  return out.take();
+}
+std::string encode(const Described& m) {
+  ByteWriter out;
+  out.u32(m.rank);
+  out.i32(m.pid);
+  out.boolean(m.running);
+  out.i32(m.wait_status);
+  out.u32(static_cast<std::uint32_t>(m.processes.size()));
+  for (const auto& p : m.processes) {
+    out.i32(p.pid);
+    out.str(p.name);
+    out.u8(static_cast<std::uint8_t>(p.state));
+    out.u32(p.cpu_ms);
+    out.str(p.waits_in);
+    out.str(p.stack);
+    out.str(p.problem);
+  }
   return out.take();
 }
 std::string encode(const Text& m) {

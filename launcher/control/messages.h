@@ -104,7 +104,7 @@ struct Input {  // kStdin; kStdinEnd without bytes
   std::uint32_t rank = 0;
   std::string bytes;
 };
-struct Credit {  // kCredit, kStdinCredit
+struct Credit {                                          // kCredit, kStdinCredit
   static constexpr std::uint32_t kNoMore = 0xffffffffu;  // in kStdinCredit: it has closed its input
   std::uint32_t rank = 0;
   Stream stream = Stream::kStdout;
@@ -141,7 +141,6 @@ struct Relay {  // kRelayOpen, kRelayData, kRelayClose, both directions
   std::uint32_t connection = 0;
   std::string bytes;
 };
-
 // `drun clean`: what earlier jobs left on the host. Without `end` it is only looked at.
 struct Clean {
   std::string job_id;  // only this one, also if it is running; "" = all that are not running
@@ -176,6 +175,27 @@ struct Cleaned {
   std::vector<LeftDirectory> directories;
   std::string error;  // not empty: the host could not be looked through
 };
+
+// What do the workers of this host do? One Described per rank, each as soon as it is known.
+struct Describe {
+  std::uint32_t stacks_ms = 0;  // how long reading stacks may take, over all ranks of the host; 0 = no stacks
+};
+struct ProcessState {
+  std::int32_t pid = 0;
+  std::string name;  // as the kernel has it
+  char state = '?';  // the letter of /proc/PID/stat
+  std::uint32_t cpu_ms = 0;
+  std::string waits_in;  // kernel function or system call; may be empty
+  std::string stack;     // as the tool prints it, bounded; empty: not asked for, or `problem` says why
+  std::string problem;
+};
+struct Described {
+  std::uint32_t rank = 0;
+  std::int32_t pid = 0;  // 0: it was never started
+  bool running = false;
+  std::int32_t wait_status = 0;         // of one that runs no more
+  std::vector<ProcessState> processes;  // the worker and its descendants, the worker first; bounded
+};
 struct Text {  // kNotice
   std::string text;
 };
@@ -202,6 +222,8 @@ std::string encode(const Signal&);
 std::string encode(const Relay&);
 std::string encode(const Clean&);
 std::string encode(const Cleaned&);
+std::string encode(const Describe&);
+std::string encode(const Described&);
 std::string encode(const Text&);
 
 // decode<Hello>(body), and so on for each of the above.

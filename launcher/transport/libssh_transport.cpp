@@ -44,20 +44,20 @@ class LibsshTransport final : public Transport {
     ignore_sigpipe();
   }
 
-  Task<Result<std::unique_ptr<Channel>>> open(const SshTarget& target, const std::string& command,
-                                              Deadline deadline) override {
+  Task<Result<std::unique_ptr<Channel>>> open(const SshTarget& target, const std::string& command, Deadline deadline,
+                                              const OnPhase* on_phase) override {
     std::string reason = target.needs_openssh;
     const auto known = host_keys_.known(target);
     if (reason.empty() && known.has_authority()) reason = "@cert-authority in known_hosts";
     if (!reason.empty()) {
       notice_(target.alias + ": reached through OpenSSH's own client (" + reason + ")");
-      co_return co_await openssh_->open(target, command, deadline);
+      co_return co_await openssh_->open(target, command, deadline, on_phase);
     }
     const std::string algorithms = HostKeyCheck::algorithms(target, known);
     if (target.connect_timeout.count() > 0) deadline = std::min(deadline, Clock::now() + target.connect_timeout);
     Clock::duration pause = kFirstPause;
     for (int tries = 1;; ++tries) {
-      Try attempt(target, command, algorithms, deadline);
+      Try attempt(target, command, algorithms, deadline, on_phase);
       auto channel = co_await open_once(attempt);
       if (channel) co_return channel;
       pause = pause * 2;
@@ -76,12 +76,13 @@ class LibsshTransport final : public Transport {
 
  private:
   struct Try {
-    Try(const SshTarget& t, std::string c, std::string a, Deadline d)
-        : target(t), command(std::move(c)), algorithms(std::move(a)), deadline(d) {}
+    Try(const SshTarget& t, std::string c, std::string a, Deadline d, const OnPhase* p)
+        : target(t), command(std::move(c)), algorithms(std::move(a)), deadline(d), on_phase(p) {}
     const SshTarget& target;
     std::string command;
     std::string algorithms;
     Deadline deadline;
+    const OnPhase* on_phase;
     Clock::time_point start = Clock::now();
     bool dropped = false;  // the server hung up before it said anything
     std::string phase = "connect";
@@ -96,10 +97,11 @@ class LibsshTransport final : public Transport {
       TcpTarget where(attempt.target.host_name, attempt.target.port);
       where.family = attempt.target.address_family;
       where.bind_address = attempt.target.bind_address;
-      auto connected = co_await connect_tcp(helper_, std::move(where), attempt.deadline);
+      auto connected = co_await connect_tcp(helper_, std::move(where), attempt.deadline, attempt.on_phase);
       if (!connected) co_return fail(std::move(connected.error()));
       socket = std::move(*connected);
     } else {
+      tell(attempt.on_phase, Phase::kConnect);
       attempt.turn = co_await proxies_.enter(attempt.deadline, kProxyTurn);
       if (!attempt.turn) co_return fail(Errc::kUnreachable, "connect: other hosts behind a proxy took all the time");
       auto started = Proxy::start(io_, proxy_line, socket);
@@ -141,6 +143,7 @@ class LibsshTransport final : public Transport {
     };
 
     attempt.phase = "handshake";
+    tell(attempt.on_phase, Phase::kHandshake);
     auto ready = co_await s.handshake();
     if (guard.fired()) co_return fail(timed_out());
     if (!ready) {
@@ -153,10 +156,12 @@ class LibsshTransport final : public Transport {
     if (guard.fired()) co_return fail(timed_out());
     if (!trusted) co_return fail(std::move(trusted.error()));
     attempt.phase = "login";
+    tell(attempt.on_phase, Phase::kLogin);
     auto logged_in = co_await login_.run(s, attempt.target, attempt.deadline);
     if (guard.fired()) co_return fail(timed_out());
     if (!logged_in) co_return fail(std::move(logged_in.error()));
     attempt.phase = "exec";
+    tell(attempt.on_phase, Phase::kAgent);
     auto channel = std::make_unique<LibsshChannel>(io_, std::move(session), std::move(proxy), attempt.target.alias);
     auto started = co_await channel->start(attempt.command);
     if (started && !guard.fired()) co_return std::unique_ptr<Channel>(std::move(channel));

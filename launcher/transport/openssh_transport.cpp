@@ -14,8 +14,9 @@ class OpensshTransport final : public Transport {
 
   // Returns as soon as the child runs: ssh connects on its own, and the first frame has a deadline of its own. When ssh
   // gives up, read_some says 0, exit_status 255, and stderr_text has its words.
-  Task<Result<std::unique_ptr<Channel>>> open(const SshTarget& target, const std::string& command,
-                                              Deadline deadline) override {
+  Task<Result<std::unique_ptr<Channel>>> open(const SshTarget& target, const std::string& command, Deadline deadline,
+                                              const OnPhase* on_phase) override {
+    tell(on_phase, Phase::kSsh);
     const auto left = std::chrono::ceil<std::chrono::seconds>(deadline - Clock::now()).count();
     std::vector<std::string> argv = launch_agent_;
     if (argv.empty()) {

@@ -69,7 +69,7 @@ Task<Result<std::vector<tcp::endpoint>>> look_up(asio::thread_pool& helper, TcpT
   const auto start = Clock::now();
   const bool in_time = co_await lookup->done.wait_until(deadline);
   if (!in_time) {
-    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - start).count();
+    const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - start).count();
     co_return fail(Errc::kUnreachable,
                    "resolve: no answer for '" + target.host + "' within " + std::to_string(waited) + " s");
   }
@@ -124,9 +124,11 @@ Task<tl::expected<Fd, std::string>> connect_one(tcp::endpoint endpoint, std::str
 
 }  // namespace
 
-Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadline deadline) {
+Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadline deadline, const OnPhase* on_phase) {
+  tell(on_phase, Phase::kResolve);
   auto endpoints = co_await look_up(helper, target, deadline);
   if (!endpoints) co_return fail(std::move(endpoints.error()));
+  tell(on_phase, Phase::kConnect);
   std::string problems;
   for (std::size_t i = 0; i < endpoints->size(); ++i) {
     const auto left = deadline - Clock::now();

@@ -5,6 +5,7 @@
 
 #include "base/asio.h"
 #include "base/fd.h"
+#include "launcher/phase.h"
 
 namespace drun::launcher {
 
@@ -19,6 +20,7 @@ struct TcpTarget {
 // Names are resolved on `helper`; a resolver that hangs is left behind at the deadline. Each address gets its share of
 // the time that is left, so that a dead one does not eat it all. The socket has TCP_NODELAY, keepalive and
 // TCP_USER_TIMEOUT. Errors: kUnreachable, "resolve: ..." or "connect: ...".
-Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadline deadline);
+Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadline deadline,
+                             const OnPhase* on_phase = nullptr);
 
 }  // namespace drun::launcher

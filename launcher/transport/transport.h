@@ -8,6 +8,7 @@
 
 #include "base/asio.h"
 #include "base/error.h"
+#include "launcher/phase.h"
 #include "launcher/ssh_config.h"
 
 namespace drun::launcher {
@@ -38,9 +39,10 @@ class Transport {
   virtual ~Transport() = default;
   // Connects, authenticates and starts `command` (through the login shell of the remote user). Errors are
   // Errc::kUnreachable; subject is the host as typed, cause names the phase (resolve, connect, host key, login, exec)
-  // in words and carries ssh's own text. Never asks for a password. Gives up at `deadline`.
+  // in words and carries ssh's own text. Never asks for a password. Gives up at `deadline`. `on_phase` (may be null)
+  // hears how far it is; the last word is kAgent, or kSsh where OpenSSH's client does it all.
   virtual Task<Result<std::unique_ptr<Channel>>> open(const SshTarget& target, const std::string& command,
-                                                      Deadline deadline) = 0;
+                                                      Deadline deadline, const OnPhase* on_phase = nullptr) = 0;
 };
 
 // `notice` receives lines for the user: a new host key's fingerprint, a host that goes through openssh.

@@ -172,6 +172,38 @@ TEST_F(AgentFixture, RunsAWorkerAndReportsItsExitAndAllOfItsOutput) {
   EXPECT_FALSE(exited.ended_by_drun);
 }
 
+TEST_F(AgentFixture, SaysWhatItsWorkersDo) {
+  const int pid = start_shell("sleep 1000; true");
+  control::Described described;
+  const Deadline deadline = Clock::now() + std::chrono::seconds(10);
+  const auto sleeps = [&] {  // the shell may not have forked yet, nor the child become `sleep`
+    return described.processes.size() == 2 && described.processes[1].name == "sleep" &&
+           described.processes[1].state == 'S';
+  };
+  while (!sleeps() && Clock::now() < deadline) {
+    send(Type::kDescribe, control::encode(control::Describe()));
+    described = control::decode<control::Described>(wait_for(Type::kDescribed).body).value();
+  }
+  EXPECT_EQ(described.rank, 0u);
+  EXPECT_EQ(described.pid, pid);
+  EXPECT_TRUE(described.running);
+  ASSERT_EQ(described.processes.size(), 2u);
+  EXPECT_EQ(described.processes[0].pid, pid);
+  EXPECT_EQ(described.processes[0].name, "sh");
+  EXPECT_TRUE(sleeps());
+  EXPECT_TRUE(described.processes[1].stack.empty()) << "nobody asked for it";
+}
+
+TEST_F(AgentFixture, SaysHowAWorkerEnded) {
+  start_shell("exit 3");
+  wait_for(Type::kExited);
+  send(Type::kDescribe, control::encode(control::Describe()));
+  const auto described = control::decode<control::Described>(wait_for(Type::kDescribed).body).value();
+  EXPECT_FALSE(described.running);
+  EXPECT_EQ(WEXITSTATUS(described.wait_status), 3);
+  EXPECT_TRUE(described.processes.empty());
+}
+
 TEST_F(AgentFixture, NamesTheSignalThatEndedAWorker) {
   const int pid = start_shell("exec sleep 1000");
   ::kill(pid, SIGSEGV);

@@ -99,10 +99,12 @@ TEST(Options, StdinGoesToARankToAllOrToNone) {
 }
 
 TEST(Options, SecondsBecomeMilliseconds) {
-  const auto o = parse({"--grace", "0.5", "--timeout", "90", "--heartbeat-timeout", "3", "true"});
+  const auto o =
+      parse({"--grace", "0.5", "--timeout", "90", "--stack-timeout", "0", "--heartbeat-timeout", "3", "true"});
   ASSERT_TRUE(o.has_value());
   EXPECT_EQ(o->job.grace.count(), 500);
   EXPECT_EQ(o->job.timeout.count(), 90000);
+  EXPECT_EQ(o->job.stack_timeout.count(), 0);
   EXPECT_EQ(o->job.heartbeat_timeout.count(), 3000);
 }
 
@@ -139,6 +141,7 @@ TEST(Options, EachBadInputIsNamedWithWhatToType) {
       {{"-np", "4", "--ranks", "0,,1", "true"}, "--ranks", "neither"},
       {{"--ranks", "1", "true"}, "--ranks", "no rank 1 among 1 worker"},
       {{"--start-timeout", "0", "true"}, "--start-timeout", "seconds"},
+      {{"--events", "-", "true"}, "--events", "stdout"},
       {{"-x", "NO_SUCH_NAME_HERE", "true"}, "", "NO_SUCH_NAME_HERE"},
       {{"-H", "a:1", "--hostfile", "f", "true"}, "-H", "--hostfile"},
   };

@@ -40,6 +40,33 @@ TEST(Messages, PrepareKeepsEveryByteOfTheEnvironment) {
   EXPECT_EQ(back->working_directory, job.working_directory);
 }
 
+TEST(Messages, DescribedKeepsEveryProcess) {
+  Described described;
+  described.rank = 7;
+  described.pid = 4242;
+  described.running = true;
+  ProcessState process;
+  process.pid = 4243;
+  process.name = "train";
+  process.state = 'S';
+  process.cpu_ms = 1500;
+  process.waits_in = "do_sys_poll";
+  process.stack = "#0 poll\n";
+  process.problem = "none";
+  described.processes = {process, process};
+  const auto back = decode<Described>(encode(described));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->rank, 7u);
+  EXPECT_TRUE(back->running);
+  ASSERT_EQ(back->processes.size(), 2u);
+  EXPECT_EQ(back->processes[1].pid, 4243);
+  EXPECT_EQ(back->processes[1].state, 'S');
+  EXPECT_EQ(back->processes[1].cpu_ms, 1500u);
+  EXPECT_EQ(back->processes[1].waits_in, "do_sys_poll");
+  EXPECT_EQ(back->processes[1].stack, process.stack);
+  EXPECT_EQ(back->processes[1].problem, "none");
+}
+
 TEST(Messages, SpawnKeepsWorkers) {
   Spawn order;
   WorkerSpec worker;

@@ -83,7 +83,7 @@ class Setup {
     const std::string own = listener_.address + " " + std::to_string(listener_.port);
     if (auto set = client.set(endpoint_key(world_, world_.rank()), own); !set) return rendezvous_failure(set.error());
     // Its timeout names the ranks that never came.
-    if (auto all = client.barrier(world_.own_key("init"), left()); !all) return rendezvous_failure(all.error());
+    if (auto all = client.barrier(world_.own_key("init"), left()); !all) return init_failure(all.error());
     for (const int peer : neighbours(world_.rank(), world_.size())) {
       auto endpoint = client.get(endpoint_key(world_, peer), left());
       if (!endpoint) return rendezvous_failure(endpoint.error());
@@ -103,6 +103,16 @@ class Setup {
   Status rendezvous_failure(const Error& error) {
     if (auto alive = check_alive(world_, "drun_init"); !alive) return alive;
     return tl::unexpected<Failure>(from_error(error, "drun_init"));
+  }
+
+  // The same for the barrier that all ranks meet in, without its name, which is ours.
+  Status init_failure(Error error) {
+    const auto missing = error.cause.find("; missing: ");
+    if (error.code == Errc::kTimeout && missing != std::string::npos) {
+      error.cause = "not every rank called drun_init within " + std::to_string(world_.timeouts.init.count() / 1000) +
+                    " s" + error.cause.substr(missing);
+    }
+    return rendezvous_failure(error);
   }
 
   PeerIdentity identity(int peer) const {

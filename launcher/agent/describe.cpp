@@ -1,0 +1,243 @@
+#include "launcher/agent/describe.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cctype>
+#include <deque>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "launcher/agent/worker_process.h"
+
+namespace drun::agent {
+
+namespace {
+
+constexpr std::size_t kMostProcesses = 8;  // per rank
+constexpr std::size_t kMostOutput = 64u << 10;
+constexpr int kToolsAtOnce = 4;
+constexpr const char* kMostFrames = "64";
+
+// "PID (comm) S PPID ...": comm may hold anything, so the fields are counted from the last parenthesis.
+bool parse_stat(const std::string& text, control::ProcessState& out, pid_t& parent) {
+  const auto open = text.find('(');
+  const auto close = text.rfind(") ");
+  if (open == std::string::npos || close == std::string::npos || close < open) return false;
+  const auto fields = split(std::string_view(text).substr(close + 2), ' ');
+  constexpr std::size_t kState = 0, kParent = 1, kUserTicks = 11, kSystemTicks = 12;
+  if (fields.size() <= kSystemTicks || fields[kState].empty()) return false;
+  out.name = text.substr(open + 1, close - open - 1);
+  out.state = fields[kState][0];
+  parent = static_cast<pid_t>(parse_number(fields[kParent]).value_or(0));
+  const auto ticks = parse_number(fields[kUserTicks]).value_or(0) + parse_number(fields[kSystemTicks]).value_or(0);
+  const long per_second = std::max(1L, ::sysconf(_SC_CLK_TCK));
+  out.cpu_ms = static_cast<std::uint32_t>(ticks * 1000 / static_cast<std::uint64_t>(per_second));
+  return true;
+}
+
+std::string proc_file(pid_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
+
+// The kernel function that it sleeps in; else the number of its system call; else nothing.
+std::string where_it_waits(pid_t pid) {
+  if (const auto wchan = read_file(proc_file(pid, "wchan"), 4096); wchan && !wchan->empty() && *wchan != "0") {
+    // Seen where the kernel hides symbols: the name of the entry point, which says nothing.
+    if (!starts_with(*wchan, "do_syscall_64") && !starts_with(*wchan, "entry_SYSCALL")) return *wchan;
+  }
+  const auto call = read_file(proc_file(pid, "syscall"), 4096);
+  if (!call || call->empty() || std::isdigit(static_cast<unsigned char>((*call)[0])) == 0) return "";
+  return "system call " + call->substr(0, call->find(' '));
+}
+
+bool is_python(pid_t pid) {
+  char target[4096];
+  const ssize_t n = ::readlink(proc_file(pid, "exe").c_str(), target, sizeof target);
+  if (n <= 0) return false;
+  const std::string path(target, static_cast<std::size_t>(n));
+  return starts_with(path.substr(path.rfind('/') + 1), "python");
+}
+
+// A shell or wrapper that only waits for its child has nothing to show.
+bool waits_for_child(const control::ProcessState& process) {
+  constexpr const char* kWait4 = "system call 61";
+  constexpr const char* kWaitid = "system call 247";
+  return process.waits_in == "do_wait" || process.waits_in == kWait4 || process.waits_in == kWaitid;
+}
+
+std::string first_line(const std::string& text) {
+  for (const auto line : split(text, '\n')) {
+    if (const auto words = trim(line); !words.empty()) return std::string(words.substr(0, 300));
+  }
+  return "";
+}
+
+bool has_frames(const std::string& text) {
+  return text.find("#0") != std::string::npos || text.find("\nThread ") != std::string::npos;
+}
+
+}  // namespace
+
+ProcessTable ProcessTable::read() {
+  ProcessTable out;
+  DIR* proc = ::opendir("/proc");
+  if (proc == nullptr) return out;
+  while (const dirent* entry = ::readdir(proc)) {
+    const auto number = parse_number(entry->d_name);
+    if (!number) continue;
+    const auto pid = static_cast<pid_t>(*number);
+    const auto stat = read_file(proc_file(pid, "stat"), 4096);
+    control::ProcessState state;
+    pid_t parent = 0;
+    if (!stat || !parse_stat(*stat, state, parent)) continue;
+    state.pid = pid;
+    out.children_.emplace(parent, pid);
+    out.processes_.emplace(pid, std::move(state));
+  }
+  ::closedir(proc);
+  return out;
+}
+
+std::vector<control::ProcessState> ProcessTable::family_of(pid_t worker) const {
+  std::vector<control::ProcessState> out;
+  if (const auto own = processes_.find(worker); own != processes_.end()) out.push_back(own->second);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto [first, last] = children_.equal_range(out[i].pid);
+    for (auto child = first; child != last && out.size() < kMostProcesses; ++child) {
+      out.push_back(processes_.at(child->second));
+    }
+  }
+  for (auto& process : out) process.waits_in = where_it_waits(process.pid);
+  return out;
+}
+
+Describer::Describer(asio::io_context& io, const std::string& path) : io_(io) {
+  for (const auto folder : split(path, ':')) {
+    if (!folder.empty()) folders_.emplace_back(folder);
+  }
+  for (const char* usual : {"/usr/local/bin", "/usr/bin", "/bin"}) folders_.emplace_back(usual);
+}
+
+std::string Describer::find(const std::string& name) const {
+  for (const auto& folder : folders_) {
+    const std::string path = folder + "/" + name;
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+std::vector<std::string> Describer::tool_for(pid_t pid) const {
+  const std::string number = std::to_string(pid);
+  if (is_python(pid)) {
+    if (const auto tool = find("py-spy"); !tool.empty()) return {tool, "dump", "--pid", number};
+  }
+  if (const auto tool = find("eu-stack"); !tool.empty()) return {tool, "-n", kMostFrames, "-p", number};
+  if (const auto tool = find("gdb"); !tool.empty()) {
+    return {tool, "-nx", "-batch", "-p", number, "-ex", std::string("thread apply all bt ") + kMostFrames};
+  }
+  return {};
+}
+
+Task<void> Describer::read_stack(control::ProcessState& process, Deadline deadline) {
+  const std::vector<std::string> tool = tool_for(process.pid);
+  if (tool.empty()) {
+    process.problem = "neither eu-stack nor gdb is there (Debian: apt-get install elfutils)";
+    co_return;
+  }
+  WorkerStart start;
+  start.file = "/bin/sh";
+  start.argv = {"sh", "-c", "exec \"$@\" 2>&1 </dev/null", "sh"};
+  start.argv.insert(start.argv.end(), tool.begin(), tool.end());
+  start.environment["PATH"] = "/usr/local/bin:/usr/bin:/bin";
+  start.environment["LC_ALL"] = "C";
+  start.environment["HOME"] = "/";
+  auto started = start_worker(start);
+  if (!started) {
+    process.problem = started.error().message();
+    co_return;
+  }
+  const pid_t pid = started->pid;
+  tools_.insert(pid);
+  set_nonblocking(started->stdout_end.get(), true);
+  asio::posix::stream_descriptor output(io_, started->stdout_end.release());
+  std::string text;
+  std::string chunk(16u << 10, '\0');
+  bool late = false;
+  {
+    DeadlineGuard guard(io_.get_executor(), deadline, [&output] {
+      boost::system::error_code ignored;
+      output.close(ignored);
+    });
+    while (text.size() < kMostOutput) {
+      const auto buffer = asio::buffer(chunk);
+      const auto [ec, n] = co_await output.async_read_some(buffer, as_result);
+      text.append(chunk, 0, n);
+      if (ec) break;
+    }
+    late = guard.fired();
+  }
+  const bool whole = !late && text.size() < kMostOutput;
+  if (!whole && tools_.count(pid) > 0) ::kill(-pid, SIGKILL);
+  const std::string name = tool[0].substr(tool[0].rfind('/') + 1);
+  if (has_frames(text)) {
+    process.stack = text.substr(0, kMostOutput);
+  } else if (stopped_ || late) {
+    process.problem = name + " did not finish in time";
+  } else {
+    process.problem = name + ": " + (text.empty() ? "it printed nothing" : first_line(text));
+  }
+}
+
+// What the coroutines that take turns share.
+struct Describer::Question {
+  std::deque<Subject> queue;
+  ProcessTable processes;
+  bool stacks = false;
+  Deadline deadline;
+  Send send;
+};
+
+Task<void> Describer::take_turns(Question& question) {
+  while (!question.queue.empty()) {
+    const Subject subject = question.queue.front();
+    question.queue.pop_front();
+    control::Described out;
+    out.rank = subject.rank;
+    out.pid = subject.pid;
+    out.running = subject.running;
+    out.wait_status = subject.wait_status;
+    if (subject.running) out.processes = question.processes.family_of(subject.pid);
+    for (auto& process : out.processes) {
+      const bool parent_that_waits = out.processes.size() > 1 && waits_for_child(process);
+      if (!question.stacks || parent_that_waits || process.state == 'Z' || process.state == 'X') continue;
+      if (stopped_ || Clock::now() >= question.deadline) {
+        process.problem = "there was no time left to read it";
+        continue;
+      }
+      co_await read_stack(process, question.deadline);
+    }
+    question.send(out);
+  }
+}
+
+Task<void> Describer::describe(std::vector<Subject> subjects, bool stacks, Deadline deadline, Send send) {
+  Question question;
+  question.queue.assign(subjects.begin(), subjects.end());
+  question.processes = ProcessTable::read();
+  question.stacks = stacks;
+  question.deadline = deadline;
+  question.send = std::move(send);
+  TaskGroup group(io_.get_executor());
+  for (int i = 0; i < kToolsAtOnce; ++i) group.spawn(take_turns(question));
+  co_await group.join();
+}
+
+void Describer::stop() {
+  stopped_ = true;
+  for (const pid_t pid : tools_) ::kill(-pid, SIGKILL);
+}
+
+}  // namespace drun::agent
