@@ -152,6 +152,7 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
           log::info(host.name() + ": ended " + plural(m.leftovers, "left-over process") + " of the job");
         }
         if (active_ && !stopping_) agent_ended(host);
+        workers_gone(host, false);
         check_over();
       });
       break;
@@ -279,6 +280,15 @@ void Supervisor::worker_over(int rank) {
   ++n_over_;
 }
 
+// Nothing more will be heard of the host's workers that have not exited; with `output_too`, nor of any other.
+void Supervisor::workers_gone(const HostLink& host, bool output_too) {
+  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+    const auto& worker = workers_[rank];
+    if (parts_.hosts[static_cast<std::size_t>(worker.host)] != &host) continue;
+    if (output_too || !worker.exited) worker_over(static_cast<int>(rank));
+  }
+}
+
 void Supervisor::worker_over_if_drained(int rank) {
   const auto& worker = workers_[static_cast<std::size_t>(rank)];
   if (!worker.exited || worker.open_streams > 0) return;
@@ -294,15 +304,17 @@ void Supervisor::stop_if_all_over() {
 
 void Supervisor::on_lost(HostLink& host, Error error) {
   auto& record = hosts_[&host];
-  if (record.finished) return;
+  if (record.finished) {
+    workers_gone(host, true);
+    check_over();
+    return;
+  }
   record.finished = true;
   if (!active_) {
     record.lost = std::move(error);
     return;
   }
-  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
-    if (parts_.hosts[static_cast<std::size_t>(workers_[rank].host)] == &host) worker_over(static_cast<int>(rank));
-  }
+  workers_gone(host, true);
   JobFailure f;
   f.host = host.name();
   f.status = kExitUnreachable;
@@ -410,6 +422,8 @@ void Supervisor::check_over() {
   for (const auto& [host, record] : hosts_) {
     if (!record.finished) return;
   }
+  stop_deadline_ = Deadline::max();  // nothing runs any more; what was written last comes at the reader's pace
+  if (n_over_ < static_cast<int>(workers_.size())) return;
   over_.notify();
   deadline_changed_.notify();
 }

@@ -1,7 +1,7 @@
 // The running job: which workers live, what the agents report, the first failure, and the end of everything.
 //
 // States: running -> stopping (all workers over, the first failure, an interrupt or a deadline) -> over (every agent
-// has said Finished or is lost). One thread; owned by the job.
+// has said Finished or is lost, and the output of its workers has ended). One thread; owned by the job.
 #pragma once
 
 #include <cstdint>
@@ -97,6 +97,7 @@ class Supervisor {
   void say_what_is_going_on();
   void worker_over(int rank);
   void worker_over_if_drained(int rank);
+  void workers_gone(const HostLink& host, bool output_too);
   void agent_ended(HostLink& host);
   void stop_if_all_over();
   void order_stop(bool with_lead, std::chrono::milliseconds grace);

@@ -31,7 +31,6 @@ using std::chrono::milliseconds;
 constexpr auto kDefaultGrace = milliseconds(5000);
 constexpr auto kSweepTime = std::chrono::seconds(5);
 constexpr auto kCleanTime = std::chrono::seconds(20);  // over the grace time
-constexpr auto kFlushTime = std::chrono::seconds(5);
 constexpr auto kLook = milliseconds(500);
 // How often an ended worker's process group is looked at: its last member need not be a child of ours.
 constexpr auto kGroupLook = milliseconds(20);
@@ -115,6 +114,7 @@ Agent::Agent(GuardLink guard)
 }
 
 int Agent::run() {
+  end_signals_.add(SIGQUIT);
   raise_open_file_limit();  // three descriptors per worker; the workers get the limit back
   TaskGroup top(io_.get_executor());
   top.spawn(main());
@@ -747,12 +747,12 @@ Task<void> Agent::stop_sequence() {
   if (cgroup_) remove_cgroup(cgroup_->directory(), Clock::now() + kSweepTime);
 
   for (auto& [rank, worker] : workers_) finish_output(worker);
-  // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.
-  while (channel_open_ && output_pending()) co_await workers_changed_.wait_and_reset();
   control::Finished m;
   m.leftovers = static_cast<std::uint32_t>(n_killed > n_own ? n_killed - n_own : 0);
-  send_bulk(Type::kFinished, control::encode(m));
-  if (channel_open_) co_await written_.wait_until(Clock::now() + kFlushTime);
+  send(Type::kFinished, control::encode(m));
+  // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.
+  while (channel_open_ && output_pending()) co_await workers_changed_.wait_and_reset();
+  if (channel_open_) co_await written_.wait();
   over_.notify();
 }
 

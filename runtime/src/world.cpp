@@ -46,7 +46,11 @@ Status check_alive(const World& world, const std::string& during) {
     if (::poll(&interrupt, 1, 0) > 0)
       return failure(DRUN_ERROR_ABORTED, during + ": drun_abort was called", world.rank());
   }
-  if (auto notice = world.client->aborted()) return tl::unexpected<Failure>(from_abort(*notice, during));
+  if (auto notice = world.client->aborted()) {
+    auto result = from_abort(*notice, during);
+    world.client->complain(result.text);  // so that drun knows our exit for a consequence, whatever its time
+    return tl::unexpected<Failure>(std::move(result));
+  }
   return {};
 }
 
@@ -63,7 +67,11 @@ void publish_failure(const World& world, const Failure& failure) {
 
 Failure explain_closed(const World& world, int peer, const std::string& during) {
   const auto published = world.client->get(world.own_key(kFailureKey), kExplainWait);
-  if (auto notice = world.client->aborted()) return from_abort(*notice, during);
+  if (auto notice = world.client->aborted()) {
+    auto result = from_abort(*notice, during);
+    world.client->complain(result.text);
+    return result;
+  }
   if (published) {
     ByteReader in(*published);
     const int reporter = in.i32();

@@ -111,3 +111,93 @@ class Interrupted(ClusterTest):
         self.assertEqual(job.status, 0, str(job))
         self.assertEqual(job.out.count("y\n"), 5)
         self.cluster.assert_clean()
+
+
+# A terminal whose session leader is drun. It is closed once every worker has said "ready".
+CLOSED_TERMINAL = """
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+seen = b""
+while seen.count(b"ready") < int(sys.argv[1]):
+    seen += os.read(terminal, 4096)
+os.close(terminal)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+# A shell with job control: drun in the background, and somebody types; then it is brought to the foreground.
+BACKGROUND = """
+import os, pty, select, signal, sys, time
+def state(pid):
+    return open(f"/proc/{pid}/stat").read().rsplit(") ", 1)[1][0]
+def read_until(mark, limit):
+    global seen
+    end = time.monotonic() + limit
+    while mark not in seen and time.monotonic() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            seen += os.read(terminal, 4096)
+    return mark in seen
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+leader, terminal = pty.fork()
+if leader == 0:
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    drun = os.fork()
+    if drun == 0:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
+        os.execvp(sys.argv[2], sys.argv[2:])
+    os.write(1, f"drun {drun} \\n".encode())
+    signal.sigwait([signal.SIGUSR1])
+    os.tcsetpgrp(0, drun)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(drun, 0)[1]))
+seen = b""
+limit = float(sys.argv[1])
+assert read_until(b" \\r\\n", limit) and read_until(b"up", limit), seen
+drun = int(seen.split(b"drun ")[1].split()[0])
+os.write(terminal, b"typed\\n")
+assert not read_until(b"got typed", 2), seen  # longer than drun takes to look whether it is in the foreground
+assert state(drun) != "T", "it read the terminal and was stopped"
+os.kill(leader, signal.SIGUSR1)
+assert read_until(b"got typed", limit), seen
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1]))
+"""
+
+
+class Terminal(ClusterTest):
+    hosts = 2
+    two = "localhost:1,host1:1"
+
+    def test_closing_the_terminal_ends_the_job(self):
+        job = self.cluster.run("h0", "python3", "-c", CLOSED_TERMINAL, "2", "drun", "--grace", "1", "-H", self.two, "sh",
+                               "-c", STUBBORN)
+        self.assertEqual(job.status, 128 + signal.SIGHUP, str(job))
+        self.cluster.assert_clean()
+
+    def test_in_the_background_it_does_not_read_the_terminal(self):
+        job = self.cluster.run("h0", "python3", "-c", BACKGROUND, str(20 * SLOWDOWN), "drun", "-np", "1", "sh", "-c",
+                               "echo up; read line; echo got $line")
+        self.assertEqual(job.status, 0, str(job))
+        self.cluster.assert_clean()
+
+    def test_hangup_that_was_ignored_at_the_start_stays_ignored(self):
+        job = self.cluster.start("h0", "sh", "-c", f"trap '' HUP; exec drun -H {self.two} sh -c 'echo ready; sleep 1000'")
+        self.addCleanup(self._end, job)
+        job.wait_for("ready", 2)
+        drun = self.cluster.find("h0", r"^drun$")
+        os.kill(drun, signal.SIGHUP)
+        os.kill(drun, signal.SIGTERM)
+        self.assertEqual(job.finish(), 128 + signal.SIGTERM, str(job))  # not 129: the first was no signal at all
+        self.cluster.assert_clean()
+
+    def test_user_signals_reach_every_worker(self):
+        job = self.start_drun("-H", self.two, "sh", "-c",
+                              "trap 'echo one' USR1; trap 'echo two; exit 0' USR2; echo ready; while :; do sleep 0.05; done")
+        job.wait_for("ready", 2)
+        drun = self.cluster.find("h0", r"^drun$")
+        os.kill(drun, signal.SIGUSR1)
+        job.wait_for(r"\] one", 2)
+        os.kill(drun, signal.SIGUSR2)
+        self.assertEqual(job.finish(), 0, str(job))
+        self.assertEqual(job.out.count("two"), 2)

@@ -75,7 +75,10 @@ class Connecting(StartFailure):
             for how in ("cut", "agent killed", "agent frozen"):
                 with self.subTest(transport=transport, how=how):
                     listener = self.freeze_logins("h2")  # holds the start in this phase
-                    job = self.begin(transport)
+                    events = f"/tmp/events-{transport}-{how.replace(' ', '-')}"
+                    job = self.begin(transport, "--events", events)
+                    self.wait(lambda path=events: "host1" in self.cluster.shell(
+                        "h0", f"grep -s agent_ready {path} || true"), "hello from host1")
                     agent = self.cluster.find("h1", "^drun-agent$")
                     if how == "cut":
                         self.cut("h1")
