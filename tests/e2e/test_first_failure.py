@@ -96,10 +96,11 @@ class FirstFailure(ClusterTest):
         job = self.start_drun("--report", "/tmp/lost.json", "-H", HOSTS, "train", "--epochs", "100000",
                               env={"LANG": "C.UTF-8"})
         job.wait_for(r"epoch")
-        for name in ("^drun-guard", "^drun-agent"):
-            os.kill(self.cluster.find("h1", name), signal.SIGSTOP)
-        for name in ("^drun-guard", "^drun-agent"):
-            os.kill(self.cluster.find("h1", name), signal.SIGKILL)
+        # Both frozen, so that neither can act; the agent first: the guard's death would wake it up.
+        pids = [self.cluster.find("h1", name) for name in ("^drun-agent", "^drun-guard")]
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in pids:
+                os.kill(pid, number)
         self.assertEqual(job.finish(), 68, str(job))
         self.assertRegex(self.box(job)[0], "^host host1 ")
         report = json.loads(self.cluster.shell("h0", "cat /tmp/lost.json"))
