@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "launcher/rank_list.h"
 
 namespace drun::cli {
 
@@ -69,19 +70,6 @@ void describe(Box& box, const JobFailure& f, const JobReport& report) {
 
 }  // namespace
 
-std::string format_ranks(const std::vector<int>& ranks) {
-  std::string out;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (!out.empty()) out += ",";
-    out += std::to_string(ranks[i]);
-    if (last > i) out += "-" + std::to_string(ranks[last]);
-    i = last + 1;
-  }
-  return out;
-}
-
 std::string format_failure(const JobReport& report, const BoxStyle& style) {
   if (!report.failure) return {};
   const auto& failure = *report.failure;
@@ -109,7 +97,7 @@ std::string format_failure(const JobReport& report, const BoxStyle& style) {
   }
   for (std::size_t i = 0; i < failure.said.size() && i < kMostSaid; ++i) {
     const auto& said = failure.said[i];
-    box.line((said.ranks.size() == 1 ? "rank " : "ranks ") + format_ranks(said.ranks) + " said: " + said.text);
+    box.line((said.ranks.size() == 1 ? "rank " : "ranks ") + launcher::ranks_text(said.ranks) + " said: " + said.text);
   }
   if (failure.said.size() > kMostSaid) {
     box.line("and " + plural(failure.said.size() - kMostSaid, "other rank") + " said something else");

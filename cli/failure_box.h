@@ -14,7 +14,5 @@ struct BoxStyle {
 
 // "" if the job had no failure.
 std::string format_failure(const launcher::JobReport& report, const BoxStyle& style);
-// "0-6,8" of sorted ranks.
-std::string format_ranks(const std::vector<int>& ranks);
 
 }  // namespace drun::cli

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "launcher/progress.h"
+#include "launcher/rank_list.h"
 
 namespace drun::launcher {
 
@@ -149,19 +150,6 @@ void add(std::vector<Group>& groups, std::string text, int rank) {
 }
 
 }  // namespace
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  std::string out;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (!out.empty()) out += ",";
-    out += std::to_string(ranks[i]);
-    if (last > i) out += "-" + std::to_string(ranks[last]);
-    i = last + 1;
-  }
-  return out;
-}
 
 std::string plain_stack(const std::string& output) {
   const std::vector<Thread> threads = threads_of(output);

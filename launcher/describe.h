@@ -20,7 +20,6 @@ struct RankState {
 };
 
 // "0-6,8". Pure, as all that follows but Questionnaire.
-std::string ranks_text(const std::vector<int>& ranks);
 // A line per rank: "rank 0 on node1: pid 12 (train) sleeps in do_sys_poll, 1.2 s of CPU, joined".
 std::string describe_ranks(const std::vector<RankState>& ranks);
 // Stacks without addresses and process numbers, each once, with the ranks that have it; why others have none. May be

@@ -19,6 +19,7 @@
 #include "launcher/events.h"
 #include "launcher/exit_status.h"
 #include "launcher/network.h"
+#include "launcher/rank_list.h"
 #include "launcher/start_watch.h"
 #include "launcher/stdin_flow.h"
 #include "launcher/stdin_reader.h"

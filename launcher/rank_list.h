@@ -12,4 +12,7 @@ namespace drun::launcher {
 // worker are among them.
 Result<std::vector<bool>> parse_rank_list(const std::string& text, int n_ranks, const std::string& option);
 
+// "0-6,8" of ranks in order.
+std::string ranks_text(const std::vector<int>& ranks);
+
 }  // namespace drun::launcher

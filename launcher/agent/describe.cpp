@@ -1,6 +1,5 @@
 #include "launcher/agent/describe.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "launcher/agent/process_list.h"
 #include "launcher/agent/worker_process.h"
 
 namespace drun::agent {
@@ -83,21 +83,16 @@ bool has_frames(const std::string& text) {
 
 ProcessTable ProcessTable::read() {
   ProcessTable out;
-  DIR* proc = ::opendir("/proc");
-  if (proc == nullptr) return out;
-  while (const dirent* entry = ::readdir(proc)) {
-    const auto number = parse_number(entry->d_name);
-    if (!number) continue;
-    const auto pid = static_cast<pid_t>(*number);
+  for_each_pid([&](pid_t pid) {
     const auto stat = read_file(proc_file(pid, "stat"), 4096);
     control::ProcessState state;
     pid_t parent = 0;
-    if (!stat || !parse_stat(*stat, state, parent)) continue;
+    if (!stat || !parse_stat(*stat, state, parent)) return true;
     state.pid = pid;
     out.children_.emplace(parent, pid);
     out.processes_.emplace(pid, std::move(state));
-  }
-  ::closedir(proc);
+    return true;
+  });
   return out;
 }
 

@@ -122,17 +122,22 @@ std::optional<ProcessStat> stat_of(pid_t pid) {
   return parse_stat(*stat);
 }
 
-ProcessList list_processes(std::optional<std::uint32_t> uid) {
-  ProcessList out;
+void for_each_pid(const std::function<bool(pid_t)>& look) {
   DIR* proc = ::opendir("/proc");
-  if (proc == nullptr) return out;
+  if (proc == nullptr) return;
   while (const dirent* entry = ::readdir(proc)) {
     const auto number = parse_number(entry->d_name);
-    if (!number) continue;
-    const auto pid = static_cast<pid_t>(*number);
-    if (auto process = look_at(pid, uid)) out.emplace(pid, std::move(*process));
+    if (number && !look(static_cast<pid_t>(*number))) break;
   }
   ::closedir(proc);
+}
+
+ProcessList list_processes(std::optional<std::uint32_t> uid) {
+  ProcessList out;
+  for_each_pid([&](pid_t pid) {
+    if (auto process = look_at(pid, uid)) out.emplace(pid, std::move(*process));
+    return true;
+  });
   constexpr int kPasses = 5;
   for (int pass = 0; pass < kPasses; ++pass) {
     std::vector<pid_t> orphans;

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,6 +33,9 @@ ProcessMark parse_environment(std::string_view environment);
 std::string printable_command(std::string_view cmdline, const std::string& name, std::size_t limit);
 
 // ---- the list
+
+// Every process of this PID namespace, in no order, until `look` returns false.
+void for_each_pid(const std::function<bool(pid_t pid)>& look);
 
 struct Process {
   ProcessStat stat;

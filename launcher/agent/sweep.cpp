@@ -1,6 +1,5 @@
 #include "launcher/agent/sweep.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,37 +17,11 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "launcher/agent/process_list.h"
 
 namespace drun::agent {
 
 namespace {
-
-struct Process {
-  pid_t parent = 0;
-  bool zombie = false;
-};
-
-// "PID (comm) S PPID ...": comm may hold anything, so the fields are counted from the last parenthesis.
-std::unordered_map<pid_t, Process> all_processes() {
-  std::unordered_map<pid_t, Process> out;
-  DIR* proc = ::opendir("/proc");
-  if (proc == nullptr) return out;
-  while (const dirent* entry = ::readdir(proc)) {
-    const auto pid = parse_number(entry->d_name);
-    if (!pid) continue;
-    const auto stat = read_file(std::string("/proc/") + entry->d_name + "/stat", 4096);
-    if (!stat) continue;
-    const auto end = stat->rfind(") ");
-    if (end == std::string::npos || end + 4 >= stat->size()) continue;
-    Process p;
-    p.zombie = (*stat)[end + 2] == 'Z' || (*stat)[end + 2] == 'X';
-    const auto rest = std::string_view(*stat).substr(end + 4);
-    p.parent = static_cast<pid_t>(parse_number(rest.substr(0, rest.find(' '))).value_or(0));
-    out.emplace(static_cast<pid_t>(*pid), p);
-  }
-  ::closedir(proc);
-  return out;
-}
 
 constexpr auto kLookTime = std::chrono::seconds(2);
 
@@ -65,17 +38,12 @@ bool is_stray(pid_t pid, const JobMark& mark) {
 
 void look_for_strays(const JobMark& mark, int answer) {
   const uid_t me = ::geteuid();
-  DIR* proc = ::opendir("/proc");
-  if (proc == nullptr) return;
-  while (const dirent* entry = ::readdir(proc)) {
-    const auto number = parse_number(entry->d_name);
+  for_each_pid([&](pid_t pid) {
     struct stat owner {};
-    if (!number || ::stat((std::string("/proc/") + entry->d_name).c_str(), &owner) != 0) continue;
-    const auto pid = static_cast<pid_t>(*number);
-    if ((me != 0 && owner.st_uid != me) || !is_stray(pid, mark)) continue;
-    if (::write(answer, &pid, sizeof pid) != static_cast<ssize_t>(sizeof pid)) break;
-  }
-  ::closedir(proc);
+    if (::stat(("/proc/" + std::to_string(pid)).c_str(), &owner) != 0) return true;
+    if ((me != 0 && owner.st_uid != me) || !is_stray(pid, mark)) return true;
+    return ::write(answer, &pid, sizeof pid) == static_cast<ssize_t>(sizeof pid);
+  });
 }
 
 // The process may have ended since it was found, and its number be another's: it is held, looked at again, then killed.
@@ -102,9 +70,15 @@ std::size_t end_strays(const JobMark& mark, Deadline deadline, std::set<pid_t>& 
 void become_subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 std::vector<pid_t> descendants() {
-  const auto processes = all_processes();
-  std::unordered_map<pid_t, std::vector<pid_t>> children;
-  for (const auto& [pid, p] : processes) children[p.parent].push_back(pid);
+  struct Child {
+    pid_t pid = 0;
+    bool over = false;
+  };
+  std::unordered_map<pid_t, std::vector<Child>> children;
+  for_each_pid([&](pid_t pid) {
+    if (const auto stat = stat_of(pid)) children[stat->parent].push_back(Child{pid, stat->over});
+    return true;
+  });
   std::vector<pid_t> out;
   std::vector<pid_t> todo = {::getpid()};
   while (!todo.empty()) {
@@ -112,9 +86,9 @@ std::vector<pid_t> descendants() {
     todo.pop_back();
     const auto found = children.find(parent);
     if (found == children.end()) continue;
-    for (const pid_t child : found->second) {
-      todo.push_back(child);
-      if (!processes.at(child).zombie) out.push_back(child);
+    for (const Child& child : found->second) {
+      todo.push_back(child.pid);
+      if (!child.over) out.push_back(child.pid);
     }
   }
   return out;

@@ -89,12 +89,6 @@ TEST(FailureBox, NamesAllThatCannotBeToldApart) {
 
 TEST(FailureBox, IsNotThereWithoutAFailure) { EXPECT_EQ(format_failure(job_of(2), {}), ""); }
 
-TEST(FailureBox, RanksAreFolded) {
-  EXPECT_EQ(format_ranks({0, 1, 2, 3, 8}), "0-3,8");
-  EXPECT_EQ(format_ranks({5}), "5");
-  EXPECT_EQ(format_ranks({}), "");
-}
-
 TEST(JsonReport, HasTheJobItsRanksAndTheFirstFailure) {
   auto report = job_of(2);
   report.begin = std::chrono::system_clock::time_point(std::chrono::milliseconds(1500));

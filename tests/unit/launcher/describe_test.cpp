@@ -1,6 +1,8 @@
 #include "launcher/describe.h"
 
 #include <gtest/gtest.h>
+
+#include "launcher/rank_list.h"
 #include <signal.h>
 
 namespace drun::launcher {
