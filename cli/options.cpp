@@ -55,7 +55,7 @@ void describe(CLI::App& app, Raw& raw) {
                  "also write each rank's output to DIR/rank.N/stdout and stderr")
       ->type_name("DIR");
   app.add_flag("--tag-output{rank}", raw.tag,
-               "start each line with [rank], also for one worker; --tag-output=host: with [host:rank]")
+               "start each line with [rank], also for one worker; host: with [host:rank]")
       ->transform(one_of("--tag-output", {"rank", "host"}));
   app.add_flag("--no-tag-output", raw.no_tag, "never do so");
   app.add_flag("--timestamp-output", raw.timestamp, "start each line with the time at which its host read it");
@@ -87,6 +87,11 @@ std::string usage(const CLI::App& app) {
   const std::string help = app.help();
   const auto at = help.find("Options:");
   if (at != std::string::npos) options = help.substr(at);
+  // CLI11 writes a flag's default value in braces, which nobody would type.
+  const std::string braces = "--tag-output{rank}     ";
+  if (const auto flag = options.find(braces); flag != std::string::npos) {
+    options.replace(flag, braces.size(), "--tag-output[=rank|host]");
+  }
   return "drun starts a distributed program on many machines with one command.\n"
          "\n"
          "usage: drun [run] [options] [--] COMMAND [ARG...]\n"

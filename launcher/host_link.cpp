@@ -176,6 +176,7 @@ Task<void> HostLink::beat_loop() {
     }
     const auto silence = now - last_heard_;
     if (silence >= times_.timeout) {
+      lost_in_silence_ = true;
       lose(Error(Errc::kUnreachable, host_.name,
                  "silent for " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silence).count()) +
                      " s: the host is down, frozen or cut off"));

@@ -47,6 +47,7 @@ class HostLink {
   const control::Hello& hello() const { return hello_; }
   bool lost() const { return lost_; }
   Deadline last_heard() const { return last_heard_; }
+  bool lost_in_silence() const { return lost_in_silence_; }
   const ClockAlignment& clock() const { return clock_; }
 
   void send(control::Type type, std::string_view body);       // control: goes before stdin
@@ -93,6 +94,7 @@ class HostLink {
   std::deque<std::shared_ptr<Waiting>> waiting_;
   Error lost_error_;
   bool lost_ = false;
+  bool lost_in_silence_ = false;
   bool closed_ = false;
 };
 

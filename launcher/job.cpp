@@ -694,9 +694,11 @@ Task<void> Job::stop_ourselves() {
   ::sigaction(SIGTSTP, &standard, &ours);
   ::raise(SIGTSTP);  // returns when somebody continues us; at once where nobody could (an orphaned process group)
   ::sigaction(SIGTSTP, &ours, nullptr);
-  paused_for_ += Clock::now() - stopped;
-  if (server_) server_->pause_ended(Clock::now() - stopped);
-  supervisor_.resume();
+  const Clock::duration duration = Clock::now() - stopped;
+  paused_for_ += duration;
+  if (server_) server_->pause_ended(duration);
+  if (stdin_flow_) stdin_flow_->pause_ended(duration);
+  supervisor_.resume(duration);
 }
 
 Task<void> Job::watch_timeout() {

@@ -35,7 +35,8 @@ class StdinFlow {
     bool left_behind = false;
   };
   std::vector<Stalled> stalled(Time now, std::chrono::milliseconds patience);
-  std::size_t take_credit();  // what leaving behind has set free
+  void pause_ended(Time::duration paused);  // the job was stopped for that long: nobody's fault
+  std::size_t take_credit();                // what leaving behind has set free
   // The input is over: who gets the end, too.
   bool gets_end(int rank) const;
   // It was left behind, and has now read all that it was sent while there was more.

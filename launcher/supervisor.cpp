@@ -280,6 +280,12 @@ void Supervisor::worker_over(int rank) {
   ++n_over_;
 }
 
+bool Supervisor::has_open_output(const HostLink& host) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&](const WorkerRecord& worker) {
+    return parts_.hosts[static_cast<std::size_t>(worker.host)] == &host && !worker.over;
+  });
+}
+
 // Nothing more will be heard of the host's workers that have not exited; with `output_too`, nor of any other.
 void Supervisor::workers_gone(const HostLink& host, bool output_too) {
   for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
@@ -305,6 +311,11 @@ void Supervisor::stop_if_all_over() {
 void Supervisor::on_lost(HostLink& host, Error error) {
   auto& record = hosts_[&host];
   if (record.finished) {
+    // In a good end every output has ended before the connection does.
+    if (has_open_output(host)) {
+      reporter_.warning("host " + host.name() + " was lost before all of its workers' output had come: " + error.cause);
+      if (status_ == 0) status_ = kExitUnreachable;
+    }
     workers_gone(host, true);
     check_over();
     return;
@@ -319,7 +330,8 @@ void Supervisor::on_lost(HostLink& host, Error error) {
   f.host = host.name();
   f.status = kExitUnreachable;
   f.what = error.cause;
-  f.when = Moment{to_ns(host.last_heard()), to_ns(Clock::now())};
+  // A connection that ended tells when; of a silent host only the last sign of life is known.
+  f.when = host.lost_in_silence() ? Moment{to_ns(host.last_heard()), to_ns(Clock::now())} : just_now();
   add_lines(f.details, error.context);
   if (stopping_ && !failed_) reporter_.warning("host " + host.name() + " was lost: " + error.cause);
   failed(std::move(f));
@@ -399,15 +411,18 @@ void Supervisor::order_stop(bool with_lead, milliseconds grace) {
 }
 
 Task<void> Supervisor::pause() {
-  if (stopping_ || paused_) co_return;
+  if (paused_) co_return;
   paused_ = true;
   for (HostLink* host : parts_.hosts) host->send(control::Type::kPause, {});
   const Deadline deadline = Clock::now() + kFlushTime;
   for (HostLink* host : parts_.hosts) co_await host->flush(deadline);
 }
 
-void Supervisor::resume() {
+void Supervisor::resume(Clock::duration stopped) {
   if (!std::exchange(paused_, false)) return;
+  for (Deadline* deadline : {&stop_deadline_, &notice_at_}) {
+    if (*deadline != Deadline::max()) *deadline += stopped;
+  }
   for (HostLink* host : parts_.hosts) host->send(control::Type::kResume, {});
 }
 

@@ -58,10 +58,10 @@ class Supervisor {
   void stop(int status, const std::string& why);
   void stop_now();  // no grace
   void forward_signal(int number);
-  // Stops and continues all workers, around a stop of drun itself. Not once the job is being ended. pause() returns
-  // when the orders are on their way.
+  // Stops and continues all workers, around a stop of drun itself for so long. A job that is being ended goes on with
+  // that; its agents only learn that drun's silence means nothing. pause() returns when the orders are on their way.
   Task<void> pause();
-  void resume();
+  void resume(Clock::duration stopped);
 
   Task<void> wait();  // until over; bounded by the stop's own deadline
   // After wait().
@@ -98,6 +98,7 @@ class Supervisor {
   void worker_over(int rank);
   void worker_over_if_drained(int rank);
   void workers_gone(const HostLink& host, bool output_too);
+  bool has_open_output(const HostLink& host) const;
   void agent_ended(HostLink& host);
   void stop_if_all_over();
   void order_stop(bool with_lead, std::chrono::milliseconds grace);

@@ -30,6 +30,7 @@ using std::chrono::milliseconds;
 
 constexpr auto kDefaultGrace = milliseconds(5000);
 constexpr auto kSweepTime = std::chrono::seconds(5);
+constexpr auto kCgroupTime = milliseconds(500);
 constexpr auto kCleanTime = std::chrono::seconds(20);  // over the grace time
 constexpr auto kLook = milliseconds(500);
 // How often an ended worker's process group is looked at: its last member need not be a child of ours.
@@ -232,9 +233,12 @@ Task<void> Agent::beat() {
   }
 }
 
+// False if the guard is gone.
+bool Agent::sign_of_life() { return ::write(guard_.to_guard.get(), ".", 1) >= 0 || errno != EPIPE; }
+
 Task<void> Agent::beat_guard() {
   while (!closing_) {
-    if (::write(guard_.to_guard.get(), ".", 1) < 0 && errno == EPIPE) break;
+    if (!sign_of_life()) break;
     co_await guard_wake_.wait_until(Clock::now() + std::chrono::seconds(1));
   }
 }
@@ -503,7 +507,10 @@ void Agent::spawn(control::Spawn message) {
     workers_.emplace(rank, std::move(worker));
   }
   oom_.emplace();
-  for (auto& [rank, worker] : workers_) start(worker, message.pty, message.output_credit);
+  for (auto& [rank, worker] : workers_) {
+    start(worker, message.pty, message.output_credit);
+    sign_of_life();  // each start waits for its exec, which may be slow
+  }
 }
 
 void Agent::make_cgroup() {
@@ -604,7 +611,8 @@ void Agent::on_reaped(pid_t pid, int wait_status) {
     worker.wait_status = wait_status;
     if (worker.in) worker.in->close();
     // While it is being ended, what it started may still have a last word; else nobody waits for descendants.
-    if (!stopping_ || !alive(worker)) finish_output(worker);
+    const bool has_more = alive(worker);
+    if (!stopping_ || !has_more) finish_output(worker);
     // The exit goes first: a reader that does not take the output must not hide a failure.
     control::Exited m;
     m.rank = rank;
@@ -646,18 +654,26 @@ void Agent::signal_workers(int number) {
   }
 }
 
-// Whether anything is left of the worker's process group: its leader may end before what it started.
+// Whether anything is left of the worker's process group: its leader may end before what it started. Only descendants
+// of ours count: once the group is empty its number may become that of somebody else's.
 bool Agent::alive(Worker& worker) {
-  if (worker.running) return true;
-  if (worker.group_alive && ::kill(-worker.pid, 0) != 0) worker.group_alive = false;
+  if (worker.running || !worker.group_alive) return worker.running;
+  worker.group_alive = ::kill(-worker.pid, 0) == 0;
+  if (!worker.group_alive) return false;
+  const auto now = Clock::now();
+  if (now - descendants_seen_ > kGroupLook / 2) {
+    descendants_ = descendants();
+    descendants_seen_ = now;
+  }
+  worker.group_alive =
+      std::any_of(descendants_.begin(), descendants_.end(), [&](pid_t pid) { return ::getpgid(pid) == worker.pid; });
   return worker.group_alive;
 }
 
 // drun is about to be stopped by Ctrl-Z, and will say nothing until it goes on.
 void Agent::pause() {
-  if (stopping_) return;
   paused_ = true;
-  signal_workers(SIGSTOP);
+  if (!stopping_) signal_workers(SIGSTOP);
 }
 
 void Agent::resume() {
@@ -674,6 +690,7 @@ JobMark Agent::mark() const {
 
 void Agent::describe(const control::Describe& message) {
   if (!describer_) describer_ = std::make_unique<Describer>(io_, job_.environment["PATH"]);
+  if (stopping_) describer_->stop();
   std::vector<Describer::Subject> subjects;
   for (const auto& [rank, worker] : workers_) {
     Describer::Subject subject;
@@ -702,7 +719,6 @@ void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector
   workers_changed_.notify();
   if (stopping_) return;
   stopping_ = true;
-  paused_ = false;
   if (describer_) describer_->stop();  // no tool is started behind the sweep
   tasks_.spawn(stop_sequence());
 }
@@ -743,8 +759,11 @@ Task<void> Agent::stop_sequence() {
     n_killed = descendants().size();
     kill_cgroup(cgroup_->directory());
   }
-  n_killed = std::max(n_killed, sweep(Clock::now() + kSweepTime, reaped, mark()));
-  if (cgroup_) remove_cgroup(cgroup_->directory(), Clock::now() + kSweepTime);
+  // Both block: together they must stay below the guard's patience.
+  const Deadline end = Clock::now() + kSweepTime;
+  n_killed = std::max(n_killed, sweep(end, reaped, mark()));
+  sign_of_life();
+  if (cgroup_) remove_cgroup(cgroup_->directory(), std::max(end, Clock::now() + kCgroupTime));
 
   for (auto& [rank, worker] : workers_) finish_output(worker);
   control::Finished m;

@@ -84,6 +84,7 @@ class Agent {
   void begin_stop(std::chrono::milliseconds grace, std::chrono::milliseconds delay = {},
                   const std::vector<std::uint32_t>& delayed = {});
   bool alive(Worker& worker);
+  bool sign_of_life();
   void pause();
   void resume();
   Task<void> stop_sequence();
@@ -117,6 +118,8 @@ class Agent {
   bool stopping_ = false;
   bool closing_ = false;
   bool paused_ = false;
+  std::vector<pid_t> descendants_;  // as of descendants_seen_
+  Deadline descendants_seen_{};
 };
 
 }  // namespace drun::agent

@@ -165,6 +165,12 @@ TEST(Options, HelpAndVersionNeedNoCommand) {
   EXPECT_EQ(parse({"--check-build"})->action, Action::kCheckBuild);
 }
 
+TEST(Options, TheHelpShowsWhatCanBeTyped) {
+  const std::string help = parse({"--help"})->help;
+  EXPECT_NE(help.find("--tag-output[=rank|host]"), std::string::npos);
+  EXPECT_EQ(help.find("tag-output{"), std::string::npos);
+}
+
 TEST(Options, TheHelpFitsATerminal) {
   const std::string help = parse({"--help"})->help;
   for (std::size_t at = 0; at < help.size();) {
