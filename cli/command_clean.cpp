@@ -52,7 +52,7 @@ std::string usage(const CLI::App& app) {
          "only ended with --job ID. Names are never looked at. Slots of hosts don't matter.\n"
          "\n" +
          (at == std::string::npos ? help : help.substr(at)) +
-         "\nThe exit status is 0 if nothing is left, 1 if something is, 2: bad usage; 68: a host can't be reached.\n";
+         "\nThe exit status is 0 if nothing is left (any more), 1 if something is, 2: bad usage; 68: a host can't be reached.\n";
 }
 
 // Columns of the terminal; 0: not a terminal.

@@ -14,7 +14,7 @@ namespace drun::launcher {
 namespace {
 
 // Words of NCCL (2.4 to 2.27), Gloo, torch's TCPStore and libdrun for "the other side went away".
-constexpr std::array<std::string_view, 9> kPeerWentAway = {
+constexpr std::array<std::string_view, 12> kPeerWentAway = {
     "ncclRemoteError",
     "remote process exited or there was a network error",
     "Connection closed by remote peer",
@@ -24,6 +24,10 @@ constexpr std::array<std::string_view, 9> kPeerWentAway = {
     "Socket Timeout",
     "closed its connection during",
     "failed to recv, got 0 bytes",
+    // libdrun's, after an ABORT:
+    " was lost: ",
+    "): was ended by SIG",
+    "): exited with status ",
 };
 
 enum class Evidence { kOwn, kBlamesPeer, kAfterStop };

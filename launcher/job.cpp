@@ -75,6 +75,7 @@ class Job {
         signals_(io),
         timeout_(io.get_executor()),
         stdin_watch_(io.get_executor()),
+        output_done_(io.get_executor()),
         events_(reporter),
         watch_(io, reporter, events_),
         all_started_(io.get_executor()),
@@ -99,6 +100,7 @@ class Job {
   Task<std::vector<Error>> prepare();
   Task<void> prepare_host(std::size_t host, std::vector<Error>& errors);
   void spawn();
+  Task<void> write_output();
   void attach_stdin(Supervisor::Parts& parts);
   void send_stdin(const std::string& bytes);
   void send_stdin_end();
@@ -130,7 +132,7 @@ class Job {
   Reporter& reporter_;
   TaskGroup tasks_;
   asio::signal_set signals_;
-  Event timeout_, stdin_watch_;
+  Event timeout_, stdin_watch_, output_done_;
   Events events_;
   StartWatch watch_;
   Deadline start_deadline_{};
@@ -267,7 +269,7 @@ Task<int> Job::run_phases() {
 
   auto active = supervisor_.activate();
   if (!active) co_return co_await finish(report(active.error()));
-  tasks_.spawn(output_.run());
+  tasks_.spawn(write_output());
   reporter_.write_through([this](const std::string& text) { output_.push_own(text); });
   spawn();
   tasks_.spawn(watch_start());
@@ -279,6 +281,9 @@ Task<int> Job::run_phases() {
     questionnaire_.cancel();
     co_await asked_.wait();
   }
+  output_.stop();
+  co_await output_done_.wait();  // what is written last may fail, too
+  reporter_.write_through(nullptr);
   int status = timed_out_ ? kExitTimeout : supervisor_.status();
   if (const auto late = supervisor_.unfinished_hosts(); !late.empty()) {
     reporter_.warning("no word that all workers are gone from " + join(late, ", "));
@@ -573,16 +578,23 @@ Task<void> Job::watch_start() {
 
 Task<void> Job::report_timeout() {
   timed_out_ = true;
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count();
+  const auto ms = options_.timeout.count();
+  const std::string seconds =
+      std::to_string(ms / 1000) + (ms % 1000 >= 100 ? "." + std::to_string(ms % 1000 / 100) : "");
   const auto stacks = options_.stack_timeout;
   log::info("--timeout: asking every rank what it does");
   std::vector<int> joined = server_->joined();
   const auto ranks = co_await questionnaire_.ask(hosts_, placement_, std::move(joined), stacks);
-  Error error(Errc::kTimeout, "--timeout", "the job did not end within " + std::to_string(seconds) + " s");
+  Error error(Errc::kTimeout, "--timeout", "the job did not end within " + seconds + " s");
   error = std::move(error).with_context(describe_ranks(ranks));
   if (const auto text = describe_stacks(ranks); !text.empty()) error = std::move(error).with_context(text);
   reporter_.error(error);
   asked_.notify();
+}
+
+Task<void> Job::write_output() {
+  co_await output_.run();
+  output_done_.notify();
 }
 
 void Job::attach_stdin(Supervisor::Parts& parts) {

@@ -22,6 +22,11 @@ class LineAssembler {
       if (n == 0) continue;
       sink(std::string_view(rest_).substr(0, n));
       drop_from_rest(n);
+      // A piece leaves the line's end behind when its length is the limit's multiple.
+      for (std::size_t left = piece_length(rest_); left > 0; left = piece_length(rest_)) {
+        sink(std::string_view(rest_).substr(0, left));
+        drop_from_rest(left);
+      }
     }
     for (std::size_t n = piece_length(bytes); n > 0; n = piece_length(bytes)) {
       sink(bytes.substr(0, n));

@@ -82,7 +82,8 @@ class Cleaner {
  private:
   // Adds what is there now to targets_; true if any of them lives.
   bool look() {
-    const ProcessList processes = list_processes(scope_.uid);
+    // Root looks at all: a user's job may run programs as root, and it is running if its agent is the user's.
+    const ProcessList processes = list_processes(::geteuid() == 0 ? std::nullopt : scope_.uid);
     const auto family = own_family(processes, guard_, ::getpid());
     const std::uint64_t now = now_in_ticks();
     running_.clear();

@@ -64,8 +64,8 @@ class FirstFailure(ClusterTest):
     def test_workers_that_joined_report_the_culprit_by_name_before_term(self):
         job = self.start_drun("-H", HOSTS, "train", "--epochs", "100000")
         job.wait_for(r"epoch")
-        os.kill(self.cluster.find("h1", r"^train"), signal.SIGSEGV)
-        self.assertEqual(job.finish(), 139, str(job))
+        os.kill(self.cluster.find("h1", r"^train"), signal.SIGKILL)
+        self.assertEqual(job.finish(), 137, str(job))
         for rank in (0, 2):
             self.assertRegex(job.err, rf"(?m)^\[{rank}\] train: .*rank 1 on host1")
         self.cluster.assert_clean()
@@ -120,12 +120,12 @@ class FirstFailure(ClusterTest):
             if mount -t cgroup -o memory none /tmp/cg 2>/dev/null; then limit=memory.limit_in_bytes
             else mount -t cgroup2 none /tmp/cg; limit=memory.max; echo +memory > /tmp/cg/cgroup.subtree_control; fi
             mkdir /tmp/cg/drun-test-$$
-            echo 67108864 > /tmp/cg/drun-test-$$/$limit
+            echo 536870912 > /tmp/cg/drun-test-$$/$limit
             echo 0 > /tmp/cg/drun-test-$$/memory.swap.max 2>/dev/null || true
             ln -s /tmp/cg/drun-test-$$ /tmp/limited""")
         try:
             job = self.cluster.run("h0", "sh", "-c", "echo $$ > /tmp/limited/cgroup.procs; exec drun -np 2 sh -c '"
-                                   "test $RANK = 1 || exec sleep 1000; echo eating; exec python3 -c \"b = bytearray(1 << 30)\"'",
+                                   "test $RANK = 1 || exec sleep 1000; echo eating; exec python3 -c \"b = bytearray(2 << 30)\"'",
                                    env={"LANG": "C.UTF-8"})
             self.assertEqual(job.status, 137, str(job))
             box = self.box(job)

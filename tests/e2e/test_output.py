@@ -256,6 +256,12 @@ class Shown(OutputTest):
         self.assertEqual(job.status, 2, str(job))
         self.assertRegex(job.err, r"--ranks: there is no rank 4 among 4 workers\n\s+hint: --ranks 0-3")
 
+    def test_output_that_cannot_be_written_is_an_error_however_late(self):
+        for script in ("echo hi", "seq 200000", "seq 200000; exit 0"):
+            job = self.shell(f"drun -np 2 sh -c '{script}' > /dev/full || echo status $?")
+            self.assertIn("status 68", job.out, str(job))
+            self.assertIn("no space left on device", job.err)
+
     def test_colour_is_for_terminals(self):
         command = "drun -H localhost:1,host1:1 echo hi"
         on_terminal = f"script -qec '{command}' /dev/null < /dev/null"

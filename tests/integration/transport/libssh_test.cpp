@@ -307,7 +307,7 @@ TEST_F(LibsshTransport, TriesAgainWhenAJumpHostDropsIts) {
 }
 
 TEST_F(LibsshTransport, LeavesNoDescriptorBehind) {
-  const auto n_open = [] { return output_of("ls /proc/" + std::to_string(::getpid()) + "/fd | wc -l"); };
+  const auto n_open = [] { return std::stoi(output_of("ls /proc/" + std::to_string(::getpid()) + "/fd | wc -l")); };
   Agent agent(sshd_.folder());
   agent.add(sshd_.key());
   const auto good = sshd_.target("IdentityAgent " + agent.path());
@@ -319,7 +319,7 @@ TEST_F(LibsshTransport, LeavesNoDescriptorBehind) {
     error_of(sshd_.target("IdentityFile none\nHost box\n IdentityFile none"));
     error_of(sshd_.target("ProxyCommand exit 1"));
   }
-  EXPECT_EQ(n_open(), before);
+  EXPECT_LE(n_open(), before);  // the first session's last descriptor may have been closed since
 }
 
 TEST_F(LibsshTransport, CloseWhileWritingCancelsTheWrite) {

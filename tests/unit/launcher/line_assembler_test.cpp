@@ -88,6 +88,19 @@ TEST(LineAssembler, BytesThatAreNoTextAreCutAnywhere) {
   EXPECT_EQ(n + lines.take_rest().size(), bytes.size());
 }
 
+TEST(LineAssembler, ALineOfExactlyTheLimitIsNotHeldBack) {
+  for (const std::size_t n_pieces : {1u, 3u}) {
+    LineAssembler lines;
+    const std::string text = std::string(n_pieces * LineAssembler::kLimit, 'x') + "\n";
+    std::string shown;
+    for (std::size_t at = 0; at < text.size(); at += LineAssembler::kLimit) {
+      lines.push(std::string_view(text).substr(at, LineAssembler::kLimit), [&](std::string_view s) { shown += s; });
+    }
+    EXPECT_EQ(shown.size(), text.size());
+    EXPECT_FALSE(lines.has_rest());
+  }
+}
+
 TEST(TaggedOutput, TagsEveryLineOnce) {
   TaggedOutput out;
   out.put(0, "[0] ", "a\n");

@@ -129,8 +129,9 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
   const auto stopped = stops_.look();
   if (std::exchange(stopped_in_, operation.seq) == operation.seq) {
     stopped_ += stopped;
-  } else {
-    stopped_ = {};
+  } else {  // of a stop that was noticed only now, what came after the call
+    const auto since_call = Clock::now() - (operation.deadline - operation.timeout);
+    stopped_ = std::max(StallWatch::Duration::zero(), std::min<StallWatch::Duration>(stopped, since_call));
   }
   const auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(operation.deadline + stopped_ - Clock::now()).count();
