@@ -125,7 +125,7 @@ class FirstFailure(ClusterTest):
             ln -s /tmp/cg/drun-test-$$ /tmp/limited""")
         try:
             job = self.cluster.run("h0", "sh", "-c", "echo $$ > /tmp/limited/cgroup.procs; exec drun -np 2 sh -c '"
-                                   "test $RANK = 1 || exec sleep 1000; echo eating; exec python3 -c \"b = bytearray(2 << 30)\"'",
+                                   "test $RANK = 1 || exec sleep 1000; echo eating; echo 1000 > /proc/self/oom_score_adj; exec python3 -c \"b = bytearray(2 << 30)\"'",
                                    env={"LANG": "C.UTF-8"})
             self.assertEqual(job.status, 137, str(job))
             box = self.box(job)
