@@ -14,6 +14,12 @@ import unittest
 
 from netcluster import commands, state
 
+# A signal that was ignored when drun started stays ignored. Who runs the tests under nohup, or in the background of a
+# script, does not mean the drun that they start.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLUSTER = f"{HERE}/cluster"
 
