@@ -103,12 +103,12 @@ def _supervise(plan, folder, owner, report):
     homes.make_shared_homes(plan, f"{stage}/keys", stage)
     network.make_switch()
     pids, problems = _start_hosts(plan, stage)
+    # `up` ends as soon as it has read the report; from here on it is only SIGTERM and the owner.
+    kernel.die_with_parent(0)
     os.write(report, json.dumps({"pids": pids, "problems": problems}).encode())
     os.close(report)
     if problems:
         return
-    # `up` has read our pid and answers by ending; from here on it is only SIGTERM and the owner.
-    kernel.die_with_parent(0)
     machine.leave_terminal()
     _hold(owner, stop_read)
     kernel.unmount(stage)
