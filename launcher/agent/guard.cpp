@@ -109,15 +109,15 @@ bool tell_guard(const GuardLink& guard, char what, const std::string& text) {
   return ::write(guard.to_guard.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
 }
 
-int run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
+void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
   become_subreaper();
   ::signal(SIGPIPE, SIG_IGN);
   auto down = make_pipe();
   auto up = make_pipe();
-  if (!down || !up) return 70;
+  if (!down || !up) ::_exit(70);
   const pid_t guard_pid = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) return 70;
+  if (pid < 0) ::_exit(70);
   if (pid == 0) {
     GuardLink link;
     link.from_guard = std::move(down->read);
@@ -162,7 +162,9 @@ int run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
   sweep(Clock::now() + std::chrono::seconds(30), note, words.mark());
   if (!words.cgroup().empty()) remove_cgroup(words.cgroup(), Clock::now() + std::chrono::seconds(1));
   if (!words.socket_directory().empty()) remove_socket_directory(words.socket_directory());
-  return status;
+  // Not through exit(): a leak check there stops this process to look at it, and drun's SIGCONT (for a guard that is
+  // frozen) takes that stop back, whereupon both wait for ever.
+  ::_exit(status);
 }
 
 }  // namespace drun::agent

@@ -41,9 +41,9 @@ inline constexpr int kGuardSilenceLimit = 8;
 // The other end: false if the guard can't be told.
 bool tell_guard(const GuardLink& guard, char what, const std::string& text);
 
-// Forks. The child runs `agent` and exits with its result; the parent is the guard and returns the status to exit with,
-// after the last descendant is gone. The guard goes by another process name, so that a careless `pkill drun-agent`
+// Forks. The child runs `agent` and exits with its result; the parent is the guard and exits with the same status after
+// the last descendant is gone. The guard goes by another process name, so that a careless `pkill drun-agent`
 // spares it, and the agent has a process group of its own, so that no signal to a group ends both.
-int run_guarded(const std::function<int(GuardLink)>& agent, char** argv);
+[[noreturn]] void run_guarded(const std::function<int(GuardLink)>& agent, char** argv);
 
 }  // namespace drun::agent

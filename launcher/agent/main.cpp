@@ -33,5 +33,5 @@ int main(int argc, char** argv) {
     std::fputs("drun-agent is started by drun on each host of a job; see `drun --help`\n", stderr);
     return 2;
   }
-  return drun::agent::run_guarded(run_agent, argv);
+  drun::agent::run_guarded(run_agent, argv);
 }

@@ -209,7 +209,8 @@ class Stopped(ClusterTest):
         self.cluster.assert_clean()
 
     def test_a_collective_outlives_a_stop_that_is_longer_than_its_deadline(self):
-        job = self.begin("-x", "DRUN_OP_TIMEOUT=3", "-H", HOSTS, "train", "--epochs", "60")
+        limit = 3 * SLOWDOWN
+        job = self.begin("-x", f"DRUN_OP_TIMEOUT={limit}", "-H", HOSTS, "train", "--epochs", "60")
         self.addCleanup(self._end, job)
         job.wait_for(r"epoch")
         drun = self.cluster.find("h0", "^drun$")
@@ -217,7 +218,7 @@ class Stopped(ClusterTest):
         os.kill(drun, signal.SIGTSTP)
         for pid in (drun, *workers):
             self.await_state(pid, STOPPED)
-        stopped_until = time.monotonic() + 7
+        stopped_until = time.monotonic() + limit + 4
         while time.monotonic() < stopped_until:
             time.sleep(0.2)
         os.kill(drun, signal.SIGCONT)

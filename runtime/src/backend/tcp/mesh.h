@@ -22,8 +22,9 @@ class Mesh final : public Exchange {
   int size() const override { return world_.size(); }
   Status run(const Operation& operation, const std::vector<Flow*>& flows) override;
 
-  // No wait in poll() is longer: so a stop of this process (Ctrl-Z) is noticed, and its time does not count.
-  static constexpr std::chrono::milliseconds kLook{1000};
+  // No wait in poll() is longer: so a stop of this process (Ctrl-Z) is noticed, and all but this much of its time does
+  // not count.
+  static constexpr std::chrono::milliseconds kLook{200};
 
  private:
   // A flow with its socket and the header that goes ahead.
