@@ -6,10 +6,10 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -21,13 +21,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace drun {
 
 namespace asio = boost::asio;
-using Clock = std::chrono::steady_clock;
-using Deadline = Clock::time_point;
+using Timer = asio::basic_waitable_timer<Clock>;
 template <typename T>
 using Task = asio::awaitable<T>;
 
@@ -71,7 +71,7 @@ class Event {
   }
 
  private:
-  asio::steady_timer timer_;
+  Timer timer_;
   bool set_ = false;
 };
 
@@ -102,12 +102,12 @@ class DeadlineGuard {
     bool fired = false;
     bool disarmed = false;
   };
-  asio::steady_timer timer_;
+  Timer timer_;
   std::shared_ptr<State> state_;
 };
 
 inline Task<void> sleep_until(Deadline deadline) {
-  asio::steady_timer timer(co_await asio::this_coro::executor);
+  Timer timer(co_await asio::this_coro::executor);
   timer.expires_at(deadline);
   co_await timer.async_wait(as_result);
 }

@@ -11,8 +11,6 @@ namespace {
 constexpr int kFirstPings = 3;  // the best of a few round trips is hardly disturbed by other traffic
 constexpr auto kLook = std::chrono::milliseconds(500);
 
-std::int64_t now_ns() { return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(); }
-
 }  // namespace
 
 HostLink::HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> channel, control::Hello hello,
@@ -43,7 +41,7 @@ void HostLink::set_times(HeartbeatTimes times) {
 
 void HostLink::ping() {
   control::Ping m;
-  m.sent_ns = static_cast<std::uint64_t>(now_ns());
+  m.sent_ns = static_cast<std::uint64_t>(monotonic_ns());
   send(control::Type::kPing, control::encode(m));
 }
 
@@ -108,7 +106,8 @@ Task<void> HostLink::read_loop() {
       if (type == control::Type::kPong) {
         const auto pong = control::decode<control::Pong>((*frame)->body);
         if (pong) {
-          clock_.add(static_cast<std::int64_t>(pong->sent_ns), now_ns(), static_cast<std::int64_t>(pong->host_ns));
+          clock_.add(static_cast<std::int64_t>(pong->sent_ns), monotonic_ns(),
+                     static_cast<std::int64_t>(pong->host_ns));
         }
         if (pings_left_ > 0 && --pings_left_ > 0) ping();
         continue;
@@ -168,7 +167,7 @@ Task<void> HostLink::beat_loop() {
     co_await beat_wake_.wait_until(std::min(look_at, last_heard_ + times_.timeout));
     if (closed_ || lost_) break;
     const auto now = Clock::now();
-    last_heard_ = std::min(now, last_heard_ + own_silence.look(now));
+    last_heard_ = std::min(now, last_heard_ + own_silence.look());
     if (now - last_sent >= times_.interval) {
       send(control::Type::kHeartbeat, {});
       if (clock_.ours(0)) ping();  // the job has begun: clocks drift

@@ -5,25 +5,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/signal_set.hpp>
-#include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <optional>
-#include <set>
 #include <thread>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "launcher/attendance.h"
 #include "launcher/describe.h"
 #include "launcher/events.h"
 #include "launcher/exit_status.h"
+#include "launcher/job_signals.h"
 #include "launcher/network.h"
-#include "launcher/rank_list.h"
 #include "launcher/start_watch.h"
-#include "launcher/stdin_flow.h"
-#include "launcher/stdin_reader.h"
 #include "launcher/supervisor.h"
+#include "launcher/worker_input.h"
 #include "rendezvous/agent_socket.h"
 
 namespace drun::launcher {
@@ -32,12 +27,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kOutputBudget = 32u << 20;           // bytes of output on the way, over all workers
-constexpr std::size_t kInputBudget = 32u << 20;            // the same for input
-constexpr auto kStdinPatience = std::chrono::seconds(30);  // with a rank that never reads, while others wait for it
-constexpr auto kReaderPatience = milliseconds(2000);       // with a reader of our output, once the user wants the end
-constexpr auto kSpawnTime = std::chrono::seconds(5);       // for the agents to fork, however late the order comes
-constexpr auto kJoinPatience = milliseconds(30000);        // then the ranks that have not joined are named, once
+constexpr std::size_t kOutputBudget = 32u << 20;     // bytes of output on the way, over all workers
+constexpr auto kJoinPatience = milliseconds(30000);  // then the ranks that have not joined are named, once
 
 // Better one line before the start than whatever fails first in the middle of it.
 Result<void> check_open_files(std::size_t n_hosts, std::size_t n_workers, bool with_files) {
@@ -54,11 +45,6 @@ Result<void> check_open_files(std::size_t n_hosts, std::size_t n_workers, bool w
                              "; for good: nofile in /etc/security/limits.conf"));
 }
 
-bool ignored_at_start(int number) {
-  struct sigaction action {};
-  return ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
 std::string make_job_id() {
   std::string bytes(8, '\0');
   randombytes_buf(bytes.data(), bytes.size());
@@ -72,14 +58,10 @@ class Job {
         options_(std::move(options)),
         reporter_(reporter),
         tasks_(io.get_executor()),
-        signals_(io),
         timeout_(io.get_executor()),
-        stdin_watch_(io.get_executor()),
         output_done_(io.get_executor()),
         events_(reporter),
         watch_(io, reporter, events_),
-        all_started_(io.get_executor()),
-        joins_(io.get_executor()),
         questionnaire_(io),
         asked_(io.get_executor()),
         job_id_(make_job_id()),
@@ -88,7 +70,9 @@ class Job {
         output_(
             io, options_.output,
             [this](int rank, control::Stream stream, std::size_t n) { give_credit(rank, stream, n); },
-            [this](Error error) { supervisor_.on_output_broken(std::move(error)); }) {}
+            [this](Error error) { supervisor_.on_output_broken(std::move(error)); }),
+        attendance_(io, reporter, supervisor_, watch_, events_),
+        signals_(io, reporter, supervisor_, events_, output_) {}
 
   Task<int> run();
 
@@ -101,24 +85,12 @@ class Job {
   Task<void> prepare_host(std::size_t host, std::vector<Error>& errors);
   void spawn();
   Task<void> write_output();
-  void attach_stdin(Supervisor::Parts& parts);
-  void send_stdin(const std::string& bytes);
-  void send_stdin_end();
-  Task<void> watch_stdin();
+  void attach();
   void tell_events(const Placement& planned);
   void on_frame(HostLink& host, control::Frame frame);
-  void on_started(std::size_t host, const control::Started& message);
-  void on_exited(HostLink& host, const control::Exited& message);
-  void on_joined(int rank, int pid);
-  Task<void> watch_start();
-  Task<void> watch_joins();
   Task<void> report_timeout();
-  std::string absent_ranks() const;
   std::vector<std::string> host_names() const;
-  void on_stdin_taken(int rank, std::uint64_t n_bytes);
   void give_credit(int rank, control::Stream stream, std::size_t n_bytes);
-  Task<void> watch_signals();
-  Task<void> stop_ourselves();
   Task<void> watch_timeout();
   void report_job(int status);
   Task<int> finish(int status);
@@ -131,16 +103,10 @@ class Job {
   JobOptions options_;
   Reporter& reporter_;
   TaskGroup tasks_;
-  asio::signal_set signals_;
-  Event timeout_, stdin_watch_, output_done_;
+  Event timeout_, output_done_;
   Events events_;
   StartWatch watch_;
   Deadline start_deadline_{};
-  std::vector<int> n_unstarted_;  // workers, by used host
-  Event all_started_;
-  std::map<int, int> pids_;  // of the workers that run, by rank
-  std::set<int> ever_joined_;
-  Event joins_;
   Questionnaire questionnaire_;
   bool timed_out_ = false;
   Event asked_;  // what the ranks do is on the screen
@@ -157,14 +123,13 @@ class Job {
   int master_port_ = 0;
   Supervisor supervisor_;
   OutputWriter output_;
-  std::unique_ptr<StdinReader> input_;
-  std::optional<StdinFlow> stdin_flow_;
+  Attendance attendance_;
+  JobSignals signals_;
+  std::unique_ptr<WorkerInput> input_;
   std::chrono::system_clock::time_point began_ = std::chrono::system_clock::now();
-  Deadline began_at_ = Clock::now();
-  Clock::duration paused_for_{};
+  std::int64_t began_ns_ = monotonic_ns();
   bool workers_started_ = false;
   std::string why_not_started_;
-  bool finished_ = false;
 };
 
 int Job::report(const std::vector<Error>& errors) {
@@ -190,12 +155,8 @@ Task<int> Job::run() {
 }
 
 Task<int> Job::run_phases() {
-  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
-    if (!ignored_at_start(s)) signals_.add(s);
-  }
-  signals_.add(SIGUSR1);
-  signals_.add(SIGUSR2);
-  tasks_.spawn(watch_signals());
+  signals_.catch_them();
+  tasks_.spawn(signals_.watch());
 
   start_deadline_ = Clock::now() + options_.connect.start_timeout;
   if (!options_.events_file.empty()) {
@@ -224,6 +185,7 @@ Task<int> Job::run_phases() {
     hosts_.push_back(connected_.links[static_cast<std::size_t>(index)].get());
   }
 
+  attach();
   HeartbeatTimes beats;
   beats.timeout = options_.heartbeat_timeout;
   beats.interval = std::min(beats.interval, beats.timeout / 4);
@@ -249,14 +211,8 @@ Task<int> Job::run_phases() {
   auto rendezvous = start_rendezvous();
   if (!rendezvous) co_return co_await finish(report(rendezvous.error()));
 
-  Supervisor::Parts parts;
-  parts.hosts = hosts_;
-  parts.placement = placement_;
-  parts.output = &output_;
-  parts.server = server_.get();
-  parts.events = &events_;
-  if (options_.stdin_mode != StdinMode::kNone) attach_stdin(parts);
-  supervisor_.attach(std::move(parts));
+  supervisor_.serve(*server_);
+  attendance_.expect(hosts_, placement_, server_.get());
 
   std::vector<Error> errors = co_await prepare();
   if (!errors.empty()) co_return co_await finish(report(errors));
@@ -272,9 +228,10 @@ Task<int> Job::run_phases() {
   tasks_.spawn(write_output());
   reporter_.write_through([this](const std::string& text) { output_.push_own(text); });
   spawn();
-  tasks_.spawn(watch_start());
-  if (input_) tasks_.spawn(input_->run());
-  if (options_.stdin_mode == StdinMode::kAll) tasks_.spawn(watch_stdin());
+  tasks_.spawn(attendance_.watch_start(start_deadline_));
+  tasks_.spawn(attendance_.watch_joins(std::min<milliseconds>(kJoinPatience, options_.connect.start_timeout / 2)));
+  if (input_) tasks_.spawn(input_->read());
+  if (options_.stdin_mode == StdinMode::kAll) tasks_.spawn(input_->watch());
   if (options_.timeout.count() > 0) tasks_.spawn(watch_timeout());
   co_await supervisor_.wait();
   if (timed_out_) {
@@ -290,6 +247,26 @@ Task<int> Job::run_phases() {
     if (status == kExitOk) status = kExitTimeout;
   }
   co_return co_await finish(status);
+}
+
+// The parts that the supervisor needs, but for the rendezvous.
+void Job::attach() {
+  Supervisor::Parts parts;
+  parts.hosts = hosts_;
+  parts.placement = placement_;
+  parts.output = &output_;
+  parts.events = &events_;
+  parts.started = [this](HostLink& host, const control::Started& m) { attendance_.on_started(host, m); };
+  parts.exited = [this](HostLink& host, const control::Exited& m) { attendance_.on_exited(host, m); };
+  if (options_.stdin_mode != StdinMode::kNone) {
+    std::vector<int> readers;
+    for (const auto& place : placement_.ranks) {
+      if (options_.stdin_mode == StdinMode::kAll || place.rank == options_.stdin_rank) readers.push_back(place.rank);
+    }
+    input_ = std::make_unique<WorkerInput>(io_, reporter_, supervisor_, hosts_, placement_, readers);
+    parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) { input_->on_taken(rank, n_bytes); };
+  }
+  supervisor_.attach(std::move(parts));
 }
 
 Task<Result<void>> Job::find_network() {
@@ -325,7 +302,7 @@ Result<void> Job::start_rendezvous() {
     members.push_back(std::move(m));
   }
   rendezvous::ServerEvents events;
-  events.joined = [this](int rank, int pid) { on_joined(rank, pid); };
+  events.joined = [this](int rank, int pid) { attendance_.on_joined(rank, pid); };
   events.complained = [this](int rank, const std::string& text) { supervisor_.on_complaint(rank, text); };
   events.abort_requested = [this](const rendezvous::Abort& abort) { supervisor_.on_abort_requested(abort); };
   server_ = rendezvous::Server::create(io_.get_executor(), key_, std::move(members), job_id_, std::move(events));
@@ -460,11 +437,11 @@ void Job::spawn() {
     orders[i].handout = rendezvous::encode_handout(handouts_[i]);
     orders[i].output_credit = static_cast<std::uint32_t>(credit);
     hosts_[i]->send(control::Type::kSpawn, control::encode(orders[i]));
-    n_unstarted_.push_back(static_cast<int>(orders[i].workers.size()));
   }
   watch_.begin(Stage::kStart, host_names());
   for (std::size_t i = 0; i < hosts_.size(); ++i) watch_.enter(i, Phase::kStart);
   workers_started_ = true;
+  signals_.workers_started();
 }
 
 std::vector<std::string> Job::host_names() const {
@@ -484,96 +461,14 @@ void Job::tell_events(const Placement& planned) {
   events_.job_begun(job_id_, options_.command, planned.size, hosts);
 }
 
-// What the start and --events want to know passes by here; the rest is the supervisor's.
+// Answers to the questionnaire are the job's; the rest is the supervisor's.
 void Job::on_frame(HostLink& host, control::Frame frame) {
   if (frame.type == control::Type::kDescribed) {
     if (auto message = control::decode<control::Described>(frame.body)) questionnaire_.take(std::move(*message));
     return;
   }
-  if (frame.type == control::Type::kStarted) {
-    const auto at = std::find(hosts_.begin(), hosts_.end(), &host) - hosts_.begin();
-    if (auto message = control::decode<control::Started>(frame.body))
-      on_started(static_cast<std::size_t>(at), *message);
-  }
-  if (frame.type == control::Type::kExited) {
-    if (auto message = control::decode<control::Exited>(frame.body)) on_exited(host, *message);
-  }
   if (frame.type == control::Type::kOutput) watch_.stop();
   supervisor_.on_frame(host, std::move(frame));
-}
-
-void Job::on_started(std::size_t host, const control::Started& message) {
-  const int rank = static_cast<int>(message.rank);
-  if (message.error == 0) {
-    pids_[rank] = message.pid;
-    server_->note(rank, "pid " + std::to_string(message.pid) + " runs");
-    events_.worker_started(rank, hosts_[host]->name(), message.pid);
-  }
-  if (host >= n_unstarted_.size() || --n_unstarted_[host] > 0) return;
-  watch_.done(host);
-  if (std::any_of(n_unstarted_.begin(), n_unstarted_.end(), [](int n) { return n > 0; })) return;
-  watch_.end();
-  watch_.stop();
-  all_started_.notify();
-}
-
-void Job::on_exited(HostLink& host, const control::Exited& message) {
-  const int rank = static_cast<int>(message.rank);
-  pids_.erase(rank);
-  server_->note(rank, "its process has ended");
-  events_.worker_exited(rank, host.name(), message);
-}
-
-void Job::on_joined(int rank, int pid) {
-  log::debug("rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ") joined the rendezvous");
-  if (ever_joined_.empty()) tasks_.spawn(watch_joins());
-  ever_joined_.insert(rank);
-  if (ever_joined_.size() == static_cast<std::size_t>(placement_.size)) joins_.notify();
-}
-
-// "rank 1 on host1 (pid 12 runs), ranks 8-15 on host2".
-std::string Job::absent_ranks() const {
-  std::vector<std::string> parts;
-  for (std::size_t host = 0; host < hosts_.size(); ++host) {
-    std::vector<int> ranks;
-    for (const auto& place : placement_.ranks) {
-      const bool here = static_cast<std::size_t>(place.host) == host;
-      if (here && ever_joined_.count(place.rank) == 0) ranks.push_back(place.rank);
-    }
-    if (ranks.empty()) continue;
-    std::string part = (ranks.size() == 1 ? "rank " : "ranks ") + ranks_text(ranks) + " on " + hosts_[host]->name();
-    if (ranks.size() == 1) {
-      const auto pid = pids_.find(ranks[0]);
-      part += pid == pids_.end() ? " (its process has ended)" : " (pid " + std::to_string(pid->second) + " runs)";
-    }
-    parts.push_back(std::move(part));
-  }
-  return join(parts, ", ");
-}
-
-Task<void> Job::watch_joins() {
-  const auto patience = std::min<milliseconds>(kJoinPatience, options_.connect.start_timeout / 2);
-  const bool all = co_await joins_.wait_until(Clock::now() + patience);
-  if (all || supervisor_.stopping()) co_return;
-  reporter_.warning(std::to_string(ever_joined_.size()) + " of " + plural(placement_.ranks.size(), "rank") +
-                    " joined the job within " +
-                    std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience).count()) +
-                    " s and may wait for the others: " + absent_ranks());
-}
-
-// An agent that has said that it is ready forks within milliseconds, or hangs.
-Task<void> Job::watch_start() {
-  const auto began = Clock::now();
-  const bool all = co_await all_started_.wait_until(std::max(start_deadline_, began + kSpawnTime));
-  if (all || supervisor_.stopping()) co_return;
-  std::vector<std::string> late;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    if (n_unstarted_[i] > 0) late.push_back(hosts_[i]->name());
-  }
-  const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - began).count();
-  reporter_.error(Error(Errc::kTimeout, join(late, ", "),
-                        "start: its agent did not start its workers within " + std::to_string(waited) + " s"));
-  supervisor_.stop(kExitTimeout, "the workers on " + join(late, ", ") + " were not started in time");
 }
 
 Task<void> Job::report_timeout() {
@@ -597,63 +492,6 @@ Task<void> Job::write_output() {
   output_done_.notify();
 }
 
-void Job::attach_stdin(Supervisor::Parts& parts) {
-  std::vector<int> readers;
-  for (const auto& place : placement_.ranks) {
-    if (options_.stdin_mode == StdinMode::kAll || place.rank == options_.stdin_rank) readers.push_back(place.rank);
-  }
-  const auto window = std::clamp<std::size_t>(kInputBudget / readers.size(), 32u << 10, 1u << 20);
-  stdin_flow_.emplace(readers, window);
-  input_ = std::make_unique<StdinReader>(
-      io_, window, [this](const std::string& bytes) { send_stdin(bytes); }, [this] { send_stdin_end(); });
-  parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) { on_stdin_taken(rank, n_bytes); };
-}
-
-void Job::send_stdin(const std::string& bytes) {
-  for (const auto& place : placement_.ranks) {
-    if (!stdin_flow_->gets(place.rank)) continue;
-    control::Input m;
-    m.rank = static_cast<std::uint32_t>(place.rank);
-    m.bytes = bytes;
-    hosts_[static_cast<std::size_t>(place.host)]->send_bulk(control::Type::kStdin, control::encode(m));
-  }
-  stdin_flow_->sent(bytes.size(), Clock::now());
-}
-
-void Job::send_stdin_end() {
-  for (const auto& place : placement_.ranks) {
-    if (!stdin_flow_->gets_end(place.rank)) continue;
-    control::Input m;
-    m.rank = static_cast<std::uint32_t>(place.rank);
-    hosts_[static_cast<std::size_t>(place.host)]->send_bulk(control::Type::kStdinEnd, control::encode(m));
-  }
-}
-
-void Job::on_stdin_taken(int rank, std::uint64_t n_bytes) {
-  input_->add_credit(n_bytes == kRankOver ? stdin_flow_->over(rank)
-                                          : stdin_flow_->taken(rank, static_cast<std::size_t>(n_bytes), Clock::now()));
-  if (!stdin_flow_->has_reached_gap(rank) || supervisor_.stopping()) return;
-  const std::string name = "rank " + std::to_string(rank);
-  Error error(Errc::kPeerFailed, name, "began to read its standard input after the others had gone on without it");
-  reporter_.error(std::move(error).with_hint("--stdin 0, and rank 0 hands it on"));
-  supervisor_.stop(1, name + " would miss a part of its standard input");
-}
-
-Task<void> Job::watch_stdin() {
-  while (!finished_) {
-    co_await stdin_watch_.wait_until(Clock::now() + std::chrono::seconds(1));
-    for (const auto& stalled : stdin_flow_->stalled(Clock::now(), kStdinPatience)) {
-      const std::string name = "rank " + std::to_string(stalled.rank);
-      const std::string waited = " for " + std::to_string(kStdinPatience.count()) + " s";
-      reporter_.warning(stalled.left_behind
-                            ? name + " has not read its standard input" + waited + ": the others go on without it"
-                            : name + " has read nothing more of its standard input" + waited +
-                                  ": the others wait for it");
-    }
-    input_->add_credit(stdin_flow_->take_credit());
-  }
-}
-
 void Job::give_credit(int rank, control::Stream stream, std::size_t n_bytes) {
   control::Credit m;
   m.rank = static_cast<std::uint32_t>(rank);
@@ -663,68 +501,12 @@ void Job::give_credit(int rank, control::Stream stream, std::size_t n_bytes) {
   hosts_[static_cast<std::size_t>(host)]->send(control::Type::kCredit, control::encode(m));
 }
 
-Task<void> Job::watch_signals() {
-  int n_ends = 0;
-  while (!finished_) {
-    const auto [ec, number] = co_await signals_.async_wait(as_result);
-    if (ec || finished_) break;
-    if (number == SIGUSR1 || number == SIGUSR2) {
-      if (workers_started_) supervisor_.forward_signal(number);
-      continue;
-    }
-    if (number == SIGTSTP) {
-      co_await stop_ourselves();
-      continue;
-    }
-    if (!workers_started_) {
-      // Nothing runs yet: the agents see the end of their channels and go.
-      reporter_.warning(std::string("ended by ") + (number == SIGINT ? "Ctrl-C" : ::sigabbrev_np(number)) +
-                        " before anything was started");
-      events_.job_ended(kExitSignal + number);
-      std::_Exit(kExitSignal + number);
-    }
-    if (++n_ends == 1) {
-      reporter_.warning(number == SIGINT ? "ending the job; press Ctrl-C again to kill it at once"
-                                         : std::string("ending the job: got SIG") + ::sigabbrev_np(number));
-      supervisor_.stop(kExitSignal + number, std::string("drun got SIG") + ::sigabbrev_np(number));
-      output_.limit_patience(kReaderPatience);
-    } else if (n_ends == 2) {
-      supervisor_.stop_now();
-    } else {
-      std::_Exit(kExitSignal + number);
-    }
-  }
-}
-
-// Ctrl-Z: the workers stop first, then we do, and the time until `fg` counts for no deadline.
-Task<void> Job::stop_ourselves() {
-  if (workers_started_) co_await supervisor_.pause();
-  const Deadline stopped = Clock::now();
-  struct sigaction ours {};
-  struct sigaction standard {};
-  standard.sa_handler = SIG_DFL;
-  ::sigaction(SIGTSTP, &standard, &ours);
-  ::raise(SIGTSTP);  // returns when somebody continues us; at once where nobody could (an orphaned process group)
-  ::sigaction(SIGTSTP, &ours, nullptr);
-  const Clock::duration duration = Clock::now() - stopped;
-  paused_for_ += duration;
-  if (server_) server_->pause_ended(duration);
-  if (stdin_flow_) stdin_flow_->pause_ended(duration);
-  supervisor_.resume(duration);
-}
-
 Task<void> Job::watch_timeout() {
-  const Deadline start = Clock::now();
-  for (;;) {
-    const Deadline deadline = start + options_.timeout + paused_for_;
-    if (Clock::now() >= deadline) break;
-    const bool over = co_await timeout_.wait_until(deadline);
-    if (over) co_return;
-  }
-  if (supervisor_.stopping()) co_return;
+  const bool over = co_await timeout_.wait_until(Clock::now() + options_.timeout);
+  if (over || supervisor_.stopping()) co_return;
   co_await report_timeout();
   supervisor_.stop(kExitTimeout, "the job's --timeout passed");
-  output_.limit_patience(kReaderPatience);
+  output_.limit_patience();
 }
 
 void Job::report_job(int status) {
@@ -736,23 +518,18 @@ void Job::report_job(int status) {
   report.command = options_.command;
   report.working_directory = options_.working_directory;
   report.begin = began_;
-  report.seconds = std::chrono::duration<double>(Clock::now() - began_at_).count();
+  report.seconds = static_cast<double>(monotonic_ns() - began_ns_) * 1e-9;
   reporter_.job_over(report);
 }
 
 Task<int> Job::finish(int status) {
-  finished_ = true;
   watch_.stop();
   events_.job_ended(status);
   timeout_.notify();
-  stdin_watch_.notify();
-  all_started_.notify();
-  joins_.notify();
+  attendance_.stop();
   if (input_) input_->stop();
   output_.stop();
-  boost::system::error_code ignored;
-  signals_.cancel(ignored);
-  signals_.clear(ignored);  // from here on they end drun, whatever it still waits for; the agents then see EOF
+  signals_.release();
   for (auto& link : connected_.links) link->close();
   if (server_) server_->stop();
   co_await tasks_.join();

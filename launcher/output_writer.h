@@ -36,8 +36,9 @@ class OutputWriter {
   void push(control::Output output);
   void end(int rank, Stream stream);       // shows what is left of an unfinished line
   void push_own(const std::string& text);  // drun's own words, to stderr
-  // From now on a reader that takes nothing for so long loses what is left, and stop() need not wait for it.
-  void limit_patience(std::chrono::milliseconds patience);
+  // The user wants the end: a reader that takes nothing for so long loses what is left, and stop() need not wait for
+  // it.
+  void limit_patience(std::chrono::milliseconds patience = std::chrono::seconds(2));
   Task<void> run();  // until stop(); writes everything first
   void stop();
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "launcher/phase.h"
 
 namespace drun::launcher {
@@ -17,7 +18,7 @@ enum class Stage { kConnect, kProbe, kPrepare, kStart };
 
 class Progress {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = Clock::time_point;
   using Times = std::vector<std::pair<Phase, std::chrono::duration<double>>>;
 
   // A host that is slower than this is named.

@@ -79,8 +79,4 @@ bool StdinFlow::has_reached_gap(int rank) const {
   return reader.is_left_behind && !reader.is_over && reader.sent < sent_ && reader.taken == reader.sent;
 }
 
-void StdinFlow::pause_ended(Time::duration paused) {
-  for (auto& [rank, reader] : readers_) reader.since += paused;
-}
-
 }  // namespace drun::launcher

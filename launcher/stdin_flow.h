@@ -11,11 +11,13 @@
 #include <map>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace drun::launcher {
 
 class StdinFlow {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = Clock::time_point;
   // What a pipe takes without anyone reading it.
   static constexpr std::uint64_t kPipe = 64u << 10;
 
@@ -35,8 +37,7 @@ class StdinFlow {
     bool left_behind = false;
   };
   std::vector<Stalled> stalled(Time now, std::chrono::milliseconds patience);
-  void pause_ended(Time::duration paused);  // the job was stopped for that long: nobody's fault
-  std::size_t take_credit();                // what leaving behind has set free
+  std::size_t take_credit();  // what leaving behind has set free
   // The input is over: who gets the end, too.
   bool gets_end(int rank) const;
   // It was left behind, and has now read all that it was sent while there was more.

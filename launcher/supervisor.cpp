@@ -27,11 +27,14 @@ constexpr auto kFlushTime = milliseconds(500);
 // How far drun's own moments (an abort that a worker asked for) may lag behind what they stand for.
 constexpr std::int64_t kOwnLagNs = 50'000'000;
 
-std::int64_t to_ns(Deadline t) { return std::chrono::nanoseconds(t.time_since_epoch()).count(); }
-
 Moment just_now() {
-  const auto now = to_ns(Clock::now());
+  const auto now = monotonic_ns();
   return Moment{now - kOwnLagNs, now};
+}
+
+Moment silence_until_now(Deadline last_heard) {
+  const auto now = monotonic_ns();
+  return Moment{now - std::chrono::nanoseconds(Clock::now() - last_heard).count(), now};
 }
 
 std::string signal_text(int number) {
@@ -73,7 +76,7 @@ Result<void> Supervisor::activate() {
     if (record.finished) return fail(Errc::kUnreachable, host->name(), "its agent was ended from outside");
   }
   active_ = true;
-  spawned_ = Clock::now();
+  spawned_ns_ = monotonic_ns();
   return {};
 }
 
@@ -91,7 +94,7 @@ void Supervisor::add_relay(HostLink& host) {
     m.connection = connection;
     link->send(control::Type::kRelayClose, control::encode(m));
   };
-  auto* server = parts_.server;
+  auto* server = server_;
   hosts_[&host].relay = rendezvous::RelaySink::create(
       io_.get_executor(), [server](asio::generic::stream_protocol::socket s) { server->adopt(std::move(s)); },
       std::move(to_agent));
@@ -117,7 +120,7 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
       log::info(host.name() + ": " + decoded.error().message());
     }
   };
-  const auto known = [&](std::uint32_t rank) { return rank < workers_.size(); };
+  const auto known = [&](std::uint32_t rank) { return active_ && rank < workers_.size(); };
   auto& record = hosts_[&host];
   switch (frame.type) {
     case Type::kOutput:
@@ -137,12 +140,16 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
       break;
     case Type::kStarted:
       with(decode<Started>(frame.body), [&](auto m) {
-        if (known(m.rank)) on_started(host, m);
+        if (!known(m.rank)) return;
+        parts_.started(host, m);
+        on_started(host, m);
       });
       break;
     case Type::kExited:
       with(decode<Exited>(frame.body), [&](auto m) {
-        if (known(m.rank)) on_exited(host, m);
+        if (!known(m.rank)) return;
+        parts_.exited(host, m);
+        on_exited(host, m);
       });
       break;
     case Type::kFinished:
@@ -188,7 +195,7 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
 void Supervisor::on_started(HostLink& host, const control::Started& message) {
   auto& worker = workers_[message.rank];
   const int rank = static_cast<int>(message.rank);
-  worker.started = Clock::now();
+  worker.started_ns = monotonic_ns();
   if (message.error == 0) {
     worker.pid = message.pid;
     log::debug(worker_name(rank) + " started");
@@ -213,7 +220,7 @@ void Supervisor::on_exited(HostLink& host, const control::Exited& message) {
   worker.exited = true;
   worker.wait_status = wait_status;
   worker.ended_by_drun = message.ended_by_drun;
-  worker.seconds = std::chrono::duration<double>(Clock::now() - worker.started).count();
+  worker.seconds = static_cast<double>(monotonic_ns() - worker.started_ns) * 1e-9;
   if (parts_.stdin_taken) parts_.stdin_taken(rank, kRankOver);
   if (message.ended_by_drun && !stopping_) agent_ended(host);
   if ((WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) || message.ended_by_drun) {
@@ -267,7 +274,7 @@ void Supervisor::failed(JobFailure failure) {
   abort.host = failure.host;
   abort.pid = failure.pid;
   abort.why = failure.rank >= 0 ? failure.what : "host " + failure.host + " was lost: " + failure.what;
-  parts_.server->abort(abort);
+  server_->abort(abort);
   stop(failure.status, failure.name() + " " + failure.what);
 }
 
@@ -331,7 +338,7 @@ void Supervisor::on_lost(HostLink& host, Error error) {
   f.status = kExitUnreachable;
   f.what = error.cause;
   // A connection that ended tells when; of a silent host only the last sign of life is known.
-  f.when = host.lost_in_silence() ? Moment{to_ns(host.last_heard()), to_ns(Clock::now())} : just_now();
+  f.when = host.lost_in_silence() ? silence_until_now(host.last_heard()) : just_now();
   add_lines(f.details, error.context);
   if (stopping_ && !failed_) reporter_.warning("host " + host.name() + " was lost: " + error.cause);
   failed(std::move(f));
@@ -377,7 +384,7 @@ void Supervisor::on_output_broken(Error error) {
 void Supervisor::stop(int status, const std::string& why) {
   if (stopping_) return;
   stopping_ = true;
-  stop_ns_ = to_ns(Clock::now());
+  stop_ns_ = monotonic_ns();
   notice_at_ = Clock::now() + kPatience;
   if (status_ == 0) status_ = status;
   why_ = why;
@@ -387,7 +394,7 @@ void Supervisor::stop(int status, const std::string& why) {
   if (!all_over && !failed_) {
     rendezvous::Abort abort;
     abort.why = why;
-    parts_.server->abort(abort);
+    server_->abort(abort);
   }
   order_stop(true, all_over ? milliseconds(0) : grace_);
   check_over();
@@ -402,7 +409,7 @@ void Supervisor::order_stop(bool with_lead, milliseconds grace) {
   std::vector<control::Stop> orders(parts_.hosts.size());
   auto delay = milliseconds(0);
   if (with_lead) {
-    for (const int rank : parts_.server->joined()) {
+    for (const int rank : server_->joined()) {
       const auto& worker = workers_[static_cast<std::size_t>(rank)];
       if (worker.exited) continue;
       delay = kAbortLead;
@@ -426,11 +433,8 @@ Task<void> Supervisor::pause() {
   for (HostLink* host : parts_.hosts) co_await host->flush(deadline);
 }
 
-void Supervisor::resume(Clock::duration stopped) {
+void Supervisor::resume() {
   if (!std::exchange(paused_, false)) return;
-  for (Deadline* deadline : {&stop_deadline_, &notice_at_}) {
-    if (*deadline != Deadline::max()) *deadline += stopped;
-  }
   for (HostLink* host : parts_.hosts) host->send(control::Type::kResume, {});
 }
 
@@ -520,7 +524,7 @@ JobReport Supervisor::report() const {
   }
   out.failure = first_failure_;
   if (first_failure_) {
-    out.failed_after_s = static_cast<double>(first_failure_->first.front().when.middle_ns() - to_ns(spawned_)) * 1e-9;
+    out.failed_after_s = static_cast<double>(first_failure_->first.front().when.middle_ns() - spawned_ns_) * 1e-9;
   }
   return out;
 }

@@ -36,12 +36,15 @@ class Supervisor {
     OutputWriter* output = nullptr;
     // A rank has taken in that many bytes of stdin, or kRankOver: it will take no more. May be empty.
     std::function<void(int rank, std::uint64_t n_bytes)> stdin_taken;
-    rendezvous::Server* server = nullptr;
+    // What agents tell about ranks of the job, once it is known to be one.
+    std::function<void(HostLink& host, const control::Started& message)> started;
+    std::function<void(HostLink& host, const control::Exited& message)> exited;
     Events* events = nullptr;
   };
 
   Supervisor(asio::io_context& io, Reporter& reporter, std::chrono::milliseconds grace);
   void attach(Parts parts);
+  void serve(rendezvous::Server& server) { server_ = &server; }  // before add_relay() and activate()
   // Before this a lost host is only remembered: whoever waits for its answer reports it. An error if one is gone
   // already.
   Result<void> activate();
@@ -58,10 +61,10 @@ class Supervisor {
   void stop(int status, const std::string& why);
   void stop_now();  // no grace
   void forward_signal(int number);
-  // Stops and continues all workers, around a stop of drun itself for so long. A job that is being ended goes on with
+  // Stops and continues all workers, around a stop of drun itself. A job that is being ended goes on with
   // that; its agents only learn that drun's silence means nothing. pause() returns when the orders are on their way.
   Task<void> pause();
-  void resume(Clock::duration stopped);
+  void resume();
 
   Task<void> wait();  // until over; bounded by the stop's own deadline
   // After wait().
@@ -80,7 +83,7 @@ class Supervisor {
     bool over = false;  // it has exited and both outputs have ended, or its host is lost
     bool ended_by_drun = false;
     std::optional<int> wait_status;
-    Deadline started{};
+    std::int64_t started_ns = 0;
     double seconds = 0;  // from its start to its end
     std::string complaint;
     LastLines last_lines;
@@ -111,6 +114,7 @@ class Supervisor {
   Reporter& reporter_;
   std::chrono::milliseconds grace_;
   Parts parts_;
+  rendezvous::Server* server_ = nullptr;
   std::vector<WorkerRecord> workers_;
   std::map<const HostLink*, HostRecord> hosts_;
   TaskGroup relays_;
@@ -125,7 +129,7 @@ class Supervisor {
   bool stopping_ = false;
   bool paused_ = false;
   std::string why_;
-  Deadline spawned_{};
+  std::int64_t spawned_ns_ = 0;
   std::int64_t stop_ns_ = 0;
   Deadline notice_at_ = Deadline::max();
   int n_over_ = 0;

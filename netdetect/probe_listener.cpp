@@ -106,7 +106,7 @@ class Listener final : public ProbeListener {
 
   asio::any_io_executor executor_;
   tcp::acceptor acceptor_;
-  asio::steady_timer pause_;
+  Timer pause_;
   TaskGroup tasks_;
   std::string token_;
   std::list<Connection> connections_;  // oldest first

@@ -73,11 +73,6 @@ class ServerImpl final : public Server {
     }
   }
 
-  void pause_ended(Clock::duration paused) override {
-    store_.postpone(paused);
-    sooner_.notify();
-  }
-
   void note(int rank, std::string text) override { roster_.note(rank, std::move(text)); }
 
   std::vector<int> joined() const override { return roster_.joined(); }

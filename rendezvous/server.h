@@ -47,8 +47,6 @@ class Server {
   // Pushes ABORT to every rank that has joined, now, and to those that come later instead of a welcome; the first call
   // counts. It is with the kernel when this returns, unless a client does not read: stop() may follow at once.
   virtual void abort(const Abort& reason) = 0;
-  // The whole job was stopped for that long: no wait's deadline counts it.
-  virtual void pause_ended(Clock::duration paused) = 0;
   // What is known about the process of a rank: "pid 12 runs". Texts about a rank that has not joined say it.
   virtual void note(int rank, std::string text) = 0;
   // Ranks that have joined and not left.

@@ -151,14 +151,6 @@ StoreReplies Store::nccl_get(const Asker& asker, const NcclGetMessage& message, 
   return {};
 }
 
-void Store::postpone(StoreTime::duration by) {
-  by_deadline_.clear();
-  for (auto& [id, wait] : waits_) {
-    wait.deadline += by;
-    by_deadline_.emplace(wait.deadline, id);
-  }
-}
-
 StoreReplies Store::expire(StoreTime now) {
   StoreReplies out;
   std::vector<WaitId> due;

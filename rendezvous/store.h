@@ -11,12 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "rendezvous/protocol.h"
 #include "rendezvous/roster.h"
 
 namespace drun::rendezvous {
 
-using StoreTime = std::chrono::steady_clock::time_point;
+using StoreTime = Clock::time_point;
 
 // Who asked: the connection, the rank that it joined as, and its request.
 struct Asker {
@@ -52,7 +53,6 @@ class Store {
   // The waits whose deadline has come.
   StoreReplies expire(StoreTime now);
   std::optional<StoreTime> next_deadline() const;
-  void postpone(StoreTime::duration by);  // all of them
   // The connection is gone: its waits are dropped, its rank is out of the barriers it waited in.
   void forget(std::uint64_t session);
 

@@ -38,10 +38,6 @@ constexpr auto kGroupLook = milliseconds(20);
 constexpr std::size_t kErrorFileLimit = 64u << 10;
 constexpr const char* kErrorFile = "TORCHELASTIC_ERROR_FILE";  // torch's @record writes the exception there
 
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
-}
-
 // A port that is free on `address`, held by a bound socket that never listens.
 Result<std::pair<Fd, std::uint16_t>> reserve_port(const std::string& text) {
   const netdetect::Address address = netdetect::parse_address(text);
@@ -224,7 +220,7 @@ Task<void> Agent::beat() {
     const Deadline look_at = Clock::now() + std::min(milliseconds(config_.heartbeat_ms), milliseconds(kLook));
     co_await beat_wake_.wait_until(std::min(look_at, silent_at));
     const auto now = Clock::now();
-    last_heard_ = paused_ ? now : std::min(now, last_heard_ + own_silence.look(now));
+    last_heard_ = paused_ ? now : std::min(now, last_heard_ + own_silence.look());
     if (now - last_sent >= milliseconds(config_.heartbeat_ms)) {
       send(Type::kHeartbeat, {});
       last_sent = now;
@@ -354,7 +350,7 @@ void Agent::handle(const control::Frame& frame) {
       with(decode<Ping>(body), [&](auto m) {
         Pong reply;
         reply.sent_ns = m.sent_ns;
-        reply.host_ns = now_ns();
+        reply.host_ns = static_cast<std::uint64_t>(monotonic_ns());
         send(Type::kPong, encode(reply));
       });
       break;
@@ -511,6 +507,7 @@ void Agent::spawn(control::Spawn message) {
     start(worker, message.pty, message.output_credit);
     sign_of_life();  // each start waits for its exec, which may be slow
   }
+  if (paused_) signal_workers(SIGSTOP);
 }
 
 void Agent::make_cgroup() {
@@ -619,7 +616,7 @@ void Agent::on_reaped(pid_t pid, int wait_status) {
     m.pid = worker.pid;
     m.wait_status = wait_status;
     m.ended_by_drun = worker.ended_by_drun;
-    m.time_ns = now_ns();
+    m.time_ns = static_cast<std::uint64_t>(monotonic_ns());
     if (!worker.ended_by_drun && wait_status != 0) {
       // A shell in between tells its child's signal as 128 + 9.
       const bool killed = (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) ||

@@ -193,7 +193,7 @@ Task<void> ChildProcess::watch() {
     asio::posix::stream_descriptor exited(io_, pidfd_.release());
     while (!try_reap()) co_await exited.async_wait(asio::posix::stream_descriptor::wait_read, as_result);
   } else {
-    asio::steady_timer timer(io_);
+    Timer timer(io_);
     while (!try_reap()) {
       timer.expires_after(kPollInterval);
       co_await timer.async_wait(as_result);

@@ -54,7 +54,7 @@ class ChildProcess {
   int exit_status_ = -1;
   bool ending_ = false;
   Event ended_;
-  asio::steady_timer kill_timer_;
+  Timer kill_timer_;
   TaskGroup tasks_;
 };
 

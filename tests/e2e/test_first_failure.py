@@ -71,16 +71,27 @@ class FirstFailure(ClusterTest):
         self.cluster.assert_clean()
 
     def test_workers_that_did_not_join_get_term_at_once(self):
-        job = self.start_drun("-H", HOSTS, "sh", "-c", "echo up; test $RANK = 1 || exec sleep 1000; read x < /tmp/go; exit 9",
-                              "--grace", "30")
-        self.cluster.shell("h1", "mkfifo /tmp/go 2>/dev/null; true")
-        job = job if job.front.poll() is None else None
-        self.assertIsNotNone(job)
+        self.cluster.shell("h1", "mkfifo /tmp/go")
+        job = self.start_drun("--grace", "30", "-H", HOSTS, "sh", "-c",
+                              "echo up; test $RANK = 1 || exec sleep 1000; read x < /tmp/go; exit 9")
         job.wait_for(r"\] up", 3)
         begin = time.monotonic()
         self.cluster.shell("h1", "echo > /tmp/go")
         self.assertEqual(job.finish(), 9, str(job))
         self.assertLess(time.monotonic() - begin, 0.9 * SLOWDOWN, str(job))  # less than the lead of those that joined
+
+    def test_a_core_dump_is_told(self):
+        crash = "test $RANK = 1 || exec sleep 1000; cd /tmp; ulimit -c {}; kill -SEGV $$"
+        job = self.fail(crash.format("unlimited"))
+        self.addCleanup(self.cluster.shell, "h1", "rm -f /tmp/core*")
+        self.assertEqual(job.status, 139, str(job))
+        self.assertIn("was ended by SIGSEGV (segmentation fault), core dumped", self.box(job)[0])
+        with open("/proc/sys/kernel/core_pattern", encoding="ascii") as pattern:
+            is_piped = pattern.read().startswith("|")  # to a program, whatever the limit
+        if not is_piped:
+            job = self.fail(crash.format("0"))
+            self.assertIn("was ended by SIGSEGV (segmentation fault)", self.box(job)[0])
+            self.assertNotIn("core dumped", job.err)
 
     def test_torchs_error_file_is_in_the_box(self):
         job = self.fail("test $RANK = 2 || exec sleep 1000;"
@@ -224,6 +235,40 @@ class Stopped(ClusterTest):
         os.kill(drun, signal.SIGCONT)
         self.assertEqual(job.finish(), 0, str(job))
         self.assert_trained(job, 3)
+
+    def stop_for(self, drun, seconds):
+        """Ctrl-Z, and fg after so long; returns the time of fg."""
+        os.kill(drun, signal.SIGTSTP)
+        self.await_state(drun, STOPPED)
+        time.sleep(seconds)  # this long is the test
+        os.kill(drun, signal.SIGCONT)
+        return time.monotonic()
+
+    def test_a_start_is_stopped_too_and_its_deadline_does_not_count_it(self):
+        self.cluster.filter("h2", input=["tcp dport 12345 drop"])
+        self.addCleanup(self.cluster.unfilter, "h2")
+        limit = int(6 * SLOWDOWN)
+        job = self.begin("-vv", "--start-timeout", str(limit), "-H", HOSTS, "hostname")
+        self.addCleanup(self._end, job)
+        job.wait_for(r"host1: .*agent")
+        gone_on = self.stop_for(self.cluster.find("h0", "^drun$"), limit + 2)
+        self.assertEqual(job.finish(), 68, str(job))
+        self.assertGreater(time.monotonic() - gone_on, limit / 3)
+        self.assertRegex(job.err, r"host2: connect: .*timed out after \d+ s")
+        self.cluster.assert_clean()
+
+    def test_the_time_that_ranks_have_to_join_does_not_count_it(self):
+        limit = int(8 * SLOWDOWN)  # the warning comes after half of it
+        job = self.begin("-vv", "--start-timeout", str(limit), "-x", f"DRUN_INIT_TIMEOUT={limit}", "-H", HOSTS, "sh", "-c",
+                         "test $RANK = 1 && exec sleep 1000; exec hello")
+        self.addCleanup(self._end, job)
+        job.wait_for(r"rank [02] .*joined the rendezvous", 2)
+        gone_on = self.stop_for(self.cluster.find("h0", "^drun$"), limit / 2 + 2)
+        job.wait_for("2 of 3 ranks joined the job within")
+        self.assertGreater(time.monotonic() - gone_on, limit / 8)
+        self.assertEqual(job.finish(), 1, str(job))
+        self.assertIn("not every rank called drun_init within", job.err)
+        self.cluster.assert_clean()
 
     def test_a_stopped_job_ends_when_drun_is_killed(self):
         job = self.begin("--grace", "1", "-H", HOSTS, "sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done")
