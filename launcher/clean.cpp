@@ -2,9 +2,8 @@
 
 #include <signal.h>
 
-#include <thread>
-
 #include "base/fd.h"
+#include "launcher/helper_pool.h"
 
 namespace drun::launcher {
 
@@ -64,15 +63,12 @@ CleanResult clean_hosts(CleanOptions options, Reporter& reporter) {
   asio::io_context io(1);
   ::signal(SIGPIPE, SIG_IGN);
   raise_open_file_limit();
-  auto helper = std::make_unique<asio::thread_pool>(4);
+  HelperPool helper;
   options.connect.keep_reachable = true;
   CleanResult out;
   TaskGroup top(io.get_executor());
-  top.spawn(run(io, *helper, std::move(options), reporter, out));
+  top.spawn(run(io, helper.get(), std::move(options), reporter, out));
   io.run();
-  // A name server that never answers holds its thread; nobody waits for that.
-  helper->stop();
-  std::thread([pool = std::move(helper)] { pool->join(); }).detach();
   return out;
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -14,6 +13,7 @@
 #include "launcher/describe.h"
 #include "launcher/events.h"
 #include "launcher/exit_status.h"
+#include "launcher/helper_pool.h"
 #include "launcher/job_signals.h"
 #include "launcher/network.h"
 #include "launcher/start_watch.h"
@@ -99,7 +99,7 @@ class Job {
   bool is_head(std::size_t host) const { return connected_.head == placement_.host_indices[host]; }
 
   asio::io_context& io_;
-  std::unique_ptr<asio::thread_pool> helper_ = std::make_unique<asio::thread_pool>(4);
+  HelperPool helper_;
   JobOptions options_;
   Reporter& reporter_;
   TaskGroup tasks_;
@@ -174,7 +174,7 @@ Task<int> Job::run_phases() {
   tasks_.spawn(watch_.draw());
 
   options_.connect.grace = options_.grace;
-  connected_ = co_await connect_hosts(io_, *helper_, options_.hosts, options_.connect, reporter_, &watch_);
+  connected_ = co_await connect_hosts(io_, helper_.get(), options_.hosts, options_.connect, reporter_, &watch_);
   if (!connected_.errors.empty()) co_return co_await finish(report(connected_.errors));
   std::vector<Host> machines;
   for (const auto& link : connected_.links) machines.push_back(link->host());
@@ -536,9 +536,6 @@ Task<int> Job::finish(int status) {
   reporter_.write_through(nullptr);
   for (auto& link : connected_.links) co_await link->join();
   if (server_) co_await server_->join();
-  // A name server that never answers holds its thread; nobody waits for that.
-  helper_->stop();
-  std::thread([pool = std::move(helper_)] { pool->join(); }).detach();
   co_return status;
 }
 
