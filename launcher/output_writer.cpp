@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/terminal.h"
+#include "launcher/control/output_credit.h"
 
 namespace drun::launcher {
 
@@ -77,9 +78,9 @@ void OutputWriter::limit_patience(std::chrono::milliseconds patience) {
 
 OutputWriter::Batch OutputWriter::next_batch() {
   Batch batch;
-  std::size_t n_bytes = 0;
-  while (!items_.empty() && n_bytes < kBatch) {
-    n_bytes += items_.front().output.bytes.size();
+  std::size_t charge = 0;
+  while (!items_.empty() && charge < kBatch) {
+    charge += control::output_charge(items_.front().output.bytes.size());
     batch.items.push_back(std::move(items_.front()));
     items_.pop_front();
   }
@@ -133,9 +134,10 @@ void OutputWriter::write_batch(Batch& batch) {
 void OutputWriter::give_credit_back(const Batch& batch) {
   std::map<std::pair<std::uint32_t, Stream>, std::size_t> taken;
   for (const Item& item : batch.items) {
-    if (item.kind == Item::Kind::kBytes) taken[{item.output.rank, item.output.stream}] += item.output.bytes.size();
+    if (item.kind != Item::Kind::kBytes) continue;
+    taken[{item.output.rank, item.output.stream}] += control::output_charge(item.output.bytes.size());
   }
-  for (const auto& [source, n_bytes] : taken) written_(static_cast<int>(source.first), source.second, n_bytes);
+  for (const auto& [source, charge] : taken) written_(static_cast<int>(source.first), source.second, charge);
 }
 
 Task<void> OutputWriter::run() {

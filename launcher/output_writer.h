@@ -27,7 +27,7 @@ struct OutputOptions {
 class OutputWriter {
  public:
   using Stream = control::Stream;
-  using OnWritten = std::function<void(int rank, Stream stream, std::size_t n_bytes)>;
+  using OnWritten = std::function<void(int rank, Stream stream, std::size_t credit)>;  // control::output_charge
   using OnBroken = std::function<void(Error)>;
 
   OutputWriter(asio::io_context& io, OutputOptions options, OnWritten written, OnBroken broken);

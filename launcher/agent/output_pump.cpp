@@ -6,10 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 
 #include "launcher/control/frames.h"
+#include "launcher/control/output_credit.h"
 
 namespace drun::agent {
+
+using control::kLeastCharge;
+using control::output_charge;
 
 OutputPump::OutputPump(asio::io_context& io, Fd fd, std::size_t credit, std::function<void(std::string)> emit,
                        std::function<void()> ended)
@@ -21,7 +26,7 @@ OutputPump::OutputPump(asio::io_context& io, Fd fd, std::size_t credit, std::fun
 }
 
 void OutputPump::add_credit(std::size_t n_bytes) {
-  credit_ += n_bytes;
+  credit_ += std::min(n_bytes, SIZE_MAX - credit_);
   wake_.notify();
 }
 
@@ -31,6 +36,11 @@ void OutputPump::finish_soon() {
   if (stream_.is_open() && ::ioctl(stream_.native_handle(), FIONREAD, &finish_left_) != 0) finish_left_ = 0;
   wake_.notify();
   if (stream_.is_open()) stream_.cancel();
+}
+
+void OutputPump::send(std::string chunk) {
+  credit_ -= output_charge(chunk.size());
+  emit_(std::move(chunk));
 }
 
 void OutputPump::note_line(std::string_view chunk) {
@@ -47,7 +57,7 @@ Task<void> OutputPump::wait_readable() {
     if (::poll(&p, 1, 0) != 0) co_return;
     if (Clock::now() >= unfinished_at_) {
       unfinished_at_ = Deadline::max();
-      emit_({});
+      send({});
       break;
     }
     DeadlineGuard unfinished(stream_.get_executor(), unfinished_at_, [this] { stream_.cancel(); });
@@ -60,7 +70,7 @@ Task<void> OutputPump::wait_readable() {
 
 // False at the end of the stream.
 bool OutputPump::read_available() {
-  while (credit_ > 0) {
+  while (credit_ >= kLeastCharge) {
     if (finishing_ && finish_left_ <= 0) return false;
     std::string chunk(std::min(credit_, control::kMaxOutputChunk), '\0');
     const ssize_t n = ::read(stream_.native_handle(), chunk.data(), chunk.size());
@@ -68,10 +78,9 @@ bool OutputPump::read_available() {
     if (n < 0 && errno == EAGAIN) return !finishing_;  // after the worker's end, an empty pipe is the end
     if (n <= 0) return false;                          // EOF, or EIO: a pty whose last user is gone
     chunk.resize(static_cast<std::size_t>(n));
-    credit_ -= chunk.size();
     finish_left_ -= static_cast<int>(n);
     note_line(chunk);
-    emit_(std::move(chunk));
+    send(std::move(chunk));
     if (!finishing_) return true;
   }
   return true;
@@ -79,7 +88,7 @@ bool OutputPump::read_available() {
 
 Task<void> OutputPump::run() {
   while (stream_.is_open()) {
-    if (credit_ == 0) {
+    if (credit_ < kLeastCharge) {
       co_await wake_.wait_and_reset();
       continue;
     }

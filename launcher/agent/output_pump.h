@@ -29,11 +29,12 @@ class OutputPump {
 
  private:
   bool read_available();
+  void send(std::string chunk);
   void note_line(std::string_view chunk);
   Task<void> wait_readable();
 
   asio::posix::stream_descriptor stream_;
-  std::size_t credit_;
+  std::size_t credit_;  // control::output_charge of each chunk is taken from it
   std::function<void(std::string)> emit_;
   std::function<void()> ended_;
   Event wake_;

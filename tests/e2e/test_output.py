@@ -2,6 +2,7 @@
 import hashlib
 import os
 import re
+import shlex
 import signal
 import time
 
@@ -162,17 +163,24 @@ class Lines(OutputTest):
 class SleepingReader(OutputTest):
     """drun's stdout is a pipe that nobody reads."""
 
-    def begin(self, worker):
+    def begin(self, worker, name="yes"):
         script = f"rm -f /tmp/status; (drun --grace 1 -H {HOSTS} {worker}; echo $? > /tmp/status) | sleep 1000"
         job = self.background(script)
         pid = self.cluster.find("h0", r"^drun$")
-        self.cluster.find("h1", r"^yes$")
+        self.cluster.find("h1", f"^{name}$")
         # Stuck: all credit is used up, and drun reads nothing but heartbeats.
         before = -10000
         while (now := int(re.search(r"rchar: (\d+)", open(f"/proc/{pid}/io", encoding="ascii").read())[1])) > before + 5000:
             before = now
             time.sleep(1)
         return job, pid
+
+    def assert_all_bounded(self):
+        processes = self.cluster.processes()
+        found = [(name, pid) for rest in processes.values() for pid, name, _ in rest if name.startswith("drun")]
+        self.assertGreaterEqual(len(found), 3, found)
+        for name, pid in found:
+            self.assert_bounded(name, memory_kb(pid))
 
     def end_reader(self):
         os.kill(self.cluster.find("h0", r"^sleep$"), signal.SIGKILL)
@@ -182,14 +190,24 @@ class SleepingReader(OutputTest):
 
     def test_memory_is_bounded_on_both_sides(self):
         job, _ = self.begin("yes a line of some length")  # until the reader goes
-        processes = self.cluster.processes()
-        found = [(name, pid) for rest in processes.values() for pid, name, _ in rest if name.startswith("drun")]
-        self.assertGreaterEqual(len(found), 3, found)
-        for name, pid in found:
-            self.assert_bounded(name, memory_kb(pid))
+        self.assert_all_bounded()
         self.end_reader()
         self.assertEqual(job.finish(), 128 + signal.SIGKILL, str(job))
         self.assertEqual(self.status(), "141")
+        self.cluster.assert_clean()
+
+    def test_memory_is_bounded_for_single_bytes_too(self):
+        # Each byte waits until the agent has read the one before: one Output for each. The name is the kernel's.
+        script = ("import array, fcntl, os, termios\n"
+                  "open('/proc/self/comm', 'w').write('byte-by-byte')\n"
+                  "left = array.array('i', [0])\n"
+                  "while True:\n"
+                  "    os.write(1, b'\\n')\n"
+                  "    while fcntl.ioctl(1, termios.FIONREAD, left) or left[0]: pass\n")
+        job, _ = self.begin(f"python3 -c {shlex.quote(script)}", "byte-by-byte")
+        self.assert_all_bounded()
+        self.end_reader()
+        job.finish()
         self.cluster.assert_clean()
 
     def test_ctrl_c_ends_the_workers_and_drun_itself(self):

@@ -1,0 +1,91 @@
+#include "launcher/agent/output_pump.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "launcher/control/output_credit.h"
+
+namespace drun::agent {
+namespace {
+
+using control::kLeastCharge;
+
+// A pump on a real pipe, run step by step.
+class PumpFixture : public ::testing::Test {
+ protected:
+  void start(std::size_t credit) {
+    auto pipe = make_pipe();
+    ASSERT_TRUE(pipe.has_value());
+    write_end_ = std::move(pipe->write);
+    pump_ = std::make_unique<OutputPump>(
+        io_, std::move(pipe->read), credit, [this](std::string chunk) { chunks_.push_back(std::move(chunk)); }, [] {});
+    tasks_.spawn(pump_->run());
+  }
+  void TearDown() override {
+    write_end_.reset();
+    pump_->add_credit(SIZE_MAX);
+    io_.restart();
+    io_.run_for(std::chrono::seconds(10));
+    EXPECT_TRUE(pump_->ended());
+  }
+  // Writes, and lets the pump do all that it can do now.
+  void write(const std::string& bytes) {
+    ASSERT_TRUE(write_all(write_end_.get(), bytes).has_value());
+    settle();
+  }
+  void settle() {
+    io_.restart();
+    while (io_.poll() > 0) {
+    }
+  }
+
+  asio::io_context io_;
+  TaskGroup tasks_{io_.get_executor()};
+  Fd write_end_;
+  std::unique_ptr<OutputPump> pump_;
+  std::vector<std::string> chunks_;
+};
+
+TEST_F(PumpFixture, AShortChunkCostsTheLeastCharge) {
+  start(3 * kLeastCharge);
+  for (int i = 0; i < 5; ++i) write("x");
+  EXPECT_EQ(chunks_.size(), 3u);
+  pump_->add_credit(kLeastCharge - 1);
+  settle();
+  EXPECT_EQ(chunks_.size(), 3u) << "less than one chunk's worth";
+  pump_->add_credit(1);
+  settle();
+  ASSERT_EQ(chunks_.size(), 4u);
+  EXPECT_EQ(chunks_.back(), "xx");
+}
+
+TEST_F(PumpFixture, ALongChunkCostsItsBytes) {
+  start(1000);
+  write(std::string(900, 'x'));
+  write(std::string(900, 'y'));
+  ASSERT_EQ(chunks_.size(), 2u);
+  EXPECT_EQ(chunks_[1], std::string(100, 'y'));
+}
+
+TEST_F(PumpFixture, TheMarkOfAnUnfinishedLineCostsToo) {
+  start(2 * kLeastCharge);
+  write("Name: ");
+  io_.restart();
+  const Deadline deadline = Clock::now() + std::chrono::seconds(10);
+  while (chunks_.size() < 2 && Clock::now() < deadline) io_.run_one_until(deadline);
+  ASSERT_EQ(chunks_.size(), 2u);
+  EXPECT_EQ(chunks_[1], "");
+  write("x");
+  EXPECT_EQ(chunks_.size(), 2u);
+}
+
+TEST_F(PumpFixture, CreditWithoutEndStaysWithoutEnd) {
+  start(1000);
+  pump_->add_credit(SIZE_MAX);
+  pump_->add_credit(SIZE_MAX);
+  write(std::string(5000, 'x'));
+  EXPECT_EQ(chunks_.size(), 1u);
+}
+
+}  // namespace
+}  // namespace drun::agent
