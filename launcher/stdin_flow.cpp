@@ -28,6 +28,7 @@ std::size_t StdinFlow::taken(int rank, std::size_t n_bytes, Time now) {
   if (found == readers_.end()) return 0;
   Reader& reader = found->second;
   reader.taken += n_bytes;
+  reader.has_begun = reader.has_begun || n_bytes == 0 || reader.taken > kPipe;
   reader.since = now;
   if (reader.taken == sent_) reader.is_left_behind = false;  // it was only late, and missed nothing
   return take_credit();
@@ -61,7 +62,7 @@ std::vector<StdinFlow::Stalled> StdinFlow::stalled(Time now, std::chrono::millis
   for (auto& [rank, reader] : readers_) {
     if (!counts(reader) || reader.is_told || reader.taken == sent_ || now - reader.since < patience) continue;
     reader.is_told = true;
-    reader.is_left_behind = reader.taken <= kPipe;
+    reader.is_left_behind = !reader.has_begun;
     out.push_back(Stalled{rank, reader.is_left_behind});
   }
   return out;

@@ -27,6 +27,7 @@ class StdinFlow {
 
   // taken() and over() give the number of bytes by which credit grows.
   void sent(std::size_t n_bytes, Time now);  // to all that get it
+  // 0 bytes: it has read some of what its pipe holds.
   std::size_t taken(int rank, std::size_t n_bytes, Time now);
   std::size_t over(int rank);
 
@@ -47,7 +48,8 @@ class StdinFlow {
   struct Reader {
     std::uint64_t taken = 0;
     std::uint64_t sent = 0;
-    Time since{};  // when it last took something, or was sent something after it had taken all
+    Time since{};            // when it last took something, or was sent something after it had taken all
+    bool has_begun = false;  // to read, for all that is known
     bool is_over = false, is_left_behind = false, is_told = false;
   };
   bool counts(const Reader& reader) const { return !reader.is_over && !reader.is_left_behind; }

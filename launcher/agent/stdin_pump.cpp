@@ -1,6 +1,8 @@
 #include "launcher/agent/stdin_pump.h"
 
-#include <boost/asio/write.hpp>
+#include <sys/ioctl.h>
+
+#include <algorithm>
 
 namespace drun::agent {
 
@@ -34,6 +36,35 @@ void StdinPump::close() {
   wake_.notify();
 }
 
+// Since the last look. Of a terminal it can't be known: what its worker's side holds is not told here.
+bool StdinPump::worker_has_read() {
+  int in_pipe = 0;
+  if (is_pty_ || ::ioctl(stream_.native_handle(), FIONREAD, &in_pipe) != 0) return false;
+  const std::uint64_t read = written_ - std::min(written_, static_cast<std::uint64_t>(in_pipe));
+  return read > std::exchange(seen_read_, read);
+}
+
+Task<StdinPump::Outcome> StdinPump::write(const std::string& bytes) {
+  std::size_t n_written = 0, n_told = 0;
+  Deadline look_at = Clock::now() + kLook;
+  while (n_written < bytes.size()) {
+    const auto rest = asio::buffer(bytes) + n_written;
+    DeadlineGuard look(stream_.get_executor(), look_at, [this] { stream_.cancel(); });
+    const auto [ec, n] = co_await stream_.async_write_some(rest, as_result);
+    n_written += n;
+    written_ += n;
+    if (!stream_.is_open()) co_return Outcome::kClosed;
+    if (ec && ec != asio::error::operation_aborted) co_return Outcome::kRefused;
+    if (Clock::now() < look_at || n_written == bytes.size()) continue;
+    const bool has_read = worker_has_read();
+    if (has_read || n_written > n_told) consumed_(n_written - n_told);
+    n_told = n_written;
+    look_at = Clock::now() + kLook;
+  }
+  consumed_(n_written - n_told);
+  co_return Outcome::kWritten;
+}
+
 Task<void> StdinPump::run() {
   while (stream_.is_open()) {
     if (queue_.empty()) {
@@ -43,14 +74,11 @@ Task<void> StdinPump::run() {
     }
     const std::string bytes = std::move(queue_.front());
     queue_.pop_front();
-    const auto buffer = asio::buffer(bytes);
-    const auto [ec, n] = co_await asio::async_write(stream_, buffer, as_result);
-    if (ec) {
-      if (ec != asio::error::operation_aborted) refused_();
-      close();
-      break;
-    }
-    consumed_(n);
+    const Outcome outcome = co_await write(bytes);
+    if (outcome == Outcome::kWritten) continue;
+    if (outcome == Outcome::kRefused) refused_();
+    close();
+    break;
   }
   boost::system::error_code ignored;
   stream_.close(ignored);

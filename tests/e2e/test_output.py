@@ -331,6 +331,18 @@ class Stdin(OutputTest):
         self.assertEqual(job.out, f"[0] {expected}  -\n", str(job))
         self.assertRegex(job.err, "rank 1 has not read its standard input for 30 s")
 
+    def test_one_that_has_read_a_single_line_is_waited_for(self):
+        # Less than a pipe's page: the pipe takes nothing more for all that time.
+        worker = ("if [ $RANK = 1 ]; then read -r line; until [ -e /tmp/warned ]; do sleep 0.1; done; "
+                  "(echo $line; cat) | sha256sum; else sha256sum; fi")
+        self.shell("rm -f /tmp/warned /tmp/err; seq 1000000 > /tmp/in")
+        expected = self.shell("sha256sum < /tmp/in").out.split()[0]
+        job = self.shell(f"drun --stdin all -H localhost:2 sh -c '{worker}' < /tmp/in 2> /tmp/err & "
+                         "until grep -q 'rank 1' /tmp/err; do sleep 0.1; done; touch /tmp/warned; wait $!; cat /tmp/err >&2",
+                         limit=30 + LIMIT_S)
+        self.assertEqual(sorted(job.out.splitlines()), [f"[{rank}] {expected}  -" for rank in range(2)], str(job))
+        self.assertRegex(job.err, "rank 1 has read nothing more of its standard input for 30 s: the others wait for it")
+
     def test_one_that_reads_too_late_fails_instead_of_missing_bytes(self):
         worker = "if [ $RANK = 1 ]; then until [ -e /tmp/read ]; do sleep 0.1; done; sha256sum; else sha256sum; touch /tmp/read; fi"
         self.shell("rm -f /tmp/read; head -c 5000000 /dev/urandom > /tmp/in")

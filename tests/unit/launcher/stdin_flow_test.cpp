@@ -95,6 +95,16 @@ TEST(StdinFlow, ASlowReaderIsWaitedForAndTold) {
   EXPECT_TRUE(flow.gets(1));
 }
 
+TEST(StdinFlow, OneThatHasReadABitOfWhatItsPipeHoldsIsWaitedFor) {
+  StdinFlow flow = with_one_that_never_reads();
+  EXPECT_EQ(flow.taken(1, 0, at(20)), 0u);
+  EXPECT_TRUE(flow.stalled(at(49), kPatience).empty());
+  const auto stalled = flow.stalled(at(50), kPatience);
+  ASSERT_EQ(stalled.size(), 1u);
+  EXPECT_FALSE(stalled[0].left_behind);
+  EXPECT_TRUE(flow.gets(1));
+}
+
 TEST(StdinFlow, NobodyIsLeftBehindWhereNobodyWaits) {
   StdinFlow alone({0}, kWindow);
   alone.sent(kWindow, at(0));
