@@ -16,6 +16,18 @@ namespace drun::agent {
 using control::kLeastCharge;
 using control::output_charge;
 
+namespace {
+
+// How much may be in it that was written before now. Of a terminal FIONREAD tells only what its line discipline holds,
+// not what is on the way to it.
+int most_in(int fd) {
+  if (::isatty(fd) == 1) return OutputPump::kTerminalHolds;
+  int n_bytes = 0;
+  return ::ioctl(fd, FIONREAD, &n_bytes) == 0 ? n_bytes : 0;
+}
+
+}  // namespace
+
 OutputPump::OutputPump(asio::io_context& io, Fd fd, std::size_t credit, std::function<void(std::string)> emit,
                        std::function<void()> ended)
     : stream_(io), credit_(credit), emit_(std::move(emit)), ended_(std::move(ended)), wake_(io.get_executor()) {
@@ -33,7 +45,7 @@ void OutputPump::add_credit(std::size_t n_bytes) {
 void OutputPump::finish_soon() {
   if (finishing_) return;
   finishing_ = true;
-  if (stream_.is_open() && ::ioctl(stream_.native_handle(), FIONREAD, &finish_left_) != 0) finish_left_ = 0;
+  if (stream_.is_open()) finish_left_ = most_in(stream_.native_handle());
   wake_.notify();
   if (stream_.is_open()) stream_.cancel();
 }
@@ -75,7 +87,7 @@ bool OutputPump::read_available() {
     std::string chunk(std::min(credit_, control::kMaxOutputChunk), '\0');
     const ssize_t n = ::read(stream_.native_handle(), chunk.data(), chunk.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return !finishing_;  // after the worker's end, an empty pipe is the end
+    if (n < 0 && errno == EAGAIN) return !finishing_;  // after the worker's end, empty is the end
     if (n <= 0) return false;                          // EOF, or EIO: a pty whose last user is gone
     chunk.resize(static_cast<std::size_t>(n));
     finish_left_ -= static_cast<int>(n);

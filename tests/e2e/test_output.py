@@ -210,6 +210,23 @@ class SleepingReader(OutputTest):
         job.finish()
         self.cluster.assert_clean()
 
+    def test_all_that_a_terminal_holds_at_its_workers_end_arrives(self):
+        # Writes until nothing is taken any more, and ends: then every buffer is full, and the reader begins.
+        worker = ("import hashlib, os, select, tty; tty.setraw(1); os.set_blocking(1, False); h = hashlib.sha256()\n"
+                  "for i in range(10**9):\n"
+                  "    text = f'{i:04095d}\\n'.encode()\n"
+                  "    while text and select.select([], [1], [], 3)[1]:\n"
+                  "        try: n = os.write(1, text)\n"
+                  "        except BlockingIOError: continue\n"
+                  "        h.update(text[:n]); text = text[n:]\n"
+                  "    if text: break\n"
+                  "print(os.getpid(), h.hexdigest(), i, file=open('/tmp/wrote', 'w'))\n")
+        reader = "until read pid hash n < /tmp/wrote && ! kill -0 $pid; do sleep 0.1; done 2> /dev/null; sha256sum"
+        job = self.shell(f"rm -f /tmp/wrote; drun --pty -np 1 python3 -c {shlex.quote(worker)} | ({reader}); cat /tmp/wrote")
+        got, (_, wrote, n) = job.out.split()[0], job.out.split()[2:]
+        self.assertGreaterEqual(int(n), 64, "less than 256 KiB")
+        self.assertEqual(got, wrote, str(job))
+
     def test_ctrl_c_ends_the_workers_and_drun_itself(self):
         job, pid = self.begin("yes")
         os.kill(pid, signal.SIGINT)

@@ -252,6 +252,22 @@ TEST_F(AgentFixture, GivesATerminalWithPty) {
   EXPECT_EQ(output_, "terminal\r\n");
 }
 
+TEST_F(AgentFixture, WhatATerminalHoldsAtTheWorkersEndComesWhenThereIsCredit) {
+  // Ends when the terminal takes no more, and tells how much it took.
+  const std::string path = std::filesystem::temp_directory_path() / ("agent_test." + std::to_string(::getpid()));
+  start({"sh", "-c", "LC_ALL=C dd if=/dev/zero bs=100 oflag=nonblock 2> " + path + "; true"}, false, 1000, true);
+  EXPECT_EQ(wait_for(Type::kExited).type, Type::kExited);
+  control::Credit credit;
+  credit.n_bytes = 1u << 20;
+  send(Type::kCredit, control::encode(credit));
+  finish_output();
+  const std::string said = read_file(path).value_or("");
+  std::filesystem::remove(path);
+  const auto copied = said.find(" bytes");
+  ASSERT_NE(copied, std::string::npos) << said;
+  EXPECT_EQ(output_.size(), std::stoul(said.substr(said.rfind('\n', copied) + 1)));
+}
+
 TEST_F(AgentFixture, SaysWhatIsWrongWithTheCommandBeforeStarting) {
   EXPECT_EQ(prepare({"no-such-command-here"}).problems.at(0).kind, control::ProblemKind::kNotFound);
   EXPECT_EQ(prepare({"./missing"}).problems.at(0).kind, control::ProblemKind::kNotFound);

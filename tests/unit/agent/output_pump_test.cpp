@@ -1,6 +1,8 @@
 #include "launcher/agent/output_pump.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "launcher/control/output_credit.h"
@@ -85,6 +87,64 @@ TEST_F(PumpFixture, CreditWithoutEndStaysWithoutEnd) {
   pump_->add_credit(SIZE_MAX);
   write(std::string(5000, 'x'));
   EXPECT_EQ(chunks_.size(), 1u);
+}
+
+// A terminal in whose buffers something is left when its worker ends.
+class TerminalPump : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Fd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    ASSERT_TRUE(master && ::unlockpt(master.get()) == 0);
+    slave_.reset(::open(::ptsname(master.get()), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+    ASSERT_TRUE(slave_);
+    pump_ = std::make_unique<OutputPump>(
+        io_, std::move(master), 0,
+        [this](const std::string& chunk) {
+          n_got_ += chunk.size();
+          if (goes_on_writing_) n_written_ += fill();
+        },
+        [] {});
+    tasks_.spawn(pump_->run());
+    while (const std::size_t n = fill()) n_written_ += n;
+  }
+  // What fits now.
+  std::size_t fill() {
+    const std::string bytes(1000, 'x');
+    const ssize_t n = ::write(slave_.get(), bytes.data(), bytes.size());
+    return n > 0 ? static_cast<std::size_t>(n) : 0;
+  }
+  void finish() {
+    pump_->finish_soon();
+    pump_->add_credit(SIZE_MAX);
+    io_.run_for(std::chrono::seconds(10));
+    EXPECT_TRUE(pump_->ended());
+  }
+
+  asio::io_context io_;
+  TaskGroup tasks_{io_.get_executor()};
+  Fd slave_;
+  std::unique_ptr<OutputPump> pump_;
+  std::size_t n_written_ = 0, n_got_ = 0;
+  bool goes_on_writing_ = false;
+};
+
+TEST_F(TerminalPump, AllOfItComes) {
+  slave_.reset();
+  finish();
+  EXPECT_EQ(n_got_, n_written_);
+}
+
+TEST_F(TerminalPump, AllOfItComesThoughADescendantKeepsItOpen) {
+  finish();
+  EXPECT_EQ(n_got_, n_written_);
+}
+
+TEST_F(TerminalPump, ADescendantThatGoesOnWritingIsNotWaitedFor) {
+  goes_on_writing_ = true;
+  const std::size_t n_before = n_written_;
+  EXPECT_LT(n_before, static_cast<std::size_t>(OutputPump::kTerminalHolds));
+  finish();
+  EXPECT_GE(n_got_, n_before);
 }
 
 }  // namespace
