@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -15,6 +14,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "launcher/agent/life_lock.h"
 
 namespace drun::agent {
 
@@ -177,18 +177,24 @@ Result<JobCgroup> JobCgroup::create(const std::string& job_id,
   auto parent = own_directory();
   if (!parent) return fail(std::move(parent.error()));
   if (::access(parent->c_str(), W_OK) != 0) return fail(errno_error(errno, "make a cgroup in " + *parent));
-  std::uint32_t random = 0;
-  if (::getrandom(&random, sizeof random, 0) != sizeof random) return fail(errno_error(errno, "getrandom"));
   JobCgroup out;
   const CgroupName name{job_id, ::getpid()};
-  out.directory_ = *parent + "/" + cgroup_name(name, random);
-  if (!parse_cgroup_name(cgroup_name(name, random)) || out.directory_.size() > kMaxPath) {
-    return fail(Errc::kInternal, "no name for a cgroup of job " + job_id);
+  for (int i = 0; i < kMakerTries && !out.lock_; ++i) {
+    std::uint32_t random = 0;
+    if (::getrandom(&random, sizeof random, 0) != sizeof random) return fail(errno_error(errno, "getrandom"));
+    out.directory_ = *parent + "/" + cgroup_name(name, random);
+    if (!parse_cgroup_name(cgroup_name(name, random)) || out.directory_.size() > kMaxPath) {
+      return fail(Errc::kInternal, "no name for a cgroup of job " + job_id);
+    }
+    if (!announce(out.directory_)) return fail(Errc::kIo, "the guard can't be told of " + out.directory_);
+    if (::mkdir(out.directory_.c_str(), 0755) != 0) return fail(errno_error(errno, "make " + out.directory_));
+    if (auto lock = lock_as_maker(out.directory_)) {
+      out.lock_ = std::move(*lock);
+    } else {
+      ::rmdir(out.directory_.c_str());
+    }
   }
-  if (!announce(out.directory_)) return fail(Errc::kIo, "the guard can't be told of " + out.directory_);
-  if (::mkdir(out.directory_.c_str(), 0755) != 0) return fail(errno_error(errno, "make " + out.directory_));
-  out.lock_.reset(::open(out.directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (out.lock_) ::flock(out.lock_.get(), LOCK_SH | LOCK_NB);
+  if (!out.lock_) return fail(Errc::kIo, "no cgroup of job " + job_id + " can be locked");
   out.procs_.reset(::open((out.directory_ + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
   if (!out.procs_) {
     const int err = errno;

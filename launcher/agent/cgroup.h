@@ -52,8 +52,8 @@ bool remove_cgroup(const std::string& directory, Deadline deadline);
 
 class JobCgroup {
  public:
-  // `announce` hears the directory before it is made, so that somebody can remove it whatever happens to us; if it
-  // returns false nothing is made. Errors are not for users: most may not make one.
+  // `announce` hears each directory before it is made, so that somebody can remove the last whatever happens to us; if
+  // it returns false nothing is made. Errors are not for users: most may not make one.
   static Result<JobCgroup> create(const std::string& job_id, const std::function<bool(const std::string&)>& announce);
 
   const std::string& directory() const { return directory_; }
@@ -61,7 +61,7 @@ class JobCgroup {
 
  private:
   std::string directory_;
-  Fd lock_;  // shared, on the directory: says to `drun clean` that we live, in whatever PID namespace it is
+  Fd lock_;  // life_lock.h: for `drun clean`
   Fd procs_;
 };
 

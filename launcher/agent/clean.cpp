@@ -149,7 +149,8 @@ class Cleaner {
 
   void directories(control::Cleaned& out) {
     for (const auto& found : find_directories(scope_)) {
-      if (found.populated || spared_jobs_.count(found.job_id) > 0) continue;
+      const auto is_its = [&](const std::string& job) { return may_be_of(found, job); };
+      if (found.populated || std::any_of(spared_jobs_.begin(), spared_jobs_.end(), is_its)) continue;
       control::LeftDirectory report;
       report.job_id = found.job_id;
       report.path = found.path;

@@ -1,8 +1,6 @@
 #include "launcher/agent/leftovers.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,6 +16,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "launcher/agent/cgroup.h"
+#include "launcher/agent/life_lock.h"
 #include "launcher/agent/worker_socket.h"
 
 namespace drun::agent {
@@ -55,15 +54,16 @@ ProcessMark mark_with_ancestors(const ProcessList& processes, pid_t pid) {
   return mark;
 }
 
-bool in_scope(const std::string& job, bool is_prefix, const CleanScope& scope) {
-  if (scope.job_id.empty()) return true;
-  return is_prefix ? starts_with(scope.job_id, job) : scope.job_id == job;
+bool in_scope(const LeftDirectoryFound& directory, const CleanScope& scope) {
+  return scope.job_id.empty() || may_be_of(directory, scope.job_id);
 }
 
-// The agent holds a lock on the directory of its job's cgroup, whatever PID namespace it is in.
-bool agent_lives(const std::string& cgroup) {
-  const Fd directory(::open(cgroup.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return directory && ::flock(directory.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+// Takes the remover's lock, which an agent that lives does not let go.
+bool agent_lives(LeftDirectoryFound& directory) {
+  auto lock = lock_as_remover(directory.path);
+  if (!lock) return true;
+  directory.lock = std::move(*lock);
+  return false;
 }
 
 bool is_populated(const std::string& cgroup) {
@@ -79,11 +79,14 @@ void find_cgroups(const std::string& directory, int depth, std::size_t& n_seen, 
     const std::string name = entry->d_name;
     if (entry->d_type != DT_DIR || name == "." || name == ".." || ++n_seen > kMaxCgroups) continue;
     const std::string path = directory + "/" + name;
-    const auto parsed = parse_cgroup_name(name);
-    struct stat s {};
-    if (parsed && in_scope(parsed->job_id, false, scope) && ::stat(path.c_str(), &s) == 0 &&
-        (!scope.uid || *scope.uid == s.st_uid) && !agent_lives(path)) {
-      out.push_back({parsed->job_id, path, true, is_populated(path)});
+    if (const auto parsed = parse_cgroup_name(name)) {
+      LeftDirectoryFound found{parsed->job_id, path, true, false, Fd()};
+      struct stat s {};
+      if (in_scope(found, scope) && ::stat(path.c_str(), &s) == 0 && (!scope.uid || *scope.uid == s.st_uid) &&
+          !agent_lives(found)) {
+        found.populated = is_populated(path);
+        out.push_back(std::move(found));
+      }
     }
     if (depth < kMaxDepth) find_cgroups(path, depth + 1, n_seen, scope, out);
   }
@@ -106,11 +109,13 @@ void find_sockets(const std::string& place, const CleanScope& scope, std::vector
   if (entries == nullptr) return;
   while (const dirent* entry = ::readdir(entries)) {
     const auto job = job_of_socket_directory(entry->d_name);
-    const std::string path = place + "/" + entry->d_name;
+    if (!job) continue;
+    LeftDirectoryFound found{*job, place + "/" + entry->d_name, false, false, Fd()};
     struct stat s {};
-    if (!job || !in_scope(*job, true, scope) || ::lstat(path.c_str(), &s) != 0) continue;
+    if (!in_scope(found, scope) || ::lstat(found.path.c_str(), &s) != 0) continue;
     if (!S_ISDIR(s.st_mode) || s.st_uid != ::getuid()) continue;
-    if (nobody_answers(path + "/agent")) out.push_back({*job, path, false, false});
+    // Asked as well, since not every file system has locks.
+    if (nobody_answers(WorkerSocket::path_in(found.path)) && !agent_lives(found)) out.push_back(std::move(found));
   }
   ::closedir(entries);
 }
@@ -147,7 +152,7 @@ std::vector<Leftover> find_leftovers(const ProcessList& processes, const CleanSc
     if (!is_agent(p) && any_ancestor(processes, pid, [](pid_t, const Process& a) { return is_agent(a); })) {
       running_jobs.insert(mark.job_id);
     }
-    if (!in_scope(mark.job_id, false, scope) || (scope.uid && *scope.uid != p.uid)) continue;
+    if ((!scope.job_id.empty() && scope.job_id != mark.job_id) || (scope.uid && *scope.uid != p.uid)) continue;
     Leftover found;
     found.pid = pid;
     found.job_id = mark.job_id;
@@ -169,6 +174,10 @@ std::optional<std::string> job_of_socket_directory(std::string_view name) {
   const bool hex_digits = std::all_of(parts[1].begin(), parts[1].end(),
                                       [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
   return hex_digits ? std::optional<std::string>(parts[1]) : std::nullopt;
+}
+
+bool may_be_of(const LeftDirectoryFound& directory, std::string_view job_id) {
+  return directory.is_cgroup ? directory.job_id == job_id : starts_with(job_id, directory.job_id);
 }
 
 std::optional<std::string> user_name(std::string_view passwd, std::uint32_t uid) {

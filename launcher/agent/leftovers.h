@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fd.h"
 #include "launcher/agent/process_list.h"
 
 namespace drun::agent {
@@ -48,7 +49,10 @@ struct LeftDirectoryFound {
   std::string path;
   bool is_cgroup = false;
   bool populated = false;  // a cgroup with somebody in it
+  Fd lock;                 // the remover's
 };
+// May it be that job's?
+bool may_be_of(const LeftDirectoryFound& directory, std::string_view job_id);
 // Cgroups and socket directories of jobs whose agent does not live, of the scope's users; sockets only our own.
 std::vector<LeftDirectoryFound> find_directories(const CleanScope& scope);
 bool remove_directory(const LeftDirectoryFound& directory);

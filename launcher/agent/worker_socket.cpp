@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "launcher/agent/life_lock.h"
 #include "rendezvous/agent_socket.h"
 
 namespace drun::agent {
@@ -19,6 +20,17 @@ namespace drun::agent {
 namespace {
 constexpr auto kHelloTimeout = std::chrono::seconds(5);
 constexpr std::size_t kPathLimit = 107;  // sun_path
+
+// Locked before there is a socket in it: from its bind to its listen nobody answers there.
+std::optional<Fd> make_directory(const std::string& pattern, std::string& made) {
+  for (int i = 0; i < kMakerTries; ++i) {
+    made = pattern;
+    if (::mkdtemp(made.data()) == nullptr) return std::nullopt;
+    if (auto lock = lock_as_maker(made)) return lock;
+    ::rmdir(made.c_str());
+  }
+  return std::nullopt;
+}
 }  // namespace
 
 WorkerSocket::WorkerSocket(asio::io_context& io) : acceptor_(io), sessions_(io.get_executor()) {}
@@ -30,11 +42,14 @@ Result<std::unique_ptr<WorkerSocket>> WorkerSocket::create(asio::io_context& io,
     places.insert(places.begin(), run);
   std::string tried;
   for (const auto& place : places) {
-    std::string name = place + "/drun-" + job_id.substr(0, 12) + "-XXXXXX";
-    if (name.size() + 6 > kPathLimit || ::mkdtemp(name.data()) == nullptr) {
+    const std::string pattern = place + "/drun-" + job_id.substr(0, 12) + "-XXXXXX";
+    std::string name;
+    auto lock = path_in(pattern).size() > kPathLimit ? std::nullopt : make_directory(pattern, name);
+    if (!lock) {
       tried += (tried.empty() ? "" : ", ") + place;
       continue;
     }
+    socket->lock_ = std::move(*lock);
     socket->directory_ = name;
     socket->path_ = path_in(name);
     boost::system::error_code ec;

@@ -7,6 +7,7 @@
 
 #include "base/asio.h"
 #include "base/error.h"
+#include "base/fd.h"
 
 namespace drun::agent {
 
@@ -31,6 +32,7 @@ class WorkerSocket {
   asio::local::stream_protocol::acceptor acceptor_;
   TaskGroup sessions_;
   std::string directory_, path_, handout_;
+  Fd lock_;  // life_lock.h: for `drun clean`
 };
 
 // What an agent that was killed could not do. True if it is gone.

@@ -6,6 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
+#include "launcher/agent/leftovers.h"
+#include "launcher/agent/life_lock.h"
+
 namespace drun::agent {
 namespace {
 
@@ -162,6 +168,28 @@ TEST_F(JobCgroups, AMemberKeepsOneFromBeingRemoved) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(remove_cgroup(cgroup_.directory(), Clock::now() + std::chrono::seconds(10)));
+}
+
+// Each agent has one that is locked and there, however often somebody is quicker.
+TEST_F(JobCgroups, AreNotRemovedFromUnderAnAgentThatHasOnlyBegun) {
+  std::atomic<bool> over = false;
+  std::thread remover([&] {
+    CleanScope scope;
+    scope.job_id = "abce";
+    while (!over) {
+      for (const auto& directory : find_directories(scope)) remove_directory(directory);
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    const auto made = JobCgroup::create("abce", [](const std::string&) { return true; });
+    EXPECT_TRUE(made.has_value()) << made.error().message();
+    if (!made) continue;
+    EXPECT_FALSE(lock_as_remover(made->directory()).has_value());
+    EXPECT_EQ(::access(made->directory().c_str(), F_OK), 0);
+    EXPECT_TRUE(remove_cgroup(made->directory(), Clock::now() + std::chrono::seconds(10)));
+  }
+  over = true;
+  remover.join();
 }
 
 }  // namespace
