@@ -36,7 +36,7 @@ bool parse_stat(const std::string& text, control::ProcessState& out, pid_t& pare
   parent = static_cast<pid_t>(parse_number(fields[kParent]).value_or(0));
   const auto ticks = parse_number(fields[kUserTicks]).value_or(0) + parse_number(fields[kSystemTicks]).value_or(0);
   const long per_second = std::max(1L, ::sysconf(_SC_CLK_TCK));
-  out.cpu_ms = static_cast<std::uint32_t>(ticks * 1000 / static_cast<std::uint64_t>(per_second));
+  out.cpu_ms = ticks * 1000 / static_cast<std::uint64_t>(per_second);
   return true;
 }
 

@@ -170,13 +170,13 @@ void read(ByteReader& in, Described& m) {
   m.pid = in.i32();
   m.running = in.boolean();
   m.wait_status = in.i32();
-  const std::size_t n = in.count(25);
+  const std::size_t n = in.count(29);
   for (std::size_t i = 0; i < n; ++i) {
     ProcessState p;
     p.pid = in.i32();
     p.name = in.str();
     p.state = static_cast<char>(in.u8());
-    p.cpu_ms = in.u32();
+    p.cpu_ms = in.u64();
     p.waits_in = in.str();
     p.stack = in.str();
     p.problem = in.str();
@@ -424,7 +424,7 @@ std::string encode(const Described& m) {
     out.i32(p.pid);
     out.str(p.name);
     out.u8(static_cast<std::uint8_t>(p.state));
-    out.u32(p.cpu_ms);
+    out.u64(p.cpu_ms);
     out.str(p.waits_in);
     out.str(p.stack);
     out.str(p.problem);

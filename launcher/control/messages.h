@@ -184,7 +184,7 @@ struct ProcessState {
   std::int32_t pid = 0;
   std::string name;  // as the kernel has it
   char state = '?';  // the letter of /proc/PID/stat
-  std::uint32_t cpu_ms = 0;
+  std::uint64_t cpu_ms = 0;
   std::string waits_in;  // kernel function or system call; may be empty
   std::string stack;     // as the tool prints it, bounded; empty: not asked for, or `problem` says why
   std::string problem;

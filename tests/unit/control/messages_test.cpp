@@ -67,6 +67,15 @@ TEST(Messages, DescribedKeepsEveryProcess) {
   EXPECT_EQ(back->processes[1].problem, "none");
 }
 
+TEST(Messages, DescribedKeepsTheCpuTimeOfALongJob) {
+  Described described;
+  described.processes.resize(1);
+  described.processes[0].cpu_ms = 5'000'000'000'000;  // 64 cores for 2.5 years
+  const auto back = decode<Described>(encode(described));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->processes[0].cpu_ms, 5'000'000'000'000u);
+}
+
 TEST(Messages, SpawnKeepsWorkers) {
   Spawn order;
   WorkerSpec worker;
@@ -172,6 +181,9 @@ TEST(Messages, RefuseWhatIsTruncatedOrTooLong) {
   cleaned.directories.resize(1);
   expect_exact<Cleaned>(encode(cleaned));
   expect_exact<Clean>(encode(Clean{}));
+  Described described;
+  described.processes.resize(2);
+  expect_exact<Described>(encode(described));
   // Their last field is all that is left: any byte more is theirs.
   EXPECT_FALSE(decode<Output>(encode(Output{}).substr(0, 12)).has_value());
   EXPECT_FALSE(decode<Input>(encode(Input{}).substr(0, 3)).has_value());
