@@ -27,7 +27,7 @@ struct Raw : RawHostOptions {
 void describe(CLI::App& app, Raw& raw) {
   app.set_help_flag("-h,--help", "this text");
   describe_hosts(app, raw);
-  app.add_option("--job", raw.job, "only this job, also if it is running")->type_name("ID");
+  app.add_option("--job", raw.job, "only this job; with --yes it is ended also if it is running")->type_name("ID");
   app.add_flag("--yes", raw.yes, "end what was found; without it, it is only shown");
   app.add_flag("--all-users", raw.all_users, "on hosts where you are root: of all users");
   app.add_option("--grace", raw.grace, "seconds between TERM and KILL")->type_name("S")->capture_default_str();
@@ -49,10 +49,11 @@ std::string usage(const CLI::App& app) {
          "Left over is a process of yours that carries the mark of a job (DRUN_JOB_ID in its environment, its cgroup,\n"
          "or a parent that does), and no agent watches over that job there. What belongs to a running job is listed, "
          "and\n"
-         "only ended with --job ID. Names are never looked at. Slots of hosts don't matter.\n"
+         "only ended with --job ID --yes. Names are never looked at. Slots of hosts don't matter.\n"
          "\n" +
          (at == std::string::npos ? help : help.substr(at)) +
-         "\nThe exit status is 0 if nothing is left (any more), 1 if something is, 2: bad usage; 68: a host can't be reached.\n";
+         "\nThe exit status is 0 if nothing is left (any more), 1 if something is, 2: bad usage; 68: a host can't be "
+         "reached.\n";
 }
 
 // Columns of the terminal; 0: not a terminal.
@@ -125,7 +126,11 @@ int command_clean(const std::vector<std::string>& args, Printer& printer) {
     for (const auto& arg : args) text += " " + shell_quote(arg);
     text += " --yes\n";
   }
-  if (!write_all(STDOUT_FILENO, text)) return launcher::kExitUnreachable;
+  if (auto written = write_all(STDOUT_FILENO, text); !written) {
+    const Error error = std::move(written.error()).with_subject("stdout");
+    if (!launcher::reader_left(error)) printer.error(error);
+    return launcher::output_status(error);
+  }
   if (!result.errors.empty()) return launcher::exit_status(result.errors.front().code);
   return left ? launcher::kExitLeft : launcher::kExitOk;
 }

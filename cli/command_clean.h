@@ -22,7 +22,8 @@ struct CleanCommand {
 // `args` without the program's name and without the word `clean`. Every complaint is Errc::kUsage.
 Result<CleanCommand> parse_clean(const std::vector<std::string>& args);
 
-// Parses, cleans, prints. Returns the exit status: 0 nothing is left, 1 something is, 68 a host could not be reached.
+// Parses, cleans, prints. Returns the exit status: 0 nothing is left, 1 something is, 68 a host could not be
+// reached, or the output not be written; 141 its reader left.
 int command_clean(const std::vector<std::string>& args, Printer& printer);
 
 }  // namespace drun::cli

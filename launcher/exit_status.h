@@ -1,6 +1,11 @@
 // drun's exit statuses, the one place. The page for users: docs/exit-status.md.
 #pragma once
 
+#include <signal.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "base/error.h"
 
 namespace drun::launcher {
@@ -39,6 +44,15 @@ inline int exit_status(Errc code) {
     default:
       return kExitInternal;
   }
+}
+
+// When stdout or stderr can't be written: its reader left, as with `| head -1`, is an end like that by SIGPIPE.
+inline bool reader_left(const Error& error) {
+  return error.cause.find(std::strerror(EPIPE)) != std::string::npos ||
+         error.cause.find("broken pipe") != std::string::npos;
+}
+inline int output_status(const Error& error) {
+  return reader_left(error) ? kExitSignal + SIGPIPE : static_cast<int>(kExitUnreachable);
 }
 
 }  // namespace drun::launcher

@@ -367,11 +367,9 @@ void Supervisor::on_complaint(int rank, const std::string& text) {
 void Supervisor::on_output_broken(Error error) {
   const bool ends_well = stopping_ && status_ == 0 && !failed_;
   if (stopping_ && !ends_well) return;  // the job is being ended for a better reason
-  const bool closed = error.cause.find(std::strerror(EPIPE)) != std::string::npos ||
-                      error.cause.find("broken pipe") != std::string::npos;
-  if (!closed) reporter_.error(error);
+  if (!reader_left(error)) reporter_.error(error);
   log::info("output: " + error.message());
-  const int status = closed ? kExitSignal + SIGPIPE : kExitUnreachable;
+  const int status = output_status(error);
   const std::string why = "drun's output was closed";
   if (ends_well) {  // all workers did, but not all that they wrote has arrived
     status_ = status;

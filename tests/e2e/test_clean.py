@@ -174,6 +174,25 @@ class RunningJobs(CleanTest):
         self.cluster.assert_clean()
 
 
+class Output(CleanTest):
+    hosts = 1
+    # With a pipe whose reader has left, as `| head -1` does when it has enough.
+    no_reader = ("import os, subprocess, sys\n"
+                 "reader, writer = os.pipe()\n"
+                 "os.close(reader)\n"
+                 "print(subprocess.run(['drun', 'clean'] + sys.argv[1:], stdout=writer).returncode)")
+
+    def test_without_a_reader_ends_as_by_sigpipe(self):
+        for arguments in ([], ["--json"]):
+            job = self.cluster.run("h0", "/usr/bin/python3", "-c", self.no_reader, *arguments)
+            self.assertEqual((job.out, job.err), (f"{128 + signal.SIGPIPE}\n", ""), str(job))
+
+    def test_to_a_full_disk_is_an_error(self):
+        job = self.cluster.run("h0", "sh", "-c", "drun clean > /dev/full")
+        self.assertEqual(job.status, 68, str(job))
+        self.assertIn("no space left on device", job.err)
+
+
 class Users(CleanTest):
     hosts = 2
     # The alias host1 means root.
