@@ -23,25 +23,6 @@ constexpr std::size_t kMostOutput = 64u << 10;
 constexpr int kToolsAtOnce = 4;
 constexpr const char* kMostFrames = "64";
 
-// "PID (comm) S PPID ...": comm may hold anything, so the fields are counted from the last parenthesis.
-bool parse_stat(const std::string& text, control::ProcessState& out, pid_t& parent) {
-  const auto open = text.find('(');
-  const auto close = text.rfind(") ");
-  if (open == std::string::npos || close == std::string::npos || close < open) return false;
-  const auto fields = split(std::string_view(text).substr(close + 2), ' ');
-  constexpr std::size_t kState = 0, kParent = 1, kUserTicks = 11, kSystemTicks = 12;
-  if (fields.size() <= kSystemTicks || fields[kState].empty()) return false;
-  out.name = text.substr(open + 1, close - open - 1);
-  out.state = fields[kState][0];
-  parent = static_cast<pid_t>(parse_number(fields[kParent]).value_or(0));
-  const auto ticks = parse_number(fields[kUserTicks]).value_or(0) + parse_number(fields[kSystemTicks]).value_or(0);
-  const long per_second = std::max(1L, ::sysconf(_SC_CLK_TCK));
-  out.cpu_ms = ticks * 1000 / static_cast<std::uint64_t>(per_second);
-  return true;
-}
-
-std::string proc_file(pid_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
-
 // The kernel function that it sleeps in; else the number of its system call; else nothing.
 std::string where_it_waits(pid_t pid) {
   if (const auto wchan = read_file(proc_file(pid, "wchan"), 4096); wchan && !wchan->empty() && *wchan != "0") {
@@ -84,12 +65,14 @@ bool has_frames(const std::string& text) {
 ProcessTable ProcessTable::read() {
   ProcessTable out;
   for_each_pid([&](pid_t pid) {
-    const auto stat = read_file(proc_file(pid, "stat"), 4096);
+    auto stat = stat_of(pid);
+    if (!stat) return true;
     control::ProcessState state;
-    pid_t parent = 0;
-    if (!stat || !parse_stat(*stat, state, parent)) return true;
     state.pid = pid;
-    out.children_.emplace(parent, pid);
+    state.name = std::move(stat->name);
+    state.state = stat->state;
+    state.cpu_ms = stat->cpu * 1000 / ticks_per_second();
+    out.children_.emplace(stat->parent, pid);
     out.processes_.emplace(pid, std::move(state));
     return true;
   });

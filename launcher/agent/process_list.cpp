@@ -18,8 +18,6 @@ namespace {
 constexpr std::size_t kCommandLimit = 1024;
 constexpr std::size_t kMaxJobId = 64;
 
-std::string file_of(pid_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
-
 bool is_job_id(std::string_view id) {
   return !id.empty() && id.size() <= kMaxJobId && std::all_of(id.begin(), id.end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
@@ -28,9 +26,9 @@ bool is_job_id(std::string_view id) {
 
 ProcessMark mark_of(pid_t pid) {
   ProcessMark mark;
-  if (const auto environment = read_file(file_of(pid, "environ"))) mark = parse_environment(*environment);
+  if (const auto environment = read_file(proc_file(pid, "environ"))) mark = parse_environment(*environment);
   if (!mark.job_id.empty()) return mark;
-  if (const auto cgroup = read_file(file_of(pid, "cgroup"))) {
+  if (const auto cgroup = read_file(proc_file(pid, "cgroup"))) {
     if (const auto path = cgroup2_path(*cgroup)) mark.job_id = job_of_cgroup(*path);
   }
   return mark;
@@ -38,7 +36,7 @@ ProcessMark mark_of(pid_t pid) {
 
 std::optional<Process> look_at(pid_t pid, std::optional<std::uint32_t> uid) {
   auto stat = stat_of(pid);
-  const auto status = read_file(file_of(pid, "status"));
+  const auto status = read_file(proc_file(pid, "status"));
   if (!stat || !status) return std::nullopt;
   const auto real_uid = parse_real_uid(*status);
   if (!real_uid) return std::nullopt;
@@ -47,7 +45,7 @@ std::optional<Process> look_at(pid_t pid, std::optional<std::uint32_t> uid) {
   p.uid = *real_uid;
   if (p.stat.over || (uid && *uid != p.uid)) return p;
   p.mark = mark_of(pid);
-  const auto cmdline = read_file(file_of(pid, "cmdline"));
+  const auto cmdline = read_file(proc_file(pid, "cmdline"));
   p.command = printable_command(cmdline ? std::string_view(*cmdline) : std::string_view(), p.stat.name, kCommandLimit);
   return p;
 }
@@ -62,6 +60,8 @@ std::optional<ProcessStat> parse_stat(std::string_view stat) {
   const auto fields = split(stat.substr(close + 2), ' ');
   if (fields.size() < 20 || fields[0].size() != 1) return std::nullopt;
   const auto parent = parse_number(fields[1]);
+  const auto user_ticks = parse_number(fields[11]);
+  const auto system_ticks = parse_number(fields[12]);
   const auto threads = parse_number(fields[17]);
   const auto start = parse_number(fields[19]);
   if (!parent || !start) return std::nullopt;
@@ -69,8 +69,9 @@ std::optional<ProcessStat> parse_stat(std::string_view stat) {
   out.parent = static_cast<pid_t>(*parent);
   out.start = *start;
   out.name = std::string(stat.substr(open + 1, close - open - 1));
-  const char state = fields[0][0];
-  out.over = state == 'X' || (state == 'Z' && threads.value_or(1) <= 1);
+  out.cpu = user_ticks.value_or(0) + system_ticks.value_or(0);
+  out.state = fields[0][0];
+  out.over = out.state == 'X' || (out.state == 'Z' && threads.value_or(1) <= 1);
   return out;
 }
 
@@ -116,8 +117,10 @@ std::string printable_command(std::string_view cmdline, const std::string& name,
   return out.substr(0, limit);
 }
 
+std::string proc_file(pid_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
+
 std::optional<ProcessStat> stat_of(pid_t pid) {
-  const auto stat = read_file(file_of(pid, "stat"), 4096);
+  const auto stat = read_file(proc_file(pid, "stat"), 4096);
   if (!stat) return std::nullopt;
   return parse_stat(*stat);
 }

@@ -16,8 +16,10 @@ namespace drun::agent {
 
 struct ProcessStat {
   pid_t parent = 0;
+  char state = '?';         // the letter
   bool over = false;        // a zombie, or dead. A leader that ended before its threads is not over
   std::uint64_t start = 0;  // clock ticks since boot; with the pid it tells processes apart for good
+  std::uint64_t cpu = 0;    // clock ticks, in user mode and in the kernel
   std::string name;         // comm
 };
 std::optional<ProcessStat> parse_stat(std::string_view stat);
@@ -33,6 +35,9 @@ ProcessMark parse_environment(std::string_view environment);
 std::string printable_command(std::string_view cmdline, const std::string& name, std::size_t limit);
 
 // ---- the list
+
+// "/proc/PID/NAME".
+std::string proc_file(pid_t pid, const char* name);
 
 // Every process of this PID namespace, in no order, until `look` returns false.
 void for_each_pid(const std::function<bool(pid_t pid)>& look);
@@ -52,7 +57,7 @@ ProcessList list_processes(std::optional<std::uint32_t> uid);
 // The process that has the pid now.
 std::optional<ProcessStat> stat_of(pid_t pid);
 
-// Clock ticks since boot, as in ProcessStat::start.
+// Clock ticks since boot, as ProcessStat has them.
 std::uint64_t now_in_ticks();
 std::uint64_t ticks_per_second();
 

@@ -26,7 +26,7 @@ namespace {
 constexpr auto kLookTime = std::chrono::seconds(2);
 
 bool is_stray(pid_t pid, const JobMark& mark) {
-  const auto environment = read_file("/proc/" + std::to_string(pid) + "/environ");
+  const auto environment = read_file(proc_file(pid, "environ"));
   if (!environment) return false;
   bool of_job = false;
   for (const auto item : split(*environment, '\0')) {

@@ -24,6 +24,8 @@ TEST(ProcStat, NamesMayHoldAnything) {
     EXPECT_EQ(stat->name, name);
     EXPECT_EQ(stat->parent, 7) << name;
     EXPECT_EQ(stat->start, 98765u) << name;
+    EXPECT_EQ(stat->state, 'S') << name;
+    EXPECT_EQ(stat->cpu, 5u + 6u) << name;
     EXPECT_FALSE(stat->over) << name;
   }
 }
