@@ -200,33 +200,9 @@ struct Text {  // kNotice
   std::string text;
 };
 
-std::string encode(const Hello&);
-std::string encode(const Configure&);
-std::string encode(const ProbeListen&);
-std::string encode(const Port&);
-std::string encode(const ProbeRun&);
-std::string encode(const ProbeResults&);
-std::string encode(const Prepare&);
-std::string encode(const Prepared&);
-std::string encode(const Spawn&);
-std::string encode(const Started&);
-std::string encode(const Output&);
-std::string encode(const Input&);
-std::string encode(const Credit&);
-std::string encode(const Exited&);
-std::string encode(const Stop&);
-std::string encode(const Ping&);
-std::string encode(const Pong&);
-std::string encode(const Finished&);
-std::string encode(const Signal&);
-std::string encode(const Relay&);
-std::string encode(const Clean&);
-std::string encode(const Cleaned&);
-std::string encode(const Describe&);
-std::string encode(const Described&);
-std::string encode(const Text&);
-
-// decode<Hello>(body), and so on for each of the above.
+// encode(hello), decode<Hello>(body), and so on for each of the above.
+template <typename Message>
+std::string encode(const Message& message);
 template <typename Message>
 Result<Message> decode(std::string_view body);
 
