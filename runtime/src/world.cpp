@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <optional>
+
 #include "base/bytes.h"
 
 namespace drun::runtime {
@@ -9,20 +11,6 @@ namespace {
 
 constexpr const char* kFailureKey = "failure";
 constexpr std::chrono::milliseconds kExplainWait{1000};
-
-}  // namespace
-
-std::string World::host_of(int rank) const {
-  const auto& hosts = client->welcome().host_of_rank;
-  return rank >= 0 && static_cast<std::size_t>(rank) < hosts.size() ? hosts[static_cast<std::size_t>(rank)] : "";
-}
-
-std::string World::name_of(int rank) const {
-  const std::string host = host_of(rank);
-  return "rank " + std::to_string(rank) + (host.empty() ? "" : " on " + host);
-}
-
-std::string World::own_key(const std::string& name) const { return "drun/" + std::to_string(generation) + "/" + name; }
 
 Failure from_abort(const rendezvous::AbortNotice& notice, const std::string& during) {
   Failure result;
@@ -40,17 +28,36 @@ Failure from_abort(const rendezvous::AbortNotice& notice, const std::string& dur
   return result;
 }
 
+// What drun's ABORT says, if there was one.
+std::optional<Failure> aborted(const World& world, const std::string& during) {
+  const auto notice = world.client->aborted();
+  if (!notice) return std::nullopt;
+  auto result = from_abort(*notice, during);
+  world.client->complain(result.text);  // so that drun knows our exit for a consequence, whatever its time
+  return result;
+}
+
+}  // namespace
+
+std::string World::host_of(int rank) const {
+  const auto& hosts = client->welcome().host_of_rank;
+  return rank >= 0 && static_cast<std::size_t>(rank) < hosts.size() ? hosts[static_cast<std::size_t>(rank)] : "";
+}
+
+std::string World::name_of(int rank) const {
+  const std::string host = host_of(rank);
+  return "rank " + std::to_string(rank) + (host.empty() ? "" : " on " + host);
+}
+
+std::string World::own_key(const std::string& name) const { return "drun/" + std::to_string(generation) + "/" + name; }
+
 Status check_alive(const World& world, const std::string& during) {
   if (world.interrupt_fd >= 0) {
     pollfd interrupt{world.interrupt_fd, POLLIN, 0};
     if (::poll(&interrupt, 1, 0) > 0)
       return failure(DRUN_ERROR_ABORTED, during + ": drun_abort was called", world.rank());
   }
-  if (auto notice = world.client->aborted()) {
-    auto result = from_abort(*notice, during);
-    world.client->complain(result.text);  // so that drun knows our exit for a consequence, whatever its time
-    return tl::unexpected<Failure>(std::move(result));
-  }
+  if (auto ended = aborted(world, during)) return tl::unexpected<Failure>(std::move(*ended));
   return {};
 }
 
@@ -67,11 +74,7 @@ void publish_failure(const World& world, const Failure& failure) {
 
 Failure explain_closed(const World& world, int peer, const std::string& during) {
   const auto published = world.client->get(world.own_key(kFailureKey), kExplainWait);
-  if (auto notice = world.client->aborted()) {
-    auto result = from_abort(*notice, during);
-    world.client->complain(result.text);
-    return result;
-  }
+  if (auto ended = aborted(world, during)) return std::move(*ended);
   if (published) {
     ByteReader in(*published);
     const int reporter = in.i32();

@@ -34,7 +34,6 @@ struct World {
 // What ended the job, if something did: the launcher's ABORT or our own drun_abort. Does not block. `during` is what
 // the text says was going on: "allreduce #12".
 Status check_alive(const World& world, const std::string& during);
-Failure from_abort(const rendezvous::AbortNotice& notice, const std::string& during);
 
 // The first rank whose collective fails for a reason of its own writes it down, so that those who merely see its
 // connections close can name it.
