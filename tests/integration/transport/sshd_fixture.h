@@ -59,6 +59,8 @@ class Sshd {
   // An ssh config with `Host box` for this server; `lines` come first, so they win.
   std::string config(const std::string& lines = "") const;
   SshTarget target(const std::string& lines = "", const std::string& alias = "box") const;
+  // "ProxyCommand ..." that relays to the server as `nc` would; `first` is python that runs before it connects.
+  std::string proxy_command(const std::string& first = "") const;
 
  private:
   void start();

@@ -156,17 +156,8 @@ TEST_P(Transports, RefuseALoginWithAWrongKey) {
 }
 
 TEST_P(Transports, GoThroughAProxyCommand) {
-  const std::string script = sshd_.folder().path("relay.py");
-  sshd_.folder().write("relay.py",
-                       "import os, socket, sys, threading\n"
-                       "s = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n"
-                       "def up():\n"
-                       "    while b := os.read(0, 65536): s.sendall(b)\n"
-                       "    s.shutdown(socket.SHUT_WR)\n"
-                       "threading.Thread(target=up, daemon=True).start()\n"
-                       "while b := s.recv(65536): os.write(1, b)\n");
   const std::string bytes = random_bytes(1u << 20);
-  const auto outcome = run(sshd_.target("ProxyCommand python3 " + script + " %h %p"), "exec cat", bytes);
+  const auto outcome = run(sshd_.target(sshd_.proxy_command()), "exec cat", bytes);
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.exit_status, 0);
   EXPECT_TRUE(outcome.out == bytes) << outcome.out.size();
