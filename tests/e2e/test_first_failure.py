@@ -194,6 +194,12 @@ class Stopped(ClusterTest):
             time.sleep(0.02)
         self.assertIn(self.state(pid), states)
 
+    def stop(self, *pids):
+        """Ctrl-Z for the first, which is drun; until all of them are stopped."""
+        os.kill(pids[0], signal.SIGTSTP)
+        for pid in pids:
+            self.await_state(pid, STOPPED)
+
     def test_all_workers_stop_and_go_on_with_drun_and_no_deadline_counts_it(self):
         job = self.begin("--heartbeat-timeout", "3", "--timeout", str(int(60 * SLOWDOWN)), "-H", HOSTS, "sh", "-c",
                          "while :; do echo tick; sleep 0.1; done")
@@ -201,9 +207,7 @@ class Stopped(ClusterTest):
         job.wait_for(r"\[2\] tick")
         drun = self.cluster.find("h0", "^drun$")
         workers = [self.cluster.find(host, r"^sh -c while") for host in ("h0", "h1", "h2")]
-        os.kill(drun, signal.SIGTSTP)
-        for pid in (drun, *workers):
-            self.await_state(pid, STOPPED)
+        self.stop(drun, *workers)
         stopped_until = time.monotonic() + 6  # twice the heartbeat timeout
         while time.monotonic() < stopped_until:
             self.assertIn(self.state(drun), STOPPED)
@@ -226,9 +230,7 @@ class Stopped(ClusterTest):
         job.wait_for(r"epoch")
         drun = self.cluster.find("h0", "^drun$")
         workers = [self.cluster.find(host, r"^train") for host in ("h0", "h1", "h2")]
-        os.kill(drun, signal.SIGTSTP)
-        for pid in (drun, *workers):
-            self.await_state(pid, STOPPED)
+        self.stop(drun, *workers)
         stopped_until = time.monotonic() + limit + 4
         while time.monotonic() < stopped_until:
             time.sleep(0.2)
@@ -275,8 +277,7 @@ class Stopped(ClusterTest):
         self.addCleanup(self._end, job)
         job.wait_for(r"\] up", 3)
         drun = self.cluster.find("h0", "^drun$")
-        os.kill(drun, signal.SIGTSTP)
-        self.await_state(drun, STOPPED)
+        self.stop(drun)
         os.kill(drun, signal.SIGKILL)
         self.assertNotEqual(job.finish(), 0, str(job))
         self.cluster.assert_clean()
