@@ -21,9 +21,8 @@ HostLink::HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> cha
       hello_(std::move(hello)),
       parser_(std::move(parser)),
       tasks_(io.get_executor()),
-      write_wake_(io.get_executor()),
+      outgoing_(io.get_executor()),
       beat_wake_(io.get_executor()),
-      written_(io.get_executor()),
       last_heard_(Clock::now()) {}
 
 void HostLink::on(OnFrame frame, OnLost lost, OnSilent silent) {
@@ -50,20 +49,6 @@ void HostLink::start() {
   tasks_.spawn(read_loop());
   tasks_.spawn(write_loop());
   tasks_.spawn(beat_loop());
-}
-
-void HostLink::send(control::Type type, std::string_view body) {
-  if (closed_ || lost_) return;
-  urgent_.push_back(control::encode_frame(type, body));
-  written_.reset();
-  write_wake_.notify();
-}
-
-void HostLink::send_bulk(control::Type type, std::string_view body) {
-  if (closed_ || lost_) return;
-  bulk_.push_back(control::encode_frame(type, body));
-  written_.reset();
-  write_wake_.notify();
 }
 
 Task<Result<control::Frame>> HostLink::request(control::Type type, std::string body, control::Type reply,
@@ -139,24 +124,16 @@ Task<void> HostLink::read_loop() {
 }
 
 Task<void> HostLink::write_loop() {
-  while (!closed_ && !lost_) {
-    if (urgent_.empty() && bulk_.empty()) {
-      written_.notify();
-      co_await write_wake_.wait_and_reset();
-      continue;
-    }
-    auto& queue = urgent_.empty() ? bulk_ : urgent_;
-    const std::string frame = std::move(queue.front());
-    queue.pop_front();
-    const auto buffer = asio::buffer(frame);
+  for (;;) {
+    const auto frame = co_await outgoing_.next();
+    if (!frame) break;
+    const auto buffer = asio::buffer(*frame);
     const auto written = co_await channel_->write(buffer);
     // A broken write is followed by the reader's end, which says more; the agent's last frames may still be on the way.
     if (!written) break;
   }
-  written_.notify();
+  outgoing_.close();
 }
-
-Task<void> HostLink::flush(Deadline deadline) { co_await written_.wait_until(deadline); }
 
 Task<void> HostLink::beat_loop() {
   Deadline last_sent = Clock::now();
@@ -194,7 +171,7 @@ void HostLink::lose(Error error) {
   lost_ = true;
   lost_error_ = error;
   for (const auto& w : waiting_) w->arrived.notify();
-  write_wake_.notify();
+  outgoing_.close();
   beat_wake_.notify();
   if (on_lost_) on_lost_(*this, std::move(error));
 }
@@ -202,7 +179,7 @@ void HostLink::lose(Error error) {
 void HostLink::close() {
   closed_ = true;
   for (const auto& w : waiting_) w->arrived.notify();
-  write_wake_.notify();
+  outgoing_.close();
   beat_wake_.notify();
   channel_->close();
 }

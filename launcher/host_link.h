@@ -12,6 +12,7 @@
 
 #include "base/asio.h"
 #include "launcher/clock_alignment.h"
+#include "launcher/control/frame_queue.h"
 #include "launcher/control/frames.h"
 #include "launcher/control/messages.h"
 #include "launcher/host.h"
@@ -50,14 +51,14 @@ class HostLink {
   bool lost_in_silence() const { return lost_in_silence_; }
   const ClockAlignment& clock() const { return clock_; }
 
-  void send(control::Type type, std::string_view body);       // control: goes before stdin
-  void send_bulk(control::Type type, std::string_view body);  // stdin
+  void send(control::Type type, std::string_view body) { outgoing_.push(type, body); }  // control: goes before stdin
+  void send_bulk(control::Type type, std::string_view body) { outgoing_.push_bulk(type, body); }  // stdin
   // Sends and waits for the next frame of type `reply`. Errors name `what`, the phase. One request per reply type at a
   // time.
   Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
                                        Deadline deadline);
   // Until everything that was sent is with the transport, or the deadline.
-  Task<void> flush(Deadline deadline);
+  Task<void> flush(Deadline deadline) { return outgoing_.flush(deadline); }
   void close();       // idempotent
   Task<void> join();  // after close()
 
@@ -79,8 +80,8 @@ class HostLink {
   OnSilent on_silent_;
   TaskGroup tasks_;
 
-  std::deque<std::string> urgent_, bulk_;
-  Event write_wake_, beat_wake_, written_;
+  control::FrameQueue outgoing_;
+  Event beat_wake_;
   Deadline last_heard_;
   ClockAlignment clock_;
   int pings_left_ = 0;

@@ -95,8 +95,7 @@ Agent::Agent(GuardLink guard)
       end_signals_(io_, SIGTERM, SIGINT, SIGHUP),
       tasks_(io_.get_executor()),
       pumps_(io_.get_executor()),
-      write_wake_(io_.get_executor()),
-      written_(io_.get_executor()),
+      outgoing_(io_.get_executor()),
       workers_changed_(io_.get_executor()),
       beat_wake_(io_.get_executor()),
       guard_wake_(io_.get_executor()),
@@ -121,7 +120,7 @@ int Agent::run() {
 
 Task<void> Agent::main() {
   tasks_.spawn(write_control());
-  urgent_.push_back(std::string(control::kMagic));
+  outgoing_.push_bytes(std::string(control::kMagic));
   send(Type::kHello, control::encode(take_inventory()));
   tasks_.spawn(read_control());
   tasks_.spawn(beat());
@@ -140,32 +139,11 @@ Task<void> Agent::main() {
 
 // ---- the channel
 
-void Agent::send(Type type, std::string_view body) {
-  if (!channel_open_) return;
-  urgent_.push_back(control::encode_frame(type, body));
-  written_.reset();
-  write_wake_.notify();
-}
-
-void Agent::send_bulk(Type type, std::string_view body) {
-  if (!channel_open_) return;
-  bulk_.push_back(control::encode_frame(type, body));
-  written_.reset();
-  write_wake_.notify();
-}
-
 Task<void> Agent::write_control() {
-  while (channel_open_) {
-    if (urgent_.empty() && bulk_.empty()) {
-      written_.notify();
-      if (closing_) break;
-      co_await write_wake_.wait_and_reset();
-      continue;
-    }
-    auto& queue = urgent_.empty() ? bulk_ : urgent_;
-    const std::string frame = std::move(queue.front());
-    queue.pop_front();
-    const auto buffer = asio::buffer(frame);
+  for (;;) {
+    const auto frame = co_await outgoing_.next();
+    if (!frame) break;
+    const auto buffer = asio::buffer(*frame);
     const auto [ec, n] = co_await asio::async_write(out_, buffer, as_result);
     if (ec) channel_lost();
   }
@@ -196,13 +174,10 @@ Task<void> Agent::read_control() {
 void Agent::channel_lost() {
   if (!channel_open_) return;
   channel_open_ = false;
-  urgent_.clear();
-  bulk_.clear();
+  outgoing_.close();
   boost::system::error_code ignored;
   in_.close(ignored);
   out_.close(ignored);
-  write_wake_.notify();
-  written_.notify();
   workers_changed_.notify();
   for (auto& [rank, worker] : workers_) {
     if (worker.out) worker.out->add_credit(SIZE_MAX / 2);
@@ -551,7 +526,7 @@ void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
     control::Output none;  // a terminal has one output
     none.rank = worker.spec.rank;
     none.stream = control::Stream::kStderr;
-    send_bulk(Type::kOutputEnd, control::encode(none));
+    send_output(Type::kOutputEnd, control::encode(none));
   }
   if (process->stdin_end) {
     const std::uint32_t rank = worker.spec.rank;
@@ -577,13 +552,13 @@ void Agent::pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd
     m.stream = stream;
     m.time_ns = wall_clock_ns();
     m.bytes = std::move(bytes);
-    send_bulk(Type::kOutput, control::encode(m));
+    send_output(Type::kOutput, control::encode(m));
   };
   const auto ended = [this, rank, stream] {
     control::Output m;
     m.rank = rank;
     m.stream = stream;
-    send_bulk(Type::kOutputEnd, control::encode(m));
+    send_output(Type::kOutputEnd, control::encode(m));
     workers_changed_.notify();
   };
   pump = std::make_unique<OutputPump>(io_, std::move(fd), channel_open_ ? credit : SIZE_MAX / 2, emit, ended);
@@ -768,7 +743,7 @@ Task<void> Agent::stop_sequence() {
   send(Type::kFinished, control::encode(m));
   // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.
   while (channel_open_ && output_pending()) co_await workers_changed_.wait_and_reset();
-  if (channel_open_) co_await written_.wait();
+  co_await outgoing_.flush(Deadline::max());
   over_.notify();
 }
 
@@ -796,7 +771,7 @@ void Agent::close_everything() {
   end_signals_.cancel(ignored);
   beat_wake_.notify();
   guard_wake_.notify();
-  write_wake_.notify();
+  outgoing_.finish();
 }
 
 }  // namespace drun::agent

@@ -7,7 +7,6 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +20,7 @@
 #include "launcher/agent/output_pump.h"
 #include "launcher/agent/stdin_pump.h"
 #include "launcher/agent/worker_socket.h"
+#include "launcher/control/frame_queue.h"
 #include "launcher/control/frames.h"
 #include "launcher/control/messages.h"
 #include "netdetect/probe.h"
@@ -57,8 +57,8 @@ class Agent {
   Task<void> reap();
   Task<void> main();
 
-  void send(control::Type type, std::string_view body);       // urgent: goes before output
-  void send_bulk(control::Type type, std::string_view body);  // output
+  void send(control::Type type, std::string_view body) { outgoing_.push(type, body); }
+  void send_output(control::Type type, std::string_view body) { outgoing_.push_bulk(type, body); }
 
   void handle(const control::Frame& frame);
   void configure(const control::Configure& message);
@@ -98,8 +98,8 @@ class Agent {
   TaskGroup tasks_;
   TaskGroup pumps_;
 
-  std::deque<std::string> urgent_, bulk_;
-  Event write_wake_, written_, workers_changed_, beat_wake_, guard_wake_, over_;
+  control::FrameQueue outgoing_;
+  Event workers_changed_, beat_wake_, guard_wake_, over_;
   bool channel_open_ = true;
 
   control::Configure config_;

@@ -1,0 +1,43 @@
+#include "launcher/control/frame_queue.h"
+
+namespace drun::control {
+
+void FrameQueue::add(std::deque<std::string>& queue, std::string bytes) {
+  if (closed_) return;
+  queue.push_back(std::move(bytes));
+  taken_.reset();
+  wake_.notify();
+}
+
+void FrameQueue::push(Type type, std::string_view body) { add(urgent_, encode_frame(type, body)); }
+void FrameQueue::push_bulk(Type type, std::string_view body) { add(bulk_, encode_frame(type, body)); }
+void FrameQueue::push_bytes(std::string bytes) { add(urgent_, std::move(bytes)); }
+
+Task<std::optional<std::string>> FrameQueue::next() {
+  while (urgent_.empty() && bulk_.empty()) {
+    taken_.notify();
+    if (finished_ || closed_) co_return std::nullopt;
+    co_await wake_.wait_and_reset();
+  }
+  auto& queue = urgent_.empty() ? bulk_ : urgent_;
+  std::optional<std::string> frame = std::move(queue.front());
+  queue.pop_front();
+  co_return frame;
+}
+
+Task<void> FrameQueue::flush(Deadline deadline) { co_await taken_.wait_until(deadline); }
+
+void FrameQueue::finish() {
+  finished_ = true;
+  wake_.notify();
+}
+
+void FrameQueue::close() {
+  closed_ = true;
+  urgent_.clear();
+  bulk_.clear();
+  wake_.notify();
+  taken_.notify();
+}
+
+}  // namespace drun::control
