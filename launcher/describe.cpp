@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <map>
 
 #include "base/text.h"
 #include "launcher/progress.h"
 #include "launcher/rank_list.h"
+#include "launcher/signal_text.h"
 
 namespace drun::launcher {
 
@@ -50,8 +50,7 @@ std::string process_words(const control::ProcessState& p) {
 
 std::string end_words(int status) {
   if (WIFEXITED(status)) return "exited with status " + std::to_string(WEXITSTATUS(status));
-  const char* name = WIFSIGNALED(status) ? ::sigabbrev_np(WTERMSIG(status)) : nullptr;
-  return "was ended by " + (name != nullptr ? "SIG" + std::string(name) : "signal");
+  return "was ended by " + signal_name(WTERMSIG(status));
 }
 
 std::string rank_words(const RankState& r) {

@@ -4,10 +4,10 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 
 #include "launcher/exit_status.h"
+#include "launcher/signal_text.h"
 
 namespace drun::launcher {
 
@@ -47,7 +47,7 @@ Task<void> JobSignals::watch() {
 }
 
 void JobSignals::end_job(int number) {
-  const std::string name = std::string("SIG") + ::sigabbrev_np(number);
+  const std::string name = signal_name(number);
   if (!workers_started_) {
     // Nothing runs yet: the agents see the end of their channels and go.
     reporter_.warning("ended by " + (number == SIGINT ? "Ctrl-C" : name) + " before anything was started");

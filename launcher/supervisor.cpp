@@ -4,12 +4,12 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "launcher/exit_status.h"
+#include "launcher/signal_text.h"
 
 namespace drun::launcher {
 
@@ -35,14 +35,6 @@ Moment just_now() {
 Moment silence_until_now(Deadline last_heard) {
   const auto now = monotonic_ns();
   return Moment{now - std::chrono::nanoseconds(Clock::now() - last_heard).count(), now};
-}
-
-std::string signal_text(int number) {
-  const char* name = ::sigabbrev_np(number);
-  std::string text = name != nullptr ? "SIG" + std::string(name) : "signal " + std::to_string(number);
-  const char* words = ::sigdescr_np(number);
-  if (words != nullptr) text += " (" + lower(words) + ")";
-  return text;
 }
 
 void add_lines(std::vector<std::string>& lines, const std::string& text) {
