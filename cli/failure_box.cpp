@@ -1,9 +1,11 @@
 #include "cli/failure_box.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "base/text.h"
+#include "launcher/progress.h"
 #include "launcher/rank_list.h"
 
 namespace drun::cli {
@@ -17,13 +19,11 @@ constexpr std::size_t kWidth = 78;
 constexpr std::size_t kMostSaid = 4;
 constexpr std::size_t kMostFirst = 8;
 
-std::string seconds(double s) {
+// Also of what is too short for seconds_text().
+std::string time_text(double seconds) {
+  if (seconds >= 1) return launcher::seconds_text(std::chrono::duration<double>(seconds));
   char text[32];
-  if (s < 1) {
-    std::snprintf(text, sizeof text, s < 0.01 ? "%.1f ms" : "%.0f ms", s * 1e3);
-  } else {
-    std::snprintf(text, sizeof text, s < 10 ? "%.2f s" : "%.0f s", s);
-  }
+  std::snprintf(text, sizeof text, seconds < 0.01 ? "%.1f ms" : "%.0f ms", seconds * 1e3);
   return text;
 }
 
@@ -82,12 +82,13 @@ std::string format_failure(const JobReport& report, const BoxStyle& style) {
   Box box(style);
   box.top("first failure");
   if (failure.first.size() == 1) {
-    box.line(first.name() + " " + first.what + ", " + seconds(std::max(0.0, report.failed_after_s)) +
+    box.line(first.name() + " " + first.what + ", " + time_text(std::max(0.0, report.failed_after_s)) +
              " after the start");
     describe(box, first, report);
   } else {
-    box.line("within " + seconds(2 * failure.uncertainty_s) + " of each other, which is as near as the clocks tell, " +
-             seconds(std::max(0.0, report.failed_after_s)) + " after the start:");
+    box.line("within " + time_text(2 * failure.uncertainty_s) +
+             " of each other, which is as near as the clocks tell, " + time_text(std::max(0.0, report.failed_after_s)) +
+             " after the start:");
     for (std::size_t i = 0; i < failure.first.size() && i < kMostFirst; ++i) {
       box.line(failure.first[i].name() + " " + failure.first[i].what);
       describe(box, failure.first[i], report);

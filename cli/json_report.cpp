@@ -5,28 +5,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/fd.h"
+#include "launcher/events.h"
 
 namespace drun::cli {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string utc(std::chrono::system_clock::time_point t) {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(t.time_since_epoch()).count();
-  const std::time_t s = static_cast<std::time_t>(ms / 1000);
-  std::tm parts{};
-  ::gmtime_r(&s, &parts);
-  char text[64];
-  const std::size_t n = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(text + n, sizeof text - n, ".%03dZ", static_cast<int>(ms % 1000));
-  return text;
-}
 
 Json optional_text(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
@@ -73,7 +61,7 @@ std::string to_json(const launcher::JobReport& report) {
   out["job"] = report.job_id;
   out["command"] = report.command;
   out["working_directory"] = report.working_directory;
-  out["begin"] = utc(report.begin);
+  out["begin"] = launcher::rfc3339(report.begin);
   out["seconds"] = report.seconds;
   out["status"] = report.status;
   out["why"] = optional_text(report.why);
