@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -42,7 +43,53 @@ Result<UnixAddress> unix_address(const std::string& path) {
   return out;
 }
 
+// The length, and the descriptor if one comes with it.
+Result<std::string> receive_prefix(int fd, BlockingDeadline deadline, Fd& memory) {
+  if (auto ready = wait_for(fd, POLLIN, deadline); !ready) return fail(std::move(ready.error()));
+  std::string bytes(4, '\0');
+  iovec part{bytes.data(), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t n = 0;
+  do n = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+  while (n < 0 && errno == EINTR);
+  if (n < 0) return fail(errno_error(errno, "recvmsg"));
+  if (n == 0) return fail(Errc::kClosed, "closed");
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int))) continue;
+    int descriptor = -1;
+    std::memcpy(&descriptor, CMSG_DATA(c), sizeof descriptor);
+    memory.reset(descriptor);
+  }
+  bytes.resize(static_cast<std::size_t>(n));
+  if (bytes.size() == 4) return bytes;
+  auto rest = receive_exactly(fd, 4 - bytes.size(), deadline);
+  if (!rest) return rest;
+  return bytes + *rest;
+}
+
 }  // namespace
+
+std::size_t send_with_descriptor(int socket, std::string_view bytes, int descriptor) {
+  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* c = CMSG_FIRSTHDR(&message);
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(c), &descriptor, sizeof descriptor);
+  const ssize_t n = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
 
 std::string encode_handout(const Handout& handout) {
   ByteWriter out;
@@ -67,7 +114,7 @@ Result<Handout> decode_handout(std::string_view bytes) {
   return out;
 }
 
-Result<Handout> fetch_handout(const std::string& socket_path, std::chrono::milliseconds timeout) {
+Result<Fetched> fetch_handout(const std::string& socket_path, std::chrono::milliseconds timeout) {
   const BlockingDeadline deadline = std::chrono::steady_clock::now() + timeout;
   const auto failed = [&](Error e) {
     return fail(std::move(e).with_context("while asking the agent at " + socket_path));
@@ -85,7 +132,8 @@ Result<Handout> fetch_handout(const std::string& socket_path, std::chrono::milli
     ::poll(nullptr, 0, 5);
   }
   if (auto sent = send_all(fd.get(), kWorkerHello, deadline); !sent) return failed(sent.error());
-  const auto prefix = receive_exactly(fd.get(), 4, deadline);
+  Fetched out;
+  const auto prefix = receive_prefix(fd.get(), deadline, out.memory);
   if (!prefix) {
     if (prefix.error().code != Errc::kClosed) return failed(prefix.error());
     return failed(Error(Errc::kAuth, "the agent refused: it serves its own user and its own version only"));
@@ -96,7 +144,8 @@ Result<Handout> fetch_handout(const std::string& socket_path, std::chrono::milli
   if (!body) return failed(body.error());
   auto handout = decode_handout(*body);
   if (!handout) return failed(handout.error());
-  return handout;
+  out.handout = std::move(*handout);
+  return out;
 }
 
 Result<SocketPeer> peer_of(int fd) {

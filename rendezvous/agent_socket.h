@@ -1,8 +1,8 @@
 // What a worker's agent hands it over the Unix socket $DRUN_AGENT. C++17: used by the agent and by libdrun.
 //
 // The worker connects and sends 8 bytes: "DRUNw" version:u8 zero:u16... see docs/protocol.md; the agent checks by
-// SO_PEERCRED that it is the same user, and answers one Handout, length-prefixed (u32). Descriptors may ride along
-// (SCM_RIGHTS): none yet; shared memory will.
+// SO_PEERCRED that it is the same user, and answers one Handout, length-prefixed (u32). With the prefix may come a
+// descriptor (SCM_RIGHTS): the memory that the workers of the host share.
 #pragma once
 
 #include <sys/types.h>
@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "rendezvous/handshake.h"
 
 namespace drun::rendezvous {
@@ -26,10 +27,17 @@ struct Handout {
 
 inline constexpr std::string_view kWorkerHello{"DRUNw\x01\0\0", 8};
 
+// Into the empty buffer of a new connection: does not wait. How many bytes went; 0: nor did the descriptor.
+std::size_t send_with_descriptor(int socket, std::string_view bytes, int descriptor);
+
 std::string encode_handout(const Handout& handout);  // without the length prefix
 Result<Handout> decode_handout(std::string_view bytes);
 // Blocking, for the worker. The path may be longer than a socket address holds.
-Result<Handout> fetch_handout(const std::string& socket_path, std::chrono::milliseconds timeout);
+struct Fetched {
+  Handout handout;
+  Fd memory;  // a memfd that all workers of the host get, of no size at first; closed: the agent gives none
+};
+Result<Fetched> fetch_handout(const std::string& socket_path, std::chrono::milliseconds timeout);
 
 // Who is at the other end of a connected Unix socket, as the kernel says (SO_PEERCRED).
 struct SocketPeer {

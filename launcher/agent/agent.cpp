@@ -468,6 +468,7 @@ void Agent::prepare(control::Prepare message) {
 void Agent::spawn(control::Spawn message) {
   if (stopping_ || !workers_.empty()) return;
   if (socket_) socket_->set_handout(message.handout);
+  if (socket_ && message.workers.size() > 1) socket_->share_memory();
   if (probe_listener_) probe_listener_->stop();
   master_port_.reset();
   make_cgroup();

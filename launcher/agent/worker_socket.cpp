@@ -1,5 +1,6 @@
 #include "launcher/agent/worker_socket.h"
 
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -107,7 +108,10 @@ Task<void> WorkerSocket::serve(asio::local::stream_protocol::socket socket) {
   if (read_ec || std::string_view(hello.data(), hello.size()) != rendezvous::kWorkerHello) co_return;
   ByteWriter out;
   out.str(handout_);
-  const auto reply = asio::buffer(out.bytes());
+  std::string_view left = out.bytes();
+  if (shares_memory_ && !memory_) memory_.reset(::memfd_create("drun", MFD_CLOEXEC));
+  if (memory_) left.remove_prefix(rendezvous::send_with_descriptor(socket.native_handle(), left, memory_.get()));
+  const auto reply = asio::buffer(left);
   co_await asio::async_write(socket, reply, as_result);
 }
 

@@ -22,6 +22,9 @@ class WorkerSocket {
   // A name for a file beside the socket; it goes with it.
   std::string file(const std::string& name) const { return directory_ + "/" + name; }
   void set_handout(std::string encoded) { handout_ = std::move(encoded); }
+  // From now on workers get memory that they share: a memfd, made for the first that asks. It has no name and goes with
+  // its last holder; what is in it is libdrun's business.
+  void share_memory() { shares_memory_ = true; }
   Task<void> run();
   void stop();
 
@@ -33,6 +36,8 @@ class WorkerSocket {
   TaskGroup sessions_;
   std::string directory_, path_, handout_;
   Fd lock_;  // life_lock.h: for `drun clean`
+  bool shares_memory_ = false;
+  Fd memory_;
 };
 
 // What an agent that was killed could not do. True if it is gone.

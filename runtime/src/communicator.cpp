@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/src/backend/shm/shm_backend.h"
 #include "runtime/src/backend/tcp/tcp_backend.h"
 #include "runtime/src/dtype.h"
 
@@ -39,6 +40,11 @@ Outcome<std::unique_ptr<Communicator>> Communicator::create(World world) {
     auto backend = make_tcp_backend(result->world_);
     if (!backend) return tl::unexpected<Failure>(backend.error());
     result->backend_ = std::move(*backend);
+    if (result->world_.client->welcome().local_size == result->world_.size()) {
+      backend = make_shm_backend(result->world_, std::move(result->backend_));
+      if (!backend) return tl::unexpected<Failure>(backend.error());
+      result->backend_ = std::move(*backend);
+    }
   }
   return result;
 }

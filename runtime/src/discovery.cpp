@@ -71,24 +71,25 @@ void warn_about_key(const std::string& why) {
   std::fprintf(stderr, "drun: warning: %s: using DRUN_KEY and DRUN_RENDEZVOUS, without shared memory\n", why.c_str());
 }
 
-Outcome<rendezvous::Handout> find_handout(const Surroundings& surroundings) {
+Outcome<rendezvous::Fetched> find_handout(const Surroundings& surroundings) {
   if (surroundings.kind == Surroundings::Kind::kKey) {
     warn_about_key("DRUN_AGENT is not set");
-    return handout_from_key(surroundings);
+    return rendezvous::Fetched{handout_from_key(surroundings), Fd()};
   }
-  auto handout = rendezvous::fetch_handout(surroundings.agent_socket, kAgentTimeout);
-  if (handout) {
-    if (!surroundings.data_address.empty()) handout->data_address = surroundings.data_address;
-    return *handout;
+  auto fetched = rendezvous::fetch_handout(surroundings.agent_socket, kAgentTimeout);
+  if (fetched) {
+    if (!surroundings.data_address.empty()) fetched->handout.data_address = surroundings.data_address;
+    if (!surroundings.use_memory) fetched->memory.reset();
+    return std::move(*fetched);
   }
   if (surroundings.has_key) {
     warn_about_key("the agent's socket " + surroundings.agent_socket + " can't be reached");
-    return handout_from_key(surroundings);
+    return rendezvous::Fetched{handout_from_key(surroundings), Fd()};
   }
   Failure result;
   result.status = DRUN_ERROR_CONNECT;
   result.text = "drun_init: can't reach this worker's agent at DRUN_AGENT=" + surroundings.agent_socket + ": " +
-                handout.error().message() + " (hint: start the program with drun, or unset DRUN_AGENT to run it alone)";
+                fetched.error().message() + " (hint: start the program with drun, or unset DRUN_AGENT to run it alone)";
   return tl::unexpected<Failure>(std::move(result));
 }
 
@@ -103,6 +104,7 @@ Outcome<Surroundings> read_surroundings(const GetEnv& get_env) {
   result.agent_socket = value_of("DRUN_AGENT");
   result.data_address = value_of("DRUN_DATA_ADDRESS");
   const std::string key = value_of("DRUN_KEY"), endpoint = value_of("DRUN_RENDEZVOUS"), rank = value_of("DRUN_RANK");
+  result.use_memory = value_of("DRUN_SHARED_MEMORY") != "0";
   result.has_key = !key.empty() && !endpoint.empty();
   if (!result.agent_socket.empty()) {
     result.kind = Surroundings::Kind::kAgent;
@@ -133,8 +135,9 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
     world.client = make_solo_client();
     return world;
   }
-  auto handout = find_handout(surroundings);
-  if (!handout) return tl::unexpected<Failure>(handout.error());
+  auto fetched = find_handout(surroundings);
+  if (!fetched) return tl::unexpected<Failure>(fetched.error());
+  const rendezvous::Handout* handout = &fetched->handout;
   auto client = rendezvous::Client::join(handout->rendezvous_address, handout->rendezvous_port, handout->key,
                                          surroundings.rank, timeouts.init);
   if (!client) {
@@ -144,6 +147,7 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
   }
   world.client = std::move(*client);
   world.key = handout->key;
+  world.memory = std::move(fetched->memory);
   // Alone on one host nothing has to listen on the network.
   const auto& welcome = world.client->welcome();
   if (!handout->data_address.empty() && welcome.local_size != welcome.size) world.data_address = handout->data_address;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/fd.h"
 #include "rendezvous/client.h"
 #include "runtime/src/failure.h"
 #include "runtime/src/operation.h"
@@ -21,6 +22,7 @@ struct World {
   rendezvous::JobKey key{};
   std::string data_address = "127.0.0.1";  // where our own connections listen
   Timeouts timeouts;
+  Fd memory;              // shared by the ranks of this host; closed: there is none
   int interrupt_fd = -1;  // readable once drun_abort was called; not owned
   int generation = 1;     // counts this process's drun_init, so that a second one finds no old keys
 

@@ -207,6 +207,11 @@ class Cluster:
             time.sleep(0.05)
         raise AssertionError(f"no process like {pattern!r} on {host}: {self.processes()[host]}")
 
+    def find_all(self, host, pattern):
+        """The pids here of the host's processes whose name or command line matches, now."""
+        return [pid for pid, comm, command in sorted(self.processes()[host])
+                if re.search(pattern, comm) or re.search(pattern, command)]
+
     def assert_clean(self, limit=CLEAN_LIMIT_S):
         """No process but the host's own is left on any host, within the limit."""
         end = time.monotonic() + limit

@@ -70,6 +70,33 @@ class FirstFailure(ClusterTest):
             self.assertRegex(job.err, rf"(?m)^\[{rank}\] train: .*rank 1 on host1")
         self.cluster.assert_clean()
 
+    def test_workers_that_share_memory_report_the_culprit_too_and_leave_nothing(self):
+        before = self.cluster.shell("h0", "ls -A /dev/shm")
+        job = self.start_drun("-np", "4", "train", "--epochs", "100000")
+        job.wait_for(r"epoch")
+        workers = self.cluster.find_all("h0", r"^train")
+        self.assertEqual(len(workers), 4)
+        for pid in workers:
+            with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+                self.assertIn("/memfd:drun (deleted)", maps.read())
+        os.kill(workers[2], signal.SIGKILL)
+        self.assertEqual(job.finish(), 137, str(job))
+        culprit = int(re.search(r"rank (\d) on localhost \(pid \d+\) was ended by SIGKILL", self.box(job)[0])[1])
+        for rank in {0, 1, 2, 3} - {culprit}:
+            self.assertRegex(job.err, rf"(?m)^\[{rank}\] train: .*rank {culprit} on localhost")
+        self.assertEqual(self.cluster.shell("h0", "ls -A /dev/shm"), before)
+        self.cluster.assert_clean()
+
+    def test_a_frozen_rank_that_shares_memory_is_named_at_the_deadline(self):
+        limit = int(2 * SLOWDOWN)
+        job = self.start_drun("-x", f"DRUN_OP_TIMEOUT={limit}", "-np", "3", "train", "--epochs", "100000")
+        job.wait_for(r"epoch")
+        frozen = self.cluster.find_all("h0", r"^train")[1]
+        os.kill(frozen, signal.SIGSTOP)
+        self.assertEqual(job.finish(30 * SLOWDOWN), 1, str(job))
+        self.assertRegex(job.err, rf"train: allreduce #\d+ timed out after {limit} s waiting for rank \d on localhost")
+        self.cluster.assert_clean()
+
     def test_workers_that_did_not_join_get_term_at_once(self):
         self.cluster.shell("h1", "mkfifo /tmp/go")
         job = self.start_drun("--grace", "30", "-H", HOSTS, "sh", "-c",

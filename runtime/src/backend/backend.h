@@ -19,6 +19,10 @@ class Backend {
   // `data`: size blocks of operation.count elements, the own block in its place.
   virtual Status allgather(const Operation& operation, void* data) = 0;
   virtual Status barrier(const Operation& operation) = 0;
+  // Whether that rank is known to be gone: it takes part in nothing more.
+  virtual bool has_left(int rank) const = 0;
+  // After a failure elsewhere: others shall notice.
+  virtual void close() = 0;
 };
 
 }  // namespace drun::runtime

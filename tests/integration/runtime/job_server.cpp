@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -82,7 +83,9 @@ class ServerThread {
 // What the agent does for its workers: the handout to whoever connects.
 class AgentSocket {
  public:
-  AgentSocket(std::string path, std::string handout) : path_(std::move(path)), handout_(std::move(handout)) {
+  AgentSocket(std::string path, std::string handout, bool shares_memory)
+      : path_(std::move(path)), handout_(std::move(handout)) {
+    if (shares_memory) memory_.reset(::memfd_create("test", MFD_CLOEXEC));
     listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -109,11 +112,12 @@ class AgentSocket {
       if (std::string_view(hello, sizeof hello) != rendezvous::kWorkerHello) continue;
       ByteWriter out;
       out.str(handout_);
-      (void)write_all(worker.get(), out.bytes());
+      const auto sent = memory_ ? rendezvous::send_with_descriptor(worker.get(), out.bytes(), memory_.get()) : 0;
+      (void)write_all(worker.get(), std::string_view(out.bytes()).substr(sent));
     }
   }
   std::string path_, handout_;
-  Fd listener_;
+  Fd listener_, memory_;
   std::thread thread_;
 };
 
@@ -177,7 +181,7 @@ std::vector<WorkerEnd> run_job(const std::vector<std::string>& argv, const JobOp
     ServerThread server(key, options);
     rendezvous::Handout handout{key, "test-job", "127.0.0.1", server.port(), "127.0.0.1"};
     const std::string socket = std::string(directory) + "/agent";
-    AgentSocket agent(socket, rendezvous::encode_handout(handout));
+    AgentSocket agent(socket, rendezvous::encode_handout(handout), options.shares_memory);
     std::vector<std::string> env = options.env;
     if (options.by_agent) {
       env.push_back("DRUN_AGENT=" + socket);

@@ -22,6 +22,7 @@ struct JobOptions {
   int size = 2;
   int ranks_per_host = 0;  // 0: all on one
   bool by_agent = true;    // through an agent's socket; else DRUN_KEY
+  bool shares_memory = false;
   std::vector<std::string> env;
   std::chrono::seconds limit{60};
   bool abort_on_death = true;  // as the launcher does

@@ -15,20 +15,29 @@ const std::string kWorker = WORKER_PATH;
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-std::vector<WorkerEnd> run(int size, const std::string& scenario, int who, JobOptions options = {}) {
-  options.size = size;
-  return run_job({kWorker, scenario, std::to_string(who)}, options);
+enum class Ways { kMemory, kNetwork };
+
+std::string name_of(Ways ways) { return ways == Ways::kMemory ? "InMemory" : "OverTheNetwork"; }
+
+// Each rank a process; what they use between them is the parameter.
+class Job : public ::testing::TestWithParam<Ways> {
+ protected:
+  std::vector<WorkerEnd> run(int size, const std::string& scenario, int who, JobOptions options = {}) {
+    options.size = size;
+    options.shares_memory = GetParam() == Ways::kMemory;
+    return run_job({kWorker, scenario, std::to_string(who)}, options);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Over, Job, ::testing::Values(Ways::kMemory, Ways::kNetwork),
+                         [](const auto& param) { return name_of(param.param); });
+
+TEST_P(Job, WorksTogether) {
+  for (const int size : {1, 2, 3, 5, 8, 16}) {
+    for (const auto& end : run(size, "work", -1)) EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;
+  }
 }
 
-class Jobs : public ::testing::TestWithParam<int> {};
-
-TEST_P(Jobs, WorkTogether) {
-  for (const auto& end : run(GetParam(), "work", -1)) EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;
-}
-INSTANTIATE_TEST_SUITE_P(Sizes, Jobs, ::testing::Values(1, 2, 3, 5, 8, 16),
-                         [](const auto& param) { return "of" + std::to_string(param.param); });
-
-TEST(Job, OfTwoHostsTellsEachRankItsPlace) {
+TEST_P(Job, OfTwoHostsTellsEachRankItsPlace) {
   JobOptions options;
   options.ranks_per_host = 2;
   const auto ends = run(4, "work", -1, options);
@@ -36,7 +45,7 @@ TEST(Job, OfTwoHostsTellsEachRankItsPlace) {
   EXPECT_TRUE(contains(ends[3].output, "rank 3 of 4, local 1 of 2, cross 1 of 2")) << ends[3].output;
 }
 
-TEST(Job, WorksByKeyWithAWarning) {
+TEST_P(Job, WorksByKeyWithAWarning) {
   JobOptions options;
   options.by_agent = false;
   for (const auto& end : run(2, "work", -1, options)) {
@@ -45,7 +54,7 @@ TEST(Job, WorksByKeyWithAWarning) {
   }
 }
 
-TEST(Job, FallsBackToTheKeyWhenTheAgentIsOutOfReach) {
+TEST_P(Job, FallsBackToTheKeyWhenTheAgentIsOutOfReach) {
   JobOptions options;
   options.by_agent = false;
   options.env = {"DRUN_AGENT=/nonexistent/agent"};
@@ -55,7 +64,7 @@ TEST(Job, FallsBackToTheKeyWhenTheAgentIsOutOfReach) {
   }
 }
 
-TEST(Job, NamesTheRankThatDied) {
+TEST_P(Job, NamesTheRankThatDied) {
   const int who = 2;
   const auto ends = run(5, "die", who);
   EXPECT_EQ(ends[who].status, 128 + 9);
@@ -69,7 +78,7 @@ TEST(Job, NamesTheRankThatDied) {
   }
 }
 
-TEST(Job, NamesTheRankThatWentAwayEvenIfTheLauncherSaysNothing) {
+TEST_P(Job, NamesTheRankThatWentAwayEvenIfTheLauncherSaysNothing) {
   const auto ends = run(4, "leave", 1);
   EXPECT_EQ(ends[1].status, 0);
   for (const auto& end : ends) {
@@ -81,7 +90,7 @@ TEST(Job, NamesTheRankThatWentAwayEvenIfTheLauncherSaysNothing) {
   }
 }
 
-TEST(Job, NamesTheRankThatNeverCalled) {
+TEST_P(Job, NamesTheRankThatNeverCalled) {
   JobOptions options;
   options.env = {"DRUN_OP_TIMEOUT=1"};
   const auto ends = run(3, "absent", 1, options);
@@ -92,7 +101,7 @@ TEST(Job, NamesTheRankThatNeverCalled) {
   }
 }
 
-TEST(Job, EndsEverywhereWhenOneAborts) {
+TEST_P(Job, EndsEverywhereWhenOneAborts) {
   const auto ends = run(4, "abort", 3);
   EXPECT_EQ(ends[3].status, 4) << ends[3].output;
   for (const auto& end : ends) {
@@ -103,14 +112,14 @@ TEST(Job, EndsEverywhereWhenOneAborts) {
   }
 }
 
-TEST(Job, AbortFromAnotherThreadWakesTheCollective) {
+TEST_P(Job, AbortFromAnotherThreadWakesTheCollective) {
   for (const auto& end : run(2, "abort-from-thread", 1)) {
     EXPECT_EQ(end.status, 3) << end.rank << ": " << end.output;
     EXPECT_LT(end.after, 10s);
   }
 }
 
-TEST(Job, InitTimesOutOnARankThatNeverComes) {
+TEST_P(Job, InitTimesOutOnARankThatNeverComes) {
   JobOptions options;
   options.env = {"DRUN_INIT_TIMEOUT=1"};
   options.size = 3;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -107,7 +108,29 @@ TEST(AgentSocket, WorkerFetchesItsHandoutAndIsKnownToTheAgent) {
   });
   const auto got = fetch_handout(agent.path(), 10s);
   ASSERT_TRUE(got) << got.error().message();
-  EXPECT_EQ(got->key, sent.key);
+  EXPECT_EQ(got->handout.key, sent.key);
+  EXPECT_FALSE(got->memory);
+}
+
+TEST(AgentSocket, AnyPartOfThePrefixMayBringTheMemory) {
+  for (const std::size_t n_first : {1, 4, 20}) {
+    FakeAgent agent([&](int fd) {
+      read_hello(fd);
+      const Fd memory(::memfd_create("test", MFD_CLOEXEC));
+      ASSERT_EQ(::write(memory.get(), "shared", 6), 6);
+      const std::string bytes = prefixed(encode_handout(sample()));
+      ASSERT_EQ(send_with_descriptor(fd, bytes.substr(0, n_first), memory.get()), n_first);
+      ASSERT_TRUE(write_all(fd, bytes.substr(n_first)));
+    });
+    const auto got = fetch_handout(agent.path(), 10s);
+    ASSERT_TRUE(got) << got.error().message();
+    EXPECT_EQ(got->handout.job_id, sample().job_id);
+    ASSERT_TRUE(got->memory);
+    char read[6];
+    ASSERT_EQ(::pread(got->memory.get(), read, sizeof read, 0), 6);
+    EXPECT_EQ(std::string(read, 6), "shared");
+    EXPECT_NE(::fcntl(got->memory.get(), F_GETFD) & FD_CLOEXEC, 0);
+  }
 }
 
 TEST(AgentSocket, PathMayBeLongerThanASocketAddress) {

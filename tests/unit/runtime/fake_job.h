@@ -1,7 +1,9 @@
 // A job whose ranks are threads of this process and whose rendezvous is a map: real TCP between the ranks, no server.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +37,8 @@ class FakeJob {
   using Bend = std::function<std::string(int rank, const std::string& key, const std::string& value)>;
   void bend(Bend bend) { bend_ = std::move(bend); }
   void set_key_of(int rank, const rendezvous::JobKey& key) { other_keys_[rank] = key; }
+  // As the agent does for ranks on one host. Each maps it for itself.
+  void share_memory() { memory_.reset(::memfd_create("fake", MFD_CLOEXEC)); }
   void set_timeouts(const Timeouts& timeouts) { timeouts_ = timeouts; }
 
   World world(int rank) {
@@ -42,6 +46,7 @@ class FakeJob {
     world.client = std::make_unique<FakeClient>(*this, rank);
     world.key = other_keys_.count(rank) != 0 ? other_keys_[rank] : key_;
     world.timeouts = timeouts_;
+    if (memory_) world.memory.reset(::fcntl(memory_.get(), F_DUPFD_CLOEXEC, 0));
     return world;
   }
 
@@ -136,6 +141,7 @@ class FakeJob {
   std::map<std::string, std::set<int>> barriers_;
   std::optional<rendezvous::AbortNotice> notice_;
   std::vector<Fd> wakeups_;
+  Fd memory_;
 };
 
 }  // namespace drun::runtime::testing

@@ -8,9 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
-#include "runtime/src/backend/tcp/culprit.h"
+#include "runtime/src/backend/culprit.h"
 
 namespace drun::runtime {
 namespace {
@@ -109,12 +108,7 @@ Status Mesh::check_header(const Message& message, const Operation& operation) {
                    world_.host_of(peer));
   }
   if (same_call(*theirs, operation)) return {};
-  Failure result{DRUN_ERROR_MISMATCH,
-                 world_.name_of(peer) + " called " + describe(*theirs) + " while " + world_.name_of(rank()) +
-                     " called " + describe(operation),
-                 peer, world_.host_of(peer)};
-  publish_failure(world_, result);
-  return tl::unexpected<Failure>(std::move(result));
+  return tl::unexpected<Failure>(mismatch_failure(world_, operation, peer, *theirs));
 }
 
 Status Mesh::wait(const std::vector<Message>& messages, const Operation& operation) {
@@ -126,22 +120,22 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
     const bool sends = message.flow->direction() == Flow::Direction::kSend;
     fds.push_back({message.fd, static_cast<short>(sends ? POLLOUT : POLLIN), 0});
   }
-  const auto stopped = stops_.look();
-  if (std::exchange(stopped_in_, operation.seq) == operation.seq) {
-    stopped_ += stopped;
-  } else {  // of a stop that was noticed only now, what came after the call
-    const auto since_call = Clock::now() - (operation.deadline - operation.timeout);
-    stopped_ = std::max(StallWatch::Duration::zero(), std::min<StallWatch::Duration>(stopped, since_call));
-  }
-  const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(operation.deadline + stopped_ - Clock::now()).count();
+  const auto left = patience_.left(operation).count();
   if (left <= 0) return tl::unexpected<Failure>(timed_out(messages, operation));
-  const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, kLook.count())));
+  const int ready =
+      ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, Patience::kLook.count())));
   if (ready < 0 && errno != EINTR) return failure(DRUN_ERROR_SYSTEM, std::string("poll: ") + std::strerror(errno));
   for (std::size_t i = 0; i < n_control; ++i) {
     if (fds[i].revents != 0) return check_alive(world_, name_of(operation));
   }
   return {};
+}
+
+bool Mesh::has_closed(int peer) const {
+  const auto link = links_.find(peer);
+  if (link == links_.end()) return false;
+  pollfd fd{link->second.get(), POLLRDHUP, 0};
+  return ::poll(&fd, 1, 0) == 1;
 }
 
 Failure Mesh::io_failure(int peer, int error, const Operation& operation) {
@@ -158,13 +152,7 @@ Failure Mesh::timed_out(const std::vector<Message>& messages, const Operation& o
   for (const auto& message : messages) {
     if (!message.finished()) waited_for.push_back(message.flow->peer());
   }
-  const int culprit = find_culprit(world_, operation, waited_for);
-  Failure result{DRUN_ERROR_TIMEOUT,
-                 name_of(operation) + " timed out after " + std::to_string(operation.timeout.count() / 1000) +
-                     " s waiting for " + world_.name_of(culprit),
-                 culprit, world_.host_of(culprit)};
-  publish_failure(world_, result);
-  return result;
+  return timeout_failure(world_, operation, waited_for);
 }
 
 }  // namespace drun::runtime

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "base/stall_watch.h"
 #include "runtime/src/algorithm/exchange.h"
+#include "runtime/src/patience.h"
 #include "runtime/src/world.h"
 
 namespace drun::runtime {
@@ -17,14 +17,13 @@ namespace drun::runtime {
 class Mesh final : public Exchange {
  public:
   // `links`: non-blocking sockets by rank. `world` outlives the mesh.
-  Mesh(const World& world, std::map<int, Fd> links) : world_(world), links_(std::move(links)), stops_(kLook) {}
+  Mesh(const World& world, std::map<int, Fd> links) : world_(world), links_(std::move(links)) {}
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }
   Status run(const Operation& operation, const std::vector<Flow*>& flows) override;
-
-  // No wait in poll() is longer: so a stop of this process (Ctrl-Z) is noticed, and all but this much of its time does
-  // not count.
-  static constexpr std::chrono::milliseconds kLook{200};
+  // Whether the peer, if it is connected, has closed its side.
+  bool has_closed(int peer) const;
+  void close() { links_.clear(); }
 
  private:
   // A flow with its socket and the header that goes ahead.
@@ -47,9 +46,7 @@ class Mesh final : public Exchange {
 
   const World& world_;
   std::map<int, Fd> links_;
-  StallWatch stops_;
-  std::chrono::steady_clock::duration stopped_{};  // during the operation `stopped_in_`; extends its deadline
-  std::uint64_t stopped_in_ = 0;
+  Patience patience_;
 };
 
 }  // namespace drun::runtime

@@ -31,6 +31,8 @@ class TcpBackend final : public Backend {
     return ring_allgather(mesh_, operation, data, operation.count * size_of(operation.dtype));
   }
   Status barrier(const Operation& operation) override { return dissemination_barrier(mesh_, operation); }
+  bool has_left(int rank) const override { return mesh_.has_closed(rank); }
+  void close() override { mesh_.close(); }
 
  private:
   Mesh mesh_;

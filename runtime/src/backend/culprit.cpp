@@ -1,4 +1,4 @@
-#include "runtime/src/backend/tcp/culprit.h"
+#include "runtime/src/backend/culprit.h"
 
 #include <algorithm>
 #include <set>
@@ -38,6 +38,25 @@ int find_culprit(const World& world, const Operation& operation, const std::vect
     }
   }
   return waited_for.front();
+}
+
+Failure timeout_failure(const World& world, const Operation& operation, const std::vector<int>& waited_for) {
+  const int culprit = find_culprit(world, operation, waited_for);
+  Failure result{DRUN_ERROR_TIMEOUT,
+                 name_of(operation) + " timed out after " + std::to_string(operation.timeout.count() / 1000) +
+                     " s waiting for " + world.name_of(culprit),
+                 culprit, world.host_of(culprit)};
+  publish_failure(world, result);
+  return result;
+}
+
+Failure mismatch_failure(const World& world, const Operation& operation, int peer, const Operation& theirs) {
+  Failure result{DRUN_ERROR_MISMATCH,
+                 world.name_of(peer) + " called " + describe(theirs) + " while " + world.name_of(world.rank()) +
+                     " called " + describe(operation),
+                 peer, world.host_of(peer)};
+  publish_failure(world, result);
+  return result;
 }
 
 }  // namespace drun::runtime

@@ -1,0 +1,61 @@
+// The memory that the ranks of a host share: a memfd that the agent hands to each of them. docs/collectives.md has the
+// protocol.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/error.h"
+#include "runtime/src/backend/shm/counter.h"
+#include "runtime/src/operation.h"
+
+namespace drun::runtime {
+
+// Mapped into this process, or into a test for all its ranks. Threads: the protocol's business.
+class Segment {
+ public:
+  static constexpr std::size_t kSlotBytes = 512u << 10;
+
+  // What a rank tells the others. Each on its own cache line, or two.
+  struct Control {
+    alignas(128) Counter arrived;  // it has given what belongs to the step, and is through with all steps before
+    alignas(128) Counter reduced;  // its part of the step is reduced
+    struct Call {
+      std::uint64_t seq;
+      std::uint64_t count;
+      std::int32_t root;
+      std::uint8_t kind, dtype, op, zero;
+    };
+    alignas(128) Call calls[2];                     // by turns
+    alignas(128) std::atomic<std::int32_t> broken;  // 0, or 1 + the rank at fault: it takes part in nothing more
+  };
+
+  // Sizes it for so many ranks, and clears it. By one rank, before the others map it. An error has the size in its
+  // text.
+  static Result<std::shared_ptr<Segment>> create(int memory_fd, int n_ranks);
+  static Result<std::shared_ptr<Segment>> map(int memory_fd, int n_ranks);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  int n_ranks() const { return n_ranks_; }
+  Control& control(int rank) { return controls_[rank]; }
+  // kSlotBytes each, by turns: what the rank gives in a step, and what it has reduced.
+  char* given(int rank, std::uint32_t step) { return slot(rank, step % 2); }
+  char* result(int rank, std::uint32_t step) { return slot(rank, 2 + step % 2); }
+
+ private:
+  Segment(void* memory, int n_ranks);
+  static std::size_t bytes_for(int n_ranks);
+  char* slot(int rank, std::size_t index) { return slots_ + (static_cast<std::size_t>(rank) * 4 + index) * kSlotBytes; }
+
+  int n_ranks_;
+  std::size_t n_bytes_;
+  void* memory_;
+  Control* controls_;
+  char* slots_;
+};
+
+}  // namespace drun::runtime

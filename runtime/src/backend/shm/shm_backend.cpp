@@ -1,0 +1,337 @@
+#include "runtime/src/backend/shm/shm_backend.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "runtime/src/backend/culprit.h"
+#include "runtime/src/dtype.h"
+#include "runtime/src/patience.h"
+#include "runtime/src/reduce.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace drun::runtime {
+namespace {
+
+// Up to here everybody reduces everything: one wait in place of two counts for more than the arithmetic.
+constexpr std::size_t kSmallBytes = 8u << 10;
+// Stays in the first-level cache from one operand to the next.
+constexpr std::size_t kBlockBytes = 8u << 10;
+constexpr std::chrono::microseconds kSpinTime{50};
+
+void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Whoever spins on a core that the other rank needs keeps it from arriving.
+bool has_core_for_each(int n_ranks) {
+  cpu_set_t cores;
+  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) >= n_ranks;
+}
+
+class ShmBackend final : public Backend {
+ public:
+  ShmBackend(const World& world, std::shared_ptr<Segment> segment, std::unique_ptr<Backend> network)
+      : world_(world),
+        segment_(std::move(segment)),
+        network_(std::move(network)),
+        rank_(world.rank()),
+        size_(world.size()),
+        spins_(has_core_for_each(world.size())) {}
+
+  Status allreduce(const Operation& operation, void* data) override {
+    return finish(operation.count * size_of(operation.dtype) <= kSmallBytes
+                      ? reduce_at_once(operation, static_cast<char*>(data))
+                      : reduce_in_parts(operation, static_cast<char*>(data)));
+  }
+  Status broadcast(const Operation& operation, void* data) override {
+    return finish(hand_out(operation, static_cast<char*>(data)));
+  }
+  Status allgather(const Operation& operation, void* data) override {
+    return finish(exchange_blocks(operation, static_cast<char*>(data)));
+  }
+  Status barrier(const Operation& operation) override {
+    announce(operation);
+    arrive();
+    return finish(wait_for_all(operation, &Segment::Control::arrived, step_, true));
+  }
+  bool has_left(int rank) const override { return network_->has_left(rank); }
+  void close() override { network_->close(); }
+
+ private:
+  Segment::Control& own() { return segment_->control(rank_); }
+
+  // The bytes of part `part` of a piece of `count` elements begin here. Part `size`: the end.
+  std::size_t part_begin(std::size_t count, std::size_t element_bytes, int part) const {
+    const auto n = static_cast<std::size_t>(size_), i = static_cast<std::size_t>(part);
+    return (count / n * i + std::min(i, count % n)) * element_bytes;
+  }
+
+  void announce(const Operation& operation) {
+    auto& call = own().calls[operation.seq % 2];
+    call.seq = operation.seq;
+    call.count = operation.count;
+    call.root = operation.root;
+    call.kind = static_cast<std::uint8_t>(operation.kind);
+    call.dtype = static_cast<std::uint8_t>(operation.dtype);
+    call.op = static_cast<std::uint8_t>(operation.op);
+  }
+
+  // The next step: what we give is in its place, and of the steps before we need nothing more that others gave.
+  void arrive() { own().arrived.move_to(++step_); }
+
+  Status reduce_at_once(const Operation& operation, char* data) {
+    const std::size_t element_bytes = size_of(operation.dtype), n_bytes = operation.count * element_bytes;
+    announce(operation);
+    if (n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), data, n_bytes);
+    arrive();
+    if (auto all = wait_for_all(operation, &Segment::Control::arrived, step_, true); !all) return all;
+    if (n_bytes == 0) return {};
+    std::memcpy(data, segment_->given(0, step_), n_bytes);
+    for (int rank = 1; rank < size_; ++rank) {
+      accumulate(data, segment_->given(rank, step_), operation.count, operation.dtype, operation.op);
+    }
+    drun::runtime::finish(data, operation.count, operation.dtype, operation.op, size_);
+    return {};
+  }
+
+  // Each piece in two phases: everybody reduces a part, and takes the others' parts. What is given for the next piece
+  // goes ahead of that, so that nobody waits for a copy.
+  Status reduce_in_parts(const Operation& operation, char* data) {
+    const std::size_t element_bytes = size_of(operation.dtype);
+    const std::size_t per_piece = Segment::kSlotBytes / element_bytes;
+    announce(operation);
+    give_for_reduction(operation, data, std::min(per_piece, operation.count));
+    arrive();
+    for (std::size_t done = 0; done < operation.count;) {
+      const std::size_t count = std::min(per_piece, operation.count - done);
+      const std::uint32_t step = step_;
+      char* piece = data + done * element_bytes;
+      if (auto all = wait_for_all(operation, &Segment::Control::arrived, step, done == 0); !all) return all;
+      reduce_own_part(operation, piece, count, step);
+      own().reduced.move_to(step);
+      done += count;
+      if (done < operation.count) {
+        give_for_reduction(operation, data + done * element_bytes, std::min(per_piece, operation.count - done));
+        arrive();
+      }
+      if (auto all = wait_for_all(operation, &Segment::Control::reduced, step, false); !all) return all;
+      for (int rank = 0; rank < size_; ++rank) {
+        if (rank == rank_) continue;
+        const std::size_t begin = part_begin(count, element_bytes, rank);
+        std::memcpy(piece + begin, segment_->result(rank, step) + begin,
+                    part_begin(count, element_bytes, rank + 1) - begin);
+      }
+    }
+    return {};
+  }
+
+  // All parts but our own.
+  void give_for_reduction(const Operation& operation, const char* piece, std::size_t count) {
+    const std::size_t element_bytes = size_of(operation.dtype);
+    char* slot = segment_->given(rank_, step_ + 1);
+    const std::size_t begin = part_begin(count, element_bytes, rank_);
+    const std::size_t end = part_begin(count, element_bytes, rank_ + 1);
+    std::memcpy(slot, piece, begin);
+    std::memcpy(slot + end, piece + end, count * element_bytes - end);
+  }
+
+  // In the order of ranks, so that the result does not depend on whose part it is.
+  void reduce_own_part(const Operation& operation, char* piece, std::size_t count, std::uint32_t step) {
+    const std::size_t element_bytes = size_of(operation.dtype);
+    const std::size_t end = part_begin(count, element_bytes, rank_ + 1);
+    char* result = segment_->result(rank_, step);
+    for (std::size_t at = part_begin(count, element_bytes, rank_); at < end;) {
+      const std::size_t n_bytes = std::min(kBlockBytes, end - at), n = n_bytes / element_bytes;
+      const auto source = [&](int rank) { return (rank == rank_ ? piece : segment_->given(rank, step)) + at; };
+      std::memcpy(result + at, source(0), n_bytes);
+      for (int rank = 1; rank < size_; ++rank) {
+        accumulate(result + at, source(rank), n, operation.dtype, operation.op);
+      }
+      drun::runtime::finish(result + at, n, operation.dtype, operation.op, size_);
+      std::memcpy(piece + at, result + at, n_bytes);
+      at += n_bytes;
+    }
+  }
+
+  Status hand_out(const Operation& operation, char* data) {
+    const std::size_t total = operation.count * size_of(operation.dtype);
+    announce(operation);
+    std::size_t done = 0;
+    do {
+      const std::size_t n_bytes = std::min(Segment::kSlotBytes, total - done);
+      if (rank_ == operation.root && n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), data + done, n_bytes);
+      arrive();
+      if (auto all = wait_for_all(operation, &Segment::Control::arrived, step_, done == 0); !all) return all;
+      if (rank_ != operation.root && n_bytes > 0) {
+        std::memcpy(data + done, segment_->given(operation.root, step_), n_bytes);
+      }
+      done += n_bytes;
+    } while (done < total);
+    return {};
+  }
+
+  Status exchange_blocks(const Operation& operation, char* data) {
+    const std::size_t block = operation.count * size_of(operation.dtype);
+    announce(operation);
+    std::size_t done = 0;
+    do {
+      const std::size_t n_bytes = std::min(Segment::kSlotBytes, block - done);
+      const auto place = [&](int rank) { return data + static_cast<std::size_t>(rank) * block + done; };
+      if (n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), place(rank_), n_bytes);
+      arrive();
+      if (auto all = wait_for_all(operation, &Segment::Control::arrived, step_, done == 0); !all) return all;
+      for (int rank = 0; rank < size_ && n_bytes > 0; ++rank) {
+        if (rank != rank_) std::memcpy(place(rank), segment_->given(rank, step_), n_bytes);
+      }
+      done += n_bytes;
+    } while (done < block);
+    return {};
+  }
+
+  // `first`: of a call, whose descriptions are there to be compared.
+  Status wait_for_all(const Operation& operation, Counter Segment::Control::*which, std::uint32_t step, bool first) {
+    for (int i = 1; i < size_; ++i) {
+      const int rank = (rank_ + i) % size_;
+      Counter& counter = segment_->control(rank).*which;
+      if (counter.has_reached(step) || spin(counter, step)) continue;
+      if (auto there = sleep(operation, which, rank, step); !there) return there;
+    }
+    return first ? check_calls(operation) : Status{};
+  }
+
+  bool spin(const Counter& counter, std::uint32_t step) const {
+    if (!spins_) return false;
+    const auto until = Clock::now() + kSpinTime;
+    do {
+      for (int i = 0; i < 32; ++i) {
+        relax();
+        if (counter.has_reached(step)) return true;
+      }
+    } while (Clock::now() < until);
+    return false;
+  }
+
+  Status sleep(const Operation& operation, Counter Segment::Control::*which, int rank, std::uint32_t step) {
+    Counter& counter = segment_->control(rank).*which;
+    for (;;) {
+      const auto left = patience_.left(operation);
+      if (left.count() <= 0) return timed_out(operation, which, step);
+      counter.sleep(step, std::min(left + std::chrono::milliseconds(1), Patience::kLook));
+      if (counter.has_reached(step)) return {};
+      if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
+      for (int other = 0; other < size_; ++other) {
+        if (segment_->control(other).broken.load(std::memory_order_acquire) != 0) {
+          return tl::unexpected<Failure>(explain_closed(world_, other, name_of(operation)));
+        }
+      }
+      if (network_->has_left(rank)) {
+        if (counter.has_reached(step)) return {};
+        return tl::unexpected<Failure>(explain_closed(world_, rank, name_of(operation)));
+      }
+    }
+  }
+
+  Status timed_out(const Operation& operation, Counter Segment::Control::*which, std::uint32_t step) {
+    std::vector<int> waited_for;
+    for (int rank = 0; rank < size_; ++rank) {
+      if (!(segment_->control(rank).*which).has_reached(step)) waited_for.push_back(rank);
+    }
+    if (waited_for.empty()) return {};  // in this very moment
+    return tl::unexpected<Failure>(timeout_failure(world_, operation, waited_for));
+  }
+
+  Status check_calls(const Operation& operation) {
+    for (int rank = 0; rank < size_; ++rank) {
+      const auto& call = segment_->control(rank).calls[operation.seq % 2];
+      Operation theirs;
+      theirs.kind = static_cast<OpKind>(call.kind);
+      theirs.dtype = static_cast<drun_dtype>(call.dtype);
+      theirs.op = static_cast<drun_op>(call.op);
+      theirs.root = call.root;
+      theirs.seq = call.seq;
+      theirs.count = call.count;
+      if (!same_call(theirs, operation)) {
+        return tl::unexpected<Failure>(mismatch_failure(world_, operation, rank, theirs));
+      }
+    }
+    return {};
+  }
+
+  // After a failure nobody shall wait for us: those who sleep look around at once.
+  Status finish(Status status) {
+    if (status) return status;
+    own().broken.store(1, std::memory_order_release);
+    for (int rank = 0; rank < size_; ++rank) {
+      segment_->control(rank).arrived.wake();
+      segment_->control(rank).reduced.wake();
+    }
+    network_->close();
+    return status;
+  }
+
+  const World& world_;
+  std::shared_ptr<Segment> segment_;
+  std::unique_ptr<Backend> network_;
+  int rank_, size_;
+  bool spins_;
+  std::uint32_t step_ = 0;  // the last one in which we arrived
+  Patience patience_;
+};
+
+std::string memory_key(const World& world, int rank) { return world.own_key("memory/" + std::to_string(rank)); }
+
+Failure setup_failure(const World& world, const Error& error) {
+  if (auto alive = check_alive(world, "drun_init"); !alive) return alive.error();
+  return from_error(error, "drun_init");
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_shm_backend(const World& world, std::shared_ptr<Segment> segment,
+                                          std::unique_ptr<Backend> network) {
+  return std::make_unique<ShmBackend>(world, std::move(segment), std::move(network));
+}
+
+// All ranks have met since drun_init began (`network` is connected): nobody uses the memory as an earlier drun_init
+// left it. The first rank sets it up; what it says of that is everybody's result.
+Outcome<std::unique_ptr<Backend>> make_shm_backend(const World& world, std::unique_ptr<Backend> network) {
+  auto& client = *world.client;
+  const auto timeout = world.timeouts.init;
+  const auto failed = [&](const Error& error) { return tl::unexpected<Failure>(setup_failure(world, error)); };
+  const std::string says = world.memory ? "has memory" : "has none";
+  if (auto set = client.set(memory_key(world, world.rank()), says); !set) return failed(set.error());
+  for (int rank = 0; rank < world.size(); ++rank) {
+    const auto theirs = client.get(memory_key(world, rank), timeout);
+    if (!theirs) return failed(theirs.error());
+    if (*theirs != "has memory") return network;
+  }
+  Result<std::shared_ptr<Segment>> segment = fail(Errc::kInternal, "not asked");
+  const std::string key = world.own_key("memory");
+  if (world.rank() == 0) {
+    segment = Segment::create(world.memory.get(), world.size());
+    if (auto set = client.set(key, segment ? "ready" : segment.error().message()); !set) return failed(set.error());
+  } else {
+    const auto word = client.get(key, timeout);
+    if (!word) return failed(word.error());
+    if (*word != "ready") {
+      segment = fail(Errc::kIo, *word);
+    } else {
+      segment = Segment::map(world.memory.get(), world.size());
+    }
+  }
+  if (!segment) return failed(std::move(segment.error()).with_subject("host " + world.host_of(world.rank())));
+  return make_shm_backend(world, std::move(*segment), std::move(network));
+}
+
+}  // namespace drun::runtime

@@ -1,0 +1,38 @@
+// What is left of a call's time. Time for which this process was stopped does not count.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+#include "base/stall_watch.h"
+#include "runtime/src/operation.h"
+
+namespace drun::runtime {
+
+class Patience {
+ public:
+  // No wait may be longer than this: so a stop of this process (Ctrl-Z) is noticed, and all but this much of its time
+  // does not count.
+  static constexpr std::chrono::milliseconds kLook{200};
+
+  // To be asked before every wait. 0 or less: the deadline has passed.
+  std::chrono::milliseconds left(const Operation& operation) {
+    const auto stopped = stops_.look();
+    if (std::exchange(stopped_in_, operation.seq) == operation.seq) {
+      stopped_ += stopped;
+    } else {  // of a stop that was noticed only now, what came after the call
+      const auto since_call = Clock::now() - (operation.deadline - operation.timeout);
+      stopped_ = std::max(StallWatch::Duration::zero(), std::min<StallWatch::Duration>(stopped, since_call));
+    }
+    return std::chrono::duration_cast<std::chrono::milliseconds>(operation.deadline + stopped_ - Clock::now());
+  }
+
+ private:
+  StallWatch stops_{kLook};
+  Clock::duration stopped_{};  // during the operation `stopped_in_`; extends its deadline
+  std::uint64_t stopped_in_ = 0;
+};
+
+}  // namespace drun::runtime

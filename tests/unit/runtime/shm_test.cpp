@@ -1,0 +1,331 @@
+// Collectives in shared memory: ranks are threads that each map the same memfd, or share one mapping where the
+// protocol itself is looked at by ThreadSanitizer.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "runtime/src/backend/shm/counter.h"
+#include "runtime/src/backend/shm/segment.h"
+#include "runtime/src/backend/shm/shm_backend.h"
+#include "tests/unit/runtime/fake_job.h"
+
+namespace drun::runtime {
+namespace {
+
+using testing::FakeJob;
+using namespace std::chrono_literals;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
+  auto all = Communicator::create(job.world(rank));
+  EXPECT_TRUE(all) << all.error().text;
+  return all ? std::move(*all) : nullptr;
+}
+
+// A network that is not there: shared memory must do without.
+class NoNetwork final : public Backend {
+ public:
+  explicit NoNetwork(const std::atomic<bool>* has_left = nullptr) : has_left_(has_left) {}
+  Status allreduce(const Operation&, void*) override { return failure(DRUN_ERROR_INTERNAL, "network"); }
+  Status broadcast(const Operation&, void*) override { return failure(DRUN_ERROR_INTERNAL, "network"); }
+  Status allgather(const Operation&, void*) override { return failure(DRUN_ERROR_INTERNAL, "network"); }
+  Status barrier(const Operation&) override { return failure(DRUN_ERROR_INTERNAL, "network"); }
+  bool has_left(int) const override { return has_left_ != nullptr && *has_left_; }
+  void close() override {}
+
+ private:
+  const std::atomic<bool>* has_left_;
+};
+
+std::shared_ptr<Segment> make_segment(int n_ranks) {
+  const Fd memory(::memfd_create("test", MFD_CLOEXEC));
+  auto segment = Segment::create(memory.get(), n_ranks);
+  EXPECT_TRUE(segment) << segment.error().message();
+  return segment ? *segment : nullptr;
+}
+
+Operation call(OpKind kind, std::uint64_t seq, std::size_t count, drun_dtype dtype = DRUN_INT32,
+               std::chrono::milliseconds timeout = 30s) {
+  Operation operation;
+  operation.kind = kind;
+  operation.dtype = dtype;
+  operation.seq = seq;
+  operation.count = count;
+  operation.timeout = timeout;
+  operation.deadline = Clock::now() + timeout;
+  return operation;
+}
+
+std::int32_t value(int rank, std::size_t i, std::uint64_t seq) {
+  return static_cast<std::int32_t>(i * 31 + static_cast<std::size_t>(rank) * 1009 + seq * 7);
+}
+
+class SharedMemory : public ::testing::TestWithParam<int> {};
+
+// Calls of all kinds and of sizes around every bound, one after the other without a pause: what one leaves in the slots
+// must not reach the next.
+TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
+  const int size = GetParam();
+  FakeJob job(size);
+  const auto segment = make_segment(size);
+  ASSERT_TRUE(segment);
+  const std::size_t slot = Segment::kSlotBytes / sizeof(std::int32_t);
+  const std::vector<std::size_t> counts = {0,    1,        2,        3,    7,        63,   2047,         2048,
+                                           2049, slot - 1, slot + 1, slot, 2 * slot, 2049, 3 * slot + 5, 1};
+  job.run([&](int rank) {
+    const World world = job.world(rank);
+    auto backend = make_shm_backend(world, segment, std::make_unique<NoNetwork>());
+    std::uint64_t seq = 0;
+    for (int round = 0; round < 2; ++round) {
+      for (const std::size_t count : counts) {
+        std::vector<std::int32_t> data(count), expected(count);
+        ++seq;
+        for (std::size_t i = 0; i < count; ++i) {
+          data[i] = value(rank, i, seq);
+          for (int r = 0; r < size; ++r) expected[i] += value(r, i, seq);
+        }
+        auto done = backend->allreduce(call(OpKind::kAllreduce, seq, count), data.data());
+        ASSERT_TRUE(done) << done.error().text;
+        ASSERT_EQ(data, expected) << "allreduce of " << count;
+
+        const int root = static_cast<int>(seq % static_cast<std::uint64_t>(size));
+        ++seq;
+        for (std::size_t i = 0; i < count; ++i) {
+          data[i] = rank == root ? value(root, i, seq) : -1;
+          expected[i] = value(root, i, seq);
+        }
+        auto broadcast = call(OpKind::kBroadcast, seq, count);
+        broadcast.root = root;
+        ASSERT_TRUE(backend->broadcast(broadcast, data.data()));
+        ASSERT_EQ(data, expected) << "broadcast of " << count;
+
+        ++seq;
+        std::vector<std::int32_t> blocks(count * static_cast<std::size_t>(size), -1), all(blocks.size());
+        for (int r = 0; r < size; ++r) {
+          for (std::size_t i = 0; i < count; ++i) {
+            all[static_cast<std::size_t>(r) * count + i] = value(r, i, seq);
+            if (r == rank) blocks[static_cast<std::size_t>(r) * count + i] = value(r, i, seq);
+          }
+        }
+        ASSERT_TRUE(backend->allgather(call(OpKind::kAllgather, seq, count), blocks.data()));
+        ASSERT_EQ(blocks, all) << "allgather of " << count;
+        ++seq;
+        ASSERT_TRUE(backend->barrier(call(OpKind::kBarrier, seq, 0, DRUN_INT8)));
+      }
+    }
+  });
+}
+
+// Ranks that are late in turns, so that each overtakes each other by as much as the protocol lets it.
+TEST_P(SharedMemory, NobodyOvertakesByMoreThanTheSlotsHold) {
+  const int size = GetParam();
+  FakeJob job(size);
+  const auto segment = make_segment(size);
+  ASSERT_TRUE(segment);
+  job.run([&](int rank) {
+    const World world = job.world(rank);
+    auto backend = make_shm_backend(world, segment, std::make_unique<NoNetwork>());
+    const std::size_t slot = Segment::kSlotBytes / sizeof(std::int32_t);
+    for (std::uint64_t seq = 1; seq <= 60; ++seq) {
+      const std::size_t count = seq % 3 == 0 ? 2 * slot + seq : seq;
+      std::vector<std::int32_t> data(count, rank + 1);
+      if (seq % static_cast<std::uint64_t>(size) == static_cast<std::uint64_t>(rank)) ::usleep(2000);
+      ASSERT_TRUE(backend->allreduce(call(OpKind::kAllreduce, seq, count), data.data()));
+      const std::int32_t sum = size * (size + 1) / 2;
+      for (const auto v : data) ASSERT_EQ(v, sum) << seq;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, SharedMemory, ::testing::Values(2, 3, 4, 9),
+                         [](const auto& param) { return "of" + std::to_string(param.param); });
+
+TEST(SharedMemorySetUp, EveryRankMapsTheSame) {
+  FakeJob job(5);
+  job.share_memory();
+  job.run([&](int rank) {
+    for (int generation = 1; generation <= 2; ++generation) {  // drun_init again: nothing of the first is left
+      World world = job.world(rank);
+      world.generation = generation;
+      auto all = Communicator::create(std::move(world));
+      ASSERT_TRUE(all) << all.error().text;
+      std::vector<double> data(300'000, rank + 1.0);
+      ASSERT_TRUE((*all)->allreduce(data.data(), data.data(), data.size(), DRUN_FLOAT64, DRUN_SUM));
+      for (const double v : data) ASSERT_EQ(v, 15.0);
+    }
+  });
+}
+
+TEST(SharedMemorySetUp, WithoutMemoryForOneRankTheNetworkServesAll) {
+  FakeJob job(3);
+  job.share_memory();
+  job.run([&](int rank) {
+    World world = job.world(rank);
+    if (rank == 1) world.memory.reset();
+    auto all = Communicator::create(std::move(world));
+    ASSERT_TRUE(all) << all.error().text;
+    std::int64_t sum = rank;
+    ASSERT_TRUE((*all)->allreduce(&sum, &sum, 1, DRUN_INT64, DRUN_SUM));
+    EXPECT_EQ(sum, 3);
+  });
+}
+
+TEST(SharedMemorySetUp, MemoryThatCannotBeHadIsAnErrorWithItsSizeOnEveryRank) {
+  FakeJob job(3);
+  job.share_memory();
+  job.run([&](int rank) {
+    World world = job.world(rank);
+    if (rank == 0) {  // it can't grow
+      world.memory.reset(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      ASSERT_EQ(::fcntl(world.memory.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+    }
+    const auto all = Communicator::create(std::move(world));
+    ASSERT_FALSE(all);
+    EXPECT_EQ(all.error().status, DRUN_ERROR_SYSTEM);
+    EXPECT_TRUE(contains(all.error().text, "no shared memory of 7 MiB for 3 ranks: posix_fallocate: "))
+        << all.error().text;
+  });
+}
+
+TEST(SharedMemoryFaults, MismatchNamesBothSides) {
+  FakeJob job(4);
+  job.share_memory();
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    std::vector<float> data(100'000);
+    ASSERT_TRUE(all->barrier());
+    const auto done = rank == 2 ? all->broadcast(data.data(), 10, DRUN_FLOAT32, 1)
+                                : all->allreduce(data.data(), data.data(), 12, DRUN_FLOAT32, DRUN_SUM);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_MISMATCH) << done.error().text;
+    EXPECT_TRUE(contains(done.error().text, "allreduce #2 of 12 f32 (sum)")) << done.error().text;
+    EXPECT_TRUE(contains(done.error().text, "rank 2 on node2 called broadcast #2 of 10 f32 from rank 1") ||
+                contains(done.error().text, "while rank 2 on node2 called broadcast #2 of 10 f32 from rank 1"))
+        << done.error().text;
+    const auto later = all->barrier();
+    ASSERT_FALSE(later);
+    EXPECT_TRUE(contains(later.error().text, "an earlier collective failed"));
+  });
+}
+
+TEST(SharedMemoryFaults, TheRankThatNeverCameIsNamed) {
+  FakeJob job(5, 500ms);
+  job.share_memory();
+  std::atomic<int> failed{0};
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 3) {  // alive, but elsewhere, until the others have given up
+      const auto until = Clock::now() + 10s;
+      while (failed < 4 && Clock::now() < until) std::this_thread::yield();
+      return;
+    }
+    float value = 1;
+    const auto done = all->allreduce(&value, &value, 1, DRUN_FLOAT32, DRUN_SUM);
+    ++failed;
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().rank, 3) << done.error().text;
+    EXPECT_TRUE(contains(done.error().text, "allreduce #1")) << done.error().text;
+  });
+  EXPECT_EQ(failed, 4);
+}
+
+TEST(SharedMemoryFaults, ARankThatLeavesIsNamedByAllWithinASecond) {
+  FakeJob job(7, 60s);
+  job.share_memory();
+  std::atomic<std::int64_t> left_ns{0};
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    ASSERT_TRUE(all->barrier());
+    if (rank == 1) {
+      all.reset();  // its connections close
+      left_ns = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+      return;
+    }
+    std::vector<double> data(1'000'000);
+    const auto done = all->allreduce(data.data(), data.data(), data.size(), DRUN_FLOAT64, DRUN_SUM);
+    const auto now = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_PEER);
+    EXPECT_EQ(done.error().rank, 1) << done.error().text;
+    EXPECT_TRUE(contains(done.error().text, "rank 1 on node1 closed its connection during allreduce #2"))
+        << done.error().text;
+    EXPECT_LT(now - left_ns, 5'000'000'000) << "explaining takes up to a second";
+  });
+}
+
+TEST(SharedMemoryFaults, AbortEndsEveryWait) {
+  FakeJob job(4, 60s);
+  job.share_memory();
+  std::atomic<int> waiting{0};
+  const auto began = Clock::now();
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 2) {
+      const auto until = Clock::now() + 10s;
+      while (waiting < 3 && Clock::now() < until) std::this_thread::yield();
+      job.abort({2, "node2", 812, "was ended by SIGKILL"});
+      return;
+    }
+    ++waiting;
+    const auto done = all->barrier();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().text, "barrier #1: rank 2 on node2 (pid 812): was ended by SIGKILL");
+  });
+  EXPECT_LT(Clock::now() - began, 10s);
+}
+
+TEST(SharedMemoryFaults, ALateRankIsWaitedFor) {
+  FakeJob job(3, 20s);
+  job.share_memory();
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    for (int late = 0; late < 3; ++late) {
+      if (late == rank) std::this_thread::sleep_for(300ms);  // longer than one wait; the lateness is what is tested
+      std::vector<double> data(200'000, 1.0);
+      ASSERT_TRUE(all->allreduce(data.data(), data.data(), data.size(), DRUN_FLOAT64, DRUN_SUM));
+      EXPECT_EQ(data.back(), 3.0);
+    }
+  });
+}
+
+TEST(Counter, WrapsAndWakesItsSleepers) {
+  Counter counter{};
+  counter.move_to(UINT32_MAX - 1);
+  EXPECT_TRUE(counter.has_reached(UINT32_MAX - 1));
+  EXPECT_FALSE(counter.has_reached(1));
+  std::thread sleeper([&] {
+    const auto until = Clock::now() + 20s;
+    while (!counter.has_reached(1) && Clock::now() < until) counter.sleep(1, 10s);
+  });
+  const auto began = Clock::now();
+  counter.move_to(UINT32_MAX);
+  counter.move_to(1);
+  sleeper.join();
+  EXPECT_TRUE(counter.has_reached(1));
+  EXPECT_TRUE(counter.has_reached(UINT32_MAX));
+  EXPECT_LT(Clock::now() - began, 5s);
+}
+
+TEST(Counter, SleepsNoLongerThanItIsTold) {
+  Counter counter{};
+  const auto began = Clock::now();
+  counter.sleep(1, 50ms);
+  EXPECT_GE(Clock::now() - began, 49ms);
+  EXPECT_LT(Clock::now() - began, 5s);
+}
+
+}  // namespace
+}  // namespace drun::runtime
