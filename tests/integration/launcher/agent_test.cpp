@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "base/fd.h"
@@ -18,6 +19,13 @@ namespace {
 
 using control::Type;
 using std::chrono::milliseconds;
+
+// One for each process of tests: agents of others that run beside it sweep strangers with theirs.
+std::string job_id() {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016x", static_cast<unsigned>(::getpid()));
+  return text;
+}
 
 // drun's end of an agent, blocking, with a deadline on every read.
 class AgentFixture : public ::testing::Test {
@@ -51,7 +59,7 @@ class AgentFixture : public ::testing::Test {
     EXPECT_FALSE(hello->boot_id.empty());
     agent_pid_ = hello->pid;
     control::Configure configure;
-    configure.job_id = "0123456789abcdef";
+    configure.job_id = job_id();
     configure.heartbeat_ms = 200;
     configure.heartbeat_timeout_ms = 2000;
     configure.grace_ms = 500;
@@ -324,6 +332,7 @@ TEST_F(AgentFixture, WhatAWorkerStartedHasTheGraceTimeToo) {
   stop.grace_ms = 20000;
   send(Type::kStop, control::encode(stop));
   EXPECT_EQ(wait_for(Type::kFinished).type, Type::kFinished);
+  finish_output();
   EXPECT_NE(output_.find("saved"), std::string::npos) << output_;
 }
 
@@ -473,10 +482,10 @@ class Stranger {
 };
 
 TEST_F(AgentFixture, EndsStrangersThatHaveItsJobInTheirEnvironment) {
-  Stranger ours({"A=b", "DRUN_JOB_ID=0123456789abcdef"});
-  Stranger of_another_agent({"DRUN_JOB_ID=0123456789abcdef", "DRUN_AGENT=/tmp/elsewhere/agent"});
+  Stranger ours({"A=b", "DRUN_JOB_ID=" + job_id()});
+  Stranger of_another_agent({"DRUN_JOB_ID=" + job_id(), "DRUN_AGENT=/tmp/elsewhere/agent"});
   Stranger of_another_job({"DRUN_JOB_ID=0123456789abcdee"});
-  Stranger nobodys({"NOT_DRUN_JOB_ID=0123456789abcdef"});
+  Stranger nobodys({"NOT_DRUN_JOB_ID=" + job_id()});
   start_shell("exec sleep 1000");
   EXPECT_FALSE(ours.ended());
   control::Stop stop;
@@ -487,7 +496,7 @@ TEST_F(AgentFixture, EndsStrangersThatHaveItsJobInTheirEnvironment) {
 }
 
 TEST_F(AgentFixture, DeathOfTheAgentEndsItsStrangers) {
-  Stranger ours({"DRUN_JOB_ID=0123456789abcdef"});
+  Stranger ours({"DRUN_JOB_ID=" + job_id()});
   start_shell("exec sleep 1000");
   ::kill(agent_pid_, SIGKILL);
   EXPECT_TRUE(ours.ends_within(milliseconds(2500)));
