@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kFirstPings = 3;  // the best of a few round trips is hardly disturbed by other traffic
 constexpr auto kLook = std::chrono::milliseconds(500);
+constexpr auto kFlushTime = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -23,7 +24,9 @@ HostLink::HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> cha
       tasks_(io.get_executor()),
       outgoing_(io.get_executor()),
       beat_wake_(io.get_executor()),
-      last_heard_(Clock::now()) {}
+      last_heard_(Clock::now()) {
+  all_.insert(this);
+}
 
 void HostLink::on(OnFrame frame, OnLost lost, OnSilent silent) {
   on_frame_ = std::move(frame);
@@ -49,6 +52,7 @@ void HostLink::start() {
   tasks_.spawn(read_loop());
   tasks_.spawn(write_loop());
   tasks_.spawn(beat_loop());
+  if (paused_) send(control::Type::kPause, {});
 }
 
 Task<Result<control::Frame>> HostLink::request(control::Type type, std::string body, control::Type reply,
@@ -174,6 +178,22 @@ void HostLink::lose(Error error) {
   outgoing_.close();
   beat_wake_.notify();
   if (on_lost_) on_lost_(*this, std::move(error));
+}
+
+Task<void> HostLink::pause_all() {
+  paused_ = true;
+  for (HostLink* link : all_) link->send(control::Type::kPause, {});
+  // Links may come and go meanwhile: none is waited on.
+  const Deadline deadline = Clock::now() + kFlushTime;
+  const auto flushed = [](const HostLink* link) { return link->outgoing_.flushed(); };
+  while (!std::all_of(all_.begin(), all_.end(), flushed) && Clock::now() < deadline) {
+    co_await sleep_until(Clock::now() + std::chrono::milliseconds(2));
+  }
+}
+
+void HostLink::resume_all() {
+  paused_ = false;
+  for (HostLink* link : all_) link->send(control::Type::kResume, {});
 }
 
 void HostLink::close() {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/asio.h"
@@ -34,6 +35,9 @@ class HostLink {
 
   HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> channel, control::Hello hello,
            control::FrameParser parser);
+  ~HostLink() { all_.erase(this); }
+  HostLink(const HostLink&) = delete;
+  HostLink& operator=(const HostLink&) = delete;
 
   // What frames that no request waits for, the channel's end and silence mean. Until then such frames are dropped, and
   // a loss is only remembered.
@@ -57,10 +61,13 @@ class HostLink {
   // time.
   Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
                                        Deadline deadline);
-  // Until everything that was sent is with the transport, or the deadline.
-  Task<void> flush(Deadline deadline) { return outgoing_.flush(deadline); }
   void close();       // idempotent
   Task<void> join();  // after close()
+
+  // Around a stop of this process, which concerns every link there is: the agents stop their workers, and drun's
+  // silence means nothing to them until it goes on. pause_all() returns when the orders are on their way.
+  static Task<void> pause_all();
+  static void resume_all();
 
  private:
   Task<void> read_loop();
@@ -68,6 +75,9 @@ class HostLink {
   Task<void> beat_loop();
   void lose(Error error);
   void ping();
+
+  static inline std::set<HostLink*> all_;
+  static inline bool paused_ = false;
 
   asio::io_context& io_;
   Host host_;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "launcher/exit_status.h"
+#include "launcher/host_link.h"
 #include "launcher/signal_text.h"
 
 namespace drun::launcher {
@@ -67,9 +68,10 @@ void JobSignals::end_job(int number) {
   }
 }
 
-// Ctrl-Z: the agents stop the workers first, then we stop, and the time until `fg` counts for no deadline.
+// Ctrl-Z: the agents stop the workers first, then we stop, and the time until `fg` counts for no deadline. A job that
+// is being ended goes on with that.
 Task<void> JobSignals::stop_ourselves() {
-  co_await supervisor_.pause();
+  co_await HostLink::pause_all();
   const auto stopped = std::chrono::steady_clock::now();
   struct sigaction ours {};
   struct sigaction standard {};
@@ -78,7 +80,7 @@ Task<void> JobSignals::stop_ourselves() {
   ::raise(SIGTSTP);  // returns when somebody continues us; at once where nobody could (an orphaned process group)
   ::sigaction(SIGTSTP, &ours, nullptr);
   Clock::was_stopped_for(std::chrono::steady_clock::now() - stopped);
-  supervisor_.resume();
+  HostLink::resume_all();
 }
 
 void JobSignals::release() {

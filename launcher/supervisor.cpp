@@ -23,7 +23,6 @@ constexpr auto kAbortLead = milliseconds(1000);
 constexpr auto kFinishTime = milliseconds(10000);
 // An end that takes longer than this is explained meanwhile.
 constexpr auto kPatience = milliseconds(1000);
-constexpr auto kFlushTime = milliseconds(500);
 // How far drun's own moments (an abort that a worker asked for) may lag behind what they stand for.
 constexpr std::int64_t kOwnLagNs = 50'000'000;
 
@@ -413,19 +412,6 @@ void Supervisor::order_stop(bool with_lead, milliseconds grace) {
   }
   stop_deadline_ = std::min(stop_deadline_, Clock::now() + delay + grace + kFinishTime);
   deadline_changed_.notify();
-}
-
-Task<void> Supervisor::pause() {
-  if (paused_) co_return;
-  paused_ = true;
-  for (HostLink* host : parts_.hosts) host->send(control::Type::kPause, {});
-  const Deadline deadline = Clock::now() + kFlushTime;
-  for (HostLink* host : parts_.hosts) co_await host->flush(deadline);
-}
-
-void Supervisor::resume() {
-  if (!std::exchange(paused_, false)) return;
-  for (HostLink* host : parts_.hosts) host->send(control::Type::kResume, {});
 }
 
 void Supervisor::forward_signal(int number) {

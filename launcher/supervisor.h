@@ -61,10 +61,6 @@ class Supervisor {
   void stop(int status, const std::string& why);
   void stop_now();  // no grace
   void forward_signal(int number);
-  // Stops and continues all workers, around a stop of drun itself. A job that is being ended goes on with
-  // that; its agents only learn that drun's silence means nothing. pause() returns when the orders are on their way.
-  Task<void> pause();
-  void resume();
 
   Task<void> wait();  // until over; bounded by the stop's own deadline
   // After wait().
@@ -127,7 +123,6 @@ class Supervisor {
   std::optional<FirstFailure> first_failure_;
   bool failed_ = false;  // a failure began the end
   bool stopping_ = false;
-  bool paused_ = false;
   std::string why_;
   std::int64_t spawned_ns_ = 0;
   std::int64_t stop_ns_ = 0;

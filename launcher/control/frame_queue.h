@@ -24,6 +24,7 @@ class FrameQueue {
   Task<std::optional<std::string>> next();
   // Until everything that was pushed is written, or it is closed, or the deadline passes.
   Task<void> flush(Deadline deadline);
+  bool flushed() const { return closed_ || taken_.is_set(); }
   void finish();
   void close();  // idempotent
 

@@ -280,7 +280,8 @@ class Stopped(ClusterTest):
         job = self.begin("-vv", "--start-timeout", str(limit), "-H", HOSTS, "hostname")
         self.addCleanup(self._end, job)
         job.wait_for(r"host1: .*agent")
-        gone_on = self.stop_for(self.cluster.find("h0", "^drun$"), limit + 2)
+        # Also longer than the agents that are there already bear drun's silence.
+        gone_on = self.stop_for(self.cluster.find("h0", "^drun$"), max(limit + 2, 33))
         self.assertEqual(job.finish(), 68, str(job))
         self.assertGreater(time.monotonic() - gone_on, limit / 3)
         self.assertRegex(job.err, r"host2: connect: .*timed out after \d+ s")
