@@ -42,7 +42,7 @@ int guarded(F f) noexcept {
 
 // A collective on the communicator that `comm` names.
 template <typename F>
-int collective(const char* function, drun_comm comm, F f) noexcept {
+int collective(const char* function, drun_comm comm, const drun_call_options* options, F f) noexcept {
   return guarded([&](Process& process) -> Status {
     auto communicator = process.communicator(function);
     if (!communicator) return tl::unexpected<Failure>(communicator.error());
@@ -50,7 +50,9 @@ int collective(const char* function, drun_comm comm, F f) noexcept {
       return failure(DRUN_ERROR_ARGUMENT,
                      std::string(function) + ": unknown communicator, only DRUN_COMM_WORLD is known");
     }
-    return f(**communicator);
+    auto call = read_call_options(function, options);
+    if (!call) return tl::unexpected<Failure>(call.error());
+    return f(**communicator, *call);
   });
 }
 
@@ -69,6 +71,8 @@ int of_world(const char* function, F f) noexcept {
 }  // namespace
 }  // namespace drun::runtime
 
+using drun::runtime::CallOptions;
+using drun::runtime::collective;
 using drun::runtime::Communicator;
 using drun::runtime::failure;
 using drun::runtime::Process;
@@ -111,20 +115,81 @@ int drun_cross_size(void) {
   return drun::runtime::of_world("drun_cross_size", [](const Welcome& job) { return job.cross_size; });
 }
 
-int drun_allreduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, drun_comm comm) {
-  return drun::runtime::collective("drun_allreduce", comm,
-                                   [&](Communicator& all) { return all.allreduce(send, recv, count, dtype, op); });
+int drun_allreduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, drun_comm comm,
+                   const drun_call_options* options) {
+  return collective("drun_allreduce", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.allreduce(send, recv, count, dtype, op, call);
+  });
 }
-int drun_broadcast(void* data, size_t count, drun_dtype dtype, int root, drun_comm comm) {
-  return drun::runtime::collective("drun_broadcast", comm,
-                                   [&](Communicator& all) { return all.broadcast(data, count, dtype, root); });
+int drun_broadcast(void* data, size_t count, drun_dtype dtype, int root, drun_comm comm,
+                   const drun_call_options* options) {
+  return collective("drun_broadcast", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.broadcast(data, count, dtype, root, call);
+  });
 }
-int drun_allgather(const void* send, void* recv, size_t count, drun_dtype dtype, drun_comm comm) {
-  return drun::runtime::collective("drun_allgather", comm,
-                                   [&](Communicator& all) { return all.allgather(send, recv, count, dtype); });
+int drun_reduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, int root, drun_comm comm,
+                const drun_call_options* options) {
+  return collective("drun_reduce", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.reduce(send, recv, count, dtype, op, root, call);
+  });
 }
-int drun_barrier(drun_comm comm) {
-  return drun::runtime::collective("drun_barrier", comm, [](Communicator& all) { return all.barrier(); });
+int drun_reduce_scatter(const void* send, void* recv, size_t recv_count, drun_dtype dtype, drun_op op, drun_comm comm,
+                        const drun_call_options* options) {
+  return collective("drun_reduce_scatter", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.reduce_scatter(send, recv, recv_count, dtype, op, call);
+  });
+}
+int drun_allgather(const void* send, void* recv, size_t count, drun_dtype dtype, drun_comm comm,
+                   const drun_call_options* options) {
+  return collective("drun_allgather", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.allgather(send, recv, count, dtype, call);
+  });
+}
+int drun_allgatherv(const void* send, size_t send_count, void* recv, const size_t* recv_counts,
+                    const size_t* recv_offsets, drun_dtype dtype, drun_comm comm, const drun_call_options* options) {
+  return collective("drun_allgatherv", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.allgatherv(send, send_count, recv, recv_counts, recv_offsets, dtype, call);
+  });
+}
+int drun_gather(const void* send, void* recv, size_t count, drun_dtype dtype, int root, drun_comm comm,
+                const drun_call_options* options) {
+  return collective("drun_gather", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.gather(send, recv, count, dtype, root, call);
+  });
+}
+int drun_scatter(const void* send, void* recv, size_t count, drun_dtype dtype, int root, drun_comm comm,
+                 const drun_call_options* options) {
+  return collective("drun_scatter", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.scatter(send, recv, count, dtype, root, call);
+  });
+}
+int drun_alltoall(const void* send, void* recv, size_t count, drun_dtype dtype, drun_comm comm,
+                  const drun_call_options* options) {
+  return collective("drun_alltoall", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.alltoall(send, recv, count, dtype, call);
+  });
+}
+int drun_alltoallv(const void* send, const size_t* send_counts, const size_t* send_offsets, void* recv,
+                   const size_t* recv_counts, const size_t* recv_offsets, drun_dtype dtype, drun_comm comm,
+                   const drun_call_options* options) {
+  return collective("drun_alltoallv", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.alltoallv(send, send_counts, send_offsets, recv, recv_counts, recv_offsets, dtype, call);
+  });
+}
+int drun_send(const void* data, size_t count, drun_dtype dtype, int peer, drun_comm comm,
+              const drun_call_options* options) {
+  return collective("drun_send", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.send(data, count, dtype, peer, call);
+  });
+}
+int drun_recv(void* data, size_t count, drun_dtype dtype, int peer, drun_comm comm, const drun_call_options* options) {
+  return collective("drun_recv", comm, options, [&](Communicator& all, const CallOptions& call) {
+    return all.recv(data, count, dtype, peer, call);
+  });
+}
+int drun_barrier(drun_comm comm, const drun_call_options* options) {
+  return collective("drun_barrier", comm, options,
+                    [](Communicator& all, const CallOptions& call) { return all.barrier(call); });
 }
 
 int drun_kv_set(const char* key, const void* value, size_t n_bytes) {

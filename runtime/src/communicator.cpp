@@ -1,39 +1,14 @@
 #include "runtime/src/communicator.h"
 
+#include <algorithm>
 #include <cstring>
-#include <limits>
 
+#include "runtime/src/arguments.h"
 #include "runtime/src/backend/shm/shm_backend.h"
 #include "runtime/src/backend/tcp/tcp_backend.h"
 #include "runtime/src/dtype.h"
 
 namespace drun::runtime {
-namespace {
-
-bool overlap(const void* a, const void* b, std::size_t n_bytes_a, std::size_t n_bytes_b) {
-  const auto from_a = reinterpret_cast<std::uintptr_t>(a), from_b = reinterpret_cast<std::uintptr_t>(b);
-  return from_a < from_b + n_bytes_b && from_b < from_a + n_bytes_a;
-}
-
-Status argument(const std::string& function, const std::string& what) {
-  return failure(DRUN_ERROR_ARGUMENT, function + ": " + what);
-}
-
-Status check_buffer(const std::string& function, const char* name, const void* buffer, std::size_t count) {
-  if (buffer == nullptr && count > 0) return argument(function, std::string(name) + " is a null pointer");
-  return {};
-}
-
-Status check_count(const std::string& function, std::size_t count, drun_dtype dtype, std::size_t n_blocks) {
-  if (!is_dtype(dtype)) return argument(function, "there is no element type " + std::to_string(dtype));
-  if (count > std::numeric_limits<std::size_t>::max() / 2 / size_of(dtype) / n_blocks) {
-    return argument(function, "a count of " + std::to_string(count) + " is too large");
-  }
-  return {};
-}
-
-}  // namespace
-
 Outcome<std::unique_ptr<Communicator>> Communicator::create(World world) {
   std::unique_ptr<Communicator> result(new Communicator(std::move(world)));
   if (result->world_.size() > 1) {
@@ -49,7 +24,11 @@ Outcome<std::unique_ptr<Communicator>> Communicator::create(World world) {
   return result;
 }
 
-Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtype dtype) {
+void Communicator::leave() {
+  if (backend_ && !broken_) publish_leaving(world_);
+}
+
+Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options) {
   if (broken_) {
     Failure again = *broken_;
     again.text = "an earlier collective failed: " + again.text;
@@ -59,9 +38,12 @@ Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtyp
   operation.kind = kind;
   operation.count = count;
   operation.dtype = dtype;
-  operation.seq = ++seq_;
-  operation.timeout = world_.timeouts.op;
+  if (kind != OpKind::kSend && kind != OpKind::kRecv) operation.seq = ++seq_;
+  operation.timeout = options.timeout.count() > 0 ? options.timeout : world_.timeouts.op;
   operation.deadline = Clock::now() + operation.timeout;
+  operation.prescale = options.prescale;
+  operation.postscale = options.postscale;
+  operation.name = options.name;
   return operation;
 }
 
@@ -70,58 +52,79 @@ Status Communicator::finish(Status status) {
   return status;
 }
 
-Status Communicator::allreduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op) {
-  if (auto ok = check_count("drun_allreduce", count, dtype, 1); !ok) return ok;
-  if (!is_op(op)) return argument("drun_allreduce", "there is no reduction " + std::to_string(op));
-  if (!can_reduce(dtype)) {
-    return failure(DRUN_ERROR_UNSUPPORTED,
-                   std::string("drun_allreduce: this version can't reduce ") + name_of(dtype) + "; convert it to f32");
-  }
-  if (auto ok = check_buffer("drun_allreduce", "send", send, count); !ok) return ok;
-  if (auto ok = check_buffer("drun_allreduce", "recv", recv, count); !ok) return ok;
-  const std::size_t n_bytes = count * size_of(dtype);
-  if (send != recv && overlap(send, recv, n_bytes, n_bytes)) {
-    return argument("drun_allreduce", "send and recv overlap without being equal");
-  }
-  auto operation = begin(OpKind::kAllreduce, count, dtype);
-  if (!operation) return tl::unexpected<Failure>(operation.error());
-  operation->op = op;
-  if (send != recv && n_bytes > 0) std::memcpy(recv, send, n_bytes);
-  if (!backend_) return {};  // the sum, product, minimum, maximum and average of one
-  return finish(backend_->allreduce(*operation, recv));
-}
-
-Status Communicator::broadcast(void* data, std::size_t count, drun_dtype dtype, int root) {
-  if (auto ok = check_count("drun_broadcast", count, dtype, 1); !ok) return ok;
-  if (root < 0 || root >= world_.size()) {
-    return argument("drun_broadcast",
-                    "root " + std::to_string(root) + " is not a rank of " + std::to_string(world_.size()));
-  }
-  if (auto ok = check_buffer("drun_broadcast", "data", data, count); !ok) return ok;
-  auto operation = begin(OpKind::kBroadcast, count, dtype);
+Status Communicator::broadcast(void* data, std::size_t count, drun_dtype dtype, int root, const CallOptions& options) {
+  const Arguments check("drun_broadcast");
+  if (auto ok = check.elements(count, dtype); !ok) return ok;
+  if (auto ok = check.root(root, world_.size()); !ok) return ok;
+  if (auto ok = check.no_scales(options); !ok) return ok;
+  if (auto ok = check.buffer("data", data, count); !ok) return ok;
+  auto operation = begin(OpKind::kBroadcast, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->root = root;
   return backend_ ? finish(backend_->broadcast(*operation, data)) : Status{};
 }
 
-Status Communicator::allgather(const void* send, void* recv, std::size_t count, drun_dtype dtype) {
+Status Communicator::allgather(const void* send, void* recv, std::size_t count, drun_dtype dtype,
+                               const CallOptions& options) {
+  const Arguments check("drun_allgather");
   const auto size = static_cast<std::size_t>(world_.size()), rank = static_cast<std::size_t>(world_.rank());
-  if (auto ok = check_count("drun_allgather", count, dtype, size); !ok) return ok;
-  if (auto ok = check_buffer("drun_allgather", "send", send, count); !ok) return ok;
-  if (auto ok = check_buffer("drun_allgather", "recv", recv, count); !ok) return ok;
+  if (auto ok = check.elements(count, dtype, size); !ok) return ok;
+  if (auto ok = check.no_scales(options); !ok) return ok;
+  if (auto ok = check.buffer("send", send, count); !ok) return ok;
+  if (auto ok = check.buffer("recv", recv, count); !ok) return ok;
   const std::size_t n_bytes = count * size_of(dtype);
   char* own = static_cast<char*>(recv) + (count > 0 ? rank * n_bytes : 0);
-  if (send != own && overlap(send, recv, n_bytes, size * n_bytes)) {
-    return argument("drun_allgather", "send lies in recv, but not at this rank's place");
+  if (send != own && overlap(send, n_bytes, recv, size * n_bytes)) {
+    return check.wrong("send lies in recv, but not at this rank's place");
   }
-  auto operation = begin(OpKind::kAllgather, count, dtype);
+  auto operation = begin(OpKind::kAllgather, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   if (send != own && n_bytes > 0) std::memcpy(own, send, n_bytes);
-  return backend_ ? finish(backend_->allgather(*operation, recv)) : Status{};
+  if (!backend_) return {};
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < size; ++i) blocks.push_back({i * n_bytes, n_bytes});
+  return finish(backend_->allgather(*operation, recv, blocks));
 }
 
-Status Communicator::barrier() {
-  auto operation = begin(OpKind::kBarrier, 0, DRUN_INT8);
+Status Communicator::allgatherv(const void* send, std::size_t send_count, void* recv, const std::size_t* recv_counts,
+                                const std::size_t* recv_offsets, drun_dtype dtype, const CallOptions& options) {
+  const Arguments check("drun_allgatherv");
+  const int size = world_.size(), rank = world_.rank();
+  auto blocks = check.blocks("recv", recv_counts, recv_offsets, size, dtype, true);
+  if (!blocks) return tl::unexpected<Failure>(blocks.error());
+  if (auto ok = check.no_scales(options); !ok) return ok;
+  if (send_count != recv_counts[rank]) {
+    return check.wrong("send_count is " + std::to_string(send_count) + ", but recv_counts of this rank, " +
+                       std::to_string(rank) + ", is " + std::to_string(recv_counts[rank]));
+  }
+  std::size_t count = 0;               // can't overflow: the blocks are disjoint
+  std::uint32_t digest = 2166136261u;  // FNV-1a
+  for (int i = 0; i < size; ++i) {
+    count += recv_counts[i];
+    for (int shift = 0; shift < 64; shift += 8) {
+      digest = (digest ^ static_cast<std::uint32_t>((std::uint64_t{recv_counts[i]} >> shift) & 0xff)) * 16777619u;
+    }
+  }
+  const Block own = (*blocks)[static_cast<std::size_t>(rank)];
+  if (auto ok = check.buffer("send", send, own.n_bytes); !ok) return ok;
+  if (auto ok = check.buffer("recv", recv, count); !ok) return ok;
+  char* place = static_cast<char*>(recv) + (own.n_bytes > 0 ? own.offset : 0);
+  for (const Block& block : *blocks) {
+    if (send != place && block.n_bytes > 0 &&
+        overlap(send, own.n_bytes, static_cast<char*>(recv) + block.offset, block.n_bytes)) {
+      return check.wrong("send lies in recv, but not at this rank's place");
+    }
+  }
+  auto operation = begin(OpKind::kAllgatherv, count, dtype, options);
+  if (!operation) return tl::unexpected<Failure>(operation.error());
+  operation->counts = digest;
+  if (send != place && own.n_bytes > 0) std::memcpy(place, send, own.n_bytes);
+  return backend_ ? finish(backend_->allgather(*operation, recv, *blocks)) : Status{};
+}
+
+Status Communicator::barrier(const CallOptions& options) {
+  if (auto ok = Arguments("drun_barrier").no_scales(options); !ok) return ok;
+  auto operation = begin(OpKind::kBarrier, 0, DRUN_INT8, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   return backend_ ? finish(backend_->barrier(*operation)) : Status{};
 }

@@ -1,10 +1,14 @@
 // All ranks of the job, ready for collectives: checks arguments, numbers the calls, remembers the first failure.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "runtime/src/backend/backend.h"
+#include "runtime/src/call_options.h"
+#include "runtime/src/staging.h"
 #include "runtime/src/world.h"
 
 namespace drun::runtime {
@@ -15,21 +19,52 @@ class Communicator {
   // Collective. Alone, a job of size 1, it needs no backend.
   static Outcome<std::unique_ptr<Communicator>> create(World world);
 
-  Status allreduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op);
-  Status broadcast(void* data, std::size_t count, drun_dtype dtype, int root);
-  Status allgather(const void* send, void* recv, std::size_t count, drun_dtype dtype);
-  Status barrier();
+  Status allreduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op,
+                   const CallOptions& options = {});
+  // `recv` is used at the root alone.
+  Status reduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op, int root,
+                const CallOptions& options = {});
+  Status reduce_scatter(const void* send, void* recv, std::size_t recv_count, drun_dtype dtype, drun_op op,
+                        const CallOptions& options = {});
+  Status broadcast(void* data, std::size_t count, drun_dtype dtype, int root, const CallOptions& options = {});
+  Status allgather(const void* send, void* recv, std::size_t count, drun_dtype dtype, const CallOptions& options = {});
+  Status allgatherv(const void* send, std::size_t send_count, void* recv, const std::size_t* recv_counts,
+                    const std::size_t* recv_offsets, drun_dtype dtype, const CallOptions& options = {});
+  // `recv` is used at the root alone.
+  Status gather(const void* send, void* recv, std::size_t count, drun_dtype dtype, int root,
+                const CallOptions& options = {});
+  // `send` is used at the root alone.
+  Status scatter(const void* send, void* recv, std::size_t count, drun_dtype dtype, int root,
+                 const CallOptions& options = {});
+  Status alltoall(const void* send, void* recv, std::size_t count, drun_dtype dtype, const CallOptions& options = {});
+  Status alltoallv(const void* send, const std::size_t* send_counts, const std::size_t* send_offsets, void* recv,
+                   const std::size_t* recv_counts, const std::size_t* recv_offsets, drun_dtype dtype,
+                   const CallOptions& options = {});
+  Status send(const void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options = {});
+  Status recv(void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options = {});
+  Status barrier(const CallOptions& options = {});
+
+  // Nothing more will come of this rank.
+  void leave();
 
   const World& world() const { return world_; }
 
  private:
   explicit Communicator(World world) : world_(std::move(world)) {}
-  Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype);
+  Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options);
+  Outcome<Operation> begin_with_peer(OpKind kind, std::size_t count, drun_dtype dtype, int peer, const void* data,
+                                     const CallOptions& options);
   Status finish(Status status);
+  // Reduces `most` elements at once. `reduce` works in place on what travels, which is the user's memory if that will
+  // do. Without `recv` nobody wants the result here.
+  Status in_pieces(const Operation& operation, const void* send, void* recv, std::size_t most,
+                   const std::function<Status(const Span&)>& reduce);
 
   World world_;
   std::unique_ptr<Backend> backend_;
+  Scratch scratch_;
   std::uint64_t seq_ = 0;
+  std::map<int, std::uint64_t> n_sent_, n_received_;  // by peer
   std::optional<Failure> broken_;
 };
 

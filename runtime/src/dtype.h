@@ -13,7 +13,7 @@ bool is_op(int value);
 std::size_t size_of(drun_dtype dtype);
 const char* name_of(drun_dtype dtype);  // "f32"
 const char* name_of(drun_op op);        // "sum"
-// Whether reductions of this type exist; every type can be broadcast and gathered.
-bool can_reduce(drun_dtype dtype);
+// The type in which values of this type travel and are added up in reductions: f32 for halves, else itself.
+drun_dtype reduced_as(drun_dtype dtype);
 
 }  // namespace drun::runtime

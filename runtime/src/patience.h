@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <utility>
 
 #include "base/stall_watch.h"
@@ -20,7 +19,7 @@ class Patience {
   // To be asked before every wait. 0 or less: the deadline has passed.
   std::chrono::milliseconds left(const Operation& operation) {
     const auto stopped = stops_.look();
-    if (std::exchange(stopped_in_, operation.seq) == operation.seq) {
+    if (std::exchange(stopped_in_, operation.deadline) == operation.deadline) {
       stopped_ += stopped;
     } else {  // of a stop that was noticed only now, what came after the call
       const auto since_call = Clock::now() - (operation.deadline - operation.timeout);
@@ -31,8 +30,8 @@ class Patience {
 
  private:
   StallWatch stops_{kLook};
-  Clock::duration stopped_{};  // during the operation `stopped_in_`; extends its deadline
-  std::uint64_t stopped_in_ = 0;
+  Clock::duration stopped_{};  // during the call that has the deadline `stopped_in_`; extends it
+  Clock::time_point stopped_in_{};
 };
 
 }  // namespace drun::runtime

@@ -92,6 +92,7 @@ Status Process::finalize() {
   if (!communicator_) return {};
   if (pid_ != ::getpid())
     return failure(DRUN_ERROR_STATE, "drun_finalize: this is a forked child of the process that called drun_init");
+  communicator_->leave();
   auto left = communicator_->world().client->leave();
   communicator_.reset();
   if (!left && left.error().code != Errc::kPeerFailed && left.error().code != Errc::kClosed) {

@@ -92,6 +92,16 @@ void divide_as(char* data, std::size_t count, int size) {
   }
 }
 
+template <typename T>
+void scale_as(char* data, std::size_t count, T factor) {
+  for (std::size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
+    value *= factor;
+    std::memcpy(data + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
 // Calls `f` with a value of the element type.
 template <typename F>
 void with_type(drun_dtype dtype, F f) {
@@ -114,7 +124,7 @@ void with_type(drun_dtype dtype, F f) {
       return f(double{});
     case DRUN_FLOAT16:
     case DRUN_BFLOAT16:
-      return;  // can_reduce() is false
+      return;  // never: reduced_as()
   }
 }
 
@@ -129,6 +139,11 @@ void accumulate(void* into, const void* from, std::size_t count, drun_dtype dtyp
 void finish(void* data, std::size_t count, drun_dtype dtype, drun_op op, int size) {
   if (op != DRUN_AVG) return;
   with_type(dtype, [&](auto tag) { divide_as<decltype(tag)>(static_cast<char*>(data), count, size); });
+}
+
+void scale(void* data, std::size_t count, drun_dtype dtype, double factor) {
+  if (dtype == DRUN_FLOAT32) return scale_as<float>(static_cast<char*>(data), count, static_cast<float>(factor));
+  if (dtype == DRUN_FLOAT64) return scale_as<double>(static_cast<char*>(data), count, factor);
 }
 
 }  // namespace drun::runtime

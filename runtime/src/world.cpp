@@ -12,6 +12,8 @@ namespace {
 constexpr const char* kFailureKey = "failure";
 constexpr std::chrono::milliseconds kExplainWait{1000};
 
+std::string left_key(const World& world, int rank) { return world.own_key("left/" + std::to_string(rank)); }
+
 Failure from_abort(const rendezvous::AbortNotice& notice, const std::string& during) {
   Failure result;
   result.status = notice.rank >= 0 ? DRUN_ERROR_PEER : DRUN_ERROR_ABORTED;
@@ -72,23 +74,32 @@ void publish_failure(const World& world, const Failure& failure) {
   world.client->complain(failure.text);
 }
 
+void publish_leaving(const World& world) { (void)world.client->set(left_key(world, world.rank()), "left"); }
+
+bool has_left(const World& world, int rank, std::chrono::milliseconds wait) {
+  return world.client->get(left_key(world, rank), wait).has_value();
+}
+
+std::optional<Failure> published_failure(const World& world, const std::string& during,
+                                         std::chrono::milliseconds wait) {
+  const auto published = world.client->get(world.own_key(kFailureKey), wait);
+  if (auto ended = aborted(world, during)) return ended;
+  if (!published) return std::nullopt;
+  ByteReader in(*published);
+  const int reporter = in.i32();
+  Failure result;
+  result.status = in.i32();
+  result.rank = in.i32();
+  result.host = in.str();
+  const std::string text = in.str();
+  if (!in.done() || reporter == world.rank()) return std::nullopt;
+  result.text = during + ": " + world.name_of(reporter) + " reports: " + text;
+  world.client->complain(result.text);
+  return result;
+}
+
 Failure explain_closed(const World& world, int peer, const std::string& during) {
-  const auto published = world.client->get(world.own_key(kFailureKey), kExplainWait);
-  if (auto ended = aborted(world, during)) return std::move(*ended);
-  if (published) {
-    ByteReader in(*published);
-    const int reporter = in.i32();
-    Failure result;
-    result.status = in.i32();
-    result.rank = in.i32();
-    result.host = in.str();
-    const std::string text = in.str();
-    if (in.done() && reporter != world.rank()) {
-      result.text = during + ": " + world.name_of(reporter) + " reports: " + text;
-      world.client->complain(result.text);
-      return result;
-    }
-  }
+  if (auto reason = published_failure(world, during, kExplainWait)) return *reason;
   // We are the first to know: whoever sees our connections close in turn shall learn of this one.
   Failure result{DRUN_ERROR_PEER, world.name_of(peer) + " closed its connection during " + during, peer,
                  world.host_of(peer)};

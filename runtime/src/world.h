@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/fd.h"
@@ -40,6 +41,11 @@ Status check_alive(const World& world, const std::string& during);
 // The first rank whose collective fails for a reason of its own writes it down, so that those who merely see its
 // connections close can name it.
 void publish_failure(const World& world, const Failure& failure);
+// Said by a rank that leaves in an orderly way, for those who wait for it and have no connection that could close.
+void publish_leaving(const World& world);
+bool has_left(const World& world, int rank, std::chrono::milliseconds wait);
+// What another rank wrote so, if within `wait` one did, or the ABORT that has come meanwhile.
+std::optional<Failure> published_failure(const World& world, const std::string& during, std::chrono::milliseconds wait);
 // A peer's connection closed: waits up to a second for an ABORT or a published failure that tells why.
 Failure explain_closed(const World& world, int peer, const std::string& during);
 

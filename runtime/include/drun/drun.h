@@ -67,8 +67,19 @@ typedef struct drun_init_options {
   int64_t init_timeout_ms; /* for all ranks to come; default 120 s or $DRUN_INIT_TIMEOUT (seconds) */
   int64_t op_timeout_ms;   /* for every collective; default 300 s or $DRUN_OP_TIMEOUT (seconds) */
 } drun_init_options;
+/* About one call; NULL where it is asked for: the defaults. As above, start from DRUN_CALL_OPTIONS. Ranks need not
+ * agree on it. */
+typedef struct drun_call_options {
+  size_t struct_size;
+  const char* name;   /* shown in errors: "allreduce #12 'grad.17'"; 63 bytes of it are kept. NULL: none */
+  int64_t timeout_ms; /* 0: the communicator's */
+  double prescale;    /* reductions of floating types: what is given is multiplied by this, */
+  double postscale;   /* the result by that; both 1 elsewhere */
+} drun_call_options;
+
 /* clang-format off */
 #define DRUN_INIT_OPTIONS {sizeof(drun_init_options), 0, 0}
+#define DRUN_CALL_OPTIONS {sizeof(drun_call_options), NULL, 0, 1.0, 1.0}
 /* clang-format on */
 
 /* Joins the job; returns when all ranks have come. NULL: defaults. A second call before drun_finalize:
@@ -89,11 +100,48 @@ DRUN_API int drun_cross_size(void);
 
 /* Blocking collectives. `count` is in elements; 0 is fine. In place: send == recv. Other overlaps are an error. After a
  * failure `recv` is undefined and the communicator is of no more use: later calls return the same failure. */
-DRUN_API int drun_allreduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, drun_comm comm);
-DRUN_API int drun_broadcast(void* data, size_t count, drun_dtype dtype, int root, drun_comm comm);
+DRUN_API int drun_allreduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, drun_comm comm,
+                            const drun_call_options* options);
+DRUN_API int drun_broadcast(void* data, size_t count, drun_dtype dtype, int root, drun_comm comm,
+                            const drun_call_options* options);
+/* `recv` gets the result at the root; elsewhere it is not used and may be NULL. */
+DRUN_API int drun_reduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, int root,
+                         drun_comm comm, const drun_call_options* options);
+/* `send` has size blocks of `recv_count` elements; each rank gets the reduced block of its number. In place:
+ * recv == send + rank * recv_count; the other blocks stay as they are. */
+DRUN_API int drun_reduce_scatter(const void* send, void* recv, size_t recv_count, drun_dtype dtype, drun_op op,
+                                 drun_comm comm, const drun_call_options* options);
 /* Every rank gives `count` elements; `recv` gets size * count, in rank order. In place: send == recv + rank * count. */
-DRUN_API int drun_allgather(const void* send, void* recv, size_t count, drun_dtype dtype, drun_comm comm);
-DRUN_API int drun_barrier(drun_comm comm);
+DRUN_API int drun_allgather(const void* send, void* recv, size_t count, drun_dtype dtype, drun_comm comm,
+                            const drun_call_options* options);
+/* Every rank gives as many elements as it likes: rank i's recv_counts[i], known to all, go to recv + recv_offsets[i];
+ * both in elements, recv_offsets NULL: one behind the other. send_count == recv_counts[rank]. In place: send is this
+ * rank's place in `recv`. */
+DRUN_API int drun_allgatherv(const void* send, size_t send_count, void* recv, const size_t* recv_counts,
+                             const size_t* recv_offsets, drun_dtype dtype, drun_comm comm,
+                             const drun_call_options* options);
+/* `count` elements of each rank; at the root `recv` gets size * count, in rank order, elsewhere it is not used and may
+ * be NULL. In place at the root: send == recv + root * count. */
+DRUN_API int drun_gather(const void* send, void* recv, size_t count, drun_dtype dtype, int root, drun_comm comm,
+                         const drun_call_options* options);
+/* The other way: `send` has size * count elements at the root. In place there: recv == send + root * count. */
+DRUN_API int drun_scatter(const void* send, void* recv, size_t count, drun_dtype dtype, int root, drun_comm comm,
+                          const drun_call_options* options);
+/* Block i of `send` goes to rank i, block i of `recv` comes from it; blocks have `count` elements. Not in place. */
+DRUN_API int drun_alltoall(const void* send, void* recv, size_t count, drun_dtype dtype, drun_comm comm,
+                           const drun_call_options* options);
+/* The same with blocks of any sizes: send_counts[i] elements at send + send_offsets[i] go to rank i, whose recv_counts
+ * must say the same. Offsets NULL: one block behind the other. */
+DRUN_API int drun_alltoallv(const void* send, const size_t* send_counts, const size_t* send_offsets, void* recv,
+                            const size_t* recv_counts, const size_t* recv_offsets, drun_dtype dtype, drun_comm comm,
+                            const drun_call_options* options);
+/* From one rank to another; the others take no part. Sends of a pair arrive in their order, and stand at the same place
+ * between the pair's collectives on both sides. A send may, but need not, wait for its receive. */
+DRUN_API int drun_send(const void* data, size_t count, drun_dtype dtype, int peer, drun_comm comm,
+                       const drun_call_options* options);
+DRUN_API int drun_recv(void* data, size_t count, drun_dtype dtype, int peer, drun_comm comm,
+                       const drun_call_options* options);
+DRUN_API int drun_barrier(drun_comm comm, const drun_call_options* options);
 
 /* Small values that all ranks see. A key is written once: a second, different value is an error. */
 DRUN_API int drun_kv_set(const char* key, const void* value, size_t n_bytes);

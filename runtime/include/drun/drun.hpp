@@ -50,6 +50,20 @@ struct Options {
   std::chrono::milliseconds op_timeout{0};
 };
 
+// About one call.
+struct CallOptions {
+  std::string name;                      // shown in errors
+  std::chrono::milliseconds timeout{0};  // 0: the communicator's
+  double prescale = 1, postscale = 1;    // reductions of floating types
+
+  // Points into this.
+  struct C {
+    drun_call_options value;
+    operator const drun_call_options*() const { return &value; }
+  };
+  C c() const { return {{sizeof(drun_call_options), name.c_str(), timeout.count(), prescale, postscale}}; }
+};
+
 // This process's place in the job, from construction to destruction. One at a time.
 class Communicator {
  public:
@@ -71,46 +85,97 @@ class Communicator {
   int cross_size() const { return drun_cross_size(); }
 
   template <typename T>
-  void allreduce(const T* send, T* recv, std::size_t count, drun_op op = DRUN_SUM) {
-    check(drun_allreduce(send, recv, count, dtype_of<T>(), op, DRUN_COMM_WORLD));
+  void allreduce(const T* send, T* recv, std::size_t count, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
+    check(drun_allreduce(send, recv, count, dtype_of<T>(), op, DRUN_COMM_WORLD, options.c()));
   }
   template <typename T>
-  void allreduce(T* data, std::size_t count, drun_op op = DRUN_SUM) {
-    allreduce(static_cast<const T*>(data), data, count, op);
+  void allreduce(T* data, std::size_t count, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
+    allreduce(static_cast<const T*>(data), data, count, op, options);
   }
   template <typename T>
-  void allreduce(std::vector<T>& data, drun_op op = DRUN_SUM) {
-    allreduce(data.data(), data.size(), op);
+  void allreduce(std::vector<T>& data, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
+    allreduce(data.data(), data.size(), op, options);
   }
   // One value of each rank.
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
-  T allreduce(T value, drun_op op = DRUN_SUM) {
-    allreduce(&value, 1, op);
+  T allreduce(T value, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
+    allreduce(&value, 1, op, options);
     return value;
   }
 
   template <typename T>
-  void broadcast(T* data, std::size_t count, int root = 0) {
-    check(drun_broadcast(data, count, dtype_of<T>(), root, DRUN_COMM_WORLD));
+  void broadcast(T* data, std::size_t count, int root = 0, const CallOptions& options = {}) {
+    check(drun_broadcast(data, count, dtype_of<T>(), root, DRUN_COMM_WORLD, options.c()));
   }
   template <typename T>
-  void broadcast(std::vector<T>& data, int root = 0) {  // the same size everywhere
-    broadcast(data.data(), data.size(), root);
+  void broadcast(std::vector<T>& data, int root = 0, const CallOptions& options = {}) {  // the same size everywhere
+    broadcast(data.data(), data.size(), root, options);
   }
 
   template <typename T>
-  void allgather(const T* send, T* recv, std::size_t count) {
-    check(drun_allgather(send, recv, count, dtype_of<T>(), DRUN_COMM_WORLD));
+  void reduce(const T* send, T* recv, std::size_t count, drun_op op = DRUN_SUM, int root = 0,
+              const CallOptions& options = {}) {
+    check(drun_reduce(send, recv, count, dtype_of<T>(), op, root, DRUN_COMM_WORLD, options.c()));
+  }
+  template <typename T>
+  void reduce_scatter(const T* send, T* recv, std::size_t recv_count, drun_op op = DRUN_SUM,
+                      const CallOptions& options = {}) {
+    check(drun_reduce_scatter(send, recv, recv_count, dtype_of<T>(), op, DRUN_COMM_WORLD, options.c()));
+  }
+
+  template <typename T>
+  void allgather(const T* send, T* recv, std::size_t count, const CallOptions& options = {}) {
+    check(drun_allgather(send, recv, count, dtype_of<T>(), DRUN_COMM_WORLD, options.c()));
   }
   // One value of each rank, in rank order.
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
-  std::vector<T> allgather(T value) {
+  std::vector<T> allgather(T value, const CallOptions& options = {}) {
     std::vector<T> all(static_cast<std::size_t>(size()));
-    allgather(&value, all.data(), 1);
+    allgather(&value, all.data(), 1, options);
     return all;
   }
 
-  void barrier() { check(drun_barrier(DRUN_COMM_WORLD)); }
+  // Counts and offsets in elements, one per rank; no offsets: one block behind the other.
+  template <typename T>
+  void allgatherv(const T* send, std::size_t send_count, T* recv, const std::vector<std::size_t>& recv_counts,
+                  const std::vector<std::size_t>& recv_offsets = {}, const CallOptions& options = {}) {
+    check_size(recv_counts, false);
+    check_size(recv_offsets, true);
+    check(drun_allgatherv(send, send_count, recv, recv_counts.data(), data_or_null(recv_offsets), dtype_of<T>(),
+                          DRUN_COMM_WORLD, options.c()));
+  }
+
+  template <typename T>
+  void gather(const T* send, T* recv, std::size_t count, int root = 0, const CallOptions& options = {}) {
+    check(drun_gather(send, recv, count, dtype_of<T>(), root, DRUN_COMM_WORLD, options.c()));
+  }
+  template <typename T>
+  void scatter(const T* send, T* recv, std::size_t count, int root = 0, const CallOptions& options = {}) {
+    check(drun_scatter(send, recv, count, dtype_of<T>(), root, DRUN_COMM_WORLD, options.c()));
+  }
+  template <typename T>
+  void alltoall(const T* send, T* recv, std::size_t count, const CallOptions& options = {}) {
+    check(drun_alltoall(send, recv, count, dtype_of<T>(), DRUN_COMM_WORLD, options.c()));
+  }
+  template <typename T>
+  void alltoallv(const T* send, const std::vector<std::size_t>& send_counts, T* recv,
+                 const std::vector<std::size_t>& recv_counts, const std::vector<std::size_t>& send_offsets = {},
+                 const std::vector<std::size_t>& recv_offsets = {}, const CallOptions& options = {}) {
+    for (const auto* counts : {&send_counts, &recv_counts}) check_size(*counts, false);
+    for (const auto* offsets : {&send_offsets, &recv_offsets}) check_size(*offsets, true);
+    check(drun_alltoallv(send, send_counts.data(), data_or_null(send_offsets), recv, recv_counts.data(),
+                         data_or_null(recv_offsets), dtype_of<T>(), DRUN_COMM_WORLD, options.c()));
+  }
+  template <typename T>
+  void send(const T* data, std::size_t count, int peer, const CallOptions& options = {}) {
+    check(drun_send(data, count, dtype_of<T>(), peer, DRUN_COMM_WORLD, options.c()));
+  }
+  template <typename T>
+  void recv(T* data, std::size_t count, int peer, const CallOptions& options = {}) {
+    check(drun_recv(data, count, dtype_of<T>(), peer, DRUN_COMM_WORLD, options.c()));
+  }
+
+  void barrier(const CallOptions& options = {}) { check(drun_barrier(DRUN_COMM_WORLD, options.c())); }
 
   void set(const std::string& key, std::string_view value) {
     check(drun_kv_set(key.c_str(), value.data(), value.size()));
@@ -129,6 +194,16 @@ class Communicator {
   }
 
   void abort(const std::string& why) { drun_abort(why.c_str()); }
+
+ private:
+  // An array of one entry per rank, which C can't check.
+  void check_size(const std::vector<std::size_t>& array, bool may_be_empty) const {
+    if (array.size() == static_cast<std::size_t>(size()) || (may_be_empty && array.empty())) return;
+    throw Error(DRUN_ERROR_ARGUMENT, "counts and offsets must have one entry per rank", -1, "");
+  }
+  static const std::size_t* data_or_null(const std::vector<std::size_t>& array) {
+    return array.empty() ? nullptr : array.data();
+  }
 };
 
 }  // namespace v0

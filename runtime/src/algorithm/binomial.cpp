@@ -3,7 +3,6 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/src/dtype.h"
 #include "runtime/src/reduce.h"
 
 namespace drun::runtime {
@@ -40,22 +39,28 @@ Status binomial_broadcast(Exchange& exchange, const Operation& operation, void* 
   return exchange.run(operation, all);
 }
 
-Status binomial_allreduce(Exchange& exchange, const Operation& operation, void* data) {
-  const std::size_t n_bytes = operation.count * size_of(operation.dtype);
-  std::vector<char> theirs(n_bytes);
+Status binomial_reduce(Exchange& exchange, const Operation& operation, const Span& data) {
+  const int relative = from_root(exchange, operation.root);
+  std::unique_ptr<char[]> theirs;
   for (int bit = 1; bit < exchange.size(); bit <<= 1) {
-    if ((exchange.rank() & bit) != 0) {
-      BufferFlow up(Direction::kSend, exchange.rank() - bit, data, n_bytes);
-      if (auto sent = exchange.run(operation, {&up}); !sent) return sent;
-      break;
+    if ((relative & bit) != 0) {
+      BufferFlow up(Direction::kSend, absolute(exchange, operation.root, relative - bit), data.data, data.n_bytes());
+      return exchange.run(operation, {&up});
     }
-    if (exchange.rank() + bit >= exchange.size()) continue;
-    BufferFlow child(Direction::kReceive, exchange.rank() + bit, theirs.data(), n_bytes);
-    if (auto received = exchange.run(operation, {&child}); !received) return received;
-    accumulate(data, theirs.data(), operation.count, operation.dtype, operation.op);
+    if (relative + bit >= exchange.size()) continue;
+    if (!theirs) theirs.reset(new char[data.n_bytes()]);
+    const int child = absolute(exchange, operation.root, relative + bit);
+    BufferFlow from_child(Direction::kReceive, child, theirs.get(), data.n_bytes());
+    if (auto received = exchange.run(operation, {&from_child}); !received) return received;
+    accumulate(data.data, theirs.get(), data.count, data.dtype, operation.op);
   }
-  if (exchange.rank() == 0) finish(data, operation.count, operation.dtype, operation.op, exchange.size());
-  return binomial_broadcast(exchange, operation, data, n_bytes);  // root 0, as in every allreduce
+  finish(data.data, data.count, data.dtype, operation.op, exchange.size());
+  return {};
+}
+
+Status binomial_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
+  if (auto done = binomial_reduce(exchange, operation, data); !done) return done;
+  return binomial_broadcast(exchange, operation, data.data, data.n_bytes());  // root 0, as in every allreduce
 }
 
 }  // namespace drun::runtime

@@ -15,7 +15,8 @@ class Exchange {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   // Moves all flows at once until every one is finished, or fails as a whole. Each flow is one message with its header,
-  // also one of no bytes. At most one flow per peer and direction. Peers are rank +- 2^k (mod size).
+  // also one of no bytes. At most one flow per peer and direction. The first flow with a peer that is not at rank +-
+  // 2^k (mod size) takes longer: it has to be connected.
   virtual Status run(const Operation& operation, const std::vector<Flow*>& flows) = 0;
 };
 

@@ -53,4 +53,15 @@ class BufferFlow final : public Flow {
   const Flow* after_;
 };
 
+// To be sent from memory that is not written to.
+class SendFlow final : public Flow {
+ public:
+  SendFlow(int peer, const void* data, std::size_t n_bytes)
+      : Flow(Direction::kSend, peer, n_bytes), data_(const_cast<char*>(static_cast<const char*>(data))) {}
+  Window window() override { return {data_ + done(), n_bytes() - done()}; }
+
+ private:
+  char* data_;
+};
+
 }  // namespace drun::runtime

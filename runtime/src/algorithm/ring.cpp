@@ -24,16 +24,11 @@ class RingPath {
     std::size_t offset = 0;
   };
 
-  RingPath(const Exchange& exchange, std::size_t count, std::size_t element_bytes, int first_chunk, int n_steps)
-      : size_(exchange.size()), first_chunk_(first_chunk), n_steps_(n_steps) {
-    for (int chunk = 0; chunk <= size_; ++chunk) {
-      bounds_.push_back(count / size_ * chunk + std::min<std::size_t>(chunk, count % size_));
-      bounds_.back() *= element_bytes;
-    }
-  }
-  int chunk(int step) const { return ((first_chunk_ - step) % size_ + size_) % size_; }
-  std::size_t begin(int step) const { return bounds_[chunk(step)]; }
-  std::size_t n_bytes(int step) const { return bounds_[chunk(step) + 1] - bounds_[chunk(step)]; }
+  // `chunks`: one for each rank. Outlived by them.
+  RingPath(const std::vector<Block>& chunks, int first_chunk, int n_steps)
+      : chunks_(chunks), first_chunk_(first_chunk), n_steps_(n_steps) {}
+  std::size_t begin(int step) const { return chunk(step).offset; }
+  std::size_t n_bytes(int step) const { return chunk(step).n_bytes; }
   int n_steps() const { return n_steps_; }
   std::size_t total() const {
     std::size_t sum = 0;
@@ -46,42 +41,64 @@ class RingPath {
   }
 
  private:
-  int size_, first_chunk_, n_steps_;
-  std::vector<std::size_t> bounds_;
+  const Block& chunk(int step) const {
+    const int size = static_cast<int>(chunks_.size());
+    return chunks_[static_cast<std::size_t>(((first_chunk_ - step) % size + size) % size)];
+  }
+
+  const std::vector<Block>& chunks_;
+  int first_chunk_, n_steps_;
 };
 
-// Takes in size - 1 chunks that are added to ours, then size - 1 that are final. The first kind lands in a buffer.
+// As even as they can be.
+std::vector<Block> chunks_of(const Span& data, std::size_t size) {
+  std::vector<Block> chunks;
+  std::size_t begin = 0;
+  for (std::size_t chunk = 0; chunk < size; ++chunk) {
+    const std::size_t count = data.count / size + (chunk < data.count % size ? 1 : 0);
+    chunks.push_back({begin * size_of(data.dtype), count * size_of(data.dtype)});
+    begin += count;
+  }
+  return chunks;
+}
+
+// What a ring does with what comes in: in its first steps it is added to ours, in later ones it is final.
+struct Reducing {
+  int n_steps = 0;
+  drun_dtype dtype = DRUN_INT8;
+  drun_op op = DRUN_SUM;
+  int size = 1;
+};
+
+// What is to be added lands in a buffer.
 class RingReceive final : public Flow {
  public:
-  RingReceive(int peer, const RingPath& path, const Operation& operation, char* data, int n_reduce_steps, int size)
+  RingReceive(int peer, const RingPath& path, char* data, const Reducing& reducing)
       : Flow(Direction::kReceive, peer, path.total()),
         path_(path),
-        operation_(operation),
         data_(data),
-        n_reduce_steps_(n_reduce_steps),
-        size_(size),
-        element_bytes_(size_of(operation.dtype)),
-        landing_(n_reduce_steps > 0 ? kSegmentBytes : 0) {
+        reducing_(reducing),
+        landing_(reducing.n_steps > 0 ? std::min(kSegmentBytes, path.total()) : 0) {
     path_.normalise(place_);
   }
 
   Window window() override {
     if (finished()) return {};
     const std::size_t left = path_.n_bytes(place_.step) - place_.offset;
-    if (place_.step >= n_reduce_steps_) return {data_ + path_.begin(place_.step) + place_.offset, left};
+    if (place_.step >= reducing_.n_steps) return {data_ + path_.begin(place_.step) + place_.offset, left};
     return {landing_.data() + landed_, std::min(kSegmentBytes, left) - landed_};
   }
 
   void moved(std::size_t n_bytes) override {
     Flow::moved(n_bytes);
-    if (place_.step >= n_reduce_steps_) return advance(n_bytes);
+    if (place_.step >= reducing_.n_steps) return advance(n_bytes);
     landed_ += n_bytes;
     const std::size_t left = path_.n_bytes(place_.step) - place_.offset;
     if (landed_ < std::min(kSegmentBytes, left)) return;
     char* ours = data_ + path_.begin(place_.step) + place_.offset;
-    const std::size_t count = landed_ / element_bytes_;
-    accumulate(ours, landing_.data(), count, operation_.dtype, operation_.op);
-    if (place_.step == n_reduce_steps_ - 1) finish(ours, count, operation_.dtype, operation_.op, size_);
+    const std::size_t count = landed_ / size_of(reducing_.dtype);
+    accumulate(ours, landing_.data(), count, reducing_.dtype, reducing_.op);
+    if (place_.step == reducing_.n_steps - 1) finish(ours, count, reducing_.dtype, reducing_.op, reducing_.size);
     advance(std::exchange(landed_, 0));
   }
 
@@ -96,10 +113,8 @@ class RingReceive final : public Flow {
   }
 
   const RingPath& path_;
-  const Operation& operation_;
   char* data_;
-  int n_reduce_steps_, size_;
-  std::size_t element_bytes_;
+  Reducing reducing_;
   std::vector<char> landing_;
   std::size_t landed_ = 0, ready_ = 0;
   RingPath::Place place_;
@@ -130,28 +145,33 @@ class RingSend final : public Flow {
   RingPath::Place place_;
 };
 
-Status run_ring(Exchange& exchange, const Operation& operation, char* data, std::size_t count,
-                std::size_t element_bytes, int n_reduce_steps, int n_steps) {
+// `first`: the chunk that this rank sends first.
+Status run_ring(Exchange& exchange, const Operation& operation, char* data, const std::vector<Block>& chunks, int first,
+                int n_steps, const Reducing& reducing) {
   const int rank = exchange.rank(), size = exchange.size();
-  const RingPath sent(exchange, count, element_bytes, rank, n_steps);
-  const RingPath received(exchange, count, element_bytes, rank - 1, n_steps);
-  RingReceive incoming((rank - 1 + size) % size, received, operation, data, n_reduce_steps, size);
+  const RingPath sent(chunks, first, n_steps), received(chunks, first - 1, n_steps);
+  RingReceive incoming((rank - 1 + size) % size, received, data, reducing);
   RingSend outgoing((rank + 1) % size, sent, data, incoming);
   return exchange.run(operation, {&outgoing, &incoming});
 }
 
 }  // namespace
 
-Status ring_allreduce(Exchange& exchange, const Operation& operation, void* data) {
+Status ring_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
   const int size = exchange.size();
-  return run_ring(exchange, operation, static_cast<char*>(data), operation.count, size_of(operation.dtype), size - 1,
-                  2 * (size - 1));
+  return run_ring(exchange, operation, data.data, chunks_of(data, static_cast<std::size_t>(size)), exchange.rank(),
+                  2 * (size - 1), {size - 1, data.dtype, operation.op, size});
 }
 
-Status ring_allgather(Exchange& exchange, const Operation& operation, void* data, std::size_t block_bytes) {
+Status ring_reduce_scatter(Exchange& exchange, const Operation& operation, const Span& data) {
   const int size = exchange.size();
-  return run_ring(exchange, operation, static_cast<char*>(data), static_cast<std::size_t>(size) * block_bytes, 1, 0,
-                  size - 1);
+  // So the last chunk to come in is the own one.
+  return run_ring(exchange, operation, data.data, chunks_of(data, static_cast<std::size_t>(size)), exchange.rank() - 1,
+                  size - 1, {size - 1, data.dtype, operation.op, size});
+}
+
+Status ring_allgather(Exchange& exchange, const Operation& operation, char* data, const std::vector<Block>& blocks) {
+  return run_ring(exchange, operation, data, blocks, exchange.rank(), exchange.size() - 1, {});
 }
 
 }  // namespace drun::runtime

@@ -3,10 +3,11 @@
 // place, so that a backend only knows data in place.
 #pragma once
 
-#include <cstddef>
+#include <vector>
 
 #include "runtime/src/failure.h"
 #include "runtime/src/operation.h"
+#include "runtime/src/span.h"
 
 namespace drun::runtime {
 
@@ -14,13 +15,28 @@ namespace drun::runtime {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual Status allreduce(const Operation& operation, void* data) = 0;
+  // The reductions are given a part of the call's elements; all ranks ask for the same parts in the same order.
+  virtual Status allreduce(const Operation& operation, const Span& data) = 0;
+  // Rank operation.root has the result; what the others' `data` holds afterwards is of no use.
+  virtual Status reduce(const Operation& operation, const Span& data) = 0;
+  // `data`: size blocks of equal counts; afterwards the own block is the result, the others are of no use.
+  virtual Status reduce_scatter(const Operation& operation, const Span& data) = 0;
   virtual Status broadcast(const Operation& operation, void* data) = 0;
-  // `data`: size blocks of operation.count elements, the own block in its place.
-  virtual Status allgather(const Operation& operation, void* data) = 0;
+  // A block of `data` for each rank, the own one in its place.
+  virtual Status allgather(const Operation& operation, void* data, const std::vector<Block>& blocks) = 0;
+  // A block of operation.count elements of each rank. `recv`: all of them, the own one in its place, at the root alone.
+  virtual Status gather(const Operation& operation, const void* send, void* recv) = 0;
+  // The other way: `send` at the root alone, whose own block is already where it shall be.
+  virtual Status scatter(const Operation& operation, const void* send, void* recv) = 0;
+  // The own block is already where it shall be.
+  virtual Status alltoall(const Operation& operation, const void* send, const std::vector<Block>& send_blocks,
+                          void* recv, const std::vector<Block>& recv_blocks) = 0;
+  // With rank operation.root alone.
+  virtual Status send(const Operation& operation, const void* data) = 0;
+  virtual Status recv(const Operation& operation, void* data) = 0;
   virtual Status barrier(const Operation& operation) = 0;
-  // Whether that rank is known to be gone: it takes part in nothing more.
-  virtual bool has_left(int rank) const = 0;
+  // Whether that rank has closed its connection with us, if there is one: it takes part in nothing more.
+  virtual bool has_closed(int rank) const = 0;
   // After a failure elsewhere: others shall notice.
   virtual void close() = 0;
 };

@@ -1,10 +1,11 @@
 #include "runtime/src/backend/culprit.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 
-#include "base/text.h"
+#include "base/bytes.h"
 
 namespace drun::runtime {
 namespace {
@@ -12,16 +13,41 @@ namespace {
 // The others' deadlines pass when ours does, give or take what they were late for the call.
 constexpr std::chrono::milliseconds kNoteWait{2000};
 
-std::string note_key(const World& world, const Operation& operation, int rank) {
-  return world.own_key("waits/" + std::to_string(operation.seq) + "/" + std::to_string(rank));
+// One for each rank: nobody times out twice.
+std::string note_key(const World& world, int rank) { return world.own_key("waits/" + std::to_string(rank)); }
+
+struct Note {
+  std::uint64_t seq = 0;
+  std::string call;
+  std::vector<std::int32_t> waits_for;
+};
+
+std::string encode(const Note& note) {
+  ByteWriter out;
+  out.u64(note.seq);
+  out.str(note.call);
+  for (const auto rank : note.waits_for) out.i32(rank);
+  return out.take();
+}
+
+Note decode(const std::string& bytes) {
+  ByteReader in(bytes);
+  Note note;
+  note.seq = in.u64();
+  note.call = in.str();
+  while (in.ok() && in.left() > 0) note.waits_for.push_back(in.i32());
+  return note;
 }
 
 }  // namespace
 
-int find_culprit(const World& world, const Operation& operation, const std::vector<int>& waited_for) {
-  std::vector<std::string> names;
-  for (const int rank : waited_for) names.push_back(std::to_string(rank));
-  (void)world.client->set(note_key(world, operation, world.rank()), join(names, " "));
+Culprit find_culprit(const World& world, const Operation& operation, const std::vector<int>& waited_for) {
+  // These two are nobody else's business.
+  if (operation.kind == OpKind::kSend || operation.kind == OpKind::kRecv) return {operation.root, {}};
+  Operation unnamed = operation;
+  unnamed.name.clear();
+  const Note ours{operation.seq, describe(unnamed), waited_for};
+  (void)world.client->set(note_key(world, world.rank()), encode(ours));
 
   const auto until = Clock::now() + kNoteWait;
   std::set<int> seen{world.rank()};
@@ -31,29 +57,34 @@ int find_culprit(const World& world, const Operation& operation, const std::vect
     open.pop_back();
     if (!seen.insert(rank).second) continue;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-    const auto note = world.client->get(note_key(world, operation, rank), std::max(left, std::chrono::milliseconds(1)));
-    if (!note) return rank;
-    for (const auto part : split(*note, ' ')) {
-      if (const auto next = parse_number(part)) open.push_back(static_cast<int>(*next));
-    }
+    const auto bytes = world.client->get(note_key(world, rank), std::max(left, std::chrono::milliseconds(1)));
+    if (!bytes) return {rank, {}};
+    const Note theirs = decode(*bytes);
+    if (theirs.seq == ours.seq && theirs.call != ours.call) return {rank, theirs.call};
+    open.insert(open.end(), theirs.waits_for.begin(),
+                theirs.waits_for.end());  // also if it is still in an earlier call
   }
-  return waited_for.front();
+  return {waited_for.front(), {}};
 }
 
-Failure timeout_failure(const World& world, const Operation& operation, const std::vector<int>& waited_for) {
-  const int culprit = find_culprit(world, operation, waited_for);
+Failure timeout_failure(const World& world, const Operation& operation, const std::vector<int>& waited_for,
+                        const std::function<std::string(int rank)>& why_not) {
+  const Culprit culprit = find_culprit(world, operation, waited_for);
+  if (!culprit.call.empty()) return mismatch_failure(world, operation, culprit.rank, culprit.call);
   Failure result{DRUN_ERROR_TIMEOUT,
-                 name_of(operation) + " timed out after " + std::to_string(operation.timeout.count() / 1000) +
-                     " s waiting for " + world.name_of(culprit),
-                 culprit, world.host_of(culprit)};
+                 name_of(operation) + " timed out after " + in_words(operation.timeout) + " waiting for " +
+                     world.name_of(culprit.rank),
+                 culprit.rank, world.host_of(culprit.rank)};
+  const std::string reason = why_not ? why_not(culprit.rank) : "";
+  if (!reason.empty()) result.text += " (" + reason + ")";
   publish_failure(world, result);
   return result;
 }
 
-Failure mismatch_failure(const World& world, const Operation& operation, int peer, const Operation& theirs) {
+Failure mismatch_failure(const World& world, const Operation& operation, int peer, const std::string& their_call) {
   Failure result{DRUN_ERROR_MISMATCH,
-                 world.name_of(peer) + " called " + describe(theirs) + " while " + world.name_of(world.rank()) +
-                     " called " + describe(operation),
+                 world.name_of(peer) + " called " + their_call + " while " + world.name_of(world.rank()) + " called " +
+                     describe(operation),
                  peer, world.host_of(peer)};
   publish_failure(world, result);
   return result;

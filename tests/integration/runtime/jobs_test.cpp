@@ -78,6 +78,20 @@ TEST_P(Job, NamesTheRankThatDied) {
   }
 }
 
+TEST_P(Job, NamesTheRankThatDiedInAnAlltoall) {
+  const int who = 2;
+  const auto ends = run(6, "die-in-alltoall", who);
+  EXPECT_EQ(ends[who].status, 128 + 9);
+  for (const auto& end : ends) {
+    if (end.rank == who) continue;
+    EXPECT_EQ(end.status, 3) << end.output;
+    EXPECT_TRUE(contains(end.output, "rank 2 host 'node0'") && contains(end.output, "alltoall #") &&
+                contains(end.output, "killed by signal 9"))
+        << end.output;
+    EXPECT_LT(end.after - ends[who].after, 1s) << "took too long to notice";
+  }
+}
+
 TEST_P(Job, NamesTheRankThatWentAwayEvenIfTheLauncherSaysNothing) {
   const auto ends = run(4, "leave", 1);
   EXPECT_EQ(ends[1].status, 0);
@@ -99,6 +113,17 @@ TEST_P(Job, NamesTheRankThatNeverCalled) {
     if (end.rank == 1) continue;
     EXPECT_TRUE(contains(end.output, "timed out after 1 s waiting for rank 1 on node0")) << end.output;
   }
+}
+
+TEST_P(Job, SaysWhyALinkCannotBeMade) {
+  JobOptions options;
+  options.env = {"DRUN_OP_TIMEOUT=1"};
+  const auto ends = run(6, "few-files", 0, options);  // ranks 0 and 3 are no neighbours
+  for (const auto& end : ends) EXPECT_EQ(end.status, 3) << end.output;
+  EXPECT_TRUE(contains(ends[0].output,
+                       "gather #2 timed out after 1 s waiting for rank 3 on node0 (no connection: accept: "
+                       "too many open files)"))
+      << ends[0].output;
 }
 
 TEST_P(Job, EndsEverywhereWhenOneAborts) {

@@ -11,7 +11,7 @@
 
 #include "runtime/src/algorithm/binomial.h"
 #include "runtime/src/algorithm/ring.h"
-#include "runtime/src/backend/tcp/edges.h"
+#include "runtime/src/backend/tcp/links.h"
 #include "runtime/src/backend/tcp/mesh.h"
 #include "runtime/src/dtype.h"
 #include "tests/unit/runtime/fake_job.h"
@@ -95,6 +95,10 @@ std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
   return all ? std::move(*all) : nullptr;
 }
 
+Span span_of(std::vector<std::int32_t>& data) {
+  return {reinterpret_cast<char*>(data.data()), data.size(), DRUN_INT32};
+}
+
 class Collectives : public ::testing::TestWithParam<int> {};
 
 TEST_P(Collectives, AllreduceMatchesTheReference) {
@@ -155,7 +159,7 @@ TEST_P(Collectives, RingAndTreeAgreeOnAnyCount) {
   if (job.size() == 1) return;
   job.run([&](int rank) {
     const World world = job.world(rank);
-    auto links = connect_edges(world);
+    auto links = Links::connect(world);
     ASSERT_TRUE(links) << links.error().text;
     Mesh mesh(world, std::move(*links));
     std::uint64_t seq = 0;
@@ -167,10 +171,10 @@ TEST_P(Collectives, RingAndTreeAgreeOnAnyCount) {
       operation.count = count;
       operation.deadline = Clock::now() + std::chrono::seconds(30);
       auto ring = inputs<std::int32_t>(rank, count), tree = ring;
-      auto done = ring_allreduce(mesh, operation, ring.data());
+      auto done = ring_allreduce(mesh, operation, span_of(ring));
       ASSERT_TRUE(done) << done.error().text;
       operation.seq = ++seq;
-      done = binomial_allreduce(mesh, operation, tree.data());
+      done = binomial_allreduce(mesh, operation, span_of(tree));
       ASSERT_TRUE(done) << done.error().text;
       EXPECT_EQ(ring, tree) << count;
     }
@@ -190,7 +194,7 @@ TEST_P(Collectives, BroadcastReachesAllFromEveryRoot) {
         EXPECT_EQ(data, inputs<std::int32_t>(root, count));
       }
     }
-    std::vector<std::uint16_t> half{1, 2, 3};  // types without arithmetic move too
+    std::vector<std::uint16_t> half{1, 2, 3};  // moves as it is
     EXPECT_TRUE(all->broadcast(half.data(), half.size(), DRUN_BFLOAT16, 0));
   });
 }

@@ -31,6 +31,9 @@ class FakeJob {
     timeouts_.init = std::chrono::seconds(30);
     timeouts_.op = op_timeout;
     for (int rank = 0; rank < size; ++rank) wakeups_.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+#ifdef FAKE_JOB_SHARES_MEMORY
+    share_memory();
+#endif
   }
 
   // Changes what `rank` reads for `key`.

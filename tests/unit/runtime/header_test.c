@@ -14,12 +14,14 @@
 
 int main(void) {
   drun_init_options options = DRUN_INIT_OPTIONS;
+  drun_call_options call = DRUN_CALL_OPTIONS;
   float data[3] = {1, 2, 3}, result[3] = {0, 0, 0};
   char value[4];
   size_t n_bytes = sizeof value;
+  const size_t three = 3;
 
   EXPECT(!drun_is_initialized() && drun_rank() == -1);
-  EXPECT(drun_barrier(DRUN_COMM_WORLD) == DRUN_ERROR_STATE);
+  EXPECT(drun_barrier(DRUN_COMM_WORLD, NULL) == DRUN_ERROR_STATE);
   EXPECT(strstr(drun_last_error(), "drun_barrier") != NULL && drun_last_error_rank() == -1);
   EXPECT(drun_finalize() == DRUN_OK);
   options.op_timeout_ms = -1;
@@ -29,13 +31,29 @@ int main(void) {
   EXPECT(drun_init(NULL) == DRUN_ERROR_STATE);
   EXPECT(drun_is_initialized() && drun_rank() == 0 && drun_size() == 1);
   EXPECT(drun_local_rank() == 0 && drun_local_size() == 1 && drun_cross_rank() == 0 && drun_cross_size() == 1);
-  EXPECT(drun_allreduce(data, result, 3, DRUN_FLOAT32, DRUN_AVG, DRUN_COMM_WORLD) == DRUN_OK && result[2] == 3);
-  EXPECT(drun_allreduce(data, result, 3, DRUN_FLOAT16, DRUN_SUM, DRUN_COMM_WORLD) == DRUN_ERROR_UNSUPPORTED);
-  EXPECT(drun_broadcast(data, 3, DRUN_FLOAT32, 0, DRUN_COMM_WORLD) == DRUN_OK);
-  EXPECT(drun_broadcast(data, 3, DRUN_FLOAT32, 1, DRUN_COMM_WORLD) == DRUN_ERROR_ARGUMENT);
-  EXPECT(drun_allgather(data, result, 3, DRUN_FLOAT32, DRUN_COMM_WORLD) == DRUN_OK && result[0] == 1);
-  EXPECT(drun_barrier(DRUN_COMM_WORLD) == DRUN_OK);
-  EXPECT(drun_barrier((drun_comm)data) == DRUN_ERROR_ARGUMENT);
+  EXPECT(drun_allreduce(data, result, 3, DRUN_FLOAT32, DRUN_AVG, DRUN_COMM_WORLD, NULL) == DRUN_OK && result[2] == 3);
+  EXPECT(drun_allreduce(data, result, 6, DRUN_FLOAT16, DRUN_SUM, DRUN_COMM_WORLD, NULL) == DRUN_OK && result[2] == 3);
+  EXPECT(drun_broadcast(data, 3, DRUN_FLOAT32, 0, DRUN_COMM_WORLD, NULL) == DRUN_OK);
+  EXPECT(drun_broadcast(data, 3, DRUN_FLOAT32, 1, DRUN_COMM_WORLD, NULL) == DRUN_ERROR_ARGUMENT);
+  EXPECT(drun_allgather(data, result, 3, DRUN_FLOAT32, DRUN_COMM_WORLD, NULL) == DRUN_OK && result[0] == 1);
+  EXPECT(drun_allgatherv(data, 3, result, &three, NULL, DRUN_FLOAT32, DRUN_COMM_WORLD, NULL) == DRUN_OK);
+  EXPECT(drun_allgatherv(data, 2, result, &three, NULL, DRUN_FLOAT32, DRUN_COMM_WORLD, NULL) == DRUN_ERROR_ARGUMENT);
+  EXPECT(drun_gather(data, result, 3, DRUN_FLOAT32, 0, DRUN_COMM_WORLD, NULL) == DRUN_OK);
+  EXPECT(drun_scatter(data, result, 3, DRUN_FLOAT32, 0, DRUN_COMM_WORLD, NULL) == DRUN_OK);
+  EXPECT(drun_alltoall(data, result, 3, DRUN_FLOAT32, DRUN_COMM_WORLD, NULL) == DRUN_OK && result[2] == 3);
+  EXPECT(drun_alltoallv(data, &three, NULL, result, &three, NULL, DRUN_FLOAT32, DRUN_COMM_WORLD, NULL) == DRUN_OK);
+  EXPECT(drun_send(data, 3, DRUN_FLOAT32, 0, DRUN_COMM_WORLD, NULL) == DRUN_ERROR_ARGUMENT);
+  EXPECT(drun_recv(data, 3, DRUN_FLOAT32, 0, DRUN_COMM_WORLD, NULL) == DRUN_ERROR_ARGUMENT);
+  EXPECT(drun_reduce(data, result, 3, DRUN_FLOAT32, DRUN_MAX, 0, DRUN_COMM_WORLD, NULL) == DRUN_OK && result[1] == 2);
+  EXPECT(drun_reduce_scatter(data, result, 3, DRUN_FLOAT32, DRUN_MIN, DRUN_COMM_WORLD, NULL) == DRUN_OK);
+  EXPECT(drun_barrier(DRUN_COMM_WORLD, NULL) == DRUN_OK);
+  EXPECT(drun_barrier((drun_comm)data, NULL) == DRUN_ERROR_ARGUMENT);
+  call.prescale = 2;
+  call.name = "grad.17";
+  EXPECT(drun_allreduce(data, result, 3, DRUN_FLOAT32, DRUN_SUM, DRUN_COMM_WORLD, &call) == DRUN_OK && result[2] == 6);
+  EXPECT(drun_barrier(DRUN_COMM_WORLD, &call) == DRUN_ERROR_ARGUMENT);
+  call.struct_size = 0;
+  EXPECT(drun_allreduce(data, result, 3, DRUN_FLOAT32, DRUN_SUM, DRUN_COMM_WORLD, &call) == DRUN_ERROR_ARGUMENT);
   EXPECT(drun_kv_set("k", "12345", 5) == DRUN_OK);
   EXPECT(drun_kv_set("k", "other", 5) == DRUN_ERROR_ARGUMENT);
   EXPECT(drun_kv_get("k", value, &n_bytes, 100) == DRUN_ERROR_TRUNCATED && n_bytes == 5);

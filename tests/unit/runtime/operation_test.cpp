@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/src/backend/tcp/edges.h"
+#include "runtime/src/backend/tcp/links.h"
 
 namespace drun::runtime {
 namespace {
@@ -50,6 +50,7 @@ TEST(Operation, TellsEveryDifference) {
   EXPECT_TRUE(differs([](Operation& o) { o.root = 1; }));
   EXPECT_TRUE(differs([](Operation& o) { o.seq = 18; }));
   EXPECT_TRUE(differs([](Operation& o) { o.count = 13; }));
+  EXPECT_TRUE(differs([](Operation& o) { o.counts = 1; }));
 }
 
 TEST(Neighbours, AreMutualAndFew) {

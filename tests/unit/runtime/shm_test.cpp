@@ -33,17 +33,29 @@ std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
 // A network that is not there: shared memory must do without.
 class NoNetwork final : public Backend {
  public:
-  explicit NoNetwork(const std::atomic<bool>* has_left = nullptr) : has_left_(has_left) {}
-  Status allreduce(const Operation&, void*) override { return failure(DRUN_ERROR_INTERNAL, "network"); }
-  Status broadcast(const Operation&, void*) override { return failure(DRUN_ERROR_INTERNAL, "network"); }
-  Status allgather(const Operation&, void*) override { return failure(DRUN_ERROR_INTERNAL, "network"); }
-  Status barrier(const Operation&) override { return failure(DRUN_ERROR_INTERNAL, "network"); }
-  bool has_left(int) const override { return has_left_ != nullptr && *has_left_; }
+  Status allreduce(const Operation&, const Span&) override { return none(); }
+  Status reduce(const Operation&, const Span&) override { return none(); }
+  Status reduce_scatter(const Operation&, const Span&) override { return none(); }
+  Status broadcast(const Operation&, void*) override { return none(); }
+  Status allgather(const Operation&, void*, const std::vector<Block>&) override { return none(); }
+  Status gather(const Operation&, const void*, void*) override { return none(); }
+  Status scatter(const Operation&, const void*, void*) override { return none(); }
+  Status alltoall(const Operation&, const void*, const std::vector<Block>&, void*, const std::vector<Block>&) override {
+    return none();
+  }
+  Status send(const Operation&, const void*) override { return none(); }
+  Status recv(const Operation&, void*) override { return none(); }
+  Status barrier(const Operation&) override { return none(); }
+  bool has_closed(int) const override { return false; }
   void close() override {}
 
  private:
-  const std::atomic<bool>* has_left_;
+  static Status none() { return failure(DRUN_ERROR_INTERNAL, "network"); }
 };
+
+Span span_of(std::vector<std::int32_t>& data) {
+  return {reinterpret_cast<char*>(data.data()), data.size(), DRUN_INT32};
+}
 
 std::shared_ptr<Segment> make_segment(int n_ranks) {
   const Fd memory(::memfd_create("test", MFD_CLOEXEC));
@@ -92,7 +104,7 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
           data[i] = value(rank, i, seq);
           for (int r = 0; r < size; ++r) expected[i] += value(r, i, seq);
         }
-        auto done = backend->allreduce(call(OpKind::kAllreduce, seq, count), data.data());
+        auto done = backend->allreduce(call(OpKind::kAllreduce, seq, count), span_of(data));
         ASSERT_TRUE(done) << done.error().text;
         ASSERT_EQ(data, expected) << "allreduce of " << count;
 
@@ -115,7 +127,10 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
             if (r == rank) blocks[static_cast<std::size_t>(r) * count + i] = value(r, i, seq);
           }
         }
-        ASSERT_TRUE(backend->allgather(call(OpKind::kAllgather, seq, count), blocks.data()));
+        std::vector<Block> places;
+        const std::size_t n_bytes = count * sizeof(std::int32_t);
+        for (int r = 0; r < size; ++r) places.push_back({static_cast<std::size_t>(r) * n_bytes, n_bytes});
+        ASSERT_TRUE(backend->allgather(call(OpKind::kAllgather, seq, count), blocks.data(), places));
         ASSERT_EQ(blocks, all) << "allgather of " << count;
         ++seq;
         ASSERT_TRUE(backend->barrier(call(OpKind::kBarrier, seq, 0, DRUN_INT8)));
@@ -138,7 +153,7 @@ TEST_P(SharedMemory, NobodyOvertakesByMoreThanTheSlotsHold) {
       const std::size_t count = seq % 3 == 0 ? 2 * slot + seq : seq;
       std::vector<std::int32_t> data(count, rank + 1);
       if (seq % static_cast<std::uint64_t>(size) == static_cast<std::uint64_t>(rank)) ::usleep(2000);
-      ASSERT_TRUE(backend->allreduce(call(OpKind::kAllreduce, seq, count), data.data()));
+      ASSERT_TRUE(backend->allreduce(call(OpKind::kAllreduce, seq, count), span_of(data)));
       const std::int32_t sum = size * (size + 1) / 2;
       for (const auto v : data) ASSERT_EQ(v, sum) << seq;
     }

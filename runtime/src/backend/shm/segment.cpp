@@ -46,7 +46,9 @@ Segment::~Segment() { ::munmap(memory_, n_bytes_); }
 Result<std::shared_ptr<Segment>> Segment::create(int memory_fd, int n_ranks) {
   const std::size_t n_bytes = bytes_for(n_ranks);
   if (::ftruncate(memory_fd, 0) != 0) return fail(memory_error(errno, "ftruncate", n_bytes, n_ranks));
-  const int failed = ::posix_fallocate(memory_fd, 0, static_cast<off_t>(n_bytes));
+  int failed = 0;
+  do failed = ::posix_fallocate(memory_fd, 0, static_cast<off_t>(n_bytes));
+  while (failed == EINTR);
   if (failed != 0) return fail(memory_error(failed, "posix_fallocate", n_bytes, n_ranks));
   return map(memory_fd, n_ranks);
 }

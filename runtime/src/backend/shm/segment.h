@@ -25,10 +25,11 @@ class Segment {
     struct Call {
       std::uint64_t seq;
       std::uint64_t count;
+      std::uint32_t counts;
       std::int32_t root;
       std::uint8_t kind, dtype, op, zero;
     };
-    alignas(128) Call calls[2];                     // by turns
+    alignas(128) Call calls[2];                     // by turns of the steps in which calls begin
     alignas(128) std::atomic<std::int32_t> broken;  // 0, or 1 + the rank at fault: it takes part in nothing more
   };
 

@@ -49,38 +49,53 @@ class ShmBackend final : public Backend {
         size_(world.size()),
         spins_(has_core_for_each(world.size())) {}
 
-  Status allreduce(const Operation& operation, void* data) override {
-    return finish(operation.count * size_of(operation.dtype) <= kSmallBytes
-                      ? reduce_at_once(operation, static_cast<char*>(data))
-                      : reduce_in_parts(operation, static_cast<char*>(data)));
+  Status allreduce(const Operation& operation, const Span& data) override {
+    return finish(data.n_bytes() <= kSmallBytes ? reduce_at_once(operation, data) : reduce_in_parts(operation, data));
   }
+  // What else is in `data` afterwards is of no use to the caller, and does no harm.
+  Status reduce(const Operation& operation, const Span& data) override { return allreduce(operation, data); }
+  Status reduce_scatter(const Operation& operation, const Span& data) override { return allreduce(operation, data); }
   Status broadcast(const Operation& operation, void* data) override {
     return finish(hand_out(operation, static_cast<char*>(data)));
   }
-  Status allgather(const Operation& operation, void* data) override {
-    return finish(exchange_blocks(operation, static_cast<char*>(data)));
+  Status allgather(const Operation& operation, void* data, const std::vector<Block>& blocks) override {
+    return finish(exchange_blocks(operation, static_cast<char*>(data), blocks));
   }
+  // These go from rank to rank, over the network's loopback.
+  Status gather(const Operation& operation, const void* send, void* recv) override {
+    return finish(network_->gather(operation, send, recv));
+  }
+  Status scatter(const Operation& operation, const void* send, void* recv) override {
+    return finish(network_->scatter(operation, send, recv));
+  }
+  Status alltoall(const Operation& operation, const void* send, const std::vector<Block>& send_blocks, void* recv,
+                  const std::vector<Block>& recv_blocks) override {
+    return finish(network_->alltoall(operation, send, send_blocks, recv, recv_blocks));
+  }
+  Status send(const Operation& operation, const void* data) override { return finish(network_->send(operation, data)); }
+  Status recv(const Operation& operation, void* data) override { return finish(network_->recv(operation, data)); }
   Status barrier(const Operation& operation) override {
     announce(operation);
     arrive();
     return finish(wait_for_all(operation, &Segment::Control::arrived, step_, true));
   }
-  bool has_left(int rank) const override { return network_->has_left(rank); }
+  bool has_closed(int rank) const override { return network_->has_closed(rank); }
   void close() override { network_->close(); }
 
  private:
   Segment::Control& own() { return segment_->control(rank_); }
 
-  // The bytes of part `part` of a piece of `count` elements begin here. Part `size`: the end.
-  std::size_t part_begin(std::size_t count, std::size_t element_bytes, int part) const {
-    const auto n = static_cast<std::size_t>(size_), i = static_cast<std::size_t>(part);
-    return (count / n * i + std::min(i, count % n)) * element_bytes;
+  // Where the part of that rank begins in a piece, in bytes; of rank `size`: the end.
+  std::size_t part_begin(const Span& piece, int rank) const {
+    const auto n = static_cast<std::size_t>(size_), i = static_cast<std::size_t>(rank);
+    return (piece.count / n * i + std::min(i, piece.count % n)) * size_of(piece.dtype);
   }
 
   void announce(const Operation& operation) {
-    auto& call = own().calls[operation.seq % 2];
+    auto& call = own().calls[(step_ + 1) % 2];
     call.seq = operation.seq;
     call.count = operation.count;
+    call.counts = operation.counts;
     call.root = operation.root;
     call.kind = static_cast<std::uint8_t>(operation.kind);
     call.dtype = static_cast<std::uint8_t>(operation.dtype);
@@ -90,76 +105,69 @@ class ShmBackend final : public Backend {
   // The next step: what we give is in its place, and of the steps before we need nothing more that others gave.
   void arrive() { own().arrived.move_to(++step_); }
 
-  Status reduce_at_once(const Operation& operation, char* data) {
-    const std::size_t element_bytes = size_of(operation.dtype), n_bytes = operation.count * element_bytes;
+  Status reduce_at_once(const Operation& operation, const Span& data) {
     announce(operation);
-    if (n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), data, n_bytes);
+    if (data.count > 0) std::memcpy(segment_->given(rank_, step_ + 1), data.data, data.n_bytes());
     arrive();
     if (auto all = wait_for_all(operation, &Segment::Control::arrived, step_, true); !all) return all;
-    if (n_bytes == 0) return {};
-    std::memcpy(data, segment_->given(0, step_), n_bytes);
+    if (data.count == 0) return {};
+    std::memcpy(data.data, segment_->given(0, step_), data.n_bytes());
     for (int rank = 1; rank < size_; ++rank) {
-      accumulate(data, segment_->given(rank, step_), operation.count, operation.dtype, operation.op);
+      accumulate(data.data, segment_->given(rank, step_), data.count, data.dtype, operation.op);
     }
-    drun::runtime::finish(data, operation.count, operation.dtype, operation.op, size_);
+    drun::runtime::finish(data.data, data.count, data.dtype, operation.op, size_);
     return {};
   }
 
   // Each piece in two phases: everybody reduces a part, and takes the others' parts. What is given for the next piece
   // goes ahead of that, so that nobody waits for a copy.
-  Status reduce_in_parts(const Operation& operation, char* data) {
-    const std::size_t element_bytes = size_of(operation.dtype);
+  Status reduce_in_parts(const Operation& operation, const Span& data) {
+    const std::size_t element_bytes = size_of(data.dtype);
     const std::size_t per_piece = Segment::kSlotBytes / element_bytes;
+    const auto piece_at = [&](std::size_t first) { return data.part(first, std::min(per_piece, data.count - first)); };
     announce(operation);
-    give_for_reduction(operation, data, std::min(per_piece, operation.count));
+    give_for_reduction(piece_at(0));
     arrive();
-    for (std::size_t done = 0; done < operation.count;) {
-      const std::size_t count = std::min(per_piece, operation.count - done);
+    for (std::size_t done = 0; done < data.count;) {
+      const Span piece = piece_at(done);
       const std::uint32_t step = step_;
-      char* piece = data + done * element_bytes;
       if (auto all = wait_for_all(operation, &Segment::Control::arrived, step, done == 0); !all) return all;
-      reduce_own_part(operation, piece, count, step);
+      reduce_own_part(operation, piece, step);
       own().reduced.move_to(step);
-      done += count;
-      if (done < operation.count) {
-        give_for_reduction(operation, data + done * element_bytes, std::min(per_piece, operation.count - done));
+      done += piece.count;
+      if (done < data.count) {
+        give_for_reduction(piece_at(done));
         arrive();
       }
       if (auto all = wait_for_all(operation, &Segment::Control::reduced, step, false); !all) return all;
       for (int rank = 0; rank < size_; ++rank) {
         if (rank == rank_) continue;
-        const std::size_t begin = part_begin(count, element_bytes, rank);
-        std::memcpy(piece + begin, segment_->result(rank, step) + begin,
-                    part_begin(count, element_bytes, rank + 1) - begin);
+        const std::size_t begin = part_begin(piece, rank);
+        std::memcpy(piece.data + begin, segment_->result(rank, step) + begin, part_begin(piece, rank + 1) - begin);
       }
     }
     return {};
   }
 
   // All parts but our own.
-  void give_for_reduction(const Operation& operation, const char* piece, std::size_t count) {
-    const std::size_t element_bytes = size_of(operation.dtype);
+  void give_for_reduction(const Span& piece) {
     char* slot = segment_->given(rank_, step_ + 1);
-    const std::size_t begin = part_begin(count, element_bytes, rank_);
-    const std::size_t end = part_begin(count, element_bytes, rank_ + 1);
-    std::memcpy(slot, piece, begin);
-    std::memcpy(slot + end, piece + end, count * element_bytes - end);
+    const std::size_t begin = part_begin(piece, rank_), end = part_begin(piece, rank_ + 1);
+    std::memcpy(slot, piece.data, begin);
+    std::memcpy(slot + end, piece.data + end, piece.n_bytes() - end);
   }
 
   // In the order of ranks, so that the result does not depend on whose part it is.
-  void reduce_own_part(const Operation& operation, char* piece, std::size_t count, std::uint32_t step) {
-    const std::size_t element_bytes = size_of(operation.dtype);
-    const std::size_t end = part_begin(count, element_bytes, rank_ + 1);
+  void reduce_own_part(const Operation& operation, const Span& piece, std::uint32_t step) {
+    const std::size_t end = part_begin(piece, rank_ + 1);
     char* result = segment_->result(rank_, step);
-    for (std::size_t at = part_begin(count, element_bytes, rank_); at < end;) {
-      const std::size_t n_bytes = std::min(kBlockBytes, end - at), n = n_bytes / element_bytes;
-      const auto source = [&](int rank) { return (rank == rank_ ? piece : segment_->given(rank, step)) + at; };
+    for (std::size_t at = part_begin(piece, rank_); at < end;) {
+      const std::size_t n_bytes = std::min(kBlockBytes, end - at), n = n_bytes / size_of(piece.dtype);
+      const auto source = [&](int rank) { return (rank == rank_ ? piece.data : segment_->given(rank, step)) + at; };
       std::memcpy(result + at, source(0), n_bytes);
-      for (int rank = 1; rank < size_; ++rank) {
-        accumulate(result + at, source(rank), n, operation.dtype, operation.op);
-      }
-      drun::runtime::finish(result + at, n, operation.dtype, operation.op, size_);
-      std::memcpy(piece + at, result + at, n_bytes);
+      for (int rank = 1; rank < size_; ++rank) accumulate(result + at, source(rank), n, piece.dtype, operation.op);
+      drun::runtime::finish(result + at, n, piece.dtype, operation.op, size_);
+      std::memcpy(piece.data + at, result + at, n_bytes);
       at += n_bytes;
     }
   }
@@ -181,21 +189,29 @@ class ShmBackend final : public Backend {
     return {};
   }
 
-  Status exchange_blocks(const Operation& operation, char* data) {
-    const std::size_t block = operation.count * size_of(operation.dtype);
+  Status exchange_blocks(const Operation& operation, char* data, const std::vector<Block>& blocks) {
+    std::size_t longest = 0;
+    for (const auto& block : blocks) longest = std::max(longest, block.n_bytes);
     announce(operation);
     std::size_t done = 0;
     do {
-      const std::size_t n_bytes = std::min(Segment::kSlotBytes, block - done);
-      const auto place = [&](int rank) { return data + static_cast<std::size_t>(rank) * block + done; };
-      if (n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), place(rank_), n_bytes);
+      // What there is of the rank's block in this step.
+      const auto now = [&](int rank) {
+        const Block& block = blocks[static_cast<std::size_t>(rank)];
+        const std::size_t skipped = std::min(done, block.n_bytes);
+        return Block{block.offset + skipped, std::min(Segment::kSlotBytes, block.n_bytes - skipped)};
+      };
+      const Block ours = now(rank_);
+      if (ours.n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), data + ours.offset, ours.n_bytes);
       arrive();
       if (auto all = wait_for_all(operation, &Segment::Control::arrived, step_, done == 0); !all) return all;
-      for (int rank = 0; rank < size_ && n_bytes > 0; ++rank) {
-        if (rank != rank_) std::memcpy(place(rank), segment_->given(rank, step_), n_bytes);
+      for (int rank = 0; rank < size_; ++rank) {
+        const Block theirs = now(rank);
+        if (rank == rank_ || theirs.n_bytes == 0) continue;
+        std::memcpy(data + theirs.offset, segment_->given(rank, step_), theirs.n_bytes);
       }
-      done += n_bytes;
-    } while (done < block);
+      done += Segment::kSlotBytes;
+    } while (done < longest);
     return {};
   }
 
@@ -207,7 +223,7 @@ class ShmBackend final : public Backend {
       if (counter.has_reached(step) || spin(counter, step)) continue;
       if (auto there = sleep(operation, which, rank, step); !there) return there;
     }
-    return first ? check_calls(operation) : Status{};
+    return first ? check_calls(operation, step) : Status{};
   }
 
   bool spin(const Counter& counter, std::uint32_t step) const {
@@ -235,7 +251,7 @@ class ShmBackend final : public Backend {
           return tl::unexpected<Failure>(explain_closed(world_, other, name_of(operation)));
         }
       }
-      if (network_->has_left(rank)) {
+      if (network_->has_closed(rank)) {
         if (counter.has_reached(step)) return {};
         return tl::unexpected<Failure>(explain_closed(world_, rank, name_of(operation)));
       }
@@ -251,9 +267,9 @@ class ShmBackend final : public Backend {
     return tl::unexpected<Failure>(timeout_failure(world_, operation, waited_for));
   }
 
-  Status check_calls(const Operation& operation) {
+  Status check_calls(const Operation& operation, std::uint32_t step) {
     for (int rank = 0; rank < size_; ++rank) {
-      const auto& call = segment_->control(rank).calls[operation.seq % 2];
+      const auto& call = segment_->control(rank).calls[step % 2];
       Operation theirs;
       theirs.kind = static_cast<OpKind>(call.kind);
       theirs.dtype = static_cast<drun_dtype>(call.dtype);
@@ -261,8 +277,9 @@ class ShmBackend final : public Backend {
       theirs.root = call.root;
       theirs.seq = call.seq;
       theirs.count = call.count;
+      theirs.counts = call.counts;
       if (!same_call(theirs, operation)) {
-        return tl::unexpected<Failure>(mismatch_failure(world_, operation, rank, theirs));
+        return tl::unexpected<Failure>(mismatch_failure(world_, operation, rank, describe(theirs)));
       }
     }
     return {};

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "runtime/src/backend/culprit.h"
+#include "runtime/src/dtype.h"
 
 namespace drun::runtime {
 namespace {
@@ -20,23 +21,38 @@ constexpr std::size_t kMostAtOnce = 4u << 20;  // per system call, so that no fl
 }  // namespace
 
 Status Mesh::run(const Operation& operation, const std::vector<Flow*>& flows) {
+  links_->be_patient_for(operation.timeout);
   std::vector<Message> messages;
   for (Flow* flow : flows) {
-    const auto link = links_.find(flow->peer());
-    if (link == links_.end()) return failure(DRUN_ERROR_INTERNAL, "no connection with " + world_.name_of(flow->peer()));
     Message message;
     message.flow = flow;
-    message.fd = link->second.get();
-    if (flow->direction() == Flow::Direction::kSend) message.header = encode_header(operation);
+    message.fd = links_->fd(flow->peer());
+    if (message.fd < 0) links_->want(flow->peer());
+    if (flow->direction() == Flow::Direction::kSend) message.header = encode_header(expected(operation, *flow));
     messages.push_back(std::move(message));
   }
   auto done = run_messages(messages, operation);
-  if (!done) links_.clear();
+  if (!done) links_->close();
   return done;
 }
 
+// Each sender of an alltoallv gives the size of its block; what one rank sends another receives.
+Operation Mesh::expected(const Operation& operation, const Flow& flow) const {
+  Operation result = operation;
+  if (operation.kind == OpKind::kAlltoallv) result.count = flow.n_bytes() / size_of(operation.dtype);
+  if (operation.kind == OpKind::kRecv) {
+    result.kind = OpKind::kSend;
+    result.root = rank();
+  }
+  return result;
+}
+
 Status Mesh::run_messages(std::vector<Message>& messages, const Operation& operation) {
+  links_need_care_ = links_->busy();
   for (int pass = 1;; ++pass) {
+    if (links_need_care_) {
+      if (auto connected = connect(messages, operation); !connected) return connected;
+    }
     bool moved = false, finished = true;
     for (auto& message : messages) {
       if (message.finished()) continue;
@@ -51,8 +67,18 @@ Status Mesh::run_messages(std::vector<Message>& messages, const Operation& opera
       if (auto waited = wait(messages, operation); !waited) return waited;
     } else if (pass % kPassesBetweenChecks == 0) {
       if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
+      links_need_care_ = links_->busy();
     }
   }
+}
+
+Status Mesh::connect(std::vector<Message>& messages, const Operation& operation) {
+  links_need_care_ = false;
+  if (auto advanced = links_->advance(name_of(operation)); !advanced) return advanced;
+  for (auto& message : messages) {
+    if (message.fd < 0) message.fd = links_->fd(message.flow->peer());
+  }
+  return {};
 }
 
 Outcome<bool> Mesh::send_some(Message& message, const Operation& operation) {
@@ -107,14 +133,27 @@ Status Mesh::check_header(const Message& message, const Operation& operation) {
                    name_of(operation) + ": " + world_.name_of(peer) + " sent something else than a message", peer,
                    world_.host_of(peer));
   }
-  if (same_call(*theirs, operation)) return {};
-  return tl::unexpected<Failure>(mismatch_failure(world_, operation, peer, *theirs));
+  const Operation ours = expected(operation, *message.flow);
+  if (same_call(*theirs, ours)) return {};
+  Operation same_block = *theirs;
+  same_block.count = ours.count;
+  if (ours.kind != OpKind::kAlltoallv || !same_call(same_block, ours)) {
+    return tl::unexpected<Failure>(mismatch_failure(world_, operation, peer, describe(*theirs)));
+  }
+  Failure result{DRUN_ERROR_MISMATCH,
+                 name_of(operation) + ": " + world_.name_of(peer) + " sends " + std::to_string(theirs->count) + " " +
+                     name_of(ours.dtype) + " to " + world_.name_of(rank()) + ", which expects " +
+                     std::to_string(ours.count),
+                 peer, world_.host_of(peer)};
+  publish_failure(world_, result);
+  return tl::unexpected<Failure>(std::move(result));
 }
 
 Status Mesh::wait(const std::vector<Message>& messages, const Operation& operation) {
   std::vector<pollfd> fds{{world_.client->fd(), POLLIN, 0}};
   if (world_.interrupt_fd >= 0) fds.push_back({world_.interrupt_fd, POLLIN, 0});
   const std::size_t n_control = fds.size();
+  links_->add_to(fds);
   for (const auto& message : messages) {
     if (message.finished() || !message.wants_io()) continue;
     const bool sends = message.flow->direction() == Flow::Direction::kSend;
@@ -122,20 +161,20 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
   }
   const auto left = patience_.left(operation).count();
   if (left <= 0) return tl::unexpected<Failure>(timed_out(messages, operation));
-  const int ready =
-      ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, Patience::kLook.count())));
+  const auto longest = links_->busy() ? Links::kRetry : Patience::kLook;
+  const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, longest.count())));
   if (ready < 0 && errno != EINTR) return failure(DRUN_ERROR_SYSTEM, std::string("poll: ") + std::strerror(errno));
   for (std::size_t i = 0; i < n_control; ++i) {
-    if (fds[i].revents != 0) return check_alive(world_, name_of(operation));
+    if (fds[i].revents == 0) continue;
+    if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
   }
+  links_need_care_ = links_->busy() || fds[n_control].revents != 0;
   return {};
 }
 
 bool Mesh::has_closed(int peer) const {
-  const auto link = links_.find(peer);
-  if (link == links_.end()) return false;
-  pollfd fd{link->second.get(), POLLRDHUP, 0};
-  return ::poll(&fd, 1, 0) == 1;
+  pollfd link{links_->fd(peer), POLLRDHUP, 0};
+  return link.fd >= 0 && ::poll(&link, 1, 0) == 1;
 }
 
 Failure Mesh::io_failure(int peer, int error, const Operation& operation) {
@@ -152,7 +191,7 @@ Failure Mesh::timed_out(const std::vector<Message>& messages, const Operation& o
   for (const auto& message : messages) {
     if (!message.finished()) waited_for.push_back(message.flow->peer());
   }
-  return timeout_failure(world_, operation, waited_for);
+  return timeout_failure(world_, operation, waited_for, [this](int rank) { return links_->why_not(rank); });
 }
 
 }  // namespace drun::runtime

@@ -1,13 +1,12 @@
-// The connected neighbours of a rank: moves the flows of an algorithm over TCP, with headers, deadline and ABORT.
+// The connections of a rank: moves the flows of an algorithm over TCP, with headers, deadline and ABORT.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "runtime/src/algorithm/exchange.h"
+#include "runtime/src/backend/tcp/links.h"
 #include "runtime/src/patience.h"
 #include "runtime/src/world.h"
 
@@ -16,26 +15,29 @@ namespace drun::runtime {
 // One thread. After a failure every connection is closed, so that the neighbours notice, and it is of no more use.
 class Mesh final : public Exchange {
  public:
-  // `links`: non-blocking sockets by rank. `world` outlives the mesh.
-  Mesh(const World& world, std::map<int, Fd> links) : world_(world), links_(std::move(links)) {}
+  // `world` outlives the mesh.
+  Mesh(const World& world, std::unique_ptr<Links> links) : world_(world), links_(std::move(links)) {}
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }
   Status run(const Operation& operation, const std::vector<Flow*>& flows) override;
   // Whether the peer, if it is connected, has closed its side.
   bool has_closed(int peer) const;
-  void close() { links_.clear(); }
+  void close() { links_->close(); }
 
  private:
   // A flow with its socket and the header that goes ahead.
   struct Message {
     Flow* flow = nullptr;
-    int fd = -1;
+    int fd = -1;                  // not connected yet
     std::string header;           // to be sent, or what has arrived of it
     std::size_t header_done = 0;  // bytes sent
     bool finished() const { return header_done == kHeaderBytes && flow->finished(); }
-    bool wants_io() const { return header_done < kHeaderBytes || flow->window().n_bytes > 0; }
+    bool wants_io() const { return fd >= 0 && (header_done < kHeaderBytes || flow->window().n_bytes > 0); }
   };
 
+  // The call as the header of this flow has it.
+  Operation expected(const Operation& operation, const Flow& flow) const;
+  Status connect(std::vector<Message>& messages, const Operation& operation);
   Outcome<bool> send_some(Message& message, const Operation& operation);  // whether anything moved
   Outcome<bool> receive_some(Message& message, const Operation& operation);
   Status check_header(const Message& message, const Operation& operation);
@@ -45,7 +47,8 @@ class Mesh final : public Exchange {
   Status run_messages(std::vector<Message>& messages, const Operation& operation);
 
   const World& world_;
-  std::map<int, Fd> links_;
+  std::unique_ptr<Links> links_;
+  bool links_need_care_ = false;
   Patience patience_;
 };
 

@@ -1,9 +1,10 @@
 #include "runtime/src/backend/tcp/tcp_backend.h"
 
 #include "runtime/src/algorithm/binomial.h"
+#include "runtime/src/algorithm/direct.h"
 #include "runtime/src/algorithm/dissemination.h"
 #include "runtime/src/algorithm/ring.h"
-#include "runtime/src/backend/tcp/edges.h"
+#include "runtime/src/backend/tcp/links.h"
 #include "runtime/src/backend/tcp/mesh.h"
 #include "runtime/src/dtype.h"
 
@@ -15,23 +16,46 @@ constexpr std::size_t kSmallBytes = 64u << 10;
 
 class TcpBackend final : public Backend {
  public:
-  TcpBackend(const World& world, std::map<int, Fd> links) : mesh_(world, std::move(links)) {}
+  TcpBackend(const World& world, std::unique_ptr<Links> links) : mesh_(world, std::move(links)) {}
 
-  Status allreduce(const Operation& operation, void* data) override {
-    const std::size_t n_bytes = operation.count * size_of(operation.dtype);
-    if (n_bytes < kSmallBytes || operation.count < static_cast<std::size_t>(mesh_.size())) {
+  Status allreduce(const Operation& operation, const Span& data) override {
+    if (data.n_bytes() < kSmallBytes || data.count < static_cast<std::size_t>(mesh_.size())) {
       return binomial_allreduce(mesh_, operation, data);
     }
     return ring_allreduce(mesh_, operation, data);
   }
+  Status reduce(const Operation& operation, const Span& data) override {
+    return binomial_reduce(mesh_, operation, data);
+  }
+  Status reduce_scatter(const Operation& operation, const Span& data) override {
+    return ring_reduce_scatter(mesh_, operation, data);
+  }
   Status broadcast(const Operation& operation, void* data) override {
     return binomial_broadcast(mesh_, operation, data, operation.count * size_of(operation.dtype));
   }
-  Status allgather(const Operation& operation, void* data) override {
-    return ring_allgather(mesh_, operation, data, operation.count * size_of(operation.dtype));
+  Status allgather(const Operation& operation, void* data, const std::vector<Block>& blocks) override {
+    return ring_allgather(mesh_, operation, static_cast<char*>(data), blocks);
+  }
+  Status gather(const Operation& operation, const void* send, void* recv) override {
+    return direct_gather(mesh_, operation, send, recv, operation.count * size_of(operation.dtype));
+  }
+  Status scatter(const Operation& operation, const void* send, void* recv) override {
+    return direct_scatter(mesh_, operation, send, recv, operation.count * size_of(operation.dtype));
+  }
+  Status alltoall(const Operation& operation, const void* send, const std::vector<Block>& send_blocks, void* recv,
+                  const std::vector<Block>& recv_blocks) override {
+    return pairwise_alltoall(mesh_, operation, send, send_blocks, recv, recv_blocks);
+  }
+  Status send(const Operation& operation, const void* data) override {
+    SendFlow flow(operation.root, data, operation.count * size_of(operation.dtype));
+    return mesh_.run(operation, {&flow});
+  }
+  Status recv(const Operation& operation, void* data) override {
+    BufferFlow flow(Flow::Direction::kReceive, operation.root, data, operation.count * size_of(operation.dtype));
+    return mesh_.run(operation, {&flow});
   }
   Status barrier(const Operation& operation) override { return dissemination_barrier(mesh_, operation); }
-  bool has_left(int rank) const override { return mesh_.has_closed(rank); }
+  bool has_closed(int rank) const override { return mesh_.has_closed(rank); }
   void close() override { mesh_.close(); }
 
  private:
@@ -41,7 +65,7 @@ class TcpBackend final : public Backend {
 }  // namespace
 
 Outcome<std::unique_ptr<Backend>> make_tcp_backend(const World& world) {
-  auto links = connect_edges(world);
+  auto links = Links::connect(world);
   if (!links) return tl::unexpected<Failure>(links.error());
   return std::make_unique<TcpBackend>(world, std::move(*links));
 }

@@ -1,0 +1,45 @@
+#include "runtime/src/call_options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace drun::runtime {
+namespace {
+
+// As much of it as is kept, without half a character at the end and without what would break a line of an error.
+std::string shown_name(const char* name) {
+  std::string result(name, ::strnlen(name, CallOptions::kNameBytes + 1));
+  if (result.size() > CallOptions::kNameBytes) {
+    std::size_t end = CallOptions::kNameBytes;
+    while (end > 0 && (static_cast<unsigned char>(result[end]) & 0xc0) == 0x80) --end;
+    result.resize(end);
+  }
+  for (char& c : result) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  }
+  return result;
+}
+
+}  // namespace
+
+Outcome<CallOptions> read_call_options(const char* function, const drun_call_options* given) {
+  CallOptions result;
+  if (given == nullptr) return result;
+  const auto wrong = [&](const char* what) {
+    return failure(DRUN_ERROR_ARGUMENT, std::string(function) + ": " + what);
+  };
+  if (given->struct_size < sizeof given->struct_size) return wrong("options.struct_size is not set");
+  drun_call_options options = DRUN_CALL_OPTIONS;
+  std::memcpy(&options, given, std::min(sizeof options, given->struct_size));
+  if (options.timeout_ms < 0) return wrong("options.timeout_ms is negative");
+  if (!std::isfinite(options.prescale)) return wrong("options.prescale is not a finite number");
+  if (!std::isfinite(options.postscale)) return wrong("options.postscale is not a finite number");
+  if (options.name != nullptr) result.name = shown_name(options.name);
+  result.timeout = std::chrono::milliseconds(options.timeout_ms);
+  result.prescale = options.prescale;
+  result.postscale = options.postscale;
+  return result;
+}
+
+}  // namespace drun::runtime

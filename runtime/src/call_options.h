@@ -1,0 +1,22 @@
+// What a program may say about one call, taken out of the C structure.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "runtime/src/failure.h"
+
+namespace drun::runtime {
+
+struct CallOptions {
+  std::string name;                      // shown in errors; at most kNameBytes
+  std::chrono::milliseconds timeout{0};  // 0: the communicator's
+  double prescale = 1, postscale = 1;
+
+  static constexpr std::size_t kNameBytes = 63;
+};
+
+// NULL: defaults. `function` is whose call it is, for errors. The structure may be of an older or newer header.
+Outcome<CallOptions> read_call_options(const char* function, const drun_call_options* given);
+
+}  // namespace drun::runtime

@@ -1,0 +1,149 @@
+// The collectives of a communicator in which ranks talk with each other directly.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/src/arguments.h"
+#include "runtime/src/communicator.h"
+#include "runtime/src/dtype.h"
+
+namespace drun::runtime {
+namespace {
+
+bool overlap_anywhere(const void* a, const std::vector<Block>& blocks_a, const void* b,
+                      const std::vector<Block>& blocks_b) {
+  for (const Block& x : blocks_a) {
+    for (const Block& y : blocks_b) {
+      if (x.n_bytes > 0 && y.n_bytes > 0 && overlap(at(a, x.offset), x.n_bytes, at(b, y.offset), y.n_bytes))
+        return true;
+    }
+  }
+  return false;
+}
+
+bool any_bytes(const std::vector<Block>& blocks) {
+  return std::any_of(blocks.begin(), blocks.end(), [](const Block& block) { return block.n_bytes > 0; });
+}
+
+}  // namespace
+
+Status Communicator::gather(const void* send, void* recv, std::size_t count, drun_dtype dtype, int root,
+                            const CallOptions& options) {
+  const Arguments check("drun_gather");
+  const auto size = static_cast<std::size_t>(world_.size());
+  if (auto ok = check.elements(count, dtype, size); !ok) return ok;
+  if (auto ok = check.root(root, world_.size()); !ok) return ok;
+  if (auto ok = check.no_scales(options); !ok) return ok;
+  const std::size_t n_bytes = count * size_of(dtype);
+  if (auto ok = check.buffer("send", send, n_bytes); !ok) return ok;
+  char* own = nullptr;
+  if (root == world_.rank()) {
+    if (auto ok = check.buffer("recv", recv, n_bytes); !ok) return ok;
+    own = at(recv, static_cast<std::size_t>(root) * n_bytes);
+    if (send != own && overlap(send, n_bytes, recv, size * n_bytes)) {
+      return check.wrong("send lies in recv, but not at this rank's place");
+    }
+  }
+  auto operation = begin(OpKind::kGather, count, dtype, options);
+  if (!operation) return tl::unexpected<Failure>(operation.error());
+  operation->root = root;
+  if (own != nullptr && send != own && n_bytes > 0) std::memcpy(own, send, n_bytes);
+  return backend_ ? finish(backend_->gather(*operation, send, recv)) : Status{};
+}
+
+Status Communicator::scatter(const void* send, void* recv, std::size_t count, drun_dtype dtype, int root,
+                             const CallOptions& options) {
+  const Arguments check("drun_scatter");
+  const auto size = static_cast<std::size_t>(world_.size());
+  if (auto ok = check.elements(count, dtype, size); !ok) return ok;
+  if (auto ok = check.root(root, world_.size()); !ok) return ok;
+  if (auto ok = check.no_scales(options); !ok) return ok;
+  const std::size_t n_bytes = count * size_of(dtype);
+  if (auto ok = check.buffer("recv", recv, n_bytes); !ok) return ok;
+  const char* own = nullptr;
+  if (root == world_.rank()) {
+    if (auto ok = check.buffer("send", send, n_bytes); !ok) return ok;
+    own = at(send, static_cast<std::size_t>(root) * n_bytes);
+    if (recv != own && overlap(send, size * n_bytes, recv, n_bytes)) {
+      return check.wrong("recv lies in send, but not at this rank's place");
+    }
+  }
+  auto operation = begin(OpKind::kScatter, count, dtype, options);
+  if (!operation) return tl::unexpected<Failure>(operation.error());
+  operation->root = root;
+  if (own != nullptr && recv != own && n_bytes > 0) std::memcpy(recv, own, n_bytes);
+  return backend_ ? finish(backend_->scatter(*operation, send, recv)) : Status{};
+}
+
+Status Communicator::alltoall(const void* send, void* recv, std::size_t count, drun_dtype dtype,
+                              const CallOptions& options) {
+  const Arguments check("drun_alltoall");
+  const auto size = static_cast<std::size_t>(world_.size()), rank = static_cast<std::size_t>(world_.rank());
+  if (auto ok = check.elements(count, dtype, size); !ok) return ok;
+  if (auto ok = check.no_scales(options); !ok) return ok;
+  const std::size_t n_bytes = count * size_of(dtype);
+  if (auto ok = check.buffer("send", send, n_bytes); !ok) return ok;
+  if (auto ok = check.buffer("recv", recv, n_bytes); !ok) return ok;
+  if (overlap(send, size * n_bytes, recv, size * n_bytes)) return check.wrong("send and recv overlap");
+  auto operation = begin(OpKind::kAlltoall, count, dtype, options);
+  if (!operation) return tl::unexpected<Failure>(operation.error());
+  if (n_bytes > 0) std::memcpy(at(recv, rank * n_bytes), at(send, rank * n_bytes), n_bytes);
+  if (!backend_) return {};
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < size; ++i) blocks.push_back({i * n_bytes, n_bytes});
+  return finish(backend_->alltoall(*operation, send, blocks, recv, blocks));
+}
+
+Status Communicator::alltoallv(const void* send, const std::size_t* send_counts, const std::size_t* send_offsets,
+                               void* recv, const std::size_t* recv_counts, const std::size_t* recv_offsets,
+                               drun_dtype dtype, const CallOptions& options) {
+  const Arguments check("drun_alltoallv");
+  const int size = world_.size(), rank = world_.rank();
+  auto sent = check.blocks("send", send_counts, send_offsets, size, dtype, false);
+  if (!sent) return tl::unexpected<Failure>(sent.error());
+  auto received = check.blocks("recv", recv_counts, recv_offsets, size, dtype, true);
+  if (!received) return tl::unexpected<Failure>(received.error());
+  if (auto ok = check.no_scales(options); !ok) return ok;
+  if (auto ok = check.buffer("send", send, any_bytes(*sent) ? 1 : 0); !ok) return ok;
+  if (auto ok = check.buffer("recv", recv, any_bytes(*received) ? 1 : 0); !ok) return ok;
+  if (send_counts[rank] != recv_counts[rank]) {
+    return check.wrong("send_counts and recv_counts of this rank, " + std::to_string(rank) +
+                       ", differ: " + std::to_string(send_counts[rank]) + " and " + std::to_string(recv_counts[rank]));
+  }
+  if (overlap_anywhere(send, *sent, recv, *received)) return check.wrong("send and recv overlap");
+  auto operation = begin(OpKind::kAlltoallv, 0, dtype, options);
+  if (!operation) return tl::unexpected<Failure>(operation.error());
+  const Block own = (*sent)[static_cast<std::size_t>(rank)], place = (*received)[static_cast<std::size_t>(rank)];
+  if (own.n_bytes > 0) std::memcpy(at(recv, place.offset), at(send, own.offset), own.n_bytes);
+  return backend_ ? finish(backend_->alltoall(*operation, send, *sent, recv, *received)) : Status{};
+}
+
+Outcome<Operation> Communicator::begin_with_peer(OpKind kind, std::size_t count, drun_dtype dtype, int peer,
+                                                 const void* data, const CallOptions& options) {
+  const Arguments check(kind == OpKind::kSend ? "drun_send" : "drun_recv");
+  if (auto ok = check.elements(count, dtype); !ok) return tl::unexpected<Failure>(ok.error());
+  if (peer < 0 || peer >= world_.size()) {
+    return check.wrong("peer " + std::to_string(peer) + " is not a rank of " + std::to_string(world_.size()));
+  }
+  if (peer == world_.rank()) return check.wrong("peer " + std::to_string(peer) + " is this rank itself");
+  if (auto ok = check.no_scales(options); !ok) return tl::unexpected<Failure>(ok.error());
+  if (auto ok = check.buffer("data", data, count); !ok) return tl::unexpected<Failure>(ok.error());
+  auto operation = begin(kind, count, dtype, options);
+  if (!operation) return operation;
+  operation->root = peer;
+  operation->seq = ++(kind == OpKind::kSend ? n_sent_ : n_received_)[peer];
+  return operation;
+}
+
+Status Communicator::send(const void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options) {
+  auto operation = begin_with_peer(OpKind::kSend, count, dtype, peer, data, options);
+  if (!operation) return tl::unexpected<Failure>(operation.error());
+  return finish(backend_->send(*operation, data));
+}
+
+Status Communicator::recv(void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options) {
+  auto operation = begin_with_peer(OpKind::kRecv, count, dtype, peer, data, options);
+  if (!operation) return tl::unexpected<Failure>(operation.error());
+  return finish(backend_->recv(*operation, data));
+}
+
+}  // namespace drun::runtime

@@ -1,0 +1,112 @@
+// The collectives of a communicator that reduce.
+#include <algorithm>
+
+#include "runtime/src/arguments.h"
+#include "runtime/src/communicator.h"
+#include "runtime/src/dtype.h"
+#include "runtime/src/span.h"
+
+namespace drun::runtime {
+namespace {
+
+// Of a reduce: while a piece goes up one edge of the tree, the next is on the edge below. The same on all ranks.
+constexpr std::size_t kTreePieceElements = 256u << 10;
+
+}  // namespace
+
+Status Communicator::in_pieces(const Operation& operation, const void* send, void* recv, std::size_t most,
+                               const std::function<Status(const Span&)>& reduce) {
+  const drun_dtype dtype = reduced_as(operation.dtype);
+  const bool in_recv = dtype == operation.dtype && recv != nullptr;
+  const std::size_t count = operation.count;
+  std::size_t first = 0;
+  do {  // also without an element: the ranks still have to agree
+    const std::size_t n = std::min(most, count - first), offset = first * size_of(operation.dtype);
+    const Span data{in_recv ? at(recv, offset) : scratch_.of(n * size_of(dtype)), n, dtype};
+    stage(operation, at(send, offset), data.data, n);
+    if (auto done = finish(reduce(data)); !done) return done;
+    if (recv != nullptr) unstage(operation, data.data, at(recv, offset), n);
+    first += n;
+  } while (first < count);
+  return {};
+}
+
+Status Communicator::allreduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op,
+                               const CallOptions& options) {
+  const Arguments check("drun_allreduce");
+  if (auto ok = check.elements(count, dtype); !ok) return ok;
+  if (auto ok = check.reduction(op); !ok) return ok;
+  if (auto ok = check.scales(options, dtype); !ok) return ok;
+  const std::size_t n_bytes = count * size_of(dtype);
+  if (auto ok = check.buffer("send", send, n_bytes); !ok) return ok;
+  if (auto ok = check.buffer("recv", recv, n_bytes); !ok) return ok;
+  if (send != recv && overlap(send, n_bytes, recv, n_bytes)) {
+    return check.wrong("send and recv overlap without being equal");
+  }
+  auto operation = begin(OpKind::kAllreduce, count, dtype, options);
+  if (!operation) return tl::unexpected<Failure>(operation.error());
+  operation->op = op;
+  // The sum, product, minimum, maximum and average of one are what it gave. One message where there is memory for it.
+  return in_pieces(*operation, send, recv, reduced_as(dtype) == dtype ? count : kPieceElements,
+                   [&](const Span& data) { return backend_ ? backend_->allreduce(*operation, data) : Status{}; });
+}
+
+Status Communicator::reduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op, int root,
+                            const CallOptions& options) {
+  const Arguments check("drun_reduce");
+  if (auto ok = check.elements(count, dtype); !ok) return ok;
+  if (auto ok = check.reduction(op); !ok) return ok;
+  if (auto ok = check.root(root, world_.size()); !ok) return ok;
+  if (auto ok = check.scales(options, dtype); !ok) return ok;
+  const std::size_t n_bytes = count * size_of(dtype);
+  if (auto ok = check.buffer("send", send, n_bytes); !ok) return ok;
+  const bool is_root = root == world_.rank();
+  if (is_root) {
+    if (auto ok = check.buffer("recv", recv, n_bytes); !ok) return ok;
+    if (send != recv && overlap(send, n_bytes, recv, n_bytes)) {
+      return check.wrong("send and recv overlap without being equal");
+    }
+  }
+  auto operation = begin(OpKind::kReduce, count, dtype, options);
+  if (!operation) return tl::unexpected<Failure>(operation.error());
+  operation->op = op;
+  operation->root = root;
+  return in_pieces(*operation, send, is_root ? recv : nullptr, kTreePieceElements,
+                   [&](const Span& data) { return backend_ ? backend_->reduce(*operation, data) : Status{}; });
+}
+
+Status Communicator::reduce_scatter(const void* send, void* recv, std::size_t recv_count, drun_dtype dtype, drun_op op,
+                                    const CallOptions& options) {
+  const Arguments check("drun_reduce_scatter");
+  const auto size = static_cast<std::size_t>(world_.size()), rank = static_cast<std::size_t>(world_.rank());
+  if (auto ok = check.elements(recv_count, dtype, size); !ok) return ok;
+  if (auto ok = check.reduction(op); !ok) return ok;
+  if (auto ok = check.scales(options, dtype); !ok) return ok;
+  const std::size_t n_bytes = recv_count * size_of(dtype);
+  if (auto ok = check.buffer("send", send, n_bytes); !ok) return ok;
+  if (auto ok = check.buffer("recv", recv, n_bytes); !ok) return ok;
+  if (recv != at(send, n_bytes > 0 ? rank * n_bytes : 0) && overlap(send, size * n_bytes, recv, n_bytes)) {
+    return check.wrong("recv lies in send, but not at this rank's place");
+  }
+  auto operation = begin(OpKind::kReduceScatter, recv_count, dtype, options);
+  if (!operation) return tl::unexpected<Failure>(operation.error());
+  operation->op = op;
+
+  // A piece is the same part of every block: the partial sums need room, and `send` stays as it is.
+  const drun_dtype moved = reduced_as(dtype);
+  const std::size_t most = std::max<std::size_t>(1, kPieceElements / size);
+  std::size_t first = 0;
+  do {
+    const std::size_t n = std::min(most, recv_count - first), offset = first * size_of(dtype);
+    const Span data{scratch_.of(size * n * size_of(moved)), size * n, moved};
+    for (std::size_t block = 0; block < size; ++block) {
+      stage(*operation, at(send, block * n_bytes + offset), data.part(block * n, n).data, n);
+    }
+    if (auto done = finish(backend_ ? backend_->reduce_scatter(*operation, data) : Status{}); !done) return done;
+    unstage(*operation, data.part(rank * n, n).data, at(recv, offset), n);
+    first += n;
+  } while (first < recv_count);
+  return {};
+}
+
+}  // namespace drun::runtime

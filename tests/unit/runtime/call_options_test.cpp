@@ -1,0 +1,152 @@
+#include "runtime/src/call_options.h"
+
+#include <cstddef>
+
+#include "tests/unit/runtime/grid.h"
+
+namespace drun::runtime {
+namespace {
+
+using namespace testing;
+using namespace std::chrono_literals;
+
+TEST(CallOptions, OfNullAreTheDefaults) {
+  const auto options = read_call_options("drun_x", nullptr);
+  ASSERT_TRUE(options);
+  EXPECT_TRUE(options->name.empty());
+  EXPECT_EQ(options->timeout, 0ms);
+  EXPECT_EQ(options->prescale, 1);
+  EXPECT_EQ(options->postscale, 1);
+}
+
+TEST(CallOptions, OfAnOlderHeaderLackItsLastFields) {
+  drun_call_options given{offsetof(drun_call_options, prescale), "n", 5, 7, 7};
+  const auto options = read_call_options("drun_x", &given);
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->name, "n");
+  EXPECT_EQ(options->timeout, 5ms);
+  EXPECT_EQ(options->prescale, 1);
+}
+
+TEST(CallOptions, KeepWholeCharactersOfAName) {
+  const auto shown = [](const std::string& name) {
+    drun_call_options given = DRUN_CALL_OPTIONS;
+    given.name = name.c_str();
+    return read_call_options("drun_x", &given)->name;
+  };
+  EXPECT_EQ(shown(std::string(63, 'a')), std::string(63, 'a'));
+  EXPECT_EQ(shown(std::string(64, 'a')), std::string(63, 'a'));
+  EXPECT_EQ(shown(std::string(62, 'a') + "\u00e4"), std::string(62, 'a'));
+  EXPECT_EQ(shown("a\nb\x1b[31m"), "a?b?[31m");
+}
+
+TEST(CallOptions, ThatMakeNoSenseAreNamed) {
+  const auto text = [](drun_call_options given) {
+    const auto options = read_call_options("drun_x", &given);
+    EXPECT_FALSE(options);
+    return options ? "" : options.error().text;
+  };
+  const auto size = sizeof(drun_call_options);
+  EXPECT_EQ(text({0, nullptr, 0, 1, 1}), "drun_x: options.struct_size is not set");
+  EXPECT_EQ(text({size, nullptr, -1, 1, 1}), "drun_x: options.timeout_ms is negative");
+  EXPECT_EQ(text({size, nullptr, 0, std::nan(""), 1}), "drun_x: options.prescale is not a finite number");
+  EXPECT_EQ(text({size, nullptr, 0, 1, HUGE_VAL}), "drun_x: options.postscale is not a finite number");
+}
+
+TEST(Scales, MultiplyWhatIsGivenAndTheResult) {
+  FakeJob job(3);
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    CallOptions options;
+    options.prescale = rank == 0 ? 0.5 : 2;  // need not agree
+    options.postscale = 10;
+    for (const auto dtype : {DRUN_FLOAT16, DRUN_BFLOAT16, DRUN_FLOAT32, DRUN_FLOAT64}) {
+      for (const auto op : {DRUN_SUM, DRUN_MAX}) {
+        Elements data(dtype, 1), expected(dtype, 1);
+        data.set(0, 4);
+        expected.set(0, op == DRUN_SUM ? 180 : 80);
+        std::string bytes = data.bytes(), result = bytes;
+        ASSERT_TRUE(all->allreduce(bytes.data(), result.data(), 1, dtype, op, options));
+        EXPECT_EQ(result, expected.bytes()) << name_of(dtype) << " " << name_of(op);
+        EXPECT_EQ(bytes, data.bytes());
+        ASSERT_TRUE(all->allreduce(bytes.data(), bytes.data(), 1, dtype, op, options));
+        EXPECT_EQ(bytes, expected.bytes());
+      }
+    }
+    // In between a half may be too large, or too small, for a half.
+    options.prescale = 0x1p-20;
+    options.postscale = 0x1p20;
+    std::uint16_t one = 0x3c00;
+    ASSERT_TRUE(all->allreduce(&one, &one, 1, DRUN_FLOAT16, DRUN_SUM, options));
+    EXPECT_EQ(one, 0x4200);  // 3
+  });
+}
+
+TEST(Scales, WorkAlone) {
+  FakeJob job(1);
+  auto all = join(job, 0);
+  ASSERT_TRUE(all);
+  CallOptions options;
+  options.prescale = 3;
+  options.postscale = 5;
+  float value = 2, result = 0;
+  ASSERT_TRUE(all->allreduce(&value, &result, 1, DRUN_FLOAT32, DRUN_AVG, options));
+  EXPECT_EQ(result, 30);
+}
+
+TEST(Scales, AreRefusedWhereTheyMeanNothing) {
+  FakeJob job(1);
+  auto all = join(job, 0);
+  ASSERT_TRUE(all);
+  CallOptions options;
+  options.postscale = 2;
+  std::int32_t value = 1;
+  EXPECT_EQ(all->allreduce(&value, &value, 1, DRUN_INT32, DRUN_SUM, options).error().text,
+            "drun_allreduce: prescale and postscale are for floating types, not for i32");
+  EXPECT_EQ(all->broadcast(&value, 1, DRUN_INT32, 0, options).error().text,
+            "drun_broadcast: prescale and postscale are for operations that reduce");
+  EXPECT_EQ(all->allgather(&value, &value, 1, DRUN_INT32, options).error().status, DRUN_ERROR_ARGUMENT);
+  EXPECT_EQ(all->barrier(options).error().status, DRUN_ERROR_ARGUMENT);
+}
+
+TEST(NameAndTimeout, OfACallAreInItsError) {
+  FakeJob job(2, 60s);
+  Events failed;
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 1) return failed.wait_for(1);
+    CallOptions options;
+    options.name = "grad.17";
+    options.timeout = 300ms;
+    double value = 1;
+    const auto done = all->allreduce(&value, &value, 1, DRUN_FLOAT64, DRUN_SUM, options);
+    failed.add();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT);
+    EXPECT_EQ(done.error().text, "allreduce #1 'grad.17' timed out after 300 ms waiting for rank 1 on node1");
+  });
+}
+
+TEST(NameAndTimeout, NeedNotAgree) {
+  FakeJob job(2);
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    CallOptions options;
+    options.name = "tensor " + std::to_string(rank);
+    options.timeout = std::chrono::seconds(40 + rank);
+    double value = 1;
+    ASSERT_TRUE(all->allreduce(&value, &value, 1, DRUN_FLOAT64, DRUN_SUM, options));
+    EXPECT_EQ(value, 2);
+    // What they call is compared without it, and shown with it.
+    const auto done = all->allreduce(&value, &value, static_cast<std::size_t>(rank), DRUN_FLOAT64, DRUN_SUM, options);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_MISMATCH);
+    EXPECT_NE(done.error().text.find("allreduce #2 'tensor "), std::string::npos) << done.error().text;
+  });
+}
+
+}  // namespace
+}  // namespace drun::runtime

@@ -1,0 +1,262 @@
+// Every collective, when a rank does not come, goes away, is ended, or calls it with other arguments.
+#include "tests/unit/runtime/grid.h"
+
+namespace drun::runtime {
+namespace {
+
+using namespace testing;
+using namespace std::chrono_literals;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+constexpr std::size_t kMost = 200'000;  // elements of a block: more than sockets buffer
+
+// Buffers for any of them, of one rank.
+struct Buffers {
+  Buffers(int size, std::size_t count) : send(count * static_cast<std::size_t>(size)), recv(send) {}
+  std::vector<double> send, recv;
+};
+
+struct Call {
+  const char* name;
+  bool has_op, has_root;
+  // `count` elements of each block.
+  std::function<Status(Communicator&, Buffers&, std::size_t count, drun_dtype, drun_op, int root)> call;
+};
+
+std::vector<std::size_t> counts(Communicator& all, std::size_t count) {
+  return std::vector<std::size_t>(static_cast<std::size_t>(all.world().size()), count);
+}
+
+const Call kCalls[] = {
+    {"allreduce", true, false,
+     [](Communicator& all, Buffers& b, std::size_t n, drun_dtype t, drun_op op, int) {
+       return all.allreduce(b.send.data(), b.recv.data(), n, t, op);
+     }},
+    {"reduce", true, true,
+     [](Communicator& all, Buffers& b, std::size_t n, drun_dtype t, drun_op op, int root) {
+       return all.reduce(b.send.data(), b.recv.data(), n, t, op, root);
+     }},
+    {"reduce_scatter", true, false,
+     [](Communicator& all, Buffers& b, std::size_t n, drun_dtype t, drun_op op, int) {
+       return all.reduce_scatter(b.send.data(), b.recv.data(), n, t, op);
+     }},
+    {"broadcast", false, true,
+     [](Communicator& all, Buffers& b, std::size_t n, drun_dtype t, drun_op, int root) {
+       return all.broadcast(b.send.data(), n, t, root);
+     }},
+    {"allgather", false, false,
+     [](Communicator& all, Buffers& b, std::size_t n, drun_dtype t, drun_op, int) {
+       return all.allgather(b.send.data(), b.recv.data(), n, t);
+     }},
+    {"allgatherv", false, false,
+     [](Communicator& all, Buffers& b, std::size_t n, drun_dtype t, drun_op, int) {
+       return all.allgatherv(b.send.data(), n, b.recv.data(), counts(all, n).data(), nullptr, t);
+     }},
+    {"gather", false, true,
+     [](Communicator& all, Buffers& b, std::size_t n, drun_dtype t, drun_op, int root) {
+       return all.gather(b.send.data(), b.recv.data(), n, t, root);
+     }},
+    {"scatter", false, true,
+     [](Communicator& all, Buffers& b, std::size_t n, drun_dtype t, drun_op, int root) {
+       return all.scatter(b.send.data(), b.recv.data(), n, t, root);
+     }},
+    {"alltoall", false, false,
+     [](Communicator& all, Buffers& b, std::size_t n, drun_dtype t, drun_op, int) {
+       return all.alltoall(b.send.data(), b.recv.data(), n, t);
+     }},
+    {"alltoallv", false, false,
+     [](Communicator& all, Buffers& b, std::size_t n, drun_dtype t, drun_op, int) {
+       return all.alltoallv(b.send.data(), counts(all, n).data(), nullptr, b.recv.data(), counts(all, n).data(),
+                            nullptr, t);
+     }},
+};
+
+class Every : public ::testing::TestWithParam<Call> {
+ protected:
+  Status call(Communicator& all, std::size_t count, drun_dtype dtype = DRUN_FLOAT32, drun_op op = DRUN_SUM,
+              int root = 0) {
+    Buffers buffers(all.world().size(), count);
+    return GetParam().call(all, buffers, count, dtype, op, root);
+  }
+};
+
+// The calls of two ranks differ. Then come barriers, in which who only sent learns of it. What both were told.
+std::string mismatch(const std::function<Status(Communicator&, int rank)>& body) {
+  FakeJob job(2, 500ms);
+  std::vector<Failure> failures(2);
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    auto done = body(*all, rank);
+    for (int i = 0; i < 2 && done; ++i) done = all->barrier();
+    ASSERT_FALSE(done);
+    failures[static_cast<std::size_t>(rank)] = done.error();
+  });
+  for (const auto& failure : failures) {
+    EXPECT_EQ(failure.status, DRUN_ERROR_MISMATCH) << failure.text;
+    EXPECT_TRUE(contains(failure.text, "rank 0 on node0") && contains(failure.text, "rank 1 on node1")) << failure.text;
+  }
+  return failures[0].text + "\n" + failures[1].text;
+}
+
+TEST_P(Every, NamesBothWhoseCountsDiffer) {
+  const auto text = mismatch([&](Communicator& all, int rank) { return call(all, rank == 0 ? 10 : 12); });
+  const bool shows_sum = GetParam().name == std::string("allgatherv");
+  EXPECT_TRUE(contains(text, GetParam().name + std::string(" #1"))) << text;
+  EXPECT_TRUE(contains(text, shows_sum ? "20" : "10") && contains(text, shows_sum ? "24" : "12")) << text;
+}
+
+TEST_P(Every, NamesBothWhoseTypesDiffer) {
+  const auto text =
+      mismatch([&](Communicator& all, int rank) { return call(all, 10, rank == 0 ? DRUN_FLOAT16 : DRUN_UINT32); });
+  EXPECT_TRUE(contains(text, " f16") && contains(text, " u32")) << text;
+}
+
+TEST_P(Every, NamesBothWhoseOperationsDiffer) {
+  if (!GetParam().has_op) return;
+  const auto text = mismatch(
+      [&](Communicator& all, int rank) { return call(all, 10, DRUN_FLOAT32, rank == 0 ? DRUN_MAX : DRUN_MIN); });
+  EXPECT_TRUE(contains(text, "(max)") && contains(text, "(min)")) << text;
+}
+
+// Also where both wait for each other, until their deadline.
+TEST_P(Every, NamesBothWhoseRootsDiffer) {
+  if (!GetParam().has_root) return;
+  const auto text = mismatch([&](Communicator& all, int rank) { return call(all, 10, DRUN_FLOAT32, DRUN_SUM, rank); });
+  EXPECT_TRUE(contains(text, "rank 0 on node0 called") && contains(text, "rank 1 on node1 called")) << text;
+}
+
+TEST_P(Every, NamesBothWhenOneCallsAnother) {
+  const auto text = mismatch([&](Communicator& all, int rank) { return rank == 0 ? call(all, 10) : all.barrier(); });
+  EXPECT_TRUE(contains(text, "barrier #1") && contains(text, GetParam().name + std::string(" #1"))) << text;
+}
+
+TEST_P(Every, NamesTheRankThatNeverCame) {
+  FakeJob job(6, 500ms);
+  Events over;
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 3) return over.wait_for(5);  // no neighbour of rank 0, the root
+    auto done = call(*all, kMost, DRUN_FLOAT64);
+    if (done) done = all->barrier();  // for those that have done their part
+    over.add();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT) << done.error().text;
+    EXPECT_EQ(done.error().rank, 3) << done.error().text;
+  });
+}
+
+TEST_P(Every, EndsAtOnceWhenARankIsKilled) {
+  FakeJob job(6, 60s);
+  Events inside;
+  const auto began = Clock::now();
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 3) {
+      inside.wait_for(5);
+      job.abort({3, "node3", 812, "killed by signal 9"});
+      return;
+    }
+    inside.add();
+    auto done = call(*all, kMost, DRUN_FLOAT64);
+    if (done) done = all->barrier();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_PEER);
+    EXPECT_EQ(done.error().rank, 3);
+    EXPECT_TRUE(contains(done.error().text, "rank 3 on node3 (pid 812): killed by signal 9")) << done.error().text;
+  });
+  EXPECT_LT(Clock::now() - began, 20s);
+}
+
+TEST_P(Every, NamesTheRankThatWentAway) {
+  FakeJob job(4, 60s);  // all are connected with all
+  const auto began = Clock::now();
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 3) return;
+    auto done = call(*all, kMost, DRUN_FLOAT64);
+    if (done) done = all->barrier();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_PEER) << done.error().text;
+    EXPECT_EQ(done.error().rank, 3) << done.error().text;
+  });
+  EXPECT_LT(Clock::now() - began, 20s);
+}
+
+INSTANTIATE_TEST_SUITE_P(Collective, Every, ::testing::ValuesIn(kCalls),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+TEST(Blocks, OfAnAlltoallvThatDifferAreNamed) {
+  const auto text = mismatch([](Communicator& all, int rank) {
+    std::vector<float> send(8), recv(8);
+    const std::size_t sent[] = {2, 2};
+    // Rank 0 has 2 for rank 1, which expects 3.
+    const std::size_t received[] = {rank == 0 ? 2u : 3u, 2};
+    return all.alltoallv(send.data(), sent, nullptr, recv.data(), received, nullptr, DRUN_FLOAT32);
+  });
+  EXPECT_TRUE(contains(text, "alltoallv #1: rank 0 on node0 sends 2 f32 to rank 1 on node1, which expects 3")) << text;
+}
+
+TEST(SendAndRecv, AreNumberedByPairAndDirection) {
+  FakeJob job(3);
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    int value = rank;
+    // Rank 0 and 1 have had two sends and a collective, rank 2 only the collective.
+    for (int i = 0; i < 2 && rank < 2; ++i) {
+      ASSERT_TRUE(rank == 0 ? all->send(&value, 1, DRUN_INT32, 1) : all->recv(&value, 1, DRUN_INT32, 0));
+      EXPECT_EQ(value, 0);
+    }
+    ASSERT_TRUE(all->barrier());
+    value = rank;
+    if (rank == 1) {
+      ASSERT_TRUE(all->send(&value, 1, DRUN_INT32, 2));
+    } else if (rank == 2) {
+      ASSERT_TRUE(all->recv(&value, 1, DRUN_INT32, 1));
+      EXPECT_EQ(value, 1);
+    }
+    ASSERT_TRUE(all->barrier());
+  });
+}
+
+TEST(SendAndRecv, ThatMismatchNameBoth) {
+  const auto text = mismatch([](Communicator& all, int rank) {
+    float data[12] = {};
+    return rank == 0 ? all.send(data, 10, DRUN_FLOAT32, 1) : all.recv(data, 12, DRUN_FLOAT32, 0);
+  });
+  EXPECT_TRUE(contains(text, "called send #1 of 10 f32 to rank 1")) << text;
+  EXPECT_TRUE(contains(text, "called recv #1 of 12 f32 from rank 0")) << text;
+}
+
+TEST(SendAndRecv, AcrossACollectiveMismatch) {
+  const auto text = mismatch([](Communicator& all, int rank) {
+    float data = 0;
+    return rank == 0 ? all.send(&data, 1, DRUN_FLOAT32, 1) : all.barrier();
+  });
+  EXPECT_TRUE(contains(text, "send #1 of 1 f32 to rank 1") && contains(text, "barrier #1")) << text;
+}
+
+TEST(SendAndRecv, TimeOutOnThePeer) {
+  FakeJob job(6, 300ms);
+  Events failed;
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank != 0) return failed.wait_for(1);
+    float value = 0;
+    const auto done = all->recv(&value, 1, DRUN_FLOAT32, 3);
+    failed.add();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT);
+    EXPECT_EQ(done.error().rank, 3);
+    EXPECT_EQ(done.error().text, "recv #1 timed out after 300 ms waiting for rank 3 on node3 (no connection)");
+  });
+}
+
+}  // namespace
+}  // namespace drun::runtime
