@@ -79,6 +79,10 @@ Task<void> JobSignals::stop_ourselves() {
   ::sigaction(SIGTSTP, &standard, &ours);
   ::raise(SIGTSTP);  // returns when somebody continues us; at once where nobody could (an orphaned process group)
   ::sigaction(SIGTSTP, &ours, nullptr);
+  // A second one that came before we stopped is forgotten, as the kernel forgets one that waits when CONT comes.
+  boost::system::error_code ignored;
+  signals_.remove(SIGTSTP, ignored);
+  signals_.add(SIGTSTP, ignored);
   Clock::was_stopped_for(std::chrono::steady_clock::now() - stopped);
   HostLink::resume_all();
 }

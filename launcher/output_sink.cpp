@@ -11,6 +11,8 @@
 #include <chrono>
 #include <string>
 
+#include "base/stall_watch.h"
+
 namespace drun::launcher {
 
 namespace {
@@ -38,6 +40,7 @@ long OutputSink::write_some(std::string_view bytes) const {
 Result<void> OutputSink::write(std::string_view bytes, const Patience& patience) {
   using Clock = std::chrono::steady_clock;
   auto last = Clock::now();
+  StallWatch stops{std::chrono::milliseconds(kLook)};
   while (!bytes.empty()) {
     pollfd p{fd_, POLLOUT, 0};
     if (kind_ == Kind::kShared && ::poll(&p, 1, 0) == 0) {
@@ -52,7 +55,8 @@ Result<void> OutputSink::write(std::string_view bytes, const Patience& patience)
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno != EAGAIN) return fail(errno_error(errno, "write"));
     }
-    ::poll(&p, 1, kLook);
+    if (::poll(&p, 1, kLook) != 0) continue;
+    last += stops.look();
     const int limit = patience.milliseconds();
     if (limit != Patience::kForever && Clock::now() - last >= std::chrono::milliseconds(limit)) {
       return fail(Errc::kTimeout, "write", "nobody reads");

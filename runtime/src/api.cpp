@@ -52,7 +52,13 @@ int collective(const char* function, drun_comm comm, const drun_call_options* op
     }
     auto call = read_call_options(function, options);
     if (!call) return tl::unexpected<Failure>(call.error());
-    return f(**communicator, *call);
+    try {
+      return f(**communicator, *call);
+    } catch (const std::exception& e) {  // out of memory, that is: the others are in the middle of the call
+      return (*communicator)
+          ->fail(
+              Failure{DRUN_ERROR_SYSTEM, std::string(function) + ": " + e.what(), (*communicator)->world().rank(), {}});
+    }
   });
 }
 

@@ -36,7 +36,7 @@ Outcome<CallOptions> read_call_options(const char* function, const drun_call_opt
   if (!std::isfinite(options.prescale)) return wrong("options.prescale is not a finite number");
   if (!std::isfinite(options.postscale)) return wrong("options.postscale is not a finite number");
   if (options.name != nullptr) result.name = shown_name(options.name);
-  result.timeout = std::chrono::milliseconds(options.timeout_ms);
+  result.timeout = std::chrono::milliseconds(std::min(options.timeout_ms, kLongestMs));
   result.prescale = options.prescale;
   result.postscale = options.postscale;
   return result;

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "runtime/src/failure.h"
 
 namespace drun::runtime {
+
+// More, as 'never' may be written, is taken for this: 30 years, which a point in time can be apart from now.
+inline constexpr std::int64_t kLongestMs = 1'000'000'000'000;
 
 struct CallOptions {
   std::string name;                      // shown in errors; at most kNameBytes

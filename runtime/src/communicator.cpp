@@ -24,6 +24,15 @@ Outcome<std::unique_ptr<Communicator>> Communicator::create(World world) {
   return result;
 }
 
+Status Communicator::fail(Failure failure) {
+  if (!broken_) {
+    publish_failure(world_, failure);
+    if (backend_) backend_->close();
+    broken_ = failure;
+  }
+  return tl::unexpected<Failure>(std::move(failure));
+}
+
 void Communicator::leave() {
   if (backend_ && !broken_) publish_leaving(world_);
 }

@@ -44,6 +44,8 @@ class Communicator {
   Status recv(void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options = {});
   Status barrier(const CallOptions& options = {});
 
+  // A call could not be carried out for a reason of our own: the others learn of it, and no further call works.
+  Status fail(Failure failure);
   // Nothing more will come of this rank.
   void leave();
 

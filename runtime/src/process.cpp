@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "runtime/src/call_options.h"
 #include "runtime/src/discovery.h"
 
 namespace drun::runtime {
@@ -42,7 +43,7 @@ Status choose_timeout(std::int64_t option_ms, const char* variable, std::chrono:
   auto from_env = seconds_from_env(variable);
   if (!from_env) return tl::unexpected<Failure>(from_env.error());
   if (*from_env) timeout = **from_env;
-  if (option_ms > 0) timeout = std::chrono::milliseconds(option_ms);
+  if (option_ms > 0) timeout = std::chrono::milliseconds(std::min(option_ms, kLongestMs));
   return {};
 }
 
@@ -131,6 +132,7 @@ Outcome<std::string> Process::kv_get(const std::string& key, std::chrono::millis
 }
 
 void Process::interrupt() {
+  if (pid_ != ::getpid()) return;  // a forked child shares the descriptor
   const std::uint64_t one = 1;
   (void)!::write(interrupt_.get(), &one, sizeof one);
 }

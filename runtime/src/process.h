@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,7 +34,7 @@ class Process {
 
  private:
   std::unique_ptr<Communicator> communicator_;
-  pid_t pid_ = -1;  // that called init
+  std::atomic<pid_t> pid_{-1};  // that called init
   int generation_ = 0;
   Fd interrupt_ = make_interrupt();
   static Fd make_interrupt();

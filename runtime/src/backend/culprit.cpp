@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/bytes.h"
 
@@ -13,7 +14,9 @@ namespace {
 // The others' deadlines pass when ours does, give or take what they were late for the call.
 constexpr std::chrono::milliseconds kNoteWait{2000};
 
-// One for each rank: nobody times out twice.
+constexpr std::chrono::milliseconds kLongWait{1000};
+
+// One for each rank.
 std::string note_key(const World& world, int rank) { return world.own_key("waits/" + std::to_string(rank)); }
 
 struct Note {
@@ -39,15 +42,44 @@ Note decode(const std::string& bytes) {
   return note;
 }
 
-}  // namespace
+void write_note(const World& world, const Note& note) {
+  (void)world.client->set(note_key(world, world.rank()), encode(note), true);
+}
 
-Culprit find_culprit(const World& world, const Operation& operation, const std::vector<int>& waited_for) {
-  // These two are nobody else's business.
-  if (operation.kind == OpKind::kSend || operation.kind == OpKind::kRecv) return {operation.root, {}};
+Note note_of(const Operation& operation, const std::vector<int>& waited_for) {
   Operation unnamed = operation;
   unnamed.name.clear();
-  const Note ours{operation.seq, describe(unnamed), waited_for};
-  (void)world.client->set(note_key(world, world.rank()), encode(ours));
+  return {operation.seq, describe(unnamed), waited_for};
+}
+
+// What passes between two ranks is nobody else's business.
+bool is_of_two(const Operation& operation) {
+  return operation.kind == OpKind::kSend || operation.kind == OpKind::kRecv;
+}
+
+}  // namespace
+
+void WaitNote::waiting(const World& world, const Operation& operation,
+                       const std::function<std::vector<int>()>& waited_for) {
+  const auto now = Clock::now();
+  if (std::exchange(call_, operation.deadline) != operation.deadline) began_ = now;
+  if (now - began_ < kLongWait || is_of_two(operation)) return;
+  auto ranks = waited_for();
+  if (ranks == told_) return;
+  write_note(world, note_of(operation, ranks));
+  told_ = std::move(ranks);
+}
+
+void WaitNote::done(const World& world) {
+  if (told_.empty()) return;
+  told_.clear();
+  write_note(world, Note{});
+}
+
+Culprit find_culprit(const World& world, const Operation& operation, const std::vector<int>& waited_for) {
+  if (is_of_two(operation)) return {operation.root, {}};
+  const Note ours = note_of(operation, waited_for);
+  write_note(world, ours);
 
   const auto until = Clock::now() + kNoteWait;
   std::set<int> seen{world.rank()};
@@ -60,6 +92,7 @@ Culprit find_culprit(const World& world, const Operation& operation, const std::
     const auto bytes = world.client->get(note_key(world, rank), std::max(left, std::chrono::milliseconds(1)));
     if (!bytes) return {rank, {}};
     const Note theirs = decode(*bytes);
+    if (theirs.waits_for.empty()) return {rank, {}};
     if (theirs.seq == ours.seq && theirs.call != ours.call) return {rank, theirs.call};
     open.insert(open.end(), theirs.waits_for.begin(),
                 theirs.waits_for.end());  // also if it is still in an earlier call

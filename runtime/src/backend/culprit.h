@@ -16,8 +16,21 @@ struct Culprit {
   std::string call;  // what it waits in, if that is another call than ours of the same number
 };
 
-// Who holds up a collective that timed out: the rank next to us may itself only be waiting. Every rank that times out
-// writes down what it called and whom it waits for; the chain of these notes ends at a rank that wrote none: it has not
+// Says in the rendezvous, once a wait has lasted a second, that this rank waits, in which call and for whom: so that a
+// rank whose deadline passes can tell those that wait, too, from the one that never came. One for each backend.
+class WaitNote {
+ public:
+  // To be called now and then while the call waits. `waited_for` is asked only if something may have to be written.
+  void waiting(const World& world, const Operation& operation, const std::function<std::vector<int>()>& waited_for);
+  void done(const World& world);  // the call goes on, or is over
+
+ private:
+  Clock::time_point call_{}, began_{};  // the call is known by its deadline
+  std::vector<int> told_;               // for whom it waits, as it is written; empty: nothing is
+};
+
+// Who holds up a collective that timed out: the rank next to us may itself only be waiting. Every rank that waits
+// for long has a note (WaitNote); the chain of these ends at a rank that has none, or waits for nobody: it has not
 // called the operation, or is stuck elsewhere. Takes up to two seconds. `waited_for` is not empty.
 Culprit find_culprit(const World& world, const Operation& operation, const std::vector<int>& waited_for);
 // `why_not`: what is known of the rank's silence; may be empty.

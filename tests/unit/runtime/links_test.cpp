@@ -45,7 +45,6 @@ TEST(Links, AreMadeWhenACallNeedsThem) {
   }
 }
 
-// Rank 3 needs rank 0, which waits for rank 5, and rank 5 comes once rank 3 is through.
 // In the middle round of an alltoall two ranks need each other in both directions: that is one link.
 TEST(Links, OfAPairAreOne) {
   FakeJob job(6);
@@ -77,6 +76,7 @@ TEST(Links, OfAPairAreOne) {
   }
 }
 
+// Rank 3 needs rank 0, which waits for rank 5, and rank 5 comes once rank 3 is through.
 TEST(Links, AreAcceptedWhileWaitingInAnotherCall) {
   FakeJob job(6);
   Events sent;

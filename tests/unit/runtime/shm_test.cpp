@@ -151,17 +151,43 @@ TEST_P(SharedMemory, NobodyOvertakesByMoreThanTheSlotsHold) {
     const std::size_t slot = Segment::kSlotBytes / sizeof(std::int32_t);
     for (std::uint64_t seq = 1; seq <= 60; ++seq) {
       const std::size_t count = seq % 3 == 0 ? 2 * slot + seq : seq;
-      std::vector<std::int32_t> data(count, rank + 1);
+      std::vector<std::int32_t> data(count), expected(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        data[i] = value(rank, i, seq);
+        for (int r = 0; r < size; ++r) expected[i] += value(r, i, seq);
+      }
       if (seq % static_cast<std::uint64_t>(size) == static_cast<std::uint64_t>(rank)) ::usleep(2000);
       ASSERT_TRUE(backend->allreduce(call(OpKind::kAllreduce, seq, count), span_of(data)));
-      const std::int32_t sum = size * (size + 1) / 2;
-      for (const auto v : data) ASSERT_EQ(v, sum) << seq;
+      ASSERT_EQ(data, expected) << seq;
     }
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SharedMemory, ::testing::Values(2, 3, 4, 9),
                          [](const auto& param) { return "of" + std::to_string(param.param); });
+
+// The counter that only large reductions move has been left behind by half of what it can count.
+TEST(SharedMemorySteps, AfterBillionsOfSmallCallsALargeOneIsStillRight) {
+  FakeJob job(3);
+  const auto segment = make_segment(3);
+  ASSERT_TRUE(segment);
+  for (const std::uint32_t steps : {0x80000001u, 0xc0000000u, 0xfffffffeu}) {
+    for (int rank = 0; rank < 3; ++rank) segment->control(rank).arrived.move_to(steps);
+    job.run([&](int rank) {
+      const World world = job.world(rank);
+      auto backend = make_shm_backend(world, segment, std::make_unique<NoNetwork>());
+      for (std::uint64_t seq = 1; seq <= 3; ++seq) {
+        std::vector<std::int32_t> data(300'000), expected(data.size());
+        for (std::size_t i = 0; i < data.size(); ++i) {
+          data[i] = value(rank, i, seq);
+          for (int r = 0; r < 3; ++r) expected[i] += value(r, i, seq);
+        }
+        ASSERT_TRUE(backend->allreduce(call(OpKind::kAllreduce, seq, data.size()), span_of(data)));
+        ASSERT_EQ(data, expected) << seq;
+      }
+    });
+  }
+}
 
 TEST(SharedMemorySetUp, EveryRankMapsTheSame) {
   FakeJob job(5);
@@ -172,9 +198,9 @@ TEST(SharedMemorySetUp, EveryRankMapsTheSame) {
       world.generation = generation;
       auto all = Communicator::create(std::move(world));
       ASSERT_TRUE(all) << all.error().text;
-      std::vector<double> data(300'000, rank + 1.0);
+      std::vector<double> data(300'000, (rank + 1.0) * generation);
       ASSERT_TRUE((*all)->allreduce(data.data(), data.data(), data.size(), DRUN_FLOAT64, DRUN_SUM));
-      for (const double v : data) ASSERT_EQ(v, 15.0);
+      for (const double v : data) ASSERT_EQ(v, 15.0 * generation);
     }
   });
 }

@@ -10,6 +10,7 @@ namespace drun::runtime {
 // Counts steps; wraps, so that only the distance of two values means something. Zero bytes are a valid counter.
 class Counter {
  public:
+  std::uint32_t value() const { return value_.load(std::memory_order_acquire); }
   bool has_reached(std::uint32_t step) const {
     return static_cast<std::int32_t>(value_.load(std::memory_order_acquire) - step) >= 0;
   }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
@@ -12,6 +13,7 @@ namespace drun::runtime {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kAllotBytes = 1u << 20;
 
 std::size_t control_bytes(int n_ranks) {
   const std::size_t n_bytes = static_cast<std::size_t>(n_ranks) * sizeof(Segment::Control);
@@ -47,8 +49,16 @@ Result<std::shared_ptr<Segment>> Segment::create(int memory_fd, int n_ranks) {
   const std::size_t n_bytes = bytes_for(n_ranks);
   if (::ftruncate(memory_fd, 0) != 0) return fail(memory_error(errno, "ftruncate", n_bytes, n_ranks));
   int failed = 0;
-  do failed = ::posix_fallocate(memory_fd, 0, static_cast<off_t>(n_bytes));
-  while (failed == EINTR);
+  for (std::size_t done = 0; done < n_bytes && failed == 0;) {
+    // A part at a time: a signal makes the kernel give back what it has allotted in the same call.
+    const std::size_t n = std::min(kAllotBytes, n_bytes - done);
+    failed = ::posix_fallocate(memory_fd, static_cast<off_t>(done), static_cast<off_t>(n));
+    if (failed == EINTR) {
+      failed = 0;
+    } else {
+      done += n;
+    }
+  }
   if (failed != 0) return fail(memory_error(failed, "posix_fallocate", n_bytes, n_ranks));
   return map(memory_fd, n_ranks);
 }

@@ -30,7 +30,7 @@ class Segment {
       std::uint8_t kind, dtype, op, zero;
     };
     alignas(128) Call calls[2];                     // by turns of the steps in which calls begin
-    alignas(128) std::atomic<std::int32_t> broken;  // 0, or 1 + the rank at fault: it takes part in nothing more
+    alignas(128) std::atomic<std::int32_t> broken;  // not 0: the rank takes part in nothing more
   };
 
   // Sizes it for so many ranks, and clears it. By one rank, before the others map it. An error has the size in its

@@ -47,7 +47,8 @@ class ShmBackend final : public Backend {
         network_(std::move(network)),
         rank_(world.rank()),
         size_(world.size()),
-        spins_(has_core_for_each(world.size())) {}
+        spins_(has_core_for_each(world.size())),
+        step_(segment_->control(rank_).arrived.value()) {}
 
   Status allreduce(const Operation& operation, const Span& data) override {
     return finish(data.n_bytes() <= kSmallBytes ? reduce_at_once(operation, data) : reduce_in_parts(operation, data));
@@ -80,7 +81,15 @@ class ShmBackend final : public Backend {
     return finish(wait_for_all(operation, &Segment::Control::arrived, step_, true));
   }
   bool has_closed(int rank) const override { return network_->has_closed(rank); }
-  void close() override { network_->close(); }
+  // Nobody shall wait for us: those who sleep look around at once.
+  void close() override {
+    own().broken.store(1, std::memory_order_release);
+    for (int rank = 0; rank < size_; ++rank) {
+      segment_->control(rank).arrived.wake();
+      segment_->control(rank).reduced.wake();
+    }
+    network_->close();
+  }
 
  private:
   Segment::Control& own() { return segment_->control(rank_); }
@@ -126,6 +135,8 @@ class ShmBackend final : public Backend {
     const std::size_t per_piece = Segment::kSlotBytes / element_bytes;
     const auto piece_at = [&](std::size_t first) { return data.part(first, std::min(per_piece, data.count - first)); };
     announce(operation);
+    // Calls without this phase do not move it: left behind by half of what it can count, it would seem to be ahead.
+    own().reduced.move_to(step_);
     give_for_reduction(piece_at(0));
     arrive();
     for (std::size_t done = 0; done < data.count;) {
@@ -243,6 +254,7 @@ class ShmBackend final : public Backend {
     for (;;) {
       const auto left = patience_.left(operation);
       if (left.count() <= 0) return timed_out(operation, which, step);
+      note_.waiting(world_, operation, [&] { return missing(which, step); });
       counter.sleep(step, std::min(left + std::chrono::milliseconds(1), Patience::kLook));
       if (counter.has_reached(step)) return {};
       if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
@@ -258,11 +270,16 @@ class ShmBackend final : public Backend {
     }
   }
 
-  Status timed_out(const Operation& operation, Counter Segment::Control::*which, std::uint32_t step) {
-    std::vector<int> waited_for;
+  std::vector<int> missing(Counter Segment::Control::*which, std::uint32_t step) const {
+    std::vector<int> result;
     for (int rank = 0; rank < size_; ++rank) {
-      if (!(segment_->control(rank).*which).has_reached(step)) waited_for.push_back(rank);
+      if (!(segment_->control(rank).*which).has_reached(step)) result.push_back(rank);
     }
+    return result;
+  }
+
+  Status timed_out(const Operation& operation, Counter Segment::Control::*which, std::uint32_t step) {
+    const auto waited_for = missing(which, step);
     if (waited_for.empty()) return {};  // in this very moment
     return tl::unexpected<Failure>(timeout_failure(world_, operation, waited_for));
   }
@@ -285,15 +302,12 @@ class ShmBackend final : public Backend {
     return {};
   }
 
-  // After a failure nobody shall wait for us: those who sleep look around at once.
   Status finish(Status status) {
-    if (status) return status;
-    own().broken.store(1, std::memory_order_release);
-    for (int rank = 0; rank < size_; ++rank) {
-      segment_->control(rank).arrived.wake();
-      segment_->control(rank).reduced.wake();
+    if (status) {
+      note_.done(world_);
+    } else {
+      close();
     }
-    network_->close();
     return status;
   }
 
@@ -302,8 +316,9 @@ class ShmBackend final : public Backend {
   std::unique_ptr<Backend> network_;
   int rank_, size_;
   bool spins_;
-  std::uint32_t step_ = 0;  // the last one in which we arrived
+  std::uint32_t step_;  // the last one in which we arrived
   Patience patience_;
+  WaitNote note_;
 };
 
 std::string memory_key(const World& world, int rank) { return world.own_key("memory/" + std::to_string(rank)); }

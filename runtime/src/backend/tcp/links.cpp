@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <set>
 
+#include "base/stall_watch.h"
 #include "base/text.h"
 
 namespace drun::runtime {
@@ -17,7 +18,9 @@ constexpr milliseconds kLookWait{100};
 constexpr milliseconds kLookUpWait{10'000};
 constexpr milliseconds kStrangerTime{5000};  // for a connection to prove the key
 constexpr std::size_t kMaxStrangers = 256;
-constexpr int kBacklog = 4096;  // all ranks may come while this one is not in a call
+constexpr milliseconds kLongestWait{1000};  // in the rendezvous, between looks at the clock
+constexpr int kMostAtOnce = 64;             // accepted, before anything else is looked at
+constexpr int kBacklog = 4096;              // all ranks may come while this one is not in a call
 
 std::string endpoint_key(const World& world, int rank) { return world.own_key("data/" + std::to_string(rank)); }
 std::string request_key(const World& world, int dialer, int waiter) {
@@ -34,15 +37,18 @@ Outcome<std::unique_ptr<Links>> Links::connect(const World& world, milliseconds 
 
 Status Links::join() {
   deadline_ = Clock::now() + world_.timeouts.init;
+  StallWatch stops(kLongestWait);
   if (auto published = publish(); !published) return published;
   for (const int peer : neighbours(world_.rank(), world_.size())) {
     want(peer);
     if (auto known = look_up(edges_.back(), "drun_init"); !known) return known;
   }
   const auto began = Clock::now();
+  deadline_ += stops.look();
   next_look_ = began + patience_;
   for (auto& edge : edges_) edge.next_try = edge.began = began;
   while (!edges_.empty()) {
+    deadline_ += stops.look();
     if (auto alive = check_alive(world_, "drun_init"); !alive) return alive;
     if (Clock::now() >= deadline_) return tl::unexpected<Failure>(missing());
     if (auto advanced = advance("drun_init"); !advanced) return advanced;
@@ -235,7 +241,7 @@ Status Links::look_into_rendezvous(const std::string& during) {
 }
 
 void Links::accept_all() {
-  for (;;) {
+  for (int n = 0; n < kMostAtOnce; ++n) {
     Fd fd(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
       if (errno == ECONNABORTED || errno == EINTR) continue;
@@ -249,7 +255,8 @@ void Links::accept_all() {
       }
       return;
     }
-    if (incoming_.size() >= kMaxStrangers) continue;  // closed at once; a rank tries again
+    // The oldest goes: a rank is through with its handshake in no time, a stranger only takes up room.
+    if (incoming_.size() >= kMaxStrangers) incoming_.pop_front();
     incoming_.push_back({PeerHandshake::accept(std::move(fd), world_.key, identity(-1)), Clock::now() + kStrangerTime});
   }
 }

@@ -32,7 +32,11 @@ Status Mesh::run(const Operation& operation, const std::vector<Flow*>& flows) {
     messages.push_back(std::move(message));
   }
   auto done = run_messages(messages, operation);
-  if (!done) links_->close();
+  if (done) {
+    note_.done(world_);
+  } else {
+    links_->close();
+  }
   return done;
 }
 
@@ -161,6 +165,7 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
   }
   const auto left = patience_.left(operation).count();
   if (left <= 0) return tl::unexpected<Failure>(timed_out(messages, operation));
+  note_.waiting(world_, operation, [&] { return waited_for(messages); });
   const auto longest = links_->busy() ? Links::kRetry : Patience::kLook;
   const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, longest.count())));
   if (ready < 0 && errno != EINTR) return failure(DRUN_ERROR_SYSTEM, std::string("poll: ") + std::strerror(errno));
@@ -186,12 +191,16 @@ Failure Mesh::io_failure(int peer, int error, const Operation& operation) {
   return result;
 }
 
-Failure Mesh::timed_out(const std::vector<Message>& messages, const Operation& operation) {
-  std::vector<int> waited_for;
+std::vector<int> Mesh::waited_for(const std::vector<Message>& messages) {
+  std::vector<int> result;
   for (const auto& message : messages) {
-    if (!message.finished()) waited_for.push_back(message.flow->peer());
+    if (!message.finished()) result.push_back(message.flow->peer());
   }
-  return timeout_failure(world_, operation, waited_for, [this](int rank) { return links_->why_not(rank); });
+  return result;
+}
+
+Failure Mesh::timed_out(const std::vector<Message>& messages, const Operation& operation) {
+  return timeout_failure(world_, operation, waited_for(messages), [this](int rank) { return links_->why_not(rank); });
 }
 
 }  // namespace drun::runtime

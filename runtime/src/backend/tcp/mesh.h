@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/src/algorithm/exchange.h"
+#include "runtime/src/backend/culprit.h"
 #include "runtime/src/backend/tcp/links.h"
 #include "runtime/src/patience.h"
 #include "runtime/src/world.h"
@@ -44,12 +45,14 @@ class Mesh final : public Exchange {
   Status wait(const std::vector<Message>& messages, const Operation& operation);
   Failure io_failure(int peer, int error, const Operation& operation);
   Failure timed_out(const std::vector<Message>& messages, const Operation& operation);
+  static std::vector<int> waited_for(const std::vector<Message>& messages);
   Status run_messages(std::vector<Message>& messages, const Operation& operation);
 
   const World& world_;
   std::unique_ptr<Links> links_;
   bool links_need_care_ = false;
   Patience patience_;
+  WaitNote note_;
 };
 
 }  // namespace drun::runtime
