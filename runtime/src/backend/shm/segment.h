@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include "base/error.h"
 #include "runtime/src/backend/shm/counter.h"
@@ -22,13 +23,14 @@ class Segment {
   struct Control {
     alignas(128) Counter arrived;  // it has given what belongs to the step, and is through with all steps before
     alignas(128) Counter reduced;  // its part of the step is reduced
-    struct Call {
+    struct Call {                  // compared as bytes
       std::uint64_t seq;
       std::uint64_t count;
       std::uint32_t counts;
       std::int32_t root;
-      std::uint8_t kind, dtype, op, zero;
+      std::uint8_t kind, dtype, op, zero[5];
     };
+    static_assert(std::has_unique_object_representations_v<Call>);
     alignas(128) Call calls[2];                     // by turns of the steps in which calls begin
     alignas(128) std::atomic<std::int32_t> broken;  // not 0: the rank takes part in nothing more
   };

@@ -287,6 +287,7 @@ class ShmBackend final : public Backend {
   Status check_calls(const Operation& operation, std::uint32_t step) {
     for (int rank = 0; rank < size_; ++rank) {
       const auto& call = segment_->control(rank).calls[step % 2];
+      if (std::memcmp(&call, &own().calls[step % 2], sizeof call) == 0) continue;
       Operation theirs;
       theirs.kind = static_cast<OpKind>(call.kind);
       theirs.dtype = static_cast<drun_dtype>(call.dtype);
@@ -295,9 +296,7 @@ class ShmBackend final : public Backend {
       theirs.seq = call.seq;
       theirs.count = call.count;
       theirs.counts = call.counts;
-      if (!same_call(theirs, operation)) {
-        return tl::unexpected<Failure>(mismatch_failure(world_, operation, rank, describe(theirs)));
-      }
+      return tl::unexpected<Failure>(mismatch_failure(world_, operation, rank, describe(theirs)));
     }
     return {};
   }
