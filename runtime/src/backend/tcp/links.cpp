@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <set>
 
-#include "base/stall_watch.h"
 #include "base/text.h"
 
 namespace drun::runtime {
@@ -38,7 +37,7 @@ Outcome<std::unique_ptr<Links>> Links::connect(const World& world, milliseconds 
 Status Links::join() {
   deadline_ = Clock::now() + world_.timeouts.init;
   StallWatch stops(kLongestWait);
-  if (auto published = publish(); !published) return published;
+  if (auto published = publish(stops); !published) return published;
   for (const int peer : neighbours(world_.rank(), world_.size())) {
     want(peer);
     if (auto known = look_up(edges_.back(), "drun_init"); !known) return known;
@@ -66,7 +65,7 @@ milliseconds Links::left() const {
   return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline_ - Clock::now()));
 }
 
-Status Links::publish() {
+Status Links::publish(StallWatch& stops) {
   auto listener = listen_on(world_.data_address, kBacklog);
   if (!listener) return tl::unexpected<Failure>(from_error(listener.error(), "drun_init"));
   listener_ = std::move(*listener);
@@ -75,6 +74,7 @@ Status Links::publish() {
   if (auto set = client.set(endpoint_key(world_, world_.rank()), own); !set) {
     return rendezvous_failure(set.error(), "drun_init");
   }
+  deadline_ += stops.look();
   // Its timeout names the ranks that never came.
   if (auto all = client.barrier(world_.own_key("init"), left()); !all) return init_failure(all.error());
   return {};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/stall_watch.h"
 #include "runtime/src/backend/tcp/peer_handshake.h"
 #include "runtime/src/backend/tcp/socket.h"
 #include "runtime/src/failure.h"
@@ -73,7 +74,7 @@ class Links {
       : world_(world), patience_(patience), user_timeout_(world.timeouts.op) {}
 
   Status join();
-  Status publish();
+  Status publish(StallWatch& stops);
   std::chrono::milliseconds left() const;
   Status rendezvous_failure(const Error& error, const std::string& during);
   Status init_failure(Error error);
