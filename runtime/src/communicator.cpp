@@ -4,51 +4,95 @@
 #include <cstring>
 
 #include "runtime/src/arguments.h"
-#include "runtime/src/backend/shm/shm_backend.h"
-#include "runtime/src/backend/tcp/tcp_backend.h"
 #include "runtime/src/dtype.h"
 
 namespace drun::runtime {
 Outcome<std::unique_ptr<Communicator>> Communicator::create(World world) {
-  std::unique_ptr<Communicator> result(new Communicator(std::move(world)));
-  if (result->world_.size() > 1) {
-    auto backend = make_tcp_backend(result->world_);
-    if (!backend) return tl::unexpected<Failure>(backend.error());
-    result->backend_ = std::move(*backend);
-    if (result->world_.client->welcome().local_size == result->world_.size()) {
-      backend = make_shm_backend(result->world_, std::move(result->backend_));
-      if (!backend) return tl::unexpected<Failure>(backend.error());
-      result->backend_ = std::move(*backend);
-    }
+  auto fabric = Fabric::create(std::move(world));
+  if (!fabric) return tl::unexpected<Failure>(fabric.error());
+  Group all = Group::all((*fabric)->world());
+  return create(std::move(*fabric), std::move(all));
+}
+
+Outcome<std::unique_ptr<Communicator>> Communicator::create(std::shared_ptr<Fabric> fabric, Group group) {
+  std::unique_ptr<Communicator> result(new Communicator(std::move(fabric), std::move(group)));
+  auto backend = result->fabric_->make_backend(result->group_);
+  if (!backend) return tl::unexpected<Failure>(backend.error());
+  result->backend_ = std::move(*backend);
+  if (result->backend_) result->fabric_->add(result->backend_.get());
+  return result;
+}
+
+Communicator::~Communicator() {
+  if (backend_) fabric_->remove(backend_.get());
+}
+
+// Who wants to be with whom, and the first number that all of us have free.
+Outcome<std::unique_ptr<Communicator>> Communicator::split(int colour, int key, const CallOptions& options) {
+  struct Wish {
+    std::int64_t colour, key, comm;
+  };
+  std::vector<Wish> wishes(static_cast<std::size_t>(size()));
+  const Wish ours{colour, key, fabric_->next_comm};
+  auto gathered = allgather(&ours, wishes.data(), sizeof(Wish) / sizeof(std::int64_t), DRUN_INT64, options);
+  if (!gathered) return tl::unexpected<Failure>(gathered.error());
+  std::int64_t comm = 0;
+  for (const Wish& wish : wishes) comm = std::max(comm, wish.comm);
+  fabric_->next_comm = static_cast<std::uint32_t>(comm + 1);
+  if (colour < 0) return nullptr;
+
+  std::vector<int> members;
+  for (int member = 0; member < size(); ++member) {
+    if (wishes[static_cast<std::size_t>(member)].colour == colour) members.push_back(member);
+  }
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+    return wishes[static_cast<std::size_t>(a)].key < wishes[static_cast<std::size_t>(b)].key;
+  });
+  Group group;
+  group.comm = static_cast<std::uint32_t>(comm);
+  group.ranks = group_.world_ranks(members);
+  group.own = group.member_of(world().rank());
+  return among(std::move(group));
+}
+
+Outcome<std::unique_ptr<Communicator>> Communicator::among(Group group) {
+  if (auto usable = check_usable(); !usable) return tl::unexpected<Failure>(usable.error());
+  auto result = create(fabric_, std::move(group));
+  if (!result) {  // the other members wait for it
+    auto failed = fail(result.error());
+    return tl::unexpected<Failure>(failed.error());
   }
   return result;
 }
 
 Status Communicator::fail(Failure failure) {
-  if (!broken_) {
-    publish_failure(world_, failure);
-    if (backend_) backend_->close();
-    broken_ = failure;
+  if (!fabric_->broken()) {
+    publish_failure(world(), failure);
+    fabric_->break_all(failure);
   }
   return tl::unexpected<Failure>(std::move(failure));
 }
 
 void Communicator::leave() {
-  if (backend_ && !broken_) publish_leaving(world_);
+  if (world().size() > 1 && !fabric_->broken()) publish_leaving(world());
+}
+
+Status Communicator::check_usable() const {
+  if (!fabric_->broken()) return {};
+  Failure again = *fabric_->broken();
+  again.text = "an earlier collective failed: " + again.text;
+  return tl::unexpected<Failure>(std::move(again));
 }
 
 Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options) {
-  if (broken_) {
-    Failure again = *broken_;
-    again.text = "an earlier collective failed: " + again.text;
-    return tl::unexpected<Failure>(std::move(again));
-  }
+  if (auto usable = check_usable(); !usable) return tl::unexpected<Failure>(usable.error());
   Operation operation;
+  operation.comm = group_.comm;
   operation.kind = kind;
   operation.count = count;
   operation.dtype = dtype;
   if (kind != OpKind::kSend && kind != OpKind::kRecv) operation.seq = ++seq_;
-  operation.timeout = options.timeout.count() > 0 ? options.timeout : world_.timeouts.op;
+  operation.timeout = options.timeout.count() > 0 ? options.timeout : world().timeouts.op;
   operation.deadline = Clock::now() + operation.timeout;
   operation.prescale = options.prescale;
   operation.postscale = options.postscale;
@@ -57,26 +101,26 @@ Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtyp
 }
 
 Status Communicator::finish(Status status) {
-  if (!status) broken_ = status.error();
+  if (!status) fabric_->break_all(status.error());
   return status;
 }
 
 Status Communicator::broadcast(void* data, std::size_t count, drun_dtype dtype, int root, const CallOptions& options) {
   const Arguments check("drun_broadcast");
   if (auto ok = check.elements(count, dtype); !ok) return ok;
-  if (auto ok = check.root(root, world_.size()); !ok) return ok;
+  if (auto ok = check.root(root, this->size()); !ok) return ok;
   if (auto ok = check.no_scales(options); !ok) return ok;
   if (auto ok = check.buffer("data", data, count); !ok) return ok;
   auto operation = begin(OpKind::kBroadcast, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->root = root;
-  return backend_ ? finish(backend_->broadcast(*operation, data)) : Status{};
+  return backend_ ? finish(backend_->broadcast(*operation, data, count * size_of(dtype))) : Status{};
 }
 
 Status Communicator::allgather(const void* send, void* recv, std::size_t count, drun_dtype dtype,
                                const CallOptions& options) {
   const Arguments check("drun_allgather");
-  const auto size = static_cast<std::size_t>(world_.size()), rank = static_cast<std::size_t>(world_.rank());
+  const auto size = static_cast<std::size_t>(this->size()), rank = static_cast<std::size_t>(this->rank());
   if (auto ok = check.elements(count, dtype, size); !ok) return ok;
   if (auto ok = check.no_scales(options); !ok) return ok;
   if (auto ok = check.buffer("send", send, count); !ok) return ok;
@@ -98,7 +142,7 @@ Status Communicator::allgather(const void* send, void* recv, std::size_t count, 
 Status Communicator::allgatherv(const void* send, std::size_t send_count, void* recv, const std::size_t* recv_counts,
                                 const std::size_t* recv_offsets, drun_dtype dtype, const CallOptions& options) {
   const Arguments check("drun_allgatherv");
-  const int size = world_.size(), rank = world_.rank();
+  const int size = this->size(), rank = this->rank();
   auto blocks = check.blocks("recv", recv_counts, recv_offsets, size, dtype, true);
   if (!blocks) return tl::unexpected<Failure>(blocks.error());
   if (auto ok = check.no_scales(options); !ok) return ok;

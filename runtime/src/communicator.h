@@ -1,4 +1,4 @@
-// All ranks of the job, ready for collectives: checks arguments, numbers the calls, remembers the first failure.
+// Ranks that are ready for collectives: checks arguments, and numbers the calls.
 #pragma once
 
 #include <functional>
@@ -8,6 +8,7 @@
 
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/call_options.h"
+#include "runtime/src/fabric.h"
 #include "runtime/src/staging.h"
 #include "runtime/src/world.h"
 
@@ -16,8 +17,18 @@ namespace drun::runtime {
 // One thread at a time.
 class Communicator {
  public:
-  // Collective. Alone, a job of size 1, it needs no backend.
+  // All ranks of the job; collective.
   static Outcome<std::unique_ptr<Communicator>> create(World world);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // Collective. Those with our colour, in the order of keys, then of ranks; null with a colour below 0.
+  Outcome<std::unique_ptr<Communicator>> split(int colour, int key, const CallOptions& options = {});
+  // Members that all know of each other without a word; collective among these.
+  Outcome<std::unique_ptr<Communicator>> among(Group group);
+  int rank() const { return group_.own; }
+  int size() const { return group_.size(); }
 
   Status allreduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op,
                    const CallOptions& options = {});
@@ -44,15 +55,18 @@ class Communicator {
   Status recv(void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options = {});
   Status barrier(const CallOptions& options = {});
 
-  // A call could not be carried out for a reason of our own: the others learn of it, and no further call works.
+  // A call could not be carried out for a reason of our own: the others learn of it, and no further call works, on any
+  // communicator.
   Status fail(Failure failure);
   // Nothing more will come of this rank.
   void leave();
 
-  const World& world() const { return world_; }
+  const World& world() const { return fabric_->world(); }
 
  private:
-  explicit Communicator(World world) : world_(std::move(world)) {}
+  Communicator(std::shared_ptr<Fabric> fabric, Group group) : fabric_(std::move(fabric)), group_(std::move(group)) {}
+  static Outcome<std::unique_ptr<Communicator>> create(std::shared_ptr<Fabric> fabric, Group group);
+  Status check_usable() const;
   Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options);
   Outcome<Operation> begin_with_peer(OpKind kind, std::size_t count, drun_dtype dtype, int peer, const void* data,
                                      const CallOptions& options);
@@ -62,12 +76,12 @@ class Communicator {
   Status in_pieces(const Operation& operation, const void* send, void* recv, std::size_t most,
                    const std::function<Status(const Span&)>& reduce);
 
-  World world_;
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Fabric> fabric_;
+  Group group_;
+  std::unique_ptr<Backend> backend_;  // none if we are alone
   Scratch scratch_;
   std::uint64_t seq_ = 0;
   std::map<int, std::uint64_t> n_sent_, n_received_;  // by peer
-  std::optional<Failure> broken_;
 };
 
 }  // namespace drun::runtime

@@ -7,7 +7,7 @@ namespace drun::runtime {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x6472'756e;  // "drun"
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
 
 // What a text says behind the count.
 enum class Detail { kNothing, kOp, kFromRoot, kToRoot, kOpToRoot, kCounts, kTypeAlone };
@@ -44,7 +44,9 @@ std::string hex(std::uint32_t value) {
 }  // namespace
 
 std::string name_of(const Operation& operation) {
-  std::string text = info(operation.kind).name + std::string(" #") + std::to_string(operation.seq);
+  std::string text = info(operation.kind).name;
+  if (operation.comm != kCommWorld) text += "[" + name_of_comm(operation.comm) + "]";
+  text += " #" + std::to_string(operation.seq);
   if (!operation.name.empty()) text += " '" + operation.name + "'";
   return text;
 }
@@ -78,9 +80,15 @@ std::string in_words(std::chrono::milliseconds time) {
   return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
 }
 
+std::string name_of_comm(std::uint32_t comm) {
+  if (comm == kCommWorld) return "world";
+  if (comm == kCommLocal) return "local";
+  return comm == kCommCross ? "cross" : "comm " + std::to_string(comm);
+}
+
 bool same_call(const Operation& a, const Operation& b) {
-  return a.kind == b.kind && a.dtype == b.dtype && a.op == b.op && a.root == b.root && a.seq == b.seq &&
-         a.count == b.count && a.counts == b.counts;
+  return a.kind == b.kind && a.dtype == b.dtype && a.op == b.op && a.comm == b.comm && a.root == b.root &&
+         a.seq == b.seq && a.count == b.count && a.counts == b.counts;
 }
 
 std::string encode_header(const Operation& operation) {
@@ -90,6 +98,7 @@ std::string encode_header(const Operation& operation) {
   out.u8(static_cast<std::uint8_t>(operation.kind));
   out.u8(static_cast<std::uint8_t>(operation.dtype));
   out.u8(static_cast<std::uint8_t>(operation.op));
+  out.u32(operation.comm);
   out.i32(operation.root);
   out.u32(operation.counts);
   out.u64(operation.seq);
@@ -104,6 +113,7 @@ std::optional<Operation> decode_header(std::string_view bytes) {
   const int kind = in.u8();
   const int dtype = in.u8();
   const int op = in.u8();
+  operation.comm = in.u32();
   operation.root = in.i32();
   operation.counts = in.u32();
   operation.seq = in.u64();

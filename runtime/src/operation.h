@@ -14,6 +14,9 @@ namespace drun::runtime {
 
 using Clock = std::chrono::steady_clock;
 
+// The communicators that every job has. The numbers of those that come of a split are above.
+inline constexpr std::uint32_t kCommWorld = 0, kCommLocal = 1, kCommCross = 2, kFirstCommOfSplit = 16;
+
 enum class OpKind : std::uint8_t {
   kAllreduce = 1,
   kBroadcast = 2,
@@ -33,26 +36,33 @@ enum class OpKind : std::uint8_t {
 struct Operation {
   OpKind kind = OpKind::kBarrier;
   drun_dtype dtype = DRUN_INT8;
-  drun_op op = DRUN_SUM;  // of what reduces
-  int root = 0;           // of what has one; of a send to whom, of a recv from whom
-  std::uint64_t seq = 0;  // counts the calls of the communicator, from 1; sends to and from each rank apart
+  drun_op op = DRUN_SUM;   // of what reduces
+  int root = 0;            // of what has one; of a send to whom, of a recv from whom; a member of the communicator
+  std::uint32_t comm = 0;  // the communicator's number
+  std::uint64_t seq = 0;   // counts the calls of the communicator, from 1; sends to and from each rank apart
   std::uint64_t count = 0;
   std::uint32_t counts = 0;  // allgatherv: a digest of the counts of all ranks
   // Not sent:
+  int place = -1;        // of the root among those that carry out this part of the call, if these are not all
+  bool partial = false;  // not all ranks' contributions come together in this part: averages are not divided yet
   Clock::time_point deadline{};
   std::chrono::milliseconds timeout{0};  // how long that was, for messages
   double prescale = 1, postscale = 1;    // of what is given, of the result
   std::string name;                      // that the program gave it, for messages
+
+  int root_here() const { return place >= 0 ? place : root; }
 };
 
-std::string name_of(const Operation& operation);   // "allreduce #12", "allreduce #12 'grad.17'"
+// "allreduce #12", "allreduce #12 'grad.17'"; of other communicators than the whole job "allreduce[local] #12".
+std::string name_of(const Operation& operation);
 std::string describe(const Operation& operation);  // "allreduce #12 of 10 f32 (sum)"
+std::string name_of_comm(std::uint32_t comm);      // "local", "comm 5"
 bool same_call(const Operation& a, const Operation& b);
 
 std::string in_words(std::chrono::milliseconds time);  // "300 s", "1500 ms"
 
-// magic:4 version:1 kind:1 dtype:1 op:1 root:4 counts:4 seq:8 count:8
-inline constexpr std::size_t kHeaderBytes = 32;
+// magic:4 version:1 kind:1 dtype:1 op:1 comm:4 root:4 counts:4 seq:8 count:8
+inline constexpr std::size_t kHeaderBytes = 36;
 std::string encode_header(const Operation& operation);
 // Nothing if it is not a header.
 std::optional<Operation> decode_header(std::string_view bytes);

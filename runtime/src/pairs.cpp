@@ -29,14 +29,14 @@ bool any_bytes(const std::vector<Block>& blocks) {
 Status Communicator::gather(const void* send, void* recv, std::size_t count, drun_dtype dtype, int root,
                             const CallOptions& options) {
   const Arguments check("drun_gather");
-  const auto size = static_cast<std::size_t>(world_.size());
+  const auto size = static_cast<std::size_t>(this->size());
   if (auto ok = check.elements(count, dtype, size); !ok) return ok;
-  if (auto ok = check.root(root, world_.size()); !ok) return ok;
+  if (auto ok = check.root(root, this->size()); !ok) return ok;
   if (auto ok = check.no_scales(options); !ok) return ok;
   const std::size_t n_bytes = count * size_of(dtype);
   if (auto ok = check.buffer("send", send, n_bytes); !ok) return ok;
   char* own = nullptr;
-  if (root == world_.rank()) {
+  if (root == rank()) {
     if (auto ok = check.buffer("recv", recv, n_bytes); !ok) return ok;
     own = at(recv, static_cast<std::size_t>(root) * n_bytes);
     if (send != own && overlap(send, n_bytes, recv, size * n_bytes)) {
@@ -53,14 +53,14 @@ Status Communicator::gather(const void* send, void* recv, std::size_t count, dru
 Status Communicator::scatter(const void* send, void* recv, std::size_t count, drun_dtype dtype, int root,
                              const CallOptions& options) {
   const Arguments check("drun_scatter");
-  const auto size = static_cast<std::size_t>(world_.size());
+  const auto size = static_cast<std::size_t>(this->size());
   if (auto ok = check.elements(count, dtype, size); !ok) return ok;
-  if (auto ok = check.root(root, world_.size()); !ok) return ok;
+  if (auto ok = check.root(root, this->size()); !ok) return ok;
   if (auto ok = check.no_scales(options); !ok) return ok;
   const std::size_t n_bytes = count * size_of(dtype);
   if (auto ok = check.buffer("recv", recv, n_bytes); !ok) return ok;
   const char* own = nullptr;
-  if (root == world_.rank()) {
+  if (root == rank()) {
     if (auto ok = check.buffer("send", send, n_bytes); !ok) return ok;
     own = at(send, static_cast<std::size_t>(root) * n_bytes);
     if (recv != own && overlap(send, size * n_bytes, recv, n_bytes)) {
@@ -77,7 +77,7 @@ Status Communicator::scatter(const void* send, void* recv, std::size_t count, dr
 Status Communicator::alltoall(const void* send, void* recv, std::size_t count, drun_dtype dtype,
                               const CallOptions& options) {
   const Arguments check("drun_alltoall");
-  const auto size = static_cast<std::size_t>(world_.size()), rank = static_cast<std::size_t>(world_.rank());
+  const auto size = static_cast<std::size_t>(this->size()), rank = static_cast<std::size_t>(this->rank());
   if (auto ok = check.elements(count, dtype, size); !ok) return ok;
   if (auto ok = check.no_scales(options); !ok) return ok;
   const std::size_t n_bytes = count * size_of(dtype);
@@ -97,7 +97,7 @@ Status Communicator::alltoallv(const void* send, const std::size_t* send_counts,
                                void* recv, const std::size_t* recv_counts, const std::size_t* recv_offsets,
                                drun_dtype dtype, const CallOptions& options) {
   const Arguments check("drun_alltoallv");
-  const int size = world_.size(), rank = world_.rank();
+  const int size = this->size(), rank = this->rank();
   auto sent = check.blocks("send", send_counts, send_offsets, size, dtype, false);
   if (!sent) return tl::unexpected<Failure>(sent.error());
   auto received = check.blocks("recv", recv_counts, recv_offsets, size, dtype, true);
@@ -121,10 +121,10 @@ Outcome<Operation> Communicator::begin_with_peer(OpKind kind, std::size_t count,
                                                  const void* data, const CallOptions& options) {
   const Arguments check(kind == OpKind::kSend ? "drun_send" : "drun_recv");
   if (auto ok = check.elements(count, dtype); !ok) return tl::unexpected<Failure>(ok.error());
-  if (peer < 0 || peer >= world_.size()) {
-    return check.wrong("peer " + std::to_string(peer) + " is not a rank of " + std::to_string(world_.size()));
+  if (peer < 0 || peer >= size()) {
+    return check.wrong("peer " + std::to_string(peer) + " is not a rank of " + std::to_string(size()));
   }
-  if (peer == world_.rank()) return check.wrong("peer " + std::to_string(peer) + " is this rank itself");
+  if (peer == rank()) return check.wrong("peer " + std::to_string(peer) + " is this rank itself");
   if (auto ok = check.no_scales(options); !ok) return tl::unexpected<Failure>(ok.error());
   if (auto ok = check.buffer("data", data, count); !ok) return tl::unexpected<Failure>(ok.error());
   auto operation = begin(kind, count, dtype, options);

@@ -56,11 +56,11 @@ Status Communicator::reduce(const void* send, void* recv, std::size_t count, dru
   const Arguments check("drun_reduce");
   if (auto ok = check.elements(count, dtype); !ok) return ok;
   if (auto ok = check.reduction(op); !ok) return ok;
-  if (auto ok = check.root(root, world_.size()); !ok) return ok;
+  if (auto ok = check.root(root, this->size()); !ok) return ok;
   if (auto ok = check.scales(options, dtype); !ok) return ok;
   const std::size_t n_bytes = count * size_of(dtype);
   if (auto ok = check.buffer("send", send, n_bytes); !ok) return ok;
-  const bool is_root = root == world_.rank();
+  const bool is_root = root == rank();
   if (is_root) {
     if (auto ok = check.buffer("recv", recv, n_bytes); !ok) return ok;
     if (send != recv && overlap(send, n_bytes, recv, n_bytes)) {
@@ -78,7 +78,7 @@ Status Communicator::reduce(const void* send, void* recv, std::size_t count, dru
 Status Communicator::reduce_scatter(const void* send, void* recv, std::size_t recv_count, drun_dtype dtype, drun_op op,
                                     const CallOptions& options) {
   const Arguments check("drun_reduce_scatter");
-  const auto size = static_cast<std::size_t>(world_.size()), rank = static_cast<std::size_t>(world_.rank());
+  const auto size = static_cast<std::size_t>(this->size()), rank = static_cast<std::size_t>(this->rank());
   if (auto ok = check.elements(recv_count, dtype, size); !ok) return ok;
   if (auto ok = check.reduction(op); !ok) return ok;
   if (auto ok = check.scales(options, dtype); !ok) return ok;

@@ -19,19 +19,19 @@ int absolute(const Exchange& exchange, int root, int relative) { return (relativ
 }  // namespace
 
 Status binomial_broadcast(Exchange& exchange, const Operation& operation, void* data, std::size_t n_bytes) {
-  const int relative = from_root(exchange, operation.root);
+  const int relative = from_root(exchange, operation.root_here());
   std::vector<std::unique_ptr<BufferFlow>> flows;
   const Flow* incoming = nullptr;
   int bit = 1;
   while (bit < exchange.size() && (relative & bit) == 0) bit <<= 1;
   if (relative != 0) {
-    const int parent = absolute(exchange, operation.root, relative - bit);
+    const int parent = absolute(exchange, operation.root_here(), relative - bit);
     flows.push_back(std::make_unique<BufferFlow>(Direction::kReceive, parent, data, n_bytes));
     incoming = flows.back().get();
   }
   for (bit >>= 1; bit > 0; bit >>= 1) {
     if (relative + bit >= exchange.size()) continue;
-    const int child = absolute(exchange, operation.root, relative + bit);
+    const int child = absolute(exchange, operation.root_here(), relative + bit);
     flows.push_back(std::make_unique<BufferFlow>(Direction::kSend, child, data, n_bytes, incoming));
   }
   std::vector<Flow*> all;
@@ -40,21 +40,21 @@ Status binomial_broadcast(Exchange& exchange, const Operation& operation, void* 
 }
 
 Status binomial_reduce(Exchange& exchange, const Operation& operation, const Span& data) {
-  const int relative = from_root(exchange, operation.root);
+  const int relative = from_root(exchange, operation.root_here());
   std::unique_ptr<char[]> theirs;
   for (int bit = 1; bit < exchange.size(); bit <<= 1) {
     if ((relative & bit) != 0) {
-      BufferFlow up(Direction::kSend, absolute(exchange, operation.root, relative - bit), data.data, data.n_bytes());
+      BufferFlow up(Direction::kSend, absolute(exchange, operation.root_here(), relative - bit), data.data, data.n_bytes());
       return exchange.run(operation, {&up});
     }
     if (relative + bit >= exchange.size()) continue;
     if (!theirs) theirs.reset(new char[data.n_bytes()]);
-    const int child = absolute(exchange, operation.root, relative + bit);
+    const int child = absolute(exchange, operation.root_here(), relative + bit);
     BufferFlow from_child(Direction::kReceive, child, theirs.get(), data.n_bytes());
     if (auto received = exchange.run(operation, {&from_child}); !received) return received;
     accumulate(data.data, theirs.get(), data.count, data.dtype, operation.op);
   }
-  finish(data.data, data.count, data.dtype, operation.op, exchange.size());
+  if (!operation.partial) finish(data.data, data.count, data.dtype, operation.op, exchange.size());
   return {};
 }
 

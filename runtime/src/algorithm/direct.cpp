@@ -18,12 +18,12 @@ Status run_all(Exchange& exchange, const Operation& operation, const std::vector
 Status direct_gather(Exchange& exchange, const Operation& operation, const void* send, void* recv,
                      std::size_t block_bytes) {
   std::vector<std::unique_ptr<Flow>> flows;
-  if (exchange.rank() != operation.root) {
-    flows.push_back(std::make_unique<SendFlow>(operation.root, send, block_bytes));
+  if (exchange.rank() != operation.root_here()) {
+    flows.push_back(std::make_unique<SendFlow>(operation.root_here(), send, block_bytes));
     return run_all(exchange, operation, flows);
   }
   for (int rank = 0; rank < exchange.size(); ++rank) {
-    if (rank == operation.root) continue;
+    if (rank == operation.root_here()) continue;
     char* block = at(recv, static_cast<std::size_t>(rank) * block_bytes);
     flows.push_back(std::make_unique<BufferFlow>(Direction::kReceive, rank, block, block_bytes));
   }
@@ -33,12 +33,12 @@ Status direct_gather(Exchange& exchange, const Operation& operation, const void*
 Status direct_scatter(Exchange& exchange, const Operation& operation, const void* send, void* recv,
                       std::size_t block_bytes) {
   std::vector<std::unique_ptr<Flow>> flows;
-  if (exchange.rank() != operation.root) {
-    flows.push_back(std::make_unique<BufferFlow>(Direction::kReceive, operation.root, recv, block_bytes));
+  if (exchange.rank() != operation.root_here()) {
+    flows.push_back(std::make_unique<BufferFlow>(Direction::kReceive, operation.root_here(), recv, block_bytes));
     return run_all(exchange, operation, flows);
   }
   for (int rank = 0; rank < exchange.size(); ++rank) {
-    if (rank == operation.root) continue;
+    if (rank == operation.root_here()) continue;
     const char* block = at(send, static_cast<std::size_t>(rank) * block_bytes);
     flows.push_back(std::make_unique<SendFlow>(rank, block, block_bytes));
   }

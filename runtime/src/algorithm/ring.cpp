@@ -67,7 +67,7 @@ struct Reducing {
   int n_steps = 0;
   drun_dtype dtype = DRUN_INT8;
   drun_op op = DRUN_SUM;
-  int size = 1;
+  int size = 1;  // what averages are divided by
 };
 
 // What is to be added lands in a buffer.
@@ -145,6 +145,10 @@ class RingSend final : public Flow {
   RingPath::Place place_;
 };
 
+Reducing reducing_of(const Operation& operation, const Span& data, int size) {
+  return {size - 1, data.dtype, operation.op, operation.partial ? 1 : size};
+}
+
 // `first`: the chunk that this rank sends first.
 Status run_ring(Exchange& exchange, const Operation& operation, char* data, const std::vector<Block>& chunks, int first,
                 int n_steps, const Reducing& reducing) {
@@ -160,14 +164,14 @@ Status run_ring(Exchange& exchange, const Operation& operation, char* data, cons
 Status ring_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
   const int size = exchange.size();
   return run_ring(exchange, operation, data.data, chunks_of(data, static_cast<std::size_t>(size)), exchange.rank(),
-                  2 * (size - 1), {size - 1, data.dtype, operation.op, size});
+                  2 * (size - 1), reducing_of(operation, data, size));
 }
 
 Status ring_reduce_scatter(Exchange& exchange, const Operation& operation, const Span& data) {
   const int size = exchange.size();
   // So the last chunk to come in is the own one.
   return run_ring(exchange, operation, data.data, chunks_of(data, static_cast<std::size_t>(size)), exchange.rank() - 1,
-                  size - 1, {size - 1, data.dtype, operation.op, size});
+                  size - 1, reducing_of(operation, data, size));
 }
 
 Status ring_allgather(Exchange& exchange, const Operation& operation, char* data, const std::vector<Block>& blocks) {

@@ -1,6 +1,6 @@
-// The seam under the communicator: something that can carry out collectives. TCP is the first; shared memory inside a
-// host and NCCL on GPUs stand beside it later. Arguments are already checked, and `recv` already holds what is in
-// place, so that a backend only knows data in place.
+// The seam under the communicator: something that can carry out collectives between the members of a group, who are
+// counted from 0. TCP, shared memory inside a host, and both of them in layers; NCCL on GPUs comes later. Arguments are
+// already checked, and `recv` already holds what is in place, so that a backend only knows data in place.
 #pragma once
 
 #include <vector>
@@ -17,11 +17,12 @@ class Backend {
   virtual ~Backend() = default;
   // The reductions are given a part of the call's elements; all ranks ask for the same parts in the same order.
   virtual Status allreduce(const Operation& operation, const Span& data) = 0;
-  // Rank operation.root has the result; what the others' `data` holds afterwards is of no use.
+  // Member operation.root_here() has the result; what the others' `data` holds afterwards is of no use.
   virtual Status reduce(const Operation& operation, const Span& data) = 0;
   // `data`: size blocks of equal counts; afterwards the own block is the result, the others are of no use.
   virtual Status reduce_scatter(const Operation& operation, const Span& data) = 0;
-  virtual Status broadcast(const Operation& operation, void* data) = 0;
+  // A part of the call's data; all ranks ask for the same parts in the same order.
+  virtual Status broadcast(const Operation& operation, void* data, std::size_t n_bytes) = 0;
   // A block of `data` for each rank, the own one in its place.
   virtual Status allgather(const Operation& operation, void* data, const std::vector<Block>& blocks) = 0;
   // A block of operation.count elements of each rank. `recv`: all of them, the own one in its place, at the root alone.
@@ -31,12 +32,12 @@ class Backend {
   // The own block is already where it shall be.
   virtual Status alltoall(const Operation& operation, const void* send, const std::vector<Block>& send_blocks,
                           void* recv, const std::vector<Block>& recv_blocks) = 0;
-  // With rank operation.root alone.
+  // With member operation.root alone.
   virtual Status send(const Operation& operation, const void* data) = 0;
   virtual Status recv(const Operation& operation, void* data) = 0;
   virtual Status barrier(const Operation& operation) = 0;
-  // Whether that rank has closed its connection with us, if there is one: it takes part in nothing more.
-  virtual bool has_closed(int rank) const = 0;
+  // Whether that member has closed its connection with us, if there is one: it takes part in nothing more.
+  virtual bool has_closed(int member) const = 0;
   // After a failure elsewhere: others shall notice.
   virtual void close() = 0;
 };

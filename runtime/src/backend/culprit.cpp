@@ -20,6 +20,7 @@ constexpr std::chrono::milliseconds kLongWait{1000};
 std::string note_key(const World& world, int rank) { return world.own_key("waits/" + std::to_string(rank)); }
 
 struct Note {
+  std::uint32_t comm = 0;
   std::uint64_t seq = 0;
   std::string call;
   std::vector<std::int32_t> waits_for;
@@ -27,6 +28,7 @@ struct Note {
 
 std::string encode(const Note& note) {
   ByteWriter out;
+  out.u32(note.comm);
   out.u64(note.seq);
   out.str(note.call);
   for (const auto rank : note.waits_for) out.i32(rank);
@@ -36,6 +38,7 @@ std::string encode(const Note& note) {
 Note decode(const std::string& bytes) {
   ByteReader in(bytes);
   Note note;
+  note.comm = in.u32();
   note.seq = in.u64();
   note.call = in.str();
   while (in.ok() && in.left() > 0) note.waits_for.push_back(in.i32());
@@ -49,7 +52,7 @@ void write_note(const World& world, const Note& note) {
 Note note_of(const Operation& operation, const std::vector<int>& waited_for) {
   Operation unnamed = operation;
   unnamed.name.clear();
-  return {operation.seq, describe(unnamed), waited_for};
+  return {operation.comm, operation.seq, describe(unnamed), waited_for};
 }
 
 // What passes between two ranks is nobody else's business.
@@ -77,7 +80,7 @@ void WaitNote::done(const World& world) {
 }
 
 Culprit find_culprit(const World& world, const Operation& operation, const std::vector<int>& waited_for) {
-  if (is_of_two(operation)) return {operation.root, {}};
+  if (is_of_two(operation)) return {waited_for.front(), {}};
   const Note ours = note_of(operation, waited_for);
   write_note(world, ours);
 
@@ -93,7 +96,7 @@ Culprit find_culprit(const World& world, const Operation& operation, const std::
     if (!bytes) return {rank, {}};
     const Note theirs = decode(*bytes);
     if (theirs.waits_for.empty()) return {rank, {}};
-    if (theirs.seq == ours.seq && theirs.call != ours.call) return {rank, theirs.call};
+    if (theirs.comm == ours.comm && theirs.seq == ours.seq && theirs.call != ours.call) return {rank, theirs.call};
     open.insert(open.end(), theirs.waits_for.begin(),
                 theirs.waits_for.end());  // also if it is still in an earlier call
   }

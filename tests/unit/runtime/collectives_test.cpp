@@ -161,7 +161,7 @@ TEST_P(Collectives, RingAndTreeAgreeOnAnyCount) {
     const World world = job.world(rank);
     auto links = Links::connect(world);
     ASSERT_TRUE(links) << links.error().text;
-    Mesh mesh(world, std::move(*links));
+    Mesh mesh(world, std::move(*links), Group::all(world));
     std::uint64_t seq = 0;
     for (const std::size_t count : {0, 1, 2, 3, 15, 16, 17, 32768, 32769, 200'001}) {
       Operation operation;

@@ -31,8 +31,14 @@ class FakeJob {
     timeouts_.init = std::chrono::seconds(30);
     timeouts_.op = op_timeout;
     for (int rank = 0; rank < size; ++rank) wakeups_.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    for (int rank = 0; rank < size; ++rank) host_of_rank_.push_back(rank);
 #ifdef FAKE_JOB_SHARES_MEMORY
     share_memory();
+#endif
+#ifdef FAKE_JOB_HAS_HOSTS  // two ranks on each, one on the last if they are odd; three on the first if there are many
+    std::vector<int> hosts;
+    for (int rank = 0; rank < size; ++rank) hosts.push_back(size > 6 && rank == 2 ? 0 : rank / 2);
+    place_on_hosts(hosts);
 #endif
   }
 
@@ -41,7 +47,19 @@ class FakeJob {
   void bend(Bend bend) { bend_ = std::move(bend); }
   void set_key_of(int rank, const rendezvous::JobKey& key) { other_keys_[rank] = key; }
   // As the agent does for ranks on one host. Each maps it for itself.
-  void share_memory() { memory_.reset(::memfd_create("fake", MFD_CLOEXEC)); }
+  void share_memory() {
+    memory_.clear();
+    memory_.emplace_back(::memfd_create("fake", MFD_CLOEXEC));
+  }
+  // By rank: a host's number. Each host has its own memory.
+  void place_on_hosts(const std::vector<int>& host_of_rank) {
+    host_of_rank_ = host_of_rank;
+    several_hosts_ = true;
+    memory_.clear();
+    for (int host = 0; host <= *std::max_element(host_of_rank.begin(), host_of_rank.end()); ++host) {
+      memory_.emplace_back(::memfd_create("fake", MFD_CLOEXEC));
+    }
+  }
   void set_timeouts(const Timeouts& timeouts) { timeouts_ = timeouts; }
 
   World world(int rank) {
@@ -49,7 +67,10 @@ class FakeJob {
     world.client = std::make_unique<FakeClient>(*this, rank);
     world.key = other_keys_.count(rank) != 0 ? other_keys_[rank] : key_;
     world.timeouts = timeouts_;
-    if (memory_) world.memory.reset(::fcntl(memory_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!memory_.empty()) {
+      const auto host = several_hosts_ ? host_of_rank_[static_cast<std::size_t>(rank)] : 0;
+      world.memory.reset(::fcntl(memory_[static_cast<std::size_t>(host)].get(), F_DUPFD_CLOEXEC, 0));
+    }
     return world;
   }
 
@@ -82,7 +103,18 @@ class FakeJob {
       welcome_.rank = rank;
       welcome_.size = welcome_.local_size = job.size_;
       welcome_.local_rank = rank;
-      for (int i = 0; i < job.size_; ++i) welcome_.host_of_rank.push_back("node" + std::to_string(i));
+      for (const int host : job.host_of_rank_) welcome_.host_of_rank.push_back("node" + std::to_string(host));
+      if (!job.several_hosts_) return;  // one with a name for each rank
+      const auto& hosts = job.host_of_rank_;
+      const int own = hosts[static_cast<std::size_t>(rank)];
+      welcome_.local_size = static_cast<int>(std::count(hosts.begin(), hosts.end(), own));
+      welcome_.local_rank = static_cast<int>(std::count(hosts.begin(), hosts.begin() + rank, own));
+      welcome_.cross_size = 0;
+      for (int host = 0; host <= *std::max_element(hosts.begin(), hosts.end()); ++host) {
+        if (std::count(hosts.begin(), hosts.end(), host) <= welcome_.local_rank) continue;
+        if (host == own) welcome_.cross_rank = welcome_.cross_size;
+        ++welcome_.cross_size;
+      }
     }
     const rendezvous::Welcome& welcome() const override { return welcome_; }
     Result<void> set(std::string_view key, std::string_view value, bool overwrite) override {
@@ -144,7 +176,9 @@ class FakeJob {
   std::map<std::string, std::set<int>> barriers_;
   std::optional<rendezvous::AbortNotice> notice_;
   std::vector<Fd> wakeups_;
-  Fd memory_;
+  std::vector<int> host_of_rank_;
+  bool several_hosts_ = false;
+  std::vector<Fd> memory_;  // of each host
 };
 
 }  // namespace drun::runtime::testing

@@ -1,7 +1,9 @@
 // Collectives in shared memory: ranks are threads that each map the same memfd, or share one mapping where the
 // protocol itself is looked at by ThreadSanitizer. faults_test.cpp runs a second time over memory, too.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -36,7 +38,7 @@ class NoNetwork final : public Backend {
   Status allreduce(const Operation&, const Span&) override { return none(); }
   Status reduce(const Operation&, const Span&) override { return none(); }
   Status reduce_scatter(const Operation&, const Span&) override { return none(); }
-  Status broadcast(const Operation&, void*) override { return none(); }
+  Status broadcast(const Operation&, void*, std::size_t) override { return none(); }
   Status allgather(const Operation&, void*, const std::vector<Block>&) override { return none(); }
   Status gather(const Operation&, const void*, void*) override { return none(); }
   Status scatter(const Operation&, const void*, void*) override { return none(); }
@@ -58,8 +60,10 @@ Span span_of(std::vector<std::int32_t>& data) {
 }
 
 std::shared_ptr<Segment> make_segment(int n_ranks) {
-  const Fd memory(::memfd_create("test", MFD_CLOEXEC));
-  auto segment = Segment::create(memory.get(), n_ranks);
+  auto arena = Arena::create(Fd(::memfd_create("test", MFD_CLOEXEC)));
+  EXPECT_TRUE(arena) << arena.error().message();
+  if (!arena) return nullptr;
+  auto segment = Segment::create(std::move(*arena), n_ranks);
   EXPECT_TRUE(segment) << segment.error().message();
   return segment ? *segment : nullptr;
 }
@@ -94,7 +98,7 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
                                            2049, slot - 1, slot + 1, slot, 2 * slot, 2049, 3 * slot + 5, 1};
   job.run([&](int rank) {
     const World world = job.world(rank);
-    auto backend = make_shm_backend(world, segment, std::make_unique<NoNetwork>());
+    auto backend = make_shm_backend(world, Group::all(world), segment, std::make_unique<NoNetwork>());
     std::uint64_t seq = 0;
     for (int round = 0; round < 2; ++round) {
       for (const std::size_t count : counts) {
@@ -116,7 +120,7 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
         }
         auto broadcast = call(OpKind::kBroadcast, seq, count);
         broadcast.root = root;
-        ASSERT_TRUE(backend->broadcast(broadcast, data.data()));
+        ASSERT_TRUE(backend->broadcast(broadcast, data.data(), count * sizeof(std::int32_t)));
         ASSERT_EQ(data, expected) << "broadcast of " << count;
 
         ++seq;
@@ -147,7 +151,7 @@ TEST_P(SharedMemory, NobodyOvertakesByMoreThanTheSlotsHold) {
   ASSERT_TRUE(segment);
   job.run([&](int rank) {
     const World world = job.world(rank);
-    auto backend = make_shm_backend(world, segment, std::make_unique<NoNetwork>());
+    auto backend = make_shm_backend(world, Group::all(world), segment, std::make_unique<NoNetwork>());
     const std::size_t slot = Segment::kSlotBytes / sizeof(std::int32_t);
     for (std::uint64_t seq = 1; seq <= 60; ++seq) {
       const std::size_t count = seq % 3 == 0 ? 2 * slot + seq : seq;
@@ -175,7 +179,7 @@ TEST(SharedMemorySteps, AfterBillionsOfSmallCallsALargeOneIsStillRight) {
     for (int rank = 0; rank < 3; ++rank) segment->control(rank).arrived.move_to(steps);
     job.run([&](int rank) {
       const World world = job.world(rank);
-      auto backend = make_shm_backend(world, segment, std::make_unique<NoNetwork>());
+      auto backend = make_shm_backend(world, Group::all(world), segment, std::make_unique<NoNetwork>());
       for (std::uint64_t seq = 1; seq <= 3; ++seq) {
         std::vector<std::int32_t> data(300'000), expected(data.size());
         for (std::size_t i = 0; i < data.size(); ++i) {
@@ -219,7 +223,7 @@ TEST(SharedMemorySetUp, WithoutMemoryForOneRankTheNetworkServesAll) {
   });
 }
 
-TEST(SharedMemorySetUp, MemoryThatCannotBeHadIsAnErrorWithItsSizeOnEveryRank) {
+TEST(SharedMemorySetUp, MemoryThatCannotBeHadIsAnErrorOnEveryRank) {
   FakeJob job(3);
   job.share_memory();
   job.run([&](int rank) {
@@ -231,9 +235,51 @@ TEST(SharedMemorySetUp, MemoryThatCannotBeHadIsAnErrorWithItsSizeOnEveryRank) {
     const auto all = Communicator::create(std::move(world));
     ASSERT_FALSE(all);
     EXPECT_EQ(all.error().status, DRUN_ERROR_SYSTEM);
-    EXPECT_TRUE(contains(all.error().text, "no shared memory of 7 MiB for 3 ranks: posix_fallocate: "))
-        << all.error().text;
+    EXPECT_TRUE(contains(all.error().text, ": no shared memory: posix_fallocate: ")) << all.error().text;
   });
+}
+
+TEST(SharedMemorySetUp, ARegionThatCannotBeHadIsAnErrorWithItsSize) {
+  const Fd memory(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  auto arena = Arena::create(Fd(::fcntl(memory.get(), F_DUPFD_CLOEXEC, 0)));
+  ASSERT_TRUE(arena) << arena.error().message();
+  ASSERT_EQ(::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+  const auto segment = Segment::create(*arena, 3);
+  ASSERT_FALSE(segment);
+  EXPECT_TRUE(contains(segment.error().message(), "no shared memory of 7 MiB for 3 ranks: posix_fallocate: "))
+      << segment.error().message();
+}
+
+TEST(SharedMemorySetUp, TheLastOfARegionsRanksGivesItBack) {
+  const Fd memory(::memfd_create("test", MFD_CLOEXEC));
+  const auto claimed = [&] {
+    struct stat file {};
+    EXPECT_EQ(::fstat(memory.get(), &file), 0);
+    return static_cast<std::size_t>(file.st_blocks) * 512;
+  };
+  auto arena = Arena::create(Fd(::fcntl(memory.get(), F_DUPFD_CLOEXEC, 0)));
+  ASSERT_TRUE(arena) << arena.error().message();
+  const std::size_t before = claimed();
+  auto first = Segment::create(*arena, 2);
+  ASSERT_TRUE(first) << first.error().message();
+  auto second = Segment::map(*arena, (*first)->offset(), 2);
+  ASSERT_TRUE(second) << second.error().message();
+  const std::size_t with_region = claimed();
+  EXPECT_GE(with_region, before + 8 * Segment::kSlotBytes);
+  first->reset();
+  EXPECT_EQ(claimed(), with_region);
+  second->reset();
+  EXPECT_EQ(claimed(), before);
+}
+
+TEST(SharedMemorySetUp, MemoryOfAnotherLibdrunIsRefused) {
+  const Fd memory(::memfd_create("test", MFD_CLOEXEC));
+  const auto empty = Arena::join(Fd(::fcntl(memory.get(), F_DUPFD_CLOEXEC, 0)));
+  ASSERT_FALSE(empty);
+  ASSERT_EQ(::ftruncate(memory.get(), 1 << 20), 0);
+  const auto foreign = Arena::join(Fd(::fcntl(memory.get(), F_DUPFD_CLOEXEC, 0)));
+  ASSERT_FALSE(foreign);
+  EXPECT_TRUE(contains(foreign.error().message(), "not all ranks have the same")) << foreign.error().message();
 }
 
 TEST(SharedMemoryFaults, MismatchNamesBothSides) {

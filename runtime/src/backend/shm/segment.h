@@ -1,5 +1,4 @@
-// The memory that the ranks of a host share: a memfd that the agent hands to each of them. docs/collectives.md has the
-// protocol.
+// The region that the members of a group on one host share. docs/collectives.md has the protocol.
 #pragma once
 
 #include <atomic>
@@ -9,6 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "runtime/src/backend/shm/arena.h"
 #include "runtime/src/backend/shm/counter.h"
 #include "runtime/src/operation.h"
 
@@ -26,34 +26,42 @@ class Segment {
     struct Call {                  // compared as bytes
       std::uint64_t seq;
       std::uint64_t count;
-      std::uint32_t counts;
+      std::uint32_t counts, comm;
       std::int32_t root;
-      std::uint8_t kind, dtype, op, zero[5];
+      std::uint8_t kind, dtype, op, zero[1];
     };
     static_assert(std::has_unique_object_representations_v<Call>);
     alignas(128) Call calls[2];                     // by turns of the steps in which calls begin
     alignas(128) std::atomic<std::int32_t> broken;  // not 0: the rank takes part in nothing more
   };
 
-  // Sizes it for so many ranks, and clears it. By one rank, before the others map it. An error has the size in its
-  // text.
-  static Result<std::shared_ptr<Segment>> create(int memory_fd, int n_ranks);
-  static Result<std::shared_ptr<Segment>> map(int memory_fd, int n_ranks);
+  // A new region for so many ranks. By one of them, before the others map it. An error has the size in its text.
+  static Result<std::shared_ptr<Segment>> create(std::shared_ptr<Arena> arena, int n_ranks);
+  static Result<std::shared_ptr<Segment>> map(std::shared_ptr<Arena> arena, std::size_t offset, int n_ranks);
+  // The last of its ranks gives the region back.
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
   int n_ranks() const { return n_ranks_; }
+  std::size_t offset() const { return offset_; }  // in the arena
   Control& control(int rank) { return controls_[rank]; }
   // kSlotBytes each, by turns: what the rank gives in a step, and what it has reduced.
   char* given(int rank, std::uint32_t step) { return slot(rank, step % 2); }
   char* result(int rank, std::uint32_t step) { return slot(rank, 2 + step % 2); }
 
  private:
-  Segment(void* memory, int n_ranks);
+  Segment(std::shared_ptr<Arena> arena, std::size_t offset, void* memory, int n_ranks);
+  static std::size_t control_bytes(int n_ranks);
   static std::size_t bytes_for(int n_ranks);
   char* slot(int rank, std::size_t index) { return slots_ + (static_cast<std::size_t>(rank) * 4 + index) * kSlotBytes; }
 
+  struct Head {
+    alignas(128) std::atomic<std::int32_t> n_left;  // ranks that use it no more
+  };
+
+  std::shared_ptr<Arena> arena_;
+  std::size_t offset_;
   int n_ranks_;
   std::size_t n_bytes_;
   void* memory_;

@@ -39,25 +39,39 @@ bool has_core_for_each(int n_ranks) {
   return ::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) >= n_ranks;
 }
 
-class ShmBackend final : public Backend {
+class ShmBackendImpl final : public ShmBackend {
  public:
-  ShmBackend(const World& world, std::shared_ptr<Segment> segment, std::unique_ptr<Backend> network)
+  ShmBackendImpl(const World& world, const Group& group, std::shared_ptr<Segment> segment,
+                 std::unique_ptr<Backend> network)
       : world_(world),
+        group_(group),
         segment_(std::move(segment)),
         network_(std::move(network)),
-        rank_(world.rank()),
-        size_(world.size()),
-        spins_(has_core_for_each(world.size())),
+        rank_(group.own),
+        size_(group.size()),
+        spins_(has_core_for_each(world.client->welcome().local_size)),
         step_(segment_->control(rank_).arrived.value()) {}
 
   Status allreduce(const Operation& operation, const Span& data) override {
-    return finish(data.n_bytes() <= kSmallBytes ? reduce_at_once(operation, data) : reduce_in_parts(operation, data));
+    return finish(data.n_bytes() <= kSmallBytes ? reduce_at_once(operation, data)
+                                                : reduce_in_parts(operation, data, true));
   }
   // What else is in `data` afterwards is of no use to the caller, and does no harm.
-  Status reduce(const Operation& operation, const Span& data) override { return allreduce(operation, data); }
-  Status reduce_scatter(const Operation& operation, const Span& data) override { return allreduce(operation, data); }
-  Status broadcast(const Operation& operation, void* data) override {
-    return finish(hand_out(operation, static_cast<char*>(data)));
+  Status reduce(const Operation& operation, const Span& data) override {
+    if (data.n_bytes() <= kSmallBytes) return allreduce(operation, data);
+    return finish(reduce_in_parts(operation, data, rank_ == operation.root_here()));
+  }
+  Status reduce_scatter(const Operation& operation, const Span& data) override {
+    const std::size_t n_bytes = data.n_bytes() / static_cast<std::size_t>(size_);
+    std::vector<Block> blocks;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(size_); ++i) blocks.push_back({i * n_bytes, n_bytes});
+    return reduce_to_blocks(operation, data, blocks);
+  }
+  Status reduce_to_blocks(const Operation& operation, const Span& data, const std::vector<Block>& blocks) override {
+    return finish(reduce_blocks(operation, data, blocks));
+  }
+  Status broadcast(const Operation& operation, void* data, std::size_t n_bytes) override {
+    return finish(hand_out(operation, static_cast<char*>(data), n_bytes));
   }
   Status allgather(const Operation& operation, void* data, const std::vector<Block>& blocks) override {
     return finish(exchange_blocks(operation, static_cast<char*>(data), blocks));
@@ -105,6 +119,7 @@ class ShmBackend final : public Backend {
     call.seq = operation.seq;
     call.count = operation.count;
     call.counts = operation.counts;
+    call.comm = operation.comm;
     call.root = operation.root;
     call.kind = static_cast<std::uint8_t>(operation.kind);
     call.dtype = static_cast<std::uint8_t>(operation.dtype);
@@ -124,13 +139,17 @@ class ShmBackend final : public Backend {
     for (int rank = 1; rank < size_; ++rank) {
       accumulate(data.data, segment_->given(rank, step_), data.count, data.dtype, operation.op);
     }
-    drun::runtime::finish(data.data, data.count, data.dtype, operation.op, size_);
+    divide(operation, data);
     return {};
   }
 
-  // Each piece in two phases: everybody reduces a part, and takes the others' parts. What is given for the next piece
-  // goes ahead of that, so that nobody waits for a copy.
-  Status reduce_in_parts(const Operation& operation, const Span& data) {
+  void divide(const Operation& operation, const Span& data) const {
+    if (!operation.partial) drun::runtime::finish(data.data, data.count, data.dtype, operation.op, size_);
+  }
+
+  // Each piece in two phases: everybody reduces a part, and takes the others' parts, unless he has no use for them.
+  // What is given for the next piece goes ahead of that, so that nobody waits for a copy.
+  Status reduce_in_parts(const Operation& operation, const Span& data, bool takes) {
     const std::size_t element_bytes = size_of(data.dtype);
     const std::size_t per_piece = Segment::kSlotBytes / element_bytes;
     const auto piece_at = [&](std::size_t first) { return data.part(first, std::min(per_piece, data.count - first)); };
@@ -150,6 +169,7 @@ class ShmBackend final : public Backend {
         give_for_reduction(piece_at(done));
         arrive();
       }
+      if (!takes) continue;
       if (auto all = wait_for_all(operation, &Segment::Control::reduced, step, false); !all) return all;
       for (int rank = 0; rank < size_; ++rank) {
         if (rank == rank_) continue;
@@ -177,23 +197,65 @@ class ShmBackend final : public Backend {
       const auto source = [&](int rank) { return (rank == rank_ ? piece.data : segment_->given(rank, step)) + at; };
       std::memcpy(result + at, source(0), n_bytes);
       for (int rank = 1; rank < size_; ++rank) accumulate(result + at, source(rank), n, piece.dtype, operation.op);
-      drun::runtime::finish(result + at, n, piece.dtype, operation.op, size_);
+      divide(operation, {result + at, n, piece.dtype});
       std::memcpy(piece.data + at, result + at, n_bytes);
       at += n_bytes;
     }
   }
 
-  Status hand_out(const Operation& operation, char* data) {
-    const std::size_t total = operation.count * size_of(operation.dtype);
+  // In each step a piece of every member's block: all give theirs of the others' blocks, and each reduces its own.
+  Status reduce_blocks(const Operation& operation, const Span& data, const std::vector<Block>& blocks) {
+    const std::size_t element_bytes = size_of(data.dtype);
+    const std::size_t most = Segment::kSlotBytes / static_cast<std::size_t>(size_) / element_bytes * element_bytes;
+    std::size_t longest = 0;
+    for (const auto& block : blocks) longest = std::max(longest, block.n_bytes);
+    announce(operation);
+    std::size_t done = 0;
+    do {
+      const auto piece = [&](int member) {
+        const Block& block = blocks[static_cast<std::size_t>(member)];
+        const std::size_t skipped = std::min(done, block.n_bytes);
+        return Block{block.offset + skipped, std::min(most, block.n_bytes - skipped)};
+      };
+      char* slot = segment_->given(rank_, step_ + 1);
+      for (int member = 0; member < size_; ++member) {
+        const Block theirs = piece(member);
+        if (member == rank_ || theirs.n_bytes == 0) continue;
+        std::memcpy(slot + static_cast<std::size_t>(member) * most, data.data + theirs.offset, theirs.n_bytes);
+      }
+      arrive();
+      if (auto all = wait_for_all(operation, &Segment::Control::arrived, step_, done == 0); !all) return all;
+      reduce_own_block(operation, data, piece(rank_), static_cast<std::size_t>(rank_) * most);
+      done += most;
+    } while (done < longest);
+    return {};
+  }
+
+  // In the order of ranks. `place`: where the others' slots have it.
+  void reduce_own_block(const Operation& operation, const Span& data, const Block& ours, std::size_t place) {
+    alignas(64) char sum[kBlockBytes];
+    for (std::size_t at = 0; at < ours.n_bytes; at += kBlockBytes) {
+      const std::size_t n_bytes = std::min(kBlockBytes, ours.n_bytes - at), n = n_bytes / size_of(data.dtype);
+      char* own = data.data + ours.offset + at;
+      const auto source = [&](int rank) { return rank == rank_ ? own : segment_->given(rank, step_) + place + at; };
+      std::memcpy(sum, source(0), n_bytes);
+      for (int rank = 1; rank < size_; ++rank) accumulate(sum, source(rank), n, data.dtype, operation.op);
+      divide(operation, {sum, n, data.dtype});
+      std::memcpy(own, sum, n_bytes);
+    }
+  }
+
+  Status hand_out(const Operation& operation, char* data, std::size_t total) {
+    const bool is_root = rank_ == operation.root_here();
     announce(operation);
     std::size_t done = 0;
     do {
       const std::size_t n_bytes = std::min(Segment::kSlotBytes, total - done);
-      if (rank_ == operation.root && n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), data + done, n_bytes);
+      if (is_root && n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), data + done, n_bytes);
       arrive();
       if (auto all = wait_for_all(operation, &Segment::Control::arrived, step_, done == 0); !all) return all;
-      if (rank_ != operation.root && n_bytes > 0) {
-        std::memcpy(data + done, segment_->given(operation.root, step_), n_bytes);
+      if (!is_root && n_bytes > 0) {
+        std::memcpy(data + done, segment_->given(operation.root_here(), step_), n_bytes);
       }
       done += n_bytes;
     } while (done < total);
@@ -260,12 +322,12 @@ class ShmBackend final : public Backend {
       if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
       for (int other = 0; other < size_; ++other) {
         if (segment_->control(other).broken.load(std::memory_order_acquire) != 0) {
-          return tl::unexpected<Failure>(explain_closed(world_, other, name_of(operation)));
+          return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(other), name_of(operation)));
         }
       }
       if (network_->has_closed(rank)) {
         if (counter.has_reached(step)) return {};
-        return tl::unexpected<Failure>(explain_closed(world_, rank, name_of(operation)));
+        return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(rank), name_of(operation)));
       }
     }
   }
@@ -273,7 +335,7 @@ class ShmBackend final : public Backend {
   std::vector<int> missing(Counter Segment::Control::*which, std::uint32_t step) const {
     std::vector<int> result;
     for (int rank = 0; rank < size_; ++rank) {
-      if (!(segment_->control(rank).*which).has_reached(step)) result.push_back(rank);
+      if (!(segment_->control(rank).*which).has_reached(step)) result.push_back(group_.world_rank(rank));
     }
     return result;
   }
@@ -292,11 +354,12 @@ class ShmBackend final : public Backend {
       theirs.kind = static_cast<OpKind>(call.kind);
       theirs.dtype = static_cast<drun_dtype>(call.dtype);
       theirs.op = static_cast<drun_op>(call.op);
+      theirs.comm = call.comm;
       theirs.root = call.root;
       theirs.seq = call.seq;
       theirs.count = call.count;
       theirs.counts = call.counts;
-      return tl::unexpected<Failure>(mismatch_failure(world_, operation, rank, describe(theirs)));
+      return tl::unexpected<Failure>(mismatch_failure(world_, operation, group_.world_rank(rank), describe(theirs)));
     }
     return {};
   }
@@ -311,58 +374,21 @@ class ShmBackend final : public Backend {
   }
 
   const World& world_;
+  Group group_;
   std::shared_ptr<Segment> segment_;
   std::unique_ptr<Backend> network_;
-  int rank_, size_;
+  int rank_, size_;  // as members of the group
   bool spins_;
   std::uint32_t step_;  // the last one in which we arrived
   Patience patience_;
   WaitNote note_;
 };
 
-std::string memory_key(const World& world, int rank) { return world.own_key("memory/" + std::to_string(rank)); }
-
-Failure setup_failure(const World& world, const Error& error) {
-  if (auto alive = check_alive(world, "drun_init"); !alive) return alive.error();
-  return from_error(error, "drun_init");
-}
-
 }  // namespace
 
-std::unique_ptr<Backend> make_shm_backend(const World& world, std::shared_ptr<Segment> segment,
-                                          std::unique_ptr<Backend> network) {
-  return std::make_unique<ShmBackend>(world, std::move(segment), std::move(network));
-}
-
-// All ranks have met since drun_init began (`network` is connected): nobody uses the memory as an earlier drun_init
-// left it. The first rank sets it up; what it says of that is everybody's result.
-Outcome<std::unique_ptr<Backend>> make_shm_backend(const World& world, std::unique_ptr<Backend> network) {
-  auto& client = *world.client;
-  const auto timeout = world.timeouts.init;
-  const auto failed = [&](const Error& error) { return tl::unexpected<Failure>(setup_failure(world, error)); };
-  const std::string says = world.memory ? "has memory" : "has none";
-  if (auto set = client.set(memory_key(world, world.rank()), says); !set) return failed(set.error());
-  for (int rank = 0; rank < world.size(); ++rank) {
-    const auto theirs = client.get(memory_key(world, rank), timeout);
-    if (!theirs) return failed(theirs.error());
-    if (*theirs != "has memory") return network;
-  }
-  Result<std::shared_ptr<Segment>> segment = fail(Errc::kInternal, "not asked");
-  const std::string key = world.own_key("memory");
-  if (world.rank() == 0) {
-    segment = Segment::create(world.memory.get(), world.size());
-    if (auto set = client.set(key, segment ? "ready" : segment.error().message()); !set) return failed(set.error());
-  } else {
-    const auto word = client.get(key, timeout);
-    if (!word) return failed(word.error());
-    if (*word != "ready") {
-      segment = fail(Errc::kIo, *word);
-    } else {
-      segment = Segment::map(world.memory.get(), world.size());
-    }
-  }
-  if (!segment) return failed(std::move(segment.error()).with_subject("host " + world.host_of(world.rank())));
-  return make_shm_backend(world, std::move(*segment), std::move(network));
+std::unique_ptr<ShmBackend> make_shm_backend(const World& world, const Group& group, std::shared_ptr<Segment> segment,
+                                             std::unique_ptr<Backend> network) {
+  return std::make_unique<ShmBackendImpl>(world, group, std::move(segment), std::move(network));
 }
 
 }  // namespace drun::runtime

@@ -1,20 +1,24 @@
-// Collectives between the ranks of one host, in memory that they share. docs/collectives.md has the protocol.
+// Collectives between members of a group on one host, in memory that they share. docs/collectives.md has the protocol.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/backend/shm/segment.h"
-#include "runtime/src/world.h"
+#include "runtime/src/group.h"
 
 namespace drun::runtime {
 
-// Collective, among ranks that are all on one host: agrees on the use of `world.memory`, or gives `network` back if a
-// rank has none. `network` does what shared memory doesn't, and tells who is gone. `world` outlives the backend.
-Outcome<std::unique_ptr<Backend>> make_shm_backend(const World& world, std::unique_ptr<Backend> network);
+class ShmBackend : public Backend {
+ public:
+  // A reduce_scatter of blocks of any sizes, one for each member, none over another.
+  virtual Status reduce_to_blocks(const Operation& operation, const Span& data, const std::vector<Block>& blocks) = 0;
+};
 
-// The same with memory that is set up.
-std::unique_ptr<Backend> make_shm_backend(const World& world, std::shared_ptr<Segment> segment,
-                                          std::unique_ptr<Backend> network);
+// `network`, between the same members, does what shared memory doesn't, and tells who is gone. `world` outlives the
+// backend.
+std::unique_ptr<ShmBackend> make_shm_backend(const World& world, const Group& group, std::shared_ptr<Segment> segment,
+                                             std::unique_ptr<Backend> network);
 
 }  // namespace drun::runtime

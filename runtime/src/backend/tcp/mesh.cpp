@@ -26,8 +26,9 @@ Status Mesh::run(const Operation& operation, const std::vector<Flow*>& flows) {
   for (Flow* flow : flows) {
     Message message;
     message.flow = flow;
-    message.fd = links_->fd(flow->peer());
-    if (message.fd < 0) links_->want(flow->peer());
+    message.peer = group_.world_rank(flow->peer());
+    message.fd = links_->fd(message.peer);
+    if (message.fd < 0) links_->want(message.peer);
     if (flow->direction() == Flow::Direction::kSend) message.header = encode_header(expected(operation, *flow));
     messages.push_back(std::move(message));
   }
@@ -80,7 +81,7 @@ Status Mesh::connect(std::vector<Message>& messages, const Operation& operation)
   links_need_care_ = false;
   if (auto advanced = links_->advance(name_of(operation)); !advanced) return advanced;
   for (auto& message : messages) {
-    if (message.fd < 0) message.fd = links_->fd(message.flow->peer());
+    if (message.fd < 0) message.fd = links_->fd(message.peer);
   }
   return {};
 }
@@ -96,7 +97,7 @@ Outcome<bool> Mesh::send_some(Message& message, const Operation& operation) {
   const ssize_t sent = ::sendmsg(message.fd, &out, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0) {
     if (errno == EAGAIN || errno == EINTR) return errno == EINTR;
-    return tl::unexpected<Failure>(io_failure(message.flow->peer(), errno, operation));
+    return tl::unexpected<Failure>(io_failure(message.peer, errno, operation));
   }
   auto n_bytes = static_cast<std::size_t>(sent);
   const std::size_t of_header = std::min(n_bytes, parts[0].iov_len);
@@ -117,7 +118,7 @@ Outcome<bool> Mesh::receive_some(Message& message, const Operation& operation) {
   const ssize_t received = ::recvmsg(message.fd, &in, MSG_DONTWAIT);
   if (received < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
   if (received <= 0) {
-    return tl::unexpected<Failure>(io_failure(message.flow->peer(), received == 0 ? 0 : errno, operation));
+    return tl::unexpected<Failure>(io_failure(message.peer, received == 0 ? 0 : errno, operation));
   }
   auto n_bytes = static_cast<std::size_t>(received);
   const std::size_t of_header = std::min(n_bytes, parts[0].iov_len);
@@ -130,7 +131,7 @@ Outcome<bool> Mesh::receive_some(Message& message, const Operation& operation) {
 }
 
 Status Mesh::check_header(const Message& message, const Operation& operation) {
-  const int peer = message.flow->peer();
+  const int peer = message.peer;
   const auto theirs = decode_header(message.header);
   if (!theirs) {
     return failure(DRUN_ERROR_INTERNAL,
@@ -146,7 +147,7 @@ Status Mesh::check_header(const Message& message, const Operation& operation) {
   }
   Failure result{DRUN_ERROR_MISMATCH,
                  name_of(operation) + ": " + world_.name_of(peer) + " sends " + std::to_string(theirs->count) + " " +
-                     name_of(ours.dtype) + " to " + world_.name_of(rank()) + ", which expects " +
+                     name_of(ours.dtype) + " to " + world_.name_of(world_.rank()) + ", which expects " +
                      std::to_string(ours.count),
                  peer, world_.host_of(peer)};
   publish_failure(world_, result);
@@ -178,7 +179,7 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
 }
 
 bool Mesh::has_closed(int peer) const {
-  pollfd link{links_->fd(peer), POLLRDHUP, 0};
+  pollfd link{links_->fd(group_.world_rank(peer)), POLLRDHUP, 0};
   return link.fd >= 0 && ::poll(&link, 1, 0) == 1;
 }
 
@@ -194,7 +195,7 @@ Failure Mesh::io_failure(int peer, int error, const Operation& operation) {
 std::vector<int> Mesh::waited_for(const std::vector<Message>& messages) {
   std::vector<int> result;
   for (const auto& message : messages) {
-    if (!message.finished()) result.push_back(message.flow->peer());
+    if (!message.finished()) result.push_back(message.peer);
   }
   return result;
 }

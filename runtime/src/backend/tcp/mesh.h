@@ -1,4 +1,4 @@
-// The connections of a rank: moves the flows of an algorithm over TCP, with headers, deadline and ABORT.
+// Moves the flows of an algorithm between the members of a group over TCP, with headers, deadline and ABORT.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include "runtime/src/algorithm/exchange.h"
 #include "runtime/src/backend/culprit.h"
 #include "runtime/src/backend/tcp/links.h"
+#include "runtime/src/group.h"
 #include "runtime/src/patience.h"
 #include "runtime/src/world.h"
 
@@ -16,12 +17,13 @@ namespace drun::runtime {
 // One thread. After a failure every connection is closed, so that the neighbours notice, and it is of no more use.
 class Mesh final : public Exchange {
  public:
-  // `world` outlives the mesh.
-  Mesh(const World& world, std::unique_ptr<Links> links) : world_(world), links_(std::move(links)) {}
-  int rank() const override { return world_.rank(); }
-  int size() const override { return world_.size(); }
+  // The links are those of all communicators. `world` outlives the mesh.
+  Mesh(const World& world, std::shared_ptr<Links> links, Group group)
+      : world_(world), links_(std::move(links)), group_(std::move(group)) {}
+  int rank() const override { return group_.own; }
+  int size() const override { return group_.size(); }
   Status run(const Operation& operation, const std::vector<Flow*>& flows) override;
-  // Whether the peer, if it is connected, has closed its side.
+  // Whether the member, if it is connected, has closed its side.
   bool has_closed(int peer) const;
   void close() { links_->close(); }
 
@@ -29,6 +31,7 @@ class Mesh final : public Exchange {
   // A flow with its socket and the header that goes ahead.
   struct Message {
     Flow* flow = nullptr;
+    int peer = -1;                // the rank
     int fd = -1;                  // not connected yet
     std::string header;           // to be sent, or what has arrived of it
     std::size_t header_done = 0;  // bytes sent
@@ -49,7 +52,8 @@ class Mesh final : public Exchange {
   Status run_messages(std::vector<Message>& messages, const Operation& operation);
 
   const World& world_;
-  std::unique_ptr<Links> links_;
+  std::shared_ptr<Links> links_;
+  Group group_;
   bool links_need_care_ = false;
   Patience patience_;
   WaitNote note_;

@@ -16,7 +16,8 @@ constexpr std::size_t kSmallBytes = 64u << 10;
 
 class TcpBackend final : public Backend {
  public:
-  TcpBackend(const World& world, std::unique_ptr<Links> links) : mesh_(world, std::move(links)) {}
+  TcpBackend(const World& world, std::shared_ptr<Links> links, Group group)
+      : mesh_(world, std::move(links), std::move(group)) {}
 
   Status allreduce(const Operation& operation, const Span& data) override {
     if (data.n_bytes() < kSmallBytes || data.count < static_cast<std::size_t>(mesh_.size())) {
@@ -30,8 +31,8 @@ class TcpBackend final : public Backend {
   Status reduce_scatter(const Operation& operation, const Span& data) override {
     return ring_reduce_scatter(mesh_, operation, data);
   }
-  Status broadcast(const Operation& operation, void* data) override {
-    return binomial_broadcast(mesh_, operation, data, operation.count * size_of(operation.dtype));
+  Status broadcast(const Operation& operation, void* data, std::size_t n_bytes) override {
+    return binomial_broadcast(mesh_, operation, data, n_bytes);
   }
   Status allgather(const Operation& operation, void* data, const std::vector<Block>& blocks) override {
     return ring_allgather(mesh_, operation, static_cast<char*>(data), blocks);
@@ -64,10 +65,8 @@ class TcpBackend final : public Backend {
 
 }  // namespace
 
-Outcome<std::unique_ptr<Backend>> make_tcp_backend(const World& world) {
-  auto links = Links::connect(world);
-  if (!links) return tl::unexpected<Failure>(links.error());
-  return std::make_unique<TcpBackend>(world, std::move(*links));
+std::unique_ptr<Backend> make_tcp_backend(const World& world, std::shared_ptr<Links> links, Group group) {
+  return std::make_unique<TcpBackend>(world, std::move(links), std::move(group));
 }
 
 }  // namespace drun::runtime

@@ -1,0 +1,215 @@
+#include "runtime/src/backend/hierarchical.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "runtime/src/reduce.h"
+
+namespace drun::runtime {
+namespace {
+
+// Up to here one rank of each host goes to the network for all, and few waits count for more than the use of all cores.
+constexpr std::size_t kOneLaneBytes = 32u << 10;
+// A broadcast goes through hosts in pieces, so that the network has the next while this one is handed out.
+constexpr std::size_t kPieceBytes = 1u << 20;
+
+// A lane is a rank of each host: they carry a part of the data between the hosts. There are as many as the host with
+// the fewest ranks has, and the first ranks of each host are in them.
+class HierarchicalBackend final : public Backend {
+ public:
+  HierarchicalBackend(const Group& group, std::vector<int> host_of_member, std::unique_ptr<ShmBackend> local,
+                      std::function<std::unique_ptr<Backend>(const Group&)> over_network)
+      : group_(group),
+        host_of_member_(std::move(host_of_member)),
+        over_network_(std::move(over_network)),
+        flat_(over_network_(group_)),
+        local_(std::move(local)) {
+    std::map<int, std::vector<int>> members_of;
+    for (int member = 0; member < group_.size(); ++member) members_of[host_of(member)].push_back(member);
+    n_lanes_ = group_.size();
+    for (const auto& [host, members] : members_of) n_lanes_ = std::min(n_lanes_, static_cast<int>(members.size()));
+    mates_ = members_of[host_of(group_.own)];
+    place_ = static_cast<int>(std::find(mates_.begin(), mates_.end(), group_.own) - mates_.begin());
+    if (place_ >= n_lanes_) return;
+    std::vector<bool> in_lane(static_cast<std::size_t>(group_.size()));
+    for (const auto& [host, members] : members_of) {
+      in_lane[static_cast<std::size_t>(members[static_cast<std::size_t>(place_)])] = true;
+    }
+    lane_ = over_network_(group_.part([&](int member) { return in_lane[static_cast<std::size_t>(member)]; }));
+  }
+
+  Status allreduce(const Operation& operation, const Span& data) override {
+    return finish(data.n_bytes() <= kOneLaneBytes || n_lanes_ == 1 ? reduce_in_one_lane(operation, data)
+                                                                   : reduce_in_lanes(operation, data));
+  }
+
+  // Inside each host, then between one rank of each, among which is the root.
+  Status reduce(const Operation& operation, const Span& data) override {
+    const int speaker = speaker_for(operation.root);
+    Operation part = operation;
+    part.partial = true;
+    part.place = speaker;
+    if (local_) {
+      if (auto done = local_->reduce(part, data); !done) return finish(done);
+    }
+    if (place_ == speaker) {
+      auto [between, root] = speakers(operation.root);
+      part.place = root;
+      if (auto done = between->reduce(part, data); !done) return finish(done);
+      divide(operation, data);
+    }
+    return {};
+  }
+
+  Status broadcast(const Operation& operation, void* data, std::size_t n_bytes) override {
+    const int speaker = speaker_for(operation.root);
+    Operation outside = operation, inside = operation;
+    inside.place = speaker;
+    Backend* between = nullptr;
+    if (place_ == speaker) std::tie(between, outside.place) = speakers(operation.root);
+    std::size_t done = 0;
+    do {
+      const std::size_t n = std::min(kPieceBytes, n_bytes - done);
+      char* piece = at(data, done);
+      if (between != nullptr) {
+        if (auto went = between->broadcast(outside, piece, n); !went) return finish(went);
+      }
+      if (local_) {
+        if (auto went = local_->broadcast(inside, piece, n); !went) return finish(went);
+      }
+      done += n;
+    } while (done < n_bytes);
+    return {};
+  }
+
+  Status barrier(const Operation& operation) override {
+    if (local_) {
+      if (auto all = local_->barrier(operation); !all) return finish(all);
+    }
+    if (place_ == 0) {
+      if (auto all = lane_->barrier(operation); !all) return finish(all);
+    }
+    if (local_) return finish(local_->barrier(operation));
+    return {};
+  }
+
+  // In a ring in the order of hosts what is moved crosses each link between hosts once: nothing to be won.
+  Status reduce_scatter(const Operation& operation, const Span& data) override {
+    return finish(flat_->reduce_scatter(operation, data));
+  }
+  Status allgather(const Operation& operation, void* data, const std::vector<Block>& blocks) override {
+    return finish(flat_->allgather(operation, data, blocks));
+  }
+  Status gather(const Operation& operation, const void* send, void* recv) override {
+    return finish(flat_->gather(operation, send, recv));
+  }
+  Status scatter(const Operation& operation, const void* send, void* recv) override {
+    return finish(flat_->scatter(operation, send, recv));
+  }
+  Status alltoall(const Operation& operation, const void* send, const std::vector<Block>& send_blocks, void* recv,
+                  const std::vector<Block>& recv_blocks) override {
+    return finish(flat_->alltoall(operation, send, send_blocks, recv, recv_blocks));
+  }
+  Status send(const Operation& operation, const void* data) override { return finish(flat_->send(operation, data)); }
+  Status recv(const Operation& operation, void* data) override { return finish(flat_->recv(operation, data)); }
+  bool has_closed(int member) const override { return flat_->has_closed(member); }
+  void close() override {
+    if (local_) local_->close();
+    flat_->close();
+  }
+
+ private:
+  int host_of(int member) const { return host_of_member_[static_cast<std::size_t>(member)]; }
+
+  Status finish(Status status) {
+    if (!status) close();
+    return status;
+  }
+
+  void divide(const Operation& operation, const Span& data) const {
+    if (!operation.partial) drun::runtime::finish(data.data, data.count, data.dtype, operation.op, group_.size());
+  }
+
+  Status reduce_in_one_lane(const Operation& operation, const Span& data) {
+    Operation part = operation;
+    part.partial = true;
+    if (local_) {
+      part.place = 0;
+      if (auto done = local_->reduce(part, data); !done) return done;
+    }
+    if (place_ == 0) {
+      if (auto done = lane_->allreduce(part, data); !done) return done;
+      divide(operation, data);
+    }
+    if (!local_) return {};
+    Operation result = operation;
+    result.place = 0;
+    return local_->broadcast(result, data.data, data.n_bytes());
+  }
+
+  // A part for each lane: reduced inside the hosts, then between them, then given to all of the host.
+  Status reduce_in_lanes(const Operation& operation, const Span& data) {
+    Operation part = operation;
+    part.partial = true;
+    const auto n = static_cast<std::size_t>(n_lanes_);
+    std::vector<Block> blocks(mates_.size());
+    std::size_t begin = 0;
+    for (std::size_t lane = 0; lane < n; ++lane) {
+      const std::size_t count = data.count / n + (lane < data.count % n ? 1 : 0);
+      blocks[lane] = {begin * size_of(data.dtype), count * size_of(data.dtype)};
+      begin += count;
+    }
+    if (local_) {
+      if (auto done = local_->reduce_to_blocks(part, data, blocks); !done) return done;
+    }
+    if (place_ < n_lanes_) {
+      const Block ours = blocks[static_cast<std::size_t>(place_)];
+      const Span own{data.data + ours.offset, ours.n_bytes / size_of(data.dtype), data.dtype};
+      if (auto done = lane_->allreduce(part, own); !done) return done;
+      divide(operation, own);
+    }
+    return local_ ? local_->allgather(operation, data.data, blocks) : Status{};
+  }
+
+  // Which of the members on our host goes to the network in a call with this root, counted among these: the root
+  // itself, or the first.
+  int speaker_for(int root) const {
+    const auto found = std::find(mates_.begin(), mates_.end(), root);
+    return found == mates_.end() ? 0 : static_cast<int>(found - mates_.begin());
+  }
+
+  // All of these, of whom we are one, and which of them is the root.
+  std::pair<Backend*, int> speakers(int root) {
+    std::map<int, int> speaker_of;
+    for (int member = 0; member < group_.size(); ++member) speaker_of.emplace(host_of(member), member);
+    speaker_of[host_of(root)] = root;
+    const Group chosen = group_.part([&](int member) { return speaker_of.at(host_of(member)) == member; });
+    auto& backend = between_[root];
+    if (!backend) backend = over_network_(chosen);
+    return {backend.get(), chosen.member_of(group_.world_rank(root))};
+  }
+
+  Group group_;
+  std::vector<int> host_of_member_;
+  std::function<std::unique_ptr<Backend>(const Group&)> over_network_;
+  std::unique_ptr<Backend> flat_;
+  std::unique_ptr<ShmBackend> local_;
+  int n_lanes_ = 1;
+  std::vector<int> mates_;  // the members on our host
+  int place_ = 0;           // ours among these
+  std::unique_ptr<Backend> lane_;
+  std::map<int, std::unique_ptr<Backend>> between_;  // by root
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_hierarchical_backend(const Group& group, std::vector<int> host_of_member,
+                                                   std::unique_ptr<ShmBackend> local,
+                                                   std::function<std::unique_ptr<Backend>(const Group&)> over_network) {
+  return std::make_unique<HierarchicalBackend>(group, std::move(host_of_member), std::move(local),
+                                               std::move(over_network));
+}
+
+}  // namespace drun::runtime

@@ -1,0 +1,20 @@
+// Collectives over several hosts of which some have several ranks: shared memory inside each, the network between them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/src/backend/backend.h"
+#include "runtime/src/backend/shm/shm_backend.h"
+#include "runtime/src/group.h"
+
+namespace drun::runtime {
+
+// `host_of_member`: a number for each host, the same on all ranks. `local`: shared memory of the members on our host,
+// none if we are alone there. `over_network` makes a backend between any of the members.
+std::unique_ptr<Backend> make_hierarchical_backend(const Group& group, std::vector<int> host_of_member,
+                                                   std::unique_ptr<ShmBackend> local,
+                                                   std::function<std::unique_ptr<Backend>(const Group&)> over_network);
+
+}  // namespace drun::runtime

@@ -1,0 +1,96 @@
+#include "runtime/src/backend/shm/arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace drun::runtime {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kAllotBytes = 1u << 20;
+constexpr std::uint64_t kLayout = 0x6472'756e'0000'0002;  // "drun", and what else is in the memory
+
+std::size_t whole_pages(std::size_t n_bytes) { return (n_bytes + kPage - 1) / kPage * kPage; }
+
+// posix_fallocate. A part at a time: a signal makes the kernel give back what it has allotted in the same call.
+int claim(int fd, std::size_t offset, std::size_t n_bytes) {
+  for (std::size_t done = 0; done < n_bytes;) {
+    const std::size_t n = std::min(kAllotBytes, n_bytes - done);
+    const int failed = ::posix_fallocate(fd, static_cast<off_t>(offset + done), static_cast<off_t>(n));
+    if (failed == EINTR) continue;
+    if (failed != 0) return failed;
+    done += n;
+  }
+  return 0;
+}
+
+}  // namespace
+
+struct Arena::Header {
+  std::uint64_t layout;
+  std::atomic<std::uint64_t> end;  // of what is taken
+};
+
+Arena::~Arena() { ::munmap(header_, kPage); }
+
+Result<std::shared_ptr<Arena>> Arena::open(Fd memory) {
+  void* header = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  if (header == MAP_FAILED) return fail(errno_error(errno, "mmap"));
+  return std::shared_ptr<Arena>(new Arena(std::move(memory), header));
+}
+
+// To nothing first: what an earlier drun_init has left is gone.
+Result<std::shared_ptr<Arena>> Arena::create(Fd memory) {
+  const auto failed = [](int error, const char* what) {
+    return drun::fail(errno_error(error, std::string("no shared memory: ") + what));
+  };
+  if (::ftruncate(memory.get(), 0) != 0) return failed(errno, "ftruncate");
+  if (const int error = claim(memory.get(), 0, kPage); error != 0) return failed(error, "posix_fallocate");
+  auto arena = open(std::move(memory));
+  if (!arena) return arena;
+  (*arena)->header_->layout = kLayout;
+  (*arena)->header_->end.store(kPage);
+  return arena;
+}
+
+Result<std::shared_ptr<Arena>> Arena::join(Fd memory) {
+  struct stat file {};
+  if (::fstat(memory.get(), &file) != 0) return fail(errno_error(errno, "fstat"));
+  if (static_cast<std::size_t>(file.st_size) >= kPage) {
+    auto arena = open(std::move(memory));
+    if (!arena || (*arena)->header_->layout == kLayout) return arena;
+  }
+  return fail(Errc::kProtocol, "the host's shared memory was not set up by this libdrun: not all ranks have the same");
+}
+
+Result<std::size_t> Arena::reserve(std::size_t n_bytes) {
+  const std::size_t offset = header_->end.fetch_add(whole_pages(n_bytes));
+  if (const int failed = claim(memory_.get(), offset, n_bytes); failed != 0) {
+    release(offset, n_bytes);
+    return fail(errno_error(failed, "posix_fallocate"));
+  }
+  return offset;
+}
+
+Result<void*> Arena::map(std::size_t offset, std::size_t n_bytes) const {
+  void* memory =
+      ::mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_.get(), static_cast<off_t>(offset));
+  if (memory == MAP_FAILED) return fail(errno_error(errno, "mmap"));
+  return memory;
+}
+
+void Arena::release(std::size_t offset, std::size_t n_bytes) const {
+  (void)::fallocate(memory_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                    static_cast<off_t>(whole_pages(n_bytes)));
+}
+
+}  // namespace drun::runtime

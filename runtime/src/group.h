@@ -1,0 +1,54 @@
+// Some of the job's ranks, in an order of their own: what a communicator, or a part of one, consists of.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/src/world.h"
+
+namespace drun::runtime {
+
+// Members are counted from 0 in the group's order. Everything above the links speaks of members; errors, and what other
+// ranks read in the rendezvous, speak of the job's ranks.
+struct Group {
+  std::uint32_t comm =
+      0;  // the communicator's number: the same on its members, and of no other that shares two of them
+  std::vector<int> ranks;  // of the job, by member
+  int own = 0;             // which member we are
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  int world_rank(int member) const { return ranks[static_cast<std::size_t>(member)]; }
+  // -1: not in it.
+  int member_of(int world_rank) const {
+    const auto found = std::find(ranks.begin(), ranks.end(), world_rank);
+    return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
+  }
+  std::vector<int> world_ranks(std::vector<int> members) const {
+    for (int& member : members) member = world_rank(member);
+    return members;
+  }
+
+  static Group all(const World& world) {
+    Group group;
+    for (int rank = 0; rank < world.size(); ++rank) group.ranks.push_back(rank);
+    group.own = world.rank();
+    return group;
+  }
+  // Of the same communicator, in the same order. We are one of them.
+  template <typename Chosen>
+  Group part(Chosen chosen) const {
+    Group result;
+    result.comm = comm;
+    for (int member = 0; member < size(); ++member) {
+      if (!chosen(member)) continue;
+      if (member == own) result.own = result.size();
+      result.ranks.push_back(world_rank(member));
+    }
+    return result;
+  }
+};
+
+}  // namespace drun::runtime
