@@ -19,6 +19,7 @@ Status Arguments::elements(std::size_t count, drun_dtype dtype, std::size_t n_bl
 
 Status Arguments::reduction(drun_op op) const {
   if (!is_op(op)) return wrong("there is no reduction " + std::to_string(op));
+  if (op == DRUN_ADASUM) return wrong("adasum is for allreduce alone");
   return {};
 }
 

@@ -53,6 +53,24 @@ class Communicator {
                    const CallOptions& options = {});
   Status send(const void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options = {});
   Status recv(void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options = {});
+  // Sends and receives, all at once.
+  struct TransferCall {
+    OpKind kind;
+    void* data;  // of a send it is only read
+    std::size_t count;
+    drun_dtype dtype;
+    int peer;
+    CallOptions options;
+  };
+  Status transfer(const std::vector<TransferCall>& calls);
+  // Allreduces of one type and reduction; small ones go in one message.
+  struct AllreduceCall {
+    const void* send;
+    void* recv;
+    std::size_t count;
+  };
+  Status allreduce_all(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
+                       const CallOptions& options = {});
   Status barrier(const CallOptions& options = {});
 
   // A call could not be carried out for a reason of our own: the others learn of it, and no further call works, on any
@@ -68,8 +86,9 @@ class Communicator {
   static Outcome<std::unique_ptr<Communicator>> create(std::shared_ptr<Fabric> fabric, Group group);
   Status check_usable() const;
   Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options);
-  Outcome<Operation> begin_with_peer(OpKind kind, std::size_t count, drun_dtype dtype, int peer, const void* data,
-                                     const CallOptions& options);
+  Status check_allreduce(const AllreduceCall& call, drun_dtype dtype, drun_op op, const CallOptions& options) const;
+  Status check_transfer(OpKind kind, const void* data, std::size_t count, drun_dtype dtype, int peer,
+                        const CallOptions& options) const;
   Status finish(Status status);
   // Reduces `most` elements at once. `reduce` works in place on what travels, which is the user's memory if that will
   // do. Without `recv` nobody wants the result here.

@@ -13,7 +13,7 @@ struct Info {
 };
 constexpr Info kTypes[] = {{"i8", 1},  {"u8", 1},  {"i32", 4},  {"u32", 4}, {"i64", 8},
                            {"u64", 8}, {"f16", 2}, {"bf16", 2}, {"f32", 4}, {"f64", 8}};
-constexpr const char* kOps[] = {"sum", "prod", "min", "max", "avg"};
+constexpr const char* kOps[] = {"sum", "prod", "min", "max", "avg", "adasum"};
 
 }  // namespace
 

@@ -117,33 +117,39 @@ Status Communicator::alltoallv(const void* send, const std::size_t* send_counts,
   return backend_ ? finish(backend_->alltoall(*operation, send, *sent, recv, *received)) : Status{};
 }
 
-Outcome<Operation> Communicator::begin_with_peer(OpKind kind, std::size_t count, drun_dtype dtype, int peer,
-                                                 const void* data, const CallOptions& options) {
+Status Communicator::check_transfer(OpKind kind, const void* data, std::size_t count, drun_dtype dtype, int peer,
+                                    const CallOptions& options) const {
   const Arguments check(kind == OpKind::kSend ? "drun_send" : "drun_recv");
-  if (auto ok = check.elements(count, dtype); !ok) return tl::unexpected<Failure>(ok.error());
+  if (auto ok = check.elements(count, dtype); !ok) return ok;
   if (peer < 0 || peer >= size()) {
     return check.wrong("peer " + std::to_string(peer) + " is not a rank of " + std::to_string(size()));
   }
   if (peer == rank()) return check.wrong("peer " + std::to_string(peer) + " is this rank itself");
-  if (auto ok = check.no_scales(options); !ok) return tl::unexpected<Failure>(ok.error());
-  if (auto ok = check.buffer("data", data, count); !ok) return tl::unexpected<Failure>(ok.error());
-  auto operation = begin(kind, count, dtype, options);
-  if (!operation) return operation;
-  operation->root = peer;
-  operation->seq = ++(kind == OpKind::kSend ? n_sent_ : n_received_)[peer];
-  return operation;
+  if (auto ok = check.no_scales(options); !ok) return ok;
+  return check.buffer("data", data, count);
+}
+
+Status Communicator::transfer(const std::vector<TransferCall>& calls) {
+  for (const auto& call : calls) {
+    if (auto ok = check_transfer(call.kind, call.data, call.count, call.dtype, call.peer, call.options); !ok) return ok;
+  }
+  std::vector<Transfer> transfers;
+  for (const auto& call : calls) {
+    auto operation = begin(call.kind, call.count, call.dtype, call.options);
+    if (!operation) return tl::unexpected<Failure>(operation.error());
+    operation->root = call.peer;
+    operation->seq = ++(call.kind == OpKind::kSend ? n_sent_ : n_received_)[call.peer];
+    transfers.push_back({std::move(*operation), call.data});
+  }
+  return transfers.empty() ? Status{} : finish(backend_->transfer(transfers));
 }
 
 Status Communicator::send(const void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options) {
-  auto operation = begin_with_peer(OpKind::kSend, count, dtype, peer, data, options);
-  if (!operation) return tl::unexpected<Failure>(operation.error());
-  return finish(backend_->send(*operation, data));
+  return transfer({{OpKind::kSend, const_cast<void*>(data), count, dtype, peer, options}});
 }
 
 Status Communicator::recv(void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options) {
-  auto operation = begin_with_peer(OpKind::kRecv, count, dtype, peer, data, options);
-  if (!operation) return tl::unexpected<Failure>(operation.error());
-  return finish(backend_->recv(*operation, data));
+  return transfer({{OpKind::kRecv, data, count, dtype, peer, options}});
 }
 
 }  // namespace drun::runtime

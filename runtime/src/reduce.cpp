@@ -73,6 +73,8 @@ void accumulate_as(char* into, const char* from, std::size_t count, drun_op op) 
       return loop<T, Minimum>(into, from, count);
     case DRUN_MAX:
       return loop<T, Maximum>(into, from, count);
+    case DRUN_ADASUM:
+      return;  // never: algorithm/adasum.cpp
   }
 }
 

@@ -1,5 +1,8 @@
 // The collectives of a communicator that reduce.
 #include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
 
 #include "runtime/src/arguments.h"
 #include "runtime/src/communicator.h"
@@ -11,6 +14,8 @@ namespace {
 
 // Of a reduce: while a piece goes up one edge of the tree, the next is on the edge below. The same on all ranks.
 constexpr std::size_t kTreePieceElements = 256u << 10;
+// Of allreduces that are begun together: up to here copying costs less than another message. The same on all ranks.
+constexpr std::size_t kFusedBytes = 4u << 20;
 
 }  // namespace
 
@@ -31,24 +36,70 @@ Status Communicator::in_pieces(const Operation& operation, const void* send, voi
   return {};
 }
 
-Status Communicator::allreduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op,
-                               const CallOptions& options) {
+Status Communicator::check_allreduce(const AllreduceCall& call, drun_dtype dtype, drun_op op,
+                                     const CallOptions& options) const {
   const Arguments check("drun_allreduce");
-  if (auto ok = check.elements(count, dtype); !ok) return ok;
-  if (auto ok = check.reduction(op); !ok) return ok;
+  if (auto ok = check.elements(call.count, dtype); !ok) return ok;
+  if (op == DRUN_ADASUM) {
+    if (dtype != DRUN_FLOAT32 && dtype != DRUN_FLOAT64) {
+      return check.wrong("adasum is for f32 and f64, not for " + std::string(name_of(dtype)));
+    }
+  } else if (auto ok = check.reduction(op); !ok) {
+    return ok;
+  }
   if (auto ok = check.scales(options, dtype); !ok) return ok;
-  const std::size_t n_bytes = count * size_of(dtype);
-  if (auto ok = check.buffer("send", send, n_bytes); !ok) return ok;
-  if (auto ok = check.buffer("recv", recv, n_bytes); !ok) return ok;
-  if (send != recv && overlap(send, n_bytes, recv, n_bytes)) {
+  const std::size_t n_bytes = call.count * size_of(dtype);
+  if (auto ok = check.buffer("send", call.send, n_bytes); !ok) return ok;
+  if (auto ok = check.buffer("recv", call.recv, n_bytes); !ok) return ok;
+  if (call.send != call.recv && overlap(call.send, n_bytes, call.recv, n_bytes)) {
     return check.wrong("send and recv overlap without being equal");
   }
+  return {};
+}
+
+Status Communicator::allreduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op,
+                               const CallOptions& options) {
+  if (auto ok = check_allreduce({send, recv, count}, dtype, op, options); !ok) return ok;
   auto operation = begin(OpKind::kAllreduce, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
-  // The sum, product, minimum, maximum and average of one are what it gave. One message where there is memory for it.
-  return in_pieces(*operation, send, recv, reduced_as(dtype) == dtype ? count : kPieceElements,
-                   [&](const Span& data) { return backend_ ? backend_->allreduce(*operation, data) : Status{}; });
+  // The sum, product, minimum, maximum and average of one are what it gave; so is its Adasum. One message where there is
+  // memory for it.
+  return in_pieces(*operation, send, recv, reduced_as(dtype) == dtype ? count : kPieceElements, [&](const Span& data) {
+    if (!backend_) return Status{};
+    return op == DRUN_ADASUM ? backend_->adasum(*operation, data) : backend_->allreduce(*operation, data);
+  });
+}
+
+Status Communicator::allreduce_all(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
+                                   const CallOptions& options) {
+  for (const auto& call : calls) {
+    if (auto ok = check_allreduce(call, dtype, op, options); !ok) return ok;
+  }
+  const std::size_t most = op == DRUN_ADASUM ? 0 : kFusedBytes / size_of(dtype);  // Adasum is of each by itself
+  for (auto first = calls.begin(); first != calls.end();) {
+    auto last = first;
+    std::size_t count = 0;
+    while (last != calls.end() && count + last->count <= most) count += (last++)->count;
+    if (last - first < 2) {
+      if (auto done = allreduce(first->send, first->recv, first->count, dtype, op, options); !done) return done;
+      ++first;
+      continue;
+    }
+    std::vector<char> fused(count * size_of(dtype));
+    char* place = fused.data();
+    for (auto call = first; call != last; ++call) {
+      const std::size_t n_bytes = call->count * size_of(dtype);
+      if (n_bytes > 0) std::memcpy(std::exchange(place, place + n_bytes), call->send, n_bytes);
+    }
+    if (auto done = allreduce(fused.data(), fused.data(), count, dtype, op, options); !done) return done;
+    place = fused.data();
+    for (; first != last; ++first) {
+      const std::size_t n_bytes = first->count * size_of(dtype);
+      if (n_bytes > 0) std::memcpy(first->recv, std::exchange(place, place + n_bytes), n_bytes);
+    }
+  }
+  return {};
 }
 
 Status Communicator::reduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op, int root,

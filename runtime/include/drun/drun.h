@@ -1,7 +1,7 @@
 /* drun's runtime library: collectives between the workers of a job that drun started. C99, C ABI.
  *
  * Every function that returns int returns DRUN_OK or a negative drun_status; drun_last_error() then has the text, which
- * names the rank, the host and the operation. Calls of one process are serialised by the library, from whatever thread
+ * names the rank, the host and the operation. Calls of one process are carried out one after the other, from whatever thread
  * they come; all ranks must call the same collectives in the same order. A program that was not started by drun is a
  * job of size 1: everything works, with itself. The page docs/runtime-api.md says more. */
 #ifndef DRUN_DRUN_H
@@ -53,12 +53,26 @@ typedef enum drun_dtype DRUN_AS_INT {
 } drun_dtype;
 
 /* Reductions. The numbers are final. Integers wrap around; AVG is the sum divided by the size, for integers truncated
- * towards zero; MIN and MAX of a NaN are NaN. */
-typedef enum drun_op DRUN_AS_INT { DRUN_SUM = 0, DRUN_PROD = 1, DRUN_MIN = 2, DRUN_MAX = 3, DRUN_AVG = 4 } drun_op;
+ * towards zero; MIN and MAX of a NaN are NaN. ADASUM is for allreduces of f32 and f64: gradients that point the same way are averaged,
+ * orthogonal ones added (Maleki et al., "Scaling distributed training with adaptive summation"). */
+typedef enum drun_op DRUN_AS_INT {
+  DRUN_SUM = 0,
+  DRUN_PROD = 1,
+  DRUN_MIN = 2,
+  DRUN_MAX = 3,
+  DRUN_AVG = 4,
+  DRUN_ADASUM = 5
+} drun_op;
 
-/* A group of ranks. So far there is one: all of them. */
+/* A group of ranks, in an order of its own. Three are there from the start; others come of drun_comm_split. */
 typedef struct drun_comm_s* drun_comm;
-#define DRUN_COMM_WORLD ((drun_comm)0)
+#define DRUN_COMM_WORLD ((drun_comm)0)   /* all ranks of the job */
+#define DRUN_COMM_LOCAL ((drun_comm)1)   /* the ranks of this host */
+#define DRUN_COMM_CROSS ((drun_comm)2)   /* the ranks of all hosts that have the same local rank */
+#define DRUN_COMM_NONE ((drun_comm)(-1)) /* none, of a split */
+
+/* A call that goes on in the background. NULL: none. */
+typedef struct drun_request_s* drun_request;
 
 /* Set struct_size to sizeof(drun_init_options), as DRUN_INIT_OPTIONS does; fields that a later version adds are at the
  * end. 0 in a timeout: the default. */
@@ -75,11 +89,14 @@ typedef struct drun_call_options {
   int64_t timeout_ms; /* 0: the communicator's */
   double prescale;    /* reductions of floating types: what is given is multiplied by this, */
   double postscale;   /* the result by that; both 1 elsewhere */
+  /* Not NULL: the call goes on in the background, and is known by what is stored here; see drun_wait. The memory of the
+   * call belongs to it until then; arrays of counts and offsets, and the options, do not. */
+  drun_request* request;
 } drun_call_options;
 
 /* clang-format off */
 #define DRUN_INIT_OPTIONS {sizeof(drun_init_options), 0, 0}
-#define DRUN_CALL_OPTIONS {sizeof(drun_call_options), NULL, 0, 1.0, 1.0}
+#define DRUN_CALL_OPTIONS {sizeof(drun_call_options), NULL, 0, 1.0, 1.0, NULL}
 /* clang-format on */
 
 /* Joins the job; returns when all ranks have come. NULL: defaults. A second call before drun_finalize:
@@ -98,8 +115,17 @@ DRUN_API int drun_local_size(void);
 DRUN_API int drun_cross_rank(void); /* among the ranks of other hosts with the same local rank */
 DRUN_API int drun_cross_size(void);
 
-/* Blocking collectives. `count` is in elements; 0 is fine. In place: send == recv. Other overlaps are an error. After a
- * failure `recv` is undefined and the communicator is of no more use: later calls return the same failure. */
+/* Rank and size in a communicator; -1 for what is none. */
+DRUN_API int drun_comm_rank(drun_comm comm);
+DRUN_API int drun_comm_size(drun_comm comm);
+/* Collective on `comm`: those who give the same colour get a communicator of their own, in the order of keys, then of
+ * ranks. A colour below 0: DRUN_COMM_NONE is stored. Never asynchronous. */
+DRUN_API int drun_comm_split(drun_comm comm, int colour, int key, drun_comm* result, const drun_call_options* options);
+/* Of one that came of a split; of this rank alone. Sets it to DRUN_COMM_NONE, which is also fine to be given. */
+DRUN_API int drun_comm_free(drun_comm* comm);
+
+/* Collectives. They block, unless options->request is set. `count` is in elements; 0 is fine. In place: send == recv. Other overlaps are an error. After a
+ * failure `recv` is undefined and no communicator is of any more use: later calls return the same failure. */
 DRUN_API int drun_allreduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, drun_comm comm,
                             const drun_call_options* options);
 DRUN_API int drun_broadcast(void* data, size_t count, drun_dtype dtype, int root, drun_comm comm,
@@ -142,6 +168,21 @@ DRUN_API int drun_send(const void* data, size_t count, drun_dtype dtype, int pee
 DRUN_API int drun_recv(void* data, size_t count, drun_dtype dtype, int peer, drun_comm comm,
                        const drun_call_options* options);
 DRUN_API int drun_barrier(drun_comm comm, const drun_call_options* options);
+
+/* Asynchronous calls of a process are carried out one after the other, in the order in which they were made, on a thread
+ * of the library; a blocking call waits for those before it. All calls return DRUN_OK at once, and drun_wait what came of
+ * them, also if an argument was wrong. */
+/* Until the call is over; returns its status, frees the request and sets it to NULL, which is fine to be given. */
+DRUN_API int drun_wait(drun_request* request);
+/* *done: 0, the call goes on; 1, as drun_wait. */
+DRUN_API int drun_test(drun_request* request, int* done);
+
+/* The calls that this thread makes between the two are begun together by the last drun_group_end: sends and receives go
+ * at the same time and can't wait for one another, and small allreduces that follow each other and have the same type,
+ * reduction, scales and communicator travel as one. All ranks must group alike. Between the two each call returns
+ * DRUN_OK; drun_group_end returns what came of those without a request, when they are over. Groups may be nested. */
+DRUN_API int drun_group_start(void);
+DRUN_API int drun_group_end(void);
 
 /* Small values that all ranks see. A key is written once: a second, different value is an error. */
 DRUN_API int drun_kv_set(const char* key, const void* value, size_t n_bytes);

@@ -11,6 +11,12 @@
 
 namespace drun::runtime {
 
+// A send or a receive.
+struct Transfer {
+  Operation operation;
+  void* data = nullptr;  // of a send it is only read
+};
+
 // One thread at a time. After a failure it is not used any more.
 class Backend {
  public:
@@ -32,9 +38,10 @@ class Backend {
   // The own block is already where it shall be.
   virtual Status alltoall(const Operation& operation, const void* send, const std::vector<Block>& send_blocks,
                           void* recv, const std::vector<Block>& recv_blocks) = 0;
-  // With member operation.root alone.
-  virtual Status send(const Operation& operation, const void* data) = 0;
-  virtual Status recv(const Operation& operation, void* data) = 0;
+  // Sends and receives, each with member operation.root alone, all at once. Those of a pair go in their order.
+  virtual Status transfer(const std::vector<Transfer>& transfers) = 0;
+  // An allreduce that is Adasum.
+  virtual Status adasum(const Operation& operation, const Span& data) = 0;
   virtual Status barrier(const Operation& operation) = 0;
   // Whether that member has closed its connection with us, if there is one: it takes part in nothing more.
   virtual bool has_closed(int member) const = 0;

@@ -112,8 +112,10 @@ class HierarchicalBackend final : public Backend {
                   const std::vector<Block>& recv_blocks) override {
     return finish(flat_->alltoall(operation, send, send_blocks, recv, recv_blocks));
   }
-  Status send(const Operation& operation, const void* data) override { return finish(flat_->send(operation, data)); }
-  Status recv(const Operation& operation, void* data) override { return finish(flat_->recv(operation, data)); }
+  Status transfer(const std::vector<Transfer>& transfers) override { return finish(flat_->transfer(transfers)); }
+  Status adasum(const Operation& operation, const Span& data) override {
+    return finish(flat_->adasum(operation, data));
+  }
   bool has_closed(int member) const override { return flat_->has_closed(member); }
   void close() override {
     if (local_) local_->close();

@@ -87,8 +87,10 @@ class ShmBackendImpl final : public ShmBackend {
                   const std::vector<Block>& recv_blocks) override {
     return finish(network_->alltoall(operation, send, send_blocks, recv, recv_blocks));
   }
-  Status send(const Operation& operation, const void* data) override { return finish(network_->send(operation, data)); }
-  Status recv(const Operation& operation, void* data) override { return finish(network_->recv(operation, data)); }
+  Status transfer(const std::vector<Transfer>& transfers) override { return finish(network_->transfer(transfers)); }
+  Status adasum(const Operation& operation, const Span& data) override {
+    return finish(network_->adasum(operation, data));
+  }
   Status barrier(const Operation& operation) override {
     announce(operation);
     arrive();

@@ -21,18 +21,25 @@ constexpr std::size_t kMostAtOnce = 4u << 20;  // per system call, so that no fl
 }  // namespace
 
 Status Mesh::run(const Operation& operation, const std::vector<Flow*>& flows) {
-  links_->be_patient_for(operation.timeout);
+  std::vector<Part> parts;
+  for (Flow* flow : flows) parts.push_back({&operation, flow});
+  return run_each(parts);
+}
+
+Status Mesh::run_each(const std::vector<Part>& parts) {
   std::vector<Message> messages;
-  for (Flow* flow : flows) {
+  for (const auto& [operation, flow] : parts) {
+    links_->be_patient_for(operation->timeout);
     Message message;
+    message.operation = operation;
     message.flow = flow;
     message.peer = group_.world_rank(flow->peer());
     message.fd = links_->fd(message.peer);
     if (message.fd < 0) links_->want(message.peer);
-    if (flow->direction() == Flow::Direction::kSend) message.header = encode_header(expected(operation, *flow));
+    if (flow->direction() == Flow::Direction::kSend) message.header = encode_header(expected(*operation, *flow));
     messages.push_back(std::move(message));
   }
-  auto done = run_messages(messages, operation);
+  auto done = run_messages(messages);
   if (done) {
     note_.done(world_);
   } else {
@@ -52,22 +59,23 @@ Operation Mesh::expected(const Operation& operation, const Flow& flow) const {
   return result;
 }
 
-Status Mesh::run_messages(std::vector<Message>& messages, const Operation& operation) {
+Status Mesh::run_messages(std::vector<Message>& messages) {
   links_need_care_ = links_->busy();
   for (int pass = 1;; ++pass) {
+    const auto open = std::find_if(messages.begin(), messages.end(), [](const auto& m) { return !m.finished(); });
+    if (open == messages.end()) return {};
+    const Operation& operation = *open->operation;
     if (links_need_care_) {
       if (auto connected = connect(messages, operation); !connected) return connected;
     }
-    bool moved = false, finished = true;
+    bool moved = false;
     for (auto& message : messages) {
       if (message.finished()) continue;
-      auto progress = message.flow->direction() == Flow::Direction::kSend ? send_some(message, operation)
-                                                                          : receive_some(message, operation);
+      auto progress = message.flow->direction() == Flow::Direction::kSend ? send_some(message)
+                                                                          : receive_some(message);
       if (!progress) return tl::unexpected<Failure>(progress.error());
       moved = moved || *progress;
-      finished = finished && message.finished();
     }
-    if (finished) return {};
     if (!moved) {
       if (auto waited = wait(messages, operation); !waited) return waited;
     } else if (pass % kPassesBetweenChecks == 0) {
@@ -86,7 +94,7 @@ Status Mesh::connect(std::vector<Message>& messages, const Operation& operation)
   return {};
 }
 
-Outcome<bool> Mesh::send_some(Message& message, const Operation& operation) {
+Outcome<bool> Mesh::send_some(Message& message) {
   if (!message.wants_io()) return false;
   const Window window = message.flow->window();
   std::array<iovec, 2> parts{iovec{message.header.data() + message.header_done, kHeaderBytes - message.header_done},
@@ -97,7 +105,7 @@ Outcome<bool> Mesh::send_some(Message& message, const Operation& operation) {
   const ssize_t sent = ::sendmsg(message.fd, &out, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0) {
     if (errno == EAGAIN || errno == EINTR) return errno == EINTR;
-    return tl::unexpected<Failure>(io_failure(message.peer, errno, operation));
+    return tl::unexpected<Failure>(io_failure(message.peer, errno, *message.operation));
   }
   auto n_bytes = static_cast<std::size_t>(sent);
   const std::size_t of_header = std::min(n_bytes, parts[0].iov_len);
@@ -106,7 +114,7 @@ Outcome<bool> Mesh::send_some(Message& message, const Operation& operation) {
   return true;
 }
 
-Outcome<bool> Mesh::receive_some(Message& message, const Operation& operation) {
+Outcome<bool> Mesh::receive_some(Message& message) {
   if (!message.wants_io()) return false;
   message.header.resize(kHeaderBytes);
   const Window window = message.flow->window();
@@ -118,19 +126,20 @@ Outcome<bool> Mesh::receive_some(Message& message, const Operation& operation) {
   const ssize_t received = ::recvmsg(message.fd, &in, MSG_DONTWAIT);
   if (received < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
   if (received <= 0) {
-    return tl::unexpected<Failure>(io_failure(message.peer, received == 0 ? 0 : errno, operation));
+    return tl::unexpected<Failure>(io_failure(message.peer, received == 0 ? 0 : errno, *message.operation));
   }
   auto n_bytes = static_cast<std::size_t>(received);
   const std::size_t of_header = std::min(n_bytes, parts[0].iov_len);
   message.header_done += of_header;
   if (of_header > 0 && message.header_done == kHeaderBytes) {
-    if (auto same = check_header(message, operation); !same) return tl::unexpected<Failure>(same.error());
+    if (auto same = check_header(message); !same) return tl::unexpected<Failure>(same.error());
   }
   if (n_bytes > of_header) message.flow->moved(n_bytes - of_header);
   return true;
 }
 
-Status Mesh::check_header(const Message& message, const Operation& operation) {
+Status Mesh::check_header(const Message& message) {
+  const Operation& operation = *message.operation;
   const int peer = message.peer;
   const auto theirs = decode_header(message.header);
   if (!theirs) {

@@ -23,6 +23,12 @@ class Mesh final : public Exchange {
   int rank() const override { return group_.own; }
   int size() const override { return group_.size(); }
   Status run(const Operation& operation, const std::vector<Flow*>& flows) override;
+  // The same with flows of several calls; headers and errors are those of each.
+  struct Part {
+    const Operation* operation = nullptr;
+    Flow* flow = nullptr;
+  };
+  Status run_each(const std::vector<Part>& parts);
   // Whether the member, if it is connected, has closed its side.
   bool has_closed(int peer) const;
   void close() { links_->close(); }
@@ -30,6 +36,7 @@ class Mesh final : public Exchange {
  private:
   // A flow with its socket and the header that goes ahead.
   struct Message {
+    const Operation* operation = nullptr;
     Flow* flow = nullptr;
     int peer = -1;                // the rank
     int fd = -1;                  // not connected yet
@@ -42,14 +49,14 @@ class Mesh final : public Exchange {
   // The call as the header of this flow has it.
   Operation expected(const Operation& operation, const Flow& flow) const;
   Status connect(std::vector<Message>& messages, const Operation& operation);
-  Outcome<bool> send_some(Message& message, const Operation& operation);  // whether anything moved
-  Outcome<bool> receive_some(Message& message, const Operation& operation);
-  Status check_header(const Message& message, const Operation& operation);
+  Outcome<bool> send_some(Message& message);  // whether anything moved
+  Outcome<bool> receive_some(Message& message);
+  Status check_header(const Message& message);
   Status wait(const std::vector<Message>& messages, const Operation& operation);
   Failure io_failure(int peer, int error, const Operation& operation);
   Failure timed_out(const std::vector<Message>& messages, const Operation& operation);
   static std::vector<int> waited_for(const std::vector<Message>& messages);
-  Status run_messages(std::vector<Message>& messages, const Operation& operation);
+  Status run_messages(std::vector<Message>& messages);
 
   const World& world_;
   std::shared_ptr<Links> links_;

@@ -1,5 +1,11 @@
 #include "runtime/src/backend/tcp/tcp_backend.h"
 
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "runtime/src/algorithm/adasum.h"
 #include "runtime/src/algorithm/binomial.h"
 #include "runtime/src/algorithm/direct.h"
 #include "runtime/src/algorithm/dissemination.h"
@@ -47,13 +53,33 @@ class TcpBackend final : public Backend {
                   const std::vector<Block>& recv_blocks) override {
     return pairwise_alltoall(mesh_, operation, send, send_blocks, recv, recv_blocks);
   }
-  Status send(const Operation& operation, const void* data) override {
-    SendFlow flow(operation.root, data, operation.count * size_of(operation.dtype));
-    return mesh_.run(operation, {&flow});
+  // The first of each pair and direction, then the second: both sides of a pair come to the same one in the same round.
+  Status transfer(const std::vector<Transfer>& transfers) override {
+    std::vector<const Transfer*> left;
+    for (const auto& transfer : transfers) left.push_back(&transfer);
+    while (!left.empty()) {
+      std::set<std::pair<Flow::Direction, int>> taken;
+      std::vector<const Transfer*> later;
+      std::vector<std::unique_ptr<Flow>> flows;
+      std::vector<Mesh::Part> parts;
+      for (const Transfer* transfer : left) {
+        const Operation& operation = transfer->operation;
+        const auto direction = operation.kind == OpKind::kSend ? Flow::Direction::kSend : Flow::Direction::kReceive;
+        if (!taken.emplace(direction, operation.root).second) {
+          later.push_back(transfer);
+          continue;
+        }
+        const std::size_t n_bytes = operation.count * size_of(operation.dtype);
+        flows.push_back(std::make_unique<BufferFlow>(direction, operation.root, transfer->data, n_bytes));
+        parts.push_back({&operation, flows.back().get()});
+      }
+      if (auto done = mesh_.run_each(parts); !done) return done;
+      left = std::move(later);
+    }
+    return {};
   }
-  Status recv(const Operation& operation, void* data) override {
-    BufferFlow flow(Flow::Direction::kReceive, operation.root, data, operation.count * size_of(operation.dtype));
-    return mesh_.run(operation, {&flow});
+  Status adasum(const Operation& operation, const Span& data) override {
+    return adasum_allreduce(mesh_, operation, data);
   }
   Status barrier(const Operation& operation) override { return dissemination_barrier(mesh_, operation); }
   bool has_closed(int rank) const override { return mesh_.has_closed(rank); }
