@@ -1,10 +1,21 @@
-// The C functions: one lock, values to status codes, the last error of each thread. No exception leaves them.
+// The C functions: each call in its turn, values to status codes, the last error of each thread. No exception leaves
+// them.
+#include <algorithm>
+#include <cstdint>
 #include <exception>
-#include <mutex>
+#include <memory>
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "runtime/include/drun/drun.h"
+#include "runtime/src/call_group.h"
+#include "runtime/src/call_queue.h"
 #include "runtime/src/process.h"
+
+struct drun_request_s {
+  std::shared_ptr<drun::runtime::Request> call;
+};
 
 namespace drun::runtime {
 namespace {
@@ -12,7 +23,7 @@ namespace {
 thread_local Failure last_error{DRUN_OK, "", -1, ""};
 
 struct State {
-  std::mutex mutex;
+  CallQueue queue;
   Process process;
 };
 
@@ -22,6 +33,16 @@ State& state() {
   return *instance;
 }
 
+// Of this thread.
+struct OpenGroup {
+  int depth = 0;
+  std::vector<LaterCall> calls;
+};
+OpenGroup& open_group() {
+  thread_local OpenGroup group;
+  return group;
+}
+
 int report(const Status& status) {
   if (status) return DRUN_OK;
   last_error = status.error();
@@ -29,10 +50,9 @@ int report(const Status& status) {
 }
 
 template <typename F>
-int guarded(F f) noexcept {
+int caught(F f) noexcept {
   try {
-    const std::lock_guard<std::mutex> lock(state().mutex);
-    return report(f(state().process));
+    return report(f());
   } catch (const std::bad_alloc&) {
     return report(failure(DRUN_ERROR_SYSTEM, "out of memory"));
   } catch (const std::exception& e) {
@@ -40,36 +60,141 @@ int guarded(F f) noexcept {
   }
 }
 
-// A collective on the communicator that `comm` names.
+// In its turn. A forked child's calls fail, whoever had the turn when it was forked.
 template <typename F>
-int collective(const char* function, drun_comm comm, const drun_call_options* options, F f) noexcept {
-  return guarded([&](Process& process) -> Status {
-    auto communicator = process.communicator(function);
-    if (!communicator) return tl::unexpected<Failure>(communicator.error());
-    if (comm != DRUN_COMM_WORLD) {
-      return failure(DRUN_ERROR_ARGUMENT,
-                     std::string(function) + ": unknown communicator, only DRUN_COMM_WORLD is known");
-    }
-    auto call = read_call_options(function, options);
-    if (!call) return tl::unexpected<Failure>(call.error());
-    try {
-      return f(**communicator, *call);
-    } catch (const std::exception& e) {  // out of memory, that is: the others are in the middle of the call
-      return (*communicator)
-          ->fail(
-              Failure{DRUN_ERROR_SYSTEM, std::string(function) + ": " + e.what(), (*communicator)->world().rank(), {}});
-    }
-  });
+Status in_turn(F f) {
+  State& all = state();
+  if (all.process.is_forked_child()) return f(all.process);
+  return all.queue.run([&] { return f(all.process); });
 }
 
 template <typename F>
-int of_world(const char* function, F f) noexcept {
-  int value = -1;
-  guarded([&](Process& process) -> Status {
-    if (process.world() == nullptr)
-      return failure(DRUN_ERROR_STATE, std::string(function) + ": drun_init was not called");
-    value = f(process.world()->client->welcome());
+int guarded(F f) noexcept {
+  return caught([&] { return in_turn(f); });
+}
+
+Status check_call(const char* function, drun_comm comm) {
+  const Process& process = state().process;
+  if (process.is_initialized() && !process.is_forked_child() && process.place_in(comm).rank >= 0) return {};
+  return in_turn([&](Process& here) -> Status {
+    auto communicator = here.communicator(function, comm);
+    if (!communicator) return tl::unexpected<Failure>(communicator.error());
     return {};
+  });
+}
+
+// On our thread. Their requests are complete once it is over, whatever comes.
+void submit(std::vector<LaterCall> calls, const std::shared_ptr<Request>& whole = nullptr) {
+  State& all = state();
+  const auto shared = std::make_shared<const std::vector<LaterCall>>(std::move(calls));
+  if (whole) all.queue.mark_submitted(*whole);
+  for (const auto& call : *shared) {
+    if (call.request) all.queue.mark_submitted(*call.request);
+  }
+  try {
+    all.queue.submit([&all, shared, whole] {
+      auto done = carry_out_all(all.process, all.queue, *shared);
+      if (whole) all.queue.complete(*whole, std::move(done));
+    });
+  } catch (const std::exception& e) {
+    for (const auto& call : *shared) {
+      if (call.request) all.queue.complete(*call.request, failure(DRUN_ERROR_SYSTEM, e.what()));
+    }
+    throw;
+  }
+}
+
+Status later(LaterCall call) {
+  if (auto ok = check_call(call.function, call.comm); !ok) return ok;
+  OpenGroup& group = open_group();
+  if (call.options.request != nullptr) {
+    call.request = std::make_shared<Request>();
+    *call.options.request = new drun_request_s{call.request};
+    call.options.request = nullptr;  // it may be gone when the call is carried out
+  }
+  if (group.depth > 0) {
+    group.calls.push_back(std::move(call));
+  } else {
+    submit({std::move(call)});
+  }
+  return {};
+}
+
+bool is_later(const drun_call_options* options) {
+  return open_group().depth > 0 ||
+         (options != nullptr && options->struct_size >= sizeof(drun_call_options) && options->request != nullptr);
+}
+
+// A collective on the communicator that `comm` names. `f` keeps what it needs by value. `describe` completes what a
+// group has to know of it.
+template <typename F, typename Describe>
+int collective(const char* function, drun_comm comm, const drun_call_options* options, F f,
+               Describe describe) noexcept {
+  return caught([&]() -> Status {
+    auto call = read_call_options(function, options);
+    if (!call) return tl::unexpected<Failure>(call.error());
+    if (open_group().depth == 0 && call->request == nullptr) {
+      return in_turn([&](Process& process) { return carry_out(process, function, comm, *call, f); });
+    }
+    LaterCall call_later{function, comm, std::move(*call), f, {}, {}, {}};
+    describe(call_later);
+    return later(std::move(call_later));
+  });
+}
+template <typename F>
+int collective(const char* function, drun_comm comm, const drun_call_options* options, F f) noexcept {
+  return collective(function, comm, options, std::move(f), [](LaterCall&) {});
+}
+
+// An array of a number per rank, which the caller may change once a call that goes on in the background has been made.
+class PerRank {
+ public:
+  PerRank(const std::size_t* given, drun_comm comm, const drun_call_options* options) : given_(given) {
+    const int size = state().process.place_in(comm).size;
+    if (given == nullptr || size < 0 || !is_later(options)) return;
+    kept_ = std::make_shared<const std::vector<std::size_t>>(given, given + size);
+  }
+  const std::size_t* get() const { return kept_ ? kept_->data() : given_; }
+
+ private:
+  const std::size_t* given_;
+  std::shared_ptr<const std::vector<std::size_t>> kept_;
+};
+
+// In the background if every call has a request; else until all are over.
+Status end_group(std::vector<LaterCall> calls) {
+  const auto has_request = [](const LaterCall& call) { return call.request != nullptr; };
+  State& all = state();
+  if (std::none_of(calls.begin(), calls.end(), has_request)) {
+    return in_turn([&](Process& process) { return carry_out_all(process, all.queue, calls); });
+  }
+  if (std::all_of(calls.begin(), calls.end(), has_request)) {
+    submit(std::move(calls));
+    return {};
+  }
+  const auto whole = std::make_shared<Request>();
+  submit(std::move(calls), whole);
+  return all.queue.wait(*whole);
+}
+
+// What came of the call, once it is over. The request is gone then.
+Status finish_request(drun_request* request) {
+  CallQueue& queue = state().queue;
+  auto result = queue.wait(*(*request)->call);
+  if (queue.is_done(*(*request)->call)) delete std::exchange(*request, nullptr);
+  return result;
+}
+
+int place_of(const char* function, drun_comm comm, int Process::Place::*which) noexcept {
+  int value = -1;
+  caught([&]() -> Status {
+    const Process& process = state().process;
+    value = process.place_in(comm).*which;
+    if (value >= 0) return {};
+    if (!process.is_initialized()) {
+      return failure(DRUN_ERROR_STATE, std::string(function) + ": drun_init was not called");
+    }
+    return failure(DRUN_ERROR_ARGUMENT, std::string(function) + ": there is no such communicator");
   });
   return value;
 }
@@ -81,9 +206,13 @@ using drun::runtime::CallOptions;
 using drun::runtime::collective;
 using drun::runtime::Communicator;
 using drun::runtime::failure;
+using drun::runtime::LaterCall;
+using drun::runtime::OpKind;
+using drun::runtime::PerRank;
+using drun::runtime::place_of;
 using drun::runtime::Process;
 using drun::runtime::Status;
-using Welcome = drun::rendezvous::Welcome;
+using Place = drun::runtime::Process::Place;
 
 extern "C" {
 
@@ -93,109 +222,169 @@ int drun_init(const drun_init_options* options) {
 int drun_finalize(void) {
   return drun::runtime::guarded([](Process& process) { return process.finalize(); });
 }
-int drun_is_initialized(void) {
-  bool initialized = false;
-  drun::runtime::guarded([&](Process& process) -> Status {
-    initialized = process.is_initialized();
-    return {};
+int drun_is_initialized(void) { return drun::runtime::state().process.is_initialized() ? 1 : 0; }
+
+int drun_rank(void) { return place_of("drun_rank", DRUN_COMM_WORLD, &Place::rank); }
+int drun_size(void) { return place_of("drun_size", DRUN_COMM_WORLD, &Place::size); }
+int drun_local_rank(void) { return place_of("drun_local_rank", DRUN_COMM_LOCAL, &Place::rank); }
+int drun_local_size(void) { return place_of("drun_local_size", DRUN_COMM_LOCAL, &Place::size); }
+int drun_cross_rank(void) { return place_of("drun_cross_rank", DRUN_COMM_CROSS, &Place::rank); }
+int drun_cross_size(void) { return place_of("drun_cross_size", DRUN_COMM_CROSS, &Place::size); }
+int drun_comm_rank(drun_comm comm) { return place_of("drun_comm_rank", comm, &Place::rank); }
+int drun_comm_size(drun_comm comm) { return place_of("drun_comm_size", comm, &Place::size); }
+
+int drun_comm_split(drun_comm comm, int colour, int key, drun_comm* result, const drun_call_options* options) {
+  return drun::runtime::caught([&]() -> Status {
+    if (result == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_comm_split: result is a null pointer");
+    if (drun::runtime::open_group().depth > 0) {
+      return failure(DRUN_ERROR_STATE, "drun_comm_split: it can't be part of a group");
+    }
+    auto call = drun::runtime::read_call_options("drun_comm_split", options);
+    if (!call) return tl::unexpected<drun::runtime::Failure>(call.error());
+    if (call->request != nullptr) {
+      return failure(DRUN_ERROR_ARGUMENT, "drun_comm_split: it is never asynchronous, but options.request is set");
+    }
+    return drun::runtime::in_turn([&](Process& process) {
+      return carry_out(process, "drun_comm_split", comm, *call,
+                       [&](Communicator& parent, const CallOptions& given) -> Status {
+                         auto made = process.split(parent, colour, key, given);
+                         if (!made) return tl::unexpected<drun::runtime::Failure>(made.error());
+                         *result = *made;
+                         return {};
+                       });
+    });
   });
-  return initialized ? 1 : 0;
 }
 
-int drun_rank(void) {
-  return drun::runtime::of_world("drun_rank", [](const Welcome& job) { return job.rank; });
-}
-int drun_size(void) {
-  return drun::runtime::of_world("drun_size", [](const Welcome& job) { return job.size; });
-}
-int drun_local_rank(void) {
-  return drun::runtime::of_world("drun_local_rank", [](const Welcome& job) { return job.local_rank; });
-}
-int drun_local_size(void) {
-  return drun::runtime::of_world("drun_local_size", [](const Welcome& job) { return job.local_size; });
-}
-int drun_cross_rank(void) {
-  return drun::runtime::of_world("drun_cross_rank", [](const Welcome& job) { return job.cross_rank; });
-}
-int drun_cross_size(void) {
-  return drun::runtime::of_world("drun_cross_size", [](const Welcome& job) { return job.cross_size; });
+int drun_comm_free(drun_comm* comm) {
+  return drun::runtime::guarded([&](Process& process) -> Status {
+    if (comm == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_comm_free: comm is a null pointer");
+    if (*comm == DRUN_COMM_NONE) return {};
+    auto freed = process.free(*comm);
+    if (freed) *comm = DRUN_COMM_NONE;
+    return freed;
+  });
 }
 
 int drun_allreduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, drun_comm comm,
                    const drun_call_options* options) {
-  return collective("drun_allreduce", comm, options, [&](Communicator& all, const CallOptions& call) {
-    return all.allreduce(send, recv, count, dtype, op, call);
-  });
+  return collective(
+      "drun_allreduce", comm, options,
+      [=](Communicator& all, const CallOptions& call) { return all.allreduce(send, recv, count, dtype, op, call); },
+      [&](LaterCall& later) {
+        later.allreduce = {{send, recv, count}, dtype, op};
+      });
 }
 int drun_broadcast(void* data, size_t count, drun_dtype dtype, int root, drun_comm comm,
                    const drun_call_options* options) {
-  return collective("drun_broadcast", comm, options, [&](Communicator& all, const CallOptions& call) {
+  return collective("drun_broadcast", comm, options, [=](Communicator& all, const CallOptions& call) {
     return all.broadcast(data, count, dtype, root, call);
   });
 }
 int drun_reduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, int root, drun_comm comm,
                 const drun_call_options* options) {
-  return collective("drun_reduce", comm, options, [&](Communicator& all, const CallOptions& call) {
+  return collective("drun_reduce", comm, options, [=](Communicator& all, const CallOptions& call) {
     return all.reduce(send, recv, count, dtype, op, root, call);
   });
 }
 int drun_reduce_scatter(const void* send, void* recv, size_t recv_count, drun_dtype dtype, drun_op op, drun_comm comm,
                         const drun_call_options* options) {
-  return collective("drun_reduce_scatter", comm, options, [&](Communicator& all, const CallOptions& call) {
+  return collective("drun_reduce_scatter", comm, options, [=](Communicator& all, const CallOptions& call) {
     return all.reduce_scatter(send, recv, recv_count, dtype, op, call);
   });
 }
 int drun_allgather(const void* send, void* recv, size_t count, drun_dtype dtype, drun_comm comm,
                    const drun_call_options* options) {
-  return collective("drun_allgather", comm, options, [&](Communicator& all, const CallOptions& call) {
+  return collective("drun_allgather", comm, options, [=](Communicator& all, const CallOptions& call) {
     return all.allgather(send, recv, count, dtype, call);
   });
 }
 int drun_allgatherv(const void* send, size_t send_count, void* recv, const size_t* recv_counts,
                     const size_t* recv_offsets, drun_dtype dtype, drun_comm comm, const drun_call_options* options) {
-  return collective("drun_allgatherv", comm, options, [&](Communicator& all, const CallOptions& call) {
-    return all.allgatherv(send, send_count, recv, recv_counts, recv_offsets, dtype, call);
-  });
+  return collective("drun_allgatherv", comm, options,
+                    [=, counts = PerRank(recv_counts, comm, options), offsets = PerRank(recv_offsets, comm, options)](
+                        Communicator& all, const CallOptions& call) {
+                      return all.allgatherv(send, send_count, recv, counts.get(), offsets.get(), dtype, call);
+                    });
 }
 int drun_gather(const void* send, void* recv, size_t count, drun_dtype dtype, int root, drun_comm comm,
                 const drun_call_options* options) {
-  return collective("drun_gather", comm, options, [&](Communicator& all, const CallOptions& call) {
+  return collective("drun_gather", comm, options, [=](Communicator& all, const CallOptions& call) {
     return all.gather(send, recv, count, dtype, root, call);
   });
 }
 int drun_scatter(const void* send, void* recv, size_t count, drun_dtype dtype, int root, drun_comm comm,
                  const drun_call_options* options) {
-  return collective("drun_scatter", comm, options, [&](Communicator& all, const CallOptions& call) {
+  return collective("drun_scatter", comm, options, [=](Communicator& all, const CallOptions& call) {
     return all.scatter(send, recv, count, dtype, root, call);
   });
 }
 int drun_alltoall(const void* send, void* recv, size_t count, drun_dtype dtype, drun_comm comm,
                   const drun_call_options* options) {
-  return collective("drun_alltoall", comm, options, [&](Communicator& all, const CallOptions& call) {
+  return collective("drun_alltoall", comm, options, [=](Communicator& all, const CallOptions& call) {
     return all.alltoall(send, recv, count, dtype, call);
   });
 }
 int drun_alltoallv(const void* send, const size_t* send_counts, const size_t* send_offsets, void* recv,
                    const size_t* recv_counts, const size_t* recv_offsets, drun_dtype dtype, drun_comm comm,
                    const drun_call_options* options) {
-  return collective("drun_alltoallv", comm, options, [&](Communicator& all, const CallOptions& call) {
-    return all.alltoallv(send, send_counts, send_offsets, recv, recv_counts, recv_offsets, dtype, call);
-  });
+  return collective("drun_alltoallv", comm, options,
+                    [=, to = PerRank(send_counts, comm, options), to_at = PerRank(send_offsets, comm, options),
+                     from = PerRank(recv_counts, comm, options),
+                     from_at = PerRank(recv_offsets, comm, options)](Communicator& all, const CallOptions& call) {
+                      return all.alltoallv(send, to.get(), to_at.get(), recv, from.get(), from_at.get(), dtype, call);
+                    });
 }
 int drun_send(const void* data, size_t count, drun_dtype dtype, int peer, drun_comm comm,
               const drun_call_options* options) {
-  return collective("drun_send", comm, options, [&](Communicator& all, const CallOptions& call) {
-    return all.send(data, count, dtype, peer, call);
-  });
+  return collective(
+      "drun_send", comm, options,
+      [=](Communicator& all, const CallOptions& call) { return all.send(data, count, dtype, peer, call); },
+      [&](LaterCall& later) { later.transfer = {OpKind::kSend, const_cast<void*>(data), count, dtype, peer, {}}; });
 }
 int drun_recv(void* data, size_t count, drun_dtype dtype, int peer, drun_comm comm, const drun_call_options* options) {
-  return collective("drun_recv", comm, options, [&](Communicator& all, const CallOptions& call) {
-    return all.recv(data, count, dtype, peer, call);
-  });
+  return collective(
+      "drun_recv", comm, options,
+      [=](Communicator& all, const CallOptions& call) { return all.recv(data, count, dtype, peer, call); },
+      [&](LaterCall& later) { later.transfer = {OpKind::kRecv, data, count, dtype, peer, {}}; });
 }
 int drun_barrier(drun_comm comm, const drun_call_options* options) {
   return collective("drun_barrier", comm, options,
                     [](Communicator& all, const CallOptions& call) { return all.barrier(call); });
+}
+
+int drun_wait(drun_request* request) {
+  return drun::runtime::caught([&]() -> Status {
+    if (request == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_wait: request is a null pointer");
+    if (*request == nullptr) return {};
+    return drun::runtime::finish_request(request);
+  });
+}
+
+int drun_test(drun_request* request, int* done) {
+  return drun::runtime::caught([&]() -> Status {
+    if (request == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_test: request is a null pointer");
+    if (done == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_test: done is a null pointer");
+    *done = *request == nullptr || drun::runtime::state().queue.is_done(*(*request)->call) ? 1 : 0;
+    if (*done == 0 || *request == nullptr) return {};
+    return drun::runtime::finish_request(request);
+  });
+}
+
+int drun_group_start(void) {
+  return drun::runtime::caught([]() -> Status {
+    ++drun::runtime::open_group().depth;
+    return {};
+  });
+}
+
+int drun_group_end(void) {
+  return drun::runtime::caught([]() -> Status {
+    auto& group = drun::runtime::open_group();
+    if (group.depth == 0) return failure(DRUN_ERROR_STATE, "drun_group_end: there was no drun_group_start");
+    if (--group.depth > 0 || group.calls.empty()) return {};
+    return drun::runtime::end_group(std::exchange(group.calls, {}));
+  });
 }
 
 int drun_kv_set(const char* key, const void* value, size_t n_bytes) {

@@ -39,6 +39,7 @@ Outcome<CallOptions> read_call_options(const char* function, const drun_call_opt
   result.timeout = std::chrono::milliseconds(std::min(options.timeout_ms, kLongestMs));
   result.prescale = options.prescale;
   result.postscale = options.postscale;
+  result.request = options.request;
   return result;
 }
 

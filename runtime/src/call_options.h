@@ -16,6 +16,7 @@ struct CallOptions {
   std::string name;                      // shown in errors; at most kNameBytes
   std::chrono::milliseconds timeout{0};  // 0: the communicator's
   double prescale = 1, postscale = 1;
+  drun_request* request = nullptr;  // not null: the call is asynchronous
 
   static constexpr std::size_t kNameBytes = 63;
 };

@@ -27,6 +27,9 @@ class Communicator {
   Outcome<std::unique_ptr<Communicator>> split(int colour, int key, const CallOptions& options = {});
   // Members that all know of each other without a word; collective among these.
   Outcome<std::unique_ptr<Communicator>> among(Group group);
+  Group local_group() const { return fabric_->local(); }
+  Group cross_group() const { return fabric_->cross(); }
+  std::uint32_t comm() const { return group_.comm; }
   int rank() const { return group_.own; }
   int size() const { return group_.size(); }
 

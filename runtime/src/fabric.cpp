@@ -32,13 +32,30 @@ std::vector<int> hosts_of(const World& world) {
 
 Outcome<std::shared_ptr<Fabric>> Fabric::create(World world) {
   std::shared_ptr<Fabric> result(new Fabric(std::move(world)));
+  result->host_of_rank_ = hosts_of(result->world_);
   if (result->world_.size() == 1) return result;
   auto links = Links::connect(result->world_);
   if (!links) return tl::unexpected<Failure>(links.error());
   result->links_ = std::move(*links);
-  result->host_of_rank_ = hosts_of(result->world_);
   if (auto shared = result->share_memory(); !shared) return tl::unexpected<Failure>(shared.error());
   return result;
+}
+
+Group Fabric::local() const {
+  const int own = host_of_rank_[static_cast<std::size_t>(world_.rank())];
+  Group group = Group::all(world_).part([&](int rank) { return host_of_rank_[static_cast<std::size_t>(rank)] == own; });
+  group.comm = kCommLocal;
+  return group;
+}
+
+Group Fabric::cross() const {
+  std::map<int, int> n_seen;  // by host
+  std::vector<int> place;     // of each rank on its host
+  for (const int host : host_of_rank_) place.push_back(n_seen[host]++);
+  const int own = place[static_cast<std::size_t>(world_.rank())];
+  Group group = Group::all(world_).part([&](int rank) { return place[static_cast<std::size_t>(rank)] == own; });
+  group.comm = kCommCross;
+  return group;
 }
 
 Failure Fabric::setup_failure(const Error& error, const std::string& during) const {

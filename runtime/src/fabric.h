@@ -24,6 +24,9 @@ class Fabric {
   static Outcome<std::shared_ptr<Fabric>> create(World world);
 
   const World& world() const { return world_; }
+  // The ranks of our host, and those of all hosts that have our place among theirs.
+  Group local() const;
+  Group cross() const;
   // Collective among the members. Alone, a group of one, it needs no backend.
   Outcome<std::unique_ptr<Backend>> make_backend(const Group& group);
   // The backend is closed with all others when something breaks. It must not outlive the fabric.

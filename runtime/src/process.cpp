@@ -71,7 +71,7 @@ Outcome<Timeouts> choose_timeouts(const drun_init_options* given) {
 Fd Process::make_interrupt() { return Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
 
 Status Process::init(const drun_init_options* options) {
-  if (communicator_) return failure(DRUN_ERROR_STATE, "drun_init: already initialised");
+  if (all_ != nullptr) return failure(DRUN_ERROR_STATE, "drun_init: already initialised");
   auto timeouts = choose_timeouts(options);
   if (!timeouts) return tl::unexpected<Failure>(timeouts.error());
   auto surroundings = read_surroundings([](const char* name) -> const char* { return std::getenv(name); });
@@ -82,33 +82,94 @@ Status Process::init(const drun_init_options* options) {
   (void)!::read(interrupt_.get(), &old_interrupts, sizeof old_interrupts);
   world->generation = ++generation_;
   world->interrupt_fd = interrupt_.get();
+  const auto welcome = world->client->welcome();
   auto communicator = Communicator::create(std::move(*world));
   if (!communicator) return tl::unexpected<Failure>(communicator.error());
-  communicator_ = std::move(*communicator);
+  all_ = communicator->get();
+  communicators_[DRUN_COMM_WORLD] = std::move(*communicator);
   pid_ = ::getpid();
+  note_place(DRUN_COMM_WORLD, welcome.rank, welcome.size);
+  note_place(DRUN_COMM_LOCAL, welcome.local_rank, welcome.local_size);
+  note_place(DRUN_COMM_CROSS, welcome.cross_rank, welcome.cross_size);
   return {};
 }
 
 Status Process::finalize() {
-  if (!communicator_) return {};
-  if (pid_ != ::getpid())
+  if (all_ == nullptr) return {};
+  if (is_forked_child())
     return failure(DRUN_ERROR_STATE, "drun_finalize: this is a forked child of the process that called drun_init");
-  communicator_->leave();
-  auto left = communicator_->world().client->leave();
-  communicator_.reset();
+  {
+    const std::lock_guard<std::mutex> lock(places_mutex_);
+    places_.clear();
+  }
+  all_->leave();
+  auto left = all_->world().client->leave();
+  all_ = nullptr;
+  communicators_.clear();
   if (!left && left.error().code != Errc::kPeerFailed && left.error().code != Errc::kClosed) {
     return tl::unexpected<Failure>(from_error(left.error(), "drun_finalize"));
   }
   return {};
 }
 
-Outcome<Communicator*> Process::communicator(const char* function) const {
-  if (!communicator_) return failure(DRUN_ERROR_STATE, std::string(function) + ": drun_init was not called");
-  if (pid_ != ::getpid()) {
+bool Process::is_forked_child() const { return pid_ != -1 && pid_ != ::getpid(); }
+
+Status Process::check_state(const char* function) const {
+  if (is_forked_child()) {
     return failure(DRUN_ERROR_STATE,
                    std::string(function) + ": this is a forked child of the process that called drun_init");
   }
-  return communicator_.get();
+  if (all_ == nullptr) return failure(DRUN_ERROR_STATE, std::string(function) + ": drun_init was not called");
+  return {};
+}
+
+Outcome<Communicator*> Process::communicator(const char* function, drun_comm comm) {
+  if (auto ok = check_state(function); !ok) return tl::unexpected<Failure>(ok.error());
+  if (comm == DRUN_COMM_WORLD) return all_;
+  const auto found = communicators_.find(comm);
+  if (found != communicators_.end()) return found->second.get();
+  if (comm != DRUN_COMM_LOCAL && comm != DRUN_COMM_CROSS) {
+    return failure(DRUN_ERROR_ARGUMENT, std::string(function) + ": there is no such communicator");
+  }
+  auto made = all_->among(comm == DRUN_COMM_LOCAL ? all_->local_group() : all_->cross_group());
+  if (!made) return tl::unexpected<Failure>(made.error());
+  return (communicators_[comm] = std::move(*made)).get();
+}
+
+Outcome<drun_comm> Process::split(Communicator& parent, int colour, int key, const CallOptions& options) {
+  auto made = parent.split(colour, key, options);
+  if (!made) return tl::unexpected<Failure>(made.error());
+  if (!*made) return DRUN_COMM_NONE;
+  const auto comm = reinterpret_cast<drun_comm>(std::uintptr_t{(*made)->comm()});
+  note_place(comm, (*made)->rank(), (*made)->size());
+  communicators_[comm] = std::move(*made);
+  return comm;
+}
+
+Status Process::free(drun_comm comm) {
+  if (auto ok = check_state("drun_comm_free"); !ok) return ok;
+  if (comm == DRUN_COMM_WORLD || comm == DRUN_COMM_LOCAL || comm == DRUN_COMM_CROSS) {
+    return failure(DRUN_ERROR_ARGUMENT, "drun_comm_free: every job has this communicator, it can't be freed");
+  }
+  if (communicators_.erase(comm) == 0) {
+    return failure(DRUN_ERROR_ARGUMENT, "drun_comm_free: there is no such communicator");
+  }
+  const std::lock_guard<std::mutex> lock(places_mutex_);
+  places_.erase(comm);
+  return {};
+}
+
+void Process::note_place(drun_comm comm, int rank, int size) {
+  const std::lock_guard<std::mutex> lock(places_mutex_);
+  places_[comm] = {rank, size};
+}
+
+bool Process::is_initialized() const { return place_in(DRUN_COMM_WORLD).rank >= 0; }
+
+Process::Place Process::place_in(drun_comm comm) const {
+  const std::lock_guard<std::mutex> lock(places_mutex_);
+  const auto found = places_.find(comm);
+  return found != places_.end() ? found->second : Place{};
 }
 
 Status Process::kv_set(const std::string& key, const std::string& value) {
@@ -132,7 +193,7 @@ Outcome<std::string> Process::kv_get(const std::string& key, std::chrono::millis
 }
 
 void Process::interrupt() {
-  if (pid_ != ::getpid()) return;  // a forked child shares the descriptor
+  if (is_forked_child()) return;  // a forked child shares the descriptor
   const std::uint64_t one = 1;
   (void)!::write(interrupt_.get(), &one, sizeof one);
 }

@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/fd.h"
@@ -13,27 +15,42 @@
 
 namespace drun::runtime {
 
-// The caller holds one lock for everything but interrupt().
+// One call at a time, but for what says otherwise.
 class Process {
  public:
   Status init(const drun_init_options* options);
   Status finalize();
-  bool is_initialized() const { return communicator_ != nullptr; }
-  // The communicator; a failure before init and in a forked child.
-  Outcome<Communicator*> communicator(const char* function) const;
-  // The job; nullptr before init.
-  const World* world() const { return communicator_ ? &communicator_->world() : nullptr; }
+  // A failure before init, in a forked child, and of a handle that is none. Those that every job has are made when they
+  // are first asked for.
+  Outcome<Communicator*> communicator(const char* function, drun_comm comm = DRUN_COMM_WORLD);
+  Outcome<drun_comm> split(Communicator& parent, int colour, int key, const CallOptions& options);
+  Status free(drun_comm comm);
+  // Whether calls can work here: not in a child that was forked after init.
+  bool is_forked_child() const;
+
+  // What never waits for a call that is under way. Any thread.
+  struct Place {
+    int rank = -1, size = -1;
+  };
+  bool is_initialized() const;
+  Place place_in(drun_comm comm) const;  // -1: there is none
 
   Status kv_set(const std::string& key, const std::string& value);
   Outcome<std::string> kv_get(const std::string& key, std::chrono::milliseconds timeout);
 
-  // From any thread, without the lock: wakes the collective that waits.
+  // Any thread, at any time: wakes the collective that waits.
   void interrupt();
-  // Then, under the lock: tells the launcher.
+  // Then, in its turn: tells the launcher.
   Status abort(const std::string& why);
 
  private:
-  std::unique_ptr<Communicator> communicator_;
+  Status check_state(const char* function) const;
+  void note_place(drun_comm comm, int rank, int size);
+
+  std::map<drun_comm, std::unique_ptr<Communicator>> communicators_;
+  Communicator* all_ = nullptr;  // DRUN_COMM_WORLD
+  mutable std::mutex places_mutex_;
+  std::map<drun_comm, Place> places_;
   std::atomic<pid_t> pid_{-1};  // that called init
   int generation_ = 0;
   Fd interrupt_ = make_interrupt();

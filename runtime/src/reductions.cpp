@@ -63,8 +63,8 @@ Status Communicator::allreduce(const void* send, void* recv, std::size_t count, 
   auto operation = begin(OpKind::kAllreduce, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
-  // The sum, product, minimum, maximum and average of one are what it gave; so is its Adasum. One message where there is
-  // memory for it.
+  // The sum, product, minimum, maximum and average of one are what it gave; so is its Adasum. One message where there
+  // is memory for it.
   return in_pieces(*operation, send, recv, reduced_as(dtype) == dtype ? count : kPieceElements, [&](const Span& data) {
     if (!backend_) return Status{};
     return op == DRUN_ADASUM ? backend_->adasum(*operation, data) : backend_->allreduce(*operation, data);

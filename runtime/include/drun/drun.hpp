@@ -4,10 +4,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "drun/drun.h"
@@ -50,43 +52,117 @@ struct Options {
   std::chrono::milliseconds op_timeout{0};
 };
 
+// A call in the background. The memory of the call must stay until it is over, which the destructor waits for.
+class Request {
+ public:
+  Request() = default;
+  ~Request() { drun_wait(&request_); }
+  Request(Request&& other) noexcept : request_(std::exchange(other.request_, nullptr)) {}
+  Request& operator=(Request&& other) noexcept {
+    if (this != &other) {
+      drun_wait(&request_);
+      request_ = std::exchange(other.request_, nullptr);
+    }
+    return *this;
+  }
+
+  // Until it is over; throws if it failed. Nothing to wait for is fine.
+  void wait() { check(drun_wait(&request_)); }
+  // Whether it is over; throws if it failed.
+  bool test() {
+    int done = 0;
+    check(drun_test(&request_, &done));
+    return done != 0;
+  }
+  // Where a call stores it; what it stood for before is waited for.
+  drun_request* for_call() {
+    wait();
+    return &request_;
+  }
+
+ private:
+  drun_request request_ = nullptr;
+};
+
+// The calls of this thread during its life are begun together by end(), which throws the failure of those without a
+// request. Without end() they are begun by the destructor.
+class Group {
+ public:
+  Group() { check(drun_group_start()); }
+  ~Group() {
+    if (open_) drun_group_end();
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  void end() {
+    open_ = false;
+    check(drun_group_end());
+  }
+
+ private:
+  bool open_ = true;
+};
+
 // About one call.
 struct CallOptions {
   std::string name;                      // shown in errors
   std::chrono::milliseconds timeout{0};  // 0: the communicator's
   double prescale = 1, postscale = 1;    // reductions of floating types
+  Request* request = nullptr;            // not null: the call goes on in the background, and is known by this
 
   // Points into this.
   struct C {
     drun_call_options value;
     operator const drun_call_options*() const { return &value; }
   };
-  C c() const { return {{sizeof(drun_call_options), name.c_str(), timeout.count(), prescale, postscale}}; }
+  C c() const {
+    return {{sizeof(drun_call_options), name.c_str(), timeout.count(), prescale, postscale,
+             request != nullptr ? request->for_call() : nullptr}};
+  }
 };
 
-// This process's place in the job, from construction to destruction. One at a time.
+// Ranks that call together. Made without more it is the whole job, from construction to destruction, one at a time;
+// others come of it, and must not outlive it.
 class Communicator {
  public:
-  explicit Communicator(const Options& options = {}) {
+  explicit Communicator(const Options& options = {}) : kind_(Kind::kJob) {
     drun_init_options c_options = DRUN_INIT_OPTIONS;
     c_options.init_timeout_ms = options.init_timeout.count();
     c_options.op_timeout_ms = options.op_timeout.count();
     check(drun_init(&c_options));
   }
-  ~Communicator() { drun_finalize(); }
+  ~Communicator() {
+    if (kind_ == Kind::kJob) drun_finalize();
+    if (kind_ == Kind::kSplit) drun_comm_free(&comm_);
+  }
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
+  Communicator(Communicator&& other) noexcept
+      : kind_(std::exchange(other.kind_, Kind::kBorrowed)), comm_(std::exchange(other.comm_, DRUN_COMM_NONE)) {}
 
-  int rank() const { return drun_rank(); }
-  int size() const { return drun_size(); }
+  int rank() const { return drun_comm_rank(comm_); }
+  int size() const { return drun_comm_size(comm_); }
+  drun_comm c() const { return comm_; }
+  // Of the job.
   int local_rank() const { return drun_local_rank(); }
   int local_size() const { return drun_local_size(); }
   int cross_rank() const { return drun_cross_rank(); }
   int cross_size() const { return drun_cross_size(); }
 
+  // The ranks of this host; those of all hosts that have the same local rank.
+  Communicator local() const { return Communicator(Kind::kBorrowed, DRUN_COMM_LOCAL); }
+  Communicator cross() const { return Communicator(Kind::kBorrowed, DRUN_COMM_CROSS); }
+  // Collective. Those with the same colour, in the order of keys, then of ranks; nothing with a colour below 0.
+  std::optional<Communicator> split(int colour, int key = 0, const CallOptions& options = {}) {
+    drun_comm made = DRUN_COMM_NONE;
+    check(drun_comm_split(comm_, colour, key, &made, options.c()));
+    if (made == DRUN_COMM_NONE) return std::nullopt;
+    return Communicator(Kind::kSplit, made);
+  }
+
   template <typename T>
   void allreduce(const T* send, T* recv, std::size_t count, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
-    check(drun_allreduce(send, recv, count, dtype_of<T>(), op, DRUN_COMM_WORLD, options.c()));
+    check(drun_allreduce(send, recv, count, dtype_of<T>(), op, comm_, options.c()));
   }
   template <typename T>
   void allreduce(T* data, std::size_t count, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
@@ -105,7 +181,7 @@ class Communicator {
 
   template <typename T>
   void broadcast(T* data, std::size_t count, int root = 0, const CallOptions& options = {}) {
-    check(drun_broadcast(data, count, dtype_of<T>(), root, DRUN_COMM_WORLD, options.c()));
+    check(drun_broadcast(data, count, dtype_of<T>(), root, comm_, options.c()));
   }
   template <typename T>
   void broadcast(std::vector<T>& data, int root = 0, const CallOptions& options = {}) {  // the same size everywhere
@@ -115,17 +191,17 @@ class Communicator {
   template <typename T>
   void reduce(const T* send, T* recv, std::size_t count, drun_op op = DRUN_SUM, int root = 0,
               const CallOptions& options = {}) {
-    check(drun_reduce(send, recv, count, dtype_of<T>(), op, root, DRUN_COMM_WORLD, options.c()));
+    check(drun_reduce(send, recv, count, dtype_of<T>(), op, root, comm_, options.c()));
   }
   template <typename T>
   void reduce_scatter(const T* send, T* recv, std::size_t recv_count, drun_op op = DRUN_SUM,
                       const CallOptions& options = {}) {
-    check(drun_reduce_scatter(send, recv, recv_count, dtype_of<T>(), op, DRUN_COMM_WORLD, options.c()));
+    check(drun_reduce_scatter(send, recv, recv_count, dtype_of<T>(), op, comm_, options.c()));
   }
 
   template <typename T>
   void allgather(const T* send, T* recv, std::size_t count, const CallOptions& options = {}) {
-    check(drun_allgather(send, recv, count, dtype_of<T>(), DRUN_COMM_WORLD, options.c()));
+    check(drun_allgather(send, recv, count, dtype_of<T>(), comm_, options.c()));
   }
   // One value of each rank, in rank order.
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
@@ -141,21 +217,21 @@ class Communicator {
                   const std::vector<std::size_t>& recv_offsets = {}, const CallOptions& options = {}) {
     check_size(recv_counts, false);
     check_size(recv_offsets, true);
-    check(drun_allgatherv(send, send_count, recv, recv_counts.data(), data_or_null(recv_offsets), dtype_of<T>(),
-                          DRUN_COMM_WORLD, options.c()));
+    check(drun_allgatherv(send, send_count, recv, recv_counts.data(), data_or_null(recv_offsets), dtype_of<T>(), comm_,
+                          options.c()));
   }
 
   template <typename T>
   void gather(const T* send, T* recv, std::size_t count, int root = 0, const CallOptions& options = {}) {
-    check(drun_gather(send, recv, count, dtype_of<T>(), root, DRUN_COMM_WORLD, options.c()));
+    check(drun_gather(send, recv, count, dtype_of<T>(), root, comm_, options.c()));
   }
   template <typename T>
   void scatter(const T* send, T* recv, std::size_t count, int root = 0, const CallOptions& options = {}) {
-    check(drun_scatter(send, recv, count, dtype_of<T>(), root, DRUN_COMM_WORLD, options.c()));
+    check(drun_scatter(send, recv, count, dtype_of<T>(), root, comm_, options.c()));
   }
   template <typename T>
   void alltoall(const T* send, T* recv, std::size_t count, const CallOptions& options = {}) {
-    check(drun_alltoall(send, recv, count, dtype_of<T>(), DRUN_COMM_WORLD, options.c()));
+    check(drun_alltoall(send, recv, count, dtype_of<T>(), comm_, options.c()));
   }
   template <typename T>
   void alltoallv(const T* send, const std::vector<std::size_t>& send_counts, T* recv,
@@ -164,18 +240,18 @@ class Communicator {
     for (const auto* counts : {&send_counts, &recv_counts}) check_size(*counts, false);
     for (const auto* offsets : {&send_offsets, &recv_offsets}) check_size(*offsets, true);
     check(drun_alltoallv(send, send_counts.data(), data_or_null(send_offsets), recv, recv_counts.data(),
-                         data_or_null(recv_offsets), dtype_of<T>(), DRUN_COMM_WORLD, options.c()));
+                         data_or_null(recv_offsets), dtype_of<T>(), comm_, options.c()));
   }
   template <typename T>
   void send(const T* data, std::size_t count, int peer, const CallOptions& options = {}) {
-    check(drun_send(data, count, dtype_of<T>(), peer, DRUN_COMM_WORLD, options.c()));
+    check(drun_send(data, count, dtype_of<T>(), peer, comm_, options.c()));
   }
   template <typename T>
   void recv(T* data, std::size_t count, int peer, const CallOptions& options = {}) {
-    check(drun_recv(data, count, dtype_of<T>(), peer, DRUN_COMM_WORLD, options.c()));
+    check(drun_recv(data, count, dtype_of<T>(), peer, comm_, options.c()));
   }
 
-  void barrier(const CallOptions& options = {}) { check(drun_barrier(DRUN_COMM_WORLD, options.c())); }
+  void barrier(const CallOptions& options = {}) { check(drun_barrier(comm_, options.c())); }
 
   void set(const std::string& key, std::string_view value) {
     check(drun_kv_set(key.c_str(), value.data(), value.size()));
@@ -196,6 +272,9 @@ class Communicator {
   void abort(const std::string& why) { drun_abort(why.c_str()); }
 
  private:
+  enum class Kind { kJob, kSplit, kBorrowed };
+  Communicator(Kind kind, drun_comm comm) : kind_(kind), comm_(comm) {}
+
   // An array of one entry per rank, which C can't check.
   void check_size(const std::vector<std::size_t>& array, bool may_be_empty) const {
     if (array.size() == static_cast<std::size_t>(size()) || (may_be_empty && array.empty())) return;
@@ -204,6 +283,9 @@ class Communicator {
   static const std::size_t* data_or_null(const std::vector<std::size_t>& array) {
     return array.empty() ? nullptr : array.data();
   }
+
+  Kind kind_;
+  drun_comm comm_ = DRUN_COMM_WORLD;
 };
 
 }  // namespace v0

@@ -44,7 +44,8 @@ Status binomial_reduce(Exchange& exchange, const Operation& operation, const Spa
   std::unique_ptr<char[]> theirs;
   for (int bit = 1; bit < exchange.size(); bit <<= 1) {
     if ((relative & bit) != 0) {
-      BufferFlow up(Direction::kSend, absolute(exchange, operation.root_here(), relative - bit), data.data, data.n_bytes());
+      BufferFlow up(Direction::kSend, absolute(exchange, operation.root_here(), relative - bit), data.data,
+                    data.n_bytes());
       return exchange.run(operation, {&up});
     }
     if (relative + bit >= exchange.size()) continue;

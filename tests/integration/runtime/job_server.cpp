@@ -39,7 +39,8 @@ std::vector<rendezvous::Member> members(const JobOptions& options) {
     member.local_rank = rank % per_host;
     member.local_size = std::min(per_host, options.size - member.host_index * per_host);
     member.cross_rank = member.host_index;
-    member.cross_size = n_hosts;
+    const bool last_has_it = options.size - (n_hosts - 1) * per_host > member.local_rank;
+    member.cross_size = last_has_it ? n_hosts : n_hosts - 1;
     member.host = "node" + std::to_string(member.host_index);
     result.push_back(member);
   }
@@ -180,17 +181,24 @@ std::vector<WorkerEnd> run_job(const std::vector<std::string>& argv, const JobOp
   {
     ServerThread server(key, options);
     rendezvous::Handout handout{key, "test-job", "127.0.0.1", server.port(), "127.0.0.1"};
-    const std::string socket = std::string(directory) + "/agent";
-    AgentSocket agent(socket, rendezvous::encode_handout(handout), options.shares_memory);
-    std::vector<std::string> env = options.env;
-    if (options.by_agent) {
-      env.push_back("DRUN_AGENT=" + socket);
-    } else {
-      env.push_back("DRUN_KEY=" + rendezvous::job_key_to_hex(key));
-      env.push_back("DRUN_RENDEZVOUS=127.0.0.1:" + std::to_string(server.port()));
+    const auto socket_of = [&](int host) { return std::string(directory) + "/agent" + std::to_string(host); };
+    const auto places = members(options);
+    std::vector<std::unique_ptr<AgentSocket>> agents;  // of each host
+    for (int host = 0; host <= places.back().host_index; ++host) {
+      agents.push_back(
+          std::make_unique<AgentSocket>(socket_of(host), rendezvous::encode_handout(handout), options.shares_memory));
     }
     const auto began = Clock::now();
-    for (int rank = 0; rank < options.size; ++rank) workers.push_back(start(argv, rank, env));
+    for (int rank = 0; rank < options.size; ++rank) {
+      std::vector<std::string> env = options.env;
+      if (options.by_agent) {
+        env.push_back("DRUN_AGENT=" + socket_of(places[static_cast<std::size_t>(rank)].host_index));
+      } else {
+        env.push_back("DRUN_KEY=" + rendezvous::job_key_to_hex(key));
+        env.push_back("DRUN_RENDEZVOUS=127.0.0.1:" + std::to_string(server.port()));
+      }
+      workers.push_back(start(argv, rank, env));
+    }
     const auto open = [](const Worker& worker) { return worker.running || worker.output; };
     while (std::any_of(workers.begin(), workers.end(), open)) {
       read_output(workers, std::chrono::milliseconds(20));

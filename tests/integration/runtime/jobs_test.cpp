@@ -45,6 +45,55 @@ TEST_P(Job, OfTwoHostsTellsEachRankItsPlace) {
   EXPECT_TRUE(contains(ends[3].output, "rank 3 of 4, local 1 of 2, cross 1 of 2")) << ends[3].output;
 }
 
+TEST_P(Job, CallsInTheBackgroundInGroupsAndOnParts) {
+  for (const int size : {1, 2, 3, 4}) {
+    for (const auto& end : run(size, "background", -1)) EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;
+  }
+  JobOptions options;
+  options.ranks_per_host = 2;
+  for (const int size : {4, 5}) {
+    for (const auto& end : run(size, "background", -1, options)) {
+      EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;
+    }
+  }
+}
+
+TEST_P(Job, NamesTheRankThatDiedWhileOthersWaitForRequests) {
+  const auto ends = run(4, "die-in-background", 3);
+  for (const auto& end : ends) {
+    if (end.rank == 3) continue;
+    EXPECT_EQ(end.status, 3) << end.output;
+    EXPECT_TRUE(contains(end.output, "rank 3 on node0 (pid ") && contains(end.output, "'grad.17'")) << end.output;
+    EXPECT_LT(end.after - ends[3].after, 1s) << "took too long to notice";
+  }
+}
+
+TEST_P(Job, NamesTheRankThatDiedInAPartOfTheJob) {
+  JobOptions options;
+  options.ranks_per_host = 3;
+  const auto ends = run(6, "die-in-part", 2, options);
+  for (const auto& end : ends) {
+    if (end.rank == 2) continue;
+    EXPECT_EQ(end.status, 3) << end.output;
+    EXPECT_TRUE(contains(end.output, "rank 2 on node0 (pid ") && contains(end.output, "killed by signal 9"))
+        << end.output;
+    EXPECT_LT(end.after - ends[2].after, 1s) << "took too long to notice";
+  }
+}
+
+TEST_P(Job, OnSeveralHostsNamesTheRankThatDied) {
+  JobOptions options;
+  options.ranks_per_host = 3;
+  const auto ends = run(8, "die", 4, options);
+  for (const auto& end : ends) {
+    if (end.rank == 4) continue;
+    EXPECT_EQ(end.status, 3) << end.output;
+    EXPECT_TRUE(contains(end.output, "rank 4 on node1 (pid ") && contains(end.output, "killed by signal 9"))
+        << end.output;
+    EXPECT_LT(end.after - ends[4].after, 1s) << "took too long to notice";
+  }
+}
+
 TEST_P(Job, WorksByKeyWithAWarning) {
   JobOptions options;
   options.by_agent = false;

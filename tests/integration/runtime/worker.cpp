@@ -77,6 +77,107 @@ bool exchange(drun::Communicator& all) {
   return right;
 }
 
+// Calls in the background, in groups, and on parts of the job; true if what came is right.
+bool background(drun::Communicator& all) {
+  const int rank = all.rank(), size = all.size();
+  const auto n = static_cast<std::size_t>(size);
+  bool right = true;
+
+  // Several at once, of all sizes, with a blocking one between, which comes after those before it.
+  const std::vector<std::size_t> counts = {1, 1000, 700'000, 3, 50'000};
+  std::vector<std::vector<float>> sums;
+  for (const std::size_t count : counts) sums.emplace_back(count, static_cast<float>(rank + 1));
+  std::vector<drun::Request> requests(counts.size());
+  drun::CallOptions later;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    later.request = &requests[i];
+    later.name = "gradient " + std::to_string(i);
+    all.allreduce(sums[i], DRUN_SUM, later);
+  }
+  const auto expected = static_cast<float>(size * (size + 1) / 2);
+  all.barrier();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    right = right && requests[i].test();  // it is over: the barrier came after it
+    requests[i].wait();                   // nothing is left to wait for
+    for (const float value : sums[i]) right = right && value == expected;
+  }
+
+  // Arrays of counts may go before the call is over.
+  drun::Request request;
+  std::vector<std::int32_t> mine(static_cast<std::size_t>(rank) + 1, rank), everyones(n * (n + 1) / 2, -1);
+  {
+    std::vector<std::size_t> blocks(n);
+    for (std::size_t i = 0; i < n; ++i) blocks[i] = i + 1;
+    later = {};
+    later.request = &request;
+    all.allgatherv(mine.data(), mine.size(), everyones.data(), blocks, {}, later);
+    blocks.assign(n, 999);
+  }
+  request.wait();
+  right = right && everyones.front() == 0 && everyones.back() == size - 1;
+
+  // A wrong argument is told by wait().
+  later.request = &request;
+  all.broadcast(mine.data(), 1, size, later);
+  try {
+    request.wait();
+    right = false;
+  } catch (const drun::Error& e) {
+    right = right && e.code == DRUN_ERROR_ARGUMENT;
+  }
+
+  // Everybody sends before it receives: only a group can.
+  const std::size_t many = 2'000'000;
+  std::vector<std::int32_t> out(many, rank), in(many, -1);
+  if (size > 1) {
+    drun::Group together;
+    all.send(out.data(), many, (rank + 1) % size);
+    all.recv(in.data(), many, (rank + size - 1) % size);
+    together.end();
+    right = right && in.front() == (rank + size - 1) % size && in.back() == in.front();
+  }
+  // Allreduces that travel as one, and a call of another kind, half of them in the background.
+  std::vector<double> a(10, rank), b(2000, 2.0 * rank), c(1, 1.0);
+  std::vector<std::int32_t> told(1, rank);
+  {
+    drun::Group together;
+    all.allreduce(a, DRUN_SUM);
+    all.allreduce(b, DRUN_SUM);
+    later.request = &request;
+    all.allreduce(c, DRUN_SUM, later);
+    all.broadcast(told, size - 1);
+    together.end();
+  }
+  request.wait();
+  const double ranks = size * (size - 1) / 2;
+  right = right && a.back() == ranks && b.back() == 2 * ranks && c[0] == size && told[0] == size - 1;
+
+  // Parts of the job.
+  auto local = all.local(), cross = all.cross();
+  right = right && local.rank() == all.local_rank() && local.size() == all.local_size() &&
+          cross.rank() == all.cross_rank() && cross.size() == all.cross_size();
+  right = right && local.allreduce(1) == all.local_size() && cross.allreduce(1) == all.cross_size();
+  for (int round = 0; round < 3; ++round) {
+    auto half = all.split(rank % 2, -rank);
+    right = right && half && half->allreduce(1) == half->size() && half->size() == (size + 1 - rank % 2) / 2;
+    auto none = all.split(-1);
+    right = right && !none;
+  }
+
+  // From several threads.
+  std::vector<std::thread> threads;
+  std::vector<std::int64_t> results(4, 0);
+  drun::Communicator* const job = &all;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    threads.emplace_back([job, &results, i] {
+      for (int k = 0; k < 50; ++k) results[i] += job->allreduce(std::int64_t{1});
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto result : results) right = right && result == 50 * size;
+  return right;
+}
+
 int run(const std::string& scenario, int who) {
   drun::Communicator all;
   std::printf("rank %d of %d, local %d of %d, cross %d of %d\n", all.rank(), all.size(), all.local_rank(),
@@ -102,6 +203,30 @@ int run(const std::string& scenario, int who) {
     if (all.get("greeting", std::chrono::seconds(10)).size() != 5000) return 1;
     all.barrier();
     return 0;
+  }
+  if (scenario == "background") return background(all) ? 0 : 1;
+  if (scenario == "die-in-background") {  // while others only wait for a request
+    drun::Request first, second;
+    std::vector<double> data(50'000, 1.0), more(1, 1.0);
+    drun::CallOptions later;
+    later.name = "grad.17";
+    for (;;) {
+      later.request = &first;
+      all.allreduce(data, DRUN_SUM, later);
+      later.request = &second;
+      all.allreduce(more, DRUN_SUM, later);
+      if (is_it) std::raise(SIGKILL);
+      second.wait();
+      first.wait();
+    }
+  }
+  if (scenario == "die-in-part") {  // others of its part wait for it, and all wait for these
+    auto part = all.split(all.rank() % 2);
+    for (int i = 0;; ++i) {
+      part->allreduce(1.0);
+      if (is_it && i == 20) std::raise(SIGKILL);
+      if (i % 10 == 0) all.barrier();
+    }
   }
   if (scenario == "die") {  // with a signal, in the middle
     for (int i = 0; i < 10; ++i) all.barrier();

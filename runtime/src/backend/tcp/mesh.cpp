@@ -71,8 +71,7 @@ Status Mesh::run_messages(std::vector<Message>& messages) {
     bool moved = false;
     for (auto& message : messages) {
       if (message.finished()) continue;
-      auto progress = message.flow->direction() == Flow::Direction::kSend ? send_some(message)
-                                                                          : receive_some(message);
+      auto progress = message.flow->direction() == Flow::Direction::kSend ? send_some(message) : receive_some(message);
       if (!progress) return tl::unexpected<Failure>(progress.error());
       moved = moved || *progress;
     }
