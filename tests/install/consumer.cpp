@@ -1,6 +1,8 @@
 // What somebody else's program does with an installed drun.
 #include <cstdio>
 #include <drun/drun.hpp>
+#include <drun/training.hpp>
+#include <vector>
 
 int main() {
   drun::Communicator all;
@@ -11,6 +13,12 @@ int main() {
   float twice = 0;
   all.reduce(&value, &twice, 1, DRUN_SUM, 0, options);
   if (twice != 41) return 1;
+  std::vector<float> weights{1, 2, 3}, gradients{0, 4, 1};
+  drun::DistributedOptimizer optimizer([&] { weights[1] -= gradients[1] + gradients[2]; },
+                                       drun::parse_method("topk=0.3"));
+  optimizer.add("weights", weights.data(), gradients.data(), weights.size());
+  optimizer.step();
+  if (weights[1] != -2) return 1;
   std::printf("size %d, sum %d, drun %s\n", all.size(), all.allreduce(41) + 1, drun_version());
   return all.size() == 1 ? 0 : 1;
 }

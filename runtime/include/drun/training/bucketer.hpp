@@ -1,0 +1,133 @@
+// Tensor fusion: many tensors, few collectives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "drun/training/compression.hpp"
+#include "drun/training/layout.hpp"
+#include "drun/training/tensor_list.hpp"
+#include "drun/training/transport.hpp"
+
+namespace drun {
+inline namespace v0 {
+namespace training {
+
+// Reduces one bucket after another. Keeps its buffers, which are as large as the largest bucket.
+class BucketReducer {
+ public:
+  void reduce(Transport& transport, const TensorList& tensors, const Bucket& bucket, drun_op op,
+              Compression compression) {
+    if (compression == Compression::none) return reduce_as_it_is(transport, tensors, bucket, op);
+    if (op != DRUN_SUM && op != DRUN_AVG) refuse("compression is for sums and averages");
+    const bool is_sum = op == DRUN_SUM, is_f16 = compression == Compression::fp16;
+    if (bucket.dtype == DRUN_FLOAT32) {
+      is_f16 ? compressed<float>(transport, tensors, bucket, is_sum, sum_f16_)
+             : compressed<float>(transport, tensors, bucket, is_sum, sum_bf16_);
+    } else if (bucket.dtype == DRUN_FLOAT64) {
+      is_f16 ? compressed<double>(transport, tensors, bucket, is_sum, sum_f16_)
+             : compressed<double>(transport, tensors, bucket, is_sum, sum_bf16_);
+    } else {
+      reduce_as_it_is(transport, tensors, bucket, op);
+    }
+  }
+  std::uint64_t n_cut() const { return n_cut_; }
+
+ private:
+  void reduce_as_it_is(Transport& transport, const TensorList& tensors, const Bucket& bucket, drun_op op) {
+    const Piece& first = bucket.pieces.front();
+    if (bucket.pieces.size() == 1) {
+      return transport.allreduce(tensors[first.tensor].at(first.offset), bucket.count, bucket.dtype, op, bucket.name);
+    }
+    const std::size_t element = size_of(bucket.dtype);
+    bytes_.resize(bucket.count * element);
+    char* place = bytes_.data();
+    for (const Piece& piece : bucket.pieces) {
+      std::memcpy(place, tensors[piece.tensor].at(piece.offset), piece.count * element);
+      place += piece.count * element;
+    }
+    transport.allreduce(bytes_.data(), bucket.count, bucket.dtype, op, bucket.name);
+    place = bytes_.data();
+    for (const Piece& piece : bucket.pieces) {
+      std::memcpy(tensors[piece.tensor].at(piece.offset), place, piece.count * element);
+      place += piece.count * element;
+    }
+  }
+
+  // Divided first, whatever is asked for: halves have little room above.
+  template <typename T, typename Half>
+  void compressed(Transport& transport, const TensorList& tensors, const Bucket& bucket, bool is_sum,
+                  HalfSum<Half>& sum) {
+    halves_.resize(bucket.count);
+    std::uint16_t* place = halves_.data();
+    for (const Piece& piece : bucket.pieces) {
+      const auto* data = reinterpret_cast<const T*>(tensors[piece.tensor].at(piece.offset));
+      n_cut_ += narrow<Half>(data, piece.count, transport.size(), place);
+      place += piece.count;
+    }
+    sum(transport, halves_.data(), bucket.count, bucket.name);
+    place = halves_.data();
+    const T factor = is_sum ? static_cast<T>(transport.size()) : T{1};
+    for (const Piece& piece : bucket.pieces) {
+      widen<Half>(place, piece.count, factor, reinterpret_cast<T*>(tensors[piece.tensor].at(piece.offset)));
+      place += piece.count;
+    }
+  }
+
+  std::vector<char> bytes_;
+  std::vector<std::uint16_t> halves_;
+  HalfSum<Float16> sum_f16_;
+  HalfSum<Bfloat16> sum_bf16_;
+  std::uint64_t n_cut_ = 0;
+};
+
+}  // namespace training
+
+// Tensors are added once, in the same order on all ranks; the first allreduce checks that they are the same ones.
+// One thread at a time. The transport must outlive it, and so must the tensors' memory.
+class Bucketer {
+ public:
+  explicit Bucketer(Transport& transport = world(), std::size_t bucket_bytes = kBucketBytes)
+      : transport_(transport), bucket_bytes_(bucket_bytes) {}
+
+  // A name is used once. DRUN_ERROR_STATE after the first allreduce.
+  void add(const std::string& name, void* data, std::size_t count, drun_dtype dtype) {
+    tensors_.add(name, data, count, dtype);
+  }
+  template <typename T>
+  void add(const std::string& name, T* data, std::size_t count) {
+    add(name, data, count, dtype_of<T>());
+  }
+
+  // Collective. DRUN_ERROR_MISMATCH, with the same text everywhere, names the first tensor that is not the same on all
+  // ranks, and the ranks at fault; `settings` are compared, too. allreduce calls it.
+  void seal(const std::string& settings = "") {
+    if (tensors_.is_sealed()) return;
+    tensors_.seal(transport_, training::settings_in_words(settings, bucket_bytes_));
+    buckets_ = training::lay_out(tensors_, training::whole(tensors_), bucket_bytes_);
+  }
+
+  // All tensors, in place. Compression is for DRUN_SUM and DRUN_AVG, and for f32 and f64; others travel as they are.
+  void allreduce(drun_op op = DRUN_AVG, Compression compression = Compression::none) {
+    seal();
+    // One bucket at a time: what overlaps with computing would begin here.
+    for (const auto& bucket : buckets_) reducer_.reduce(transport_, tensors_, bucket, op, compression);
+  }
+
+  const std::vector<training::Bucket>& buckets() const { return buckets_; }
+  // How many of this rank's values were too large for the half that they travelled as, so far.
+  std::uint64_t n_cut() const { return reducer_.n_cut(); }
+
+ private:
+  Transport& transport_;
+  std::size_t bucket_bytes_;
+  training::TensorList tensors_;
+  std::vector<training::Bucket> buckets_;
+  training::BucketReducer reducer_;
+};
+
+}  // namespace v0
+}  // namespace drun

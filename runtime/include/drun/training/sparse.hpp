@@ -1,0 +1,244 @@
+// Sums of which every rank sends only what is large; the rest stays with it and is added to the next step's.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "drun/training/layout.hpp"
+#include "drun/training/selection.hpp"
+#include "drun/training/tensor_list.hpp"
+#include "drun/training/transport.hpp"
+
+namespace drun {
+inline namespace v0 {
+
+using Selection = std::variant<TopK, Threshold>;
+
+namespace training {
+
+inline std::string in_words(const Selection& selection) {
+  const auto* top_k = std::get_if<TopK>(&selection);
+  char number[32];
+  std::snprintf(number, sizeof number, "%.9g",
+                top_k != nullptr ? top_k->fraction : std::get<Threshold>(selection).value);
+  return (top_k != nullptr ? "topk=" : "threshold=") + std::string(number);
+}
+
+// What the ranks have sent of some tensors: for each rank its counts by tensor, then indices and values, rank by rank
+// and in there tensor by tensor.
+template <typename T, typename Index>
+struct SparseParts {
+  std::vector<std::uint64_t> counts;
+  std::vector<Index> indices;
+  std::vector<T> values;
+};
+
+[[noreturn]] inline void refuse_part(const Tensor& tensor, std::size_t rank, const std::string& what) {
+  const std::string text = "tensor '" + tensor.name + "': rank " + std::to_string(rank) + " sent " + what;
+  throw Error(DRUN_ERROR_PEER, text.c_str(), static_cast<int>(rank), "");
+}
+
+// No rank sends more of a tensor than it has.
+inline void check_counts(const std::vector<Tensor>& tensors, const std::vector<std::uint64_t>& counts) {
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const Tensor& tensor = tensors[i % tensors.size()];
+    if (counts[i] <= tensor.count) continue;
+    refuse_part(tensor, i / tensors.size(),
+                std::to_string(counts[i]) + " values of " + std::to_string(tensor.count) + " elements");
+  }
+}
+
+// Indices are inside their tensors and ascend. Precondition: there are as many as the counts say.
+template <typename T, typename Index>
+void check_indices(const std::vector<Tensor>& tensors, const SparseParts<T, Index>& parts) {
+  auto index = parts.indices.begin();
+  for (std::size_t i = 0; i < parts.counts.size(); ++i) {
+    const Tensor& tensor = tensors[i % tensors.size()];
+    std::uint64_t least = 0;
+    for (std::uint64_t n = parts.counts[i]; n > 0; --n, ++index) {
+      const std::uint64_t place = *index;
+      if (place < least || place >= tensor.count) {
+        refuse_part(tensor, i / tensors.size(),
+                    "index " + std::to_string(place) + " where one from " + std::to_string(least) + " to " +
+                        std::to_string(tensor.count) + " (exclusive) can be");
+      }
+      least = place + 1;
+    }
+  }
+}
+
+}  // namespace training
+
+// Error feedback: before elements are chosen, what was not sent before is added to them; what is chosen is sent as it
+// is, the rest is kept bit by bit. What arrives is added up in rank order: the same bits on all ranks.
+// Pays on networks where the share that is sent is below 1 / size: every rank gets everybody's indices and values.
+// One thread at a time. The transport must outlive it, and so must the tensors' memory.
+class SparseAllreduce {
+ public:
+  // Tensors of up to `bucket_bytes` together travel at once. DRUN_ERROR_ARGUMENT: a share outside of 0 to 1, a negative
+  // threshold.
+  explicit SparseAllreduce(const Selection& selection, Transport& transport = world(),
+                           std::size_t bucket_bytes = kBucketBytes)
+      : selection_(selection), transport_(transport), bucket_bytes_(bucket_bytes) {
+    if (const auto* top_k = std::get_if<TopK>(&selection_)) {
+      if (!(top_k->fraction >= 0 && top_k->fraction <= 1)) training::refuse("topk: the fraction must be from 0 to 1");
+    } else if (!(std::get<Threshold>(selection_).value >= 0)) {
+      training::refuse("threshold: it must not be negative");
+    }
+  }
+
+  template <typename T>
+  void add(const std::string& name, T* data, std::size_t count) {
+    static_assert(std::is_floating_point_v<T>);
+    tensors_.add(name, data, count, dtype_of<T>());
+  }
+
+  // Collective, as Bucketer's. allreduce calls it.
+  void seal(const std::string& settings = "") {
+    if (tensors_.is_sealed()) return;
+    const std::string own = training::in_words(selection_);
+    tensors_.seal(transport_, training::settings_in_words(settings.empty() ? own : settings, bucket_bytes_));
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (tensors_[i].dtype == DRUN_FLOAT32) {
+        residuals_.emplace_back(std::vector<float>(tensors_[i].count));
+      } else {
+        residuals_.emplace_back(std::vector<double>(tensors_[i].count));
+      }
+    }
+    // A tensor larger than a bucket is a group by itself.
+    std::size_t n_bytes = 0;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (tensors_[i].count == 0) continue;
+      const std::size_t own_bytes = tensors_[i].count * training::size_of(tensors_[i].dtype);
+      const bool fits = n_bytes <= bucket_bytes_ && own_bytes <= bucket_bytes_ - n_bytes;
+      if (groups_.empty() || tensors_[groups_.back().back()].dtype != tensors_[i].dtype || !fits) {
+        groups_.emplace_back();
+        n_bytes = 0;
+      }
+      groups_.back().push_back(i);
+      n_bytes += own_bytes;
+    }
+  }
+
+  // All tensors, in place. DRUN_SUM or DRUN_AVG. After a failure the tensors are undefined.
+  void allreduce(drun_op op = DRUN_AVG) {
+    if (op != DRUN_SUM && op != DRUN_AVG) training::refuse("sparse tensors can be summed and averaged only");
+    seal();
+    for (const auto& group : groups_) {
+      const bool is_single = tensors_[group.front()].dtype == DRUN_FLOAT32;
+      std::uint64_t longest = 0;
+      for (const auto i : group) longest = std::max<std::uint64_t>(longest, tensors_[i].count);
+      if (longest <= most_short_) {
+        is_single ? reduce<float, std::uint32_t>(group, op) : reduce<double, std::uint32_t>(group, op);
+      } else {
+        is_single ? reduce<float, std::uint64_t>(group, op) : reduce<double, std::uint64_t>(group, op);
+      }
+    }
+  }
+
+  // What was not sent of the tensor that was added as number `i`, so far. T is the tensor's.
+  template <typename T>
+  const std::vector<T>& residual(std::size_t i) const {
+    return std::get<std::vector<T>>(residuals_.at(i));
+  }
+
+  // Tensors of more elements travel with indices of 64 bits; for tests, which have no memory for such.
+  void set_most_short(std::uint64_t count) { most_short_ = count; }
+
+ private:
+  template <typename T, typename Index>
+  void reduce(const std::vector<std::size_t>& group, drun_op op) {
+    const auto size = static_cast<std::size_t>(transport_.size()), rank = static_cast<std::size_t>(transport_.rank());
+    std::vector<training::Tensor> tensors;
+    for (const auto i : group) tensors.push_back(tensors_[i]);
+    const std::string name = tensors.front().name + (group.size() > 1 ? ".." + tensors.back().name : "");
+
+    training::SparseParts<T, Index> own;
+    for (const auto i : group) choose<T, Index>(i, own);
+    training::SparseParts<T, Index> all;
+    all.counts.resize(group.size() * size);
+    transport_.allgather(own.counts.data(), all.counts.data(), group.size(), DRUN_UINT64, name);
+    training::check_counts(tensors, all.counts);
+    std::vector<std::size_t> n_of_rank(size);
+    for (std::size_t i = 0; i < all.counts.size(); ++i) n_of_rank[i / group.size()] += all.counts[i];
+    const auto total = std::accumulate(n_of_rank.begin(), n_of_rank.end(), std::size_t{0});
+    if (total > 0) {
+      all.indices.resize(total);
+      all.values.resize(total);
+      transport_.allgatherv(own.indices.data(), n_of_rank[rank], all.indices.data(), n_of_rank.data(),
+                            dtype_of<Index>(), name);
+      transport_.allgatherv(own.values.data(), n_of_rank[rank], all.values.data(), n_of_rank.data(), dtype_of<T>(),
+                            name);
+      training::check_indices(tensors, all);
+    }
+    keep(group, own);
+    add_up(tensors, all, op);
+  }
+
+  // Adds what was kept, and appends what is to be sent.
+  template <typename T, typename Index>
+  void choose(std::size_t i, training::SparseParts<T, Index>& own) {
+    const training::Tensor& tensor = tensors_[i];
+    T* data = static_cast<T*>(tensor.data);
+    const auto& residual = std::get<std::vector<T>>(residuals_[i]);
+    for (std::size_t k = 0; k < tensor.count; ++k) data[k] += residual[k];
+    std::vector<Index> chosen;
+    if (const auto* top_k = std::get_if<TopK>(&selection_)) {
+      std::vector<decltype(training::magnitude(T{}))> scratch;
+      const std::size_t n = training::top_k_count(tensor.count, top_k->fraction);
+      training::select_top_k(data, tensor.count, n, chosen, scratch);
+    } else {
+      training::select_threshold(data, tensor.count, std::get<Threshold>(selection_).value, chosen);
+    }
+    own.counts.push_back(chosen.size());
+    for (const Index index : chosen) own.values.push_back(data[index]);
+    own.indices.insert(own.indices.end(), chosen.begin(), chosen.end());
+  }
+
+  template <typename T, typename Index>
+  void keep(const std::vector<std::size_t>& group, const training::SparseParts<T, Index>& own) {
+    auto index = own.indices.begin();
+    for (std::size_t k = 0; k < group.size(); ++k) {
+      const training::Tensor& tensor = tensors_[group[k]];
+      auto& residual = std::get<std::vector<T>>(residuals_[group[k]]);
+      const T* data = static_cast<const T*>(tensor.data);
+      residual.assign(data, data + tensor.count);
+      for (std::uint64_t n = own.counts[k]; n > 0; --n) residual[*index++] = 0;
+    }
+  }
+
+  template <typename T, typename Index>
+  void add_up(const std::vector<training::Tensor>& tensors, const training::SparseParts<T, Index>& all, drun_op op) {
+    for (const auto& tensor : tensors) std::fill_n(static_cast<T*>(tensor.data), tensor.count, T{0});
+    auto index = all.indices.begin();
+    auto value = all.values.begin();
+    for (std::size_t i = 0; i < all.counts.size(); ++i) {
+      T* data = static_cast<T*>(tensors[i % tensors.size()].data);
+      for (std::uint64_t n = all.counts[i]; n > 0; --n) data[*index++] += *value++;
+    }
+    if (op == DRUN_SUM) return;
+    const T divisor = static_cast<T>(transport_.size());
+    for (const auto& tensor : tensors) {
+      T* data = static_cast<T*>(tensor.data);
+      for (std::size_t k = 0; k < tensor.count; ++k) data[k] /= divisor;
+    }
+  }
+
+  Selection selection_;
+  Transport& transport_;
+  std::size_t bucket_bytes_;
+  training::TensorList tensors_;
+  std::vector<std::variant<std::vector<float>, std::vector<double>>> residuals_;
+  std::vector<std::vector<std::size_t>> groups_;  // of numbers of tensors, one element type each
+  std::uint64_t most_short_ = std::uint64_t{1} << 32;
+};
+
+}  // namespace v0
+}  // namespace drun

@@ -1,0 +1,68 @@
+// The few collectives that training needs.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "drun/drun.hpp"
+
+namespace drun {
+inline namespace v0 {
+
+// The ranks that train together. Calls block and throw drun::Error; all ranks make the same ones in the same order.
+// `name` is what errors call the data.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // In place.
+  virtual void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) = 0;
+  // In place: `send` is this rank's part of `recv`.
+  virtual void allgather(const void* send, void* recv, std::size_t count, drun_dtype dtype,
+                         const std::string& name) = 0;
+  // One block behind the other, one count per rank. In place as allgather.
+  virtual void allgatherv(const void* send, std::size_t send_count, void* recv, const std::size_t* recv_counts,
+                          drun_dtype dtype, const std::string& name) = 0;
+  // One block behind the other on both sides.
+  virtual void alltoallv(const void* send, const std::size_t* send_counts, void* recv, const std::size_t* recv_counts,
+                         drun_dtype dtype, const std::string& name) = 0;
+};
+
+// All ranks of the job, between drun_init and drun_finalize.
+class WorldTransport final : public Transport {
+ public:
+  int rank() const override { return drun_rank(); }
+  int size() const override { return drun_size(); }
+  void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) override {
+    check(drun_allreduce(data, data, count, dtype, op, DRUN_COMM_WORLD, named(name).c()));
+  }
+  void allgather(const void* send, void* recv, std::size_t count, drun_dtype dtype, const std::string& name) override {
+    check(drun_allgather(send, recv, count, dtype, DRUN_COMM_WORLD, named(name).c()));
+  }
+  void allgatherv(const void* send, std::size_t send_count, void* recv, const std::size_t* recv_counts,
+                  drun_dtype dtype, const std::string& name) override {
+    check(drun_allgatherv(send, send_count, recv, recv_counts, nullptr, dtype, DRUN_COMM_WORLD, named(name).c()));
+  }
+  void alltoallv(const void* send, const std::size_t* send_counts, void* recv, const std::size_t* recv_counts,
+                 drun_dtype dtype, const std::string& name) override {
+    check(drun_alltoallv(send, send_counts, nullptr, recv, recv_counts, nullptr, dtype, DRUN_COMM_WORLD,
+                         named(name).c()));
+  }
+
+ private:
+  static CallOptions named(const std::string& name) {
+    CallOptions options;
+    options.name = name;
+    return options;
+  }
+};
+
+// It holds no state, so that it may outlive the job.
+inline Transport& world() {
+  static WorldTransport transport;
+  return transport;
+}
+
+}  // namespace v0
+}  // namespace drun
