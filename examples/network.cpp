@@ -28,6 +28,20 @@ void Network::initialise(std::uint64_t seed) {
   fill(second, n_hidden_ * n_classes_, 2 * n_hidden_);
 }
 
+std::vector<Tensor> Network::tensors() const {
+  std::vector<Tensor> result;
+  std::size_t offset = 0;
+  const auto add = [&](const char* name, std::size_t count) {
+    result.push_back({name, offset, count});
+    offset += count;
+  };
+  add("hidden.weight", n_inputs_ * n_hidden_);
+  add("hidden.bias", n_hidden_);
+  add("output.weight", n_hidden_ * n_classes_);
+  add("output.bias", n_classes_);
+  return result;
+}
+
 void Network::add_sample(const double* input, int label, double* gradient, Result& result) {
   const double* w1 = parameters_.data();
   const double* b1 = w1 + n_inputs_ * n_hidden_;

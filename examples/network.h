@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace example {
@@ -13,6 +14,12 @@ struct Result {
   std::size_t n_correct = 0;
 };
 
+// A part of parameters() that belongs together.
+struct Tensor {
+  std::string name;
+  std::size_t offset, count;
+};
+
 class Network {
  public:
   Network(std::size_t n_inputs, std::size_t n_hidden, std::size_t n_classes);
@@ -21,9 +28,11 @@ class Network {
   void initialise(std::uint64_t seed);
   // Adds the sample's loss, and its gradient to `gradient` (as long as parameters(); nullptr: no gradient).
   void add_sample(const double* input, int label, double* gradient, Result& result);
-  // All weights and biases in one array, which is what travels.
+  // All weights and biases in one array; a gradient has the same layout.
   std::vector<double>& parameters() { return parameters_; }
   const std::vector<double>& parameters() const { return parameters_; }
+  // They cover it, one behind the other.
+  std::vector<Tensor> tensors() const;
 
  private:
   std::size_t n_inputs_, n_hidden_, n_classes_;

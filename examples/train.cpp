@@ -1,6 +1,6 @@
-// Data-parallel training with drun: every rank has a copy of the model and a part of each batch; gradients are added up
-// by allreduce; rank 0 gives the initial state and alone writes the checkpoint. One rank or many: the same model, but
-// for rounding.
+// Data-parallel training with drun: every rank has a copy of the model and a part of each batch; the optimizer averages
+// gradients over the ranks; rank 0 gives the initial state and alone writes the checkpoint. One rank or many: the same
+// model, but for rounding and for what --compression leaves out.
 //
 //   drun -np 2 -H localhost:2 ./train
 #include <unistd.h>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "drun/drun.hpp"
+#include "drun/training.hpp"
 #include "examples/digits.h"
 #include "examples/network.h"
 #include "examples/random.h"
@@ -52,10 +53,10 @@ std::pair<std::size_t, std::size_t> part(std::size_t n, int rank, int size) {
 }
 
 // One pass over the training set. Sum of the losses over all ranks.
-double train_epoch(drun::Communicator& all, Network& network, const Digits& digits, std::vector<std::size_t>& order,
+double train_epoch(drun::Communicator& all, Network& network, std::vector<double>& gradient,
+                   drun::DistributedOptimizer& optimizer, const Digits& digits, std::vector<std::size_t>& order,
                    Random& random, const Options& options) {
   random.shuffle(order);  // as on every other rank: all start from the same seed
-  std::vector<double> gradient(network.parameters().size() + 1);  // the loss goes along at the end
   double total_loss = 0;
   for (std::size_t begin = 0; begin < order.size(); begin += options.batch) {
     const std::size_t n = std::min(options.batch, order.size() - begin);
@@ -65,13 +66,14 @@ double train_epoch(drun::Communicator& all, Network& network, const Digits& digi
     for (std::size_t i = begin + from; i < begin + to; ++i) {
       network.add_sample(digits.image(order[i]), digits.labels[order[i]], gradient.data(), result);
     }
-    gradient.back() = result.loss;
-    all.allreduce(gradient);  // now the sum over the whole batch, the same bits on every rank
-    const double step = options.learning_rate / static_cast<double>(n);
-    for (std::size_t i = 0; i < network.parameters().size(); ++i) network.parameters()[i] -= step * gradient[i];
-    total_loss += gradient.back();
+    // So that the average over the ranks is the average over the samples, also where some ranks have one more.
+    const double scale = static_cast<double>(all.size()) / static_cast<double>(n);
+    for (double& value : gradient) value *= scale;
+    optimizer.step();
+    total_loss += result.loss;
   }
-  return total_loss;
+  optimizer.synchronise();
+  return all.allreduce(total_loss, DRUN_SUM, {"loss"});
 }
 
 // Of the test images, every rank looks at its part.
@@ -81,7 +83,7 @@ double test_accuracy(drun::Communicator& all, Network& network, const Digits& di
   Result result;
   for (std::size_t i = from; i < to; ++i)
     network.add_sample(digits.image(test[i]), digits.labels[test[i]], nullptr, result);
-  const auto n_correct = all.allreduce(static_cast<std::int64_t>(result.n_correct));
+  const auto n_correct = all.allreduce(static_cast<std::int64_t>(result.n_correct), DRUN_SUM, {"accuracy"});
   return static_cast<double>(n_correct) / static_cast<double>(test.size());
 }
 
@@ -129,11 +131,22 @@ int train(const Options& options) {
   if (all.rank() == 0) network.initialise(options.seed + 1);
   all.broadcast(network.parameters(), 0);
 
+  std::vector<double> gradient(network.parameters().size());
+  const auto descend = [&] {
+    for (std::size_t i = 0; i < gradient.size(); ++i) network.parameters()[i] -= options.learning_rate * gradient[i];
+  };
+  drun::DistributedOptimizer optimizer(descend, options.method, drun::world(), options.bucket_bytes);
+  for (const auto& tensor : network.tensors()) {
+    optimizer.add(tensor.name, network.parameters().data() + tensor.offset, gradient.data() + tensor.offset,
+                  tensor.count);
+  }
+
   const auto began = std::chrono::steady_clock::now();
   Random random(options.seed + 2);
   double loss = 0;
   for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    loss = train_epoch(all, network, digits, images.train, random, options) / static_cast<double>(images.train.size());
+    loss = train_epoch(all, network, gradient, optimizer, digits, images.train, random, options) /
+           static_cast<double>(images.train.size());
     const bool tell = epoch == 1 || epoch == options.epochs || epoch % 5 == 0;
     if (!tell) continue;
     const double accuracy = test_accuracy(all, network, digits, images.test);

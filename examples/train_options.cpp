@@ -15,6 +15,14 @@ double number(const std::string& option, const std::string& text, double least, 
   return value;
 }
 
+drun::Method method(const std::string& option, const std::string& text) {
+  try {
+    return drun::parse_method(text);
+  } catch (const drun::Error& e) {
+    throw UsageError(option + ": " + e.what());
+  }
+}
+
 double whole(const std::string& option, const std::string& text, double least, double most) {
   const double value = number(option, text, least, most);
   if (value != static_cast<double>(static_cast<long long>(value)))
@@ -56,6 +64,10 @@ Options parse_options(int argc, char** argv) {
       options.data = take();
     else if (name == "--checkpoint")
       options.checkpoint = take();
+    else if (name == "--compression")
+      options.method = method(name, take());
+    else if (name == "--bucket-mib")
+      options.bucket_bytes = static_cast<std::size_t>(number(name, take(), 1e-4, 1e6) * (1 << 20));
     else
       throw UsageError("unknown option '" + name + "'");
   }
@@ -70,7 +82,12 @@ int print_usage() {
       "  --batch N         samples per step, of all ranks together (32)\n"
       "  --seed N          of the split, the first weights and the order (1)\n"
       "  --data FILE       another CSV file: 64 pixels of 0 to 16 and the digit per line\n"
-      "  --checkpoint FILE where rank 0 writes the trained model");
+      "  --checkpoint FILE where rank 0 writes the trained model\n"
+      "  --compression X   what travels (none): fp16 or bf16, gradients as halves; topk=0.01, of each tensor's "
+      "gradient the\n"
+      "                    hundredth that is largest; threshold=0.001, what is at least that large; partial[=4], no\n"
+      "                    gradients, but a fourth of the model after each step\n"
+      "  --bucket-mib X    most that travels at once, in MiB (25)");
   return 0;
 }
 

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "drun/training.hpp"
+
 namespace example {
 
 struct Options {
@@ -15,6 +17,8 @@ struct Options {
   std::uint64_t seed = 1;
   std::string data;        // empty: the built-in digits
   std::string checkpoint;  // empty: none
+  drun::Method method;     // what travels
+  std::size_t bucket_bytes = drun::kBucketBytes;
   bool help = false;
 };
 

@@ -94,7 +94,7 @@ class FirstFailure(ClusterTest):
         frozen = self.cluster.find_all("h0", r"^train")[1]
         os.kill(frozen, signal.SIGSTOP)
         self.assertEqual(job.finish(30 * SLOWDOWN), 1, str(job))
-        self.assertRegex(job.err, rf"train: allreduce #\d+ timed out after {limit} s waiting for rank \d on localhost")
+        self.assertRegex(job.err, rf"train: allreduce #\d+ '[^']+' timed out after {limit} s waiting for rank \d on localhost")
         self.cluster.assert_clean()
 
     def test_workers_that_did_not_join_get_term_at_once(self):

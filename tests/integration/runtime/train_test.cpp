@@ -49,6 +49,22 @@ TEST(Train, LearnsTheSameModelOnOneAndOnThreeRanks) {
   EXPECT_NE(three[1].output.find("rank 1 of 3"), std::string::npos);
 }
 
+// Little is enough to see that it learns; what travels is less than everything, or less exact.
+TEST(Train, LearnsByEveryMethodTheSameModelOnAllRanks) {
+  for (const std::string method : {"fp16", "bf16", "topk=0.01", "threshold=0.001", "partial", "partial=7"}) {
+    const auto ends = train(3, {"--epochs=12", "--bucket-mib=0.01", "--compression", method});
+    for (const auto& end : ends) ASSERT_EQ(end.status, 0) << method << ": " << end.output;
+    EXPECT_GT(number_after(ends[0].output, "test accuracy "), 94.0) << method << ": " << ends[0].output;
+    EXPECT_NE(ends[0].output.find("the same on 3 of 3 ranks"), std::string::npos) << method << ": " << ends[0].output;
+  }
+}
+
+TEST(Train, WhatIsAPartForOneRankIsEverything) {
+  const auto dense = train(1, {"--epochs=2"}), partial = train(1, {"--epochs=2", "--compression=partial"});
+  ASSERT_EQ(partial[0].status, 0) << partial[0].output;
+  EXPECT_EQ(number_after(dense[0].output, "norm "), number_after(partial[0].output, "norm "));
+}
+
 TEST(Train, WritesOneCheckpoint) {
   char directory[] = "/tmp/drun-train-XXXXXX";
   ASSERT_NE(::mkdtemp(directory), nullptr);
@@ -75,6 +91,9 @@ TEST(Train, SaysWhatIsWrong) {
   };
   for (const auto& [options, status, text] :
        {Case{{"--epochs", "0"}, 2, "--epochs: '0'"}, Case{{"--epoch", "3"}, 2, "unknown option '--epoch'"},
+        Case{{"--compression", "topk=2"}, 2, "--compression: 'topk=2': a fraction above 0, at most 1"},
+        Case{{"--compression=zip"}, 2, "'zip' is none of none, fp16, bf16"},
+        Case{{"--bucket-mib", "0"}, 2, "--bucket-mib: '0'"},
         Case{{"--data", "/nonexistent.csv"}, 1, "/nonexistent.csv: No such file"},
         Case{{"--epochs=1", "--checkpoint", "/nonexistent/m"}, 1, "checkpoint /nonexistent/m: No such"}}) {
     const auto ends = train(1, options);
