@@ -59,9 +59,4 @@ Status binomial_reduce(Exchange& exchange, const Operation& operation, const Spa
   return {};
 }
 
-Status binomial_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
-  if (auto done = binomial_reduce(exchange, operation, data); !done) return done;
-  return binomial_broadcast(exchange, operation, data.data, data.n_bytes());  // root 0, as in every allreduce
-}
-
 }  // namespace drun::runtime

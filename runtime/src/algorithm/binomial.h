@@ -1,4 +1,4 @@
-// Trees of depth ceil(log2(size)): few steps, for small messages and for broadcasts.
+// Trees of depth ceil(log2(size)): few steps, for reductions to one rank and broadcasts.
 #pragma once
 
 #include "runtime/src/algorithm/exchange.h"
@@ -10,7 +10,5 @@ namespace drun::runtime {
 Status binomial_broadcast(Exchange& exchange, const Operation& operation, void* data, std::size_t n_bytes);
 // In place. Rank `operation.root` has the result; what the others' `data` holds afterwards is of no use.
 Status binomial_reduce(Exchange& exchange, const Operation& operation, const Span& data);
-// Reduces to rank 0 and sends the result out again: the same bits everywhere. In place.
-Status binomial_allreduce(Exchange& exchange, const Operation& operation, const Span& data);
 
 }  // namespace drun::runtime

@@ -45,6 +45,15 @@ TEST_P(Job, OfTwoHostsTellsEachRankItsPlace) {
   EXPECT_TRUE(contains(ends[3].output, "rank 3 of 4, local 1 of 2, cross 1 of 2")) << ends[3].output;
 }
 
+TEST_P(Job, WorksWith64OpenFiles) {
+  JobOptions options;
+  options.size = 16;
+  options.shares_memory = GetParam() == Ways::kMemory;
+  for (const auto& end : run_job({"/usr/bin/prlimit", "--nofile=64", kWorker, "work", "-1"}, options)) {
+    EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;
+  }
+}
+
 TEST_P(Job, CallsInTheBackgroundInGroupsAndOnParts) {
   for (const int size : {1, 2, 3, 4}) {
     for (const auto& end : run(size, "background", -1)) EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;

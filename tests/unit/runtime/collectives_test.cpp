@@ -9,7 +9,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "runtime/src/algorithm/binomial.h"
+#include "runtime/src/algorithm/doubling.h"
 #include "runtime/src/algorithm/ring.h"
 #include "runtime/src/backend/tcp/links.h"
 #include "runtime/src/backend/tcp/mesh.h"
@@ -157,7 +157,7 @@ TEST_P(Collectives, AllreduceGivesTheSameBitsEverywhereAndEveryTime) {
   }
 }
 
-TEST_P(Collectives, RingAndTreeAgreeOnAnyCount) {
+TEST_P(Collectives, RingDoublingAndHalvingAgreeOnAnyCount) {
   FakeJob job(GetParam());
   if (job.size() == 1) return;
   job.run([&](int rank) {
@@ -170,16 +170,18 @@ TEST_P(Collectives, RingAndTreeAgreeOnAnyCount) {
       Operation operation;
       operation.kind = OpKind::kAllreduce;
       operation.dtype = DRUN_INT32;
-      operation.seq = ++seq;
       operation.count = count;
       operation.deadline = Clock::now() + std::chrono::seconds(30);
-      auto ring = inputs<std::int32_t>(rank, count), tree = ring;
-      auto done = ring_allreduce(mesh, operation, span_of(ring));
-      ASSERT_TRUE(done) << done.error().text;
-      operation.seq = ++seq;
-      done = binomial_allreduce(mesh, operation, span_of(tree));
-      ASSERT_TRUE(done) << done.error().text;
-      EXPECT_EQ(ring, tree) << count;
+      const auto given = inputs<std::int32_t>(rank, count);
+      std::vector<std::vector<std::int32_t>> results;
+      for (const auto allreduce : {ring_allreduce, doubling_allreduce, halving_allreduce}) {
+        operation.seq = ++seq;
+        results.push_back(given);
+        const auto done = allreduce(mesh, operation, span_of(results.back()));
+        ASSERT_TRUE(done) << done.error().text;
+      }
+      EXPECT_EQ(results[1], results[0]) << count;
+      EXPECT_EQ(results[2], results[0]) << count;
     }
   });
 }

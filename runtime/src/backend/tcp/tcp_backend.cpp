@@ -9,6 +9,7 @@
 #include "runtime/src/algorithm/binomial.h"
 #include "runtime/src/algorithm/direct.h"
 #include "runtime/src/algorithm/dissemination.h"
+#include "runtime/src/algorithm/doubling.h"
 #include "runtime/src/algorithm/ring.h"
 #include "runtime/src/backend/tcp/links.h"
 #include "runtime/src/backend/tcp/mesh.h"
@@ -17,8 +18,10 @@
 namespace drun::runtime {
 namespace {
 
-// Up to here few steps count for more than few bytes. The same on all ranks: it decides who talks with whom.
-constexpr std::size_t kSmallBytes = 64u << 10;
+// Below the first few steps count for more than few bytes, above the second few bytes, and that they flow all the time.
+// The same on all ranks: they decide who talks with whom.
+constexpr std::size_t kSmallBytes = 16u << 10;
+constexpr std::size_t kLargeBytes = 512u << 10;
 
 class TcpBackend final : public Backend {
  public:
@@ -26,9 +29,11 @@ class TcpBackend final : public Backend {
       : mesh_(world, std::move(links), std::move(group)) {}
 
   Status allreduce(const Operation& operation, const Span& data) override {
-    if (data.n_bytes() < kSmallBytes || data.count < static_cast<std::size_t>(mesh_.size())) {
-      return binomial_allreduce(mesh_, operation, data);
+    if (data.n_bytes() <= kSmallBytes || data.count < static_cast<std::size_t>(mesh_.size())) {
+      return doubling_allreduce(mesh_, operation, data);
     }
+    // Of two, a ring has as few steps as can be.
+    if (data.n_bytes() < kLargeBytes && mesh_.size() > 2) return halving_allreduce(mesh_, operation, data);
     return ring_allreduce(mesh_, operation, data);
   }
   Status reduce(const Operation& operation, const Span& data) override {

@@ -1,0 +1,36 @@
+// The loops over elements, compiled for several instruction sets. reduce.h and half.h say what they do.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "runtime/include/drun/drun.h"
+
+namespace drun::runtime {
+
+struct Kernels {
+  void (*accumulate)(void* into, const void* from, std::size_t count, drun_dtype dtype, drun_op op);
+  void (*divide)(void* data, std::size_t count, drun_dtype dtype, int size);
+  void (*scale)(void* data, std::size_t count, drun_dtype dtype, double factor);
+  void (*widen)(const void* from, drun_dtype dtype, float* into, std::size_t count);
+  void (*narrow)(const float* from, void* into, drun_dtype dtype, std::size_t count);
+};
+
+// What every processor of the architecture has: SSE2, NEON.
+extern const Kernels kPlainKernels;
+#if defined(__x86_64__)
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+#endif
+
+struct NamedKernels {
+  const char* name;
+  const Kernels* kernels;
+};
+// That this processor can carry out; the best is the last.
+std::vector<NamedKernels> usable_kernels();
+// The best.
+const Kernels& kernels();
+
+}  // namespace drun::runtime

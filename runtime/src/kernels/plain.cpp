@@ -1,0 +1,2 @@
+#define DRUN_KERNELS kPlainKernels
+#include "runtime/src/kernels/loops.inc"
