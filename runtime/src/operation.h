@@ -57,6 +57,10 @@ struct Operation {
 std::string name_of(const Operation& operation);
 std::string describe(const Operation& operation);  // "allreduce #12 of 10 f32 (sum)"
 std::string name_of_comm(std::uint32_t comm);      // "local", "comm 5"
+// What passes between two ranks is nobody else's business.
+inline bool is_of_two(const Operation& operation) {
+  return operation.kind == OpKind::kSend || operation.kind == OpKind::kRecv;
+}
 bool same_call(const Operation& a, const Operation& b);
 
 std::string in_words(std::chrono::milliseconds time);  // "300 s", "1500 ms"

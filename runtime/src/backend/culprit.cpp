@@ -55,11 +55,6 @@ Note note_of(const Operation& operation, const std::vector<int>& waited_for) {
   return {operation.comm, operation.seq, describe(unnamed), waited_for};
 }
 
-// What passes between two ranks is nobody else's business.
-bool is_of_two(const Operation& operation) {
-  return operation.kind == OpKind::kSend || operation.kind == OpKind::kRecv;
-}
-
 }  // namespace
 
 void WaitNote::waiting(const World& world, const Operation& operation,

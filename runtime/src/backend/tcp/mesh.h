@@ -64,6 +64,7 @@ class Mesh final : public Exchange {
   bool links_need_care_ = false;
   Patience patience_;
   WaitNote note_;
+  Operation current_, previous_;  // calls
 };
 
 }  // namespace drun::runtime
