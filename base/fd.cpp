@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace drun {
@@ -32,6 +34,11 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return fail(errno_error(errno, path));
   std::string out;
+  // Without it a large file is copied, and its memory touched, several times. Of /proc and /sys the size is no size.
+  struct stat s {};
+  if (::fstat(fd.get(), &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0) {
+    out.reserve(std::min(static_cast<std::size_t>(s.st_size), limit));
+  }
   char buffer[65536];
   for (;;) {
     const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);

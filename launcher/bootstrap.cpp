@@ -100,16 +100,12 @@ Error no_hello(const std::string& host, const Channel& channel, const std::strin
 
 }  // namespace
 
-Result<AgentBinary> load_agent_binary() {
+Result<AgentBinary> find_agent_binary() {
   const std::string here = own_directory();
   AgentBinary agent;
   for (const auto& path : {here + "/drun-agent", here + "/../libexec/drun/drun-agent"}) {
     if (::access(path.c_str(), X_OK) != 0) continue;
-    auto bytes = read_file(path);
-    if (!bytes) return fail(std::move(bytes.error()));
     agent.path = path;
-    agent.bytes = std::move(*bytes);
-    agent.sha256 = sha256_hex(agent.bytes);
     utsname names{};
     ::uname(&names);
     agent.machine = names.machine;
@@ -117,6 +113,14 @@ Result<AgentBinary> load_agent_binary() {
   }
   return fail(Error(Errc::kInternal, "drun-agent", "not found beside drun in " + here)
                   .with_hint("install drun with its libexec folder, or build the target drun-agent"));
+}
+
+Result<void> load_agent_binary(AgentBinary& agent) {
+  auto bytes = read_file(agent.path);
+  if (!bytes) return fail(std::move(bytes.error()));
+  agent.bytes = std::move(*bytes);
+  agent.sha256 = sha256_hex(agent.bytes);
+  return {};
 }
 
 std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce, const std::string& agent_path) {

@@ -21,8 +21,10 @@ struct AgentBinary {
   std::string machine;  // uname -m that it runs on
 };
 
-// Looks beside drun's own executable, then in ../libexec/drun.
-Result<AgentBinary> load_agent_binary();
+// Looks beside drun's own executable, then in ../libexec/drun. Path and machine only, which do on this host.
+Result<AgentBinary> find_agent_binary();
+// The rest, which other hosts need: 10 ms or more of reading and hashing.
+Result<void> load_agent_binary(AgentBinary& agent);
 
 // The remote command: `exec /bin/sh -c '...'` without a single quote, '!' or backslash inside, so that every login
 // shell, csh and fish included, passes it on as it is. `nonce` marks its answers among what rc files print.

@@ -2,6 +2,7 @@
 
 #include <sodium.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/log.h"
@@ -124,7 +125,7 @@ Task<void> close_link(std::unique_ptr<HostLink> link) {
 Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, std::vector<Host> hosts,
                               ConnectOptions options, Reporter& reporter, StartWatch* watch) {
   Connected out;
-  auto agent = load_agent_binary();
+  auto agent = find_agent_binary();
   if (!agent) {
     out.errors.push_back(std::move(agent.error()));
     co_return out;
@@ -144,6 +145,12 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, s
     attempts.push_back(std::move(attempt));
   }
   if (!out.errors.empty() && !options.keep_reachable) co_return out;
+  if (std::any_of(attempts.begin(), attempts.end(), [](const Attempt& a) { return !a.local; })) {
+    if (auto ok = load_agent_binary(*agent); !ok) {
+      out.errors.push_back(std::move(ok.error()));
+      co_return out;
+    }
+  }
 
   std::unique_ptr<Transport> transport;
   if (options.use_openssh || !options.launch_agent.empty()) {
