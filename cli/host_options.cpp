@@ -10,14 +10,15 @@
 
 namespace drun::cli {
 
-void describe_hosts(CLI::App& app, RawHostOptions& raw) {
+void describe_hosts(CLI::App& app, RawHostOptions& raw, Letters letters) {
   app.add_option("-H,--hosts", raw.hosts, "hosts and slots: a:2,root@b:4,node[01-16]:8,[fd00::2]:2; default: localhost")
       ->type_name("LIST");
   app.add_option("--hostfile", raw.hostfile,
                  "the same from a file, as mpirun, MPICH and DeepSpeed take it (also -hostfile F)")
       ->type_name("FILE");
   app.add_option("-p,--ssh-port", raw.port, "ssh port of every host")->type_name("PORT");
-  app.add_option("-i,--ssh-identity-file", raw.identity, "private key for every host")->type_name("FILE");
+  const std::string identity = letters == Letters::kAll ? "-i,--ssh-identity-file" : "--ssh-identity-file";
+  app.add_option(identity, raw.identity, "private key for every host")->type_name("FILE");
   app.add_option("-F,--ssh-config", raw.ssh_config, "ssh config in place of ~/.ssh/config; none: no config")
       ->type_name("FILE");
 }
@@ -37,6 +38,16 @@ void describe_connection(CLI::App& app, RawHostOptions& raw) {
 void describe_log(CLI::App& app, RawHostOptions& raw) {
   app.add_flag("-v,--verbose", raw.verbose, "say what drun does (-vv: everything)");
   app.add_option("--log-file", raw.log_file, "say it there")->type_name("FILE");
+}
+
+Result<int> worker_count(const std::string& text) {
+  if (text.empty()) return 0;
+  const auto n = parse_number(text);
+  if (!n || *n > 1000000) {
+    return fail(usage_error("-np", "'" + text + "' is not a number of workers", "-np 4"));
+  }
+  if (*n == 0) return fail(usage_error("-np", "0 workers", "-np 1, or leave it out to use all slots"));
+  return static_cast<int>(*n);
 }
 
 Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int default_slots) {

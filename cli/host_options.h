@@ -24,11 +24,16 @@ struct RawHostOptions {
   std::string log_file;
 };
 
+// Which of their letters these options have: bench has another -i.
+enum class Letters { kAll, kWithoutIdentity };
+
 // In three parts, so that a help text can have its own options between them. `raw` must outlive `app`.
-void describe_hosts(CLI::App& app, RawHostOptions& raw);       // -H to -F
+void describe_hosts(CLI::App& app, RawHostOptions& raw, Letters letters = Letters::kAll);  // -H to -F
 void describe_connection(CLI::App& app, RawHostOptions& raw);  // --start-timeout to --agent-path
 void describe_log(CLI::App& app, RawHostOptions& raw);
 
+// What follows -np; 0: nothing does.
+Result<int> worker_count(const std::string& text);
 // With their slots added; without -H and --hostfile: localhost with `default_slots` (at least 1).
 Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int default_slots);
 Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw);

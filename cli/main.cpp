@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 
+#include "cli/command_bench.h"
 #include "cli/command_clean.h"
 #include "cli/command_run.h"
 #include "cli/options.h"
@@ -45,6 +46,10 @@ int run(int argc, char** argv) {
   if (!args.empty() && args[0] == "clean") {
     args.erase(args.begin());
     return drun::cli::command_clean(args, printer);
+  }
+  if (!args.empty() && args[0] == "bench") {
+    args.erase(args.begin());
+    return drun::cli::command_bench(args, own_environment(), printer);
   }
   auto options = drun::cli::parse_options(std::move(args), own_environment());
   if (!options) {

@@ -95,6 +95,7 @@ std::string usage(const CLI::App& app) {
   return "drun starts a distributed program on many machines with one command.\n"
          "\n"
          "usage: drun [run] [options] [--] COMMAND [ARG...]\n"
+         "       drun bench [options]     how fast collectives are between hosts: drun bench --help\n"
          "       drun clean [options]     what earlier jobs left on hosts: drun clean --help\n"
          "\n"
          "  drun -np 4 ./train                                      four workers here: no ssh, no GPU needed\n"
@@ -107,16 +108,6 @@ std::string usage(const CLI::App& app) {
          "can't be reached; 75: a deadline passed; 126, 127: the command can't be executed, does not exist;\n"
          "130: Ctrl-C. Each worker finds RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and more in its\n"
          "environment: docs/environment.md.\n";
-}
-
-Result<int> worker_count(const std::string& text) {
-  if (text.empty()) return 0;
-  const auto n = parse_number(text);
-  if (!n || *n > 1000000) {
-    return fail(usage_error("-np", "'" + text + "' is not a number of workers", "-np 4"));
-  }
-  if (*n == 0) return fail(usage_error("-np", "0 workers", "-np 1, or leave it out to use all slots"));
-  return static_cast<int>(*n);
 }
 
 Result<void> choose_stdin(const std::string& text, launcher::JobOptions& job) {

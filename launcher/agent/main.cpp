@@ -1,14 +1,18 @@
-// drun-agent: started by drun on every host, over ssh or directly. Not for people: without drun it only waits.
+// drun-agent: started by drun on every host, over ssh or directly. Not for people: without drun it only waits. The
+// workers of `drun bench` are this program, too: started by an agent, and nothing of an agent in them.
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "launcher/agent/agent.h"
 #include "launcher/agent/guard.h"
+#include "launcher/bench/worker.h"
 
 namespace {
 
@@ -22,6 +26,15 @@ int run_agent(drun::agent::GuardLink link) {
   }
 }
 
+int run_bench(int argc, char** argv) {
+  try {
+    return drun::bench::run_worker(std::vector<std::string>(argv + 2, argv + argc), DRUN_VERSION);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "drun bench: internal error: %s\n", e.what());
+    return 70;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -29,6 +42,7 @@ int main(int argc, char** argv) {
     std::puts("drun-agent " DRUN_VERSION);
     return 0;
   }
+  if (argc > 1 && std::strcmp(argv[1], drun::bench::kWorkerWord) == 0) return run_bench(argc, argv);
   if (argc > 1 || ::isatty(STDIN_FILENO) == 1) {
     std::fputs("drun-agent is started by drun on each host of a job; see `drun --help`\n", stderr);
     return 2;

@@ -1,0 +1,237 @@
+#include "cli/command_bench.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "cli/argv.h"
+#include "cli/host_options.h"
+#include "cli/usage.h"
+#include "launcher/bench/worker.h"
+#include "launcher/exit_status.h"
+#include "launcher/placement.h"
+
+namespace drun::cli {
+
+namespace {
+
+constexpr std::uint64_t kMaxIterations = 10000000;
+
+// What CLI11 fills in, before it is checked. Everything as text: one wording for what is wrong with it.
+struct Raw : RawHostOptions {
+  std::string np;
+  std::string min_bytes = "32M", max_bytes = "32M", step_bytes = "1M", factor = "1";
+  std::string iterations = "20", warmups = "1", checks = "1";
+  std::vector<std::string> kinds;
+  std::string op = "sum", dtype = "float", root = "0";
+  std::vector<std::string> interfaces, exports;
+  double timeout = 0;
+  bool json = false;
+};
+
+void describe(CLI::App& app, Raw& raw) {
+  app.set_help_flag("-h,--help", "this text");
+  app.add_option("-o", raw.kinds, join(bench::kind_names(), ", ") + "; or a reduction, as --redop")
+      ->type_name("WHAT")
+      ->allow_extra_args(false);
+  app.add_option("-b,--minbytes", raw.min_bytes, "smallest size, with K, M or G")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app.add_option("-e,--maxbytes", raw.max_bytes, "largest size")->type_name("SIZE")->capture_default_str();
+  app.add_option("-f,--stepfactor", raw.factor, "each size is so many times the one before; 1: -i")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("-i,--stepbytes", raw.step_bytes, "each size is so much larger than the one before")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app.add_option("-n,--iters", raw.iterations, "calls that are timed, for each size")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("-w,--warmup_iters", raw.warmups, "calls before, for sizes each twice the one before")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("-c,--check", raw.checks, "calls whose results are checked, for each size; 0: none")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("-d,--datatype", raw.dtype, "int8, uint8, int32, ..., half, float, double, bfloat16, or all")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--redop", raw.op, "sum, prod, max, min, avg, or all")->type_name("OP")->capture_default_str();
+  app.add_option("-r,--root", raw.root, "the root of broadcast, reduce, gather and scatter")
+      ->type_name("RANK|all")
+      ->capture_default_str();
+  app.add_flag("--json", raw.json, "JSON in place of the table");
+  app.add_option("--num-proc", raw.np, "workers to start (also -np N); default: all slots")->type_name("N");
+  describe_hosts(app, raw, Letters::kWithoutIdentity);
+  app.add_option("--network-interfaces,--network-interface", raw.interfaces,
+                 "names or CIDRs of the NICs to use; default: found out by trying")
+      ->type_name("LIST")
+      ->delimiter(',');
+  app.add_option("-x", raw.exports, "environment for the workers, as DRUN_SHARED_MEMORY=0")
+      ->type_name("NAME[=V]")
+      ->allow_extra_args(false);
+  app.add_option("--timeout", raw.timeout, "seconds until it is ended; 0: never")
+      ->type_name("S")
+      ->capture_default_str();
+  describe_connection(app, raw);
+  describe_log(app, raw);
+}
+
+std::string usage(const CLI::App& app) {
+  const std::string help = app.help();
+  const auto at = help.find("Options:");
+  return "drun bench times collectives of libdrun between hosts, and checks their results. Nothing is needed there.\n"
+         "\n"
+         "usage: drun bench [options]\n"
+         "\n"
+         "  drun bench -np 4                                                     four workers here\n"
+         "  drun bench -np 4 -H a:2,b:2 -p 12345 -b 8 -e 128M -f 2\n"
+         "  drun bench -H a:8,b:8 -o alltoall -b 1M -e 64M -f 4 -d half --json\n"
+         "\n"
+         "Options and table are those of nccl-tests, with columns for the median (p50) and the slowest calls (p99) "
+         "and\n"
+         "for the share of what memory, or the network's line rate, allows: docs/bench.md.\n"
+         "\n" +
+         (at == std::string::npos ? help : help.substr(at)) +
+         "\nThe exit status is 1 if a result is wrong or a collective fails, 2: bad usage; else as of any job.\n";
+}
+
+template <typename T>
+Result<void> take(Result<T> value, const char* option, T& into) {
+  if (!value) return fail(std::move(value.error()).with_subject(option));
+  into = std::move(*value);
+  return {};
+}
+
+Result<int> number(const std::string& text, std::uint64_t least) {
+  const auto value = parse_number(text);
+  if (!value || *value < least || *value > kMaxIterations) {
+    return fail(usage_error(
+        "", "'" + text + "' is not a number from " + std::to_string(least) + " to " + std::to_string(kMaxIterations)));
+  }
+  return static_cast<int>(*value);
+}
+
+// nccl-tests has its reductions under -o, and a program for each collective.
+Result<void> choose_kind(const std::vector<std::string>& words, Raw& raw, bench::Settings& settings) {
+  for (const auto& word : words) {
+    if (bench::is_op_name(word)) {
+      raw.op = word;
+      continue;
+    }
+    std::string name = word;
+    const std::string suffix = "_perf";
+    if (name.size() > suffix.size() && name.substr(name.size() - suffix.size()) == suffix) {
+      name.resize(name.size() - suffix.size());
+    }
+    const auto kind = bench::kind_of(name);
+    if (!kind) {
+      const auto near = nearest(name, bench::kind_names());
+      return fail(usage_error("-o", "'" + word + "' is no collective",
+                              near ? "-o " + *near : "one of " + join(bench::kind_names(), ", ")));
+    }
+    settings.kind = *kind;
+  }
+  return {};
+}
+
+Result<void> fill_settings(Raw& raw, bench::Settings& s) {
+  if (auto ok = choose_kind(raw.kinds, raw, s); !ok) return ok;
+  if (auto ok = take(bench::parse_size(raw.min_bytes), "-b", s.min_bytes); !ok) return ok;
+  if (auto ok = take(bench::parse_size(raw.max_bytes), "-e", s.max_bytes); !ok) return ok;
+  if (auto ok = take(bench::parse_size(raw.step_bytes), "-i", s.step_bytes); !ok) return ok;
+  int factor = 1;
+  if (auto ok = take(number(raw.factor, 1), "-f", factor); !ok) return ok;
+  s.factor = static_cast<std::uint64_t>(factor);
+  if (auto ok = take(number(raw.iterations, 1), "-n", s.n_iterations); !ok) return ok;
+  if (auto ok = take(number(raw.warmups, 0), "-w", s.n_warmups); !ok) return ok;
+  if (auto ok = take(number(raw.checks, 0), "-c", s.n_checks); !ok) return ok;
+  if (auto ok = take(bench::parse_dtypes(raw.dtype), "-d", s.dtypes); !ok) return ok;
+  if (auto ok = take(bench::parse_ops(raw.op), "--redop", s.ops); !ok) return ok;
+  if (auto ok = take(bench::parse_root(raw.root), "-r", s.root); !ok) return ok;
+  s.json = raw.json;
+  return bench::check(s);
+}
+
+Result<void> check_size(const bench::Settings& settings, int size) {
+  const std::string workers = plural(static_cast<std::size_t>(size), "worker");
+  if (bench::info(settings.kind).rooted && settings.root >= size) {
+    return fail(usage_error("-r", "there is no rank " + std::to_string(settings.root) + " among " + workers));
+  }
+  if (settings.kind == bench::Kind::kSendRecv && size < 2) {
+    return fail(usage_error("-o", "sendrecv needs two workers", "-np 2"));
+  }
+  return {};
+}
+
+Result<void> fill_job(const Raw& raw, const launcher::Environment& own_env, const bench::Settings& settings,
+                      launcher::JobOptions& job) {
+  job.command = {bench::kWorkerPath, bench::kWorkerWord};
+  for (auto& word : bench::to_words(settings)) job.command.push_back(std::move(word));
+  if (auto ok = take(worker_count(raw.np), "-np", job.np); !ok) return ok;
+  auto hosts = chosen_hosts(raw, job.np);
+  if (!hosts) return fail(std::move(hosts.error()));
+  job.hosts = std::move(*hosts);
+  auto connect = connect_options(raw);
+  if (!connect) return fail(std::move(connect.error()));
+  job.connect = std::move(*connect);
+  job.interfaces = raw.interfaces;
+  job.env.exports = raw.exports;
+  if (auto ok = launcher::check_exports(job.env, own_env); !ok) return ok;
+  job.own_env = own_env;
+  job.working_directory = "/";  // which every host has
+  job.stdin_mode = launcher::StdinMode::kNone;
+  job.output.tag = launcher::TagStyle::kNone;  // only rank 0 writes to stdout
+  const auto timeout = seconds("--timeout", raw.timeout, true);
+  if (!timeout) return fail(timeout.error());
+  job.timeout = *timeout;
+  const auto placed = launcher::place(job.hosts, job.np);
+  if (!placed) return fail(placed.error());
+  return check_size(settings, placed->size);
+}
+
+}  // namespace
+
+Result<BenchCommand> parse_bench(const std::vector<std::string>& args, const launcher::Environment& own_env) {
+  CLI::App app;
+  Raw raw;
+  describe(app, raw);
+  const auto rewritten = rewrite_argv(args, value_options(app));
+  std::vector<std::string> reversed(rewritten.rbegin(), rewritten.rend());
+  BenchCommand out;
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    out.help = usage(app);
+    return out;
+  } catch (const CLI::ParseError& e) {
+    return fail(parse_error(app, e, rewritten, "drun bench --help"));
+  }
+  if (auto ok = fill_settings(raw, out.settings); !ok) return fail(std::move(ok.error()));
+  if (auto ok = fill_job(raw, own_env, out.settings, out.job); !ok) return fail(std::move(ok.error()));
+  out.log_level = log_level(raw);
+  out.log_file = raw.log_file;
+  return out;
+}
+
+int command_bench(const std::vector<std::string>& args, const launcher::Environment& own_env, Printer& printer) {
+  auto command = parse_bench(args, own_env);
+  if (!command) {
+    printer.error(command.error());
+    return launcher::exit_status(command.error().code);
+  }
+  if (!command->help.empty()) {
+    write_all(STDOUT_FILENO, command->help);
+    return launcher::kExitOk;
+  }
+  if (auto ok = log::start(command->log_level, command->log_file); !ok) {
+    printer.error(ok.error());
+    return launcher::kExitUsage;
+  }
+  if (command->log_level != log::Level::kOff && command->log_file.empty()) printer.disable_status();
+  return launcher::run_job(std::move(command->job), printer);
+}
+
+}  // namespace drun::cli

@@ -1,0 +1,29 @@
+// `drun bench`: times collectives between workers that drun brings along.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cli/printer.h"
+#include "launcher/bench/settings.h"
+#include "launcher/job.h"
+
+namespace drun::cli {
+
+struct BenchCommand {
+  std::string help;  // not empty: only to be printed
+  bench::Settings settings;
+  launcher::JobOptions job;  // whose command is the worker that measures `settings`
+  log::Level log_level = log::Level::kOff;
+  std::string log_file;
+};
+
+// `args` without the program's name and without the word `bench`. Every complaint is Errc::kUsage.
+Result<BenchCommand> parse_bench(const std::vector<std::string>& args, const launcher::Environment& own_env);
+
+// Parses and runs the job. Returns its exit status: 1 if a result was wrong.
+int command_bench(const std::vector<std::string>& args, const launcher::Environment& own_env, Printer& printer);
+
+}  // namespace drun::cli

@@ -1,0 +1,166 @@
+#include "launcher/bench/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+
+#include "launcher/bench/timing.h"
+
+namespace drun::bench {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kUnset = 0x55;  // bytes that no element of a result is made of
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+Result<void> reduce(double* values, std::size_t count, drun_op op) {
+  return checked(drun_allreduce(values, values, count, DRUN_FLOAT64, op, DRUN_COMM_WORLD, nullptr));
+}
+
+}  // namespace
+
+Measurement::Measurement(const Settings& settings, const Ranks& ranks) : settings_(settings), ranks_(ranks) {}
+
+double Measurement::average_bandwidth() const {
+  return n_measured_ > 0 ? bandwidth_sum_ / static_cast<double>(n_measured_) : 0;
+}
+
+Result<void> Measurement::allocate() {
+  const std::size_t n = settings_.kind == Kind::kBarrier ? 1 : std::max<std::size_t>(settings_.max_bytes, 1);
+  // Zeros: pages that are there when the clock runs, and numbers to calculate with under -c 0.
+  send_.reset(new (std::nothrow) char[n]());
+  recv_.reset(new (std::nothrow) char[n]());
+  if (!send_ || !recv_)
+    return fail(Errc::kInternal, "", "no memory for two buffers of " + std::to_string(n) + " bytes");
+  buffers_ = {send_.get(), recv_.get()};
+  return {};
+}
+
+Result<void> Measurement::run(const Show& show) {
+  if (auto ok = allocate(); !ok) return ok;
+  const KindInfo& kind = info(settings_.kind);
+  const bool is_barrier = settings_.kind == Kind::kBarrier;
+  Call call;
+  call.kind = settings_.kind;
+  call.rank = drun_rank();
+  call.n_ranks = drun_size();
+  const auto ops = kind.reduces ? settings_.ops : std::vector<drun_op>{DRUN_SUM};
+  const auto dtypes = is_barrier ? std::vector<drun_dtype>{DRUN_UINT8} : settings_.dtypes;
+  const bool all_roots = kind.rooted && settings_.root == kAllRoots;
+  const int first_root = kind.rooted && !all_roots ? settings_.root : 0;
+  const int last_root = all_roots ? call.n_ranks - 1 : first_root;
+  for (const auto dtype : dtypes) {
+    for (const auto op : ops) {
+      for (int root = first_root; root <= last_root; ++root) {
+        call.dtype = dtype;
+        call.op = op;
+        call.root = root;
+        if (auto ok = series(call, show); !ok) return ok;
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> Measurement::series(Call call, const Show& show) {
+  if (auto ok = checked(drun_barrier(DRUN_COMM_WORLD, nullptr)); !ok) return ok;
+  if (auto ok = warm_up(call); !ok) return ok;
+  const bool is_barrier = call.kind == Kind::kBarrier;
+  for (const std::uint64_t n_bytes : is_barrier ? std::vector<std::uint64_t>{0} : sizes(settings_)) {
+    call.counts = counts(call.kind, n_bytes, element_size(call.dtype), call.n_ranks);
+    auto row = one_size(call);
+    if (!row) return fail(std::move(row.error()));
+    if (auto ok = show(*row); !ok) return ok;
+  }
+  return {};
+}
+
+Result<void> Measurement::warm_up(Call call) {
+  for (const std::uint64_t n_bytes : warmup_sizes(settings_)) {
+    call.counts = counts(call.kind, n_bytes, element_size(call.dtype), call.n_ranks);
+    for (int i = 0; i < settings_.n_warmups; ++i) {
+      if (auto ok = checked(perform(call, buffers_, false)); !ok) return ok;
+    }
+    if (call.kind == Kind::kBarrier) break;
+  }
+  return {};
+}
+
+Result<Row> Measurement::one_size(const Call& call) {
+  const KindInfo& kind = info(call.kind);
+  const bool is_barrier = call.kind == Kind::kBarrier;
+  Row row;
+  row.n_bytes = std::max(call.counts.send, call.counts.recv) * element_size(call.dtype);
+  row.count = call.counts.call;
+  row.type = is_barrier ? "none" : dtype_name(call.dtype);
+  // A sum of one: so sendrecv_perf has it.
+  row.op = kind.reduces || call.kind == Kind::kSendRecv ? op_name(call.op) : "none";
+  row.root = kind.rooted ? call.root : -1;
+  for (const bool in_place : {false, true}) {
+    if (in_place && !kind.has_in_place) continue;
+    auto figures = measure(call, in_place, static_cast<double>(row.n_bytes));
+    if (!figures) return fail(std::move(figures.error()));
+    bandwidth_sum_ += figures->bandwidth.bus;
+    ++n_measured_;
+    if (figures->wrong.value_or(0) > 0) ++n_wrong_;
+    (in_place ? row.in_place : row.out_of_place) = *figures;
+  }
+  return row;
+}
+
+Result<Figures> Measurement::measure(const Call& call, bool in_place, double n_bytes) {
+  if (settings_.n_checks > 0) Pattern(call, round_).fill(const_cast<char*>(input(call, buffers_, in_place)));
+  // Connections are made and pages are there; then all begin together.
+  if (auto ok = checked(perform(call, buffers_, in_place)); !ok) return fail(std::move(ok.error()));
+  if (auto ok = checked(drun_barrier(DRUN_COMM_WORLD, nullptr)); !ok) return fail(std::move(ok.error()));
+
+  std::vector<double> times(static_cast<std::size_t>(settings_.n_iterations));
+  const auto began = Clock::now();
+  auto before = began;
+  for (double& time : times) {
+    if (auto ok = checked(perform(call, buffers_, in_place)); !ok) return fail(std::move(ok.error()));
+    const auto after = Clock::now();
+    time = seconds_between(before, after);
+    before = after;
+  }
+  double seconds = seconds_between(began, before) / settings_.n_iterations;
+  if (auto ok = reduce(&seconds, 1, DRUN_AVG); !ok) return fail(std::move(ok.error()));
+  if (auto ok = reduce(times.data(), times.size(), DRUN_MAX); !ok) return fail(std::move(ok.error()));
+
+  Figures out;
+  out.seconds = seconds;
+  out.bandwidth = bandwidth(call.kind, call.counts, element_size(call.dtype), call.n_ranks, seconds);
+  const Percentiles slow = percentiles(std::move(times));
+  out.p50_seconds = slow.p50;
+  out.p99_seconds = slow.p99;
+  out.percent = percent_of_bound(ranks_.bound, call.kind, n_bytes, ranks_.ranks_of_host,
+                                 ranks_.host_of_rank[static_cast<std::size_t>(call.root)], seconds);
+  const KindInfo& kind = info(call.kind);
+  const bool can_check = call.kind != Kind::kBarrier && (!in_place || kind.checks_inside);
+  for (int i = 0; can_check && i < settings_.n_checks && out.wrong.value_or(0) == 0; ++i) {
+    const auto wrong = count_wrong(call, in_place);
+    if (!wrong) return fail(wrong.error());
+    out.wrong = *wrong;
+  }
+  return out;
+}
+
+Result<std::uint64_t> Measurement::count_wrong(const Call& call, bool in_place) {
+  const Pattern pattern(call, ++round_);
+  std::memset(buffers_.recv, kUnset, call.counts.recv * element_size(call.dtype));
+  pattern.fill(const_cast<char*>(input(call, buffers_, in_place)));
+  if (auto ok = checked(perform(call, buffers_, in_place)); !ok) return fail(std::move(ok.error()));
+  std::uint64_t wrong = pattern.count_wrong(output(call, buffers_, in_place));
+  if (auto ok = checked(drun_allreduce(&wrong, &wrong, 1, DRUN_UINT64, DRUN_SUM, DRUN_COMM_WORLD, nullptr)); !ok) {
+    return fail(std::move(ok.error()));
+  }
+  return wrong;
+}
+
+}  // namespace drun::bench

@@ -1,0 +1,44 @@
+// The measurement itself, on one rank: all ranks go through the same rows together.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "launcher/bench/perform.h"
+#include "launcher/bench/ranks.h"
+#include "launcher/bench/report.h"
+
+namespace drun::bench {
+
+class Measurement {
+ public:
+  // Settings whose sizes fit into memory. Both must outlive this.
+  Measurement(const Settings& settings, const Ranks& ranks);
+
+  // Calls `show` with every row, on every rank. Fails where libdrun, or `show`, does.
+  using Show = std::function<Result<void>(const Row&)>;
+  Result<void> run(const Show& show);
+
+  std::uint64_t n_wrong() const { return n_wrong_; }  // measurements with wrong elements, the same on all ranks
+  double average_bandwidth() const;
+
+ private:
+  Result<void> allocate();
+  Result<void> series(Call call, const Show& show);  // all sizes
+  Result<void> warm_up(Call call);
+  Result<Row> one_size(const Call& call);
+  Result<Figures> measure(const Call& call, bool in_place, double n_bytes);
+  Result<std::uint64_t> count_wrong(const Call& call, bool in_place);
+
+  const Settings& settings_;
+  const Ranks& ranks_;
+  std::unique_ptr<char[]> send_, recv_;
+  Buffers buffers_;
+  std::uint64_t round_ = 0;
+  std::uint64_t n_wrong_ = 0, n_measured_ = 0;
+  double bandwidth_sum_ = 0;
+};
+
+}  // namespace drun::bench
