@@ -1,7 +1,6 @@
 // Ranks that are ready for collectives: checks arguments, and numbers the calls.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -95,8 +94,8 @@ class Communicator {
   Status finish(Status status);
   // Reduces `most` elements at once. `reduce` works in place on what travels, which is the user's memory if that will
   // do. Without `recv` nobody wants the result here.
-  Status in_pieces(const Operation& operation, const void* send, void* recv, std::size_t most,
-                   const std::function<Status(const Span&)>& reduce);
+  template <typename Reduce>
+  Status in_pieces(const Operation& operation, const void* send, void* recv, std::size_t most, const Reduce& reduce);
 
   std::shared_ptr<Fabric> fabric_;
   Group group_;

@@ -1,5 +1,6 @@
 #include "runtime/src/process.h"
 
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -87,7 +88,8 @@ Status Process::init(const drun_init_options* options) {
   if (!communicator) return tl::unexpected<Failure>(communicator.error());
   all_ = communicator->get();
   communicators_[DRUN_COMM_WORLD] = std::move(*communicator);
-  pid_ = ::getpid();
+  note_forks();
+  in_use_ = true;
   note_place(DRUN_COMM_WORLD, welcome.rank, welcome.size);
   note_place(DRUN_COMM_LOCAL, welcome.local_rank, welcome.local_size);
   note_place(DRUN_COMM_CROSS, welcome.cross_rank, welcome.cross_size);
@@ -102,6 +104,7 @@ Status Process::finalize() {
     const std::lock_guard<std::mutex> lock(places_mutex_);
     places_.clear();
   }
+  in_use_ = false;
   all_->leave();
   auto left = all_->world().client->leave();
   all_ = nullptr;
@@ -112,7 +115,13 @@ Status Process::finalize() {
   return {};
 }
 
-bool Process::is_forked_child() const { return pid_ != -1 && pid_ != ::getpid(); }
+// Asking for the process id would cost more than a small collective.
+void Process::note_forks() {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, [] {
+    if (in_use_) forked_ = true;
+  });
+  (void)registered;
+}
 
 Status Process::check_state(const char* function) const {
   if (is_forked_child()) {

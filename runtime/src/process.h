@@ -1,7 +1,6 @@
 // What a process has of drun, at most once at a time: behind the C functions, under their lock.
 #pragma once
 
-#include <sys/types.h>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +25,7 @@ class Process {
   Outcome<drun_comm> split(Communicator& parent, int colour, int key, const CallOptions& options);
   Status free(drun_comm comm);
   // Whether calls can work here: not in a child that was forked after init.
-  bool is_forked_child() const;
+  static bool is_forked_child() { return forked_.load(std::memory_order_relaxed); }
 
   // What never waits for a call that is under way. Any thread.
   struct Place {
@@ -51,7 +50,8 @@ class Process {
   Communicator* all_ = nullptr;  // DRUN_COMM_WORLD
   mutable std::mutex places_mutex_;
   std::map<drun_comm, Place> places_;
-  std::atomic<pid_t> pid_{-1};  // that called init
+  static void note_forks();
+  static inline std::atomic<bool> in_use_{false}, forked_{false};
   int generation_ = 0;
   Fd interrupt_ = make_interrupt();
   static Fd make_interrupt();

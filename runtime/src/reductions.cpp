@@ -19,8 +19,9 @@ constexpr std::size_t kFusedBytes = 4u << 20;
 
 }  // namespace
 
+template <typename Reduce>
 Status Communicator::in_pieces(const Operation& operation, const void* send, void* recv, std::size_t most,
-                               const std::function<Status(const Span&)>& reduce) {
+                               const Reduce& reduce) {
   const drun_dtype dtype = reduced_as(operation.dtype);
   const bool in_recv = dtype == operation.dtype && recv != nullptr;
   const std::size_t count = operation.count;
