@@ -1,0 +1,38 @@
+"""Collectives between the workers that drun started, in the words of Horovod: `import drun as hvd`.
+
+torch and numpy are used if the program has imported them, and never imported from here, except for what only torch has
+(DistributedOptimizer and the like, in drun.torch)."""
+from ._compression import Compression
+from ._engine import Handle, poll, synchronize
+from ._job import (abort, cross_rank, cross_size, init, is_initialized, local_rank, local_size, rank, shutdown, size,
+                   version)
+from ._join import join
+from ._library import (ERROR_ABORTED, ERROR_ARGUMENT, ERROR_CONNECT, ERROR_INTERNAL, ERROR_MISMATCH, ERROR_PEER,
+                       ERROR_STATE, ERROR_SYSTEM, ERROR_TIMEOUT, ERROR_TRUNCATED, ERROR_UNSUPPORTED, DrunError)
+from ._moves import (allgather, allgather_async, alltoall, alltoall_async, barrier, broadcast, broadcast_, broadcast_async,
+                     broadcast_async_, grouped_allgather)
+from ._objects import allgather_object, broadcast_object, broadcast_parameters
+from ._process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ._reductions import (Adasum, Average, Max, Min, Product, Sum, allreduce, allreduce_, allreduce_async,
+                          allreduce_async_, grouped_allreduce, grouped_allreduce_, grouped_allreduce_async,
+                          grouped_allreduce_async_, grouped_reducescatter, reducescatter, reducescatter_async)
+
+__version__ = "0.1.0"
+
+# Scripts ask which of Horovod's parts are there.
+_FALSE = ("mpi_enabled", "mpi_built", "mpi_threads_supported", "gloo_enabled", "gloo_built", "nccl_built", "ddl_built",
+          "ccl_built", "cuda_built", "rocm_built")
+for _name in _FALSE:
+    globals()[_name] = lambda: False
+
+_OF_TORCH = ("DistributedOptimizer", "broadcast_optimizer_state", "ddp_hook")
+
+__all__ = [name for name in globals() if not name.startswith("_") and name not in ("torch",)]
+
+
+def __getattr__(name):
+    if name in _OF_TORCH:
+        from . import torch
+
+        return getattr(torch, name)
+    raise AttributeError(f"module 'drun' has no attribute '{name}'")

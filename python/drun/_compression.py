@@ -1,0 +1,91 @@
+"""What travels instead of float32 and float64: halves. The sums are made in float32 by libdrun and rounded once."""
+import sys
+
+from ._tensor import Bfloat16Array
+
+
+class Compressor:
+    """Base of the user's own, too: compress returns what is reduced, and whatever decompress needs."""
+
+    @staticmethod
+    def compress(tensor):
+        raise NotImplementedError
+
+    @staticmethod
+    def decompress(tensor, ctx):
+        raise NotImplementedError
+
+
+class NoneCompressor(Compressor):
+    @staticmethod
+    def compress(tensor):
+        return tensor, None
+
+    @staticmethod
+    def decompress(tensor, ctx):
+        return tensor
+
+
+class FP16Compressor(Compressor):
+    @staticmethod
+    def compress(tensor):
+        if not _is_wide(tensor):
+            return tensor, None
+        if _is_torch(tensor):
+            return tensor.half(), tensor.dtype
+        with sys.modules["numpy"].errstate(over="ignore"):  # what is too large becomes infinite, as everywhere
+            return tensor.astype("float16"), tensor.dtype
+
+    @staticmethod
+    def decompress(tensor, ctx):
+        if ctx is None:
+            return tensor
+        return tensor.to(ctx) if _is_torch(tensor) else tensor.astype(ctx)
+
+
+class BF16Compressor(Compressor):
+    @staticmethod
+    def compress(tensor):
+        if not _is_wide(tensor):
+            return tensor, None
+        if _is_torch(tensor):
+            return tensor.bfloat16(), tensor.dtype
+        return Bfloat16Array(_upper_halves(tensor)), tensor.dtype
+
+    @staticmethod
+    def decompress(tensor, ctx):
+        if ctx is None:
+            return tensor
+        if isinstance(tensor, Bfloat16Array):
+            return (tensor.bits.astype("uint32") << 16).view("float32").astype(ctx)
+        return tensor.to(ctx)
+
+
+class Compression:
+    """`none`, `fp16` or `bf16`, for allreduce and DistributedOptimizer."""
+
+    none = NoneCompressor
+    fp16 = FP16Compressor
+    bf16 = BF16Compressor
+
+
+def _is_torch(tensor):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(tensor, torch.Tensor)
+
+
+def _is_wide(tensor):
+    name = str(getattr(tensor, "dtype", "")).rpartition(".")[2]
+    if not name:
+        raise TypeError(f"compression takes tensors of torch and arrays of numpy, not {type(tensor).__name__}")
+    return name in ("float32", "float64")
+
+
+def _upper_halves(values):
+    """Rounded to nearest, ties to even; a NaN stays one."""
+    numpy = sys.modules["numpy"]
+    with numpy.errstate(over="ignore"):
+        single = numpy.ascontiguousarray(values, "float32").reshape(values.shape)
+    bits = single.view("uint32")
+    rounded = (bits + (((bits >> 16) & 1) + 0x7FFF)) >> 16
+    return numpy.where(numpy.isnan(single), (bits >> 16) | 0x40, rounded).astype("uint16")

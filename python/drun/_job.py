@@ -1,0 +1,97 @@
+"""Joining and leaving the job, and this process's place in it."""
+import atexit
+import ctypes
+import os
+import sys
+
+from . import _join, _process_sets
+from . import _library as lib
+from ._engine import engine
+from ._state import place, state
+
+
+def init(comm=None, process_sets=None, *, init_timeout=None, op_timeout=None, join=None):
+    """Joins the job; returns when all ranks have come. Does nothing if that is done already.
+
+    comm: None, or a list of all ranks (parts of them are process sets). process_sets: a list of ProcessSet, the same on all
+    ranks. init_timeout, op_timeout: seconds. join: whether join() is wanted for ranks with less data than others, which costs
+    a small exchange before every collective; default: DRUN_JOIN=1 in the environment."""
+    if state.place is not None:
+        return
+    options = lib.InitOptions(ctypes.sizeof(lib.InitOptions), _milliseconds(init_timeout), _milliseconds(op_timeout))
+    lib.check(lib.library().drun_init(ctypes.byref(options)))
+    state.join(lib.library())
+    atexit.register(_leave_at_exit)
+    _join.forget()
+    _join.enabled = os.environ.get("DRUN_JOIN", "0") not in ("", "0") if join is None else bool(join)
+    try:
+        if comm is not None and sorted(comm) != list(range(state.place.size)):
+            raise lib.DrunError("init(comm=...) takes all ranks: use process sets for parts of them", lib.ERROR_UNSUPPORTED)
+        if process_sets is not None and process_sets != "dynamic":
+            for one in process_sets:
+                _process_sets.add_process_set(one)
+    except BaseException:
+        shutdown()
+        raise
+
+
+def _milliseconds(seconds):
+    return 0 if seconds is None else max(1, round(seconds * 1000))
+
+
+def shutdown():
+    """Leaves the job in an orderly way, after all asynchronous calls are done. Without init: nothing."""
+    if state.place is None or state.pid != os.getpid():
+        return
+    engine.drain()
+    _process_sets.forget_all()
+    state.leave()
+    atexit.unregister(_leave_at_exit)
+    lib.check(lib.library().drun_finalize())
+
+
+def _leave_at_exit():
+    """A script may end without shutdown(). One that ends by an exception has not left in an orderly way: others are to see
+    it as a rank that failed."""
+    if getattr(sys, "last_value", None) is None:
+        shutdown()
+
+
+def is_initialized():
+    return state.place is not None
+
+
+def rank():
+    return place().rank
+
+
+def size():
+    return place().size
+
+
+def local_rank():
+    """Among the ranks of this host."""
+    return place().local_rank
+
+
+def local_size():
+    return place().local_size
+
+
+def cross_rank():
+    """Among the ranks of all hosts that have the same local rank."""
+    return place().cross_rank
+
+
+def cross_size():
+    return place().cross_size
+
+
+def version():
+    """Of libdrun."""
+    return lib.library().drun_version().decode()
+
+
+def abort(why):
+    """Ends the whole job, giving `why` as the reason; the caller still has to exit."""
+    lib.check(lib.library().drun_abort(str(why).encode()))

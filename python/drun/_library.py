@@ -1,0 +1,170 @@
+"""libdrun's C ABI by ctypes: where the library is found, its functions with their types, its failures as exceptions."""
+import ctypes
+import functools
+import glob
+import os
+
+# drun_status
+OK = 0
+ERROR_ARGUMENT = -1
+ERROR_STATE = -2
+ERROR_UNSUPPORTED = -3
+ERROR_TIMEOUT = -4
+ERROR_PEER = -5
+ERROR_MISMATCH = -6
+ERROR_ABORTED = -7
+ERROR_CONNECT = -8
+ERROR_TRUNCATED = -9
+ERROR_SYSTEM = -10
+ERROR_INTERNAL = -11
+
+# drun_dtype
+INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = range(10)
+FLOATS = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
+
+# drun_op
+SUM, PROD, MIN, MAX, AVG, ADASUM = range(6)
+
+COMM_WORLD = None  # (drun_comm)0
+
+
+class DrunError(RuntimeError):
+    """A failure of libdrun. `status` is one of drun.ERROR_*; `rank` is the rank at fault, -1 if none or unknown, and `host`
+    its host. The text names the operation and the ranks."""
+
+    def __init__(self, text, status=ERROR_INTERNAL, rank=-1, host=""):
+        super().__init__(text)
+        self.status = status
+        self.rank = rank
+        self.host = host
+
+    def __reduce__(self):
+        return (type(self), (self.args[0], self.status, self.rank, self.host))
+
+
+class InitOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("init_timeout_ms", ctypes.c_int64),
+        ("op_timeout_ms", ctypes.c_int64),
+    ]
+
+
+class CallOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("name", ctypes.c_char_p),
+        ("timeout_ms", ctypes.c_int64),
+        ("prescale", ctypes.c_double),
+        ("postscale", ctypes.c_double),
+    ]
+
+
+def call_options(name=None, prescale=1.0, postscale=1.0):
+    """None stands for the defaults. What is returned must live as long as the call."""
+    if name is None and prescale == 1.0 and postscale == 1.0:
+        return None
+    text = None if name is None else str(name).encode()
+    return CallOptions(ctypes.sizeof(CallOptions), text, 0, prescale, postscale)
+
+
+_int = ctypes.c_int
+_size = ctypes.c_size_t
+_pointer = ctypes.c_void_p
+_text = ctypes.c_char_p
+_counts = ctypes.POINTER(ctypes.c_size_t)
+_options = ctypes.POINTER(CallOptions)
+
+# The enums are ints.
+_FUNCTIONS = {
+    "drun_init": (_int, [ctypes.POINTER(InitOptions)]),
+    "drun_finalize": (_int, []),
+    "drun_is_initialized": (_int, []),
+    "drun_rank": (_int, []),
+    "drun_size": (_int, []),
+    "drun_local_rank": (_int, []),
+    "drun_local_size": (_int, []),
+    "drun_cross_rank": (_int, []),
+    "drun_cross_size": (_int, []),
+    "drun_allreduce": (_int, [_pointer, _pointer, _size, _int, _int, _pointer, _options]),
+    "drun_broadcast": (_int, [_pointer, _size, _int, _int, _pointer, _options]),
+    "drun_reduce": (_int, [_pointer, _pointer, _size, _int, _int, _int, _pointer, _options]),
+    "drun_reduce_scatter": (_int, [_pointer, _pointer, _size, _int, _int, _pointer, _options]),
+    "drun_allgather": (_int, [_pointer, _pointer, _size, _int, _pointer, _options]),
+    "drun_allgatherv": (_int, [_pointer, _size, _pointer, _counts, _counts, _int, _pointer, _options]),
+    "drun_gather": (_int, [_pointer, _pointer, _size, _int, _int, _pointer, _options]),
+    "drun_scatter": (_int, [_pointer, _pointer, _size, _int, _int, _pointer, _options]),
+    "drun_alltoall": (_int, [_pointer, _pointer, _size, _int, _pointer, _options]),
+    "drun_alltoallv": (_int, [_pointer, _counts, _counts, _pointer, _counts, _counts, _int, _pointer, _options]),
+    "drun_send": (_int, [_pointer, _size, _int, _int, _pointer, _options]),
+    "drun_recv": (_int, [_pointer, _size, _int, _int, _pointer, _options]),
+    "drun_barrier": (_int, [_pointer, _options]),
+    "drun_kv_set": (_int, [_text, _pointer, _size]),
+    "drun_kv_get": (_int, [_text, _pointer, ctypes.POINTER(_size), ctypes.c_int64]),
+    "drun_abort": (_int, [_text]),
+    "drun_last_error": (_text, []),
+    "drun_last_error_rank": (_int, []),
+    "drun_last_error_host": (_text, []),
+    "drun_version": (_text, []),
+}
+# A libdrun without them is taken; what needs them says that it is missing.
+_NEWER_FUNCTIONS = {
+    "drun_comm_split": (_int, [_pointer, _int, _int, ctypes.POINTER(_pointer), _options]),
+    "drun_comm_free": (_int, [ctypes.POINTER(_pointer)]),
+    "drun_comm_rank": (_int, [_pointer]),
+    "drun_comm_size": (_int, [_pointer]),
+}
+
+
+def _candidates():
+    """In the order in which they are tried. A path that the user gave is the only one."""
+    given = os.environ.get("DRUN_LIBRARY")
+    if given:
+        return [given]
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
+    return sorted(glob.glob(os.path.join(beside, "libdrun.so*"))) + ["libdrun.so.0", "libdrun.so"]
+
+
+@functools.lru_cache(maxsize=None)
+def library():
+    """Loaded when it is first needed."""
+    failures = []
+    for path in _candidates():
+        try:
+            loaded = ctypes.CDLL(path)  # lets go of the interpreter's lock during calls
+        except OSError as error:
+            failures.append(str(error))
+            continue
+        _declare(loaded, path)
+        return loaded
+    raise DrunError(
+        "libdrun was not found: " + "; ".join(failures) + " (DRUN_LIBRARY=/path/to/libdrun.so names it)", ERROR_SYSTEM)
+
+
+def _declare(loaded, path):
+    for names, needed in ((_FUNCTIONS, True), (_NEWER_FUNCTIONS, False)):
+        for name, (result, arguments) in names.items():
+            try:
+                function = getattr(loaded, name)
+            except AttributeError:
+                if needed:
+                    raise DrunError(f"{path} has no {name}: it is older than this Python package", ERROR_SYSTEM) from None
+                continue
+            function.restype = result
+            function.argtypes = arguments
+
+
+def has(function):
+    return hasattr(library(), function)
+
+
+def check(status):
+    if status == OK:
+        return
+    lib = library()
+    raise DrunError(lib.drun_last_error().decode(errors="replace"), status, lib.drun_last_error_rank(),
+                    lib.drun_last_error_host().decode(errors="replace"))
+
+
+def size_array(values):
+    return (ctypes.c_size_t * len(values))(*values)

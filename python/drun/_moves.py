@@ -1,0 +1,163 @@
+"""allgather, broadcast, alltoall and barrier."""
+import ctypes
+import sys
+import zlib
+
+from . import _join
+from . import _library as lib
+from ._engine import call, engine
+from ._process_sets import Group
+from ._tensor import take
+from ._wants_gradient import autograd_for
+
+
+def _allgather_work(tensor, name, process_set):
+    group = Group(process_set)
+    source = take(tensor)
+
+    def work():
+        _join.announce(group, _join.OTHER)
+        rows = _exchange_rows(group, source, name)
+        target = source.new_rows(sum(rows))
+        dtype, factor = source.moved_as()
+        row = source.row_count * factor
+        call("drun_allgatherv", source.pointer, source.count * factor, target.pointer,
+             lib.size_array([n * row for n in rows]), None, dtype, group.comm, lib.call_options(name))
+        return target.object
+
+    return work
+
+
+def _exchange_rows(group, source, name):
+    """The first dimension of every rank's tensor; all else must be the same."""
+    look = zlib.crc32(repr((source.row_shape, source.type_name)).encode())
+    mine = (ctypes.c_int64 * 2)(source.rows, look)
+    said = (ctypes.c_int64 * (2 * group.size))()
+    call("drun_allgather", mine, said, 2, lib.INT64, group.comm, lib.call_options(name))
+    for rank in range(group.size):
+        if said[2 * rank + 1] != said[1]:
+            raise lib.DrunError(
+                f"allgather: {group.name_of(rank)} and {group.name_of(0)} gave tensors that differ in type or in more than "
+                f"the first dimension; here it is {source.type_name} {list(source.shape)}", lib.ERROR_MISMATCH, rank)
+    return said[::2]
+
+
+def allgather(tensor, name=None, process_set=None):
+    """The tensors of all ranks, one behind the other along the first dimension, which may differ from rank to rank."""
+    autograd = autograd_for(tensor)
+    if autograd:
+        return autograd.allgather(tensor, name, process_set)
+    return engine.run(_allgather_work(tensor, name, process_set))
+
+
+def allgather_async(tensor, name=None, process_set=None):
+    return engine.submit(_allgather_work(tensor, name, process_set))
+
+
+def grouped_allgather(tensors, name=None, process_set=None):
+    return [allgather(tensor, None if name is None else f"{name}.{number}", process_set)
+            for number, tensor in enumerate(tensors)]
+
+
+def _broadcast_work(tensor, in_place, root_rank, name, process_set):
+    group = Group(process_set)
+    root = group.root(root_rank)
+    source = take(tensor, writable=in_place)
+
+    def work():
+        _join.announce(group, _join.OTHER)
+        if in_place:
+            target = source
+        else:
+            target = source.copy() if group.rank == root else source.new()
+        dtype, factor = source.moved_as()
+        call("drun_broadcast", target.pointer, target.count * factor, dtype, root, group.comm, lib.call_options(name))
+        return target.object
+
+    return work
+
+
+def broadcast(tensor, root_rank, name=None, process_set=None):
+    """root_rank's tensor, in a new one."""
+    autograd = autograd_for(tensor)
+    if autograd:
+        return autograd.broadcast(tensor, root_rank, name, process_set)
+    return engine.run(_broadcast_work(tensor, False, root_rank, name, process_set))
+
+
+def broadcast_(tensor, root_rank, name=None, process_set=None):
+    """In place."""
+    return engine.run(_broadcast_work(tensor, True, root_rank, name, process_set))
+
+
+def broadcast_async(tensor, root_rank, name=None, process_set=None):
+    return engine.submit(_broadcast_work(tensor, False, root_rank, name, process_set))
+
+
+def broadcast_async_(tensor, root_rank, name=None, process_set=None):
+    return engine.submit(_broadcast_work(tensor, True, root_rank, name, process_set))
+
+
+def _alltoall_work(tensor, splits, name, process_set):
+    group = Group(process_set)
+    source = take(tensor)
+    if not source.shape:
+        raise ValueError("alltoall deals out the first dimension, and one number alone has none")
+    if splits is None:
+        rows, more = divmod(source.rows, group.size)
+        if more:
+            raise ValueError(f"alltoall without splits: {source.rows} rows can't be divided among {group.size} ranks")
+        mine = [rows] * group.size
+    else:
+        mine = [int(n) for n in splits]
+        if len(mine) != group.size or min(mine) < 0 or sum(mine) != source.rows:
+            raise ValueError(f"alltoall: splits {mine} must have one number per rank ({group.size}), which add up to the "
+                             f"{source.rows} rows of the tensor")
+
+    def work():
+        _join.announce(group, _join.OTHER)
+        given = (ctypes.c_int64 * group.size)(*mine)
+        got = (ctypes.c_int64 * group.size)()
+        call("drun_alltoall", given, got, 1, lib.INT64, group.comm, lib.call_options(name))
+        target = source.new_rows(sum(got))
+        dtype, factor = source.moved_as()
+        row = source.row_count * factor
+        call("drun_alltoallv", source.pointer, lib.size_array([n * row for n in mine]), None, target.pointer,
+             lib.size_array([n * row for n in got]), None, dtype, group.comm, lib.call_options(name))
+        return target.object if splits is None else (target.object, _as_given(source, list(got)))
+
+    return work
+
+
+def _as_given(source, numbers):
+    """The received splits, as a tensor where one was given."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(source.object, torch.Tensor):
+        return torch.tensor(numbers, dtype=torch.int32)
+    if numpy is not None and isinstance(source.object, numpy.ndarray):
+        return numpy.array(numbers, "int32")
+    return numbers
+
+
+def alltoall(tensor, splits=None, name=None, process_set=None):
+    """Of the first dimension, splits[i] rows go to rank i; without splits as many to each. What comes is in the order of
+    ranks. With splits: (what came, how many rows of it from which rank)."""
+    autograd = autograd_for(tensor)
+    if autograd:
+        return autograd.alltoall(tensor, splits, name, process_set)
+    return engine.run(_alltoall_work(tensor, splits, name, process_set))
+
+
+def alltoall_async(tensor, splits=None, name=None, process_set=None):
+    return engine.submit(_alltoall_work(tensor, splits, name, process_set))
+
+
+def barrier(process_set=None):
+    """Returns once all ranks have called it."""
+    group = Group(process_set)
+
+    def work():
+        _join.announce(group, _join.BARRIER)
+        call("drun_barrier", group.comm, None)
+
+    engine.run(work)

@@ -1,0 +1,133 @@
+"""Process sets: collectives among some of the ranks."""
+import ctypes
+
+from . import _library as lib
+from ._engine import call, engine
+from ._state import place
+
+
+class ProcessSet:
+    """Some of the ranks, in ascending order. It can be used once add_process_set, or init, has been given it on every rank."""
+
+    def __init__(self, ranks):
+        self.ranks = sorted(set(int(rank) for rank in ranks))
+        self.process_set_id = None
+        self.comm = None
+
+    def included(self):
+        """Whether this process is in it."""
+        return place().rank in self.ranks
+
+    def rank(self):
+        """This process's number in it; -1: it is not in it."""
+        return self.ranks.index(place().rank) if self.included() else -1
+
+    def size(self):
+        return len(self.ranks)
+
+    def __repr__(self):
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+
+
+class _GlobalProcessSet(ProcessSet):
+    def __init__(self):
+        super().__init__([])
+        self.process_set_id = 0
+
+    @property
+    def ranks(self):
+        return list(range(place().size))
+
+    @ranks.setter
+    def ranks(self, value):
+        pass
+
+    def included(self):
+        return True
+
+    def rank(self):
+        return place().rank
+
+    def size(self):
+        return place().size
+
+    def __repr__(self):
+        return "ProcessSet(process_set_id=0, all ranks)"
+
+
+global_process_set = _GlobalProcessSet()
+_sets = {}
+
+
+def add_process_set(process_set):
+    """Every rank calls this with the same ranks, whether it is one of them or not. Returns the ProcessSet."""
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    size = place().size
+    if not process_set.ranks or process_set.ranks[0] < 0 or process_set.ranks[-1] >= size:
+        raise ValueError(f"a process set has some of the ranks 0 to {size - 1}, not {process_set.ranks}")
+    if process_set.process_set_id is not None:
+        raise ValueError(f"{process_set} has been added already")
+    if any(other.ranks == process_set.ranks for other in _sets.values()) or process_set.ranks == global_process_set.ranks:
+        raise ValueError(f"there is a process set with the ranks {process_set.ranks} already")
+    if not lib.has("drun_comm_split"):
+        raise lib.DrunError("this version of libdrun has no process sets (no drun_comm_split)", lib.ERROR_UNSUPPORTED)
+
+    def split():
+        comm = ctypes.c_void_p()
+        colour = 0 if process_set.included() else -1  # -1: nothing comes of it here
+        call("drun_comm_split", lib.COMM_WORLD, colour, place().rank, ctypes.byref(comm), None)
+        return comm
+
+    process_set.comm = engine.run(split)
+    process_set.process_set_id = max(_sets, default=0) + 1
+    _sets[process_set.process_set_id] = process_set
+    return process_set
+
+
+def remove_process_set(process_set):
+    """Every rank calls this. False: it is not there, or has all ranks."""
+    if _sets.get(process_set.process_set_id) is not process_set:
+        return False
+    engine.run(lambda: call("drun_comm_free", ctypes.byref(process_set.comm)))
+    del _sets[process_set.process_set_id]
+    process_set.process_set_id = process_set.comm = None
+    return True
+
+
+def forget_all():
+    """The job is left, and with it all communicators end."""
+    for process_set in _sets.values():
+        process_set.process_set_id = process_set.comm = None
+    _sets.clear()
+
+
+class Group:
+    """What a collective needs to know of the ranks that take part."""
+
+    __slots__ = ("comm", "rank", "size", "is_global", "_set")
+
+    def __init__(self, process_set):
+        self._set = global_process_set if process_set is None else process_set
+        self.is_global = self._set is global_process_set
+        self.comm = self._set.comm
+        if not self.is_global:
+            if self.comm is None:
+                raise ValueError(f"{self._set} has not been given to add_process_set() or init()")
+            if not self._set.included():
+                raise ValueError(f"this rank, {place().rank}, is not in {self._set}")
+        self.rank = self._set.rank()
+        self.size = self._set.size()
+
+    def root(self, rank):
+        """Roots are given as ranks of the job."""
+        if self.is_global:
+            if not 0 <= rank < self.size:
+                raise ValueError(f"root_rank {rank} is not one of the ranks 0 to {self.size - 1}")
+            return rank
+        if rank not in self._set.ranks:
+            raise ValueError(f"root_rank {rank} is not in {self._set}")
+        return self._set.ranks.index(rank)
+
+    def name_of(self, index):
+        return f"rank {index if self.is_global else self._set.ranks[index]}"

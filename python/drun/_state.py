@@ -1,0 +1,30 @@
+"""This process's place in the job. Kept here, so that the children of a fork (loaders of data) can still ask for it."""
+import collections
+import os
+
+from . import _library as lib
+
+Place = collections.namedtuple("Place", "rank size local_rank local_size cross_rank cross_size")
+
+
+class _State:
+    def __init__(self):
+        self.place = None
+        self.pid = None  # who may call collectives
+
+    def join(self, library):
+        self.place = Place(library.drun_rank(), library.drun_size(), library.drun_local_rank(), library.drun_local_size(),
+                           library.drun_cross_rank(), library.drun_cross_size())
+        self.pid = os.getpid()
+
+    def leave(self):
+        self.place = None
+
+
+state = _State()
+
+
+def place():
+    if state.place is None:
+        raise lib.DrunError("drun.init() has not been called", lib.ERROR_STATE)
+    return state.place

@@ -1,0 +1,151 @@
+"""What only torch has; and everything else of drun, so that `import drun.torch as hvd` is enough."""
+import contextlib
+import warnings
+
+import torch
+
+from . import *  # noqa: F401,F403
+from ._compression import Compression
+from ._gradients import BUCKET_BYTES, GradientReducer
+from ._objects import broadcast_object
+from ._process_sets import Group
+from ._reductions import Average, allreduce_async_
+
+
+class _Distributed:
+    """Before a class of torch.optim in the order of bases."""
+
+    def synchronize(self):
+        """Waits until the gradients are those of all ranks. step() does it; call it to look at the gradients, or clip them,
+        and then step() under skip_synchronize()."""
+        if self._drun_reducer is not None:
+            self._drun_reducer.synchronize()
+        self._drun_synchronized = True
+
+    @contextlib.contextmanager
+    def skip_synchronize(self):
+        self._drun_should_synchronize = False
+        try:
+            yield
+        finally:
+            self._drun_should_synchronize = True
+
+    def step(self, closure=None):
+        if closure is None:
+            if self._drun_should_synchronize:
+                if self._drun_synchronized:
+                    warnings.warn("step() after synchronize() reduces the gradients a second time: "
+                                  "use `with optimizer.skip_synchronize(): optimizer.step()`")
+                self.synchronize()
+            self._drun_synchronized = False
+            return super().step()
+
+        def reduced():  # each time that it has computed gradients
+            loss = closure()
+            self.synchronize()
+            return loss
+
+        result = super().step(reduced)
+        self._drun_synchronized = False
+        return result
+
+    def zero_grad(self, *args, **kwargs):
+        if self._drun_reducer is not None and self._drun_reducer.is_under_way():
+            raise RuntimeError("zero_grad() between backward() and step() or synchronize(): the gradients are being reduced")
+        return super().zero_grad(*args, **kwargs)
+
+    def load_state_dict(self, *args, **kwargs):
+        if self._drun_reducer is not None:
+            self._drun_reducer.restart()
+        self._drun_synchronized = False
+        return super().load_state_dict(*args, **kwargs)
+
+    def add_param_group(self, group):
+        super().add_param_group(group)
+        self._drun_start()
+
+    def set_backward_passes_per_step(self, passes):
+        self._drun_options["passes"] = passes
+        if self._drun_reducer is not None:
+            self._drun_reducer.passes = passes
+            self._drun_reducer.restart()
+
+    def _drun_start(self):
+        if self._drun_reducer is not None:
+            self._drun_reducer.remove()
+            self._drun_reducer = None
+        parameters = [p for group in self.param_groups for p in group["params"]]
+        names = _names_of(parameters, self._drun_named)
+        if Group(self._drun_options["process_set"]).size > 1:
+            trained = [(name, p) for name, p in zip(names, parameters) if p.requires_grad]
+            self._drun_reducer = GradientReducer(trained, **self._drun_options)
+
+
+def _names_of(parameters, named):
+    """Names are for errors only, but mistakes in them tell of mistakes in the model."""
+    if named is None:
+        return [f"parameter.{number}" for number in range(len(parameters))]
+    if any(not isinstance(one, tuple) for one in named):
+        raise ValueError("named_parameters is a sequence of (name, parameter), as from model.named_parameters()")
+    names = [name for name, _ in named]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"named_parameters has the same name for several parameters: {', '.join(twice)}")
+    by_parameter = {id(parameter): name for name, parameter in named}
+    n_unnamed = sum(id(parameter) not in by_parameter for parameter in parameters)
+    if n_unnamed:
+        raise ValueError(f"named_parameters lacks {n_unnamed} of the {len(parameters)} parameters of the optimizer")
+    return [by_parameter[id(parameter)] for parameter in parameters]
+
+
+def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
+                         op=Average, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False,
+                         process_set=None, bucket_bytes=BUCKET_BYTES):
+    """An optimizer of the same class whose step() uses the gradients of all ranks. Takes the place of the one given, whose
+    parameters and state it has.
+
+    Gradients are reduced during backward(). With backward_passes_per_step they are summed up on each rank first, and
+    reduced in the last of these passes. bucket_bytes: how much travels at once (num_groups and groups, which say that in
+    Horovod, are not used). All ranks have the same parameters in the same order."""
+    del num_groups, groups
+    if gradient_predivide_factor != 1.0 and op != Average:
+        raise ValueError("gradient_predivide_factor is for op=Average only")
+    if backward_passes_per_step < 1:
+        raise ValueError("backward_passes_per_step is at least 1")
+    cls = type(optimizer.__class__.__name__, (_Distributed, optimizer.__class__), {})
+    result = cls.__new__(cls)
+    # A learning rate scheduler that has the old one may have wrapped its step().
+    result.__dict__.update({name: value for name, value in optimizer.__dict__.items() if name != "step"})
+    result._drun_named = None if named_parameters is None else list(named_parameters)
+    result._drun_options = dict(compression=compression, op=op, passes=backward_passes_per_step,
+                                prescale=1.0 / gradient_predivide_factor, postscale=gradient_predivide_factor,
+                                process_set=process_set, bucket_bytes=bucket_bytes, sparse_as_dense=sparse_as_dense)
+    result._drun_reducer = None
+    result._drun_synchronized = False
+    result._drun_should_synchronize = True
+    result._drun_start()
+    return result
+
+
+def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None):
+    """root_rank's state and hyperparameters, such as a learning rate from a checkpoint, for the optimizers of all ranks."""
+    group = Group(process_set)
+    is_root = group.rank == group.root(root_rank)
+    state = broadcast_object(optimizer.state_dict() if is_root else None, root_rank, "optimizer state", process_set)
+    if not is_root:
+        optimizer.load_state_dict(state)
+
+
+def ddp_hook(state, bucket):
+    """For torch's DistributedDataParallel: model.register_comm_hook(None, drun.torch.ddp_hook) has drun average the gradients.
+    `state` may be a process set."""
+    future = torch.futures.Future()
+
+    def tell(handle):
+        try:
+            future.set_result(handle.wait())
+        except BaseException as error:
+            future.set_exception(error)
+
+    allreduce_async_(bucket.buffer(), name=f"ddp bucket {bucket.index()}", process_set=state).when_done(tell)
+    return future

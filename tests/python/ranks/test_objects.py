@@ -1,0 +1,36 @@
+import threading
+import unittest
+
+import drun as hvd
+
+
+def setUpModule():
+    hvd.init()
+
+
+class Objects(unittest.TestCase):
+    def test_broadcast(self):
+        mine = {"epoch": 3, "from": hvd.rank()}
+        self.assertEqual(hvd.broadcast_object(mine, root_rank=hvd.size() - 1), {"epoch": 3, "from": hvd.size() - 1})
+
+    def test_large_and_none(self):
+        self.assertIsNone(hvd.broadcast_object(None))
+        large = "x" * 3_000_000
+        self.assertEqual(hvd.broadcast_object(large if hvd.rank() == 0 else None), large)
+
+    def test_allgather_of_different_sizes(self):
+        self.assertEqual(hvd.allgather_object("r" * hvd.rank()), ["r" * rank for rank in range(hvd.size())])
+
+    def test_a_root_that_can_t_pickle_tells_all(self):
+        obj = threading.Lock() if hvd.rank() == 0 else None
+        expected = TypeError if hvd.rank() == 0 else hvd.DrunError
+        with self.assertRaisesRegex(expected, "pickle"):
+            hvd.broadcast_object(obj)
+        self.assertEqual(hvd.broadcast_object("still works"), "still works")
+
+    def test_one_that_can_t_pickle_tells_all_in_allgather(self):
+        last = hvd.size() - 1
+        with self.assertRaises(TypeError if hvd.rank() == last else hvd.DrunError) as caught:
+            hvd.allgather_object(threading.Lock() if hvd.rank() == last else 1)
+        if hvd.rank() != last:
+            self.assertEqual(caught.exception.rank, last)

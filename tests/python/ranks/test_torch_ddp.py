@@ -1,0 +1,48 @@
+"""torch's DistributedDataParallel, whose gradients drun averages."""
+import datetime
+import unittest
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch.nn.parallel import DistributedDataParallel
+
+import drun.torch as hvd
+from test_torch_optimizer import alone, batches, model_of, part, same_everywhere
+
+
+def setUpModule():
+    torch.set_num_threads(1)
+    hvd.init()
+
+
+class Hook(unittest.TestCase):
+    def setUp(self):
+        # DDP wants a group of its own even if the hook does the work.
+        store = dist.HashStore()
+        if hvd.size() > 1:
+            import os
+
+            port = int(os.environ["MASTER_PORT"])
+            store = dist.TCPStore("127.0.0.1", port, hvd.size(), hvd.rank() == 0, datetime.timedelta(seconds=60))
+        dist.init_process_group("gloo", store=store, rank=hvd.rank(), world_size=hvd.size())
+
+    def tearDown(self):
+        hvd.barrier()
+        dist.destroy_process_group()
+
+    def test_gives_the_model_of_one_rank(self):
+        def sgd(parameters):
+            return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+
+        model = model_of(hvd.rank())
+        parallel = DistributedDataParallel(model, bucket_cap_mb=0.0001)
+        parallel.register_comm_hook(None, hvd.ddp_hook)
+        optimizer = sgd(parallel.parameters())
+        for inputs, labels in batches():
+            optimizer.zero_grad()
+            F.cross_entropy(parallel(part(inputs)), part(labels)).backward()
+            optimizer.step()
+        self.assertTrue(same_everywhere(model))
+        for got, expected in zip(model.parameters(), alone(sgd).parameters()):
+            self.assertTrue(torch.allclose(got, expected, rtol=1e-5, atol=1e-6))

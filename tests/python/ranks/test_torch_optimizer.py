@@ -1,0 +1,237 @@
+import unittest
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+import drun.torch as hvd
+
+
+def setUpModule():
+    torch.set_num_threads(1)
+    hvd.init()
+
+
+def model_of(seed=0):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+
+def batches(n=5, size=24):
+    generator = torch.Generator().manual_seed(7)
+    return [(torch.randn(size, 6, generator=generator), torch.randint(3, (size,), generator=generator)) for _ in range(n)]
+
+
+def part(tensor, pieces=1, piece=0):
+    n_parts = hvd.size() * pieces
+    at = hvd.rank() * pieces + piece
+    return tensor[len(tensor) * at // n_parts: len(tensor) * (at + 1) // n_parts]
+
+
+def alone(make_optimizer):
+    """What one rank with all of the data gets."""
+    model = model_of()
+    optimizer = make_optimizer(model.parameters())
+    for inputs, labels in batches():
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), labels).backward()
+        optimizer.step()
+    return model
+
+
+def same_everywhere(model):
+    flat = torch.cat([p.detach().flatten() for p in model.parameters()])
+    return all(torch.equal(flat, one) for one in hvd.allgather(flat[None]))
+
+
+class SameModel(unittest.TestCase):
+    """As on one rank with the same batches."""
+
+    def check(self, make_optimizer, tolerance=1e-5, passes=1, **arguments):
+        model = model_of(hvd.rank())
+        hvd.broadcast_parameters(model.state_dict(), 0)
+        optimizer = hvd.DistributedOptimizer(make_optimizer(model.parameters()), backward_passes_per_step=passes, **arguments)
+        for inputs, labels in batches():
+            optimizer.zero_grad()
+            for piece in range(passes):
+                loss = F.cross_entropy(model(part(inputs, passes, piece)), part(labels, passes, piece))
+                (loss / passes).backward()
+            optimizer.step()
+        self.assertTrue(same_everywhere(model))
+        for got, expected in zip(model.parameters(), alone(make_optimizer).parameters()):
+            self.assertTrue(torch.allclose(got, expected, rtol=tolerance, atol=tolerance), (got - expected).abs().max())
+
+    def sgd(self, parameters):
+        return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.01)
+
+    def test_sgd(self):
+        self.check(self.sgd)
+
+    def test_adam(self):
+        self.check(lambda parameters: torch.optim.Adam(parameters, lr=0.01), tolerance=1e-4)
+
+    def test_a_bucket_for_each_parameter(self):
+        self.check(self.sgd, bucket_bytes=1)
+
+    def test_several_backward_passes_per_step(self):
+        self.check(self.sgd, passes=2)
+
+    def test_predivided(self):
+        self.check(self.sgd, gradient_predivide_factor=4.0)
+
+    def test_compressed(self):
+        self.check(self.sgd, tolerance=3e-3, compression=hvd.Compression.fp16)
+        self.check(self.sgd, tolerance=3e-2, compression=hvd.Compression.bf16)
+
+    def test_groups_of_parameters(self):
+        def make(parameters):
+            parameters = list(parameters)
+            return torch.optim.SGD([{"params": parameters[:2], "lr": 0.2}, {"params": parameters[2:]}], lr=0.1)
+
+        self.check(make)
+
+
+class Optimizer(unittest.TestCase):
+    def distributed(self, model, **arguments):
+        return hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), **arguments)
+
+    def test_is_one_of_its_class(self):
+        model = model_of()
+        inner = torch.optim.SGD(model.parameters(), lr=1.0)
+        schedule = torch.optim.lr_scheduler.StepLR(inner, 1, gamma=0.5)  # before it is wrapped, and after
+        optimizer = hvd.DistributedOptimizer(inner, named_parameters=model.named_parameters())
+        self.assertIsInstance(optimizer, torch.optim.SGD)
+        torch.optim.lr_scheduler.StepLR(optimizer, 1)
+        model(torch.ones(1, 6) * hvd.rank()).sum().backward()
+        optimizer.step()
+        self.assertTrue(same_everywhere(model))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            schedule.step()
+        self.assertEqual(optimizer.param_groups[0]["lr"], 0.5)
+
+    def test_a_parameter_that_some_ranks_use(self):
+        model = model_of()
+        extra = torch.nn.Parameter(torch.zeros(4))
+        unused = torch.nn.Parameter(torch.ones(2))
+        optimizer = hvd.DistributedOptimizer(
+            torch.optim.SGD([*model.parameters(), extra, unused], lr=1.0, weight_decay=0.5), op=hvd.Sum, bucket_bytes=64)
+        loss = model(torch.ones(1, 6)).sum()
+        if hvd.rank() == hvd.size() - 1:
+            loss = loss + extra.sum()
+        loss.backward()
+        optimizer.step()
+        self.assertEqual(extra.tolist(), [-1.0] * 4)
+        # What no rank has used is left alone: no decay of weights.
+        self.assertIsNone(unused.grad)
+        self.assertEqual(unused.tolist(), [1.0, 1.0])
+        self.assertTrue(same_everywhere(model))
+
+    def test_clipping_between_synchronize_and_step(self):
+        model = model_of()
+        optimizer = self.distributed(model, op=hvd.Sum)
+        model(torch.full((1, 6), 1.0 + hvd.rank())).sum().backward()
+        optimizer.synchronize()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.001)
+        before = [p.detach().clone() for p in model.parameters()]
+        with optimizer.skip_synchronize():
+            optimizer.step()
+        moved = sum(((p.detach() - old) ** 2).sum() for p, old in zip(model.parameters(), before)) ** 0.5
+        self.assertAlmostEqual(moved.item(), 0.001, places=5)
+        self.assertTrue(same_everywhere(model))
+
+    def test_mistakes(self):
+        if hvd.size() == 1:
+            return
+        model = model_of()
+        optimizer = self.distributed(model)
+        model(torch.ones(1, 6)).sum().backward()
+        with self.assertRaisesRegex(RuntimeError, "zero_grad.. between backward"):
+            optimizer.zero_grad()
+        with self.assertRaisesRegex(RuntimeError, "more than backward_passes_per_step=1 times"):
+            model(torch.ones(1, 6)).sum().backward()
+        optimizer.load_state_dict(optimizer.state_dict())  # starts anew
+        optimizer.zero_grad()
+        model(torch.ones(1, 6)).sum().backward()
+        optimizer.step()
+        for named, why in (([("a", p) for p in model.parameters()], "same name"), ([], "lacks 4 of the 4"),
+                           (list(model.parameters()), "sequence of")):
+            with self.assertRaisesRegex(ValueError, why):
+                self.distributed(model, named_parameters=named)
+
+    def test_sparse_gradients(self):
+        table = torch.nn.Embedding(5, 2, sparse=True)
+        with torch.no_grad():
+            table.weight.zero_()
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(table.parameters(), lr=1.0), op=hvd.Sum, sparse_as_dense=True)
+        table(torch.tensor([hvd.rank() % 5, 4])).sum().backward()
+        optimizer.step()
+        self.assertEqual(table.weight[4, 0].item(), -hvd.size())
+        if hvd.size() > 1:
+            table.weight.grad = None
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD(table.parameters(), lr=1.0), named_parameters=[("t", table.weight)])
+            with self.assertRaisesRegex(ValueError, "the gradient of t is sparse"):
+                table(torch.tensor([0])).sum().backward()
+
+    def test_closures(self):
+        model = model_of()
+        optimizer = hvd.DistributedOptimizer(torch.optim.LBFGS(model.parameters(), max_iter=3))
+        inputs, labels = batches(1)[0]
+
+        def closure():
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(part(inputs)), part(labels))
+            loss.backward()
+            return hvd.allreduce(loss.detach()) + 0 * loss  # the same decisions on every rank
+
+        optimizer.step(closure)
+        self.assertTrue(same_everywhere(model))
+
+    def test_a_new_group_of_parameters(self):
+        model, more = model_of(), torch.nn.Linear(3, 1, bias=False)
+        hvd.broadcast_parameters(more.named_parameters())
+        optimizer = self.distributed(model)
+        optimizer.add_param_group({"params": list(more.parameters())})
+        more(model(torch.full((1, 6), float(hvd.rank())))).sum().backward()
+        optimizer.step()
+        self.assertTrue(same_everywhere(model) and same_everywhere(more))
+
+
+    def test_one_that_is_gone_has_no_part_in_the_next(self):
+        model = model_of()
+        for _ in range(3):
+            optimizer = self.distributed(model, op=hvd.Sum)
+            optimizer.zero_grad()
+            model(torch.ones(1, 6)).sum().backward()
+            optimizer.synchronize()
+            self.assertEqual(model[2].bias.grad.tolist(), [float(hvd.size())] * 3)
+
+
+class State(unittest.TestCase):
+    def test_of_a_checkpoint_that_only_the_root_has(self):
+        for make in (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch.optim.Adam(p, lr=0.1)):
+            model = model_of()
+            optimizer = make(model.parameters())
+            if hvd.rank() == 0:
+                model(torch.ones(1, 6)).sum().backward()
+                optimizer.step()
+                optimizer.param_groups[0]["lr"] = 0.025
+            hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+            hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+            self.assertEqual(optimizer.param_groups[0]["lr"], 0.025)
+            distributed = hvd.DistributedOptimizer(optimizer)
+            distributed.zero_grad()
+            model(torch.full((1, 6), float(hvd.rank()))).sum().backward()
+            distributed.step()
+            self.assertTrue(same_everywhere(model))
+
+    def test_other_orders_of_dimensions(self):
+        weight = torch.full((2, 3, 4, 4), float(hvd.rank())).to(memory_format=torch.channels_last)
+        weight[0, 1] += 5
+        hvd.broadcast_parameters([("weight", weight)], 0)
+        self.assertEqual((weight[0, 0, 0, 0].item(), weight[0, 1, 2, 2].item()), (0.0, 5.0))
+        self.assertFalse(weight.is_contiguous())
+
+    def test_everything_is_in_drun_torch(self):
+        for name in ("init", "rank", "allreduce_async_", "Compression", "DistributedOptimizer", "ProcessSet", "Adasum"):
+            self.assertTrue(hasattr(hvd, name), name)
