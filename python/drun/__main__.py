@@ -1,0 +1,4 @@
+"""python -m drun"""
+from ._command import main
+
+main()

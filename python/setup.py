@@ -1,0 +1,27 @@
+"""What pyproject.toml can't say: the binaries, if they are there, and the tag of a wheel whose binaries are not Python's."""
+import os
+
+from setuptools import Distribution, setup
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # before setuptools 70
+    from wheel.bdist_wheel import bdist_wheel
+
+# build-wheel puts them there; without them the package looks for libdrun elsewhere.
+HAS_BINARIES = os.path.isdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "drun", "lib"))
+
+
+class Wheel(bdist_wheel):
+    def get_tag(self):
+        return ("py3", "none", super().get_tag()[2])
+
+
+class Package(Distribution):
+    def has_ext_modules(self):
+        return HAS_BINARIES
+
+
+FOLDERS = ["drun.bin", "drun.lib"] if HAS_BINARIES else []
+setup(distclass=Package, cmdclass={"bdist_wheel": Wheel}, packages=["drun", *FOLDERS],
+      package_data={folder: ["*"] for folder in FOLDERS})
