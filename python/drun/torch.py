@@ -9,7 +9,7 @@ from ._compression import Compression
 from ._gradients import BUCKET_BYTES, GradientReducer
 from ._objects import broadcast_object
 from ._process_sets import Group
-from ._reductions import Average, allreduce_async_
+from ._reductions import Adasum, Average, allreduce_async_
 
 
 class _Distributed:
@@ -119,7 +119,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     result._drun_named = None if named_parameters is None else list(named_parameters)
     result._drun_options = dict(compression=compression, op=op, passes=backward_passes_per_step,
                                 prescale=1.0 / gradient_predivide_factor, postscale=gradient_predivide_factor,
-                                process_set=process_set, bucket_bytes=bucket_bytes, sparse_as_dense=sparse_as_dense)
+                                process_set=process_set, sparse_as_dense=sparse_as_dense,
+                                bucket_bytes=0 if op == Adasum else bucket_bytes)  # each tensor by itself
     result._drun_reducer = None
     result._drun_synchronized = False
     result._drun_should_synchronize = True
