@@ -18,10 +18,10 @@ def setUpModule():
 class Place(unittest.TestCase):
     def test_is_what_drun_says(self):
         self.assertTrue(hvd.is_initialized())
-        self.assertEqual(hvd.size(), int(os.environ.get("WORLD_SIZE", 1)))
-        self.assertEqual(hvd.rank(), int(os.environ.get("RANK", 0)))
-        self.assertEqual((hvd.local_rank(), hvd.local_size()), (hvd.rank(), hvd.size()))
-        self.assertEqual((hvd.cross_rank(), hvd.cross_size()), (0, 1))
+        for call, name, alone in ((hvd.rank, "RANK", 0), (hvd.size, "WORLD_SIZE", 1), (hvd.local_rank, "LOCAL_RANK", 0),
+                                  (hvd.local_size, "LOCAL_SIZE", 1), (hvd.cross_rank, "CROSS_RANK", 0),
+                                  (hvd.cross_size, "CROSS_SIZE", 1)):
+            self.assertEqual(call(), int(os.environ.get(name, alone)), name)
 
     def test_init_again_does_nothing(self):
         hvd.init()

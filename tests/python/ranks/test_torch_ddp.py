@@ -1,5 +1,6 @@
 """torch's DistributedDataParallel, whose gradients drun averages."""
 import datetime
+import os
 import unittest
 
 import torch
@@ -21,10 +22,8 @@ class Hook(unittest.TestCase):
         # DDP wants a group of its own even if the hook does the work.
         store = dist.HashStore()
         if hvd.size() > 1:
-            import os
-
-            port = int(os.environ["MASTER_PORT"])
-            store = dist.TCPStore("127.0.0.1", port, hvd.size(), hvd.rank() == 0, datetime.timedelta(seconds=60))
+            where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+            store = dist.TCPStore(*where, hvd.size(), hvd.rank() == 0, datetime.timedelta(seconds=60))
         dist.init_process_group("gloo", store=store, rank=hvd.rank(), world_size=hvd.size())
 
     def tearDown(self):
