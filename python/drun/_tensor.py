@@ -3,6 +3,7 @@ Nothing is copied: libdrun works on the memory itself. torch and numpy are never
 their tensors has imported them."""
 import array
 import ctypes
+import functools
 import math
 import sys
 
@@ -107,6 +108,12 @@ def take(obj, writable=False):
     return _take_buffer(obj, view, writable)
 
 
+@functools.lru_cache(maxsize=256)
+def _name_of(dtype):
+    """numpy's, and torch's without its `torch.`; making it takes longer than a small allreduce."""
+    return getattr(dtype, "name", None) or str(dtype).rpartition(".")[2]
+
+
 def _take_torch(torch, tensor):
     if tensor.device.type != "cpu":
         raise ValueError(f"the tensor is on {tensor.device}: drun takes tensors on the CPU; move it with .cpu()")
@@ -116,7 +123,7 @@ def _take_torch(torch, tensor):
         raise ValueError("the tensor is not contiguous, so its memory can't be used as it is; .contiguous() makes a copy that is")
     if tensor.is_conj() or tensor.is_neg():
         raise ValueError("the tensor is a lazily conjugated or negated view; .resolve_conj() or .resolve_neg() makes it real")
-    name = str(tensor.dtype).rpartition(".")[2]
+    name = _name_of(tensor.dtype)
     return Tensor(tensor, tensor.data_ptr(), tensor.shape, _NUMPY_TYPES.get(name), tensor.element_size(), name,
                   lambda shape: torch.empty(shape, dtype=tensor.dtype))
 
@@ -131,8 +138,9 @@ def _take_numpy(numpy, given, writable):
         raise ValueError(f"the array holds Python objects ({given.dtype}); broadcast_object and allgather_object take those")
     if not given.dtype.isnative:
         raise ValueError(f"the array has the other byte order ({given.dtype})")
-    return Tensor(given, given.__array_interface__["data"][0], given.shape, _NUMPY_TYPES.get(given.dtype.name),
-                  given.dtype.itemsize, given.dtype.name, lambda shape: numpy.empty(shape, given.dtype))
+    name = _name_of(given.dtype)
+    return Tensor(given, given.__array_interface__["data"][0], given.shape, _NUMPY_TYPES.get(name), given.dtype.itemsize, name,
+                  lambda shape: numpy.empty(shape, given.dtype))
 
 
 def _take_buffer(obj, view, writable):
