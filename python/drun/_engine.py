@@ -1,8 +1,10 @@
 """The order of this process's collectives, which must be the same on all ranks, and the asynchronous ones.
 
-A blocking call is carried out by its caller if nothing is before it, and waits for its turn otherwise. Asynchronous calls
-are carried out one after another by one thread."""
+A blocking call is carried out by its caller if nothing is before it, and waits for its turn otherwise. Of the asynchronous
+ones those that are one call of libdrun are handed to it, which has a thread and an order of its own. Those of several
+steps, and what comes while these are under way, are carried out by one thread of Python."""
 import collections
+import ctypes
 import os
 import threading
 
@@ -10,13 +12,12 @@ from . import _library as lib
 
 
 class Handle:
-    """Of an asynchronous call. Keeps what the call works on alive."""
+    """Of an asynchronous call that Python's thread carries out."""
 
-    def __init__(self, keep=None):
+    def __init__(self):
         self._done = threading.Event()
         self._result = None
         self._error = None
-        self._keep = keep
         self._lock = threading.Lock()
         self._callbacks = []
 
@@ -41,11 +42,65 @@ class Handle:
     def _finish(self, result, error):
         with self._lock:
             self._result, self._error = result, error
-            self._keep = None
             self._done.set()
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback(self)
+
+
+class RequestHandle:
+    """Of an asynchronous call that libdrun carries out. `keep` is what it works on."""
+
+    def __init__(self, requests, result, keep):
+        self._requests = requests
+        self._result = result
+        self._error = None
+        self._keep = keep
+        self._lock = threading.Lock()  # a request is freed by the one who sees its end
+
+    def done(self):
+        if not self._lock.acquire(blocking=False):
+            return False  # another thread waits for it
+        try:
+            while self._requests:
+                over = ctypes.c_int()
+                request = self._requests[0]
+                status = lib.library().drun_test(ctypes.byref(request), ctypes.byref(over))
+                if status == lib.OK and not over.value:
+                    return False
+                self._ended(status)
+            return True
+        finally:
+            self._lock.release()
+
+    def wait(self):
+        with self._lock:
+            while self._requests:
+                self._ended(lib.library().drun_wait(ctypes.byref(self._requests[0])))
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def when_done(self, callback):
+        """As Handle's: Python's thread waits for it."""
+
+        def wait():
+            try:
+                self.wait()
+            except lib.DrunError:
+                pass  # the callback sees it, too
+            callback(self)
+
+        engine.submit(wait)
+
+    def _ended(self, status):
+        del self._requests[0]
+        try:
+            lib.check(status)
+        except lib.DrunError as error:
+            self._error = self._error or error
+        if not self._requests:
+            self._keep = None
 
 
 class Engine:
@@ -54,6 +109,8 @@ class Engine:
         self._queue = collections.deque()
         self._busy = False  # somebody carries out a call
         self._thread = None
+        # In libdrun's hands: kept even if the program forgets them, as their memory is written to.
+        self._outstanding = collections.deque()
         os.register_at_fork(after_in_child=self._start_anew)
 
     def _start_anew(self):
@@ -62,6 +119,7 @@ class Engine:
         self._queue = collections.deque()
         self._busy = False
         self._thread = None
+        self._outstanding = collections.deque()
 
     def run(self, work):
         """Carries out work(), which calls libdrun, in its turn."""
@@ -80,8 +138,35 @@ class Engine:
                 self._busy = False
                 self._changed.notify_all()
 
-    def submit(self, work, keep=None):
-        handle = Handle(keep)
+    def begin(self, work, keep):
+        """work(requests) makes calls of libdrun with call_options(requests=requests) and returns the result, which is there
+        when the handle is done. `keep` has the memory of the calls."""
+        if threading.current_thread() is self._thread:
+            return self.submit(lambda: work(None))
+        with self._changed:
+            if self._busy or self._queue:
+                direct = False
+            else:
+                direct = self._busy = True
+        if not direct:
+            return self.submit(lambda: work(None))
+        requests = []
+        try:
+            handle = RequestHandle(requests, work(requests), keep)
+        except BaseException:
+            RequestHandle(requests, None, keep).wait()  # of those that were made
+            raise
+        finally:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+        while self._outstanding and self._outstanding[0].done():
+            self._outstanding.popleft()
+        self._outstanding.append(handle)
+        return handle
+
+    def submit(self, work):
+        handle = Handle()
         with self._changed:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="drun", daemon=True)
@@ -92,6 +177,11 @@ class Engine:
 
     def drain(self):
         """Returns when everything that was submitted before is done, well or not."""
+        while self._outstanding:
+            try:
+                self._outstanding.popleft().wait()
+            except lib.DrunError:
+                pass  # for those who synchronize with it
         with self._changed:
             if self._thread is None or threading.current_thread() is self._thread:
                 return

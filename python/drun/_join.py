@@ -18,9 +18,13 @@ _ITEMSIZE = {lib.INT8: 1, lib.UINT8: 1, lib.INT32: 4, lib.UINT32: 4, lib.INT64: 
              lib.BFLOAT16: 2, lib.FLOAT32: 4, lib.FLOAT64: 8}
 
 
+def announces(group):
+    return enabled and group.is_global
+
+
 def announce(group, kind, dtype=0, op=0, count=0):
     """Before each collective, in its turn."""
-    if not enabled or not group.is_global:
+    if not announces(group):
         return
     said = _exchange(group, kind, dtype, op, count)
     joined = _remember(said)

@@ -57,15 +57,19 @@ class CallOptions(ctypes.Structure):
         ("timeout_ms", ctypes.c_int64),
         ("prescale", ctypes.c_double),
         ("postscale", ctypes.c_double),
+        ("request", ctypes.POINTER(ctypes.c_void_p)),
     ]
 
 
-def call_options(name=None, prescale=1.0, postscale=1.0):
-    """None stands for the defaults. What is returned must live as long as the call."""
-    if name is None and prescale == 1.0 and postscale == 1.0:
+def call_options(name=None, prescale=1.0, postscale=1.0, requests=None):
+    """None stands for the defaults. requests: a list that gets the call's drun_request, and makes it asynchronous."""
+    if name is None and prescale == 1.0 and postscale == 1.0 and requests is None:
         return None
-    text = None if name is None else str(name).encode()
-    return CallOptions(ctypes.sizeof(CallOptions), text, 0, prescale, postscale)
+    options = CallOptions(ctypes.sizeof(CallOptions), None if name is None else str(name).encode(), 0, prescale, postscale)
+    if requests is not None:
+        requests.append(ctypes.c_void_p())
+        options.request = ctypes.pointer(requests[-1])
+    return options
 
 
 _int = ctypes.c_int
@@ -74,6 +78,7 @@ _pointer = ctypes.c_void_p
 _text = ctypes.c_char_p
 _counts = ctypes.POINTER(ctypes.c_size_t)
 _options = ctypes.POINTER(CallOptions)
+_handle = ctypes.POINTER(ctypes.c_void_p)
 
 # The enums are ints.
 _FUNCTIONS = {
@@ -99,6 +104,14 @@ _FUNCTIONS = {
     "drun_send": (_int, [_pointer, _size, _int, _int, _pointer, _options]),
     "drun_recv": (_int, [_pointer, _size, _int, _int, _pointer, _options]),
     "drun_barrier": (_int, [_pointer, _options]),
+    "drun_comm_split": (_int, [_pointer, _int, _int, _handle, _options]),
+    "drun_comm_free": (_int, [_handle]),
+    "drun_comm_rank": (_int, [_pointer]),
+    "drun_comm_size": (_int, [_pointer]),
+    "drun_wait": (_int, [_handle]),
+    "drun_test": (_int, [_handle, ctypes.POINTER(_int)]),
+    "drun_group_start": (_int, []),
+    "drun_group_end": (_int, []),
     "drun_kv_set": (_int, [_text, _pointer, _size]),
     "drun_kv_get": (_int, [_text, _pointer, ctypes.POINTER(_size), ctypes.c_int64]),
     "drun_abort": (_int, [_text]),
@@ -107,14 +120,6 @@ _FUNCTIONS = {
     "drun_last_error_host": (_text, []),
     "drun_version": (_text, []),
 }
-# A libdrun without them is taken; what needs them says that it is missing.
-_NEWER_FUNCTIONS = {
-    "drun_comm_split": (_int, [_pointer, _int, _int, ctypes.POINTER(_pointer), _options]),
-    "drun_comm_free": (_int, [ctypes.POINTER(_pointer)]),
-    "drun_comm_rank": (_int, [_pointer]),
-    "drun_comm_size": (_int, [_pointer]),
-}
-
 
 def _candidates():
     """In the order in which they are tried. A path that the user gave is the only one."""
@@ -142,20 +147,13 @@ def library():
 
 
 def _declare(loaded, path):
-    for names, needed in ((_FUNCTIONS, True), (_NEWER_FUNCTIONS, False)):
-        for name, (result, arguments) in names.items():
-            try:
-                function = getattr(loaded, name)
-            except AttributeError:
-                if needed:
-                    raise DrunError(f"{path} has no {name}: it is older than this Python package", ERROR_SYSTEM) from None
-                continue
-            function.restype = result
-            function.argtypes = arguments
-
-
-def has(function):
-    return hasattr(library(), function)
+    for name, (result, arguments) in _FUNCTIONS.items():
+        try:
+            function = getattr(loaded, name)
+        except AttributeError:
+            raise DrunError(f"{path} has no {name}: it is older than this Python package", ERROR_SYSTEM) from None
+        function.restype = result
+        function.argtypes = arguments
 
 
 def check(status):

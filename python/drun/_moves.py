@@ -59,22 +59,29 @@ def grouped_allgather(tensors, name=None, process_set=None):
             for number, tensor in enumerate(tensors)]
 
 
-def _broadcast_work(tensor, in_place, root_rank, name, process_set):
-    group = Group(process_set)
-    root = group.root(root_rank)
-    source = take(tensor, writable=in_place)
+class _Broadcast:
+    """What was asked for, checked."""
 
-    def work():
-        _join.announce(group, _join.OTHER)
-        if in_place:
-            target = source
-        else:
-            target = source.copy() if group.rank == root else source.new()
-        dtype, factor = source.moved_as()
-        call("drun_broadcast", target.pointer, target.count * factor, dtype, root, group.comm, lib.call_options(name))
-        return target.object
+    def __init__(self, tensor, in_place, root_rank, name, process_set):
+        self._group = Group(process_set)
+        self._root = self._group.root(root_rank)
+        self._name = name
+        self._source = take(tensor, writable=in_place)
+        self._target = self._source if in_place else None
 
-    return work
+    def work(self, requests=None):
+        _join.announce(self._group, _join.OTHER)
+        if self._target is None:
+            self._target = self._source.copy() if self._group.rank == self._root else self._source.new()
+        dtype, factor = self._target.moved_as()
+        call("drun_broadcast", self._target.pointer, self._target.count * factor, dtype, self._root, self._group.comm,
+             lib.call_options(self._name, requests=requests))
+        return self._target.object
+
+    def begin(self):
+        if _join.announces(self._group):
+            return engine.submit(self.work)
+        return engine.begin(self.work, keep=self)
 
 
 def broadcast(tensor, root_rank, name=None, process_set=None):
@@ -82,20 +89,20 @@ def broadcast(tensor, root_rank, name=None, process_set=None):
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.broadcast(tensor, root_rank, name, process_set)
-    return engine.run(_broadcast_work(tensor, False, root_rank, name, process_set))
+    return engine.run(_Broadcast(tensor, False, root_rank, name, process_set).work)
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=None):
     """In place."""
-    return engine.run(_broadcast_work(tensor, True, root_rank, name, process_set))
+    return engine.run(_Broadcast(tensor, True, root_rank, name, process_set).work)
 
 
 def broadcast_async(tensor, root_rank, name=None, process_set=None):
-    return engine.submit(_broadcast_work(tensor, False, root_rank, name, process_set))
+    return _Broadcast(tensor, False, root_rank, name, process_set).begin()
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=None):
-    return engine.submit(_broadcast_work(tensor, True, root_rank, name, process_set))
+    return _Broadcast(tensor, True, root_rank, name, process_set).begin()
 
 
 def _alltoall_work(tensor, splits, name, process_set):

@@ -70,8 +70,6 @@ def add_process_set(process_set):
         raise ValueError(f"{process_set} has been added already")
     if any(other.ranks == process_set.ranks for other in _sets.values()) or process_set.ranks == global_process_set.ranks:
         raise ValueError(f"there is a process set with the ranks {process_set.ranks} already")
-    if not lib.has("drun_comm_split"):
-        raise lib.DrunError("this version of libdrun has no process sets (no drun_comm_split)", lib.ERROR_UNSUPPORTED)
 
     def split():
         comm = ctypes.c_void_p()

@@ -16,9 +16,6 @@ Min = lib.MIN
 Max = lib.MAX
 Adasum = lib.ADASUM
 
-# Tensors up to this size travel together in a group: a copy is cheaper than a call of their own.
-FUSED_BYTES = 1 << 20
-
 
 def _chosen(op, average):
     """`average` is the older way to say it."""
@@ -29,28 +26,31 @@ def _chosen(op, average):
     return Average if op is None else op
 
 
-def _reduce(group, source, target, op, name, prescale, postscale):
+def _reduce(group, source, target, op, name, prescale, postscale, requests=None):
     """In its turn."""
-    source.check_reducible("allreduce")
-    _reduce_memory(group, source.pointer, target.pointer, source.count, source.dtype, op, name, prescale, postscale)
+    _join.announce(group, _join.ALLREDUCE, source.dtype, op, source.count)
+    call("drun_allreduce", source.pointer, target.pointer, source.count, source.dtype, op, group.comm,
+         lib.call_options(name, prescale, postscale, requests))
 
 
-def _reduce_memory(group, source, target, count, dtype, op, name, prescale, postscale):
-    _join.announce(group, _join.ALLREDUCE, dtype, op, count)
-    call("drun_allreduce", source, target, count, dtype, op, group.comm, lib.call_options(name, prescale, postscale))
+class _Allreduce:
+    """What was asked for, checked."""
 
+    def __init__(self, tensor, in_place, op, name, prescale, postscale, process_set):
+        self._group = Group(process_set)
+        self._source = take(tensor, writable=in_place)
+        self._source.check_reducible("allreduce")
+        self._target = self._source if in_place else self._source.new()
+        self._arguments = (op, name, prescale, postscale)
 
-def _allreduce_work(tensor, in_place, op, name, prescale, postscale, process_set):
-    group = Group(process_set)
-    source = take(tensor, writable=in_place)
-    source.check_reducible("allreduce")
+    def work(self, requests=None):
+        _reduce(self._group, self._source, self._target, *self._arguments, requests)
+        return self._target.object
 
-    def work():
-        target = source if in_place else source.new()
-        _reduce(group, source, target, op, name, prescale, postscale)
-        return target.object
-
-    return work
+    def begin(self):
+        if _join.announces(self._group):
+            return engine.submit(self.work)
+        return engine.begin(self.work, keep=self)
 
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
@@ -62,98 +62,88 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
     if autograd:
         return autograd.allreduce(tensor, name, compression, op, prescale_factor, postscale_factor, process_set)
     compressed, ctx = compression.compress(tensor)
-    work = _allreduce_work(compressed, False, op, name, prescale_factor, postscale_factor, process_set)
-    return compression.decompress(engine.run(work), ctx)
+    one = _Allreduce(compressed, False, op, name, prescale_factor, postscale_factor, process_set)
+    return compression.decompress(engine.run(one.work), ctx)
 
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None):
     """As allreduce, in place."""
     return engine.run(
-        _allreduce_work(tensor, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set))
+        _Allreduce(tensor, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).work)
 
 
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                     process_set=None):
     """Returns a handle for synchronize() and poll(). Until then the tensor is not to be changed."""
-    return engine.submit(
-        _allreduce_work(tensor, False, _chosen(op, average), name, prescale_factor, postscale_factor, process_set))
+    return _Allreduce(tensor, False, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).begin()
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                      process_set=None):
-    return engine.submit(
-        _allreduce_work(tensor, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set))
+    return _Allreduce(tensor, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).begin()
 
 
-def _grouped_work(tensors, in_place, op, name, prescale, postscale, process_set):
-    group = Group(process_set)
-    sources = [take(tensor, writable=in_place) for tensor in tensors]
-    for source in sources:
-        source.check_reducible("grouped_allreduce")
+class _GroupedAllreduce:
+    def __init__(self, tensors, in_place, op, name, prescale, postscale, process_set):
+        self._group = Group(process_set)
+        self._sources = [take(tensor, writable=in_place) for tensor in tensors]
+        for source in self._sources:
+            source.check_reducible("grouped_allreduce")
+        self._targets = self._sources if in_place else [source.new() for source in self._sources]
+        self._name = name
+        self._arguments = (op, prescale, postscale)
 
-    def work():
-        targets = sources if in_place else [source.new() for source in sources]
-        together = {}
-        for number, (source, target) in enumerate(zip(sources, targets)):
-            if op != Adasum and source.n_bytes <= FUSED_BYTES:  # Adasum looks at each tensor as a whole
-                together.setdefault(source.dtype, []).append((source, target))
-            else:
-                _reduce(group, source, target, op, _numbered(name, number), prescale, postscale)
-        for dtype, pairs in together.items():
-            _reduce_together(group, dtype, pairs, op, name, prescale, postscale)
-        return [target.object for target in targets]
+    def work(self, requests=None):
+        # libdrun lets small ones travel together that have the same type and follow each other. Ranks that have joined
+        # know nothing of groups.
+        together = not _join.announces(self._group)
+        op, prescale, postscale = self._arguments
+        if together:
+            call("drun_group_start")
+        try:
+            for number in sorted(range(len(self._sources)), key=lambda number: self._sources[number].dtype):
+                name = None if self._name is None else f"{self._name}.{number}"
+                _reduce(self._group, self._sources[number], self._targets[number], op, name, prescale, postscale, requests)
+        finally:
+            if together:
+                call("drun_group_end")
+        return [target.object for target in self._targets]
 
-    return work
-
-
-def _numbered(name, number):
-    return None if name is None else f"{name}.{number}"
-
-
-def _reduce_together(group, dtype, pairs, op, name, prescale, postscale):
-    memory = (ctypes.c_char * sum(source.n_bytes for source, _ in pairs))()
-    begin = ctypes.addressof(memory)
-    at = begin
-    for source, _ in pairs:
-        ctypes.memmove(at, source.pointer, source.n_bytes)
-        at += source.n_bytes
-    count = sum(source.count for source, _ in pairs)
-    _reduce_memory(group, begin, begin, count, dtype, op, name, prescale, postscale)
-    at = begin
-    for _, target in pairs:
-        ctypes.memmove(target.pointer, at, target.n_bytes)
-        at += target.n_bytes
+    def begin(self):
+        if _join.announces(self._group):
+            return engine.submit(self.work)
+        return engine.begin(self.work, keep=self)
 
 
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
                       postscale_factor=1.0, process_set=None):
-    """allreduce of a list of tensors; small ones travel together."""
+    """allreduce of a list of tensors, of which small ones travel together."""
     op = _chosen(op, average)
     autograd = next((found for found in map(autograd_for, tensors) if found), None)
     if autograd:
         return [autograd.allreduce(tensor, name, compression, op, prescale_factor, postscale_factor, process_set)
                 for tensor in tensors]
     compressed, contexts = zip(*map(compression.compress, tensors)) if tensors else ((), ())
-    work = _grouped_work(compressed, False, op, name, prescale_factor, postscale_factor, process_set)
-    return [compression.decompress(result, ctx) for result, ctx in zip(engine.run(work), contexts)]
+    several = _GroupedAllreduce(compressed, False, op, name, prescale_factor, postscale_factor, process_set)
+    return [compression.decompress(result, ctx) for result, ctx in zip(engine.run(several.work), contexts)]
 
 
 def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                        process_set=None):
     return engine.run(
-        _grouped_work(tensors, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set))
+        _GroupedAllreduce(tensors, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).work)
 
 
 def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                             process_set=None):
-    return engine.submit(
-        _grouped_work(tensors, False, _chosen(op, average), name, prescale_factor, postscale_factor, process_set))
+    return _GroupedAllreduce(tensors, False, _chosen(op, average), name, prescale_factor, postscale_factor,
+                             process_set).begin()
 
 
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                              process_set=None):
-    return engine.submit(
-        _grouped_work(tensors, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set))
+    return _GroupedAllreduce(tensors, True, _chosen(op, average), name, prescale_factor, postscale_factor,
+                             process_set).begin()
 
 
 def _reducescatter_work(tensor, op, name, prescale, postscale, process_set):
@@ -207,5 +197,5 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=None, prescal
 
 def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average, process_set=None,
                           prescale_factor=1.0, postscale_factor=1.0):
-    return [reducescatter(tensor, _numbered(name, number), compression, op, process_set, prescale_factor, postscale_factor)
+    return [reducescatter(tensor, None if name is None else f"{name}.{number}", compression, op, process_set, prescale_factor, postscale_factor)
             for number, tensor in enumerate(tensors)]

@@ -138,6 +138,36 @@ class Asynchronous(unittest.TestCase):
         self.assertTrue(done.wait(60))
         self.assertEqual(seen, [hvd.size() ** 2])
 
+    def test_what_nobody_waits_for_is_done_all_the_same(self):
+        data = array.array("d", [1.0] * 300000)
+        hvd.allreduce_async_(data, op=hvd.Sum)
+        hvd.allreduce_async(array.array("d", [1.0] * 300000))  # its memory is not freed before it is over
+        hvd.barrier()
+        self.assertEqual(data[-1], hvd.size())
+
+    def test_several_steps_and_one_keep_their_order(self):
+        handles = []
+        for i in range(10):
+            handles.append(hvd.allgather_async(array.array("q", [i])))
+            handles.append(hvd.allreduce_async(array.array("q", [i]), op=hvd.Sum))
+            handles.append(hvd.grouped_allreduce_async([array.array("q", [i]), array.array("d", [i])], op=hvd.Sum))
+        for i in reversed(range(10)):
+            self.assertEqual(list(handles[3 * i].wait()), [i] * hvd.size())
+            self.assertEqual(list(handles[3 * i + 1].wait()), [i * hvd.size()])
+            self.assertEqual([one[0] for one in handles[3 * i + 2].wait()], [i * hvd.size()] * 2)
+
+    def test_from_several_threads_that_wait_for_one(self):
+        handle = hvd.allreduce_async(array.array("d", [1.0] * 100000), op=hvd.Sum)
+        seen = []
+        threads = [threading.Thread(target=lambda: seen.append(handle.wait()[0])) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while not hvd.poll(handle):
+            pass
+        for thread in threads:
+            thread.join(60)
+        self.assertEqual(seen, [hvd.size()] * 4)
+
     def test_the_tensor_is_kept_until_the_end(self):
         handles = [hvd.allreduce_async(array.array("d", [i] * 1000)) for i in range(20)]
         self.assertEqual([hvd.synchronize(handle)[999] for handle in handles], list(range(20)))
@@ -154,7 +184,47 @@ class ProcessSets(unittest.TestCase):
         for ranks in ([], [hvd.size()], [-1]):
             with self.assertRaisesRegex(ValueError, "a process set has some of the ranks"):
                 hvd.add_process_set(ranks)
+        with self.assertRaisesRegex(ValueError, "there is a process set with the ranks"):
+            hvd.add_process_set(range(hvd.size()))
 
     def test_one_that_was_not_added_is_refused(self):
         with self.assertRaisesRegex(ValueError, "has not been given to add_process_set"):
             hvd.barrier(process_set=hvd.ProcessSet([0]))
+
+    def test_each_works_by_itself(self):
+        if hvd.size() == 1:
+            return
+        even = hvd.add_process_set(range(0, hvd.size(), 2))
+        last = hvd.add_process_set(hvd.ProcessSet([hvd.size() - 1]))
+        self.assertEqual((even.process_set_id, last.process_set_id), (1, 2))
+        self.assertEqual(even.included(), hvd.rank() % 2 == 0)
+        mine = array.array("q", [hvd.rank()])
+        if even.included():
+            self.assertEqual((even.rank(), even.size()), (hvd.rank() // 2, (hvd.size() + 1) // 2))
+            self.assertEqual(list(hvd.allgather(mine, process_set=even)), even.ranks)
+            self.assertEqual(hvd.broadcast(mine, even.ranks[-1], process_set=even)[0], even.ranks[-1])
+            self.assertEqual(hvd.synchronize(hvd.allreduce_async(mine, op=hvd.Sum, process_set=even))[0], sum(even.ranks))
+            self.assertEqual(hvd.allgather_object(hvd.rank(), process_set=even), even.ranks)
+            with self.assertRaisesRegex(ValueError, "root_rank 1 is not in"):
+                hvd.broadcast(mine, 1, process_set=even)
+        else:
+            with self.assertRaisesRegex(ValueError, f"this rank, {hvd.rank()}, is not in"):
+                hvd.barrier(process_set=even)
+        if last.included():
+            hvd.barrier(process_set=last)
+        self.assertTrue(hvd.remove_process_set(even))
+        self.assertFalse(hvd.remove_process_set(even))
+        self.assertFalse(hvd.remove_process_set(hvd.global_process_set))
+        self.assertTrue(hvd.remove_process_set(last))
+        hvd.barrier()
+
+    def test_from_init(self):
+        several = hvd.size() > 1
+        hvd.shutdown()
+        first = hvd.ProcessSet([0])
+        hvd.init(process_sets=[first] if several else [])
+        if several and hvd.rank() == 0:
+            self.assertEqual(list(hvd.allreduce(array.array("d", [5]), process_set=first)), [5])
+        hvd.shutdown()
+        self.assertIsNone(first.process_set_id)
+        hvd.init(op_timeout=60)

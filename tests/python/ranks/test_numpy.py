@@ -67,6 +67,15 @@ class Allreduce(unittest.TestCase):
         hvd.allreduce(fixed)
 
 
+    def test_adasum(self):
+        # Of gradients that are the same the average, of orthogonal ones the sum.
+        same = hvd.allreduce(np.array([1.0, 2.0]), op=hvd.Adasum)
+        np.testing.assert_allclose(same, [1.0, 2.0])
+        mine = np.zeros(hvd.size())
+        mine[hvd.rank()] = 3
+        np.testing.assert_allclose(hvd.allreduce(mine, op=hvd.Adasum), np.full(hvd.size(), 3.0))
+
+
 class Grouped(unittest.TestCase):
     def test_types_and_sizes_are_mixed(self):
         def make(rank):

@@ -159,6 +159,26 @@ class Optimizer(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, why):
                 self.distributed(model, named_parameters=named)
 
+    def test_adasum_takes_each_gradient_by_itself(self):
+        first, second = torch.nn.Parameter(torch.zeros(hvd.size())), torch.nn.Parameter(torch.zeros(2))
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD([first, second], lr=1.0), op=hvd.Adasum)
+        (first[hvd.rank()] + second.sum()).backward()  # orthogonal, and the same
+        optimizer.step()
+        self.assertTrue(torch.allclose(first, torch.full((hvd.size(),), -1.0)))
+        self.assertTrue(torch.allclose(second, torch.full((2,), -1.0)))
+
+    def test_in_a_process_set(self):
+        if hvd.size() == 1:
+            return
+        some = hvd.add_process_set([0, hvd.size() - 1] if hvd.size() > 2 else [0])
+        if some.included():
+            weight = torch.nn.Parameter(torch.zeros(1))
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), process_set=some)
+            (weight * hvd.rank()).sum().backward()
+            optimizer.step()
+            self.assertEqual(weight.item(), -sum(some.ranks) / some.size())
+        hvd.remove_process_set(some)
+
     def test_sparse_gradients(self):
         table = torch.nn.Embedding(5, 2, sparse=True)
         with torch.no_grad():
