@@ -82,7 +82,7 @@ class RequestHandle:
         return self._result
 
     def when_done(self, callback):
-        """As Handle's: Python's thread waits for it."""
+        """As Handle's, but from the thread of `watcher`."""
 
         def wait():
             try:
@@ -91,7 +91,7 @@ class RequestHandle:
                 pass  # the callback sees it, too
             callback(self)
 
-        engine.submit(wait)
+        watcher.submit(wait)
 
     def _ended(self, status):
         del self._requests[0]
@@ -187,6 +187,10 @@ class Engine:
                 return
         self.submit(lambda: None).wait()
 
+    def keep_for_ever(self):
+        """At the end of a process that has failed: libdrun's thread may still use this memory while Python goes down."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._outstanding))
+
     def _serve(self):
         while True:
             with self._changed:
@@ -207,6 +211,7 @@ class Engine:
 
 
 engine = Engine()
+watcher = Engine()  # its thread waits for calls that are to be followed by something; it makes none itself
 
 
 def synchronize(handle):

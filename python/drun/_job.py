@@ -6,7 +6,7 @@ import sys
 
 from . import _join, _process_sets
 from . import _library as lib
-from ._engine import engine
+from ._engine import engine, watcher
 from ._state import place, state
 
 
@@ -44,6 +44,7 @@ def shutdown():
     if state.place is None or state.pid != os.getpid():
         return
     engine.drain()
+    watcher.drain()
     _process_sets.forget_all()
     state.leave()
     atexit.unregister(_leave_at_exit)
@@ -55,6 +56,8 @@ def _leave_at_exit():
     it as a rank that failed."""
     if getattr(sys, "last_value", None) is None:
         shutdown()
+    else:
+        engine.keep_for_ever()
 
 
 def is_initialized():

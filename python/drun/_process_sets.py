@@ -87,6 +87,7 @@ def remove_process_set(process_set):
     """Every rank calls this. False: it is not there, or has all ranks."""
     if _sets.get(process_set.process_set_id) is not process_set:
         return False
+    engine.drain()
     engine.run(lambda: call("drun_comm_free", ctypes.byref(process_set.comm)))
     del _sets[process_set.process_set_id]
     process_set.process_set_id = process_set.comm = None

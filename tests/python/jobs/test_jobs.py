@@ -53,6 +53,20 @@ class Ends(Script):
         self.assertIn("rank 1 on localhost", err)
         self.assertIn("out of luck", err)
 
+    def test_an_exception_with_calls_under_way_is_no_crash(self):
+        status, _, err = self.run_script(2, """
+            hvd.init()
+            if hvd.rank() == 0:
+                # Nobody answers to these.
+                handles = [hvd.allreduce_async_(array.array("d", [1]) * 1000000) for _ in range(5)]
+                raise SystemError("out of luck")
+            __import__("time").sleep(60)
+        """)
+        self.assertEqual(status, 1, err)
+        self.assertIn("rank 0 on localhost", err)
+        self.assertIn("exited with status 1", err)
+        self.assertIn("out of luck", err)
+
     def test_ranks_that_call_different_things(self):
         status, out, _ = self.run_script(2, """
             hvd.init()
@@ -109,7 +123,7 @@ class Examples(unittest.TestCase):
 
     def check(self, name, *options):
         expected = None
-        for size in (1, 2, 4):
+        for size in (1, 4):
             status, out, err = drun(size, os.path.join(EXAMPLES, name), *options)
             self.assertEqual(status, 0, out + err)
             self.assertIn(f"the same model on {size} of {size} ranks", out)
@@ -127,19 +141,15 @@ class Examples(unittest.TestCase):
         self.check("numpy_sgd.py")
 
     def test_pytorch_digits(self):
-        self.check("pytorch_digits.py", "--epochs", "5", "--passes", "2")
+        self.check("pytorch_digits.py", "--epochs", "3", "--passes", "2")
 
     def test_pytorch_goes_on_from_a_checkpoint(self):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "checkpoint")
-            script = os.path.join(EXAMPLES, "pytorch_digits.py")
-            self.assertEqual(drun(2, script, "--epochs", "2", "--checkpoint", file)[0], 0)
-            status, resumed, err = drun(2, script, "--epochs", "4", "--checkpoint", file)
+            command = [os.path.join(EXAMPLES, "pytorch_digits.py"), "--compression", "bf16", "--epochs"]
+            self.assertEqual(drun(2, *command, "1", "--checkpoint", file)[0], 0)
+            status, resumed, err = drun(2, *command, "2", "--checkpoint", file)
             self.assertEqual(status, 0, err)
-            through = drun(2, script, "--epochs", "4")[1]
+            self.assertIn("the same model on 2 of 2 ranks", resumed)
+            through = drun(2, *command, "2")[1]
             self.assertEqual(resumed.splitlines()[-2:], through.splitlines()[-2:])
-
-    def test_pytorch_with_compression(self):
-        status, out, err = drun(2, os.path.join(EXAMPLES, "pytorch_digits.py"), "--epochs", "3", "--compression", "bf16")
-        self.assertEqual(status, 0, err)
-        self.assertIn("the same model on 2 of 2 ranks", out)

@@ -74,6 +74,10 @@ class Allreduce(unittest.TestCase):
         mine = np.zeros(hvd.size())
         mine[hvd.rank()] = 3
         np.testing.assert_allclose(hvd.allreduce(mine, op=hvd.Adasum), np.full(hvd.size(), 3.0))
+        # In a group each by itself.
+        for result, expected in zip(hvd.grouped_allreduce([mine, np.array([1.0, 2.0])], op=hvd.Adasum),
+                                    (np.full(hvd.size(), 3.0), [1.0, 2.0])):
+            np.testing.assert_allclose(result, expected)
 
 
 class Grouped(unittest.TestCase):
