@@ -7,6 +7,7 @@ import collections
 import ctypes
 import os
 import threading
+import traceback
 
 from . import _library as lib
 
@@ -37,7 +38,7 @@ class Handle:
             if not self._done.is_set():
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        _call_back(callback, self)
 
     def _finish(self, result, error):
         with self._lock:
@@ -45,7 +46,14 @@ class Handle:
             self._done.set()
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback(self)
+            _call_back(callback, self)
+
+
+def _call_back(callback, handle):
+    try:
+        callback(handle)
+    except Exception:
+        traceback.print_exc()  # the thread goes on
 
 
 class RequestHandle:
@@ -89,7 +97,7 @@ class RequestHandle:
                 self.wait()
             except lib.DrunError:
                 pass  # the callback sees it, too
-            callback(self)
+            _call_back(callback, self)
 
         watcher.submit(wait)
 
@@ -160,10 +168,19 @@ class Engine:
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
+        with self._changed:
+            self._forget_the_done()
+            self._outstanding.append(handle)
+        return handle
+
+    def _forget_the_done(self):
         while self._outstanding and self._outstanding[0].done():
             self._outstanding.popleft()
-        self._outstanding.append(handle)
-        return handle
+
+    def is_idle(self):
+        with self._changed:
+            self._forget_the_done()
+            return not (self._busy or self._queue or self._outstanding)
 
     def submit(self, work):
         handle = Handle()
@@ -177,9 +194,12 @@ class Engine:
 
     def drain(self):
         """Returns when everything that was submitted before is done, well or not."""
-        while self._outstanding:
+        with self._changed:
+            outstanding = list(self._outstanding)
+            self._outstanding.clear()
+        for handle in outstanding:
             try:
-                self._outstanding.popleft().wait()
+                handle.wait()
             except lib.DrunError:
                 pass  # for those who synchronize with it
         with self._changed:

@@ -52,9 +52,9 @@ def shutdown():
 
 
 def _leave_at_exit():
-    """A script may end without shutdown(). One that ends by an exception has not left in an orderly way: others are to see
-    it as a rank that failed."""
-    if getattr(sys, "last_value", None) is None:
+    """A script may end without shutdown(). One that ends by an exception, or with calls under way, has not left in an
+    orderly way: it does not wait for anybody, and others are to see it as a rank that failed."""
+    if getattr(sys, "last_value", None) is None and engine.is_idle():
         shutdown()
     else:
         engine.keep_for_ever()

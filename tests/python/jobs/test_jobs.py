@@ -31,8 +31,7 @@ class Ends(Script):
     def test_without_shutdown_is_orderly(self):
         status, out, err = self.run_script(2, """
             hvd.init()
-            handle = hvd.allreduce_async(array.array("d", [1]), op=hvd.Sum)
-            print("done", hvd.rank())
+            print("done", hvd.synchronize(hvd.allreduce_async(array.array("d", [1]), op=hvd.Sum)))
         """)
         self.assertEqual((status, err), (0, ""), out)
         self.assertEqual(out.count("done"), 2)
@@ -53,19 +52,19 @@ class Ends(Script):
         self.assertIn("rank 1 on localhost", err)
         self.assertIn("out of luck", err)
 
-    def test_an_exception_with_calls_under_way_is_no_crash(self):
-        status, _, err = self.run_script(2, """
-            hvd.init()
-            if hvd.rank() == 0:
-                # Nobody answers to these.
-                handles = [hvd.allreduce_async_(array.array("d", [1]) * 1000000) for _ in range(5)]
-                raise SystemError("out of luck")
-            __import__("time").sleep(60)
-        """)
-        self.assertEqual(status, 1, err)
-        self.assertIn("rank 0 on localhost", err)
-        self.assertIn("exited with status 1", err)
-        self.assertIn("out of luck", err)
+    def test_with_calls_under_way_waits_for_nobody(self):
+        for last_words, expected in (("raise SystemError('out of luck')", 1), ("sys.exit(3)", 3)):
+            status, _, err = self.run_script(2, f"""
+                hvd.init()
+                if hvd.rank() == 0:
+                    # Nobody answers to these.
+                    handles = [hvd.allreduce_async_(array.array("d", [1]) * 1000000) for _ in range(5)]
+                    handles.append(hvd.allgather_async(array.array("d", [1])))
+                    {last_words}
+                __import__("time").sleep(60)
+            """)
+            self.assertEqual(status, expected, err)
+            self.assertIn(f"exited with status {expected}", err)
 
     def test_ranks_that_call_different_things(self):
         status, out, _ = self.run_script(2, """

@@ -1,6 +1,8 @@
 """Without numpy or torch: arrays of the standard library. Goes first, so that nothing else has imported them."""
 import array
+import contextlib
 import ctypes
+import io
 import os
 import sys
 import threading
@@ -167,6 +169,15 @@ class Asynchronous(unittest.TestCase):
         for thread in threads:
             thread.join(60)
         self.assertEqual(seen, [hvd.size()] * 4)
+
+    def test_a_callback_that_raises_harms_nobody(self):
+        seen = io.StringIO()
+        done = threading.Event()
+        with contextlib.redirect_stderr(seen):
+            hvd.allreduce_async(array.array("d", [1])).when_done(lambda handle: 1 / 0)
+            hvd.allreduce_async(array.array("d", [1])).when_done(lambda handle: done.set())
+            self.assertTrue(done.wait(60))
+        self.assertIn("ZeroDivisionError", seen.getvalue())
 
     def test_the_tensor_is_kept_until_the_end(self):
         handles = [hvd.allreduce_async(array.array("d", [i] * 1000)) for i in range(20)]
