@@ -25,7 +25,8 @@ struct Welcome {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
   int cross_rank = 0, cross_size = 1;
-  std::vector<std::string> host_of_rank;  // by rank, for messages
+  std::vector<std::string> host_of_rank;  // by rank, for messages: two hosts may have one name
+  std::vector<int> host_index_of_rank;    // by rank: a number for each host
 };
 
 struct AbortNotice {

@@ -124,7 +124,9 @@ Result<ServerMessage> decode_server_message(std::string_view bytes) {
       for (std::size_t i = 0; i < n_ranks && fits; ++i) {
         const std::uint32_t index = in.u32();
         fits = index < names.size();
-        if (fits) m.host_of_rank.push_back(names[index]);
+        if (!fits) break;
+        m.host_of_rank.push_back(names[index]);
+        m.host_index_of_rank.push_back(static_cast<int>(index));
       }
       fits = fits && m.size >= 1 && m.host_of_rank.size() == static_cast<std::size_t>(m.size) && m.rank >= 0 &&
              m.rank < m.size;

@@ -89,14 +89,15 @@ struct Encoder {
     auto out = start(MessageType::kWelcome);
     out.str(m.job_id);
     for (const int v : {m.rank, m.size, m.local_rank, m.local_size, m.cross_rank, m.cross_size}) out.i32(v);
-    std::vector<std::string> names;
-    std::map<std::string, std::uint32_t> index;
-    for (const auto& host : m.host_of_rank) {
-      if (index.emplace(host, static_cast<std::uint32_t>(names.size())).second) names.push_back(host);
+    std::vector<std::string> names;  // by host, "" of those without a rank
+    for (std::size_t rank = 0; rank < m.host_index_of_rank.size(); ++rank) {
+      const auto host = static_cast<std::size_t>(m.host_index_of_rank[rank]);
+      if (host >= names.size()) names.resize(host + 1);
+      names[host] = m.host_of_rank[rank];
     }
     out.strs(names);
-    out.u32(static_cast<std::uint32_t>(m.host_of_rank.size()));
-    for (const auto& host : m.host_of_rank) out.u32(index[host]);
+    out.u32(static_cast<std::uint32_t>(m.host_index_of_rank.size()));
+    for (const int host : m.host_index_of_rank) out.u32(static_cast<std::uint32_t>(host));
     return out.take();
   }
   std::string operator()(const DoneReply& m) const {

@@ -65,7 +65,10 @@ Welcome Roster::welcome(int rank) const {
   out.local_size = m.local_size;
   out.cross_rank = m.cross_rank;
   out.cross_size = m.cross_size;
-  for (const Member& member : members_) out.host_of_rank.push_back(member.host);
+  for (const Member& member : members_) {
+    out.host_of_rank.push_back(member.host);
+    out.host_index_of_rank.push_back(member.host_index);
+  }
   return out;
 }
 

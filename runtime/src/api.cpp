@@ -149,16 +149,24 @@ int collective(const char* function, drun_comm comm, const drun_call_options* op
 // An array of a number per rank, which the caller may change once a call that goes on in the background has been made.
 class PerRank {
  public:
-  PerRank(const std::size_t* given, drun_comm comm, const drun_call_options* options) : given_(given) {
-    const int size = state().process.place_in(comm).size;
-    if (given == nullptr || size < 0 || !is_later(options)) return;
-    kept_ = std::make_shared<const std::vector<std::size_t>>(given, given + size);
+  PerRank(const std::size_t* given, drun_comm comm, const drun_call_options* options) noexcept : given_(given) {
+    try {
+      const int size = state().process.place_in(comm).size;
+      if (given == nullptr || size < 0 || !is_later(options)) return;
+      kept_ = std::make_shared<const std::vector<std::size_t>>(given, given + size);
+    } catch (const std::bad_alloc&) {
+      no_memory_ = true;
+    }
   }
-  const std::size_t* get() const { return kept_ ? kept_->data() : given_; }
+  const std::size_t* get() const {
+    if (no_memory_) throw std::bad_alloc();  // where it is a failure of the call
+    return kept_ ? kept_->data() : given_;
+  }
 
  private:
   const std::size_t* given_;
   std::shared_ptr<const std::vector<std::size_t>> kept_;
+  bool no_memory_ = false;
 };
 
 // In the background if every call has a request; else until all are over.
@@ -179,6 +187,10 @@ Status end_group(std::vector<LaterCall> calls) {
 
 // What came of the call, once it is over. The request is gone then.
 Status finish_request(drun_request* request) {
+  if (Process::is_forked_child()) {  // it is the parent's: nobody here completes it, and the queue is not to be touched
+    *request = nullptr;
+    return failure(DRUN_ERROR_STATE, "drun_wait: this is a forked child of the process that made the call");
+  }
   CallQueue& queue = state().queue;
   auto result = queue.wait(*(*request)->call);
   if (queue.is_done(*(*request)->call)) delete std::exchange(*request, nullptr);
@@ -222,7 +234,14 @@ int drun_init(const drun_init_options* options) {
 int drun_finalize(void) {
   return drun::runtime::guarded([](Process& process) { return process.finalize(); });
 }
-int drun_is_initialized(void) { return drun::runtime::state().process.is_initialized() ? 1 : 0; }
+int drun_is_initialized(void) {
+  bool initialized = false;
+  drun::runtime::caught([&]() -> Status {
+    initialized = drun::runtime::state().process.is_initialized();
+    return {};
+  });
+  return initialized ? 1 : 0;
+}
 
 int drun_rank(void) { return place_of("drun_rank", DRUN_COMM_WORLD, &Place::rank); }
 int drun_size(void) { return place_of("drun_size", DRUN_COMM_WORLD, &Place::size); }
@@ -239,6 +258,7 @@ int drun_comm_split(drun_comm comm, int colour, int key, drun_comm* result, cons
     if (drun::runtime::open_group().depth > 0) {
       return failure(DRUN_ERROR_STATE, "drun_comm_split: it can't be part of a group");
     }
+    *result = DRUN_COMM_NONE;
     auto call = drun::runtime::read_call_options("drun_comm_split", options);
     if (!call) return tl::unexpected<drun::runtime::Failure>(call.error());
     if (call->request != nullptr) {
@@ -365,7 +385,9 @@ int drun_test(drun_request* request, int* done) {
   return drun::runtime::caught([&]() -> Status {
     if (request == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_test: request is a null pointer");
     if (done == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_test: done is a null pointer");
-    *done = *request == nullptr || drun::runtime::state().queue.is_done(*(*request)->call) ? 1 : 0;
+    *done = *request == nullptr || Process::is_forked_child() || drun::runtime::state().queue.is_done(*(*request)->call)
+                ? 1
+                : 0;
     if (*done == 0 || *request == nullptr) return {};
     return drun::runtime::finish_request(request);
   });
@@ -416,9 +438,11 @@ int drun_kv_get(const char* key, void* value, size_t* n_bytes, int64_t timeout_m
 }
 
 int drun_abort(const char* why) {
-  // Before the lock, which a collective in another thread may hold until it is woken.
-  drun::runtime::state().process.interrupt();
-  return drun::runtime::guarded([&](Process& process) { return process.abort(why != nullptr ? why : ""); });
+  return drun::runtime::caught([&] {
+    // Before its turn, which a collective in another thread may have until it is woken.
+    drun::runtime::state().process.interrupt();
+    return drun::runtime::in_turn([&](Process& process) { return process.abort(why != nullptr ? why : ""); });
+  });
 }
 
 const char* drun_last_error(void) { return drun::runtime::last_error.text.c_str(); }

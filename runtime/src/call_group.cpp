@@ -9,7 +9,7 @@ namespace {
 bool same_allreduce(const LaterCall& a, const LaterCall& b) {
   return a.allreduce && b.allreduce && a.comm == b.comm && a.allreduce->dtype == b.allreduce->dtype &&
          a.allreduce->op == b.allreduce->op && a.options.prescale == b.options.prescale &&
-         a.options.postscale == b.options.postscale && a.options.timeout == b.options.timeout;
+         a.options.postscale == b.options.postscale;
 }
 
 bool same_kind(const LaterCall& a, const LaterCall& b) {

@@ -36,14 +36,15 @@ struct LaterCall {
 // One call, in its turn. What it throws, out of memory that is, is a failure of the call, of which the others learn.
 template <typename Body>
 Status carry_out(Process& process, const char* function, drun_comm comm, const CallOptions& options, const Body& body) {
-  auto communicator = process.communicator(function, comm);
-  if (!communicator) return tl::unexpected<Failure>(communicator.error());
+  auto all = process.communicator(function);
+  if (!all) return tl::unexpected<Failure>(all.error());
   try {
+    auto communicator = process.communicator(function, comm, options.timeout);
+    if (!communicator) return tl::unexpected<Failure>(communicator.error());
     return body(**communicator, options);
   } catch (const std::exception& e) {
-    return (*communicator)
-        ->fail(
-            Failure{DRUN_ERROR_SYSTEM, std::string(function) + ": " + e.what(), (*communicator)->world().rank(), {}});
+    return (*all)->fail(
+        Failure{DRUN_ERROR_SYSTEM, std::string(function) + ": " + e.what(), (*all)->world().rank(), {}});
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <thread>
 #include <utility>
@@ -41,14 +42,15 @@ void CallQueue::submit(std::function<void()> work) {
   auto entry = std::make_unique<Entry>();
   entry->work = std::move(work);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!has_thread_) {
-    // The program's signals are for its own threads.
+  if (has_thread_ != ::getpid()) {
+    // The program's signals are for its own threads, but for those that are about what the thread itself has done.
     sigset_t all, before;
     ::sigfillset(&all);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, own);
     ::pthread_sigmask(SIG_BLOCK, &all, &before);
     try {
       std::thread([this] { serve(); }).detach();
-      has_thread_ = true;
+      has_thread_ = ::getpid();
     } catch (...) {
       ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
       throw;

@@ -2,6 +2,8 @@
 // threads, the others by one of ours.
 #pragma once
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -66,7 +68,7 @@ class CallQueue {
   bool busy_ = false;           // it is somebody's turn
   std::deque<Entry*> waiting_;  // those with work are ours
   std::unique_ptr<Entry> for_our_thread_;
-  bool has_thread_ = false;
+  pid_t has_thread_ = -1;  // the process that our thread is in: a forked child has none
   std::condition_variable work_comes_, something_done_;
 };
 

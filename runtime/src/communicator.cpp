@@ -11,12 +11,14 @@ Outcome<std::unique_ptr<Communicator>> Communicator::create(World world) {
   auto fabric = Fabric::create(std::move(world));
   if (!fabric) return tl::unexpected<Failure>(fabric.error());
   Group all = Group::all((*fabric)->world());
-  return create(std::move(*fabric), std::move(all));
+  const auto setup = Fabric::setup_call(all.comm, (*fabric)->world().timeouts.init, "drun_init");
+  return create(std::move(*fabric), std::move(all), setup);
 }
 
-Outcome<std::unique_ptr<Communicator>> Communicator::create(std::shared_ptr<Fabric> fabric, Group group) {
+Outcome<std::unique_ptr<Communicator>> Communicator::create(std::shared_ptr<Fabric> fabric, Group group,
+                                                            const Operation& setup) {
   std::unique_ptr<Communicator> result(new Communicator(std::move(fabric), std::move(group)));
-  auto backend = result->fabric_->make_backend(result->group_);
+  auto backend = result->fabric_->make_backend(result->group_, setup);
   if (!backend) return tl::unexpected<Failure>(backend.error());
   result->backend_ = std::move(*backend);
   if (result->backend_) result->fabric_->add(result->backend_.get());
@@ -52,12 +54,14 @@ Outcome<std::unique_ptr<Communicator>> Communicator::split(int colour, int key, 
   group.comm = static_cast<std::uint32_t>(comm);
   group.ranks = group_.world_ranks(members);
   group.own = group.member_of(world().rank());
-  return among(std::move(group));
+  return among(std::move(group), options.timeout, "drun_comm_split");
 }
 
-Outcome<std::unique_ptr<Communicator>> Communicator::among(Group group) {
+Outcome<std::unique_ptr<Communicator>> Communicator::among(Group group, std::chrono::milliseconds timeout,
+                                                           const char* function) {
   if (auto usable = check_usable(); !usable) return tl::unexpected<Failure>(usable.error());
-  auto result = create(fabric_, std::move(group));
+  const auto setup = Fabric::setup_call(group.comm, timeout.count() > 0 ? timeout : world().timeouts.op, function);
+  auto result = create(fabric_, std::move(group), setup);
   if (!result) {  // the other members wait for it
     auto failed = fail(result.error());
     return tl::unexpected<Failure>(failed.error());

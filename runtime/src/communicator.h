@@ -24,10 +24,12 @@ class Communicator {
 
   // Collective. Those with our colour, in the order of keys, then of ranks; null with a colour below 0.
   Outcome<std::unique_ptr<Communicator>> split(int colour, int key, const CallOptions& options = {});
-  // Members that all know of each other without a word; collective among these.
-  Outcome<std::unique_ptr<Communicator>> among(Group group);
+  // Members that all know of each other without a word; collective among these. No timeout: the communicator's.
+  // `function`: whose doing it is, for errors.
+  Outcome<std::unique_ptr<Communicator>> among(Group group, std::chrono::milliseconds timeout, const char* function);
   Group local_group() const { return fabric_->local(); }
   Group cross_group() const { return fabric_->cross(); }
+  std::uint32_t next_comm() const { return fabric_->next_comm; }
   std::uint32_t comm() const { return group_.comm; }
   int rank() const { return group_.own; }
   int size() const { return group_.size(); }
@@ -85,7 +87,8 @@ class Communicator {
 
  private:
   Communicator(std::shared_ptr<Fabric> fabric, Group group) : fabric_(std::move(fabric)), group_(std::move(group)) {}
-  static Outcome<std::unique_ptr<Communicator>> create(std::shared_ptr<Fabric> fabric, Group group);
+  static Outcome<std::unique_ptr<Communicator>> create(std::shared_ptr<Fabric> fabric, Group group,
+                                                       const Operation& setup);
   Status check_usable() const;
   Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options);
   Status check_allreduce(const AllreduceCall& call, drun_dtype dtype, drun_op op, const CallOptions& options) const;
@@ -100,7 +103,6 @@ class Communicator {
   std::shared_ptr<Fabric> fabric_;
   Group group_;
   std::unique_ptr<Backend> backend_;  // none if we are alone
-  Scratch scratch_;
   std::uint64_t seq_ = 0;
   std::map<int, std::uint64_t> n_sent_, n_received_;  // by peer
 };

@@ -1,7 +1,9 @@
 #include "runtime/src/fabric.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,24 +17,11 @@ namespace {
 
 constexpr const char* kReady = "ready ";
 
-// A number for each host.
-std::vector<int> hosts_of(const World& world) {
-  const auto& welcome = world.client->welcome();
-  std::vector<int> result(static_cast<std::size_t>(world.size()));
-  if (welcome.local_size == welcome.size) return result;
-  std::map<std::string, int> numbers;
-  for (int rank = 0; rank < world.size(); ++rank) {
-    result[static_cast<std::size_t>(rank)] =
-        numbers.emplace(world.host_of(rank), static_cast<int>(numbers.size())).first->second;
-  }
-  return result;
-}
-
 }  // namespace
 
 Outcome<std::shared_ptr<Fabric>> Fabric::create(World world) {
   std::shared_ptr<Fabric> result(new Fabric(std::move(world)));
-  result->host_of_rank_ = hosts_of(result->world_);
+  result->host_of_rank_ = result->world_.client->welcome().host_index_of_rank;
   if (result->world_.size() == 1) return result;
   auto links = Links::connect(result->world_);
   if (!links) return tl::unexpected<Failure>(links.error());
@@ -58,9 +47,16 @@ Group Fabric::cross() const {
   return group;
 }
 
-Failure Fabric::setup_failure(const Error& error, const std::string& during) const {
-  if (auto alive = check_alive(world_, during); !alive) return alive.error();
-  return from_error(error, during);
+Operation Fabric::setup_call(std::uint32_t comm, std::chrono::milliseconds timeout, std::string name) {
+  Operation setup;
+  setup.kind = OpKind::kAllreduce;
+  setup.op = DRUN_MIN;
+  setup.comm = comm;
+  setup.count = 1;
+  setup.timeout = timeout;
+  setup.deadline = Clock::now() + timeout;
+  setup.name = std::move(name);
+  return setup;
 }
 
 // All ranks have met since drun_init began: nobody uses the memory as an earlier drun_init left it. One that has none
@@ -68,45 +64,51 @@ Failure Fabric::setup_failure(const Error& error, const std::string& during) con
 Status Fabric::share_memory() {
   const int rank = world_.rank();
   const int host = host_of_rank_[static_cast<std::size_t>(rank)];
-  const auto first = std::find(host_of_rank_.begin(), host_of_rank_.end(), host);
-  const int first_rank = static_cast<int>(first - host_of_rank_.begin());
   const bool alone = std::count(host_of_rank_.begin(), host_of_rank_.end(), host) == 1;
 
-  Operation agreement;
-  agreement.kind = OpKind::kAllreduce;
-  agreement.op = DRUN_MIN;
-  agreement.count = 1;
-  agreement.timeout = world_.timeouts.init;
-  agreement.deadline = Clock::now() + agreement.timeout;
-  agreement.name = "drun_init";
+  const Operation setup = setup_call(kCommWorld, world_.timeouts.init, "drun_init");
   char has_memory = alone || world_.memory ? 1 : 0;
   auto network = make_tcp_backend(world_, links_, Group::all(world_));
-  if (auto all = network->allreduce(agreement, {&has_memory, 1, DRUN_INT8}); !all) return all;
+  if (auto all = network->allreduce(setup, {&has_memory, 1, DRUN_INT8}); !all) return all;
   uses_memory_ = has_memory != 0;
   if (!uses_memory_ || alone) return {};
 
-  auto& client = *world_.client;
-  const std::string key = world_.own_key("memory/" + std::to_string(first_rank));
-  const auto failed = [&](Error error) {
-    return tl::unexpected<Failure>(
-        setup_failure(std::move(error).with_subject("host " + world_.host_of(rank)), "drun_init"));
-  };
+  const Group here = local();
+  auto inside = make_tcp_backend(world_, links_, here);
   Result<std::shared_ptr<Arena>> arena = fail(Errc::kInternal, "not asked");
-  if (rank == first_rank) {
-    arena = Arena::create(std::move(world_.memory));
-    const std::string word = arena ? kReady : arena.error().message();
-    if (auto set = client.set(key, word); !set) return failed(set.error());
-  } else {
-    const auto word = client.get(key, world_.timeouts.init);
-    if (!word) return failed(word.error());
-    arena = *word == kReady ? Arena::join(std::move(world_.memory)) : fail(Errc::kIo, *word);
-  }
-  if (!arena) return failed(arena.error());
+  if (here.own == 0) arena = Arena::create(std::move(world_.memory));
+  auto word = word_of_first(*inside, here, setup, arena ? kReady : arena.error().message());
+  if (!word) return tl::unexpected<Failure>(word.error());
+  if (here.own != 0) arena = *word == kReady ? Arena::join(std::move(world_.memory)) : fail(Errc::kIo, *word);
+  if (!arena) return no_memory(arena.error(), setup);
   memory_ = std::move(*arena);
   return {};
 }
 
-Outcome<std::unique_ptr<Backend>> Fabric::make_backend(const Group& group) {
+// What the first member has to say to the others.
+Outcome<std::string> Fabric::word_of_first(Backend& network, const Group& group, const Operation& setup,
+                                           const std::string& own_word) {
+  std::array<char, 256> word{};
+  if (group.own == 0) own_word.copy(word.data(), word.size() - 1);
+  Operation telling = setup;
+  telling.kind = OpKind::kBroadcast;
+  telling.op = DRUN_SUM;
+  telling.count = word.size();
+  if (auto told = network.broadcast(telling, word.data(), word.size()); !told) {
+    return tl::unexpected<Failure>(told.error());
+  }
+  return std::string(word.data());
+}
+
+// Ranks of other hosts, too, learn why.
+tl::unexpected<Failure> Fabric::no_memory(Error error, const Operation& setup) {
+  auto result = from_error(std::move(error).with_subject("host " + world_.host_of(world_.rank())), setup.name);
+  result.rank = world_.rank();
+  publish_failure(world_, result);
+  return tl::unexpected<Failure>(std::move(result));
+}
+
+Outcome<std::unique_ptr<Backend>> Fabric::make_backend(const Group& group, const Operation& setup) {
   if (group.size() == 1) return nullptr;
   std::vector<int> host_of_member;
   for (const int rank : group.ranks) host_of_member.push_back(host_of_rank_[static_cast<std::size_t>(rank)]);
@@ -121,39 +123,47 @@ Outcome<std::unique_ptr<Backend>> Fabric::make_backend(const Group& group) {
 
   const Group here = group.part(on_our_host);
   std::unique_ptr<ShmBackend> local;
+  std::optional<Failure> failed;
   if (here.size() > 1) {
-    auto made = make_local_backend(here);
-    if (!made) return tl::unexpected<Failure>(made.error());
-    local = std::move(*made);
+    auto made = make_local_backend(here, setup);
+    if (made) {
+      local = std::move(*made);
+    } else {
+      failed = made.error();
+    }
   }
+  if (n_on_host.size() > 1) {  // one for all
+    char is_ready = failed ? 0 : 1;
+    auto all = over_network(group)->allreduce(setup, {&is_ready, 1, DRUN_INT8});
+    if (!failed && !all) failed = all.error();
+    if (!failed && is_ready == 0) {
+      failed = published_failure(world_, setup.name, std::chrono::seconds(1));
+      if (!failed) failed = failure(DRUN_ERROR_SYSTEM, setup.name + ": a host has no shared memory").value();
+    }
+  }
+  if (failed) return tl::unexpected<Failure>(std::move(*failed));
   if (n_on_host.size() == 1) return local;
   return make_hierarchical_backend(group, std::move(host_of_member), std::move(local), over_network);
 }
 
 // The first of the members takes a region; where it is, or why there is none, is everybody's result.
-Outcome<std::unique_ptr<ShmBackend>> Fabric::make_local_backend(const Group& local) {
-  auto& client = *world_.client;
-  const std::string key =
-      world_.own_key("region/" + std::to_string(local.comm) + "/" + std::to_string(local.world_rank(0)));
-  const std::string during = local.comm == kCommWorld ? "drun_init" : "drun_comm_split";
-  const auto failed = [&](Error error) {
-    return tl::unexpected<Failure>(
-        setup_failure(std::move(error).with_subject("host " + world_.host_of(world_.rank())), during));
-  };
+Outcome<std::unique_ptr<ShmBackend>> Fabric::make_local_backend(const Group& local, const Operation& setup) {
+  auto network = make_tcp_backend(world_, links_, local);
   Result<std::shared_ptr<Segment>> segment = fail(Errc::kInternal, "not asked");
+  std::string own_word;
   if (local.own == 0) {
     segment = Segment::create(memory_, local.size());
-    const std::string word = segment ? kReady + std::to_string((*segment)->offset()) : segment.error().message();
-    if (auto set = client.set(key, word); !set) return failed(set.error());
-  } else {
-    const auto word = client.get(key, local.comm == kCommWorld ? world_.timeouts.init : world_.timeouts.op);
-    if (!word) return failed(word.error());
-    const auto offset =
-        word->rfind(kReady, 0) == 0 ? parse_number(word->substr(std::string(kReady).size())) : std::nullopt;
+    own_word = segment ? kReady + std::to_string((*segment)->offset()) : segment.error().message();
+  }
+  auto word = word_of_first(*network, local, setup, own_word);
+  if (!word) return tl::unexpected<Failure>(word.error());
+  if (local.own != 0) {
+    const bool is_ready = word->rfind(kReady, 0) == 0;
+    const auto offset = is_ready ? parse_number(word->substr(std::string(kReady).size())) : std::nullopt;
     segment = offset ? Segment::map(memory_, static_cast<std::size_t>(*offset), local.size()) : fail(Errc::kIo, *word);
   }
-  if (!segment) return failed(segment.error());
-  return make_shm_backend(world_, local, std::move(*segment), make_tcp_backend(world_, links_, local));
+  if (!segment) return no_memory(segment.error(), setup);
+  return make_shm_backend(world_, local, std::move(*segment), std::move(network));
 }
 
 void Fabric::remove(Backend* backend) {

@@ -82,6 +82,7 @@ Status Process::init(const drun_init_options* options) {
   std::uint64_t old_interrupts = 0;
   (void)!::read(interrupt_.get(), &old_interrupts, sizeof old_interrupts);
   world->generation = ++generation_;
+  world->first_comm = next_comm_;
   world->interrupt_fd = interrupt_.get();
   const auto welcome = world->client->welcome();
   auto communicator = Communicator::create(std::move(*world));
@@ -105,6 +106,7 @@ Status Process::finalize() {
     places_.clear();
   }
   in_use_ = false;
+  next_comm_ = all_->next_comm();
   all_->leave();
   auto left = all_->world().client->leave();
   all_ = nullptr;
@@ -132,7 +134,7 @@ Status Process::check_state(const char* function) const {
   return {};
 }
 
-Outcome<Communicator*> Process::communicator(const char* function, drun_comm comm) {
+Outcome<Communicator*> Process::communicator(const char* function, drun_comm comm, std::chrono::milliseconds timeout) {
   if (auto ok = check_state(function); !ok) return tl::unexpected<Failure>(ok.error());
   if (comm == DRUN_COMM_WORLD) return all_;
   const auto found = communicators_.find(comm);
@@ -140,7 +142,7 @@ Outcome<Communicator*> Process::communicator(const char* function, drun_comm com
   if (comm != DRUN_COMM_LOCAL && comm != DRUN_COMM_CROSS) {
     return failure(DRUN_ERROR_ARGUMENT, std::string(function) + ": there is no such communicator");
   }
-  auto made = all_->among(comm == DRUN_COMM_LOCAL ? all_->local_group() : all_->cross_group());
+  auto made = all_->among(comm == DRUN_COMM_LOCAL ? all_->local_group() : all_->cross_group(), timeout, function);
   if (!made) return tl::unexpected<Failure>(made.error());
   return (communicators_[comm] = std::move(*made)).get();
 }

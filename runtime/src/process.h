@@ -21,7 +21,8 @@ class Process {
   Status finalize();
   // A failure before init, in a forked child, and of a handle that is none. Those that every job has are made when they
   // are first asked for.
-  Outcome<Communicator*> communicator(const char* function, drun_comm comm = DRUN_COMM_WORLD);
+  Outcome<Communicator*> communicator(const char* function, drun_comm comm = DRUN_COMM_WORLD,
+                                      std::chrono::milliseconds timeout = {});
   Outcome<drun_comm> split(Communicator& parent, int colour, int key, const CallOptions& options);
   Status free(drun_comm comm);
   // Whether calls can work here: not in a child that was forked after init.
@@ -53,6 +54,7 @@ class Process {
   static void note_forks();
   static inline std::atomic<bool> in_use_{false}, forked_{false};
   int generation_ = 0;
+  std::uint32_t next_comm_ = kFirstCommOfSplit;
   Fd interrupt_ = make_interrupt();
   static Fd make_interrupt();
 };

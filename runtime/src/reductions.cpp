@@ -28,7 +28,7 @@ Status Communicator::in_pieces(const Operation& operation, const void* send, voi
   std::size_t first = 0;
   do {  // also without an element: the ranks still have to agree
     const std::size_t n = std::min(most, count - first), offset = first * size_of(operation.dtype);
-    const Span data{in_recv ? at(recv, offset) : scratch_.of(n * size_of(dtype)), n, dtype};
+    const Span data{in_recv ? at(recv, offset) : fabric_->scratch().of(n * size_of(dtype)), n, dtype};
     stage(operation, at(send, offset), data.data, n);
     if (auto done = finish(reduce(data)); !done) return done;
     if (recv != nullptr) unstage(operation, data.data, at(recv, offset), n);
@@ -150,7 +150,7 @@ Status Communicator::reduce_scatter(const void* send, void* recv, std::size_t re
   std::size_t first = 0;
   do {
     const std::size_t n = std::min(most, recv_count - first), offset = first * size_of(dtype);
-    const Span data{scratch_.of(size * n * size_of(moved)), size * n, moved};
+    const Span data{fabric_->scratch().of(size * n * size_of(moved)), size * n, moved};
     for (std::size_t block = 0; block < size; ++block) {
       stage(*operation, at(send, block * n_bytes + offset), data.part(block * n, n).data, n);
     }

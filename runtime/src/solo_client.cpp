@@ -13,6 +13,7 @@ class SoloClient final : public rendezvous::Client {
     char name[256] = {};
     if (::gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
     welcome_.job_id = "alone";
+    welcome_.host_index_of_rank = {0};
     welcome_.host_of_rank = {name[0] != '\0' ? name : "localhost"};
   }
   const rendezvous::Welcome& welcome() const override { return welcome_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@ struct World {
   Timeouts timeouts;
   Fd memory;              // shared by the ranks of this host; closed: there is none
   int interrupt_fd = -1;  // readable once drun_abort was called; not owned
+  std::uint32_t first_comm =
+      kFirstCommOfSplit;  // that this process has not used: handles of an earlier job are not ours
   int generation = 1;     // counts this process's drun_init, so that a second one finds no old keys
 
   int rank() const { return client->welcome().rank; }

@@ -82,7 +82,7 @@ typedef struct drun_init_options {
   int64_t op_timeout_ms;   /* for every collective; default 300 s or $DRUN_OP_TIMEOUT (seconds) */
 } drun_init_options;
 /* About one call; NULL where it is asked for: the defaults. As above, start from DRUN_CALL_OPTIONS. Ranks need not
- * agree on it. */
+ * agree on it, but for the scales of allreduces in a group. */
 typedef struct drun_call_options {
   size_t struct_size;
   const char* name;   /* shown in errors: "allreduce #12 'grad.17'"; 63 bytes of it are kept. NULL: none */

@@ -49,22 +49,22 @@ void write_note(const World& world, const Note& note) {
   (void)world.client->set(note_key(world, world.rank()), encode(note), true);
 }
 
-Note note_of(const Operation& operation, const std::vector<int>& waited_for) {
+Note note_of(const Group& group, const Operation& operation, const std::vector<int>& waited_for) {
   Operation unnamed = operation;
   unnamed.name.clear();
-  return {operation.comm, operation.seq, describe(unnamed), waited_for};
+  return {operation.comm, operation.seq, describe_in(group, std::move(unnamed)), waited_for};
 }
 
 }  // namespace
 
-void WaitNote::waiting(const World& world, const Operation& operation,
+void WaitNote::waiting(const World& world, const Group& group, const Operation& operation,
                        const std::function<std::vector<int>()>& waited_for) {
   const auto now = Clock::now();
   if (std::exchange(call_, operation.deadline) != operation.deadline) began_ = now;
   if (now - began_ < kLongWait || is_of_two(operation)) return;
   auto ranks = waited_for();
   if (ranks == told_) return;
-  write_note(world, note_of(operation, ranks));
+  write_note(world, note_of(group, operation, ranks));
   told_ = std::move(ranks);
 }
 
@@ -74,9 +74,15 @@ void WaitNote::done(const World& world) {
   write_note(world, Note{});
 }
 
-Culprit find_culprit(const World& world, const Operation& operation, const std::vector<int>& waited_for) {
+std::string describe_in(const Group& group, Operation operation) {
+  if (operation.root >= 0 && operation.root < group.size()) operation.root = group.world_rank(operation.root);
+  return describe(operation);
+}
+
+Culprit find_culprit(const World& world, const Group& group, const Operation& operation,
+                     const std::vector<int>& waited_for) {
   if (is_of_two(operation)) return {waited_for.front(), {}};
-  const Note ours = note_of(operation, waited_for);
+  const Note ours = note_of(group, operation, waited_for);
   write_note(world, ours);
 
   const auto until = Clock::now() + kNoteWait;
@@ -91,17 +97,19 @@ Culprit find_culprit(const World& world, const Operation& operation, const std::
     if (!bytes) return {rank, {}};
     const Note theirs = decode(*bytes);
     if (theirs.waits_for.empty()) return {rank, {}};
-    if (theirs.comm == ours.comm && theirs.seq == ours.seq && theirs.call != ours.call) return {rank, theirs.call};
+    // Ranks that are in no communicator of ours may have one of the same number.
+    const bool same_comm = theirs.comm == ours.comm && group.member_of(rank) >= 0;
+    if (same_comm && theirs.seq == ours.seq && theirs.call != ours.call) return {rank, theirs.call};
     open.insert(open.end(), theirs.waits_for.begin(),
                 theirs.waits_for.end());  // also if it is still in an earlier call
   }
   return {waited_for.front(), {}};
 }
 
-Failure timeout_failure(const World& world, const Operation& operation, const std::vector<int>& waited_for,
-                        const std::function<std::string(int rank)>& why_not) {
-  const Culprit culprit = find_culprit(world, operation, waited_for);
-  if (!culprit.call.empty()) return mismatch_failure(world, operation, culprit.rank, culprit.call);
+Failure timeout_failure(const World& world, const Group& group, const Operation& operation,
+                        const std::vector<int>& waited_for, const std::function<std::string(int rank)>& why_not) {
+  const Culprit culprit = find_culprit(world, group, operation, waited_for);
+  if (!culprit.call.empty()) return mismatch_failure(world, group, operation, culprit.rank, culprit.call);
   Failure result{DRUN_ERROR_TIMEOUT,
                  name_of(operation) + " timed out after " + in_words(operation.timeout) + " waiting for " +
                      world.name_of(culprit.rank),
@@ -112,10 +120,11 @@ Failure timeout_failure(const World& world, const Operation& operation, const st
   return result;
 }
 
-Failure mismatch_failure(const World& world, const Operation& operation, int peer, const std::string& their_call) {
+Failure mismatch_failure(const World& world, const Group& group, const Operation& operation, int peer,
+                         const std::string& their_call) {
   Failure result{DRUN_ERROR_MISMATCH,
                  world.name_of(peer) + " called " + their_call + " while " + world.name_of(world.rank()) + " called " +
-                     describe(operation),
+                     describe_in(group, operation),
                  peer, world.host_of(peer)};
   publish_failure(world, result);
   return result;

@@ -28,9 +28,10 @@ std::vector<ServerMessage> server_messages() {
   Welcome welcome;
   welcome.job_id = "job";
   welcome.rank = 1;
-  welcome.size = 3;
+  welcome.size = 4;
   welcome.cross_size = 2;
-  welcome.host_of_rank = {"a", "b", "a"};
+  welcome.host_of_rank = {"a", "a", "b", "a"};
+  welcome.host_index_of_rank = {0, 3, 1, 0};
   return {welcome,
           DoneReply{4},
           ValueReply{5, std::string("v\0", 2)},
@@ -61,7 +62,8 @@ TEST(Protocol, EveryMessageOfTheServerSurvives) {
 TEST(Protocol, WelcomeKeepsTheHosts) {
   const auto back = decode_server_message(encode(server_messages()[0]));
   ASSERT_TRUE(back);
-  EXPECT_EQ(std::get<Welcome>(*back).host_of_rank, (std::vector<std::string>{"a", "b", "a"}));
+  EXPECT_EQ(std::get<Welcome>(*back).host_of_rank, (std::vector<std::string>{"a", "a", "b", "a"}));
+  EXPECT_EQ(std::get<Welcome>(*back).host_index_of_rank, (std::vector<int>{0, 3, 1, 0}));
 }
 
 TEST(Protocol, EveryTruncationAndSurplusIsRefused) {

@@ -103,7 +103,10 @@ class FakeJob {
       welcome_.rank = rank;
       welcome_.size = welcome_.local_size = job.size_;
       welcome_.local_rank = rank;
-      for (const int host : job.host_of_rank_) welcome_.host_of_rank.push_back("node" + std::to_string(host));
+      for (const int host : job.host_of_rank_) {
+        welcome_.host_of_rank.push_back("node" + std::to_string(host));
+        welcome_.host_index_of_rank.push_back(job.several_hosts_ ? host : 0);
+      }
       if (!job.several_hosts_) return;  // one with a name for each rank
       const auto& hosts = job.host_of_rank_;
       const int own = hosts[static_cast<std::size_t>(rank)];

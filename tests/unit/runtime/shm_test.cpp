@@ -123,6 +123,41 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
         ASSERT_TRUE(backend->broadcast(broadcast, data.data(), count * sizeof(std::int32_t)));
         ASSERT_EQ(data, expected) << "broadcast of " << count;
 
+        // A reduce, of which the root alone takes the result.
+        ++seq;
+        for (std::size_t i = 0; i < count; ++i) {
+          data[i] = value(rank, i, seq);
+          expected[i] = 0;
+          for (int r = 0; r < size; ++r) expected[i] += value(r, i, seq);
+        }
+        auto reduce = call(OpKind::kReduce, seq, count);
+        reduce.root = root;
+        ASSERT_TRUE(backend->reduce(reduce, span_of(data)));
+        if (rank == root) {
+          ASSERT_EQ(data, expected) << "reduce of " << count;
+        }
+
+        // A block for each, of very different sizes.
+        ++seq;
+        std::vector<Block> parts;
+        std::size_t begin = 0;
+        for (int r = 0; r < size; ++r) {
+          const std::size_t n = r + 1 < size ? (count - begin) / (r % 2 == 0 ? 2 : 5) : count - begin;
+          parts.push_back({begin * sizeof(std::int32_t), n * sizeof(std::int32_t)});
+          begin += n;
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+          data[i] = value(rank, i, seq);
+          expected[i] = 0;
+          for (int r = 0; r < size; ++r) expected[i] += value(r, i, seq);
+        }
+        ASSERT_TRUE(backend->reduce_to_blocks(call(OpKind::kReduceScatter, seq, count), span_of(data), parts));
+        const Block own = parts[static_cast<std::size_t>(rank)];
+        for (std::size_t i = own.offset / sizeof(std::int32_t); i < (own.offset + own.n_bytes) / sizeof(std::int32_t);
+             ++i) {
+          ASSERT_EQ(data[i], expected[i]) << "block of " << count;
+        }
+
         ++seq;
         std::vector<std::int32_t> blocks(count * static_cast<std::size_t>(size), -1), all(blocks.size());
         for (int r = 0; r < size; ++r) {

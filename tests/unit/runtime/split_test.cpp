@@ -1,10 +1,13 @@
 // Communicators that are parts of the job.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <cstdint>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/runtime/grid.h"
@@ -116,9 +119,9 @@ TEST_P(Split, LocalAndCrossNeedNoWord) {
       if (other % 3 == rank % 3 && (other < 3 ? other : other - 3) == (rank < 3 ? rank : rank - 3))
         cross.push_back(other);
     }
-    auto here = all->among(all->local_group());
+    auto here = all->among(all->local_group(), 0ms, "test");
     ASSERT_TRUE(here) << here.error().text;
-    auto there = all->among(all->cross_group());
+    auto there = all->among(all->cross_group(), 0ms, "test");
     ASSERT_TRUE(there) << there.error().text;
     use_all(**here, local);
     use_all(**there, cross);
@@ -190,6 +193,68 @@ TEST(Transfers, AllAtOnceWaitForNobody) {
         ASSERT_EQ(in[static_cast<std::size_t>(i)], std::vector<std::int32_t>(count, (rank + 3 - step) % 3 * 10 + i));
       }
     }
+  });
+}
+
+TEST(Transfers, OfOnePairDoNotWaitForThoseOfAnother) {
+  FakeJob job(3, 10s);
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    const std::size_t count = 2'000'000;
+    std::vector<std::int32_t> out(count, rank), in(count), more(count);
+    Status done;
+    if (rank == 0) {
+      done = all->transfer({{OpKind::kSend, out.data(), count, DRUN_INT32, 1, {}},
+                            {OpKind::kSend, out.data(), count, DRUN_INT32, 1, {}},
+                            {OpKind::kRecv, in.data(), count, DRUN_INT32, 2, {}}});
+    } else if (rank == 1) {
+      done = all->transfer({{OpKind::kRecv, in.data(), count, DRUN_INT32, 0, {}},
+                            {OpKind::kRecv, more.data(), count, DRUN_INT32, 0, {}}});
+      ASSERT_TRUE(done) << done.error().text;
+      done = all->send(out.data(), count, DRUN_INT32, 2);
+    } else {
+      done = all->recv(in.data(), count, DRUN_INT32, 1);
+      ASSERT_TRUE(done) << done.error().text;
+      done = all->send(out.data(), count, DRUN_INT32, 0);
+    }
+    ASSERT_TRUE(done) << done.error().text;
+    EXPECT_EQ(in, std::vector<std::int32_t>(count, (rank + 2) % 3));
+  });
+}
+
+TEST(SplitFaults, ARankThatHasLeftIsNamedAlsoWithoutAConnection) {
+  FakeJob job(8, 60s);
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    auto part = all->split(rank % 3 == 0 ? 1 : -1, 0);  // 0, 3, 6: some of them are no neighbours
+    ASSERT_TRUE(part) << part.error().text;
+    if (rank == 3) {
+      all->leave();
+      return;
+    }
+    if (rank % 3 != 0) return;
+    const auto began = Clock::now();
+    const auto done = (*part)->barrier();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().rank, 3) << done.error().text;
+    EXPECT_LT(Clock::now() - began, 20s);
+  });
+}
+
+TEST(SplitFaults, MemoryThatOneHostLacksIsEverybodysError) {
+  FakeJob job(4);
+  job.place_on_hosts({0, 0, 1, 1});
+  job.run([&](int rank) {
+    World world = job.world(rank);
+    if (rank == 2) {
+      world.memory.reset(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      ASSERT_EQ(::fcntl(world.memory.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+    }
+    const auto all = Communicator::create(std::move(world));
+    ASSERT_FALSE(all);
+    EXPECT_NE(all.error().text.find("host node1: no shared memory"), std::string::npos) << all.error().text;
   });
 }
 

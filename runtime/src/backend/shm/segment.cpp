@@ -46,7 +46,9 @@ Segment::~Segment() {
 Result<std::shared_ptr<Segment>> Segment::create(std::shared_ptr<Arena> arena, int n_ranks) {
   const auto offset = arena->reserve(bytes_for(n_ranks));
   if (!offset) return fail(memory_error(offset.error(), bytes_for(n_ranks), n_ranks));
-  return map(std::move(arena), *offset, n_ranks);
+  auto segment = map(arena, *offset, n_ranks);
+  if (!segment) arena->release(*offset, bytes_for(n_ranks));
+  return segment;
 }
 
 Result<std::shared_ptr<Segment>> Segment::map(std::shared_ptr<Arena> arena, std::size_t offset, int n_ranks) {

@@ -24,6 +24,7 @@ constexpr std::size_t kSmallBytes = 8u << 10;
 // Stays in the first-level cache from one operand to the next.
 constexpr std::size_t kBlockBytes = 8u << 10;
 constexpr std::chrono::microseconds kSpinTime{50};
+constexpr std::chrono::milliseconds kLookEvery{1000}, kLookWait{5};
 
 void relax() {
 #if defined(__x86_64__)
@@ -315,10 +316,11 @@ class ShmBackendImpl final : public ShmBackend {
 
   Status sleep(const Operation& operation, Counter Segment::Control::*which, int rank, std::uint32_t step) {
     Counter& counter = segment_->control(rank).*which;
+    auto look_around = Clock::now() + kLookEvery;
     for (;;) {
       const auto left = patience_.left(operation);
       if (left.count() <= 0) return timed_out(operation, which, step);
-      note_.waiting(world_, operation, [&] { return missing(which, step); });
+      note_.waiting(world_, group_, operation, [&] { return missing(which, step); });
       counter.sleep(step, std::min(left + std::chrono::milliseconds(1), Patience::kLook));
       if (counter.has_reached(step)) return {};
       if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
@@ -326,6 +328,19 @@ class ShmBackendImpl final : public ShmBackend {
         if (segment_->control(other).broken.load(std::memory_order_acquire) != 0) {
           return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(other), name_of(operation)));
         }
+      }
+      if (Clock::now() >= look_around) {  // for what only the rendezvous tells
+        if (auto reason = published_failure(world_, name_of(operation), kLookWait)) {
+          return tl::unexpected<Failure>(std::move(*reason));
+        }
+        const int waited_for = group_.world_rank(rank);
+        if (has_left(world_, waited_for, kLookWait) && !counter.has_reached(step)) {
+          Failure gone{DRUN_ERROR_PEER, world_.name_of(waited_for) + " left before " + name_of(operation), waited_for,
+                       world_.host_of(waited_for)};
+          publish_failure(world_, gone);
+          return tl::unexpected<Failure>(std::move(gone));
+        }
+        look_around = Clock::now() + kLookEvery;
       }
       if (network_->has_closed(rank)) {
         if (counter.has_reached(step)) return {};
@@ -345,7 +360,7 @@ class ShmBackendImpl final : public ShmBackend {
   Status timed_out(const Operation& operation, Counter Segment::Control::*which, std::uint32_t step) {
     const auto waited_for = missing(which, step);
     if (waited_for.empty()) return {};  // in this very moment
-    return tl::unexpected<Failure>(timeout_failure(world_, operation, waited_for));
+    return tl::unexpected<Failure>(timeout_failure(world_, group_, operation, waited_for));
   }
 
   Status check_calls(const Operation& operation, std::uint32_t step) {
@@ -361,7 +376,8 @@ class ShmBackendImpl final : public ShmBackend {
       theirs.seq = call.seq;
       theirs.count = call.count;
       theirs.counts = call.counts;
-      return tl::unexpected<Failure>(mismatch_failure(world_, operation, group_.world_rank(rank), describe(theirs)));
+      return tl::unexpected<Failure>(
+          mismatch_failure(world_, group_, operation, group_.world_rank(rank), describe_in(group_, theirs)));
     }
     return {};
   }

@@ -33,6 +33,7 @@ Status Mesh::run_each(const std::vector<Part>& parts) {
     if (operation.seq != current_.seq) previous_ = std::exchange(current_, operation);
   }
   std::vector<Message> messages;
+  messages.reserve(parts.size());  // they point to each other
   for (const auto& [operation, flow] : parts) {
     links_->be_patient_for(operation->timeout);
     Message message;
@@ -42,6 +43,12 @@ Status Mesh::run_each(const std::vector<Part>& parts) {
     message.fd = links_->fd(message.peer);
     if (message.fd < 0) links_->want(message.peer);
     if (flow->direction() == Flow::Direction::kSend) message.header = encode_header(expected(*operation, *flow));
+    for (std::size_t before = messages.size(); before-- > 0;) {
+      const Flow& other = *messages[before].flow;
+      if (other.direction() != flow->direction() || messages[before].peer != message.peer) continue;
+      message.after = &messages[before];
+      break;
+    }
     messages.push_back(std::move(message));
   }
   auto done = run_messages(messages);
@@ -67,9 +74,15 @@ Operation Mesh::expected(const Operation& operation, const Flow& flow) const {
 Status Mesh::run_messages(std::vector<Message>& messages) {
   links_need_care_ = links_->busy();
   for (int pass = 1;; ++pass) {
-    const auto open = std::find_if(messages.begin(), messages.end(), [](const auto& m) { return !m.finished(); });
-    if (open == messages.end()) return {};
-    const Operation& operation = *open->operation;
+    const Message* most_urgent = nullptr;
+    for (const auto& message : messages) {
+      if (message.finished()) continue;
+      if (most_urgent == nullptr || message.operation->deadline < most_urgent->operation->deadline) {
+        most_urgent = &message;
+      }
+    }
+    if (most_urgent == nullptr) return {};
+    const Operation& operation = *most_urgent->operation;
     if (links_need_care_) {
       if (auto connected = connect(messages, operation); !connected) return connected;
     }
@@ -155,12 +168,12 @@ Status Mesh::check_header(const Message& message) {
   if (same_call(*theirs, ours)) return {};
   // Whoever only sends may be through with a call, and hears in the next one that the others' was another.
   if (theirs->comm == previous_.comm && theirs->seq == previous_.seq && !same_call(*theirs, previous_)) {
-    return tl::unexpected<Failure>(mismatch_failure(world_, previous_, peer, describe(*theirs)));
+    return tl::unexpected<Failure>(mismatch_failure(world_, group_, previous_, peer, describe_in(group_, *theirs)));
   }
   Operation same_block = *theirs;
   same_block.count = ours.count;
   if (ours.kind != OpKind::kAlltoallv || !same_call(same_block, ours)) {
-    return tl::unexpected<Failure>(mismatch_failure(world_, operation, peer, describe(*theirs)));
+    return tl::unexpected<Failure>(mismatch_failure(world_, group_, operation, peer, describe_in(group_, *theirs)));
   }
   Failure result{DRUN_ERROR_MISMATCH,
                  name_of(operation) + ": " + world_.name_of(peer) + " sends " + std::to_string(theirs->count) + " " +
@@ -183,7 +196,7 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
   }
   const auto left = patience_.left(operation).count();
   if (left <= 0) return tl::unexpected<Failure>(timed_out(messages, operation));
-  note_.waiting(world_, operation, [&] { return waited_for(messages); });
+  note_.waiting(world_, group_, operation, [&] { return waited_for(messages); });
   const auto longest = links_->busy() ? Links::kRetry : Patience::kLook;
   const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, longest.count())));
   if (ready < 0 && errno != EINTR) return failure(DRUN_ERROR_SYSTEM, std::string("poll: ") + std::strerror(errno));
@@ -218,7 +231,8 @@ std::vector<int> Mesh::waited_for(const std::vector<Message>& messages) {
 }
 
 Failure Mesh::timed_out(const std::vector<Message>& messages, const Operation& operation) {
-  return timeout_failure(world_, operation, waited_for(messages), [this](int rank) { return links_->why_not(rank); });
+  return timeout_failure(world_, group_, operation, waited_for(messages),
+                         [this](int rank) { return links_->why_not(rank); });
 }
 
 }  // namespace drun::runtime

@@ -23,7 +23,8 @@ class Mesh final : public Exchange {
   int rank() const override { return group_.own; }
   int size() const override { return group_.size(); }
   Status run(const Operation& operation, const std::vector<Flow*>& flows) override;
-  // The same with flows of several calls; headers and errors are those of each.
+  // The same with flows of several calls, whose headers, deadlines and errors are those of each. Of a peer and
+  // direction there may be several, which go one after the other.
   struct Part {
     const Operation* operation = nullptr;
     Flow* flow = nullptr;
@@ -38,12 +39,16 @@ class Mesh final : public Exchange {
   struct Message {
     const Operation* operation = nullptr;
     Flow* flow = nullptr;
-    int peer = -1;                // the rank
-    int fd = -1;                  // not connected yet
-    std::string header;           // to be sent, or what has arrived of it
-    std::size_t header_done = 0;  // bytes sent
+    int peer = -1;                   // the rank
+    int fd = -1;                     // not connected yet
+    std::string header;              // to be sent, or what has arrived of it
+    std::size_t header_done = 0;     // bytes sent
+    const Message* after = nullptr;  // that goes the same way, and first
     bool finished() const { return header_done == kHeaderBytes && flow->finished(); }
-    bool wants_io() const { return fd >= 0 && (header_done < kHeaderBytes || flow->window().n_bytes > 0); }
+    bool wants_io() const {
+      if (after != nullptr && !after->finished()) return false;
+      return fd >= 0 && (header_done < kHeaderBytes || flow->window().n_bytes > 0);
+    }
   };
 
   // The call as the header of this flow has it.

@@ -1,7 +1,6 @@
 #include "runtime/src/backend/tcp/tcp_backend.h"
 
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -58,30 +57,16 @@ class TcpBackend final : public Backend {
                   const std::vector<Block>& recv_blocks) override {
     return pairwise_alltoall(mesh_, operation, send, send_blocks, recv, recv_blocks);
   }
-  // The first of each pair and direction, then the second: both sides of a pair come to the same one in the same round.
   Status transfer(const std::vector<Transfer>& transfers) override {
-    std::vector<const Transfer*> left;
-    for (const auto& transfer : transfers) left.push_back(&transfer);
-    while (!left.empty()) {
-      std::set<std::pair<Flow::Direction, int>> taken;
-      std::vector<const Transfer*> later;
-      std::vector<std::unique_ptr<Flow>> flows;
-      std::vector<Mesh::Part> parts;
-      for (const Transfer* transfer : left) {
-        const Operation& operation = transfer->operation;
-        const auto direction = operation.kind == OpKind::kSend ? Flow::Direction::kSend : Flow::Direction::kReceive;
-        if (!taken.emplace(direction, operation.root).second) {
-          later.push_back(transfer);
-          continue;
-        }
-        const std::size_t n_bytes = operation.count * size_of(operation.dtype);
-        flows.push_back(std::make_unique<BufferFlow>(direction, operation.root, transfer->data, n_bytes));
-        parts.push_back({&operation, flows.back().get()});
-      }
-      if (auto done = mesh_.run_each(parts); !done) return done;
-      left = std::move(later);
+    std::vector<std::unique_ptr<Flow>> flows;
+    std::vector<Mesh::Part> parts;
+    for (const auto& [operation, data] : transfers) {
+      const auto direction = operation.kind == OpKind::kSend ? Flow::Direction::kSend : Flow::Direction::kReceive;
+      const std::size_t n_bytes = operation.count * size_of(operation.dtype);
+      flows.push_back(std::make_unique<BufferFlow>(direction, operation.root, data, n_bytes));
+      parts.push_back({&operation, flows.back().get()});
     }
-    return {};
+    return mesh_.run_each(parts);
   }
   Status adasum(const Operation& operation, const Span& data) override {
     return adasum_allreduce(mesh_, operation, data);
