@@ -18,6 +18,7 @@ using launcher::JobReport;
 constexpr std::size_t kWidth = 78;
 constexpr std::size_t kMostSaid = 4;
 constexpr std::size_t kMostFirst = 8;
+constexpr std::size_t kMostWaited = 4;
 
 // Also of what is too short for seconds_text().
 std::string time_text(double seconds) {
@@ -51,7 +52,19 @@ class Box {
   std::string out_;
 };
 
+std::string ranks_words(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + launcher::ranks_text(ranks);
+}
+
+// "it had been in allreduce #12 'grad.17' for 3.1 s"
+std::string last_call_words(const launcher::LastCall& call) {
+  if (!call.ended) return "it had been in " + call.text + " for " + time_text(call.seconds);
+  return "its last call, " + call.text + ", had " + (call.status == 0 ? "ended " : "failed ") +
+         time_text(call.seconds) + " before";
+}
+
 void describe(Box& box, const JobFailure& f, const JobReport& report) {
+  if (f.last_call) box.line(last_call_words(*f.last_call));
   if (!f.out_of_memory.empty()) box.line("out of memory: " + f.out_of_memory);
   for (const auto& line : f.details) box.line(line);
   if (!f.own_error.empty()) {
@@ -68,6 +81,22 @@ void describe(Box& box, const JobFailure& f, const JobReport& report) {
   for (const auto& line : f.last_lines) box.line("  " + line);
 }
 
+// The call in which most waited, in one line with the error.
+std::string while_others_waited(const launcher::FirstFailure& failure) {
+  if (failure.first.size() != 1 || failure.waited.empty()) return {};
+  return " while " + ranks_words(failure.waited.front().ranks) + " waited in " + failure.waited.front().text;
+}
+
+void tell_waited(Box& box, const launcher::FirstFailure& failure) {
+  for (std::size_t i = 0; i < failure.waited.size() && i < kMostWaited; ++i) {
+    const auto& waited = failure.waited[i];
+    box.line((i == 0 ? "while " : "and ") + ranks_words(waited.ranks) + " waited in " + waited.text);
+  }
+  if (failure.waited.size() > kMostWaited) {
+    box.line("and " + plural(failure.waited.size() - kMostWaited, "other call") + " was waited in");
+  }
+}
+
 }  // namespace
 
 std::string format_failure(const JobReport& report, const BoxStyle& style) {
@@ -75,20 +104,22 @@ std::string format_failure(const JobReport& report, const BoxStyle& style) {
   const auto& failure = *report.failure;
   const JobFailure& first = failure.first.front();
   std::string out = "drun: " + std::string(style.color ? "\033[1;31merror\033[0m" : "error") + ": " + first.name() +
-                    ": " + first.what + "\n";
+                    ": " + first.what + while_others_waited(failure) + "\n";
   const bool says_it_all = report.ranks.size() == 1 && first.out_of_memory.empty() && first.details.empty() &&
-                           first.own_error.empty() && first.complaint.empty();
+                           !first.last_call && first.own_error.empty() && first.complaint.empty();
   if (says_it_all) return out;
   Box box(style);
   box.top("first failure");
   if (failure.first.size() == 1) {
     box.line(first.name() + " " + first.what + ", " + time_text(std::max(0.0, report.failed_after_s)) +
              " after the start");
+    tell_waited(box, failure);
     describe(box, first, report);
   } else {
     box.line("within " + time_text(2 * failure.uncertainty_s) +
              " of each other, which is as near as the clocks tell, " + time_text(std::max(0.0, report.failed_after_s)) +
              " after the start:");
+    tell_waited(box, failure);
     for (std::size_t i = 0; i < failure.first.size() && i < kMostFirst; ++i) {
       box.line(failure.first[i].name() + " " + failure.first[i].what);
       describe(box, failure.first[i], report);
@@ -98,7 +129,7 @@ std::string format_failure(const JobReport& report, const BoxStyle& style) {
   }
   for (std::size_t i = 0; i < failure.said.size() && i < kMostSaid; ++i) {
     const auto& said = failure.said[i];
-    box.line((said.ranks.size() == 1 ? "rank " : "ranks ") + launcher::ranks_text(said.ranks) + " said: " + said.text);
+    box.line(ranks_words(said.ranks) + " said: " + said.text);
   }
   if (failure.said.size() > kMostSaid) {
     box.line("and " + plural(failure.said.size() - kMostSaid, "other rank") + " said something else");

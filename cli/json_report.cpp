@@ -34,6 +34,17 @@ Json failure_json(const launcher::JobFailure& f) {
   out["out_of_memory"] = optional_text(f.out_of_memory);
   out["error"] = optional_text(f.own_error);
   out["complaint"] = optional_text(f.complaint);
+  out["last_call"] = nullptr;
+  if (f.last_call) {
+    Json call;
+    call["operation"] = f.last_call->operation;
+    call["seq"] = f.last_call->seq;
+    call["name"] = optional_text(f.last_call->name);
+    call["communicator"] = f.last_call->comm;
+    call["state"] = !f.last_call->ended ? "open" : f.last_call->status == 0 ? "done" : "failed";
+    call["seconds"] = f.last_call->seconds;
+    out["last_call"] = call;
+  }
   out["details"] = f.details;
   out["last_lines"] = f.last_lines;
   return out;
@@ -75,6 +86,13 @@ std::string to_json(const launcher::JobReport& report) {
     failure["clock_uncertainty_s"] = report.failure->uncertainty_s;
     failure["consequences"] = Json::array();
     for (const auto& f : report.failure->consequences) failure["consequences"].push_back(failure_json(f));
+    failure["waited"] = Json::array();
+    for (const auto& w : report.failure->waited) {
+      Json waited;
+      waited["call"] = w.text;
+      waited["ranks"] = w.ranks;
+      failure["waited"].push_back(waited);
+    }
     failure["ended_by_drun"] = report.n_ended_by_drun;
     out["first_failure"] = failure;
   }

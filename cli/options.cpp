@@ -29,9 +29,9 @@ struct Raw : RawHostOptions {
   std::string tag, ranks;
   bool no_tag = false, timestamp = false, pty = false;
   std::string events;
-  double timeout = 0, stack_timeout = 10, grace = 5, heartbeat_timeout = 30;
+  double timeout = 0, stack_timeout = 10, stall_timeout = 60, grace = 5, heartbeat_timeout = 30;
   bool dry_run = false, json = false, version = false, check_build = false;
-  std::string report_file;
+  std::string report_file, timeline;
 };
 
 void describe(CLI::App& app, Raw& raw) {
@@ -67,6 +67,10 @@ void describe(CLI::App& app, Raw& raw) {
   app.add_option("--stack-timeout", raw.stack_timeout, "seconds that --timeout spends on stacks; 0: none")
       ->type_name("S")
       ->capture_default_str();
+  app.add_option("--stall-timeout", raw.stall_timeout,
+                 "seconds without progress in a collective until its ranks are told; 0: never")
+      ->type_name("S")
+      ->capture_default_str();
   app.add_option("--grace", raw.grace, "seconds between TERM and KILL")->type_name("S")->capture_default_str();
   app.add_option("--heartbeat-timeout", raw.heartbeat_timeout, "seconds of silence after which a host is given up")
       ->type_name("S")
@@ -77,6 +81,9 @@ void describe(CLI::App& app, Raw& raw) {
   describe_log(app, raw);
   app.add_option("--report", raw.report_file, "write there how the job ended, as JSON")->type_name("FILE");
   app.add_option("--events", raw.events, "write what happens as JSON lines")->type_name("FILE");
+  app.add_option("--timeline", raw.timeline,
+                 "write every collective of every rank there, for Perfetto; default: $DRUN_TIMELINE")
+      ->type_name("FILE");
   app.add_flag("--version", raw.version, "print the version");
   app.add_flag("--check-build", raw.check_build, "print what this drun was built with");
   app.set_config("--config", "", "options from a TOML file");
@@ -185,18 +192,28 @@ Result<void> fill_job(const Raw& raw, const std::vector<std::string>& command, c
   job.pty = raw.pty;
   const auto timeout = seconds("--timeout", raw.timeout, true);
   const auto stacks = seconds("--stack-timeout", raw.stack_timeout, true);
+  const auto stall = seconds("--stall-timeout", raw.stall_timeout, true);
   const auto grace = seconds("--grace", raw.grace, true);
   const auto heartbeat = seconds("--heartbeat-timeout", raw.heartbeat_timeout, false);
-  for (const auto* t : {&timeout, &stacks, &grace, &heartbeat}) {
+  for (const auto* t : {&timeout, &stacks, &stall, &grace, &heartbeat}) {
     if (!*t) return fail(t->error());
   }
   job.timeout = *timeout;
   job.stack_timeout = *stacks;
+  job.stall_timeout = *stall;
   if (raw.events == "-") {
     return fail(
         usage_error("--events", "stdout belongs to the workers", "--events events.jsonl, or --events /dev/stderr"));
   }
   job.events_file = absolute(raw.events);
+  std::string timeline = raw.timeline;
+  if (const auto named = own_env.find("DRUN_TIMELINE"); timeline.empty() && named != own_env.end()) {
+    timeline = named->second;
+  }
+  if (timeline == "-") {
+    return fail(usage_error("--timeline", "stdout belongs to the workers", "--timeline timeline.json"));
+  }
+  job.timeline_file = absolute(timeline);
   job.grace = *grace;
   job.heartbeat_timeout = std::max(*heartbeat, std::chrono::milliseconds(1000));
   // Placement once, to see whether there is more than one worker; the job itself repeats it with what it finds.

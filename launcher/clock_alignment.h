@@ -21,12 +21,14 @@ class ClockAlignment {
   // Nothing before the first round trip.
   std::optional<Moment> ours(std::int64_t host_ns) const;
 
- private:
   struct Sample {
     std::int64_t offset_ns = 0;  // host's clock - ours
     std::int64_t half_trip_ns = 0;
     std::int64_t host_ns = 0;
   };
+  const std::optional<Sample>& best() const { return best_; }
+
+ private:
   static std::int64_t error_at(const Sample& sample, std::int64_t host_ns);
   std::optional<Sample> best_;
 };

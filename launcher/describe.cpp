@@ -216,7 +216,8 @@ Task<std::vector<RankState>> Questionnaire::ask(std::vector<HostLink*> hosts, co
   }
   const Deadline deadline = Clock::now() + stacks + kAnswerTime;
   while (n_open_ > 0 && !canceled_) {
-    if (!co_await changed_.wait_until(deadline)) break;
+    const bool in_time = co_await changed_.wait_until(deadline);  // named: GCC 12
+    if (!in_time) break;
     changed_.reset();
   }
   co_return std::move(ranks_);

@@ -12,6 +12,17 @@
 
 namespace drun::launcher {
 
+// The last collective that a worker called, from its flight recorder.
+struct LastCall {
+  std::string text;  // "allreduce #1284 'grad.17'"
+  std::string operation, name;
+  std::uint32_t comm = 0;  // 0: all ranks
+  std::uint64_t seq = 0;
+  bool ended = false;
+  int status = 0;      // drun_status, of one that has ended
+  double seconds = 0;  // before the worker's end: since its own end, or since it was called
+};
+
 // A worker that ended badly and was not ended by drun, or a host that was lost.
 struct JobFailure {
   int rank = -1;       // -1: the host as a whole
@@ -21,11 +32,12 @@ struct JobFailure {
   int exit_code = -1;  // of the worker; -1: it did not exit by itself
   int signal = 0;      // that ended it; 0: none
   bool core_dumped = false;
-  std::string what;                     // "was ended by SIGKILL (killed)", "exited with status 3"; follows the name
-  Moment when;                          // of the end, on drun's clock
-  std::string out_of_memory;            // the kernel's word for it; "" = none
-  std::string own_error;                // its own account: torch's error file
-  std::string complaint;                // what its libdrun told: which peer failed it
+  std::string what;           // "was ended by SIGKILL (killed)", "exited with status 3"; follows the name
+  Moment when;                // of the end, on drun's clock
+  std::string out_of_memory;  // the kernel's word for it; "" = none
+  std::string own_error;      // its own account: torch's error file
+  std::string complaint;      // what its libdrun told: which peer failed it
+  std::optional<LastCall> last_call;
   std::vector<std::string> details;     // other facts, a line each
   std::vector<std::string> last_lines;  // that it wrote
 
@@ -38,11 +50,19 @@ struct Said {
   std::string text;
 };
 
+// Ranks that were in the same call when the first one failed.
+struct Waited {
+  std::vector<int> ranks;
+  std::string text;
+  std::uint32_t group = 0;  // the first rank of the communicator
+};
+
 struct FirstFailure {
   std::vector<JobFailure> first;  // more than one: their order can't be told
   double uncertainty_s = 0;       // of times on different hosts, for that case
   std::vector<JobFailure> consequences;
   std::vector<Said> said;
+  std::vector<Waited> waited;  // the call of most ranks first; filled in by ActivityBoard
 };
 
 // `stop_ns`: when drun ordered the end; what certainly happened later is its consequence. `failures` is not empty.

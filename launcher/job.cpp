@@ -16,8 +16,11 @@
 #include "launcher/helper_pool.h"
 #include "launcher/job_signals.h"
 #include "launcher/network.h"
+#include "launcher/rank_activity.h"
+#include "launcher/stall_report.h"
 #include "launcher/start_watch.h"
 #include "launcher/supervisor.h"
+#include "launcher/timeline.h"
 #include "launcher/worker_input.h"
 #include "rendezvous/agent_socket.h"
 
@@ -27,7 +30,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kOutputBudget = 32u << 20;     // bytes of output on the way, over all workers
+constexpr std::size_t kOutputBudget = 32u << 20;  // bytes of output on the way, over all workers
+// Of a rank's flight recorder, for --timeline: enough for all calls between two looks of its agent, 640 a millisecond.
+constexpr std::uint32_t kTimelineEntries = 32768;
+constexpr auto kTimelineEvery = milliseconds(50);
+constexpr auto kTimelineEnd = milliseconds(5000);    // for what is still on its way when all workers are over
 constexpr auto kJoinPatience = milliseconds(30000);  // then the ranks that have not joined are named, once
 
 // Better one line before the start than whatever fails first in the middle of it.
@@ -66,6 +73,8 @@ class Job {
         asked_(io.get_executor()),
         job_id_(make_job_id()),
         key_(rendezvous::make_job_key()),
+        stalls_(io, reporter, activity_, supervisor_),
+        timeline_(io),
         supervisor_(io, reporter, options_.grace),
         output_(
             io, options_.output,
@@ -93,6 +102,7 @@ class Job {
   void give_credit(int rank, control::Stream stream, std::size_t n_bytes);
   Task<void> watch_timeout();
   void report_job(int status);
+  void write_timeline();
   Task<int> finish(int status);
   int report(const std::vector<Error>& errors);
   int report(const Error& error);
@@ -121,6 +131,9 @@ class Job {
   int server_port_ = 0;
   std::vector<rendezvous::Handout> handouts_;  // by used host
   int master_port_ = 0;
+  ActivityBoard activity_;
+  StallReporter stalls_;
+  Timeline timeline_;
   Supervisor supervisor_;
   OutputWriter output_;
   Attendance attendance_;
@@ -150,6 +163,7 @@ int Job::report(const Error& error) {
 
 Task<int> Job::run() {
   const int status = co_await run_phases();
+  write_timeline();
   report_job(status);  // below everything that the workers wrote
   co_return status;
 }
@@ -161,6 +175,10 @@ Task<int> Job::run_phases() {
   start_deadline_ = Clock::now() + options_.connect.start_timeout;
   if (!options_.events_file.empty()) {
     if (auto open = events_.open(options_.events_file); !open) co_return co_await finish(report(open.error()));
+  }
+
+  if (!options_.timeline_file.empty()) {
+    if (auto open = timeline_.open(options_.timeline_file); !open) co_return co_await finish(report(open.error()));
   }
 
   // Bad placement shows before anything is connected; two names of one machine only afterwards.
@@ -193,7 +211,10 @@ Task<int> Job::run_phases() {
   Supervisor* const supervisor = &supervisor_;
   for (HostLink* link : hosts_) {
     link->on([this](HostLink& host, control::Frame frame) { on_frame(host, std::move(frame)); },
-             [supervisor](HostLink& host, Error error) { supervisor->on_lost(host, std::move(error)); },
+             [this, supervisor](HostLink& host, Error error) {
+               timeline_.host_lost();
+               supervisor->on_lost(host, std::move(error));
+             },
              [this](HostLink& host, std::chrono::seconds silence) {
                reporter_.warning(host.name() + ": silent for " + std::to_string(silence.count()) + " s");
              });
@@ -233,11 +254,14 @@ Task<int> Job::run_phases() {
   if (input_) tasks_.spawn(input_->read());
   if (options_.stdin_mode == StdinMode::kAll) tasks_.spawn(input_->watch());
   if (options_.timeout.count() > 0) tasks_.spawn(watch_timeout());
+  if (options_.stall_timeout.count() > 0) tasks_.spawn(stalls_.watch(hosts_, options_.stall_timeout));
   co_await supervisor_.wait();
+  stalls_.stop();
   if (timed_out_) {
     questionnaire_.cancel();
     co_await asked_.wait();
   }
+  if (timeline_.is_open()) co_await timeline_.wait(Clock::now() + kTimelineEnd);
   output_.stop();
   co_await output_done_.wait();  // what is written last may fail, too
   reporter_.write_through(nullptr);
@@ -251,13 +275,22 @@ Task<int> Job::run_phases() {
 
 // The parts that the supervisor needs, but for the rendezvous.
 void Job::attach() {
+  activity_.expect(hosts_, placement_);
+  if (timeline_.is_open()) timeline_.expect(hosts_, placement_, began_ns_);
   Supervisor::Parts parts;
   parts.hosts = hosts_;
   parts.placement = placement_;
   parts.output = &output_;
   parts.events = &events_;
-  parts.started = [this](HostLink& host, const control::Started& m) { attendance_.on_started(host, m); };
-  parts.exited = [this](HostLink& host, const control::Exited& m) { attendance_.on_exited(host, m); };
+  parts.started = [this](HostLink& host, const control::Started& m) {
+    attendance_.on_started(host, m);
+    activity_.started(static_cast<int>(m.rank), m.pid);
+  };
+  parts.exited = [this](HostLink& host, const control::Exited& m) {
+    attendance_.on_exited(host, m);
+    activity_.exited(static_cast<int>(m.rank));
+    timeline_.ended(static_cast<int>(m.rank), m.time_ns);
+  };
   if (options_.stdin_mode != StdinMode::kNone) {
     std::vector<int> readers;
     for (const auto& place : placement_.ranks) {
@@ -432,6 +465,12 @@ void Job::spawn() {
     }
     orders[host].workers.push_back(std::move(spec));
   }
+  if (timeline_.is_open()) {
+    control::Record order;
+    order.n_entries = kTimelineEntries;
+    order.timeline_ms = static_cast<std::uint32_t>(kTimelineEvery.count());
+    for (HostLink* host : hosts_) host->send(control::Type::kRecord, control::encode(order));
+  }
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     orders[i].pty = options_.pty;
     orders[i].handout = rendezvous::encode_handout(handouts_[i]);
@@ -461,10 +500,18 @@ void Job::tell_events(const Placement& planned) {
   events_.job_begun(job_id_, options_.command, planned.size, hosts);
 }
 
-// Answers to the questionnaire are the job's; the rest is the supervisor's.
+// Answers to the questionnaire and what flight recorders say are the job's; the rest is the supervisor's.
 void Job::on_frame(HostLink& host, control::Frame frame) {
   if (frame.type == control::Type::kDescribed) {
     if (auto message = control::decode<control::Described>(frame.body)) questionnaire_.take(std::move(*message));
+    return;
+  }
+  if (frame.type == control::Type::kActivity) {
+    if (auto message = control::decode<control::Activity>(frame.body)) activity_.take(*message, Clock::now());
+    return;
+  }
+  if (frame.type == control::Type::kTimeline) {
+    if (auto message = control::decode<control::Timeline>(frame.body)) timeline_.take(host, *message);
     return;
   }
   if (frame.type == control::Type::kOutput) watch_.stop();
@@ -512,6 +559,7 @@ Task<void> Job::watch_timeout() {
 void Job::report_job(int status) {
   JobReport report;
   if (workers_started_) report = supervisor_.report();
+  if (report.failure) activity_.tell(*report.failure);
   if (report.why.empty()) report.why = why_not_started_;
   report.status = status;
   report.job_id = job_id_;
@@ -522,11 +570,23 @@ void Job::report_job(int status) {
   reporter_.job_over(report);
 }
 
+// Also of a job that failed.
+void Job::write_timeline() {
+  if (!timeline_.is_open() || !workers_started_) return;
+  auto written = timeline_.write(job_id_);
+  if (!written) return reporter_.warning(written.error().message());
+  if (timeline_.n_lost() == 0) return;
+  reporter_.warning("--timeline: " + std::to_string(timeline_.n_lost()) + " of " +
+                    std::to_string(timeline_.n_lost() + timeline_.n_calls()) +
+                    " calls are not in it: they came faster than they could be collected");
+}
+
 Task<int> Job::finish(int status) {
   watch_.stop();
   events_.job_ended(status);
   timeout_.notify();
   attendance_.stop();
+  stalls_.stop();
   if (input_) input_->stop();
   output_.stop();
   signals_.release();

@@ -32,7 +32,9 @@ struct JobOptions {
   std::chrono::milliseconds grace{5000};
   std::chrono::milliseconds timeout{0};            // of the whole job; 0 = none
   std::chrono::milliseconds stack_timeout{10000};  // then: how long reading stacks may take; 0 = no stacks
+  std::chrono::milliseconds stall_timeout{60000};  // without progress in a collective, then it is told; 0 = never
   std::string events_file;                         // --events; "" = none
+  std::string timeline_file;                       // --timeline; "" = none
   std::chrono::milliseconds heartbeat_timeout{30000};
 };
 

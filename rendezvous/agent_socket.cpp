@@ -43,10 +43,10 @@ Result<UnixAddress> unix_address(const std::string& path) {
   return out;
 }
 
-// The length, and the descriptor if one comes with it.
-Result<std::string> receive_prefix(int fd, BlockingDeadline deadline, Fd& memory) {
+// So many bytes, and the descriptor if one comes with the first of them.
+Result<std::string> receive_with_descriptor(int fd, std::size_t n_bytes, BlockingDeadline deadline, Fd& descriptor) {
   if (auto ready = wait_for(fd, POLLIN, deadline); !ready) return fail(std::move(ready.error()));
-  std::string bytes(4, '\0');
+  std::string bytes(n_bytes, '\0');
   iovec part{bytes.data(), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
   msghdr message{};
@@ -61,13 +61,13 @@ Result<std::string> receive_prefix(int fd, BlockingDeadline deadline, Fd& memory
   if (n == 0) return fail(Errc::kClosed, "closed");
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int))) continue;
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(c), sizeof descriptor);
-    memory.reset(descriptor);
+    int received = -1;
+    std::memcpy(&received, CMSG_DATA(c), sizeof received);
+    descriptor.reset(received);
   }
   bytes.resize(static_cast<std::size_t>(n));
-  if (bytes.size() == 4) return bytes;
-  auto rest = receive_exactly(fd, 4 - bytes.size(), deadline);
+  if (bytes.size() == n_bytes) return bytes;
+  auto rest = receive_exactly(fd, n_bytes - bytes.size(), deadline);
   if (!rest) return rest;
   return bytes + *rest;
 }
@@ -133,14 +133,15 @@ Result<Fetched> fetch_handout(const std::string& socket_path, std::chrono::milli
   }
   if (auto sent = send_all(fd.get(), kWorkerHello, deadline); !sent) return failed(sent.error());
   Fetched out;
-  const auto prefix = receive_prefix(fd.get(), deadline, out.memory);
+  const auto prefix = receive_with_descriptor(fd.get(), 4, deadline, out.memory);
   if (!prefix) {
     if (prefix.error().code != Errc::kClosed) return failed(prefix.error());
     return failed(Error(Errc::kAuth, "the agent refused: it serves its own user and its own version only"));
   }
   const std::size_t n_bytes = ByteReader(*prefix).u32();
   if (n_bytes > kMaxHandout) return failed(Error(Errc::kProtocol, "the agent's handout is too large"));
-  const auto body = receive_exactly(fd.get(), n_bytes, deadline);
+  if (n_bytes == 0) return failed(Error(Errc::kProtocol, "the agent's handout is malformed"));
+  const auto body = receive_with_descriptor(fd.get(), n_bytes, deadline, out.recorder);
   if (!body) return failed(body.error());
   auto handout = decode_handout(*body);
   if (!handout) return failed(handout.error());

@@ -2,7 +2,8 @@
 //
 // The worker connects and sends 8 bytes: "DRUNw" version:u8 zero:u16... see docs/protocol.md; the agent checks by
 // SO_PEERCRED that it is the same user, and answers one Handout, length-prefixed (u32). With the prefix may come a
-// descriptor (SCM_RIGHTS): the memory that the workers of the host share.
+// descriptor (SCM_RIGHTS), the memory that the workers of the host share, and another with the Handout: this worker's
+// flight recorder.
 #pragma once
 
 #include <sys/types.h>
@@ -35,7 +36,8 @@ Result<Handout> decode_handout(std::string_view bytes);
 // Blocking, for the worker. The path may be longer than a socket address holds.
 struct Fetched {
   Handout handout;
-  Fd memory;  // a memfd that all workers of the host get, of no size at first; closed: the agent gives none
+  Fd memory;    // a memfd that all workers of the host get, of no size at first; closed: the agent gives none
+  Fd recorder;  // of recorder/layout.h, for this worker alone; closed: the agent gives none
 };
 Result<Fetched> fetch_handout(const std::string& socket_path, std::chrono::milliseconds timeout);
 

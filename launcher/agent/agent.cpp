@@ -35,6 +35,9 @@ constexpr auto kCleanTime = std::chrono::seconds(20);  // over the grace time
 constexpr auto kLook = milliseconds(500);
 // How often an ended worker's process group is looked at: its last member need not be a child of ours.
 constexpr auto kGroupLook = milliseconds(20);
+constexpr std::uint32_t kFewestEntries = 16, kMostEntries = 1u << 17;  // of a flight recorder
+constexpr std::size_t kMostNews = 4096;                                // calls in a frame of the timeline
+constexpr std::size_t kMostBulk = 8u << 20;                            // waiting for drun before more of it is read
 constexpr std::size_t kErrorFileLimit = 64u << 10;
 constexpr const char* kErrorFile = "TORCHELASTIC_ERROR_FILE";  // torch's @record writes the exception there
 
@@ -99,6 +102,7 @@ Agent::Agent(GuardLink guard)
       workers_changed_(io_.get_executor()),
       beat_wake_(io_.get_executor()),
       guard_wake_(io_.get_executor()),
+      timeline_wake_(io_.get_executor()),
       over_(io_.get_executor()),
       last_heard_(Clock::now()) {
   config_.heartbeat_ms = 5000;
@@ -317,6 +321,12 @@ void Agent::handle(const control::Frame& frame) {
     case Type::kDescribe:
       with(decode<Describe>(body), [&](auto m) { describe(m); });
       break;
+    case Type::kRecord:
+      with(decode<Record>(body), [&](auto m) { record(m); });
+      break;
+    case Type::kAskActivity:
+      tell_activity();
+      break;
     case Type::kStop:
       with(decode<Stop>(body),
            [&](auto m) { begin_stop(milliseconds(m.grace_ms), milliseconds(m.delay_ms), m.delayed); });
@@ -469,6 +479,7 @@ void Agent::spawn(control::Spawn message) {
   if (stopping_ || !workers_.empty()) return;
   if (socket_) socket_->set_handout(message.handout);
   if (socket_ && message.workers.size() > 1) socket_->share_memory();
+  if (socket_) socket_->record(recorders_);
   if (probe_listener_) probe_listener_->stop();
   master_port_.reset();
   make_cgroup();
@@ -586,6 +597,8 @@ void Agent::on_reaped(pid_t pid, int wait_status) {
     // While it is being ended, what it started may still have a last word; else nobody waits for descendants.
     const bool has_more = alive(worker);
     if (!stopping_ || !has_more) finish_output(worker);
+    tell_activity_of(rank);
+    if (timeline_ms_ > 0) tell_news_of(rank, true);
     // The exit goes first: a reader that does not take the output must not hide a failure.
     control::Exited m;
     m.rank = rank;
@@ -678,6 +691,52 @@ void Agent::describe(const control::Describe& message) {
   tasks_.spawn(describer_->describe(std::move(subjects), message.stacks_ms > 0, deadline, reply));
 }
 
+// ---- flight recorders
+
+void Agent::record(const control::Record& message) {
+  if (!workers_.empty()) return;
+  recorders_.set_entries(std::clamp(message.n_entries, kFewestEntries, kMostEntries));
+  timeline_ms_ = message.timeline_ms;
+  if (timeline_ms_ > 0) tasks_.spawn(tell_timeline());
+}
+
+void Agent::tell_activity() {
+  control::Activity m;
+  for (const auto& [rank, worker] : workers_) {
+    if (auto activity = recorders_.activity_of(rank)) m.ranks.push_back(std::move(*activity));
+  }
+  send(Type::kActivity, control::encode(m));
+}
+
+void Agent::tell_activity_of(std::uint32_t rank) {
+  auto activity = recorders_.activity_of(rank);
+  if (!activity) return;
+  control::Activity m;
+  m.ranks.push_back(std::move(*activity));
+  send(Type::kActivity, control::encode(m));
+}
+
+Task<void> Agent::tell_timeline() {
+  while (!closing_ && channel_open_) {
+    // What is still on its way waits for its reader in the recorders, which forget the oldest.
+    if (outgoing_.bulk_bytes() < kMostBulk) {
+      for (const auto& [rank, worker] : workers_) {
+        if (worker.running) tell_news_of(rank, false);
+      }
+    }
+    co_await timeline_wake_.wait_until(Clock::now() + milliseconds(timeline_ms_));
+  }
+}
+
+void Agent::tell_news_of(std::uint32_t rank, bool all) {
+  for (std::size_t told = 0; told <= kMostEntries; told += kMostNews) {  // whatever its counter does
+    const control::Timeline m = recorders_.news_of(rank, kMostNews, all);
+    if (m.calls.empty() && m.n_lost == 0) break;
+    send_output(Type::kTimeline, control::encode(m));
+    if (m.calls.size() < kMostNews) break;
+  }
+}
+
 // ---- the end
 
 void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector<std::uint32_t>& delayed) {
@@ -739,6 +798,11 @@ Task<void> Agent::stop_sequence() {
   if (cgroup_) remove_cgroup(cgroup_->directory(), std::max(end, Clock::now() + kCgroupTime));
 
   for (auto& [rank, worker] : workers_) finish_output(worker);
+  if (timeline_ms_ > 0) {
+    control::Timeline last;
+    last.rank = control::Timeline::kEnd;
+    send_output(Type::kTimeline, control::encode(last));
+  }
   control::Finished m;
   m.leftovers = static_cast<std::uint32_t>(n_killed > n_own ? n_killed - n_own : 0);
   send(Type::kFinished, control::encode(m));
@@ -772,6 +836,7 @@ void Agent::close_everything() {
   end_signals_.cancel(ignored);
   beat_wake_.notify();
   guard_wake_.notify();
+  timeline_wake_.notify();
   outgoing_.finish();
 }
 

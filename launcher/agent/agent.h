@@ -18,6 +18,7 @@
 #include "launcher/agent/guard.h"
 #include "launcher/agent/oom_watch.h"
 #include "launcher/agent/output_pump.h"
+#include "launcher/agent/recorders.h"
 #include "launcher/agent/stdin_pump.h"
 #include "launcher/agent/worker_socket.h"
 #include "launcher/control/frame_queue.h"
@@ -77,6 +78,11 @@ class Agent {
   bool output_pending() const;
   void signal_workers(int number);
   void describe(const control::Describe& message);
+  void record(const control::Record& message);
+  void tell_activity();
+  void tell_activity_of(std::uint32_t rank);
+  Task<void> tell_timeline();
+  void tell_news_of(std::uint32_t rank, bool all);
 
   JobMark mark() const;  // what this agent's workers have in their environment
   void channel_lost();
@@ -99,7 +105,7 @@ class Agent {
   TaskGroup pumps_;
 
   control::FrameQueue outgoing_;
-  Event workers_changed_, beat_wake_, guard_wake_, over_;
+  Event workers_changed_, beat_wake_, guard_wake_, timeline_wake_, over_;
   bool channel_open_ = true;
 
   control::Configure config_;
@@ -109,6 +115,8 @@ class Agent {
   Fd master_port_;                           // reserved until the workers start
   std::map<std::uint32_t, Worker> workers_;  // by rank
   std::optional<JobCgroup> cgroup_;
+  Recorders recorders_;
+  std::uint32_t timeline_ms_ = 0;  // 0: none is asked for
   std::unique_ptr<WorkerSocket> socket_;
   std::optional<OomWatch> oom_;  // once workers run
   std::unique_ptr<Describer> describer_;

@@ -1,10 +1,10 @@
 #include "launcher/agent/process_list.h"
 
 #include <dirent.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
 
 #include "base/fd.h"
@@ -176,9 +176,11 @@ std::uint64_t ticks_per_second() {
 }
 
 std::uint64_t now_in_ticks() {
-  const auto uptime = read_file("/proc/uptime", 256);
-  const double seconds = uptime ? std::strtod(uptime->c_str(), nullptr) : 0;
-  return static_cast<std::uint64_t>(seconds * static_cast<double>(ticks_per_second()));
+  timespec now{};  // what the kernel counts starts by
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto ticks = ticks_per_second();
+  return static_cast<std::uint64_t>(now.tv_sec) * ticks +
+         static_cast<std::uint64_t>(now.tv_nsec) * ticks / 1'000'000'000;
 }
 
 }  // namespace drun::agent

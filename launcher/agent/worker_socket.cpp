@@ -21,6 +21,14 @@ namespace drun::agent {
 namespace {
 constexpr auto kHelloTimeout = std::chrono::seconds(5);
 constexpr std::size_t kPathLimit = 107;  // sun_path
+constexpr std::size_t kPrefix = 4;       // the handout's length
+
+// How much went at once.
+std::size_t send_part(asio::local::stream_protocol::socket& socket, std::string_view bytes, int descriptor) {
+  if (descriptor >= 0) return rendezvous::send_with_descriptor(socket.native_handle(), bytes, descriptor);
+  const ssize_t n = ::send(socket.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
 
 // Locked before there is a socket in it: from its bind to its listen nobody answers there.
 std::optional<Fd> make_directory(const std::string& pattern, std::string& made) {
@@ -108,10 +116,13 @@ Task<void> WorkerSocket::serve(asio::local::stream_protocol::socket socket) {
   if (read_ec || std::string_view(hello.data(), hello.size()) != rendezvous::kWorkerHello) co_return;
   ByteWriter out;
   out.str(handout_);
-  std::string_view left = out.bytes();
   if (shares_memory_ && !memory_) memory_.reset(::memfd_create("drun", MFD_CLOEXEC));
-  if (memory_) left.remove_prefix(rendezvous::send_with_descriptor(socket.native_handle(), left, memory_.get()));
-  const auto reply = asio::buffer(left);
+  const Fd recorder = recorders_ != nullptr ? recorders_->make() : Fd();
+  // A descriptor comes with the first byte that it is sent with: the memory with the length, the recorder behind it.
+  const std::string_view bytes = out.bytes();
+  std::size_t n_sent = send_part(socket, bytes.substr(0, kPrefix), memory_.get());
+  if (n_sent == kPrefix) n_sent += send_part(socket, bytes.substr(kPrefix), recorder.get());
+  const auto reply = asio::buffer(bytes.substr(n_sent));
   co_await asio::async_write(socket, reply, as_result);
 }
 

@@ -8,6 +8,7 @@
 #include "base/asio.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "launcher/agent/recorders.h"
 
 namespace drun::agent {
 
@@ -25,6 +26,8 @@ class WorkerSocket {
   // From now on workers get memory that they share: a memfd, made for the first that asks. It has no name and goes with
   // its last holder; what is in it is libdrun's business.
   void share_memory() { shares_memory_ = true; }
+  // Where each worker's flight recorder comes from; outlives this. Without it there is none.
+  void record(Recorders& recorders) { recorders_ = &recorders; }
   Task<void> run();
   void stop();
 
@@ -38,6 +41,7 @@ class WorkerSocket {
   Fd lock_;  // life_lock.h: for `drun clean`
   bool shares_memory_ = false;
   Fd memory_;
+  Recorders* recorders_ = nullptr;
 };
 
 // What an agent that was killed could not do. True if it is gone.

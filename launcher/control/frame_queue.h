@@ -24,6 +24,7 @@ class FrameQueue {
   Task<std::optional<std::string>> next();
   // Until everything that was pushed is written, or it is closed, or the deadline passes.
   Task<void> flush(Deadline deadline);
+  std::size_t bulk_bytes() const { return bulk_bytes_; }  // that nobody has taken yet
   bool flushed() const { return closed_ || taken_.is_set(); }
   void finish();
   void close();  // idempotent
@@ -33,6 +34,7 @@ class FrameQueue {
 
   std::deque<std::string> urgent_, bulk_;
   Event wake_, taken_;
+  std::size_t bulk_bytes_ = 0;
   bool finished_ = false;
   bool closed_ = false;
 };

@@ -38,6 +38,8 @@ enum class Type : std::uint8_t {
   kCleaned = 17,
   kPong = 18,
   kDescribed = 19,
+  kActivity = 20,
+  kTimeline = 21,
   // drun to agent
   kConfigure = 64,
   kProbeListen = 65,
@@ -55,6 +57,8 @@ enum class Type : std::uint8_t {
   kPause = 77,
   kResume = 78,
   kDescribe = 79,
+  kRecord = 80,
+  kAskActivity = 81,
 };
 
 struct Frame {

@@ -60,6 +60,14 @@ auto fields(Is<Cleaned> auto& m) { return all(m.processes, m.directories, m.erro
 auto fields(Is<Describe> auto& m) { return all(m.stacks_ms); }
 auto fields(Is<ProcessState> auto& m) { return all(m.pid, m.name, m.state, m.cpu_ms, m.waits_in, m.stack, m.problem); }
 auto fields(Is<Described> auto& m) { return all(m.rank, m.pid, m.running, m.wait_status, m.processes); }
+auto fields(Is<Record> auto& m) { return all(m.n_entries, m.timeline_ms); }
+auto fields(Is<RecordedCall> auto& m) {
+  return all(m.comm, m.group, m.seq, m.kind, m.dtype, m.op, m.status, m.root, m.count, m.queued_us, m.started_ns, m.ended_ns,
+             m.name);
+}
+auto fields(Is<RankActivity> auto& m) { return all(m.rank, m.n_begun, m.world_seq, m.time_ns, m.open, m.last); }
+auto fields(Is<Activity> auto& m) { return all(m.ranks); }
+auto fields(Is<Timeline> auto& m) { return all(m.rank, m.n_lost, m.calls); }
 auto fields(Is<Text> auto& m) { return all(m.text); }
 
 // ---- how a field travels
@@ -67,7 +75,7 @@ auto fields(Is<Text> auto& m) { return all(m.text); }
 using Environment = std::map<std::string, std::string>;
 
 template <typename T>
-concept OneByte = std::is_enum_v<T> || std::same_as<T, char>;
+concept OneByte = std::is_enum_v<T> || std::same_as<T, char> || std::same_as<T, std::uint8_t>;
 template <typename T>
 concept Number = std::integral<T> && sizeof(T) > 1;
 template <typename T>
@@ -206,6 +214,9 @@ DRUN_MESSAGE(Clean)
 DRUN_MESSAGE(Cleaned)
 DRUN_MESSAGE(Describe)
 DRUN_MESSAGE(Described)
+DRUN_MESSAGE(Record)
+DRUN_MESSAGE(Activity)
+DRUN_MESSAGE(Timeline)
 DRUN_MESSAGE(Text)
 #undef DRUN_MESSAGE
 

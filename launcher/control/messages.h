@@ -196,6 +196,44 @@ struct Described {
   std::int32_t wait_status = 0;         // of one that runs no more
   std::vector<ProcessState> processes;  // the worker and its descendants, the worker first; bounded
 };
+// How the flight recorders of this host are kept: docs/recorder.md. Before kSpawn; without it there are those of
+// recorder::kEntries.
+struct Record {
+  std::uint32_t n_entries = 0;
+  std::uint32_t timeline_ms = 0;  // how often kTimeline tells what is new; 0: never
+};
+// One call of a rank. Times are the host's CLOCK_MONOTONIC. It comes from a worker's memory: any number may be in it.
+struct RecordedCall {
+  std::uint32_t comm = 0;
+  std::uint32_t group = 0;  // its first rank
+  std::uint64_t seq = 0;
+  std::uint8_t kind = 0, dtype = 0, op = 0;  // recorder/words.h
+  std::int32_t status = 0;                   // drun_status
+  std::int32_t root = 0;
+  std::uint64_t count = 0;
+  std::uint32_t queued_us = 0;
+  std::uint64_t started_ns = 0;
+  std::uint64_t ended_ns = 0;  // 0: it has not
+  std::string name;
+};
+// Where a rank stands. On kAskActivity, and before kExited.
+struct RankActivity {
+  std::uint32_t rank = 0;
+  std::uint64_t n_begun = 0;
+  std::uint64_t world_seq = 0;     // of its latest call of all ranks
+  std::uint64_t time_ns = 0;       // when this was so
+  std::vector<RecordedCall> open;  // at most one: the oldest that goes on
+  std::vector<RecordedCall> last;  // at most one: the latest that has ended
+};
+struct Activity {
+  std::vector<RankActivity> ranks;  // those that have a recorder
+};
+struct Timeline {
+  static constexpr std::uint32_t kEnd = 0xffffffffu;  // as a rank: nothing more comes from this host
+  std::uint32_t rank = 0;
+  std::uint64_t n_lost = 0;  // calls between the last ones and these
+  std::vector<RecordedCall> calls;
+};
 struct Text {  // kNotice
   std::string text;
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/src/arguments.h"
+#include "runtime/src/backend/recording_backend.h"
 #include "runtime/src/dtype.h"
 
 namespace drun::runtime {
@@ -20,7 +21,7 @@ Outcome<std::unique_ptr<Communicator>> Communicator::create(std::shared_ptr<Fabr
   std::unique_ptr<Communicator> result(new Communicator(std::move(fabric), std::move(group)));
   auto backend = result->fabric_->make_backend(result->group_, setup);
   if (!backend) return tl::unexpected<Failure>(backend.error());
-  result->backend_ = std::move(*backend);
+  result->backend_ = make_recording_backend(std::move(*backend), result->world().recorder, result->group_);
   if (result->backend_) result->fabric_->add(result->backend_.get());
   return result;
 }

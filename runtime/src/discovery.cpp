@@ -74,7 +74,7 @@ void warn_about_key(const std::string& why) {
 Outcome<rendezvous::Fetched> find_handout(const Surroundings& surroundings) {
   if (surroundings.kind == Surroundings::Kind::kKey) {
     warn_about_key("DRUN_AGENT is not set");
-    return rendezvous::Fetched{handout_from_key(surroundings), Fd()};
+    return rendezvous::Fetched{handout_from_key(surroundings), Fd(), Fd()};
   }
   auto fetched = rendezvous::fetch_handout(surroundings.agent_socket, kAgentTimeout);
   if (fetched) {
@@ -84,7 +84,7 @@ Outcome<rendezvous::Fetched> find_handout(const Surroundings& surroundings) {
   }
   if (surroundings.has_key) {
     warn_about_key("the agent's socket " + surroundings.agent_socket + " can't be reached");
-    return rendezvous::Fetched{handout_from_key(surroundings), Fd()};
+    return rendezvous::Fetched{handout_from_key(surroundings), Fd(), Fd()};
   }
   Failure result;
   result.status = DRUN_ERROR_CONNECT;
@@ -148,6 +148,7 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
   world.client = std::move(*client);
   world.key = handout->key;
   world.memory = std::move(fetched->memory);
+  world.recorder = Recorder::open(fetched->recorder, surroundings.rank);
   // Alone on one host nothing has to listen on the network.
   const auto& welcome = world.client->welcome();
   if (!handout->data_address.empty() && welcome.local_size != welcome.size) world.data_address = handout->data_address;

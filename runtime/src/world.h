@@ -11,6 +11,7 @@
 #include "rendezvous/client.h"
 #include "runtime/src/failure.h"
 #include "runtime/src/operation.h"
+#include "runtime/src/recorder.h"
 
 namespace drun::runtime {
 
@@ -24,11 +25,12 @@ struct World {
   rendezvous::JobKey key{};
   std::string data_address = "127.0.0.1";  // where our own connections listen
   Timeouts timeouts;
-  Fd memory;              // shared by the ranks of this host; closed: there is none
-  int interrupt_fd = -1;  // readable once drun_abort was called; not owned
-  std::uint32_t first_comm =
-      kFirstCommOfSplit;  // that this process has not used: handles of an earlier job are not ours
-  int generation = 1;     // counts this process's drun_init, so that a second one finds no old keys
+  // That this process has not used: handles of communicators of an earlier job are not of this one.
+  std::uint32_t first_comm = kFirstCommOfSplit;
+  Fd memory;                           // shared by the ranks of this host; closed: there is none
+  std::shared_ptr<Recorder> recorder;  // nullptr: nobody reads one
+  int interrupt_fd = -1;               // readable once drun_abort was called; not owned
+  int generation = 1;                  // counts this process's drun_init, so that a second one finds no old keys
 
   int rank() const { return client->welcome().rank; }
   int size() const { return client->welcome().size; }

@@ -71,8 +71,9 @@ class Bench(ClusterTest):
         self.assertRegex(job.out, r"\n# Bound: memory bandwidth, [0-9.]+ GB/s \(3 ranks copying at once\)\n")
         rows = self.rows(job)
         self.assertEqual([row[3] for row in rows[::3]], ["sum", "prod", "max", "min", "avg"])
-        for row in rows:
-            self.assertGreater(float(row[15]), 0)
+        for row in rows:  # in percent of the bound, with one decimal: a few bytes are far below it
+            self.assertRegex(row[15], r"^[0-9.]+$")
+        self.assertTrue(any(float(row[15]) > 0 for row in rows), rows)
 
     def test_json_is_one_document_and_nothing_else(self):
         job = self.drun("bench", *FOUR, *SHORT, "--json", "-o", "alltoall", "-c", "0")

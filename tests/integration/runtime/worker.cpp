@@ -210,12 +210,12 @@ int run(const std::string& scenario, int who) {
     std::vector<double> data(50'000, 1.0), more(1, 1.0);
     drun::CallOptions later;
     later.name = "grad.17";
-    for (;;) {
+    for (int i = 0;; ++i) {
       later.request = &first;
       all.allreduce(data, DRUN_SUM, later);
       later.request = &second;
       all.allreduce(more, DRUN_SUM, later);
-      if (is_it) std::raise(SIGKILL);
+      if (is_it && i == 3) std::raise(SIGKILL);  // no other is further behind than one round
       second.wait();
       first.wait();
     }

@@ -42,6 +42,45 @@ JobFailure killed(int rank) {
   return f;
 }
 
+TEST(FailureBox, TellsTheLastCallAndWhoWaitedInWhat) {
+  auto report = job_of(6);
+  auto f = killed(3);
+  launcher::LastCall call;
+  call.text = "allreduce #1284 'grad.17'";
+  call.operation = "allreduce";
+  call.seq = 1284;
+  call.name = "grad.17";
+  call.seconds = 2.5;
+  f.last_call = call;
+  report.failure.emplace();
+  report.failure->first = {f};
+  report.failure->waited = {{{0, 1, 2}, "allreduce #1284 'grad.17'"}, {{5}, "recv #2 from rank 4"}};
+  const std::string text = format_failure(report, {});
+  EXPECT_NE(text.find("drun: error: rank 3 on node7 (pid 812): was ended by SIGKILL (killed) while ranks 0-2 waited in "
+                      "allreduce #1284 'grad.17'\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  | while ranks 0-2 waited in allreduce #1284 'grad.17'\n"
+                      "  | and rank 5 waited in recv #2 from rank 4\n"
+                      "  | it had been in allreduce #1284 'grad.17' for 2.50 s\n"),
+            std::string::npos)
+      << text;
+  auto json = nlohmann::json::parse(to_json(report))["first_failure"];
+  EXPECT_EQ(json["waited"][0]["call"], "allreduce #1284 'grad.17'");
+  EXPECT_EQ(json["waited"][0]["ranks"], (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(json["first"][0]["last_call"]["operation"], "allreduce");
+  EXPECT_EQ(json["first"][0]["last_call"]["seq"], 1284);
+  EXPECT_EQ(json["first"][0]["last_call"]["state"], "open");
+
+  report.failure->first[0].last_call->ended = true;
+  EXPECT_NE(format_failure(report, {}).find("  | its last call, allreduce #1284 'grad.17', had ended 2.50 s before\n"),
+            std::string::npos);
+  report.failure->first[0].last_call->status = -5;
+  EXPECT_NE(format_failure(report, {}).find("'grad.17', had failed 2.50 s before\n"), std::string::npos);
+  json = nlohmann::json::parse(to_json(report))["first_failure"];
+  EXPECT_EQ(json["first"][0]["last_call"]["state"], "failed");
+}
+
 TEST(FailureBox, TellsWhoWhatWhenAndWhy) {
   auto report = job_of(4);
   auto f = killed(3);

@@ -98,6 +98,22 @@ TEST(Options, StdinGoesToARankToAllOrToNone) {
   EXPECT_EQ(error_of({"-np", "2", "--stdin", "-1", "true"}).subject, "--stdin");
 }
 
+TEST(Options, TimelineIsTheOptionOrTheVariable) {
+  EXPECT_EQ(parse({"true"})->job.timeline_file, "");
+  EXPECT_EQ(parse({"--timeline", "/tmp/t.json", "true"})->job.timeline_file, "/tmp/t.json");
+  const launcher::Environment with = {{"DRUN_TIMELINE", "/tmp/v.json"}};
+  EXPECT_EQ(parse_options({"true"}, with)->job.timeline_file, "/tmp/v.json");
+  EXPECT_EQ(parse_options({"--timeline", "/tmp/t.json", "true"}, with)->job.timeline_file, "/tmp/t.json");
+  EXPECT_EQ(parse({"--timeline", "-", "true"}).error().subject, "--timeline");
+}
+
+TEST(Options, StallTimeoutIsAMinuteUnlessSaidOtherwise) {
+  EXPECT_EQ(parse({"true"})->job.stall_timeout, std::chrono::seconds(60));
+  EXPECT_EQ(parse({"--stall-timeout", "2.5", "true"})->job.stall_timeout, std::chrono::milliseconds(2500));
+  EXPECT_EQ(parse({"--stall-timeout", "0", "true"})->job.stall_timeout, std::chrono::milliseconds(0));
+  EXPECT_FALSE(parse({"--stall-timeout", "-1", "true"}));
+}
+
 TEST(Options, SecondsBecomeMilliseconds) {
   const auto o =
       parse({"--grace", "0.5", "--timeout", "90", "--stack-timeout", "0", "--heartbeat-timeout", "3", "true"});

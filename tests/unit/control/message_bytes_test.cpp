@@ -190,5 +190,45 @@ TEST(MessageBytes, OfTheRest) {
   expect_bytes(text, "0000000174");
 }
 
+TEST(MessageBytes, OfFlightRecorders) {
+  Record record;
+  record.n_entries = 1024;
+  record.timeline_ms = 5;
+  expect_bytes(record, "0000040000000005");
+  RecordedCall call;
+  call.comm = 1;
+  call.group = 12;
+  call.seq = 2;
+  call.kind = 3;
+  call.dtype = 4;
+  call.op = 5;
+  call.status = -6;
+  call.root = 7;
+  call.count = 8;
+  call.queued_us = 9;
+  call.started_ns = 10;
+  call.ended_ns = 11;
+  call.name = "n";
+  const std::string call_bytes =
+      "000000010000000c0000000000000002030405fffffffa00000007000000000000000800000009000000000000000a000000000000000b00000001"
+      "6e";
+  Activity activity;
+  activity.ranks.resize(1);
+  activity.ranks[0].rank = 1;
+  activity.ranks[0].n_begun = 2;
+  activity.ranks[0].world_seq = 3;
+  activity.ranks[0].time_ns = 4;
+  activity.ranks[0].last = {call};
+  expect_bytes(activity,
+               "0000000100000001000000000000000200000000000000030000000000000004"
+               "0000000000000001" +
+                   call_bytes);
+  Timeline timeline;
+  timeline.rank = 1;
+  timeline.n_lost = 2;
+  timeline.calls = {call};
+  expect_bytes(timeline, "00000001000000000000000200000001" + call_bytes);
+}
+
 }  // namespace
 }  // namespace drun::control

@@ -133,6 +133,31 @@ TEST(AgentSocket, AnyPartOfThePrefixMayBringTheMemory) {
   }
 }
 
+TEST(AgentSocket, TheRecorderComesWithTheHandoutItself) {
+  for (const bool with_memory : {false, true}) {
+    FakeAgent agent([&](int fd) {
+      read_hello(fd);
+      const Fd memory(::memfd_create("memory", MFD_CLOEXEC)), recorder(::memfd_create("recorder", MFD_CLOEXEC));
+      ASSERT_EQ(::write(recorder.get(), "rec", 3), 3);
+      const std::string bytes = prefixed(encode_handout(sample()));
+      if (with_memory) {
+        ASSERT_EQ(send_with_descriptor(fd, bytes.substr(0, 4), memory.get()), 4u);
+      } else {
+        ASSERT_TRUE(write_all(fd, bytes.substr(0, 4)));
+      }
+      ASSERT_EQ(send_with_descriptor(fd, bytes.substr(4), recorder.get()), bytes.size() - 4);
+    });
+    const auto got = fetch_handout(agent.path(), 10s);
+    ASSERT_TRUE(got) << got.error().message();
+    EXPECT_EQ(got->handout.job_id, sample().job_id);
+    EXPECT_EQ(static_cast<bool>(got->memory), with_memory);
+    ASSERT_TRUE(got->recorder);
+    char read[3];
+    ASSERT_EQ(::pread(got->recorder.get(), read, sizeof read, 0), 3);
+    EXPECT_NE(::fcntl(got->recorder.get(), F_GETFD) & FD_CLOEXEC, 0);
+  }
+}
+
 TEST(AgentSocket, PathMayBeLongerThanASocketAddress) {
   FakeAgent agent(
       [&](int fd) {

@@ -1,0 +1,107 @@
+#include "runtime/src/backend/recording_backend.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace drun::runtime {
+
+namespace {
+
+class RecordingBackend final : public Backend {
+ public:
+  RecordingBackend(std::unique_ptr<Backend> inner, std::shared_ptr<Recorder> recorder, Group group)
+      : inner_(std::move(inner)),
+        recorder_(std::move(recorder)),
+        group_(std::move(group)),
+        size_(static_cast<std::size_t>(group_.size())) {}
+
+  Status allreduce(const Operation& operation, const Span& data) override {
+    return piece(operation, data.count, 1, [&] { return inner_->allreduce(operation, data); });
+  }
+  Status adasum(const Operation& operation, const Span& data) override {
+    return piece(operation, data.count, 1, [&] { return inner_->adasum(operation, data); });
+  }
+  Status reduce(const Operation& operation, const Span& data) override {
+    return piece(operation, data.count, 1, [&] { return inner_->reduce(operation, data); });
+  }
+  Status reduce_scatter(const Operation& operation, const Span& data) override {
+    return piece(operation, data.count, size_, [&] { return inner_->reduce_scatter(operation, data); });
+  }
+  Status broadcast(const Operation& operation, void* data, std::size_t n_bytes) override {
+    return whole(operation, [&] { return inner_->broadcast(operation, data, n_bytes); });
+  }
+  Status allgather(const Operation& operation, void* data, const std::vector<Block>& blocks) override {
+    return whole(operation, [&] { return inner_->allgather(operation, data, blocks); });
+  }
+  Status gather(const Operation& operation, const void* send, void* recv) override {
+    return whole(operation, [&] { return inner_->gather(operation, send, recv); });
+  }
+  Status scatter(const Operation& operation, const void* send, void* recv) override {
+    return whole(operation, [&] { return inner_->scatter(operation, send, recv); });
+  }
+  Status alltoall(const Operation& operation, const void* send, const std::vector<Block>& send_blocks, void* recv,
+                  const std::vector<Block>& recv_blocks) override {
+    return whole(operation, [&] { return inner_->alltoall(operation, send, send_blocks, recv, recv_blocks); });
+  }
+  Status transfer(const std::vector<Transfer>& transfers) override {
+    for (const Transfer& one : transfers) open_.push_back(begin(one.operation));
+    const Status status = inner_->transfer(transfers);
+    end(status ? DRUN_OK : status.error().status);
+    return status;
+  }
+  Status barrier(const Operation& operation) override {
+    return whole(operation, [&] { return inner_->barrier(operation); });
+  }
+  bool has_closed(int member) const override { return inner_->has_closed(member); }
+  // Also what follows an exception in the middle of a call.
+  void close() override {
+    end(DRUN_ERROR_SYSTEM);
+    inner_->close();
+  }
+
+ private:
+  // Of a reduction that comes in parts: from the first to the end of the last, what is done between them included.
+  template <typename F>
+  Status piece(const Operation& operation, std::size_t n_now, std::size_t n_each, F f) {
+    if (open_.empty()) {
+      open_.push_back(begin(operation));
+      n_left_ = operation.count * n_each;
+    }
+    n_left_ -= std::min(n_left_, n_now);
+    const Status status = f();
+    if (!status || n_left_ == 0) end(status ? DRUN_OK : status.error().status);
+    return status;
+  }
+  template <typename F>
+  Status whole(const Operation& operation, F f) {
+    open_.push_back(begin(operation));
+    const Status status = f();
+    end(status ? DRUN_OK : status.error().status);
+    return status;
+  }
+  std::uint64_t begin(const Operation& operation) {
+    const bool has_root = operation.root >= 0 && operation.root < group_.size();
+    return recorder_->begin(operation, group_.world_rank(0), has_root ? group_.world_rank(operation.root) : -1);
+  }
+  void end(int status) {
+    for (const std::uint64_t number : open_) recorder_->end(number, status);
+    open_.clear();
+  }
+
+  std::unique_ptr<Backend> inner_;
+  std::shared_ptr<Recorder> recorder_;
+  Group group_;
+  std::size_t size_;
+  std::vector<std::uint64_t> open_;  // calls that go on: one, or sends and receives that were begun together
+  std::size_t n_left_ = 0;           // elements of it that are still to come
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_recording_backend(std::unique_ptr<Backend> inner, std::shared_ptr<Recorder> recorder,
+                                                Group group) {
+  if (!recorder || !inner) return inner;
+  return std::make_unique<RecordingBackend>(std::move(inner), std::move(recorder), std::move(group));
+}
+
+}  // namespace drun::runtime
