@@ -10,21 +10,25 @@
 namespace drun::runtime {
 
 void CallQueue::enter() {
+  int free = kFree;
+  if (turns_.compare_exchange_strong(free, kTaken)) return;
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!std::exchange(busy_, true)) return;
+  if (turns_.exchange(kContended) == kFree) return;
   Entry entry;
   waiting_.push_back(&entry);
   entry.come.wait(lock, [&] { return entry.here; });
 }
 
 void CallQueue::leave() {
+  int taken = kTaken;
+  if (turns_.compare_exchange_strong(taken, kFree)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   pass_on();
 }
 
 void CallQueue::pass_on() {
   if (waiting_.empty()) {
-    busy_ = false;
+    turns_ = kFree;
     return;
   }
   Entry* next = waiting_.front();
@@ -59,7 +63,7 @@ void CallQueue::submit(std::function<void()> work) {
   }
   waiting_.push_back(entry.get());
   (void)entry.release();
-  if (!std::exchange(busy_, true)) pass_on();
+  if (turns_.exchange(kContended) == kFree) pass_on();
 }
 
 void CallQueue::serve() {

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -65,7 +66,9 @@ class CallQueue {
   void serve();    // our thread
 
   std::mutex mutex_;
-  bool busy_ = false;           // it is somebody's turn
+  // Whose turn it is changes hands without the lock while nobody waits. kContended: somebody may wait.
+  enum Turns : int { kFree, kTaken, kContended };
+  std::atomic<int> turns_{kFree};
   std::deque<Entry*> waiting_;  // those with work are ours
   std::unique_ptr<Entry> for_our_thread_;
   pid_t has_thread_ = -1;  // the process that our thread is in: a forked child has none
