@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kNoiseLimit = 1u << 20;  // what rc files may print before the hello
 constexpr std::size_t kShownNoise = 2000;
-constexpr int kSshFailed = 255;  // the status of OpenSSH's client when it did not get through
+constexpr std::size_t kMostAgentBytes = 256u << 20;  // with sanitizers it is large; released, a few MB
+constexpr int kSshFailed = 255;                      // the status of OpenSSH's client when it did not get through
 
 std::string own_directory() {
   char buffer[4096];
@@ -116,7 +117,7 @@ Result<AgentBinary> find_agent_binary() {
 }
 
 Result<void> load_agent_binary(AgentBinary& agent) {
-  auto bytes = read_file(agent.path);
+  auto bytes = read_file(agent.path, kMostAgentBytes);
   if (!bytes) return fail(std::move(bytes.error()));
   agent.bytes = std::move(*bytes);
   agent.sha256 = sha256_hex(agent.bytes);
