@@ -21,7 +21,11 @@ def setUpModule():
     store = dist.HashStore()
     if hvd.size() > 1:
         where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        store = dist.TCPStore(*where, hvd.size(), hvd.rank() == 0, datetime.timedelta(seconds=60))
+        arguments = (*where, hvd.size(), hvd.rank() == 0, datetime.timedelta(seconds=60))
+        try:  # Debian 13 builds torch without libuv, which newer ones take unless they are told not to
+            store = dist.TCPStore(*arguments, use_libuv=False)
+        except TypeError:  # older ones do not know it
+            store = dist.TCPStore(*arguments)
 
 
 class Hook(unittest.TestCase):
