@@ -151,8 +151,9 @@ class PerRank {
  public:
   PerRank(const std::size_t* given, drun_comm comm, const drun_call_options* options) noexcept : given_(given) {
     try {
+      if (given == nullptr || !is_later(options)) return;
       const int size = state().process.place_in(comm).size;
-      if (given == nullptr || size < 0 || !is_later(options)) return;
+      if (size < 0) return;
       kept_ = std::make_shared<const std::vector<std::size_t>>(given, given + size);
     } catch (const std::bad_alloc&) {
       no_memory_ = true;

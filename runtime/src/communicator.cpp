@@ -139,9 +139,7 @@ Status Communicator::allgather(const void* send, void* recv, std::size_t count, 
   if (!operation) return tl::unexpected<Failure>(operation.error());
   if (send != own && n_bytes > 0) std::memcpy(own, send, n_bytes);
   if (!backend_) return {};
-  std::vector<Block> blocks;
-  for (std::size_t i = 0; i < size; ++i) blocks.push_back({i * n_bytes, n_bytes});
-  return finish(backend_->allgather(*operation, recv, blocks));
+  return finish(backend_->allgather(*operation, recv, equal_blocks(size, n_bytes)));
 }
 
 Status Communicator::allgatherv(const void* send, std::size_t send_count, void* recv, const std::size_t* recv_counts,

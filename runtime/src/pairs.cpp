@@ -88,8 +88,7 @@ Status Communicator::alltoall(const void* send, void* recv, std::size_t count, d
   if (!operation) return tl::unexpected<Failure>(operation.error());
   if (n_bytes > 0) std::memcpy(at(recv, rank * n_bytes), at(send, rank * n_bytes), n_bytes);
   if (!backend_) return {};
-  std::vector<Block> blocks;
-  for (std::size_t i = 0; i < size; ++i) blocks.push_back({i * n_bytes, n_bytes});
+  const auto blocks = equal_blocks(size, n_bytes);
   return finish(backend_->alltoall(*operation, send, blocks, recv, blocks));
 }
 

@@ -12,6 +12,10 @@ void finish(void* data, std::size_t count, drun_dtype dtype, drun_op op, int siz
   if (op == DRUN_AVG) kernels().divide(data, count, dtype, size);
 }
 
+void finish(const Operation& operation, const Span& data, int size) {
+  if (!operation.partial) finish(data.data, data.count, data.dtype, operation.op, size);
+}
+
 void scale(void* data, std::size_t count, drun_dtype dtype, double factor) {
   kernels().scale(data, count, dtype, factor);
 }

@@ -4,6 +4,8 @@
 #include <cstddef>
 
 #include "runtime/include/drun/drun.h"
+#include "runtime/src/operation.h"
+#include "runtime/src/span.h"
 
 namespace drun::runtime {
 
@@ -12,6 +14,8 @@ namespace drun::runtime {
 void accumulate(void* into, const void* from, std::size_t count, drun_dtype dtype, drun_op op);
 // What is left to do once all ranks are in: AVG divides by `size`, integers truncate.
 void finish(void* data, std::size_t count, drun_dtype dtype, drun_op op, int size);
+// The same for what `size` members have given, unless this is a part of a call in which others give, too.
+void finish(const Operation& operation, const Span& data, int size);
 // data[i] *= factor, of f32 and f64.
 void scale(void* data, std::size_t count, drun_dtype dtype, double factor);
 

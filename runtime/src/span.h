@@ -1,7 +1,9 @@
 // Elements in memory, of the type in which they travel, which need not be the type of the call.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include "runtime/src/dtype.h"
 
@@ -24,5 +26,23 @@ inline char* at(void* memory, std::size_t n_bytes) { return static_cast<char*>(m
 struct Block {
   std::size_t offset = 0, n_bytes = 0;
 };
+
+// Where part `i` begins if `count` elements are divided into `n_parts` as evenly as can be; of part n_parts: the end.
+inline std::size_t part_begin(std::size_t count, std::size_t n_parts, std::size_t i) {
+  return count / n_parts * i + std::min(i, count % n_parts);
+}
+inline std::vector<Block> even_blocks(const Span& data, std::size_t n_blocks) {
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < n_blocks; ++i) {
+    const std::size_t begin = part_begin(data.count, n_blocks, i), end = part_begin(data.count, n_blocks, i + 1);
+    blocks.push_back({begin * size_of(data.dtype), (end - begin) * size_of(data.dtype)});
+  }
+  return blocks;
+}
+inline std::vector<Block> equal_blocks(std::size_t n_blocks, std::size_t n_bytes) {
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < n_blocks; ++i) blocks.push_back({i * n_bytes, n_bytes});
+  return blocks;
+}
 
 }  // namespace drun::runtime

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <memory>
 
+#include "runtime/src/algorithm/doubling.h"
+
 namespace drun::runtime {
 namespace {
 
@@ -139,9 +141,7 @@ void adasum_combine(const AdasumDots& dots, void* a, void* b, bool into_b, std::
 }
 
 Status adasum_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
-  const int rank = exchange.rank(), size = exchange.size();
-  int power = 1;
-  while (2 * power <= size) power *= 2;
+  const int rank = exchange.rank(), size = exchange.size(), power = power_below(size);
   std::unique_ptr<char[]> theirs(new char[std::max<std::size_t>(1, std::min(kPieceBytes, data.n_bytes()))]);
   Pair pair(exchange, operation, data, theirs.get());
   if (rank >= power) {

@@ -55,7 +55,7 @@ Status binomial_reduce(Exchange& exchange, const Operation& operation, const Spa
     if (auto received = exchange.run(operation, {&from_child}); !received) return received;
     accumulate(data.data, theirs.get(), data.count, data.dtype, operation.op);
   }
-  if (!operation.partial) finish(data.data, data.count, data.dtype, operation.op, exchange.size());
+  finish(operation, data, exchange.size());
   return {};
 }
 

@@ -11,16 +11,6 @@ namespace {
 
 using Direction = Flow::Direction;
 
-int power_below(int size) {
-  int power = 1;
-  while (2 * power <= size) power *= 2;
-  return power;
-}
-
-void divide(const Exchange& exchange, const Operation& operation, const Span& data) {
-  if (!operation.partial) finish(data.data, data.count, data.dtype, operation.op, exchange.size());
-}
-
 // `among_power` makes the allreduce between the first power_below(size) ranks, which have all of the data between them.
 template <typename F>
 Status folded(Exchange& exchange, const Operation& operation, const Span& data, char* theirs, F among_power) {
@@ -65,7 +55,7 @@ Status doubling_allreduce(Exchange& exchange, const Operation& operation, const 
       accumulate(first, rank < peer ? theirs.get() : data.data, data.count, data.dtype, operation.op);
       if (first != data.data && data.count > 0) std::memcpy(data.data, first, data.n_bytes());
     }
-    divide(exchange, operation, data);
+    finish(operation, data, exchange.size());
     return {};
   });
 }
@@ -74,10 +64,7 @@ Status halving_allreduce(Exchange& exchange, const Operation& operation, const S
   const int rank = exchange.rank();
   // Each chunk of the data belongs to a rank; the first ones may be longer by an element.
   const auto n = static_cast<std::size_t>(power_below(exchange.size()));
-  const auto begin_of = [&](int chunk) {
-    const auto i = static_cast<std::size_t>(chunk);
-    return data.count / n * i + std::min(i, data.count % n);
-  };
+  const auto begin_of = [&](int chunk) { return part_begin(data.count, n, static_cast<std::size_t>(chunk)); };
   const auto chunks = [&](int first, int last) { return data.part(begin_of(first), begin_of(last) - begin_of(first)); };
   // What is taken in from the ranks above the power is all of the data.
   const bool takes_all = static_cast<std::size_t>(rank) + n < static_cast<std::size_t>(exchange.size());
@@ -95,7 +82,7 @@ Status halving_allreduce(Exchange& exchange, const Operation& operation, const S
       accumulate(kept.data, landing.data, kept.count, kept.dtype, operation.op);
       if (rank > peer) first = middle;
     }
-    divide(exchange, operation, chunks(rank, rank + 1));
+    finish(operation, chunks(rank, rank + 1), exchange.size());
     for (int distance = 1; distance < power; distance *= 2) {
       const int peer = rank ^ distance;
       const int ours = rank / distance * distance, others = peer / distance * distance;

@@ -50,18 +50,6 @@ class RingPath {
   int first_chunk_, n_steps_;
 };
 
-// As even as they can be.
-std::vector<Block> chunks_of(const Span& data, std::size_t size) {
-  std::vector<Block> chunks;
-  std::size_t begin = 0;
-  for (std::size_t chunk = 0; chunk < size; ++chunk) {
-    const std::size_t count = data.count / size + (chunk < data.count % size ? 1 : 0);
-    chunks.push_back({begin * size_of(data.dtype), count * size_of(data.dtype)});
-    begin += count;
-  }
-  return chunks;
-}
-
 // What a ring does with what comes in: in its first steps it is added to ours, in later ones it is final.
 struct Reducing {
   int n_steps = 0;
@@ -163,15 +151,15 @@ Status run_ring(Exchange& exchange, const Operation& operation, char* data, cons
 
 Status ring_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
   const int size = exchange.size();
-  return run_ring(exchange, operation, data.data, chunks_of(data, static_cast<std::size_t>(size)), exchange.rank(),
+  return run_ring(exchange, operation, data.data, even_blocks(data, static_cast<std::size_t>(size)), exchange.rank(),
                   2 * (size - 1), reducing_of(operation, data, size));
 }
 
 Status ring_reduce_scatter(Exchange& exchange, const Operation& operation, const Span& data) {
   const int size = exchange.size();
   // So the last chunk to come in is the own one.
-  return run_ring(exchange, operation, data.data, chunks_of(data, static_cast<std::size_t>(size)), exchange.rank() - 1,
-                  size - 1, reducing_of(operation, data, size));
+  return run_ring(exchange, operation, data.data, even_blocks(data, static_cast<std::size_t>(size)),
+                  exchange.rank() - 1, size - 1, reducing_of(operation, data, size));
 }
 
 Status ring_allgather(Exchange& exchange, const Operation& operation, char* data, const std::vector<Block>& blocks) {

@@ -58,7 +58,7 @@ class HierarchicalBackend final : public Backend {
       auto [between, root] = speakers(operation.root);
       part.place = root;
       if (auto done = between->reduce(part, data); !done) return finish(done);
-      divide(operation, data);
+      drun::runtime::finish(operation, data, group_.size());
     }
     return {};
   }
@@ -130,10 +130,6 @@ class HierarchicalBackend final : public Backend {
     return status;
   }
 
-  void divide(const Operation& operation, const Span& data) const {
-    if (!operation.partial) drun::runtime::finish(data.data, data.count, data.dtype, operation.op, group_.size());
-  }
-
   Status reduce_in_one_lane(const Operation& operation, const Span& data) {
     Operation part = operation;
     part.partial = true;
@@ -143,7 +139,7 @@ class HierarchicalBackend final : public Backend {
     }
     if (place_ == 0) {
       if (auto done = lane_->allreduce(part, data); !done) return done;
-      divide(operation, data);
+      drun::runtime::finish(operation, data, group_.size());
     }
     if (!local_) return {};
     Operation result = operation;
@@ -155,14 +151,8 @@ class HierarchicalBackend final : public Backend {
   Status reduce_in_lanes(const Operation& operation, const Span& data) {
     Operation part = operation;
     part.partial = true;
-    const auto n = static_cast<std::size_t>(n_lanes_);
-    std::vector<Block> blocks(mates_.size());
-    std::size_t begin = 0;
-    for (std::size_t lane = 0; lane < n; ++lane) {
-      const std::size_t count = data.count / n + (lane < data.count % n ? 1 : 0);
-      blocks[lane] = {begin * size_of(data.dtype), count * size_of(data.dtype)};
-      begin += count;
-    }
+    auto blocks = even_blocks(data, static_cast<std::size_t>(n_lanes_));
+    blocks.resize(mates_.size());  // the others have none
     if (local_) {
       if (auto done = local_->reduce_to_blocks(part, data, blocks); !done) return done;
     }
@@ -170,7 +160,7 @@ class HierarchicalBackend final : public Backend {
       const Block ours = blocks[static_cast<std::size_t>(place_)];
       const Span own{data.data + ours.offset, ours.n_bytes / size_of(data.dtype), data.dtype};
       if (auto done = lane_->allreduce(part, own); !done) return done;
-      divide(operation, own);
+      drun::runtime::finish(operation, own, group_.size());
     }
     return local_ ? local_->allgather(operation, data.data, blocks) : Status{};
   }
@@ -184,13 +174,16 @@ class HierarchicalBackend final : public Backend {
 
   // All of these, of whom we are one, and which of them is the root.
   std::pair<Backend*, int> speakers(int root) {
-    std::map<int, int> speaker_of;
-    for (int member = 0; member < group_.size(); ++member) speaker_of.emplace(host_of(member), member);
-    speaker_of[host_of(root)] = root;
-    const Group chosen = group_.part([&](int member) { return speaker_of.at(host_of(member)) == member; });
-    auto& backend = between_[root];
-    if (!backend) backend = over_network_(chosen);
-    return {backend.get(), chosen.member_of(group_.world_rank(root))};
+    auto& [backend, place_of_root] = between_[root];
+    if (!backend) {
+      std::map<int, int> speaker_of;
+      for (int member = 0; member < group_.size(); ++member) speaker_of.emplace(host_of(member), member);
+      speaker_of[host_of(root)] = root;
+      const Group chosen = group_.part([&](int member) { return speaker_of.at(host_of(member)) == member; });
+      backend = over_network_(chosen);
+      place_of_root = chosen.member_of(group_.world_rank(root));
+    }
+    return {backend.get(), place_of_root};
   }
 
   Group group_;
@@ -202,7 +195,7 @@ class HierarchicalBackend final : public Backend {
   std::vector<int> mates_;  // the members on our host
   int place_ = 0;           // ours among these
   std::unique_ptr<Backend> lane_;
-  std::map<int, std::unique_ptr<Backend>> between_;  // by root
+  std::map<int, std::pair<std::unique_ptr<Backend>, int>> between_;  // speakers(), by root
 };
 
 }  // namespace

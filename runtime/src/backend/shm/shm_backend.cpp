@@ -64,10 +64,8 @@ class ShmBackendImpl final : public ShmBackend {
     return finish(reduce_in_parts(operation, data, rank_ == operation.root_here()));
   }
   Status reduce_scatter(const Operation& operation, const Span& data) override {
-    const std::size_t n_bytes = data.n_bytes() / static_cast<std::size_t>(size_);
-    std::vector<Block> blocks;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(size_); ++i) blocks.push_back({i * n_bytes, n_bytes});
-    return reduce_to_blocks(operation, data, blocks);
+    const auto n = static_cast<std::size_t>(size_);
+    return reduce_to_blocks(operation, data, equal_blocks(n, data.n_bytes() / n));
   }
   Status reduce_to_blocks(const Operation& operation, const Span& data, const std::vector<Block>& blocks) override {
     return finish(reduce_blocks(operation, data, blocks));
@@ -113,9 +111,9 @@ class ShmBackendImpl final : public ShmBackend {
   Segment::Control& own() { return segment_->control(rank_); }
 
   // Where the part of that rank begins in a piece, in bytes; of rank `size`: the end.
-  std::size_t part_begin(const Span& piece, int rank) const {
-    const auto n = static_cast<std::size_t>(size_), i = static_cast<std::size_t>(rank);
-    return (piece.count / n * i + std::min(i, piece.count % n)) * size_of(piece.dtype);
+  std::size_t begin_of_part(const Span& piece, int rank) const {
+    return part_begin(piece.count, static_cast<std::size_t>(size_), static_cast<std::size_t>(rank)) *
+           size_of(piece.dtype);
   }
 
   void announce(const Operation& operation) {
@@ -143,12 +141,8 @@ class ShmBackendImpl final : public ShmBackend {
     for (int rank = 1; rank < size_; ++rank) {
       accumulate(data.data, segment_->given(rank, step_), data.count, data.dtype, operation.op);
     }
-    divide(operation, data);
+    drun::runtime::finish(operation, data, size_);
     return {};
-  }
-
-  void divide(const Operation& operation, const Span& data) const {
-    if (!operation.partial) drun::runtime::finish(data.data, data.count, data.dtype, operation.op, size_);
   }
 
   // Each piece in two phases: everybody reduces a part, and takes the others' parts, unless he has no use for them.
@@ -177,8 +171,8 @@ class ShmBackendImpl final : public ShmBackend {
       if (auto all = wait_for_all(operation, &Segment::Control::reduced, step, false); !all) return all;
       for (int rank = 0; rank < size_; ++rank) {
         if (rank == rank_) continue;
-        const std::size_t begin = part_begin(piece, rank);
-        std::memcpy(piece.data + begin, segment_->result(rank, step) + begin, part_begin(piece, rank + 1) - begin);
+        const std::size_t begin = begin_of_part(piece, rank);
+        std::memcpy(piece.data + begin, segment_->result(rank, step) + begin, begin_of_part(piece, rank + 1) - begin);
       }
     }
     return {};
@@ -187,21 +181,21 @@ class ShmBackendImpl final : public ShmBackend {
   // All parts but our own.
   void give_for_reduction(const Span& piece) {
     char* slot = segment_->given(rank_, step_ + 1);
-    const std::size_t begin = part_begin(piece, rank_), end = part_begin(piece, rank_ + 1);
+    const std::size_t begin = begin_of_part(piece, rank_), end = begin_of_part(piece, rank_ + 1);
     std::memcpy(slot, piece.data, begin);
     std::memcpy(slot + end, piece.data + end, piece.n_bytes() - end);
   }
 
   // In the order of ranks, so that the result does not depend on whose part it is.
   void reduce_own_part(const Operation& operation, const Span& piece, std::uint32_t step) {
-    const std::size_t end = part_begin(piece, rank_ + 1);
+    const std::size_t end = begin_of_part(piece, rank_ + 1);
     char* result = segment_->result(rank_, step);
-    for (std::size_t at = part_begin(piece, rank_); at < end;) {
+    for (std::size_t at = begin_of_part(piece, rank_); at < end;) {
       const std::size_t n_bytes = std::min(kBlockBytes, end - at), n = n_bytes / size_of(piece.dtype);
       const auto source = [&](int rank) { return (rank == rank_ ? piece.data : segment_->given(rank, step)) + at; };
       std::memcpy(result + at, source(0), n_bytes);
       for (int rank = 1; rank < size_; ++rank) accumulate(result + at, source(rank), n, piece.dtype, operation.op);
-      divide(operation, {result + at, n, piece.dtype});
+      drun::runtime::finish(operation, {result + at, n, piece.dtype}, size_);
       std::memcpy(piece.data + at, result + at, n_bytes);
       at += n_bytes;
     }
@@ -244,7 +238,7 @@ class ShmBackendImpl final : public ShmBackend {
       const auto source = [&](int rank) { return rank == rank_ ? own : segment_->given(rank, step_) + place + at; };
       std::memcpy(sum, source(0), n_bytes);
       for (int rank = 1; rank < size_; ++rank) accumulate(sum, source(rank), n, data.dtype, operation.op);
-      divide(operation, {sum, n, data.dtype});
+      drun::runtime::finish(operation, {sum, n, data.dtype}, size_);
       std::memcpy(own, sum, n_bytes);
     }
   }

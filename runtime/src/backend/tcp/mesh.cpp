@@ -43,7 +43,8 @@ Status Mesh::run_each(const std::vector<Part>& parts) {
     message.fd = links_->fd(message.peer);
     if (message.fd < 0) links_->want(message.peer);
     if (flow->direction() == Flow::Direction::kSend) message.header = encode_header(expected(*operation, *flow));
-    for (std::size_t before = messages.size(); before-- > 0;) {
+    // Only of sends and receives there may be several with a peer.
+    for (std::size_t before = is_of_two(*operation) ? messages.size() : 0; before-- > 0;) {
       const Flow& other = *messages[before].flow;
       if (other.direction() != flow->direction() || messages[before].peer != message.peer) continue;
       message.after = &messages[before];
