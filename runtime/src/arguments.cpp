@@ -1,26 +1,30 @@
 #include "runtime/src/arguments.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 
-#include "runtime/src/dtype.h"
 #include "runtime/src/half.h"
 
 namespace drun::runtime {
 
-Status Arguments::elements(std::size_t count, drun_dtype dtype, std::size_t n_blocks) const {
-  if (!is_dtype(dtype)) return wrong("there is no element type " + std::to_string(dtype));
-  if (count > std::numeric_limits<std::size_t>::max() / 2 / size_of(dtype) / n_blocks) {
-    return wrong("a count of " + std::to_string(count) + " is too large");
-  }
-  return {};
+tl::unexpected<Failure> Arguments::wrong(const std::string& what) const {
+  return failure(DRUN_ERROR_ARGUMENT, function_ + std::string(": ") + what);
 }
 
-Status Arguments::reduction(drun_op op) const {
-  if (!is_op(op)) return wrong("there is no reduction " + std::to_string(op));
-  if (op == DRUN_ADASUM) return wrong("adasum is for allreduce alone");
-  return {};
+tl::unexpected<Failure> Arguments::no_dtype(int dtype) const {
+  return wrong("there is no element type " + std::to_string(dtype));
+}
+
+tl::unexpected<Failure> Arguments::too_many(std::size_t count) const {
+  return wrong("a count of " + std::to_string(count) + " is too large");
+}
+
+tl::unexpected<Failure> Arguments::no_reduction(int op) const {
+  return wrong(op == DRUN_ADASUM ? "adasum is for allreduce alone" : "there is no reduction " + std::to_string(op));
+}
+
+tl::unexpected<Failure> Arguments::null_pointer(const char* name) const {
+  return wrong(std::string(name) + " is a null pointer");
 }
 
 Status Arguments::root(int root, int size) const {
@@ -30,15 +34,10 @@ Status Arguments::root(int root, int size) const {
   return {};
 }
 
-Status Arguments::buffer(const char* name, const void* buffer, std::size_t n_bytes) const {
-  if (buffer == nullptr && n_bytes > 0) return wrong(std::string(name) + " is a null pointer");
-  return {};
-}
-
 Outcome<std::vector<Block>> Arguments::blocks(const std::string& names, const std::size_t* counts,
                                               const std::size_t* offsets, int size, drun_dtype dtype,
                                               bool disjoint) const {
-  if (!is_dtype(dtype)) return wrong("there is no element type " + std::to_string(dtype));
+  if (!is_dtype(dtype)) return no_dtype(dtype);
   if (counts == nullptr) return wrong(names + "_counts is a null pointer");
   const std::size_t most = std::numeric_limits<std::size_t>::max() / 2 / size_of(dtype);
   std::vector<Block> result;
@@ -68,12 +67,9 @@ Outcome<std::vector<Block>> Arguments::blocks(const std::string& names, const st
   return result;
 }
 
-Status Arguments::scales(const CallOptions& options, drun_dtype dtype) const {
-  const bool is_floating = is_half(dtype) || dtype == DRUN_FLOAT32 || dtype == DRUN_FLOAT64;
-  if (!is_floating && (options.prescale != 1 || options.postscale != 1)) {
-    return wrong(std::string("prescale and postscale are for floating types, not for ") + name_of(dtype));
-  }
-  return {};
+Status Arguments::scales_of(drun_dtype dtype) const {
+  if (is_half(dtype) || dtype == DRUN_FLOAT32 || dtype == DRUN_FLOAT64) return {};
+  return wrong(std::string("prescale and postscale are for floating types, not for ") + name_of(dtype));
 }
 
 Status Arguments::no_scales(const CallOptions& options) const {
@@ -81,11 +77,6 @@ Status Arguments::no_scales(const CallOptions& options) const {
     return wrong("prescale and postscale are for operations that reduce");
   }
   return {};
-}
-
-bool overlap(const void* a, std::size_t n_bytes_a, const void* b, std::size_t n_bytes_b) {
-  const auto from_a = reinterpret_cast<std::uintptr_t>(a), from_b = reinterpret_cast<std::uintptr_t>(b);
-  return n_bytes_a > 0 && n_bytes_b > 0 && from_a < from_b + n_bytes_b && from_b < from_a + n_bytes_a;
 }
 
 }  // namespace drun::runtime

@@ -35,7 +35,7 @@ Outcome<CallOptions> read_call_options(const char* function, const drun_call_opt
   if (options.timeout_ms < 0) return wrong("options.timeout_ms is negative");
   if (!std::isfinite(options.prescale)) return wrong("options.prescale is not a finite number");
   if (!std::isfinite(options.postscale)) return wrong("options.postscale is not a finite number");
-  if (options.name != nullptr) result.name = shown_name(options.name);
+  if (options.name != nullptr && *options.name != '\0') result.name = shown_name(options.name);
   result.timeout = std::chrono::milliseconds(std::min(options.timeout_ms, kLongestMs));
   result.prescale = options.prescale;
   result.postscale = options.postscale;

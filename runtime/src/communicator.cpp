@@ -82,8 +82,7 @@ void Communicator::leave() {
   if (world().size() > 1 && !fabric_->broken()) publish_leaving(world());
 }
 
-Status Communicator::check_usable() const {
-  if (!fabric_->broken()) return {};
+tl::unexpected<Failure> Communicator::earlier_failure() const {
   Failure again = *fabric_->broken();
   again.text = "an earlier collective failed: " + again.text;
   return tl::unexpected<Failure>(std::move(again));

@@ -89,7 +89,11 @@ class Communicator {
   Communicator(std::shared_ptr<Fabric> fabric, Group group) : fabric_(std::move(fabric)), group_(std::move(group)) {}
   static Outcome<std::unique_ptr<Communicator>> create(std::shared_ptr<Fabric> fabric, Group group,
                                                        const Operation& setup);
-  Status check_usable() const;
+  Status check_usable() const {
+    if (fabric_->broken()) return earlier_failure();
+    return {};
+  }
+  [[gnu::cold]] tl::unexpected<Failure> earlier_failure() const;
   Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options);
   Status check_allreduce(const AllreduceCall& call, drun_dtype dtype, drun_op op, const CallOptions& options) const;
   Status check_transfer(OpKind kind, const void* data, std::size_t count, drun_dtype dtype, int peer,

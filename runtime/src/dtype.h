@@ -5,15 +5,19 @@
 #include <string>
 
 #include "runtime/include/drun/drun.h"
+#include "runtime/src/half.h"
 
 namespace drun::runtime {
 
-bool is_dtype(int value);
-bool is_op(int value);
-std::size_t size_of(drun_dtype dtype);
+// By the values of drun_dtype.
+inline constexpr unsigned char kBytesOfTypes[] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8};
+
+inline bool is_dtype(int value) { return value >= 0 && value < static_cast<int>(sizeof kBytesOfTypes); }
+inline bool is_op(int value) { return value >= DRUN_SUM && value <= DRUN_ADASUM; }
+inline std::size_t size_of(drun_dtype dtype) { return kBytesOfTypes[dtype]; }
 const char* name_of(drun_dtype dtype);  // "f32"
 const char* name_of(drun_op op);        // "sum"
 // The type in which values of this type travel and are added up in reductions: f32 for halves, else itself.
-drun_dtype reduced_as(drun_dtype dtype);
+inline drun_dtype reduced_as(drun_dtype dtype) { return is_half(dtype) ? DRUN_FLOAT32 : dtype; }
 
 }  // namespace drun::runtime

@@ -134,7 +134,8 @@ Status Process::check_state(const char* function) const {
   return {};
 }
 
-Outcome<Communicator*> Process::communicator(const char* function, drun_comm comm, std::chrono::milliseconds timeout) {
+Outcome<Communicator*> Process::other_communicator(const char* function, drun_comm comm,
+                                                   std::chrono::milliseconds timeout) {
   if (auto ok = check_state(function); !ok) return tl::unexpected<Failure>(ok.error());
   if (comm == DRUN_COMM_WORLD) return all_;
   const auto found = communicators_.find(comm);

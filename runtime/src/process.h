@@ -22,7 +22,10 @@ class Process {
   // A failure before init, in a forked child, and of a handle that is none. Those that every job has are made when they
   // are first asked for.
   Outcome<Communicator*> communicator(const char* function, drun_comm comm = DRUN_COMM_WORLD,
-                                      std::chrono::milliseconds timeout = {});
+                                      std::chrono::milliseconds timeout = {}) {
+    if (comm == DRUN_COMM_WORLD && all_ != nullptr && !is_forked_child()) return all_;
+    return other_communicator(function, comm, timeout);
+  }
   Outcome<drun_comm> split(Communicator& parent, int colour, int key, const CallOptions& options);
   Status free(drun_comm comm);
   // Whether calls can work here: not in a child that was forked after init.
@@ -44,6 +47,7 @@ class Process {
   Status abort(const std::string& why);
 
  private:
+  Outcome<Communicator*> other_communicator(const char* function, drun_comm comm, std::chrono::milliseconds timeout);
   Status check_state(const char* function) const;
   void note_place(drun_comm comm, int rank, int size);
 

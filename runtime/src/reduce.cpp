@@ -5,7 +5,11 @@
 namespace drun::runtime {
 
 void accumulate(void* into, const void* from, std::size_t count, drun_dtype dtype, drun_op op) {
-  kernels().accumulate(into, from, count, dtype, op);
+  kernels().combine(into, into, from, count, dtype, op);
+}
+
+void combine(void* into, const void* a, const void* b, std::size_t count, drun_dtype dtype, drun_op op) {
+  kernels().combine(into, a, b, count, dtype, op);
 }
 
 void finish(void* data, std::size_t count, drun_dtype dtype, drun_op op, int size) {

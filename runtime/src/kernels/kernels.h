@@ -10,7 +10,8 @@
 namespace drun::runtime {
 
 struct Kernels {
-  void (*accumulate)(void* into, const void* from, std::size_t count, drun_dtype dtype, drun_op op);
+  // `into` may be `a` or `b`.
+  void (*combine)(void* into, const void* a, const void* b, std::size_t count, drun_dtype dtype, drun_op op);
   void (*divide)(void* data, std::size_t count, drun_dtype dtype, int size);
   void (*scale)(void* data, std::size_t count, drun_dtype dtype, double factor);
   void (*widen)(const void* from, drun_dtype dtype, float* into, std::size_t count);

@@ -52,12 +52,16 @@ TEST_P(EachKernels, GiveThePlainOnesBits) {
       without_nans(b, dtype);
       const std::string what = std::string(name_of(dtype)) + ", " + std::to_string(count);
       for (const auto op : {DRUN_SUM, DRUN_PROD, DRUN_MIN, DRUN_MAX, DRUN_AVG}) {
-        auto expected = a, got = a;
-        kPlainKernels.accumulate(expected.data(), b.data(), count, dtype, op);
-        tested.accumulate(got.data(), b.data(), count, dtype, op);
+        auto expected = a, apart = a, into_a = a, into_b = b;
+        kPlainKernels.combine(expected.data(), a.data(), b.data(), count, dtype, op);
+        tested.combine(apart.data(), a.data(), b.data(), count, dtype, op);
+        tested.combine(into_a.data(), into_a.data(), b.data(), count, dtype, op);
+        tested.combine(into_b.data(), a.data(), into_b.data(), count, dtype, op);
         without_nans(expected, dtype);  // infinity - infinity
-        without_nans(got, dtype);
-        EXPECT_EQ(got, expected) << what << ", " << name_of(op);
+        for (auto* got : {&apart, &into_a, &into_b}) {
+          without_nans(*got, dtype);
+          EXPECT_EQ(*got, expected) << what << ", " << name_of(op);
+        }
       }
       auto expected = a, got = a;
       kPlainKernels.divide(expected.data(), count, dtype, 7);

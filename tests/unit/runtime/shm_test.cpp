@@ -211,7 +211,9 @@ TEST(SharedMemorySteps, AfterBillionsOfSmallCallsALargeOneIsStillRight) {
   const auto segment = make_segment(3);
   ASSERT_TRUE(segment);
   for (const std::uint32_t steps : {0x80000001u, 0xc0000000u, 0xfffffffeu}) {
-    for (int rank = 0; rank < 3; ++rank) segment->control(rank).arrived.move_to(steps);
+    for (int rank = 0; rank < 3; ++rank) {
+      for (const std::uint32_t step : {steps - 1, steps}) segment->control(rank).arrival(step).step.move_to(step);
+    }
     job.run([&](int rank) {
       const World world = job.world(rank);
       auto backend = make_shm_backend(world, Group::all(world), segment, std::make_unique<NoNetwork>());

@@ -1,6 +1,7 @@
 #include "runtime/src/backend/shm/counter.h"
 
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,15 +18,33 @@ void futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
 
 }  // namespace
 
-// Either the mover sees the sleeper, or the sleeper sees the step: one of the two sequentially consistent pairs of
-// store and load comes first.
-void Counter::move_to(std::uint32_t step) {
-  value_.store(step, std::memory_order_seq_cst);
-  if (n_sleepers_.load(std::memory_order_seq_cst) > 0) wake();
+bool order_others_when_asleep() {
+#if defined(__SANITIZE_THREAD__)
+  return false;  // it knows of no such order
+#else
+  static const bool registered = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+  return registered;
+#endif
 }
 
-void Counter::sleep(std::uint32_t step, std::chrono::milliseconds time) {
+// Either the mover sees the sleeper, or the sleeper sees the step: between the store of one and the load of the other
+// there is a fence on both sides, or the sleeper makes one on both.
+void Counter::settle(bool sleepers_order) {
+  if (sleepers_order) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+#if defined(__SANITIZE_THREAD__)
+    n_sleepers_.fetch_add(0, std::memory_order_seq_cst);  // TSan knows no fence
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  }
+  if (n_sleepers_.load(std::memory_order_relaxed) > 0) wake();
+}
+
+void Counter::sleep(std::uint32_t step, std::chrono::milliseconds time, bool order) {
   n_sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  if (order) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
   const std::uint32_t now = value_.load(std::memory_order_seq_cst);
   if (static_cast<std::int32_t>(now - step) < 0) {
     const timespec limit{time.count() / 1000, static_cast<long>(time.count() % 1000 * 1'000'000)};

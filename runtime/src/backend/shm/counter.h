@@ -14,10 +14,19 @@ class Counter {
   bool has_reached(std::uint32_t step) const {
     return static_cast<std::int32_t>(value_.load(std::memory_order_acquire) - step) >= 0;
   }
-  // What was written before it is seen by whoever sees the step.
-  void move_to(std::uint32_t step);
+  // What was written before it is seen by whoever sees the step. Wakes who sleeps.
+  void move_to(std::uint32_t step, bool sleepers_order = false) {
+    publish(step);
+    settle(sleepers_order);
+  }
+  // The same in two parts: between them the mover may look at what others do, while its own step is still on its way to
+  // them. Nobody is woken before settle().
+  void publish(std::uint32_t step) { value_.store(step, std::memory_order_release); }
+  // `sleepers_order`: this process and all that sleep on the counter have had order_others_when_asleep() return true.
+  void settle(bool sleepers_order = false);
   // Returns once it has reached the step, was woken, or the time is over; whoever waits looks again.
-  void sleep(std::uint32_t step, std::chrono::milliseconds time);
+  // `order`: others rely on it (order_others_when_asleep).
+  void sleep(std::uint32_t step, std::chrono::milliseconds time, bool order = false);
   void wake();  // all that sleep, though nothing has moved
 
  private:
@@ -25,5 +34,9 @@ class Counter {
   std::atomic<std::uint32_t> n_sleepers_;
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+// Whether this process, before it sleeps, makes all others that have called this see memory in order (membarrier(2)): a
+// fence in every step is dear, and sleep is rare. False where the kernel can't, or must not.
+bool order_others_when_asleep();
 
 }  // namespace drun::runtime

@@ -20,19 +20,30 @@ class Segment {
   static constexpr std::size_t kSlotBytes = 512u << 10;
 
   // What a rank tells the others. Each on its own cache line, or two.
+  struct Call {  // compared as bytes
+    std::uint64_t seq;
+    std::uint64_t count;
+    std::uint32_t counts, comm;
+    std::int32_t root;
+    std::uint8_t kind, dtype, op, zero[1];
+  };
+  static_assert(std::has_unique_object_representations_v<Call>);
+  // That it has given what belongs to a step, and is through with all steps before. With it, for whoever waits for it,
+  // comes what a small call needs beside it.
+  struct alignas(128) Arrival {
+    Counter step;
+    std::uint64_t digest;  // of the call that begins in the step
+    char data[112];
+  };
+  static_assert(sizeof(Arrival) == 128);
   struct Control {
-    alignas(128) Counter arrived;  // it has given what belongs to the step, and is through with all steps before
-    alignas(128) Counter reduced;  // its part of the step is reduced
-    struct Call {                  // compared as bytes
-      std::uint64_t seq;
-      std::uint64_t count;
-      std::uint32_t counts, comm;
-      std::int32_t root;
-      std::uint8_t kind, dtype, op, zero[1];
-    };
-    static_assert(std::has_unique_object_representations_v<Call>);
+    Arrival arrivals[2];                            // by turns of the steps
+    alignas(128) Counter reduced;                   // its part of the step is reduced
     alignas(128) Call calls[2];                     // by turns of the steps in which calls begin
     alignas(128) std::atomic<std::int32_t> broken;  // not 0: the rank takes part in nothing more
+    std::atomic<std::int32_t> orders_others;        // not 0: when it sleeps (counter.h)
+
+    Arrival& arrival(std::uint32_t step) { return arrivals[step % 2]; }
   };
 
   // A new region for so many ranks. By one of them, before the others map it. An error has the size in its text.

@@ -21,10 +21,14 @@ namespace {
 
 // Up to here everybody reduces everything: one wait in place of two counts for more than the arithmetic.
 constexpr std::size_t kSmallBytes = 8u << 10;
-// Stays in the first-level cache from one operand to the next.
-constexpr std::size_t kBlockBytes = 8u << 10;
+// Of a large reduction: what passes through both slots of all ranks stays in the second-level cache beside the user's
+// memory on its way. A smaller one goes in pieces as large as a slot.
+constexpr std::size_t kLargeBytes = 1u << 20, kPieceOfLarge = 128u << 10;
+// Stays in the first-level cache from one operand to the next; the next one is fetched meanwhile.
+constexpr std::size_t kBlockBytes = 2u << 10;
+constexpr std::size_t kLineBytes = 64;
 constexpr int kEagerLooks = 100;  // before the clock is read: the others of a small call are here at once
-constexpr std::chrono::microseconds kSpinTime{50};
+constexpr std::chrono::microseconds kSpinTime{50}, kYieldTime{100};
 constexpr std::chrono::milliseconds kLookEvery{1000}, kLookWait{5};
 
 void relax() {
@@ -41,6 +45,30 @@ bool has_core_for_each(int n_ranks) {
   return ::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) >= n_ranks;
 }
 
+// Into this core's cache, to be written to: one transfer in place of one to read and one to own.
+void fetch_to_write(const char* data, std::size_t n_bytes) {
+#if defined(__x86_64__)
+  for (std::size_t at = 0; at < n_bytes; at += kLineBytes) asm volatile("prefetchw %0" : : "m"(data[at]));
+#endif
+}
+
+std::uint64_t digest_of(const Segment::Call& call) {
+  std::uint64_t words[4];
+  static_assert(sizeof words == sizeof call);
+  std::memcpy(words, &call, sizeof call);
+  std::uint64_t digest = 0;
+  for (const std::uint64_t word : words) {
+    digest = (digest ^ word) * 0x9e3779b97f4a7c15u;
+    digest ^= digest >> 32;
+  }
+  return digest;
+}
+
+std::uint32_t last_step(const Segment::Control& control) {
+  const std::uint32_t a = control.arrivals[0].step.value(), b = control.arrivals[1].step.value();
+  return static_cast<std::int32_t>(a - b) > 0 ? a : b;
+}
+
 class ShmBackendImpl final : public ShmBackend {
  public:
   ShmBackendImpl(const World& world, const Group& group, std::shared_ptr<Segment> segment,
@@ -52,7 +80,10 @@ class ShmBackendImpl final : public ShmBackend {
         rank_(group.own),
         size_(group.size()),
         spins_(has_core_for_each(world.client->welcome().local_size)),
-        step_(segment_->control(rank_).arrived.value()) {}
+        orders_others_(spins_ && order_others_when_asleep()),
+        step_(last_step(segment_->control(rank_))) {
+    own().orders_others.store(orders_others_ ? 1 : 0, std::memory_order_release);
+  }
 
   Status allreduce(const Operation& operation, const Span& data) override {
     return finish(data.n_bytes() <= kSmallBytes ? reduce_at_once(operation, data)
@@ -93,15 +124,15 @@ class ShmBackendImpl final : public ShmBackend {
   }
   Status barrier(const Operation& operation) override {
     announce(operation);
-    arrive();
-    return finish(wait_for_all(operation, &Segment::Control::arrived, step_, true));
+    publish_arrival();
+    return finish(wait_for_arrivals(operation, true));
   }
   bool has_closed(int rank) const override { return network_->has_closed(rank); }
   // Nobody shall wait for us: those who sleep look around at once.
   void close() override {
     own().broken.store(1, std::memory_order_release);
     for (int rank = 0; rank < size_; ++rank) {
-      segment_->control(rank).arrived.wake();
+      for (auto& arrival : segment_->control(rank).arrivals) arrival.step.wake();
       segment_->control(rank).reduced.wake();
     }
     network_->close();
@@ -126,20 +157,41 @@ class ShmBackendImpl final : public ShmBackend {
     call.kind = static_cast<std::uint8_t>(operation.kind);
     call.dtype = static_cast<std::uint8_t>(operation.dtype);
     call.op = static_cast<std::uint8_t>(operation.op);
+    own().arrival(step_ + 1).digest = digest_ = digest_of(call);
   }
 
   // The next step: what we give is in its place, and of the steps before we need nothing more that others gave.
-  void arrive() { own().arrived.move_to(++step_); }
+  void arrive() {
+    publish_arrival();
+    own().arrival(step_).step.settle(sleepers_order());
+  }
+  // Without waking anybody: wait_for_arrivals() does, once it has looked.
+  void publish_arrival() {
+    ++step_;
+    own().arrival(step_).step.publish(step_);
+  }
+
+  bool sleepers_order() {
+    if (all_order_) return true;
+    for (int rank = 0; rank < size_; ++rank) {
+      if (segment_->control(rank).orders_others.load(std::memory_order_acquire) == 0) return false;
+    }
+    return all_order_ = true;
+  }
 
   Status reduce_at_once(const Operation& operation, const Span& data) {
     announce(operation);
-    if (data.count > 0) std::memcpy(segment_->given(rank_, step_ + 1), data.data, data.n_bytes());
-    arrive();
-    if (auto all = wait_for_all(operation, &Segment::Control::arrived, step_, true); !all) return all;
+    const bool fits = data.n_bytes() <= sizeof(Segment::Arrival::data);
+    const auto given = [&](int rank, std::uint32_t step) {
+      return fits ? segment_->control(rank).arrival(step).data : segment_->given(rank, step);
+    };
+    if (data.count > 0) std::memcpy(given(rank_, step_ + 1), data.data, data.n_bytes());
+    publish_arrival();
+    if (auto all = wait_for_arrivals(operation, true); !all) return all;
     if (data.count == 0) return {};
-    std::memcpy(data.data, segment_->given(0, step_), data.n_bytes());
-    for (int rank = 1; rank < size_; ++rank) {
-      accumulate(data.data, segment_->given(rank, step_), data.count, data.dtype, operation.op);
+    combine(data.data, given(0, step_), given(1, step_), data.count, data.dtype, operation.op);
+    for (int rank = 2; rank < size_; ++rank) {
+      accumulate(data.data, given(rank, step_), data.count, data.dtype, operation.op);
     }
     drun::runtime::finish(operation, data, size_);
     return {};
@@ -149,30 +201,30 @@ class ShmBackendImpl final : public ShmBackend {
   // What is given for the next piece goes ahead of that, so that nobody waits for a copy.
   Status reduce_in_parts(const Operation& operation, const Span& data, bool takes) {
     const std::size_t element_bytes = size_of(data.dtype);
-    const std::size_t per_piece = Segment::kSlotBytes / element_bytes;
+    const std::size_t per_piece = (data.n_bytes() > kLargeBytes ? kPieceOfLarge : Segment::kSlotBytes) / element_bytes;
     const auto piece_at = [&](std::size_t first) { return data.part(first, std::min(per_piece, data.count - first)); };
     announce(operation);
     // Calls without this phase do not move it: left behind by half of what it can count, it would seem to be ahead.
-    own().reduced.move_to(step_);
+    own().reduced.move_to(step_, sleepers_order());
     give_for_reduction(piece_at(0));
     arrive();
     for (std::size_t done = 0; done < data.count;) {
       const Span piece = piece_at(done);
       const std::uint32_t step = step_;
-      if (auto all = wait_for_all(operation, &Segment::Control::arrived, step, done == 0); !all) return all;
+      if (auto all = wait_for_arrivals(operation, done == 0); !all) return all;
       reduce_own_part(operation, piece, step);
-      own().reduced.move_to(step);
+      own().reduced.move_to(step, sleepers_order());
       done += piece.count;
       if (done < data.count) {
         give_for_reduction(piece_at(done));
         arrive();
       }
       if (!takes) continue;
-      if (auto all = wait_for_all(operation, &Segment::Control::reduced, step, false); !all) return all;
+      if (auto all = wait_for_all(operation, Phase::kReduced, step); !all) return all;
       for (int rank = 0; rank < size_; ++rank) {
         if (rank == rank_) continue;
         const std::size_t begin = begin_of_part(piece, rank);
-        std::memcpy(piece.data + begin, segment_->result(rank, step) + begin, begin_of_part(piece, rank + 1) - begin);
+        take(piece.data + begin, result_of(rank, step) + begin, begin_of_part(piece, rank + 1) - begin);
       }
     }
     return {};
@@ -186,15 +238,37 @@ class ShmBackendImpl final : public ShmBackend {
     std::memcpy(slot + end, piece.data + end, piece.n_bytes() - end);
   }
 
+  // Where a rank's part of a step is when it is reduced. Of two ranks, where the other one has given it: each line of
+  // memory goes there and back once, and whoever gives the next piece owns it already.
+  char* result_of(int rank, std::uint32_t step) {
+    return size_ == 2 ? segment_->given(1 - rank, step) : segment_->result(rank, step);
+  }
+
+  void take(char* to, const char* from, std::size_t n_bytes) {
+    if (size_ > 2) {
+      std::memcpy(to, from, n_bytes);
+      return;
+    }
+    fetch_to_write(from, std::min(kBlockBytes, n_bytes));
+    for (std::size_t at = 0; at < n_bytes; at += kBlockBytes) {
+      const std::size_t n = std::min(kBlockBytes, n_bytes - at);
+      fetch_to_write(from + at + n, std::min(kBlockBytes, n_bytes - at - n));
+      fetch_to_write(to + at + n, std::min(kBlockBytes, n_bytes - at - n));
+      std::memcpy(to + at, from + at, n);
+    }
+  }
+
   // In the order of ranks, so that the result does not depend on whose part it is.
   void reduce_own_part(const Operation& operation, const Span& piece, std::uint32_t step) {
     const std::size_t end = begin_of_part(piece, rank_ + 1);
-    char* result = segment_->result(rank_, step);
+    char* result = result_of(rank_, step);
     for (std::size_t at = begin_of_part(piece, rank_); at < end;) {
       const std::size_t n_bytes = std::min(kBlockBytes, end - at), n = n_bytes / size_of(piece.dtype);
       const auto source = [&](int rank) { return (rank == rank_ ? piece.data : segment_->given(rank, step)) + at; };
-      std::memcpy(result + at, source(0), n_bytes);
-      for (int rank = 1; rank < size_; ++rank) accumulate(result + at, source(rank), n, piece.dtype, operation.op);
+      fetch_to_write(result + at + n_bytes, std::min(kBlockBytes, end - at - n_bytes));
+      fetch_to_write(piece.data + at + n_bytes, std::min(kBlockBytes, end - at - n_bytes));
+      combine(result + at, source(0), source(1), n, piece.dtype, operation.op);
+      for (int rank = 2; rank < size_; ++rank) accumulate(result + at, source(rank), n, piece.dtype, operation.op);
       drun::runtime::finish(operation, {result + at, n, piece.dtype}, size_);
       std::memcpy(piece.data + at, result + at, n_bytes);
       at += n_bytes;
@@ -222,7 +296,7 @@ class ShmBackendImpl final : public ShmBackend {
         std::memcpy(slot + static_cast<std::size_t>(member) * most, data.data + theirs.offset, theirs.n_bytes);
       }
       arrive();
-      if (auto all = wait_for_all(operation, &Segment::Control::arrived, step_, done == 0); !all) return all;
+      if (auto all = wait_for_arrivals(operation, done == 0); !all) return all;
       reduce_own_block(operation, data, piece(rank_), static_cast<std::size_t>(rank_) * most);
       done += most;
     } while (done < longest);
@@ -251,7 +325,7 @@ class ShmBackendImpl final : public ShmBackend {
       const std::size_t n_bytes = std::min(Segment::kSlotBytes, total - done);
       if (is_root && n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), data + done, n_bytes);
       arrive();
-      if (auto all = wait_for_all(operation, &Segment::Control::arrived, step_, done == 0); !all) return all;
+      if (auto all = wait_for_arrivals(operation, done == 0); !all) return all;
       if (!is_root && n_bytes > 0) {
         std::memcpy(data + done, segment_->given(operation.root_here(), step_), n_bytes);
       }
@@ -275,7 +349,7 @@ class ShmBackendImpl final : public ShmBackend {
       const Block ours = now(rank_);
       if (ours.n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), data + ours.offset, ours.n_bytes);
       arrive();
-      if (auto all = wait_for_all(operation, &Segment::Control::arrived, step_, done == 0); !all) return all;
+      if (auto all = wait_for_arrivals(operation, done == 0); !all) return all;
       for (int rank = 0; rank < size_; ++rank) {
         const Block theirs = now(rank);
         if (rank == rank_ || theirs.n_bytes == 0) continue;
@@ -286,22 +360,45 @@ class ShmBackendImpl final : public ShmBackend {
     return {};
   }
 
-  // `first`: of a call, whose descriptions are there to be compared.
-  Status wait_for_all(const Operation& operation, Counter Segment::Control::*which, std::uint32_t step, bool first) {
-    for (int i = 1; i < size_; ++i) {
-      const int rank = (rank_ + i) % size_;
-      Counter& counter = segment_->control(rank).*which;
-      if (counter.has_reached(step) || spin(counter, step)) continue;
-      if (auto there = sleep(operation, which, rank, step); !there) return there;
-    }
-    return first ? check_calls(operation, step) : Status{};
+  enum class Phase { kArrived, kReduced };
+  Counter& counter_of(int rank, Phase phase, std::uint32_t step) {
+    auto& control = segment_->control(rank);
+    return phase == Phase::kArrived ? control.arrival(step).step : control.reduced;
   }
 
-  bool spin(const Counter& counter, std::uint32_t step) const {
-    if (!spins_) return false;
+  // At our own last step, which is published. `first`: of a call, whose descriptions are there to be compared.
+  Status wait_for_arrivals(const Operation& operation, bool first) {
+    if (auto all = wait_for_all(operation, Phase::kArrived, step_); !all) return all;
+    return first ? check_calls(operation) : Status{};
+  }
+
+  Status wait_for_all(const Operation& operation, Phase phase, std::uint32_t step) {
+    // Before that a fence would only make the others' lines wait for ours.
+    bool settled = phase == Phase::kReduced;
+    const auto settle = [&] {
+      if (!std::exchange(settled, true)) own().arrival(step).step.settle(sleepers_order());
+    };
+    if (!spins_) settle();
+    for (int i = 1; i < size_; ++i) {
+      const int rank = (rank_ + i) % size_;
+      Counter& counter = counter_of(rank, phase, step);
+      if (counter.has_reached(step) || (spins_ && look_eagerly(counter, step))) continue;
+      settle();
+      if (spins_ ? spin(counter, step) : yield(counter, step)) continue;
+      if (auto there = sleep(operation, phase, rank, step); !there) return there;
+    }
+    settle();
+    return {};
+  }
+
+  static bool look_eagerly(const Counter& counter, std::uint32_t step) {
     for (int i = 0; i < kEagerLooks; ++i) {
       if (counter.has_reached(step)) return true;
     }
+    return false;
+  }
+
+  static bool spin(const Counter& counter, std::uint32_t step) {
     const auto until = Clock::now() + kSpinTime;
     do {
       for (int i = 0; i < 32; ++i) {
@@ -312,14 +409,26 @@ class ShmBackendImpl final : public ShmBackend {
     return false;
   }
 
-  Status sleep(const Operation& operation, Counter Segment::Control::*which, int rank, std::uint32_t step) {
-    Counter& counter = segment_->control(rank).*which;
+  // The others of our core, one of whom it is that we wait for, first: less than to sleep and to be woken.
+  static bool yield(const Counter& counter, std::uint32_t step) {
+    const auto until = Clock::now() + kYieldTime;
+    do {
+      for (int i = 0; i < 4; ++i) {
+        ::sched_yield();
+        if (counter.has_reached(step)) return true;
+      }
+    } while (Clock::now() < until);
+    return false;
+  }
+
+  Status sleep(const Operation& operation, Phase phase, int rank, std::uint32_t step) {
+    Counter& counter = counter_of(rank, phase, step);
     auto look_around = Clock::now() + kLookEvery;
     for (;;) {
       const auto left = patience_.left(operation);
-      if (left.count() <= 0) return timed_out(operation, which, step);
-      note_.waiting(world_, group_, operation, [&] { return missing(which, step); });
-      counter.sleep(step, std::min(left + std::chrono::milliseconds(1), Patience::kLook));
+      if (left.count() <= 0) return timed_out(operation, phase, step);
+      note_.waiting(world_, group_, operation, [&] { return missing(phase, step); });
+      counter.sleep(step, std::min(left + std::chrono::milliseconds(1), Patience::kLook), orders_others_);
       if (counter.has_reached(step)) return {};
       if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
       for (int other = 0; other < size_; ++other) {
@@ -347,24 +456,24 @@ class ShmBackendImpl final : public ShmBackend {
     }
   }
 
-  std::vector<int> missing(Counter Segment::Control::*which, std::uint32_t step) const {
+  std::vector<int> missing(Phase phase, std::uint32_t step) {
     std::vector<int> result;
     for (int rank = 0; rank < size_; ++rank) {
-      if (!(segment_->control(rank).*which).has_reached(step)) result.push_back(group_.world_rank(rank));
+      if (!counter_of(rank, phase, step).has_reached(step)) result.push_back(group_.world_rank(rank));
     }
     return result;
   }
 
-  Status timed_out(const Operation& operation, Counter Segment::Control::*which, std::uint32_t step) {
-    const auto waited_for = missing(which, step);
+  Status timed_out(const Operation& operation, Phase phase, std::uint32_t step) {
+    const auto waited_for = missing(phase, step);
     if (waited_for.empty()) return {};  // in this very moment
     return tl::unexpected<Failure>(timeout_failure(world_, group_, operation, waited_for));
   }
 
-  Status check_calls(const Operation& operation, std::uint32_t step) {
+  Status check_calls(const Operation& operation) {
     for (int rank = 0; rank < size_; ++rank) {
-      const auto& call = segment_->control(rank).calls[step % 2];
-      if (std::memcmp(&call, &own().calls[step % 2], sizeof call) == 0) continue;
+      if (rank == rank_ || segment_->control(rank).arrival(step_).digest == digest_) continue;
+      const auto& call = segment_->control(rank).calls[step_ % 2];
       Operation theirs;
       theirs.kind = static_cast<OpKind>(call.kind);
       theirs.dtype = static_cast<drun_dtype>(call.dtype);
@@ -395,7 +504,10 @@ class ShmBackendImpl final : public ShmBackend {
   std::unique_ptr<Backend> network_;
   int rank_, size_;  // as members of the group
   bool spins_;
-  std::uint32_t step_;  // the last one in which we arrived
+  bool orders_others_;  // when it sleeps; not where it sleeps all the time
+  bool all_order_ = false;
+  std::uint64_t digest_ = 0;  // of the call that goes on: to read it where it is written would be to wait for that line
+  std::uint32_t step_;        // the last one in which we arrived
   Patience patience_;
   WaitNote note_;
 };
