@@ -7,10 +7,14 @@ import torch.distributed as dist
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
+divisor = 1
 for word in sys.argv[1:]:
+    if word.startswith("/"):
+        divisor = int(word[1:])
+        continue
     size = int(word)
     data = torch.zeros(size // 4)
-    n = 1000 if size <= 4096 else 200 if size <= 256 << 10 else 20 if size <= 4 << 20 else 4
+    n = max((1000 if size <= 4096 else 200 if size <= 256 << 10 else 20 if size <= 4 << 20 else 4) // divisor, 2)
     for _ in range(3):
         dist.all_reduce(data)
     times = []
