@@ -93,6 +93,47 @@ TEST_P(EachKernels, WidenAndNarrowEveryHalfAlike) {
   }
 }
 
+// Also on other machines: the hosts of a job may have different processors, and each computes results of its own.
+TEST_P(EachKernels, GiveTheBitsThatEveryMachineGives) {
+  const Kernels& tested = *GetParam().kernels;
+  std::uint64_t digest = 14695981039346656037u;  // FNV-1a
+  const auto add = [&](std::vector<char> bytes, drun_dtype dtype) {
+    without_nans(bytes, dtype);
+    for (const char c : bytes) digest = (digest ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  };
+  constexpr std::size_t kCount = 4099;
+  for (int type = 0; type < 10; ++type) {
+    const auto dtype = static_cast<drun_dtype>(type);
+    if (reduced_as(dtype) != dtype) {
+      auto floats = noise(4 * kCount, 7);
+      without_nans(floats, DRUN_FLOAT32);
+      std::vector<float> values(kCount);
+      std::memcpy(values.data(), floats.data(), floats.size());
+      std::vector<char> halves(2 * kCount);
+      tested.narrow(values.data(), halves.data(), dtype, kCount);
+      add(halves, dtype);
+      tested.widen(noise(2 * kCount, 8).data(), dtype, values.data(), kCount);
+      std::memcpy(floats.data(), values.data(), floats.size());
+      add(floats, DRUN_FLOAT32);
+      continue;
+    }
+    auto a = noise(kCount * size_of(dtype), 7), b = noise(kCount * size_of(dtype), 8);
+    without_nans(a, dtype);
+    without_nans(b, dtype);
+    for (const auto op : {DRUN_SUM, DRUN_PROD, DRUN_MIN, DRUN_MAX}) {
+      auto got = a;
+      tested.accumulate(got.data(), b.data(), kCount, dtype, op);
+      add(got, dtype);
+    }
+    auto got = a;
+    tested.divide(got.data(), kCount, dtype, 7);
+    add(got, dtype);
+    tested.scale(a.data(), kCount, dtype, 0.3);
+    add(a, dtype);
+  }
+  EXPECT_EQ(digest, 7258464293273226940u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Usable, EachKernels, ::testing::ValuesIn(usable_kernels()),
                          [](const auto& param) { return std::string(param.param.name); });
 
