@@ -58,7 +58,9 @@ void describe(CLI::App& app, Raw& raw) {
   app.add_option("-d,--datatype", raw.dtype, "int8, uint8, int32, ..., half, float, double, bfloat16, or all")
       ->type_name("TYPE")
       ->capture_default_str();
-  app.add_option("--redop", raw.op, "sum, prod, max, min, avg, or all")->type_name("OP")->capture_default_str();
+  app.add_option("--redop", raw.op, "sum, prod, max, min, avg, all of these, or adasum")
+      ->type_name("OP")
+      ->capture_default_str();
   app.add_option("-r,--root", raw.root, "the root of broadcast, reduce, gather and scatter")
       ->type_name("RANK|all")
       ->capture_default_str();

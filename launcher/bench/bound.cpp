@@ -5,30 +5,30 @@
 
 namespace drun::bench {
 
-double memory_traffic(Kind kind, double n_bytes, int n_ranks) {
+MemoryTraffic memory_traffic(Kind kind, double n_bytes, int n_ranks) {
   const double p = n_ranks;
-  if (n_ranks < 2) return 0;
+  if (n_ranks < 2) return {};
   switch (kind) {
     case Kind::kAllReduce:
-      return n_bytes * (5 * p + 1);
+      return {n_bytes * 2 * p, n_bytes * (3 * p + 1)};
     case Kind::kReduceScatter:
-      return n_bytes * (3 * p + 1);
+      return {n_bytes * (p + 1), n_bytes * 2 * p};
     case Kind::kReduce:
-      return n_bytes * (3 * p + 3);
+      return {n_bytes * (p + 1), n_bytes * (2 * p + 2)};
     case Kind::kBroadcast:
     case Kind::kAllGather:
-      return n_bytes * 2 * p;
+      return {n_bytes * p, n_bytes * p};
     case Kind::kAlltoall:
-      return n_bytes * 4 * (p - 1);
+      return {n_bytes * 2 * (p - 1), n_bytes * 2 * (p - 1)};
     case Kind::kGather:
     case Kind::kScatter:
-      return n_bytes * 4 * (p - 1) / p;
+      return {n_bytes * 2 * (p - 1) / p, n_bytes * 2 * (p - 1) / p};
     case Kind::kSendRecv:
-      return n_bytes * 4 * p;
+      return {n_bytes * 2 * p, n_bytes * 2 * p};
     case Kind::kBarrier:
       break;
   }
-  return 0;
+  return {};
 }
 
 double nic_traffic(Kind kind, double n_bytes, const std::vector<int>& ranks_of_host, std::size_t root_host) {
@@ -63,14 +63,17 @@ double nic_traffic(Kind kind, double n_bytes, const std::vector<int>& ranks_of_h
 
 double percent_of_bound(const Bound& bound, Kind kind, double n_bytes, const std::vector<int>& ranks_of_host,
                         std::size_t root_host, double seconds) {
-  double traffic = 0;
+  if (bound.bytes_per_second <= 0 || seconds <= 0) return -1;
+  double least = 0;
   if (bound.kind == BoundKind::kMemory) {
-    traffic = memory_traffic(kind, n_bytes, std::accumulate(ranks_of_host.begin(), ranks_of_host.end(), 0));
+    const int n_ranks = std::accumulate(ranks_of_host.begin(), ranks_of_host.end(), 0);
+    const MemoryTraffic traffic = memory_traffic(kind, n_bytes, n_ranks);
+    const double between = bound.between_bytes_per_second > 0 ? bound.between_bytes_per_second : bound.bytes_per_second;
+    least = traffic.buffers / bound.bytes_per_second + traffic.between / between;
   } else if (bound.kind == BoundKind::kLineRate) {
-    traffic = nic_traffic(kind, n_bytes, ranks_of_host, root_host);
+    least = nic_traffic(kind, n_bytes, ranks_of_host, root_host) / bound.bytes_per_second;
   }
-  if (traffic <= 0 || bound.bytes_per_second <= 0 || seconds <= 0) return -1;
-  return 100 * traffic / bound.bytes_per_second / seconds;
+  return least > 0 ? 100 * least / seconds : -1;
 }
 
 }  // namespace drun::bench

@@ -8,14 +8,14 @@ namespace {
 
 constexpr std::size_t kBlockAlignment = 16;  // bytes
 
-// In the order of the enum. What sendrecv leaves in a buffer that it also sends from, nobody can say.
+// In the order of the enum. What sendrecv and alltoall leave in a buffer that they also send from, nobody can say.
 constexpr std::array<KindInfo, 10> kKinds = {{
     {Kind::kAllReduce, "all_reduce", true, false, false, true, true},
     {Kind::kAllGather, "all_gather", false, false, true, true, true},
     {Kind::kBroadcast, "broadcast", false, true, false, true, true},
     {Kind::kReduce, "reduce", true, true, false, true, true},
     {Kind::kReduceScatter, "reduce_scatter", true, false, true, true, true},
-    {Kind::kAlltoall, "alltoall", false, false, true, false, false},
+    {Kind::kAlltoall, "alltoall", false, false, true, true, false},
     {Kind::kGather, "gather", false, true, true, true, true},
     {Kind::kScatter, "scatter", false, true, true, true, true},
     {Kind::kSendRecv, "sendrecv", false, false, false, true, false},

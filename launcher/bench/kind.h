@@ -29,7 +29,7 @@ struct KindInfo {
   bool reduces;        // has a reduction
   bool rooted;         // has a root
   bool blocks;         // deals with one block per rank: the size is that of all of them
-  bool has_in_place;   // libdrun can do it in place
+  bool has_in_place;   // it can be done in place
   bool checks_inside;  // and the result can be checked then
 };
 

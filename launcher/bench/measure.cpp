@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "launcher/bench/copy_speed.h"
 #include "launcher/bench/timing.h"
 
 namespace drun::bench {
@@ -13,6 +14,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// More is in no cache.
+constexpr std::uint64_t kMostCopied = 32u << 20;
+// As much as a rank shares at once (docs/collectives.md).
+constexpr std::uint64_t kSlotBytes = 512u << 10;
 constexpr int kUnset = 0x55;  // bytes that no element of a result is made of
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
@@ -102,9 +107,11 @@ Result<Row> Measurement::one_size(const Call& call) {
   // A sum of one: so sendrecv_perf has it.
   row.op = kind.reduces || call.kind == Kind::kSendRecv ? op_name(call.op) : "none";
   row.root = kind.rooted ? call.root : -1;
+  const auto bound = bound_for(row);
+  if (!bound) return fail(bound.error());
   for (const bool in_place : {false, true}) {
     if (in_place && !kind.has_in_place) continue;
-    auto figures = measure(call, in_place, static_cast<double>(row.n_bytes));
+    auto figures = measure(call, in_place, static_cast<double>(row.n_bytes), *bound);
     if (!figures) return fail(std::move(figures.error()));
     bandwidth_sum_ += figures->bandwidth.bus;
     ++n_measured_;
@@ -114,7 +121,22 @@ Result<Row> Measurement::one_size(const Call& call) {
   return row;
 }
 
-Result<Figures> Measurement::measure(const Call& call, bool in_place, double n_bytes) {
+Result<Bound> Measurement::bound_for(const Row& row) {
+  Bound out = ranks_.bound;
+  if (out.kind != BoundKind::kMemory || row.n_bytes == 0) return out;
+  const auto speed = [&](std::uint64_t most) {
+    return copy_speed(buffers_.recv, buffers_.send, std::min(row.n_bytes, most));
+  };
+  auto buffers = speed(kMostCopied);
+  if (!buffers) return fail(std::move(buffers.error()));
+  auto between = speed(kSlotBytes);
+  if (!between) return fail(std::move(between.error()));
+  out.bytes_per_second = *buffers;
+  out.between_bytes_per_second = *between;
+  return out;
+}
+
+Result<Figures> Measurement::measure(const Call& call, bool in_place, double n_bytes, const Bound& bound) {
   if (settings_.n_checks > 0) Pattern(call, round_).fill(const_cast<char*>(input(call, buffers_, in_place)));
   // Connections are made and pages are there; then all begin together.
   if (auto ok = checked(perform(call, buffers_, in_place)); !ok) return fail(std::move(ok.error()));
@@ -139,10 +161,13 @@ Result<Figures> Measurement::measure(const Call& call, bool in_place, double n_b
   const Percentiles slow = percentiles(std::move(times));
   out.p50_seconds = slow.p50;
   out.p99_seconds = slow.p99;
-  out.percent = percent_of_bound(ranks_.bound, call.kind, n_bytes, ranks_.ranks_of_host,
-                                 ranks_.host_of_rank[static_cast<std::size_t>(call.root)], seconds);
+  const bool is_adasum = call.op == DRUN_ADASUM;
+  if (!is_adasum) {
+    out.percent = percent_of_bound(bound, call.kind, n_bytes, ranks_.ranks_of_host,
+                                   ranks_.host_of_rank[static_cast<std::size_t>(call.root)], seconds);
+  }
   const KindInfo& kind = info(call.kind);
-  const bool can_check = call.kind != Kind::kBarrier && (!in_place || kind.checks_inside);
+  const bool can_check = call.kind != Kind::kBarrier && !is_adasum && (!in_place || kind.checks_inside);
   for (int i = 0; can_check && i < settings_.n_checks && out.wrong.value_or(0) == 0; ++i) {
     const auto wrong = count_wrong(call, in_place);
     if (!wrong) return fail(wrong.error());

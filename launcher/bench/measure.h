@@ -29,7 +29,9 @@ class Measurement {
   Result<void> series(Call call, const Show& show);  // all sizes
   Result<void> warm_up(Call call);
   Result<Row> one_size(const Call& call);
-  Result<Figures> measure(const Call& call, bool in_place, double n_bytes);
+  // What the memory, if it is the bound, can do with messages of this size.
+  Result<Bound> bound_for(const Row& row);
+  Result<Figures> measure(const Call& call, bool in_place, double n_bytes, const Bound& bound);
   Result<std::uint64_t> count_wrong(const Call& call, bool in_place);
 
   const Settings& settings_;

@@ -12,17 +12,44 @@ std::size_t offset(const Call& call, std::size_t count) {
   return static_cast<std::size_t>(call.rank) * count * element_size(call.dtype);
 }
 
-// To the next rank, from the one before. With blocking calls not all may send first: even ranks do, and rank 1 does
-// not.
+// Sends and receives that go at the same time, as nccl-tests has them. The first status that is not DRUN_OK.
+class Together {
+ public:
+  explicit Together(const Call& call) : call_(call), status_(drun_group_start()) {}
+  void send(const char* data, int to) { note(drun_send(data, n(), call_.dtype, to, DRUN_COMM_WORLD, nullptr)); }
+  void recv(char* data, int from) { note(drun_recv(data, n(), call_.dtype, from, DRUN_COMM_WORLD, nullptr)); }
+  int end() {
+    note(drun_group_end());
+    return status_;
+  }
+
+ private:
+  std::size_t n() const { return call_.counts.call; }
+  void note(int status) {
+    if (status_ == DRUN_OK) status_ = status;
+  }
+  const Call& call_;
+  int status_;
+};
+
+// To the next rank, from the one before.
 int send_and_receive(const Call& call, const char* send, char* recv) {
-  const int next = (call.rank + 1) % call.n_ranks, previous = (call.rank + call.n_ranks - 1) % call.n_ranks;
-  const std::size_t n = call.counts.call;
-  const auto give = [&] { return drun_send(send, n, call.dtype, next, DRUN_COMM_WORLD, nullptr); };
-  const auto take = [&] { return drun_recv(recv, n, call.dtype, previous, DRUN_COMM_WORLD, nullptr); };
-  const bool sends_first = call.rank % 2 == 0;
-  const int first = sends_first ? give() : take();
-  if (first != DRUN_OK) return first;
-  return sends_first ? take() : give();
+  Together together(call);
+  together.send(send, (call.rank + 1) % call.n_ranks);
+  together.recv(recv, (call.rank + call.n_ranks - 1) % call.n_ranks);
+  return together.end();
+}
+
+// Which drun_alltoall does not do: what comes may overwrite what has not been sent yet.
+int alltoall_in_place(const Call& call, char* data) {
+  Together together(call);
+  for (int distance = 1; distance < call.n_ranks; ++distance) {
+    const int to = (call.rank + distance) % call.n_ranks, from = (call.rank + call.n_ranks - distance) % call.n_ranks;
+    const std::size_t block = call.counts.call * element_size(call.dtype);
+    together.send(data + static_cast<std::size_t>(to) * block, to);
+    together.recv(data + static_cast<std::size_t>(from) * block, from);
+  }
+  return together.end();
 }
 
 }  // namespace
@@ -52,6 +79,7 @@ int perform(const Call& call, const Buffers& buffers, bool in_place) {
     case Kind::kReduceScatter:
       return drun_reduce_scatter(send, recv, n, call.dtype, call.op, DRUN_COMM_WORLD, nullptr);
     case Kind::kAlltoall:
+      if (in_place) return alltoall_in_place(call, recv);
       return drun_alltoall(send, recv, n, call.dtype, DRUN_COMM_WORLD, nullptr);
     case Kind::kGather:
       return drun_gather(send, recv, n, call.dtype, call.root, DRUN_COMM_WORLD, nullptr);

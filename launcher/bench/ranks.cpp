@@ -3,14 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "launcher/bench/copy_speed.h"
 #include "launcher/bench/line_rate.h"
 #include "runtime/include/drun/drun.h"
 
@@ -18,11 +17,8 @@ namespace drun::bench {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kGiga = 1e9;
 constexpr std::size_t kLeastCopy = 4u << 20, kMostCopy = 32u << 20, kCopyOfHost = 256u << 20;
-constexpr int kTries = 8;
 
 // What travels.
 struct Words {
@@ -65,26 +61,6 @@ Words own_words() {
   put(out.nic, nic == nullptr ? "" : nic);
   out.line_rate = line_rate("/sys", out.nic).value_or(0);
   return out;
-}
-
-// Bytes read and written per second by all ranks together, each in its best try: other work must not lower a bound.
-Result<double> copy_speed(int n_ranks) {
-  const std::size_t n = std::clamp(kCopyOfHost / static_cast<std::size_t>(n_ranks), kLeastCopy, kMostCopy);
-  const std::vector<char> from(n, 1);
-  std::vector<char> to(n, 2);
-  double speed = 0;
-  for (int i = 0; i < kTries; ++i) {
-    if (auto ok = checked(drun_barrier(DRUN_COMM_WORLD, nullptr)); !ok) return fail(std::move(ok.error()));
-    const auto began = Clock::now();
-    std::memcpy(to.data(), from.data(), n);
-    asm volatile("" : : "r"(to.data()) : "memory");  // the copy is wanted, although nobody looks at it
-    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-    speed = std::max(speed, 2 * static_cast<double>(n) / std::max(seconds, 1e-9));
-  }
-  if (auto ok = checked(drun_allreduce(&speed, &speed, 1, DRUN_FLOAT64, DRUN_SUM, DRUN_COMM_WORLD, nullptr)); !ok) {
-    return fail(std::move(ok.error()));
-  }
-  return speed;
 }
 
 std::string giga(double value) {
@@ -139,7 +115,10 @@ Result<Ranks> meet() {
     find_line_rate(all, out);
     return out;
   }
-  const auto speed = copy_speed(static_cast<int>(size));
+  const std::size_t n = std::clamp(kCopyOfHost / size, kLeastCopy, kMostCopy);
+  const std::vector<char> from(n, 1);
+  std::vector<char> to(n, 2);
+  const auto speed = copy_speed(to.data(), from.data(), n);
   if (!speed) return fail(speed.error());
   out.bound.kind = BoundKind::kMemory;
   out.bound.bytes_per_second = *speed;

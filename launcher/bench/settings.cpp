@@ -39,8 +39,12 @@ struct OpName {
   drun_op op;
   const char* name;
 };
-constexpr std::array<OpName, 5> kOps = {
-    {{DRUN_SUM, "sum"}, {DRUN_PROD, "prod"}, {DRUN_MAX, "max"}, {DRUN_MIN, "min"}, {DRUN_AVG, "avg"}}};
+constexpr std::array<OpName, 6> kOps = {{{DRUN_SUM, "sum"},
+                                         {DRUN_PROD, "prod"},
+                                         {DRUN_MAX, "max"},
+                                         {DRUN_MIN, "min"},
+                                         {DRUN_AVG, "avg"},
+                                         {DRUN_ADASUM, "adasum"}}};
 
 const TypeName& type(drun_dtype dtype) {
   return *std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& t) { return t.dtype == dtype; });
@@ -115,7 +119,8 @@ Result<std::vector<drun_dtype>> parse_dtypes(std::string_view text) {
 Result<std::vector<drun_op>> parse_ops(std::string_view text) {
   std::vector<drun_op> out;
   for (const auto& one : kOps) {
-    if (text == "all" || text == one.name) out.push_back(one.op);
+    // Adasum is for few types and one collective: whoever wants it says so.
+    if ((text == "all" && one.op != DRUN_ADASUM) || text == one.name) out.push_back(one.op);
   }
   if (out.empty()) return fail(wrong("", "'" + std::string(text) + "' is no reduction", list(kOps)));
   return out;
@@ -149,6 +154,14 @@ Result<void> check(const Settings& s) {
   if (s.min_bytes > s.max_bytes) {
     return fail(wrong("-b", std::to_string(s.min_bytes) + " bytes are more than -e's " + std::to_string(s.max_bytes),
                       "-b 8 -e 128M"));
+  }
+  const auto is_adasum = [](drun_op op) { return op == DRUN_ADASUM; };
+  if (std::any_of(s.ops.begin(), s.ops.end(), is_adasum)) {
+    const auto fits = [](drun_dtype dtype) { return dtype == DRUN_FLOAT32 || dtype == DRUN_FLOAT64; };
+    if (s.kind != Kind::kAllReduce) return fail(wrong("--redop", "adasum is for all_reduce", "-o all_reduce"));
+    if (!std::all_of(s.dtypes.begin(), s.dtypes.end(), fits)) {
+      return fail(wrong("--redop", "adasum is for float and double", "-d float"));
+    }
   }
   if (s.factor < 1) return fail(wrong("-f", "0 is no factor between sizes", "-f 2"));
   if (s.max_bytes > s.min_bytes) {

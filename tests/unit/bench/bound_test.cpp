@@ -5,16 +5,34 @@
 namespace drun::bench {
 namespace {
 
+// In all.
+double bytes(Kind kind, double n_bytes, int n_ranks) {
+  const MemoryTraffic traffic = memory_traffic(kind, n_bytes, n_ranks);
+  return traffic.buffers + traffic.between;
+}
+
 TEST(BenchBound, MemoryTrafficIsCopiesInAndOutAndTheReduction) {
   // Four ranks, 100 bytes each: in 200, reduced 125, out 200.
-  EXPECT_DOUBLE_EQ(memory_traffic(Kind::kAllReduce, 100, 4), 4 * 525);
-  EXPECT_DOUBLE_EQ(memory_traffic(Kind::kReduceScatter, 100, 4), 4 * 325);
-  EXPECT_DOUBLE_EQ(memory_traffic(Kind::kReduce, 100, 4), 4 * 325 + 200);
-  EXPECT_DOUBLE_EQ(memory_traffic(Kind::kBroadcast, 100, 4), 800);
-  EXPECT_DOUBLE_EQ(memory_traffic(Kind::kAlltoall, 100, 4), 1200);
-  EXPECT_DOUBLE_EQ(memory_traffic(Kind::kGather, 100, 4), 300);
-  EXPECT_EQ(memory_traffic(Kind::kBarrier, 0, 4), 0);
-  EXPECT_EQ(memory_traffic(Kind::kAllReduce, 100, 1), 0);  // nothing has to be moved
+  EXPECT_DOUBLE_EQ(bytes(Kind::kAllReduce, 100, 4), 4 * 525);
+  EXPECT_DOUBLE_EQ(bytes(Kind::kReduceScatter, 100, 4), 4 * 325);
+  EXPECT_DOUBLE_EQ(bytes(Kind::kReduce, 100, 4), 4 * 325 + 200);
+  EXPECT_DOUBLE_EQ(bytes(Kind::kBroadcast, 100, 4), 800);
+  EXPECT_DOUBLE_EQ(bytes(Kind::kAlltoall, 100, 4), 1200);
+  EXPECT_DOUBLE_EQ(bytes(Kind::kGather, 100, 4), 300);
+  EXPECT_EQ(bytes(Kind::kBarrier, 0, 4), 0);
+  EXPECT_EQ(bytes(Kind::kAllReduce, 100, 1), 0);  // nothing has to be moved
+}
+
+TEST(BenchBound, WhatRanksShareIsTimedByItself) {
+  // Of an allreduce every rank reads 100 bytes of its own and writes 100; the rest is in what they share.
+  EXPECT_DOUBLE_EQ(memory_traffic(Kind::kAllReduce, 100, 4).buffers, 800);
+  EXPECT_DOUBLE_EQ(memory_traffic(Kind::kAllReduce, 100, 4).between, 1300);
+  EXPECT_DOUBLE_EQ(memory_traffic(Kind::kAllGather, 100, 4).buffers, 400);
+  Bound bound;
+  bound.kind = BoundKind::kMemory;
+  bound.bytes_per_second = 800;
+  bound.between_bytes_per_second = 2600;  // in a cache
+  EXPECT_DOUBLE_EQ(percent_of_bound(bound, Kind::kAllReduce, 100, {4}, 0, 3), 50);
 }
 
 TEST(BenchBound, NicTrafficIsWhatMustLeaveAHost) {

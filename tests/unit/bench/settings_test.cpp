@@ -73,12 +73,25 @@ TEST(BenchSettings, ReductionsAndRootsMayBeAll) {
   EXPECT_EQ(*parse_ops("max"), (std::vector<drun_op>{DRUN_MAX}));
   EXPECT_EQ(parse_ops("all")->size(), 5u);
   EXPECT_FALSE(parse_ops("mulsum").has_value());
+  EXPECT_EQ(*parse_ops("adasum"), (std::vector<drun_op>{DRUN_ADASUM}));
   EXPECT_TRUE(is_op_name("avg"));
   EXPECT_FALSE(is_op_name("all"));
   EXPECT_EQ(*parse_root("3"), 3);
   EXPECT_EQ(*parse_root("all"), kAllRoots);
   EXPECT_EQ(*parse_root("-1"), kAllRoots);
   EXPECT_FALSE(parse_root("-2").has_value());
+}
+
+TEST(BenchSettings, AdasumIsForAllreducesOfTwoTypes) {
+  Settings s;
+  s.ops = {DRUN_ADASUM};
+  s.dtypes = {DRUN_FLOAT32, DRUN_FLOAT64};
+  EXPECT_TRUE(check(s).has_value());
+  s.dtypes.push_back(DRUN_FLOAT16);
+  EXPECT_FALSE(check(s).has_value());
+  s.dtypes = {DRUN_FLOAT32};
+  s.kind = Kind::kReduce;
+  EXPECT_FALSE(check(s).has_value());
 }
 
 TEST(BenchSettings, WordsGoThereAndBack) {
