@@ -1,0 +1,40 @@
+// What a rank needs beside its caller's buffers does not grow with these.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "tests/integration/runtime/job_server.h"
+
+namespace drun {
+namespace {
+
+// One more copy of it would be seen.
+constexpr std::size_t kMessageBytes = std::size_t{64} << 20;
+constexpr long kMostBesideKib = 40 << 10;  // of everything: its code and the shared segment, too
+
+void expect_little_memory(bool shares_memory, int size, int ranks_per_host) {
+#ifdef DRUN_SANITIZED
+  GTEST_SKIP() << "sanitizers need memory of their own";
+#endif
+  testing::JobOptions options;
+  options.size = size;
+  options.shares_memory = shares_memory;
+  options.ranks_per_host = ranks_per_host;
+  for (const auto& end : testing::run_job({MEMORY_WORKER, std::to_string(kMessageBytes)}, options)) {
+    ASSERT_EQ(end.status, 0) << end.rank << ": " << end.output;
+    const auto at = end.output.find("beside: ");
+    ASSERT_NE(at, std::string::npos) << end.output;
+    const long beside = std::atol(end.output.c_str() + at + 8);
+    EXPECT_GT(beside, 0);
+    ::testing::Test::RecordProperty("kib_of_rank_" + std::to_string(end.rank), std::to_string(beside));
+    EXPECT_LT(beside, kMostBesideKib) << "rank " << end.rank;
+  }
+}
+
+TEST(MemoryOfARank, IsSmallInMemory) { expect_little_memory(true, 2, 0); }
+TEST(MemoryOfARank, IsSmallOverTheNetwork) { expect_little_memory(false, 2, 0); }
+TEST(MemoryOfARank, IsSmallBetweenHosts) { expect_little_memory(true, 3, 2); }
+
+}  // namespace
+}  // namespace drun
