@@ -1,13 +1,9 @@
 #include "cli/command_bench.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 
-#include "base/fd.h"
 #include "base/text.h"
-#include "cli/argv.h"
-#include "cli/host_options.h"
+#include "cli/job_options.h"
 #include "cli/usage.h"
 #include "launcher/bench/worker.h"
 #include "launcher/exit_status.h"
@@ -20,14 +16,11 @@ namespace {
 constexpr std::uint64_t kMaxIterations = 10000000;
 
 // What CLI11 fills in, before it is checked. Everything as text: one wording for what is wrong with it.
-struct Raw : RawHostOptions {
-  std::string np;
+struct Raw : RawJobOptions {
   std::string min_bytes = "32M", max_bytes = "32M", step_bytes = "1M", factor = "1";
   std::string iterations = "20", warmups = "1", checks = "1";
   std::vector<std::string> kinds;
   std::string op = "sum", dtype = "float", root = "0";
-  std::vector<std::string> interfaces, exports;
-  double timeout = 0;
   bool json = false;
 };
 
@@ -65,12 +58,9 @@ void describe(CLI::App& app, Raw& raw) {
       ->type_name("RANK|all")
       ->capture_default_str();
   app.add_flag("--json", raw.json, "JSON in place of the table");
-  app.add_option("--num-proc", raw.np, "workers to start (also -np N); default: all slots")->type_name("N");
+  describe_workers(app, raw);
   describe_hosts(app, raw, Letters::kWithoutIdentity);
-  app.add_option("--network-interfaces,--network-interface", raw.interfaces,
-                 "names or CIDRs of the NICs to use; default: found out by trying")
-      ->type_name("LIST")
-      ->delimiter(',');
+  describe_interfaces(app, raw);
   app.add_option("-x", raw.exports, "environment for the workers, as DRUN_SHARED_MEMORY=0")
       ->type_name("NAME[=V]")
       ->allow_extra_args(false);
@@ -168,27 +158,14 @@ Result<void> check_size(const bench::Settings& settings, int size) {
   return {};
 }
 
-Result<void> fill_job(const Raw& raw, const launcher::Environment& own_env, const bench::Settings& settings,
-                      launcher::JobOptions& job) {
+Result<void> fill_bench(const Raw& raw, const launcher::Environment& own_env, const bench::Settings& settings,
+                        launcher::JobOptions& job) {
   job.command = {bench::kWorkerPath, bench::kWorkerWord};
   for (auto& word : bench::to_words(settings)) job.command.push_back(std::move(word));
-  if (auto ok = take(worker_count(raw.np), "-np", job.np); !ok) return ok;
-  auto hosts = chosen_hosts(raw, job.np);
-  if (!hosts) return fail(std::move(hosts.error()));
-  job.hosts = std::move(*hosts);
-  auto connect = connect_options(raw);
-  if (!connect) return fail(std::move(connect.error()));
-  job.connect = std::move(*connect);
-  job.interfaces = raw.interfaces;
-  job.env.exports = raw.exports;
-  if (auto ok = launcher::check_exports(job.env, own_env); !ok) return ok;
-  job.own_env = own_env;
+  if (auto ok = fill_job(raw, own_env, job); !ok) return ok;
   job.working_directory = "/";  // which every host has
   job.stdin_mode = launcher::StdinMode::kNone;
   job.output.tag = launcher::TagStyle::kNone;  // only rank 0 writes to stdout
-  const auto timeout = seconds("--timeout", raw.timeout, true);
-  if (!timeout) return fail(timeout.error());
-  job.timeout = *timeout;
   const auto placed = launcher::place(job.hosts, job.np);
   if (!placed) return fail(placed.error());
   return check_size(settings, placed->size);
@@ -200,19 +177,15 @@ Result<BenchCommand> parse_bench(const std::vector<std::string>& args, const lau
   CLI::App app;
   Raw raw;
   describe(app, raw);
-  const auto rewritten = rewrite_argv(args, value_options(app));
-  std::vector<std::string> reversed(rewritten.rbegin(), rewritten.rend());
   BenchCommand out;
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
+  const auto parsed = parse_words(app, args, "drun bench");
+  if (!parsed) return fail(parsed.error());
+  if (!*parsed) {
     out.help = usage(app);
     return out;
-  } catch (const CLI::ParseError& e) {
-    return fail(parse_error(app, e, rewritten, "drun bench --help"));
   }
   if (auto ok = fill_settings(raw, out.settings); !ok) return fail(std::move(ok.error()));
-  if (auto ok = fill_job(raw, own_env, out.settings, out.job); !ok) return fail(std::move(ok.error()));
+  if (auto ok = fill_bench(raw, own_env, out.settings, out.job); !ok) return fail(std::move(ok.error()));
   out.log_level = log_level(raw);
   out.log_file = raw.log_file;
   return out;
@@ -224,14 +197,7 @@ int command_bench(const std::vector<std::string>& args, const launcher::Environm
     printer.error(command.error());
     return launcher::exit_status(command.error().code);
   }
-  if (!command->help.empty()) {
-    write_all(STDOUT_FILENO, command->help);
-    return launcher::kExitOk;
-  }
-  if (auto ok = log::start(command->log_level, command->log_file); !ok) {
-    printer.error(ok.error());
-    return launcher::kExitUsage;
-  }
+  if (const auto status = begin(*command, printer)) return *status;
   if (command->log_level != log::Level::kOff && command->log_file.empty()) printer.disable_status();
   return launcher::run_job(std::move(command->job), printer);
 }

@@ -5,19 +5,16 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "cli/printer.h"
+#include "cli/subcommand.h"
 #include "launcher/bench/settings.h"
 #include "launcher/job.h"
 
 namespace drun::cli {
 
-struct BenchCommand {
-  std::string help;  // not empty: only to be printed
+struct BenchCommand : Subcommand {
   bench::Settings settings;
   launcher::JobOptions job;  // whose command is the worker that measures `settings`
-  log::Level log_level = log::Level::kOff;
-  std::string log_file;
 };
 
 // `args` without the program's name and without the word `bench`. Every complaint is Errc::kUsage.

@@ -8,7 +8,6 @@
 
 #include "base/fd.h"
 #include "base/text.h"
-#include "cli/argv.h"
 #include "cli/clean_report.h"
 #include "cli/host_options.h"
 #include "cli/usage.h"
@@ -69,16 +68,12 @@ Result<CleanCommand> parse_clean(const std::vector<std::string>& args) {
   CLI::App app;
   Raw raw;
   describe(app, raw);
-  const auto rewritten = rewrite_argv(args, value_options(app));
-  std::vector<std::string> reversed(rewritten.rbegin(), rewritten.rend());
   CleanCommand out;
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
+  const auto parsed = parse_words(app, args, "drun clean");
+  if (!parsed) return fail(parsed.error());
+  if (!*parsed) {
     out.help = usage(app);
     return out;
-  } catch (const CLI::ParseError& e) {
-    return fail(parse_error(app, e, rewritten, "drun clean --help"));
   }
   if (raw.job.find_first_of(" \t\n/") != std::string::npos || (app.count("--job") > 0 && raw.job.empty())) {
     return fail(usage_error("--job", "'" + raw.job + "' is not the id of a job", "drun clean   (lists them)"));
@@ -108,14 +103,7 @@ int command_clean(const std::vector<std::string>& args, Printer& printer) {
     printer.error(command.error());
     return launcher::exit_status(command.error().code);
   }
-  if (!command->help.empty()) {
-    write_all(STDOUT_FILENO, command->help);
-    return 0;
-  }
-  if (auto ok = log::start(command->log_level, command->log_file); !ok) {
-    printer.error(ok.error());
-    return launcher::kExitUsage;
-  }
+  if (const auto status = begin(*command, printer)) return *status;
   const bool end = command->clean.order.end;
   const launcher::CleanResult result = launcher::clean_hosts(std::move(command->clean), printer);
   for (const auto& error : result.errors) printer.error(error);

@@ -5,18 +5,15 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "cli/printer.h"
+#include "cli/subcommand.h"
 #include "launcher/clean.h"
 
 namespace drun::cli {
 
-struct CleanCommand {
-  std::string help;  // not empty: only to be printed
+struct CleanCommand : Subcommand {
   launcher::CleanOptions clean;
   bool json = false;
-  log::Level log_level = log::Level::kOff;
-  std::string log_file;
 };
 
 // `args` without the program's name and without the word `clean`. Every complaint is Errc::kUsage.

@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "cli/argv.h"
-#include "cli/host_options.h"
+#include "cli/job_options.h"
 #include "cli/usage.h"
 #include "launcher/hostlist.h"
 #include "launcher/rank_list.h"
@@ -20,28 +20,22 @@ namespace drun::cli {
 namespace {
 
 // What CLI11 fills in, before it is checked and turned into JobOptions.
-struct Raw : RawHostOptions {
-  std::string np;
-  std::vector<std::string> interfaces;
-  std::vector<std::string> exports;
+struct Raw : RawJobOptions {
   std::string env_file, env_mode = "all";
   std::string wdir, stdin_to = "0", output_directory;
   std::string tag, ranks;
   bool no_tag = false, timestamp = false, pty = false;
   std::string events;
-  double timeout = 0, stack_timeout = 10, stall_timeout = 60, grace = 5, heartbeat_timeout = 30;
+  double stack_timeout = 10, stall_timeout = 60, grace = 5, heartbeat_timeout = 30;
   bool dry_run = false, json = false, version = false, check_build = false;
   std::string report_file, timeline;
 };
 
 void describe(CLI::App& app, Raw& raw) {
   app.set_help_flag("-h,--help", "this text");
-  app.add_option("--num-proc", raw.np, "workers to start (also -np N); default: all slots")->type_name("N");
+  describe_workers(app, raw);
   describe_hosts(app, raw);
-  app.add_option("--network-interfaces,--network-interface", raw.interfaces,
-                 "names or CIDRs of the NICs to use; default: found out by trying")
-      ->type_name("LIST")
-      ->delimiter(',');
+  describe_interfaces(app, raw);
   app.add_option("-x", raw.exports, "environment for the workers: NAME, NAME=VALUE, 'GLOB*'; wins over what drun sets")
       ->type_name("NAME[=V]")
       ->allow_extra_args(false);
@@ -159,23 +153,12 @@ std::string absolute(const std::string& path) {
   return path.empty() || path[0] == '/' ? path : current_directory() + "/" + path;
 }
 
-Result<void> fill_job(const Raw& raw, const std::vector<std::string>& command, const launcher::Environment& own_env,
+Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, const launcher::Environment& own_env,
                       Options& out) {
   launcher::JobOptions& job = out.job;
   if (auto ok = check_command(command, raw); !ok) return ok;
   job.command = command;
-  const auto np = worker_count(raw.np);
-  if (!np) return fail(np.error());
-  job.np = *np;
-  auto hosts = chosen_hosts(raw, job.np);
-  if (!hosts) return fail(std::move(hosts.error()));
-  job.hosts = std::move(*hosts);
-  auto connect = connect_options(raw);
-  if (!connect) return fail(std::move(connect.error()));
-  job.connect = std::move(*connect);
-  job.interfaces = raw.interfaces;
   job.env.inherit = raw.env_mode == "all";
-  job.env.exports = raw.exports;
   if (!raw.env_file.empty()) {
     auto text = read_file(raw.env_file);
     if (!text) return fail(usage_error("--env-file", text.error().cause));
@@ -183,22 +166,19 @@ Result<void> fill_job(const Raw& raw, const std::vector<std::string>& command, c
     if (!file) return fail(std::move(file.error()));
     job.env.file = std::move(*file);
   }
-  if (auto ok = launcher::check_exports(job.env, own_env); !ok) return ok;
-  job.own_env = own_env;
+  if (auto ok = fill_job(raw, own_env, job); !ok) return ok;
   job.working_directory = raw.wdir.empty() ? current_directory() : absolute(raw.wdir);
   if (auto ok = choose_stdin(raw.stdin_to, job); !ok) return ok;
   job.output.directory = absolute(raw.output_directory);
   job.output.timestamp = raw.timestamp;
   job.pty = raw.pty;
-  const auto timeout = seconds("--timeout", raw.timeout, true);
   const auto stacks = seconds("--stack-timeout", raw.stack_timeout, true);
   const auto stall = seconds("--stall-timeout", raw.stall_timeout, true);
   const auto grace = seconds("--grace", raw.grace, true);
   const auto heartbeat = seconds("--heartbeat-timeout", raw.heartbeat_timeout, false);
-  for (const auto* t : {&timeout, &stacks, &stall, &grace, &heartbeat}) {
+  for (const auto* t : {&stacks, &stall, &grace, &heartbeat}) {
     if (!*t) return fail(t->error());
   }
-  job.timeout = *timeout;
   job.stack_timeout = *stacks;
   job.stall_timeout = *stall;
   if (raw.events == "-") {
@@ -267,7 +247,7 @@ Result<Options> parse_options(std::vector<std::string> args, const launcher::Env
     out.action = Action::kCheckBuild;
     return out;
   }
-  if (auto ok = fill_job(raw, parts.command, own_env, out); !ok) return fail(std::move(ok.error()));
+  if (auto ok = fill_run(raw, parts.command, own_env, out); !ok) return fail(std::move(ok.error()));
   return out;
 }
 

@@ -1,0 +1,40 @@
+#include "cli/job_options.h"
+
+#include <utility>
+
+#include "cli/usage.h"
+
+namespace drun::cli {
+
+void describe_workers(CLI::App& app, RawJobOptions& raw) {
+  app.add_option("--num-proc", raw.np, "workers to start (also -np N); default: all slots")->type_name("N");
+}
+
+void describe_interfaces(CLI::App& app, RawJobOptions& raw) {
+  app.add_option("--network-interfaces,--network-interface", raw.interfaces,
+                 "names or CIDRs of the NICs to use; default: found out by trying")
+      ->type_name("LIST")
+      ->delimiter(',');
+}
+
+Result<void> fill_job(const RawJobOptions& raw, const launcher::Environment& own_env, launcher::JobOptions& job) {
+  const auto np = worker_count(raw.np);
+  if (!np) return fail(np.error());
+  job.np = *np;
+  auto hosts = chosen_hosts(raw, job.np);
+  if (!hosts) return fail(std::move(hosts.error()));
+  job.hosts = std::move(*hosts);
+  auto connect = connect_options(raw);
+  if (!connect) return fail(std::move(connect.error()));
+  job.connect = std::move(*connect);
+  job.interfaces = raw.interfaces;
+  job.env.exports = raw.exports;
+  if (auto ok = launcher::check_exports(job.env, own_env); !ok) return ok;
+  job.own_env = own_env;
+  const auto timeout = seconds("--timeout", raw.timeout, true);
+  if (!timeout) return fail(timeout.error());
+  job.timeout = *timeout;
+  return {};
+}
+
+}  // namespace drun::cli

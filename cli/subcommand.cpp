@@ -1,0 +1,39 @@
+#include "cli/subcommand.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/fd.h"
+#include "cli/argv.h"
+#include "cli/usage.h"
+#include "launcher/exit_status.h"
+
+namespace drun::cli {
+
+Result<bool> parse_words(CLI::App& app, const std::vector<std::string>& args, const std::string& name) {
+  const auto rewritten = rewrite_argv(args, value_options(app));
+  std::vector<std::string> reversed(rewritten.rbegin(), rewritten.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    return false;
+  } catch (const CLI::ParseError& e) {
+    return fail(parse_error(app, e, rewritten, name + " --help"));
+  }
+  return true;
+}
+
+std::optional<int> begin(const Subcommand& command, Printer& printer) {
+  if (!command.help.empty()) {
+    write_all(STDOUT_FILENO, command.help);
+    return launcher::kExitOk;
+  }
+  if (auto ok = log::start(command.log_level, command.log_file); !ok) {
+    printer.error(ok.error());
+    return launcher::kExitUsage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace drun::cli
