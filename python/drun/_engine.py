@@ -111,6 +111,27 @@ class RequestHandle:
             self._keep = None
 
 
+class CombinedHandle:
+    """Of several asynchronous calls. finish: makes the result of theirs. A call gives the result, too: Horovod's handles of
+    sparse tensors are used in that way."""
+
+    def __init__(self, handles, finish=lambda *results: list(results)):
+        self._handles = handles
+        self._finish = finish
+        self._result = None
+
+    def done(self):
+        return all(handle.done() for handle in self._handles)
+
+    def wait(self):
+        if self._finish is not None:
+            self._result = self._finish(*[handle.wait() for handle in self._handles])
+            self._finish = None
+        return self._result
+
+    __call__ = wait
+
+
 class Engine:
     def __init__(self):
         self._changed = threading.Condition()

@@ -42,6 +42,9 @@ class DrunError(RuntimeError):
         return (type(self), (self.args[0], self.status, self.rank, self.host))
 
 
+DrunError.__module__ = "drun"  # as it is caught
+
+
 class InitOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_size_t),

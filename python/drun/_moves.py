@@ -5,7 +5,7 @@ import zlib
 
 from . import _join
 from . import _library as lib
-from ._engine import call, engine
+from ._engine import CombinedHandle, call, engine
 from ._process_sets import Group
 from ._tensor import take
 from ._wants_gradient import autograd_for
@@ -59,6 +59,11 @@ def grouped_allgather(tensors, name=None, process_set=None):
             for number, tensor in enumerate(tensors)]
 
 
+def grouped_allgather_async(tensors, name=None, process_set=None):
+    return CombinedHandle([allgather_async(tensor, None if name is None else f"{name}.{number}", process_set)
+                           for number, tensor in enumerate(tensors)])
+
+
 class _Broadcast:
     """What was asked for, checked."""
 
@@ -66,7 +71,7 @@ class _Broadcast:
         self._group = Group(process_set)
         self._root = self._group.root(root_rank)
         self._name = name
-        self._source = take(tensor, writable=in_place)
+        self._source = take(tensor, in_place, name)
         self._target = self._source if in_place else None
 
     def work(self, requests=None):

@@ -48,6 +48,11 @@ def broadcast_object(obj=None, root_rank=0, name=None, process_set=None):
     return obj if group.rank == root else pickle.loads(data)
 
 
+def broadcast_object_fn(root_rank=0, name=None, process_set=None):
+    """broadcast_object, for a call with the object alone."""
+    return lambda obj=None: broadcast_object(obj, root_rank, name, process_set)
+
+
 def allgather_object(obj, name=None, process_set=None):
     """The objects of all ranks, in a list."""
     group = Group(process_set)

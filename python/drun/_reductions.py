@@ -4,7 +4,7 @@ import ctypes
 from . import _join
 from . import _library as lib
 from ._compression import Compression
-from ._engine import call, engine
+from ._engine import CombinedHandle, call, engine
 from ._process_sets import Group
 from ._tensor import take
 from ._wants_gradient import autograd_for
@@ -38,7 +38,7 @@ class _Allreduce:
 
     def __init__(self, tensor, in_place, op, name, prescale, postscale, process_set):
         self._group = Group(process_set)
-        self._source = take(tensor, writable=in_place)
+        self._source = take(tensor, in_place, name)
         self._source.check_reducible("allreduce")
         self._target = self._source if in_place else self._source.new()
         self._arguments = (op, name, prescale, postscale)
@@ -86,7 +86,7 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
 class _GroupedAllreduce:
     def __init__(self, tensors, in_place, op, name, prescale, postscale, process_set):
         self._group = Group(process_set)
-        self._sources = [take(tensor, writable=in_place) for tensor in tensors]
+        self._sources = [take(tensor, in_place, name) for tensor in tensors]
         for source in self._sources:
             source.check_reducible("grouped_allreduce")
         self._targets = self._sources if in_place else [source.new() for source in self._sources]
@@ -199,3 +199,8 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
                           prescale_factor=1.0, postscale_factor=1.0):
     return [reducescatter(tensor, None if name is None else f"{name}.{number}", compression, op, process_set, prescale_factor, postscale_factor)
             for number, tensor in enumerate(tensors)]
+
+
+def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=None, prescale_factor=1.0, postscale_factor=1.0):
+    return CombinedHandle([reducescatter_async(tensor, None if name is None else f"{name}.{number}", op, process_set, prescale_factor,
+                                               postscale_factor) for number, tensor in enumerate(tensors)])

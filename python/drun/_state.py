@@ -11,6 +11,7 @@ class _State:
     def __init__(self):
         self.place = None
         self.pid = None  # who may call collectives
+        self.why_not = "drun.init() has not been called"
 
     def join(self, library):
         self.place = Place(library.drun_rank(), library.drun_size(), library.drun_local_rank(), library.drun_local_size(),
@@ -19,6 +20,7 @@ class _State:
 
     def leave(self):
         self.place = None
+        self.why_not = "drun.shutdown() has been called; drun.init() joins the job again"
 
 
 state = _State()
@@ -26,5 +28,5 @@ state = _State()
 
 def place():
     if state.place is None:
-        raise lib.DrunError("drun.init() has not been called", lib.ERROR_STATE)
+        raise lib.DrunError(state.why_not, lib.ERROR_STATE)
     return state.place

@@ -84,8 +84,17 @@ class Bfloat16Array:
         self.bits = bits
 
 
-def take(obj, writable=False):
-    """The Tensor of what the user gave. `writable`: the collective stores its result there."""
+def take(obj, writable=False, name=None):
+    """The Tensor of what the user gave. `writable`: the collective stores its result there. `name`: the call's, for errors."""
+    try:
+        return _take(obj, writable)
+    except ValueError as error:
+        if name is None:
+            raise
+        raise ValueError(f"'{name}': {error}") from None
+
+
+def _take(obj, writable):
     if isinstance(obj, Tensor):
         return obj
     if isinstance(obj, Bfloat16Array):
@@ -118,7 +127,8 @@ def _take_torch(torch, tensor):
     if tensor.device.type != "cpu":
         raise ValueError(f"the tensor is on {tensor.device}: drun takes tensors on the CPU; move it with .cpu()")
     if tensor.layout is not torch.strided:
-        raise ValueError(f"the tensor is {tensor.layout}: drun takes dense ones; .to_dense() makes one")
+        raise ValueError(f"the tensor is {tensor.layout}: drun takes dense ones; .to_dense() makes one, and "
+                         "hvd.sparse_allreduce_async takes sparse ones")
     if not tensor.is_contiguous():
         raise ValueError("the tensor is not contiguous, so its memory can't be used as it is; .contiguous() makes a copy that is")
     if tensor.is_conj() or tensor.is_neg():

@@ -211,3 +211,15 @@ class Reducescatter(unittest.TestCase):
     def test_average_asynchronous(self):
         handle = hvd.reducescatter_async(np.full((hvd.size(), 2), float(hvd.rank())))
         np.testing.assert_array_equal(hvd.synchronize(handle), [[(hvd.size() - 1) / 2] * 2])
+
+
+class Grouped(unittest.TestCase):
+    def test_asynchronous_ones(self):
+        size = hvd.size()
+        handle = hvd.grouped_allgather_async([np.array([hvd.rank()]), np.zeros((1, 2), "int8")], name="several")
+        gathered = hvd.synchronize(handle)
+        self.assertTrue(hvd.poll(handle))
+        np.testing.assert_array_equal(gathered[0], np.arange(size))
+        self.assertEqual(gathered[1].shape, (size, 2))
+        [mine] = hvd.synchronize(hvd.grouped_reducescatter_async([np.arange(float(size))], op=hvd.Sum))
+        self.assertEqual(mine.tolist(), [float(hvd.rank() * size)])

@@ -13,6 +13,9 @@ class Objects(unittest.TestCase):
         mine = {"epoch": 3, "from": hvd.rank()}
         self.assertEqual(hvd.broadcast_object(mine, root_rank=hvd.size() - 1), {"epoch": 3, "from": hvd.size() - 1})
 
+    def test_broadcast_by_a_function(self):
+        self.assertEqual(hvd.broadcast_object_fn(root_rank=0)(["from", hvd.rank()]), ["from", 0])
+
     def test_large_and_none(self):
         self.assertIsNone(hvd.broadcast_object(None))
         large = "x" * 3_000_000
