@@ -10,12 +10,13 @@ from ._join import join
 from ._library import (ERROR_ABORTED, ERROR_ARGUMENT, ERROR_CONNECT, ERROR_INTERNAL, ERROR_MISMATCH, ERROR_PEER,
                        ERROR_STATE, ERROR_SYSTEM, ERROR_TIMEOUT, ERROR_TRUNCATED, ERROR_UNSUPPORTED, DrunError)
 from ._moves import (allgather, allgather_async, alltoall, alltoall_async, barrier, broadcast, broadcast_, broadcast_async,
-                     broadcast_async_, grouped_allgather)
-from ._objects import allgather_object, broadcast_object, broadcast_parameters
+                     broadcast_async_, grouped_allgather, grouped_allgather_async)
+from ._objects import allgather_object, broadcast_object, broadcast_object_fn, broadcast_parameters
 from ._process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from ._reductions import (Adasum, Average, Max, Min, Product, Sum, allreduce, allreduce_, allreduce_async,
                           allreduce_async_, grouped_allreduce, grouped_allreduce_, grouped_allreduce_async,
-                          grouped_allreduce_async_, grouped_reducescatter, reducescatter, reducescatter_async)
+                          grouped_allreduce_async_, grouped_reducescatter, grouped_reducescatter_async, reducescatter,
+                          reducescatter_async)
 
 __version__ = "0.1.0"
 
@@ -25,7 +26,15 @@ _FALSE = ("mpi_enabled", "mpi_built", "mpi_threads_supported", "gloo_enabled", "
 for _name in _FALSE:
     globals()[_name] = lambda: False
 
-_OF_TORCH = ("DistributedOptimizer", "broadcast_optimizer_state", "ddp_hook")
+_OF_TORCH = ("DistributedOptimizer", "broadcast_optimizer_state", "ddp_hook", "sparse_allreduce_async")
+
+# What Horovod has and drun has not, with what there is instead.
+_NOT_THERE = {
+    "elastic": "a job has the ranks that it began with; write checkpoints, and start it again",
+    "start_timeline": "`drun --timeline FILE` writes one of the whole job",
+    "stop_timeline": "`drun --timeline FILE` writes one of the whole job",
+    "run": "jobs are started by the command drun",
+}
 
 __all__ = [name for name in globals() if not name.startswith("_") and name not in ("torch",)]
 
@@ -35,4 +44,5 @@ def __getattr__(name):
         from . import torch
 
         return getattr(torch, name)
-    raise AttributeError(f"module 'drun' has no attribute '{name}'")
+    instead = f": {_NOT_THERE[name]}" if name in _NOT_THERE else ""
+    raise AttributeError(f"module 'drun' has no attribute '{name}'{instead}")

@@ -1,22 +1,32 @@
 """The gradients of a model, reduced over all ranks while the backward pass still runs.
 
-They are packed into buckets, in the reverse of the parameters' order, which is about the order in which they come. A
-bucket is reduced as soon as it is full and all buckets before it are on their way: so the order of the collectives is the
-same on all ranks, even where a rank leaves parameters out."""
+Large ones travel by themselves, in place; small ones are packed into buckets, in the reverse of the parameters' order, which
+is about the order in which they come. A bucket is reduced as soon as it is full and all buckets before it are on their
+way: so the order of the collectives is the same on all ranks, even where a rank leaves parameters out.
+
+Behind the buckets each rank says of which parameters it has a gradient. Those that no rank has used keep none, as with one
+rank; those of which some rank has a sparse one are reduced then, and left out of the buckets in the steps that follow."""
 import weakref
 
 import torch
 
-from ._compression import BF16Compressor, FP16Compressor, NoneCompressor
+from . import _library as lib
 from ._engine import synchronize
 from ._reductions import Average, Sum, allreduce_async_
+from ._sparse import sparse_allreduce_async, sparse_gradient_of
 
 BUCKET_BYTES = 8 << 20
+ALONE_BYTES = 1 << 20  # packing and unpacking a larger one takes longer than a collective more
+
+_NONE, _DENSE, _SPARSE = range(3)
+
+
+def _kind(gradient):
+    return _NONE if gradient is None else _SPARSE if gradient.is_sparse else _DENSE
 
 
 class _Bucket:
-    """Gradients of one type behind each other in `flat`; behind these, where `has_marks`, one number per parameter that is not
-    zero if its rank has a gradient: parameters that no rank has used keep no gradient, as with one rank."""
+    """Gradients of one type, behind each other in `flat`; one alone is left where it is if that is possible."""
 
     def __init__(self, dtype):
         self.dtype = dtype
@@ -28,41 +38,45 @@ class _Bucket:
         self.context = None
         self.flat = None
 
+    @property
+    def name(self):
+        return self.names[0] if len(self.names) == 1 else f"{self.names[0]}..{self.names[-1]}"
+
     def add(self, name, parameter):
         self.names.append(name)
         self.parameters.append(parameter)
         self.n_elements += parameter.numel()
 
-    def pack(self, has_marks, sparse_as_dense):
-        n_marks = len(self.parameters) if has_marks else 0
-        if self.flat is None:
-            self.flat = torch.empty(self.n_elements + n_marks, dtype=self.dtype)
-        at, marks = 0, []
-        for name, parameter in zip(self.names, self.parameters):
-            part = self.flat.narrow(0, at, parameter.numel()).view(parameter.shape)
-            at += parameter.numel()
-            marks.append(0.0 if parameter.grad is None else 1.0)
-            if parameter.grad is None:
-                part.zero_()
-                continue
-            if parameter.grad.is_sparse:
-                if not sparse_as_dense:
-                    raise ValueError(f"the gradient of {name} is sparse: DistributedOptimizer(sparse_as_dense=True) takes it")
-                parameter.grad = parameter.grad.to_dense()
-            part.copy_(parameter.grad)
-        if has_marks:
-            self.flat[self.n_elements:] = torch.tensor(marks, dtype=self.dtype)
-
-    def unpack(self, flat, has_marks):
-        marks = flat[self.n_elements:].tolist() if has_marks else [1.0] * len(self.parameters)
+    def _parts(self, flat):
         at = 0
-        for parameter, mark in zip(self.parameters, marks):
-            part = flat.narrow(0, at, parameter.numel()).view(parameter.shape)
+        for parameter in self.parameters:
+            yield parameter, flat.narrow(0, at, parameter.numel()).view(parameter.shape)
             at += parameter.numel()
-            if parameter.grad is not None:
+
+    def pack(self):
+        """What is to be reduced, with zeros for gradients that this rank has not, or has as sparse ones."""
+        if len(self.parameters) == 1:
+            gradient = self.parameters[0].grad
+            if _kind(gradient) == _DENSE and gradient.device.type == "cpu" and gradient.is_contiguous():
+                return gradient.detach().view(-1)
+        if self.flat is None:
+            self.flat = torch.empty(self.n_elements, dtype=self.dtype)
+        for parameter, part in self._parts(self.flat):
+            if _kind(parameter.grad) == _DENSE:
+                part.copy_(parameter.grad)
+            else:
+                part.zero_()
+        return self.flat
+
+    def unpack(self, flat):
+        """Returns where the gradients are that this rank has not."""
+        missing = {}
+        for parameter, part in self._parts(flat):
+            if parameter.grad is None:
+                missing[id(parameter)] = part
+            elif _kind(parameter.grad) == _DENSE and parameter.grad.data_ptr() != part.data_ptr():
                 parameter.grad.copy_(part)
-            elif mark != 0:
-                parameter.grad = part.clone()
+        return missing
 
 
 class GradientReducer:
@@ -70,27 +84,35 @@ class GradientReducer:
                  sparse_as_dense):
         self._compression = compression
         self._arguments = dict(op=op, prescale_factor=prescale, postscale_factor=postscale, process_set=process_set)
-        self._has_marks = op in (Sum, Average) and compression in (NoneCompressor, FP16Compressor, BF16Compressor)
         self._sparse_as_dense = sparse_as_dense
         self.passes = passes
-        self._buckets = self._fill(named_parameters, bucket_bytes)
-        self._bucket_of = {id(parameter): bucket for bucket in self._buckets for parameter in bucket.parameters}
-        self._left = {}
+        self._named_parameters = named_parameters
+        self._bucket_bytes = bucket_bytes
+        self._sparse = []
+        self._fill()
         self._next = 0  # the first bucket that is not on its way
         self._reset()
         self._hooks = [_after_gradient(parameter, self._make_hook(name, parameter)) for name, parameter in named_parameters]
 
-    @staticmethod
-    def _fill(named_parameters, bucket_bytes):
-        buckets, filling = [], {}
-        for name, parameter in reversed(named_parameters):
+    def _fill(self):
+        """In the order in which the last gradients of the buckets come."""
+        self._buckets, filling = [], {}
+        sparse = {id(parameter) for _, parameter in self._sparse}
+        for name, parameter in reversed(self._named_parameters):
+            if id(parameter) in sparse:
+                continue
             n_bytes = parameter.numel() * parameter.element_size()
-            bucket = filling.get(parameter.dtype)
-            if bucket is None or (bucket.n_elements * parameter.element_size() + n_bytes > bucket_bytes):
-                bucket = filling[parameter.dtype] = _Bucket(parameter.dtype)
-                buckets.append(bucket)
+            if n_bytes >= min(ALONE_BYTES, self._bucket_bytes):
+                bucket = _Bucket(parameter.dtype)
+                self._buckets.append(bucket)
+            else:
+                bucket = filling.setdefault(parameter.dtype, _Bucket(parameter.dtype))
+                if bucket.n_elements * parameter.element_size() + n_bytes > self._bucket_bytes:
+                    self._buckets.append(bucket)
+                    bucket = filling[parameter.dtype] = _Bucket(parameter.dtype)
             bucket.add(name, parameter)
-        return buckets
+        self._buckets += filling.values()
+        self._bucket_of = {id(parameter): bucket for bucket in self._buckets for parameter in bucket.parameters}
 
     def remove(self):
         for remove in self._hooks:
@@ -109,8 +131,7 @@ class GradientReducer:
         self._next = 0
         for bucket in self._buckets:
             bucket.n_ready, bucket.handle, bucket.context = 0, None, None
-            for parameter in bucket.parameters:
-                self._left[id(parameter)] = self.passes
+        self._left = {id(parameter): self.passes for _, parameter in self._named_parameters}
 
     def _make_hook(self, name, parameter):
         # The model outlives an optimizer that another one took the place of.
@@ -128,7 +149,7 @@ class GradientReducer:
         if self._left[key] < 0:
             raise RuntimeError(f"the gradient of {name} was computed more than backward_passes_per_step={self.passes} times "
                                "before step(): give DistributedOptimizer the number of backward passes per step")
-        if self._left[key] == 0:
+        if self._left[key] == 0 and key in self._bucket_of:
             self._bucket_of[key].n_ready += 1
             self._launch(only_full=True)
 
@@ -138,19 +159,67 @@ class GradientReducer:
             if only_full and bucket.n_ready < len(bucket.parameters):
                 return
             with torch.no_grad():
-                bucket.pack(self._has_marks, self._sparse_as_dense)
-                compressed, bucket.context = self._compression.compress(bucket.flat)
-            name = bucket.names[-1] if len(bucket.names) == 1 else f"{bucket.names[0]}..{bucket.names[-1]}"
-            bucket.handle = allreduce_async_(compressed, name=name, **self._arguments)
+                for name, parameter in zip(bucket.names, bucket.parameters):
+                    self._check_sparse(name, parameter)
+                compressed, bucket.context = self._compression.compress(bucket.pack())
+            bucket.handle = allreduce_async_(compressed, name=bucket.name, **self._arguments)
             self._next += 1
+
+    def _check_sparse(self, name, parameter):
+        if _kind(parameter.grad) != _SPARSE:
+            return
+        if self._sparse_as_dense:
+            parameter.grad = parameter.grad.to_dense()
+        elif self._arguments["op"] not in (Sum, Average):
+            raise ValueError(f"the gradient of {name} is sparse: with this op it has to become dense, which "
+                             "DistributedOptimizer(sparse_as_dense=True) does")
 
     def synchronize(self):
         """All gradients are reduced when this returns."""
         self._launch(only_full=False)
+        named = [one for bucket in self._buckets for one in zip(bucket.names, bucket.parameters)]
+        # How many ranks have a dense one, and a sparse one: ranks that have joined give zeros to a sum.
+        mine = [_kind(parameter.grad) for _, parameter in named]
+        kinds = torch.tensor([[kind == _DENSE, kind == _SPARSE] for kind in mine], dtype=torch.int32)
+        handle = allreduce_async_(kinds, op=Sum, name="which gradients there are", process_set=self._arguments["process_set"])
+        missing = {}
         with torch.no_grad():
             for bucket in self._buckets:
-                bucket.unpack(self._compression.decompress(synchronize(bucket.handle), bucket.context), self._has_marks)
+                missing.update(bucket.unpack(self._compression.decompress(_reduced(bucket.handle), bucket.context)))
+            found = []
+            for (name, parameter), (n_dense, n_sparse) in zip(named, _reduced(handle).tolist()):
+                if n_dense and n_sparse:
+                    raise ValueError(f"the gradient of {name} is sparse on {n_sparse} ranks and dense on {n_dense}: "
+                                     "DistributedOptimizer(sparse_as_dense=True) takes it")
+                if n_sparse:
+                    found.append((name, parameter))
+                elif n_dense and id(parameter) in missing:
+                    parameter.grad = missing[id(parameter)].to(parameter.device, copy=True)
+            self._sparse += found
+            self._reduce_sparse()
+        if found:
+            self._fill()
         self._reset()
+
+    def _reduce_sparse(self):
+        options = self._arguments
+        factor = options["prescale_factor"] * options["postscale_factor"]
+        handles = [sparse_allreduce_async(sparse_gradient_of(parameter), name, options["op"], options["process_set"],
+                                          self._compression, factor) for name, parameter in self._sparse]
+        for (_, parameter), handle in zip(self._sparse, handles):
+            total = synchronize(handle)
+            if parameter.grad is not None or total._nnz():
+                parameter.grad = total
+
+
+def _reduced(handle):
+    try:
+        return synchronize(handle)
+    except lib.DrunError as error:
+        if error.status == lib.ERROR_MISMATCH:
+            error.args = (f"{error.args[0]}; DistributedOptimizer wants the same parameters in the same order on all ranks, and no "
+                          "collective of which only some ranks have called it between backward() and step()",)
+        raise
 
 
 def _after_gradient(parameter, hook):

@@ -10,6 +10,7 @@ from ._gradients import BUCKET_BYTES, GradientReducer
 from ._objects import broadcast_object
 from ._process_sets import Group
 from ._reductions import Adasum, Average, allreduce_async_
+from ._sparse import sparse_allreduce_async  # noqa: F401
 
 
 class _Distributed:

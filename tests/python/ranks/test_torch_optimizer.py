@@ -73,6 +73,25 @@ class SameModel(unittest.TestCase):
     def test_a_bucket_for_each_parameter(self):
         self.check(self.sgd, bucket_bytes=1)
 
+    def test_large_ones_by_themselves(self):
+        for memory_format in (torch.contiguous_format, torch.channels_last):
+            torch.manual_seed(4)
+            model = torch.nn.Sequential(torch.nn.Conv2d(256, 128, 3, padding=1), torch.nn.Tanh(), torch.nn.Conv2d(128, 1, 1))
+            model = model.to(memory_format=memory_format)
+            unused = torch.nn.Parameter(torch.ones(512, 600))
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD([*model.parameters(), unused], lr=0.1), op=hvd.Sum)
+            inputs = torch.randn(4, 256, 2, 2, generator=torch.Generator().manual_seed(8))
+            expected = torch.autograd.grad(model(inputs).sum(), model[0].weight)[0]
+            loss = model(part(inputs)).sum()
+            if hvd.rank() == 0:
+                loss = loss + unused.sum()
+            loss.backward()
+            before = model[0].weight.grad.data_ptr()
+            optimizer.synchronize()
+            self.assertEqual(model[0].weight.grad.data_ptr(), before)
+            self.assertTrue(torch.allclose(model[0].weight.grad, expected, rtol=1e-3, atol=1e-4))
+            self.assertTrue(torch.equal(unused.grad, torch.ones(512, 600)))
+
     def test_several_backward_passes_per_step(self):
         self.check(self.sgd, passes=2)
 
@@ -189,7 +208,8 @@ class Optimizer(unittest.TestCase):
         self.assertEqual(table.weight[4, 0].item(), -hvd.size())
         if hvd.size() > 1:
             table.weight.grad = None
-            optimizer = hvd.DistributedOptimizer(torch.optim.SGD(table.parameters(), lr=1.0), named_parameters=[("t", table.weight)])
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD(table.parameters(), lr=1.0), named_parameters=[("t", table.weight)],
+                                                 op=hvd.Adasum)
             with self.assertRaisesRegex(ValueError, "the gradient of t is sparse"):
                 table(torch.tensor([0])).sum().backward()
 

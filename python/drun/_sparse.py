@@ -1,0 +1,41 @@
+"""Sparse tensors of torch: the elements that a rank has travel with their indices, and whoever gets them adds them up."""
+import torch
+
+from ._compression import Compression
+from ._engine import CombinedHandle
+from ._moves import allgather_async
+from ._process_sets import Group
+from ._reductions import Average, Sum
+
+
+def sparse_allreduce_async(tensor, name=None, op=Average, process_set=None, compression=Compression.none, factor=1.0):
+    """The sum or average of sparse tensors, which may have different elements on each rank, times `factor`."""
+    if op not in (Sum, Average):
+        raise ValueError("sparse tensors can be summed and averaged, and nothing else")
+    if not tensor.is_sparse:
+        raise ValueError(f"sparse_allreduce_async takes sparse tensors (torch.sparse_coo), not {tensor.layout}")
+    if op == Average:
+        factor /= Group(process_set).size
+    tensor = tensor.detach().coalesce()
+    values, context = compression.compress(tensor.values().contiguous())
+    parts = [allgather_async(tensor.indices().t().contiguous(), None if name is None else f"{name}, indices", process_set),
+             allgather_async(values, name, process_set)]
+
+    def finish(indices, values):
+        values = compression.decompress(values, context)
+        if factor != 1.0:
+            values = values * factor
+        return torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce()
+
+    return CombinedHandle(parts, finish)
+
+
+def sparse_gradient_of(parameter):
+    """Its gradient, by rows; an empty one where there is none."""
+    gradient = parameter.grad
+    if gradient is None or (gradient.is_sparse and gradient._nnz() == 0):  # zero_grad() leaves one of some other layout
+        rows = torch.empty((1, 0), dtype=torch.int64)
+        return torch.sparse_coo_tensor(rows, parameter.detach().new_empty((0, *parameter.shape[1:])), parameter.shape)
+    if gradient.is_sparse and gradient.sparse_dim() == 1:
+        return gradient
+    return gradient.to_dense().to_sparse(1)
