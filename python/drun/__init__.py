@@ -26,7 +26,7 @@ _FALSE = ("mpi_enabled", "mpi_built", "mpi_threads_supported", "gloo_enabled", "
 for _name in _FALSE:
     globals()[_name] = lambda: False
 
-_OF_TORCH = ("DistributedOptimizer", "broadcast_optimizer_state", "ddp_hook", "sparse_allreduce_async")
+_OF_TORCH = ("DistributedOptimizer", "SyncBatchNorm", "broadcast_optimizer_state", "ddp_hook", "sparse_allreduce_async")
 
 # What Horovod has and drun has not, with what there is instead.
 _NOT_THERE = {

@@ -1,5 +1,6 @@
 """What becomes of jobs: failures, ends without shutdown, scripts in the way of Horovod's."""
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -8,6 +9,60 @@ import unittest
 
 DRUN = os.path.join(os.environ["DRUN_BIN_DIR"], "drun")
 EXAMPLES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../../examples")
+
+
+# Loaders with processes of their own, begun after init(); learning rate by size; passes; averaged metrics; a checkpoint.
+HOROVOD_SCRIPT = """
+    import os, tempfile
+    import torch
+    import torch.nn.functional as F
+    from torch.utils.data import DataLoader, TensorDataset
+    from torch.utils.data.distributed import DistributedSampler
+
+    def average(value, name):
+        return hvd.allreduce(torch.tensor(value), name=name).item()
+
+    hvd.init()
+    torch.manual_seed(hvd.rank())
+    torch.set_num_threads(1)
+    inputs = torch.randn(96, 8, generator=torch.Generator().manual_seed(1))
+    data = TensorDataset(inputs, inputs.sum(1, keepdim=True))
+    sampler = DistributedSampler(data, num_replicas=hvd.size(), rank=hvd.rank())
+    loader = DataLoader(data, batch_size=4, sampler=sampler, num_workers=1, persistent_workers=True)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), hvd.SyncBatchNorm(16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+    passes = 2
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01 * passes * hvd.size(), momentum=0.5)
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), compression=hvd.Compression.fp16,
+                                         backward_passes_per_step=passes, op=hvd.Average)
+    for epoch in range(3):
+        model.train()
+        sampler.set_epoch(epoch)
+        losses = []
+        for number, (batch, expected) in enumerate(loader):
+            if number % passes == 0:
+                optimizer.zero_grad()
+            loss = F.mse_loss(model(batch), expected) / passes
+            loss.backward()
+            losses.append(passes * loss.item())
+            if number % passes == passes - 1:
+                optimizer.step()
+        loss = average(sum(losses) / len(losses), "avg_loss")
+        if hvd.rank() == 0:
+            print(f"epoch {epoch}: loss {loss:.3f}", flush=True)
+    file = hvd.broadcast_object(tempfile.mktemp() if hvd.rank() == 0 else None)
+    if hvd.rank() == 0:
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
+    hvd.barrier()
+    read = torch.load(file)["model"]
+    hvd.barrier()
+    if hvd.rank() == 0:
+        os.remove(file)
+    trained = dict(model.named_parameters())
+    equal = all(torch.equal(one, mine) for mine in trained.values() for one in hvd.allgather(mine.detach()[None]))
+    print(f"models equal: {equal}, as read from the checkpoint: {all(torch.equal(read[name], trained[name]) for name in trained)}")
+"""
 
 
 def drun(size, *command, environment=None):
@@ -80,6 +135,28 @@ class Ends(Script):
         self.assertIn("caught True True", out)
         self.assertEqual(status, 0, out)
 
+    def test_models_that_differ(self):
+        status, out, _ = self.run_script(2, """
+            import torch
+            hvd.init()
+            model = torch.nn.Linear(3, 2 + hvd.rank())
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters())
+            model(torch.ones(1, 3)).sum().backward()
+            try:
+                optimizer.step()
+            except hvd.DrunError as error:
+                print("caught", error.status == hvd.ERROR_MISMATCH, error)
+            hvd.shutdown()
+            try:
+                hvd.rank()
+            except hvd.DrunError as error:
+                print(error)
+        """)
+        self.assertEqual(status, 0, out)
+        self.assertEqual(out.count("caught True rank"), 2)
+        self.assertEqual(out.count("DistributedOptimizer wants the same parameters in the same order on all ranks"), 2, out)
+        self.assertEqual(out.count("drun.shutdown() has been called"), 2, out)
+
     def test_join_apart_says_what_it_needs(self):
         script = """
             hvd.init()
@@ -97,6 +174,14 @@ class Ends(Script):
         status, out, _ = self.run_script(2, script, environment={"DRUN_JOIN": "1"})
         self.assertEqual((status, out.count("last 1"), out.count("sum 1.0")), (0, 2, 1), out)
 
+    def test_scripts_in_the_way_of_horovod(self):
+        status, out, err = self.run_script(2, HOROVOD_SCRIPT)
+        self.assertEqual(status, 0, out + err)
+        self.assertEqual(out.count("models equal: True, as read from the checkpoint: True"), 2, out)
+        losses = [float(value) for value in re.findall(r"epoch \d: loss ([0-9.]+)", out)]
+        self.assertEqual(len(losses), 3)
+        self.assertLess(losses[-1], losses[0] / 2)
+
     def test_abort_ends_the_job(self):
         status, _, err = self.run_script(2, """
             hvd.init()
@@ -110,6 +195,12 @@ class Ends(Script):
 
 
 class Library(unittest.TestCase):
+    def test_what_only_horovod_has_is_named(self):
+        code = "import drun as hvd\nprint(hasattr(hvd, 'elastic'))\nhvd.start_timeline('file')"
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(result.stdout, "False\n")
+        self.assertIn("'drun' has no attribute 'start_timeline': `drun --timeline FILE`", result.stderr)
+
     def test_that_is_missing_is_named(self):
         result = subprocess.run([sys.executable, "-c", "import drun; print('imported'); drun.init()"], capture_output=True,
                                 text=True, timeout=60, check=False, env={**os.environ, "DRUN_LIBRARY": "/nowhere/libdrun.so"})
