@@ -1,23 +1,38 @@
-"""The Python package between hosts: all of its tests, by the ranks of two hosts."""
+"""The Python package between hosts: all of its tests, by the ranks of two hosts.
+
+DRUN_TEST_PYTHON is the Python of a virtual environment that has drun's wheel; without it Debian's runs the sources."""
 import os
 import shutil
+import subprocess
 
 from support import BIN, HERE, ClusterTest
 
-PYTHON = "/usr/bin/python3"
+INSTALLED = os.environ.get("DRUN_TEST_PYTHON")
+PYTHON = INSTALLED or "/usr/bin/python3"
+
+
+def trees_of(python):
+    """The folders of an environment and of the Python that it is made from, which may lie where hosts have their own."""
+    code = "import sys; print(sys.prefix, sys.base_prefix, sep=chr(10))"
+    return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.split("\n")[:2]
 
 
 class TwoHosts(ClusterTest):
+    options = [word for tree in trees_of(INSTALLED) for word in ("--tree", tree)] if INSTALLED else ()
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         # Beside the binaries, which every host sees.
-        for source, target in ((f"{HERE}/../../python", "python"), (f"{HERE}/../python", "tests")):
-            shutil.copytree(source, f"{BIN}/{target}", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(os.environ["DRUN_LIBRARY"], f"{BIN}/libdrun.so")
+        shutil.copytree(f"{HERE}/../python", f"{BIN}/tests", ignore=shutil.ignore_patterns("__pycache__"))
+        cls.environment = {"OMP_NUM_THREADS": "1"}
+        if not INSTALLED:
+            shutil.copytree(f"{HERE}/../../python", f"{BIN}/python", ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copy(os.environ["DRUN_LIBRARY"], f"{BIN}/libdrun.so")
+            cls.environment.update(PYTHONPATH=f"{BIN}/python", DRUN_LIBRARY=f"{BIN}/libdrun.so")
 
     def test_two_ranks_on_each(self):
         job = self.good("-np", "4", "-H", "localhost:2,host1:2", PYTHON, f"{BIN}/tests/run", "rank", cwd=BIN,
-                        env={"PYTHONPATH": f"{BIN}/python", "DRUN_LIBRARY": f"{BIN}/libdrun.so", "OMP_NUM_THREADS": "1"})
+                        env=self.environment)
         self.assertEqual(job.err.count("FAILED"), 0, str(job))
         self.cluster.assert_clean()
