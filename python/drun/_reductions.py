@@ -202,5 +202,5 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
 
 
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=None, prescale_factor=1.0, postscale_factor=1.0):
-    return CombinedHandle([reducescatter_async(tensor, None if name is None else f"{name}.{number}", op, process_set, prescale_factor,
-                                               postscale_factor) for number, tensor in enumerate(tensors)])
+    return CombinedHandle([reducescatter_async(tensor, None if name is None else f"{name}.{number}", op, process_set,
+                                               prescale_factor, postscale_factor) for number, tensor in enumerate(tensors)])

@@ -107,6 +107,44 @@ class Ends(Script):
         self.assertIn("rank 1 on localhost", err)
         self.assertIn("out of luck", err)
 
+    def test_an_interrupt_is_named_by_the_others(self):
+        status, out, err = self.run_script(2, """
+            import os, signal
+            hvd.init()
+            hvd.barrier()
+            if hvd.rank() == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+            try:
+                hvd.barrier()
+            except hvd.DrunError as error:
+                print("caught", error.rank, error, flush=True)
+                raise
+        """)
+        self.assertEqual(status, 130, out + err)
+        self.assertIn("KeyboardInterrupt", err)
+        self.assertRegex(out, "caught 1 .*SIGINT")
+
+    def test_a_forked_child_knows_its_place_and_calls_nothing(self):
+        status, out, err = self.run_script(2, """
+            import os
+            hvd.init()
+            pending = hvd.allreduce_async(array.array("d", [1]), op=hvd.Sum)
+            pid = os.fork()
+            if pid == 0:
+                print("child of", hvd.rank(), "of", hvd.size(), flush=True)
+                try:
+                    hvd.barrier()
+                except hvd.DrunError as error:
+                    print(error, flush=True)
+                sys.exit()
+            os.waitpid(pid, 0)
+            print("sum", hvd.synchronize(pending)[0], hvd.allreduce(array.array("d", [1]), op=hvd.Sum)[0])
+        """)
+        self.assertEqual((status, err), (0, ""), out)
+        for rank in range(2):
+            self.assertIn(f"child of {rank} of 2", out)
+        self.assertEqual((out.count("this is a forked child"), out.count("sum 2.0 2.0")), (2, 2), out)
+
     def test_with_calls_under_way_waits_for_nobody(self):
         for last_words, expected in (("raise SystemError('out of luck')", 1), ("sys.exit(3)", 3)):
             status, _, err = self.run_script(2, f"""
