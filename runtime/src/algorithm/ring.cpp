@@ -10,43 +10,57 @@
 namespace drun::runtime {
 namespace {
 
-// What has arrived is added up in pieces of this size, while the next is on its way.
-constexpr std::size_t kSegmentBytes = 128u << 10;
+// What has arrived is added up in pieces, while the next is on its way. A chunk has several of them, so that what is
+// sent on does not wait for a whole chunk.
+constexpr std::size_t kSegmentBytes = 128u << 10, kLeastSegmentBytes = 8u << 10;
+constexpr std::size_t kSegmentsPerChunk = 4;
+
+using Chunks = std::vector<Block>;  // one for each rank
 
 // The ring as one stream of bytes: in step s a rank sends chunk (rank - s) and receives chunk (rank - s - 1), which is
-// the one it sends in step s + 1. So byte x of what it sends after its first chunk is ready once byte x of what it
-// receives has been dealt with. Nothing waits for a step to be over.
+// the one it sends in step s + 1. So a byte of what it sends after its first chunk is ready once the same byte of what
+// it receives has been dealt with. Nothing waits for a step to be over. With several pieces, all steps of one come
+// before those of the next.
 class RingPath {
  public:
-  // Step, place in the step's chunk.
   struct Place {
+    std::size_t piece = 0;
     int step = 0;
-    std::size_t offset = 0;
+    std::size_t offset = 0;  // in the step's chunk
   };
 
-  // `chunks`: one for each rank. Outlived by them.
-  RingPath(const std::vector<Block>& chunks, int first_chunk, int n_steps)
-      : chunks_(chunks), first_chunk_(first_chunk), n_steps_(n_steps) {}
-  std::size_t begin(int step) const { return chunk(step).offset; }
-  std::size_t n_bytes(int step) const { return chunk(step).n_bytes; }
-  int n_steps() const { return n_steps_; }
+  // Outlived by the pieces.
+  RingPath(const std::vector<Chunks>& pieces, int first_chunk, int n_steps)
+      : pieces_(pieces), first_chunk_(first_chunk), n_steps_(n_steps) {}
+  const Block& chunk(const Place& place) const {
+    const Chunks& chunks = pieces_[place.piece];
+    const int size = static_cast<int>(chunks.size());
+    return chunks[static_cast<std::size_t>(((first_chunk_ - place.step) % size + size) % size)];
+  }
+  std::size_t left(const Place& place) const { return chunk(place).n_bytes - place.offset; }
   std::size_t total() const {
     std::size_t sum = 0;
-    for (int step = 0; step < n_steps_; ++step) sum += n_bytes(step);
+    for (Place place; place.piece < pieces_.size(); next(place)) sum += chunk(place).n_bytes;
     return sum;
   }
-  // To the next step that has bytes.
+  std::size_t longest() const {
+    std::size_t most = 0;
+    for (const Chunks& chunks : pieces_) {
+      for (const Block& chunk : chunks) most = std::max(most, chunk.n_bytes);
+    }
+    return most;
+  }
+  // Past chunks that are over.
   void normalise(Place& place) const {
-    while (place.step < n_steps_ && place.offset == n_bytes(place.step)) place = {place.step + 1, 0};
+    while (place.piece < pieces_.size() && left(place) == 0) next(place);
   }
 
  private:
-  const Block& chunk(int step) const {
-    const int size = static_cast<int>(chunks_.size());
-    return chunks_[static_cast<std::size_t>(((first_chunk_ - step) % size + size) % size)];
+  void next(Place& place) const {
+    place = place.step + 1 < n_steps_ ? Place{place.piece, place.step + 1, 0} : Place{place.piece + 1, 0, 0};
   }
 
-  const std::vector<Block>& chunks_;
+  const std::vector<Chunks>& pieces_;
   int first_chunk_, n_steps_;
 };
 
@@ -55,7 +69,7 @@ struct Reducing {
   int n_steps = 0;
   drun_dtype dtype = DRUN_INT8;
   drun_op op = DRUN_SUM;
-  int size = 1;  // what averages are divided by
+  int divisor = 1;  // of averages
 };
 
 // What is to be added lands in a buffer.
@@ -66,36 +80,41 @@ class RingReceive final : public Flow {
         path_(path),
         data_(data),
         reducing_(reducing),
-        landing_(reducing.n_steps > 0 ? std::min(kSegmentBytes, path.total()) : 0) {
+        landing_(reducing.n_steps > 0 ? segment_bytes(path) : 0) {
     path_.normalise(place_);
   }
 
   Window window() override {
-    if (finished()) return {};
-    const std::size_t left = path_.n_bytes(place_.step) - place_.offset;
-    if (place_.step >= reducing_.n_steps) return {data_ + path_.begin(place_.step) + place_.offset, left};
-    return {landing_.data() + landed_, std::min(kSegmentBytes, left) - landed_};
+    if (finished() || place_.piece >= n_given_) return {};
+    if (!adds()) return {data_ + path_.chunk(place_).offset + place_.offset, path_.left(place_)};
+    return {landing_.data() + landed_, std::min(landing_.size(), path_.left(place_)) - landed_};
   }
 
   void moved(std::size_t n_bytes) override {
     Flow::moved(n_bytes);
-    if (place_.step >= reducing_.n_steps) return advance(n_bytes);
+    if (!adds()) return advance(n_bytes);
     landed_ += n_bytes;
-    const std::size_t left = path_.n_bytes(place_.step) - place_.offset;
-    if (landed_ < std::min(kSegmentBytes, left)) return;
-    char* ours = data_ + path_.begin(place_.step) + place_.offset;
+    if (landed_ < std::min(landing_.size(), path_.left(place_))) return;
+    char* ours = data_ + path_.chunk(place_).offset + place_.offset;
     const std::size_t count = landed_ / size_of(reducing_.dtype);
     accumulate(ours, landing_.data(), count, reducing_.dtype, reducing_.op);
-    if (place_.step == reducing_.n_steps - 1) finish(ours, count, reducing_.dtype, reducing_.op, reducing_.size);
+    if (place_.step == reducing_.n_steps - 1) finish(ours, count, reducing_.dtype, reducing_.op, reducing_.divisor);
     advance(std::exchange(landed_, 0));
   }
 
-  // Bytes that have been dealt with, which may be sent on.
-  std::size_t ready() const { return ready_; }
+  void give(std::size_t n_pieces) { n_given_ = n_pieces; }
+  std::size_t n_given() const { return n_given_; }
+  // What comes before has been dealt with, and may be sent on.
+  const RingPath::Place& place() const { return place_; }
 
  private:
+  static std::size_t segment_bytes(const RingPath& path) {
+    constexpr std::size_t kLine = 64;  // whole elements
+    const std::size_t part = (path.longest() / kSegmentsPerChunk + kLine - 1) / kLine * kLine;
+    return std::min(std::clamp(part, kLeastSegmentBytes, kSegmentBytes), path.longest());
+  }
+  bool adds() const { return place_.step < reducing_.n_steps; }
   void advance(std::size_t n_bytes) {
-    ready_ += n_bytes;
     place_.offset += n_bytes;
     path_.normalise(place_);
   }
@@ -104,7 +123,7 @@ class RingReceive final : public Flow {
   char* data_;
   Reducing reducing_;
   std::vector<char> landing_;
-  std::size_t landed_ = 0, ready_ = 0;
+  std::size_t landed_ = 0, n_given_ = 1;
   RingPath::Place place_;
 };
 
@@ -116,9 +135,7 @@ class RingSend final : public Flow {
   }
   Window window() override {
     if (finished()) return {};
-    const std::size_t ready = std::min(n_bytes(), path_.n_bytes(0) + incoming_.ready()) - done();
-    const std::size_t left = path_.n_bytes(place_.step) - place_.offset;
-    return {data_ + path_.begin(place_.step) + place_.offset, std::min(ready, left)};
+    return {data_ + path_.chunk(place_).offset + place_.offset, ready()};
   }
   void moved(std::size_t n_bytes) override {
     Flow::moved(n_bytes);
@@ -127,10 +144,35 @@ class RingSend final : public Flow {
   }
 
  private:
+  // Of the chunk.
+  std::size_t ready() const {
+    if (place_.step == 0) return place_.piece < incoming_.n_given() ? path_.left(place_) : 0;
+    const RingPath::Place& come = incoming_.place();
+    const auto theirs = std::make_pair(come.piece, come.step), source = std::make_pair(place_.piece, place_.step - 1);
+    if (theirs == source) return come.offset - place_.offset;
+    return theirs > source ? path_.left(place_) : 0;
+  }
+
   const RingPath& path_;
   char* data_;
   const RingReceive& incoming_;
   RingPath::Place place_;
+};
+
+// Both ways of one rank.
+struct Ring {
+  Ring(int rank, int size, char* data, const std::vector<Chunks>& pieces, int first, int n_steps,
+       const Reducing& reducing)
+      : sent(pieces, first, n_steps),
+        received(pieces, first - 1, n_steps),
+        incoming((rank - 1 + size) % size, received, data, reducing),
+        outgoing((rank + 1) % size, sent, data, incoming) {}
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  RingPath sent, received;
+  RingReceive incoming;
+  RingSend outgoing;
 };
 
 Reducing reducing_of(const Operation& operation, const Span& data, int size) {
@@ -138,16 +180,43 @@ Reducing reducing_of(const Operation& operation, const Span& data, int size) {
 }
 
 // `first`: the chunk that this rank sends first.
-Status run_ring(Exchange& exchange, const Operation& operation, char* data, const std::vector<Block>& chunks, int first,
+Status run_ring(Exchange& exchange, const Operation& operation, char* data, const Chunks& chunks, int first,
                 int n_steps, const Reducing& reducing) {
-  const int rank = exchange.rank(), size = exchange.size();
-  const RingPath sent(chunks, first, n_steps), received(chunks, first - 1, n_steps);
-  RingReceive incoming((rank - 1 + size) % size, received, data, reducing);
-  RingSend outgoing((rank + 1) % size, sent, data, incoming);
-  return exchange.run(operation, {&outgoing, &incoming});
+  const std::vector<Chunks> pieces{chunks};
+  Ring ring(exchange.rank(), exchange.size(), data, pieces, first, n_steps, reducing);
+  return exchange.run(operation, {&ring.outgoing, &ring.incoming});
 }
 
 }  // namespace
+
+struct RingPieces::State {
+  State(int rank, int size, const Span& data, std::vector<Chunks> all, const Reducing& reducing)
+      : pieces(std::move(all)), ring(rank, size, data.data, pieces, rank, 2 * (size - 1), reducing) {}
+  std::vector<Chunks> pieces;
+  Ring ring;
+};
+
+RingPieces::RingPieces(int rank, int size, const Operation& operation, const Span& data,
+                       const std::vector<Block>& pieces, int divisor) {
+  std::vector<Chunks> all;
+  for (const Block& piece : pieces) {
+    const std::size_t bytes = size_of(data.dtype);
+    Chunks chunks = even_blocks(data.part(piece.offset / bytes, piece.n_bytes / bytes), static_cast<std::size_t>(size));
+    for (Block& chunk : chunks) chunk.offset += piece.offset;
+    all.push_back(std::move(chunks));
+  }
+  state_ =
+      std::make_unique<State>(rank, size, data, std::move(all), Reducing{size - 1, data.dtype, operation.op, divisor});
+  give(0);
+}
+
+RingPieces::~RingPieces() = default;
+
+std::vector<Flow*> RingPieces::flows() { return {&state_->ring.outgoing, &state_->ring.incoming}; }
+
+void RingPieces::give(std::size_t n_pieces) { state_->ring.incoming.give(n_pieces); }
+
+std::size_t RingPieces::n_results() const { return state_->ring.incoming.place().piece; }
 
 Status ring_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
   const int size = exchange.size();

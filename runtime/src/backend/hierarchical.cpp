@@ -14,13 +14,18 @@ namespace {
 constexpr std::size_t kOneLaneBytes = 32u << 10;
 // A broadcast goes through hosts in pieces, so that the network has the next while this one is handed out.
 constexpr std::size_t kPieceBytes = 1u << 20;
+// The same of what a lane has of an allreduce: so much, and so much for each host, as it is divided among these.
+constexpr std::size_t kLanePieceBytes = 256u << 10, kLeastPerHost = 64u << 10;
+// So many pieces are reduced in memory ahead of the one that is handed out: the network has these, and does not run out
+// when a rank gets no processor for a while.
+constexpr std::size_t kPiecesAhead = 4;
 
 // A lane is a rank of each host: they carry a part of the data between the hosts. There are as many as the host with
 // the fewest ranks has, and the first ranks of each host are in them.
 class HierarchicalBackend final : public Backend {
  public:
   HierarchicalBackend(const Group& group, std::vector<int> host_of_member, std::unique_ptr<ShmBackend> local,
-                      std::function<std::unique_ptr<Backend>(const Group&)> over_network)
+                      std::function<std::unique_ptr<TcpBackend>(const Group&)> over_network)
       : group_(group),
         host_of_member_(std::move(host_of_member)),
         over_network_(std::move(over_network)),
@@ -28,6 +33,7 @@ class HierarchicalBackend final : public Backend {
         local_(std::move(local)) {
     std::map<int, std::vector<int>> members_of;
     for (int member = 0; member < group_.size(); ++member) members_of[host_of(member)].push_back(member);
+    n_hosts_ = static_cast<int>(members_of.size());
     n_lanes_ = group_.size();
     for (const auto& [host, members] : members_of) n_lanes_ = std::min(n_lanes_, static_cast<int>(members.size()));
     mates_ = members_of[host_of(group_.own)];
@@ -41,6 +47,9 @@ class HierarchicalBackend final : public Backend {
   }
 
   Status allreduce(const Operation& operation, const Span& data) override {
+    // The longest lane's, as all ranks know it.
+    const std::size_t lane_bytes = even_blocks(data, static_cast<std::size_t>(n_lanes_)).front().n_bytes;
+    if (lane_bytes > lane_piece_bytes()) return finish(reduce_in_pieces(operation, data, lane_bytes));
     return finish(data.n_bytes() <= kOneLaneBytes || n_lanes_ == 1 ? reduce_in_one_lane(operation, data)
                                                                    : reduce_in_lanes(operation, data));
   }
@@ -165,6 +174,86 @@ class HierarchicalBackend final : public Backend {
     return local_ ? local_->allgather(operation, data.data, blocks) : Status{};
   }
 
+  std::size_t lane_piece_bytes() const {
+    return std::max(kLanePieceBytes, static_cast<std::size_t>(n_hosts_) * kLeastPerHost);
+  }
+
+  // The same in pieces, so that memory and the network work at the same time: reduced inside the hosts, at once given
+  // to the network, and handed out as they come back.
+  Status reduce_in_pieces(const Operation& operation, const Span& data, std::size_t lane_bytes) {
+    Operation part = operation;
+    part.partial = true;
+    Operation result = operation;
+    if (n_lanes_ == 1) part.place = result.place = 0;
+    const auto lanes = even_blocks(data, static_cast<std::size_t>(n_lanes_));
+    const std::size_t piece_bytes = lane_piece_bytes();
+    const std::size_t n_pieces = (lane_bytes + piece_bytes - 1) / piece_bytes;
+    const auto piece_of = [&](std::size_t lane, std::size_t i) {
+      const Block& all = lanes[lane];
+      const std::size_t skipped = std::min(i * piece_bytes, all.n_bytes);
+      return Block{all.offset + skipped, std::min(piece_bytes, all.n_bytes - skipped)};
+    };
+    const auto pieces_of_mates = [&](std::size_t i) {
+      std::vector<Block> blocks(mates_.size());
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane) blocks[lane] = piece_of(lane, i);
+      return blocks;
+    };
+    const auto piece_of_all = [&](std::size_t i) {
+      const Block piece = piece_of(0, i);
+      return Span{data.data + piece.offset, piece.n_bytes / size_of(data.dtype), data.dtype};
+    };
+    const auto reduce_inside = [&](std::size_t i) {
+      if (!local_) return Status{};
+      return n_lanes_ == 1 ? local_->reduce(part, piece_of_all(i))
+                           : local_->reduce_to_blocks(part, data, pieces_of_mates(i));
+    };
+    const auto hand_out = [&](std::size_t i) {
+      if (!local_) return Status{};
+      const Span piece = piece_of_all(i);
+      return n_lanes_ == 1 ? local_->broadcast(result, piece.data, piece.n_bytes())
+                           : local_->allgather(result, data.data, pieces_of_mates(i));
+    };
+
+    std::unique_ptr<PiecewiseAllreduce> between;
+    if (place_ < n_lanes_) {
+      std::vector<Block> ours;
+      for (std::size_t i = 0; i < n_pieces; ++i) ours.push_back(piece_of(static_cast<std::size_t>(place_), i));
+      between = lane_->begin_allreduce(part, data, ours, group_.size());
+    }
+    const Meanwhile meanwhile(local_.get(), between.get());
+    for (std::size_t i = 0; i < n_pieces + kPiecesAhead; ++i) {
+      if (i < n_pieces) {
+        if (auto reduced = reduce_inside(i); !reduced) return reduced;
+        if (between) {
+          between->give(i + 1);
+          if (auto moved = between->advance(); !moved) return tl::unexpected<Failure>(moved.error());
+        }
+      }
+      if (i < kPiecesAhead) continue;
+      if (between) {
+        if (auto came = between->wait_for(i - kPiecesAhead + 1); !came) return came;
+      }
+      if (auto handed = hand_out(i - kPiecesAhead); !handed) return handed;
+    }
+    return between ? between->wait_for_end() : Status{};
+  }
+
+  // While this lives, memory's waits are the network's time.
+  class Meanwhile {
+   public:
+    Meanwhile(ShmBackend* memory, PiecewiseAllreduce* network) : memory_(network != nullptr ? memory : nullptr) {
+      if (memory_ != nullptr) memory_->meanwhile([network] { return network->advance(); });
+    }
+    ~Meanwhile() {
+      if (memory_ != nullptr) memory_->meanwhile({});
+    }
+    Meanwhile(const Meanwhile&) = delete;
+    Meanwhile& operator=(const Meanwhile&) = delete;
+
+   private:
+    ShmBackend* memory_;
+  };
+
   // Which of the members on our host goes to the network in a call with this root, counted among these: the root
   // itself, or the first.
   int speaker_for(int root) const {
@@ -188,21 +277,21 @@ class HierarchicalBackend final : public Backend {
 
   Group group_;
   std::vector<int> host_of_member_;
-  std::function<std::unique_ptr<Backend>(const Group&)> over_network_;
-  std::unique_ptr<Backend> flat_;
+  std::function<std::unique_ptr<TcpBackend>(const Group&)> over_network_;
+  std::unique_ptr<TcpBackend> flat_;
   std::unique_ptr<ShmBackend> local_;
-  int n_lanes_ = 1;
+  int n_hosts_ = 1, n_lanes_ = 1;
   std::vector<int> mates_;  // the members on our host
   int place_ = 0;           // ours among these
-  std::unique_ptr<Backend> lane_;
-  std::map<int, std::pair<std::unique_ptr<Backend>, int>> between_;  // speakers(), by root
+  std::unique_ptr<TcpBackend> lane_;
+  std::map<int, std::pair<std::unique_ptr<TcpBackend>, int>> between_;  // speakers(), by root
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_hierarchical_backend(const Group& group, std::vector<int> host_of_member,
-                                                   std::unique_ptr<ShmBackend> local,
-                                                   std::function<std::unique_ptr<Backend>(const Group&)> over_network) {
+std::unique_ptr<Backend> make_hierarchical_backend(
+    const Group& group, std::vector<int> host_of_member, std::unique_ptr<ShmBackend> local,
+    std::function<std::unique_ptr<TcpBackend>(const Group&)> over_network) {
   return std::make_unique<HierarchicalBackend>(group, std::move(host_of_member), std::move(local),
                                                std::move(over_network));
 }

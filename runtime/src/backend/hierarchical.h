@@ -7,6 +7,7 @@
 
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/backend/shm/shm_backend.h"
+#include "runtime/src/backend/tcp/tcp_backend.h"
 #include "runtime/src/group.h"
 
 namespace drun::runtime {
@@ -15,6 +16,6 @@ namespace drun::runtime {
 // none if we are alone there. `over_network` makes a backend between any of the members.
 std::unique_ptr<Backend> make_hierarchical_backend(const Group& group, std::vector<int> host_of_member,
                                                    std::unique_ptr<ShmBackend> local,
-                                                   std::function<std::unique_ptr<Backend>(const Group&)> over_network);
+                                                   std::function<std::unique_ptr<TcpBackend>(const Group&)> over_network);
 
 }  // namespace drun::runtime

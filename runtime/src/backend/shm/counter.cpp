@@ -42,12 +42,12 @@ void Counter::settle(bool sleepers_order) {
   if (n_sleepers_.load(std::memory_order_relaxed) > 0) wake();
 }
 
-void Counter::sleep(std::uint32_t step, std::chrono::milliseconds time, bool order) {
+void Counter::sleep(std::uint32_t step, std::chrono::microseconds time, bool order) {
   n_sleepers_.fetch_add(1, std::memory_order_seq_cst);
   if (order) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
   const std::uint32_t now = value_.load(std::memory_order_seq_cst);
   if (static_cast<std::int32_t>(now - step) < 0) {
-    const timespec limit{time.count() / 1000, static_cast<long>(time.count() % 1000 * 1'000'000)};
+    const timespec limit{time.count() / 1'000'000, static_cast<long>(time.count() % 1'000'000 * 1000)};
     futex(&value_, FUTEX_WAIT, now, &limit);
   }
   n_sleepers_.fetch_sub(1, std::memory_order_relaxed);

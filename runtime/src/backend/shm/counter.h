@@ -26,7 +26,7 @@ class Counter {
   void settle(bool sleepers_order = false);
   // Returns once it has reached the step, was woken, or the time is over; whoever waits looks again.
   // `order`: others rely on it (order_others_when_asleep).
-  void sleep(std::uint32_t step, std::chrono::milliseconds time, bool order = false);
+  void sleep(std::uint32_t step, std::chrono::microseconds time, bool order = false);
   void wake();  // all that sleep, though nothing has moved
 
  private:

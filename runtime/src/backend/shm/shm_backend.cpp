@@ -101,6 +101,7 @@ class ShmBackendImpl final : public ShmBackend {
   Status reduce_to_blocks(const Operation& operation, const Span& data, const std::vector<Block>& blocks) override {
     return finish(reduce_blocks(operation, data, blocks));
   }
+  void meanwhile(Meanwhile work) override { meanwhile_ = std::move(work); }
   Status broadcast(const Operation& operation, void* data, std::size_t n_bytes) override {
     return finish(hand_out(operation, static_cast<char*>(data), n_bytes));
   }
@@ -428,7 +429,10 @@ class ShmBackendImpl final : public ShmBackend {
       const auto left = patience_.left(operation);
       if (left.count() <= 0) return timed_out(operation, phase, step);
       note_.waiting(world_, group_, operation, [&] { return missing(phase, step); });
-      counter.sleep(step, std::min(left + std::chrono::milliseconds(1), Patience::kLook), orders_others_);
+      if (auto slept = sleep_for(counter, step, std::min(left + std::chrono::milliseconds(1), Patience::kLook));
+          !slept) {
+        return slept;
+      }
       if (counter.has_reached(step)) return {};
       if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
       for (int other = 0; other < size_; ++other) {
@@ -454,6 +458,20 @@ class ShmBackendImpl final : public ShmBackend {
         return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(rank), name_of(operation)));
       }
     }
+  }
+
+  // Until somebody moves or wakes the counter, or the time is over. What there is to do meanwhile is done.
+  Status sleep_for(Counter& counter, std::uint32_t step, std::chrono::microseconds time) {
+    const auto until = Clock::now() + time;
+    while (meanwhile_ && !counter.has_reached(step)) {
+      const auto may_sleep = meanwhile_();
+      if (!may_sleep) return tl::unexpected<Failure>(may_sleep.error());
+      if (*may_sleep >= time || Clock::now() >= until) break;
+      if (may_sleep->count() > 0) counter.sleep(step, *may_sleep, orders_others_);
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::microseconds>(until - Clock::now());
+    if (left.count() > 0) counter.sleep(step, left, orders_others_);
+    return {};
   }
 
   std::vector<int> missing(Phase phase, std::uint32_t step) {
@@ -510,6 +528,7 @@ class ShmBackendImpl final : public ShmBackend {
   std::uint32_t step_;        // the last one in which we arrived
   Patience patience_;
   WaitNote note_;
+  Meanwhile meanwhile_;
 };
 
 }  // namespace

@@ -18,6 +18,8 @@ namespace {
 
 constexpr int kPassesBetweenChecks = 64;       // for ABORT while data flows without a wait
 constexpr std::size_t kMostAtOnce = 4u << 20;  // per system call, so that no flow starves another
+// What a socket holds lasts for longer than this, on links for which such a wait is long.
+constexpr std::chrono::microseconds kBetweenLooks{250};
 
 }  // namespace
 
@@ -28,6 +30,48 @@ Status Mesh::run(const Operation& operation, const std::vector<Flow*>& flows) {
 }
 
 Status Mesh::run_each(const std::vector<Part>& parts) {
+  auto messages = messages_for(parts);
+  return finish(run_messages(messages, {}));
+}
+
+std::unique_ptr<Mesh::Run> Mesh::begin(const Operation& operation, const std::vector<Flow*>& flows) {
+  std::vector<Part> parts;
+  for (Flow* flow : flows) parts.push_back({&operation, flow});
+  auto run = std::make_unique<Run>();
+  run->messages = messages_for(parts);
+  return run;
+}
+
+Outcome<std::chrono::microseconds> Mesh::advance(Run& run) {
+  const Operation* operation = most_urgent(run.messages);
+  if (operation == nullptr) return Patience::kLook;
+  (void)patience_.left(*operation);  // the caller's time is not time for which we were stopped
+  links_need_care_ = links_->busy();
+  const auto moved = move_some(run.messages, *operation);
+  if (!moved) {
+    (void)finish(tl::unexpected<Failure>(moved.error()));
+    return tl::unexpected<Failure>(moved.error());
+  }
+  if (*moved) return std::chrono::microseconds(0);
+  const bool waits =
+      links_->busy() || std::any_of(run.messages.begin(), run.messages.end(),
+                                    [](const Message& message) { return !message.finished() && message.wants_io(); });
+  if (waits) return kBetweenLooks;
+  return Patience::kLook;
+}
+
+Status Mesh::go_on(Run& run, const std::function<bool()>& enough) { return finish(run_messages(run.messages, enough)); }
+
+Status Mesh::finish(Status status) {
+  if (status) {
+    note_.done(world_);
+  } else {
+    links_->close();
+  }
+  return status;
+}
+
+std::vector<Mesh::Message> Mesh::messages_for(const std::vector<Part>& parts) {
   if (!parts.empty() && !is_of_two(*parts[0].operation)) {
     const Operation& operation = *parts[0].operation;
     if (operation.seq != current_.seq) previous_ = std::exchange(current_, operation);
@@ -52,13 +96,7 @@ Status Mesh::run_each(const std::vector<Part>& parts) {
     }
     messages.push_back(std::move(message));
   }
-  auto done = run_messages(messages);
-  if (done) {
-    note_.done(world_);
-  } else {
-    links_->close();
-  }
-  return done;
+  return messages;
 }
 
 // Each sender of an alltoallv gives the size of its block; what one rank sends another receives.
@@ -72,32 +110,42 @@ Operation Mesh::expected(const Operation& operation, const Flow& flow) const {
   return result;
 }
 
-Status Mesh::run_messages(std::vector<Message>& messages) {
+const Operation* Mesh::most_urgent(const std::vector<Message>& messages) {
+  const Operation* first = nullptr;
+  for (const auto& message : messages) {
+    if (message.finished()) continue;
+    if (first == nullptr || message.operation->deadline < first->deadline) first = message.operation;
+  }
+  return first;
+}
+
+Outcome<bool> Mesh::move_some(std::vector<Message>& messages, const Operation& operation) {
+  if (links_need_care_) {
+    if (auto connected = connect(messages, operation); !connected) {
+      return tl::unexpected<Failure>(connected.error());
+    }
+  }
+  bool moved = false;
+  for (auto& message : messages) {
+    if (message.finished()) continue;
+    auto progress = message.flow->direction() == Flow::Direction::kSend ? send_some(message) : receive_some(message);
+    if (!progress) return tl::unexpected<Failure>(progress.error());
+    moved = moved || *progress;
+  }
+  return moved;
+}
+
+Status Mesh::run_messages(std::vector<Message>& messages, const std::function<bool()>& enough) {
   links_need_care_ = links_->busy();
   for (int pass = 1;; ++pass) {
-    const Message* most_urgent = nullptr;
-    for (const auto& message : messages) {
-      if (message.finished()) continue;
-      if (most_urgent == nullptr || message.operation->deadline < most_urgent->operation->deadline) {
-        most_urgent = &message;
-      }
-    }
-    if (most_urgent == nullptr) return {};
-    const Operation& operation = *most_urgent->operation;
-    if (links_need_care_) {
-      if (auto connected = connect(messages, operation); !connected) return connected;
-    }
-    bool moved = false;
-    for (auto& message : messages) {
-      if (message.finished()) continue;
-      auto progress = message.flow->direction() == Flow::Direction::kSend ? send_some(message) : receive_some(message);
-      if (!progress) return tl::unexpected<Failure>(progress.error());
-      moved = moved || *progress;
-    }
-    if (!moved) {
-      if (auto waited = wait(messages, operation); !waited) return waited;
+    const Operation* operation = most_urgent(messages);
+    if (operation == nullptr || (enough && enough())) return {};
+    auto moved = move_some(messages, *operation);
+    if (!moved) return tl::unexpected<Failure>(moved.error());
+    if (!*moved) {
+      if (auto waited = wait(messages, *operation); !waited) return waited;
     } else if (pass % kPassesBetweenChecks == 0) {
-      if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
+      if (auto alive = check_alive(world_, name_of(*operation)); !alive) return alive;
       links_need_care_ = links_->busy();
     }
   }

@@ -1,6 +1,8 @@
 // Moves the flows of an algorithm between the members of a group over TCP, with headers, deadline and ABORT.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +32,14 @@ class Mesh final : public Exchange {
     Flow* flow = nullptr;
   };
   Status run_each(const std::vector<Part>& parts);
+  // A run that its caller goes on with, and does something else in between. The operation and the flows outlive it. No
+  // other run comes before its end.
+  class Run;
+  std::unique_ptr<Run> begin(const Operation& operation, const std::vector<Flow*>& flows);
+  // Moves what moves without a wait. Returns for how long the caller may do something else.
+  Outcome<std::chrono::microseconds> advance(Run& run);
+  // Waits, as run() does, until `enough` says so or all flows are finished.
+  Status go_on(Run& run, const std::function<bool()>& enough);
   // Whether the member, if it is connected, has closed its side.
   bool has_closed(int peer) const;
   void close() { links_->close(); }
@@ -51,6 +61,7 @@ class Mesh final : public Exchange {
     }
   };
 
+  std::vector<Message> messages_for(const std::vector<Part>& parts);
   // The call as the header of this flow has it.
   Operation expected(const Operation& operation, const Flow& flow) const;
   Status connect(std::vector<Message>& messages, const Operation& operation);
@@ -61,7 +72,11 @@ class Mesh final : public Exchange {
   Failure io_failure(int peer, int error, const Operation& operation);
   Failure timed_out(const std::vector<Message>& messages, const Operation& operation);
   static std::vector<int> waited_for(const std::vector<Message>& messages);
-  Status run_messages(std::vector<Message>& messages);
+  // Of the calls that are not over, the one whose deadline comes first; null: none is left.
+  static const Operation* most_urgent(const std::vector<Message>& messages);
+  Outcome<bool> move_some(std::vector<Message>& messages, const Operation& operation);  // whether anything moved
+  Status run_messages(std::vector<Message>& messages, const std::function<bool()>& enough);
+  Status finish(Status status);
 
   const World& world_;
   std::shared_ptr<Links> links_;
@@ -70,6 +85,12 @@ class Mesh final : public Exchange {
   Patience patience_;
   WaitNote note_;
   Operation current_, previous_;  // calls
+};
+
+class Mesh::Run {
+ private:
+  friend class Mesh;
+  std::vector<Message> messages;
 };
 
 }  // namespace drun::runtime

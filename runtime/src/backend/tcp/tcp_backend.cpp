@@ -22,9 +22,30 @@ namespace {
 constexpr std::size_t kSmallBytes = 16u << 10;
 constexpr std::size_t kLargeBytes = 512u << 10;
 
-class TcpBackend final : public Backend {
+class RingAllreduce final : public PiecewiseAllreduce {
  public:
-  TcpBackend(const World& world, std::shared_ptr<Links> links, Group group)
+  RingAllreduce(Mesh& mesh, const Operation& operation, const Span& data, const std::vector<Block>& pieces, int divisor)
+      : mesh_(mesh),
+        operation_(operation),
+        ring_(mesh.rank(), mesh.size(), operation, data, pieces, divisor),
+        run_(mesh.begin(operation_, ring_.flows())) {}
+  void give(std::size_t n_pieces) override { ring_.give(n_pieces); }
+  Outcome<std::chrono::microseconds> advance() override { return mesh_.advance(*run_); }
+  Status wait_for(std::size_t n_pieces) override {
+    return mesh_.go_on(*run_, [&] { return ring_.n_results() >= n_pieces; });
+  }
+  Status wait_for_end() override { return mesh_.go_on(*run_, {}); }
+
+ private:
+  Mesh& mesh_;
+  Operation operation_;
+  RingPieces ring_;
+  std::unique_ptr<Mesh::Run> run_;
+};
+
+class TcpBackendImpl final : public TcpBackend {
+ public:
+  TcpBackendImpl(const World& world, std::shared_ptr<Links> links, Group group)
       : mesh_(world, std::move(links), std::move(group)) {}
 
   Status allreduce(const Operation& operation, const Span& data) override {
@@ -34,6 +55,10 @@ class TcpBackend final : public Backend {
     // Of two, a ring has as few steps as can be.
     if (data.n_bytes() < kLargeBytes && mesh_.size() > 2) return halving_allreduce(mesh_, operation, data);
     return ring_allreduce(mesh_, operation, data);
+  }
+  std::unique_ptr<PiecewiseAllreduce> begin_allreduce(const Operation& operation, const Span& data,
+                                                      const std::vector<Block>& pieces, int divisor) override {
+    return std::make_unique<RingAllreduce>(mesh_, operation, data, pieces, divisor);
   }
   Status reduce(const Operation& operation, const Span& data) override {
     return binomial_reduce(mesh_, operation, data);
@@ -81,8 +106,8 @@ class TcpBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_tcp_backend(const World& world, std::shared_ptr<Links> links, Group group) {
-  return std::make_unique<TcpBackend>(world, std::move(links), std::move(group));
+std::unique_ptr<TcpBackend> make_tcp_backend(const World& world, std::shared_ptr<Links> links, Group group) {
+  return std::make_unique<TcpBackendImpl>(world, std::move(links), std::move(group));
 }
 
 }  // namespace drun::runtime
