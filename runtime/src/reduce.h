@@ -12,7 +12,7 @@ namespace drun::runtime {
 // into[i] = into[i] op from[i]; AVG adds. No alignment is required of either. Halves
 // are reduced as f32 (reduced_as), here and below.
 void accumulate(void* into, const void* from, std::size_t count, drun_dtype dtype, drun_op op);
-// into[i] = a[i] op b[i]; `into` may be `a` or `b`.
+// into[i] = a[i] op b[i]; `into` may be `a` or `b`, and overlaps neither otherwise.
 void combine(void* into, const void* a, const void* b, std::size_t count, drun_dtype dtype, drun_op op);
 // What is left to do once all ranks are in: AVG divides by `size`, integers truncate.
 void finish(void* data, std::size_t count, drun_dtype dtype, drun_op op, int size);

@@ -94,8 +94,8 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
   const auto segment = make_segment(size);
   ASSERT_TRUE(segment);
   const std::size_t slot = Segment::kSlotBytes / sizeof(std::int32_t);
-  const std::vector<std::size_t> counts = {0,    1,        2,        3,    7,        63,   2047,         2048,
-                                           2049, slot - 1, slot + 1, slot, 2 * slot, 2049, 3 * slot + 5, 1};
+  const std::vector<std::size_t> counts = {0,    1,    2,    3,        7,        12,   13,       28,   29,           63,
+                                           2047, 2048, 2049, slot - 1, slot + 1, slot, 2 * slot, 2049, 3 * slot + 5, 1};
   job.run([&](int rank) {
     const World world = job.world(rank);
     auto backend = make_shm_backend(world, Group::all(world), segment, std::make_unique<NoNetwork>());
@@ -112,7 +112,8 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
         ASSERT_TRUE(done) << done.error().text;
         ASSERT_EQ(data, expected) << "allreduce of " << count;
 
-        const int root = static_cast<int>(seq % static_cast<std::uint64_t>(size));
+        const int root =
+            static_cast<int>((seq / 6 + static_cast<std::uint64_t>(round)) % static_cast<std::uint64_t>(size));
         ++seq;
         for (std::size_t i = 0; i < count; ++i) {
           data[i] = rank == root ? value(root, i, seq) : -1;
@@ -397,6 +398,25 @@ TEST(Counter, WrapsAndWakesItsSleepers) {
   EXPECT_TRUE(counter.has_reached(1));
   EXPECT_TRUE(counter.has_reached(UINT32_MAX));
   EXPECT_LT(Clock::now() - began, 5s);
+}
+
+// One lost wake-up, and a rank sleeps for longer than the test may take.
+TEST(Counter, WakesWhoeverSleeps) {
+  for (const bool order : {false, order_others_when_asleep()}) {
+    Counter counters[2]{};
+    const auto began = Clock::now();
+    const auto go = [&](int own) {
+      for (std::uint32_t step = 1; step <= 3000; ++step) {
+        counters[own].publish(step);
+        counters[own].settle(order);
+        while (!counters[1 - own].has_reached(step)) counters[1 - own].sleep(step, 60s, order);
+      }
+    };
+    std::thread other(go, 1);
+    go(0);
+    other.join();
+    EXPECT_LT(Clock::now() - began, 50s);
+  }
 }
 
 TEST(Counter, SleepsNoLongerThanItIsTold) {

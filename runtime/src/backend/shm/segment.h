@@ -19,7 +19,8 @@ class Segment {
  public:
   static constexpr std::size_t kSlotBytes = 512u << 10;
 
-  // What a rank tells the others. Each on its own cache line, or two.
+  // What a rank tells the others. Each on its own cache line, or two. Who changes this, or what the ranks do with it,
+  // counts up kLayout (arena.cpp).
   struct Call {  // compared as bytes
     std::uint64_t seq;
     std::uint64_t count;

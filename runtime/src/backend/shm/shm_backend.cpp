@@ -21,9 +21,11 @@ namespace {
 
 // Up to here everybody reduces everything: one wait in place of two counts for more than the arithmetic.
 constexpr std::size_t kSmallBytes = 8u << 10;
-// Of a large reduction: what passes through both slots of all ranks stays in the second-level cache beside the user's
-// memory on its way. A smaller one goes in pieces as large as a slot.
-constexpr std::size_t kLargeBytes = 1u << 20, kPieceOfLarge = 128u << 10;
+// Of a large reduction: what passes through a rank's slots stays in the second-level cache beside the user's memory on
+// its way; not so little that the steps between many ranks cost more. A smaller one goes in pieces as large as a slot.
+constexpr std::size_t kLargeBytes = 1u << 20, kPieceOfLarge = 128u << 10, kLeastPart = 16u << 10;
+// Of more, the interrupts for all of them when one goes to sleep cost more than the others' fences.
+constexpr int kMostThatOrder = 8;
 // Stays in the first-level cache from one operand to the next; the next one is fetched meanwhile.
 constexpr std::size_t kBlockBytes = 2u << 10;
 constexpr std::size_t kLineBytes = 64;
@@ -80,7 +82,7 @@ class ShmBackendImpl final : public ShmBackend {
         rank_(group.own),
         size_(group.size()),
         spins_(has_core_for_each(world.client->welcome().local_size)),
-        orders_others_(spins_ && order_others_when_asleep()),
+        orders_others_(spins_ && size_ <= kMostThatOrder && order_others_when_asleep()),
         step_(last_step(segment_->control(rank_))) {
     own().orders_others.store(orders_others_ ? 1 : 0, std::memory_order_release);
   }
@@ -202,7 +204,9 @@ class ShmBackendImpl final : public ShmBackend {
   // What is given for the next piece goes ahead of that, so that nobody waits for a copy.
   Status reduce_in_parts(const Operation& operation, const Span& data, bool takes) {
     const std::size_t element_bytes = size_of(data.dtype);
-    const std::size_t per_piece = (data.n_bytes() > kLargeBytes ? kPieceOfLarge : Segment::kSlotBytes) / element_bytes;
+    const std::size_t of_large = std::max(kPieceOfLarge, kLeastPart * static_cast<std::size_t>(size_));
+    const std::size_t most = data.n_bytes() > kLargeBytes ? of_large : Segment::kSlotBytes;
+    const std::size_t per_piece = std::min(most, Segment::kSlotBytes) / element_bytes;
     const auto piece_at = [&](std::size_t first) { return data.part(first, std::min(per_piece, data.count - first)); };
     announce(operation);
     // Calls without this phase do not move it: left behind by half of what it can count, it would seem to be ahead.
@@ -522,7 +526,7 @@ class ShmBackendImpl final : public ShmBackend {
   std::unique_ptr<Backend> network_;
   int rank_, size_;  // as members of the group
   bool spins_;
-  bool orders_others_;  // when it sleeps; not where it sleeps all the time
+  bool orders_others_;  // when it sleeps; not where it sleeps often
   bool all_order_ = false;
   std::uint64_t digest_ = 0;  // of the call that goes on: to read it where it is written would be to wait for that line
   std::uint32_t step_;        // the last one in which we arrived
