@@ -34,6 +34,7 @@ Group Fabric::local() const {
   const int own = host_of_rank_[static_cast<std::size_t>(world_.rank())];
   Group group = Group::all(world_).part([&](int rank) { return host_of_rank_[static_cast<std::size_t>(rank)] == own; });
   group.comm = kCommLocal;
+  group.ranks_of_comm.clear();  // a communicator of its own
   return group;
 }
 
@@ -44,6 +45,7 @@ Group Fabric::cross() const {
   const int own = place[static_cast<std::size_t>(world_.rank())];
   Group group = Group::all(world_).part([&](int rank) { return place[static_cast<std::size_t>(rank)] == own; });
   group.comm = kCommCross;
+  group.ranks_of_comm.clear();
   return group;
 }
 

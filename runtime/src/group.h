@@ -18,9 +18,15 @@ struct Group {
       0;  // the communicator's number: the same on its members, and of no other that shares two of them
   std::vector<int> ranks;  // of the job, by member
   int own = 0;             // which member we are
+  // Of the communicator that this is a part of, in whose order roots are counted; empty: this is all of it.
+  std::vector<int> ranks_of_comm;
 
   int size() const { return static_cast<int>(ranks.size()); }
   int world_rank(int member) const { return ranks[static_cast<std::size_t>(member)]; }
+  int world_rank_of_root(int root) const {
+    const auto& all = ranks_of_comm.empty() ? ranks : ranks_of_comm;
+    return root >= 0 && root < static_cast<int>(all.size()) ? all[static_cast<std::size_t>(root)] : root;
+  }
   // -1: not in it.
   int member_of(int world_rank) const {
     const auto found = std::find(ranks.begin(), ranks.end(), world_rank);
@@ -42,6 +48,7 @@ struct Group {
   Group part(Chosen chosen) const {
     Group result;
     result.comm = comm;
+    result.ranks_of_comm = ranks_of_comm.empty() ? ranks : ranks_of_comm;
     for (int member = 0; member < size(); ++member) {
       if (!chosen(member)) continue;
       if (member == own) result.own = result.size();

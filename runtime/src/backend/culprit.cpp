@@ -75,7 +75,7 @@ void WaitNote::done(const World& world) {
 }
 
 std::string describe_in(const Group& group, Operation operation) {
-  if (operation.root >= 0 && operation.root < group.size()) operation.root = group.world_rank(operation.root);
+  operation.root = group.world_rank_of_root(operation.root);
   return describe(operation);
 }
 

@@ -130,6 +130,29 @@ TEST(Timeout, DoesNotBlameALateRankThatWaitsToo) {
   EXPECT_EQ(failed, 3);
 }
 
+// The parts of the call inside the hosts and between them count their ranks each in its own way.
+TEST(Timeout, OfABroadcastBetweenHostsNamesTheRootThatNeverCame) {
+  FakeJob job(5, 500ms);
+  job.place_on_hosts({0, 0, 0, 1, 1});
+  std::atomic<int> failed{0};
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 0) {
+      const auto until = Clock::now() + 20s;
+      while (failed < 4 && Clock::now() < until) std::this_thread::sleep_for(1ms);
+      return;
+    }
+    std::vector<float> data(1000);
+    const auto done = all->broadcast(data.data(), data.size(), DRUN_FLOAT32, 0);
+    ++failed;
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT) << done.error().text;
+    EXPECT_EQ(done.error().rank, 0) << done.error().text;
+  });
+  EXPECT_EQ(failed, 4);
+}
+
 TEST(Abort, EndsEveryWaitAtOnceAndNamesTheCulprit) {
   FakeJob job(4, 60s);
   std::atomic<int> waiting{0};
