@@ -1,6 +1,8 @@
 // The job as this process sees it: who it is, who the others are, and the services that all parts share.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -51,7 +53,8 @@ void publish_leaving(const World& world);
 bool has_left(const World& world, int rank, std::chrono::milliseconds wait);
 // What another rank wrote so, if within `wait` one did, or the ABORT that has come meanwhile.
 std::optional<Failure> published_failure(const World& world, const std::string& during, std::chrono::milliseconds wait);
-// A peer's connection closed: waits up to a second for an ABORT or a published failure that tells why.
-Failure explain_closed(const World& world, int peer, const std::string& during);
+// A peer's connection closed: waits up to a second for an ABORT or a published failure that tells why. `ended`: its
+// process, if that is known to be no more.
+Failure explain_closed(const World& world, int peer, const std::string& during, pid_t ended = 0);
 
 }  // namespace drun::runtime

@@ -152,6 +152,7 @@ Worker start(const std::vector<std::string>& argv, int rank, const std::vector<s
     ::execve(c_argv[0], c_argv.data(), c_env.data());
     ::_exit(127);
   }
+  worker.end.pid = worker.pid;
   worker.output = std::move(pipe->read);
   return worker;
 }
@@ -200,11 +201,23 @@ std::vector<WorkerEnd> run_job(const std::vector<std::string>& argv, const JobOp
       workers.push_back(start(argv, rank, env));
     }
     const auto open = [](const Worker& worker) { return worker.running || worker.output; };
+    const auto goes_on = [](const Worker& worker) { return worker.running && !worker.end.stopped; };
     while (std::any_of(workers.begin(), workers.end(), open)) {
       read_output(workers, std::chrono::milliseconds(20));
+      if (std::none_of(workers.begin(), workers.end(), goes_on)) {
+        for (const auto& worker : workers) {
+          if (worker.running) ::kill(worker.pid, SIGKILL);
+        }
+      }
       for (auto& worker : workers) {
         int status = 0;
-        if (!worker.running || ::waitpid(worker.pid, &status, WNOHANG) != worker.pid) {
+        const bool changed = worker.running && ::waitpid(worker.pid, &status, WNOHANG | WUNTRACED) == worker.pid;
+        if (changed && WIFSTOPPED(status)) {
+          worker.end.stopped = true;
+          worker.end.after = Clock::now() - began;
+          continue;
+        }
+        if (!changed) {
           if (worker.running && Clock::now() - began > options.limit) {
             worker.end.killed = true;
             ::kill(worker.pid, SIGKILL);
@@ -212,7 +225,7 @@ std::vector<WorkerEnd> run_job(const std::vector<std::string>& argv, const JobOp
           continue;
         }
         worker.running = false;
-        worker.end.after = Clock::now() - began;
+        if (!worker.end.stopped) worker.end.after = Clock::now() - began;
         worker.end.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         if (WIFSIGNALED(status) && options.abort_on_death) {
           const int rank = worker.end.rank;

@@ -12,10 +12,12 @@ namespace drun::testing {
 
 struct WorkerEnd {
   int rank = -1;
+  pid_t pid = -1;
   int status = -1;                              // exit status, 128 + signal
   bool killed = false;                          // by us, because it did not end in time
+  bool stopped = false;                         // by a signal; killed once the others were over
   std::string output;                           // stdout and stderr
-  std::chrono::steady_clock::duration after{};  // since the start
+  std::chrono::steady_clock::duration after{};  // since the start, until the end or the stop
 };
 
 struct JobOptions {

@@ -162,6 +162,22 @@ TEST_P(Job, NamesTheRankThatWentAwayEvenIfTheLauncherSaysNothing) {
   }
 }
 
+// Ranks 0 and 3 of 7 have no connection that could close.
+TEST_P(Job, NamesTheProcessThatWasKilledEvenIfTheLauncherSaysNothing) {
+  JobOptions options;
+  options.abort_on_death = false;
+  const auto ends = run(7, "die", 3, options);
+  const std::string process = ": its process (pid " + std::to_string(ends[3].pid) + ") has ended";
+  for (const auto& end : ends) {
+    if (end.rank == 3) continue;
+    EXPECT_EQ(end.status, 3) << end.output;
+    EXPECT_TRUE(contains(end.output, "error -5 rank 3 host 'node0'")) << end.output;
+    EXPECT_TRUE(contains(end.output, "rank 3 on node0 closed its connection during allreduce #")) << end.output;
+    EXPECT_EQ(contains(end.output, process), GetParam() == Ways::kMemory) << end.output;
+    EXPECT_LT(end.after - ends[3].after, 10s);
+  }
+}
+
 TEST_P(Job, NamesTheRankThatNeverCalled) {
   JobOptions options;
   options.env = {"DRUN_OP_TIMEOUT=1"};

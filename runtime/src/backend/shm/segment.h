@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "runtime/src/backend/shm/arena.h"
 #include "runtime/src/backend/shm/counter.h"
+#include "runtime/src/backend/shm/life.h"
 #include "runtime/src/operation.h"
 
 namespace drun::runtime {
@@ -43,6 +44,7 @@ class Segment {
     alignas(128) Call calls[2];                     // by turns of the steps in which calls begin
     alignas(128) std::atomic<std::int32_t> broken;  // not 0: the rank takes part in nothing more
     std::atomic<std::int32_t> orders_others;        // not 0: when it sleeps (counter.h)
+    ProcessMark process;                            // whose control this is
 
     Arrival& arrival(std::uint32_t step) { return arrivals[step % 2]; }
   };

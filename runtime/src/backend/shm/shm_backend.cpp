@@ -85,6 +85,7 @@ class ShmBackendImpl final : public ShmBackend {
         orders_others_(spins_ && size_ <= kMostThatOrder && order_others_when_asleep()),
         step_(last_step(segment_->control(rank_))) {
     own().orders_others.store(orders_others_ ? 1 : 0, std::memory_order_release);
+    own().process.tell();
   }
 
   Status allreduce(const Operation& operation, const Span& data) override {
@@ -443,6 +444,10 @@ class ShmBackendImpl final : public ShmBackend {
         if (segment_->control(other).broken.load(std::memory_order_acquire) != 0) {
           return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(other), name_of(operation)));
         }
+        if (has_died(other, phase, step)) {
+          const pid_t pid = segment_->control(other).process.pid();
+          return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(other), name_of(operation), pid));
+        }
       }
       if (Clock::now() >= look_around) {  // for what only the rendezvous tells
         if (auto reason = published_failure(world_, name_of(operation), kLookWait)) {
@@ -476,6 +481,12 @@ class ShmBackendImpl final : public ShmBackend {
     const auto left = std::chrono::duration_cast<std::chrono::microseconds>(until - Clock::now());
     if (left.count() > 0) counter.sleep(step, left, orders_others_);
     return {};
+  }
+
+  // Before the step: one that ended after it has done its part. The end of a process comes after all that it wrote.
+  bool has_died(int rank, Phase phase, std::uint32_t step) {
+    const Counter& counter = counter_of(rank, phase, step);
+    return !counter.has_reached(step) && segment_->control(rank).process.has_ended() && !counter.has_reached(step);
   }
 
   std::vector<int> missing(Phase phase, std::uint32_t step) {
