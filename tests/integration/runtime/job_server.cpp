@@ -105,6 +105,11 @@ class AgentSocket {
 
  private:
   void serve() {
+    sigset_t
+        broken_pipe;  // of a worker that dies before it has its handout; ignoring it would be the workers' way, too
+    ::sigemptyset(&broken_pipe);
+    ::sigaddset(&broken_pipe, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
     for (;;) {
       const Fd worker(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!worker) return;

@@ -1,6 +1,8 @@
 // libdrun in processes of its own, with the real rendezvous server.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "tests/integration/runtime/job_server.h"
 
 namespace drun {
@@ -230,6 +232,21 @@ TEST_P(Job, InitTimesOutOnARankThatNeverComes) {
     EXPECT_TRUE(contains(end.output, "drun_init") && contains(end.output, "2")) << end.output;
     EXPECT_LT(end.after, 10s);
   }
+}
+
+// Each rank has a /dev/shm of its own in which there is no room, and which must be empty after a death, too.
+TEST(DevShm, IsNeitherNeededNorUsed) {
+  const std::string mount = "mount -t tmpfs -o size=4k none /dev/shm";
+  if (std::system(("unshare -m sh -c '" + mount + "' 2>/dev/null").c_str()) != 0) {
+    GTEST_SKIP() << "nothing may be mounted here";
+  }
+  const std::string script = mount + "; \"$0\" \"$@\"; status=$?; test -z \"$(ls -A /dev/shm)\" && exit $status";
+  JobOptions options;
+  options.size = 3;
+  options.shares_memory = true;
+  const auto ends = run_job({"/usr/bin/unshare", "-m", "/bin/sh", "-c", script, kWorker, "die", "1"}, options);
+  for (const auto& end : ends) EXPECT_EQ(end.status, end.rank == 1 ? 128 + 9 : 3) << end.output;
+  EXPECT_TRUE(contains(ends[0].output, "its process (pid ")) << "not over memory: " << ends[0].output;
 }
 
 }  // namespace
