@@ -140,7 +140,7 @@ class Ends(Script):
             os.waitpid(pid, 0)
             print("sum", hvd.synchronize(pending)[0], hvd.allreduce(array.array("d", [1]), op=hvd.Sum)[0])
         """)
-        self.assertEqual((status, err), (0, ""), out)
+        self.assertEqual(status, 0, out + err)  # Python 3.12 and later warn on stderr of a fork beside threads
         for rank in range(2):
             self.assertIn(f"child of {rank} of 2", out)
         self.assertEqual((out.count("this is a forked child"), out.count("sum 2.0 2.0")), (2, 2), out)
