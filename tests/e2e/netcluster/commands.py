@@ -154,7 +154,7 @@ def _parser():
     one.add_argument("--noexec-home", action="append", metavar="HOST")
     one.add_argument("--readonly-home", action="append", metavar="HOST")
     one.add_argument("--bare", action="append", metavar="HOST", help="does not see the trees")
-    one.add_argument("--tree", action="append", metavar="DIR", help="visible on all hosts but bare ones (repository)")
+    one.add_argument("--tree", action="append", type=os.path.abspath, metavar="DIR", help="visible on all hosts but bare ones (repository)")
     one.add_argument("--shell", action="append", metavar="HOST=PATH", help="login shell there")
     one.add_argument("--sshd", action="append", metavar="HOST=LINE", help="a line for its sshd_config")
     one.add_argument("--owner-pid", type=int, default=0, help="the cluster ends with this process")
