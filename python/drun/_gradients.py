@@ -1,7 +1,8 @@
 """The gradients of a model, reduced over all ranks while the backward pass still runs.
 
-Large ones travel by themselves, in place; small ones are packed into buckets, in the reverse of the parameters' order, which
-is about the order in which they come. A bucket is reduced as soon as it is full and all buckets before it are on their
+Large ones travel by themselves; small ones are packed into buckets, in the reverse of the parameters' order, which
+is about the order in which they come. All travel as copies: autograd may go on with the memory of a gradient that has come, where it is
+also that of another. A bucket is reduced as soon as it is full and all buckets before it are on their
 way: so the order of the collectives is the same on all ranks, even where a rank leaves parameters out.
 
 Behind the buckets each rank says of which parameters it has a gradient. Those that no rank has used keep none, as with one
@@ -26,7 +27,7 @@ def _kind(gradient):
 
 
 class _Bucket:
-    """Gradients of one type, behind each other in `flat`; one alone is left where it is if that is possible."""
+    """Gradients of one type, behind each other in `flat`."""
 
     def __init__(self, dtype):
         self.dtype = dtype
@@ -55,10 +56,6 @@ class _Bucket:
 
     def pack(self):
         """What is to be reduced, with zeros for gradients that this rank has not, or has as sparse ones."""
-        if len(self.parameters) == 1:
-            gradient = self.parameters[0].grad
-            if _kind(gradient) == _DENSE and gradient.device.type == "cpu" and gradient.is_contiguous():
-                return gradient.detach().view(-1)
         if self.flat is None:
             self.flat = torch.empty(self.n_elements, dtype=self.dtype)
         for parameter, part in self._parts(self.flat):
@@ -74,7 +71,7 @@ class _Bucket:
         for parameter, part in self._parts(flat):
             if parameter.grad is None:
                 missing[id(parameter)] = part
-            elif _kind(parameter.grad) == _DENSE and parameter.grad.data_ptr() != part.data_ptr():
+            elif _kind(parameter.grad) == _DENSE:
                 parameter.grad.copy_(part)
         return missing
 
@@ -189,6 +186,7 @@ class GradientReducer:
             found = []
             for (name, parameter), (n_dense, n_sparse) in zip(named, _reduced(handle).tolist()):
                 if n_dense and n_sparse:
+                    self._reset()
                     raise ValueError(f"the gradient of {name} is sparse on {n_sparse} ranks and dense on {n_dense}: "
                                      "DistributedOptimizer(sparse_as_dense=True) takes it")
                 if n_sparse:

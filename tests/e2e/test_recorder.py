@@ -70,12 +70,12 @@ class Recorder(ClusterTest):
             self.assertEqual((job.status, job.err), (0, ""), str(job))
 
     def test_time_in_which_the_job_was_stopped_is_no_stall(self):
-        job = self.start_drun("--stall-timeout", "3", "-H", HOSTS, "drun-test-caller", "barrier", "0@say:go", "1@sleep:5",
+        job = self.start_drun("--stall-timeout", "5", "-H", HOSTS, "drun-test-caller", "barrier", "0@say:go", "1@sleep:7",
                               "barrier")
         job.wait_for(r"\] go")
         drun = self.cluster.find("h0", r"^drun .*--stall-timeout")
         os.kill(drun, signal.SIGTSTP)
-        self.cluster.shell("h0", "sleep 4")  # the 5 s of rank 1 do not stand still
+        self.cluster.shell("h0", "sleep 6")  # the 7 s of rank 1 do not stand still
         os.kill(drun, signal.SIGCONT)
         self.assertEqual(job.finish(), 0, str(job))
         self.assertNotIn("no progress", job.err)

@@ -69,6 +69,7 @@ void WaitNote::waiting(const World& world, const Group& group, const Operation& 
 }
 
 void WaitNote::done(const World& world) {
+  call_ = {};  // the next wait counts by itself
   if (told_.empty()) return;
   told_.clear();
   write_note(world, Note{});

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdarg>
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "drun/drun.hpp"
@@ -83,7 +85,7 @@ long __wrap_syscall(long number, ...) {
 
 // Data of a call; of the blocks in which large data is reduced there are too many, one like the other.
 void* __wrap_memcpy(void* to, const void* from, std::size_t n_bytes) {
-  if (n_bytes >= 1000 && n_bytes != 8192) point(kCopy);
+  if (n_bytes >= 1000 && n_bytes != 2048) point(kCopy);
   return __real_memcpy(to, from, n_bytes);
 }
 
@@ -121,6 +123,12 @@ const std::map<std::string, Call> kCalls = {
        all.send(d.send.data(), d.n, (all.rank() + 1) % all.size());
        all.recv(d.recv.data(), d.n, (all.rank() + all.size() - 1) % all.size());
        together.end();
+     }},
+    // Whoever comes in time has to sleep.
+    {"late",
+     [](Communicator& all, Data& d) {
+       if (all.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+       all.allreduce(d.recv.data(), d.n);
      }},
     {"barrier", [](Communicator& all, Data&) { all.barrier(); }},
     {"split", [](Communicator& all, Data&) { all.split(all.rank() % 2)->barrier(); }},

@@ -14,9 +14,6 @@ constexpr std::size_t kMessageBytes = std::size_t{64} << 20;
 constexpr long kMostBesideKib = 40 << 10;  // of everything: its code and the shared segment, too
 
 void expect_little_memory(bool shares_memory, int size, int ranks_per_host) {
-#ifdef DRUN_SANITIZED
-  GTEST_SKIP() << "sanitizers need memory of their own";
-#endif
   testing::JobOptions options;
   options.size = size;
   options.shares_memory = shares_memory;

@@ -92,6 +92,18 @@ class SameModel(unittest.TestCase):
             self.assertTrue(torch.allclose(model[0].weight.grad, expected, rtol=1e-3, atol=1e-4))
             self.assertTrue(torch.equal(unused.grad, torch.ones(512, 600)))
 
+    def test_gradients_whose_memory_autograd_goes_on_with(self):
+        # It hands the gradient of the sum to both terms as it is.
+        for shaped in (lambda p: p.squeeze(0), lambda p: p.view(-1), lambda p: p.reshape(300_000)):
+            x = torch.linspace(1, 2, 300_000)
+            w, p = torch.nn.Parameter(torch.ones(300_000)), torch.nn.Parameter(torch.ones(1, 300_000))
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD([w, p], lr=0.1), op=hvd.Sum)
+            (w * x + shaped(p)).mul(hvd.rank() + 1.0).sum().backward()
+            optimizer.synchronize()
+            total = hvd.size() * (hvd.size() + 1) / 2
+            self.assertTrue(torch.allclose(w.grad, total * x))
+            self.assertTrue(torch.equal(p.grad, torch.full((1, 300_000), total)))
+
     def test_several_backward_passes_per_step(self):
         self.check(self.sgd, passes=2)
 
