@@ -14,6 +14,7 @@ namespace drun::runtime {
 namespace {
 
 constexpr std::chrono::milliseconds kAgentTimeout{10'000};
+constexpr std::uint64_t kMostStreams = 16;
 
 tl::unexpected<Failure> bad_variable(const std::string& name, const std::string& value, const std::string& what) {
   return failure(DRUN_ERROR_CONNECT, "drun_init: " + name + "=" + value + ": " + what);
@@ -105,6 +106,13 @@ Outcome<Surroundings> read_surroundings(const GetEnv& get_env) {
   result.data_address = value_of("DRUN_DATA_ADDRESS");
   const std::string key = value_of("DRUN_KEY"), endpoint = value_of("DRUN_RENDEZVOUS"), rank = value_of("DRUN_RANK");
   result.use_memory = value_of("DRUN_SHARED_MEMORY") != "0";
+  if (const std::string streams = value_of("DRUN_STREAMS"); !streams.empty()) {
+    const auto n_streams = parse_number(streams);
+    if (!n_streams || *n_streams < 1 || *n_streams > kMostStreams) {
+      return bad_variable("DRUN_STREAMS", streams, "not a number from 1 to " + std::to_string(kMostStreams));
+    }
+    result.n_streams = static_cast<int>(*n_streams);
+  }
   result.has_key = !key.empty() && !endpoint.empty();
   if (!result.agent_socket.empty()) {
     result.kind = Surroundings::Kind::kAgent;
@@ -131,6 +139,7 @@ Outcome<Surroundings> read_surroundings(const GetEnv& get_env) {
 Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& timeouts) {
   World world;
   world.timeouts = timeouts;
+  world.n_streams = surroundings.n_streams;
   if (surroundings.kind == Surroundings::Kind::kAlone) {
     world.client = make_solo_client();
     return world;

@@ -28,6 +28,7 @@ struct Surroundings {
   std::string rendezvous_address;
   int rendezvous_port = 0;
   bool use_memory = true;    // $DRUN_SHARED_MEMORY is not 0
+  int n_streams = 1;         // $DRUN_STREAMS
   std::string data_address;  // $DRUN_DATA_ADDRESS; empty: the one that the rendezvous is reached from
 };
 Outcome<Surroundings> read_surroundings(const GetEnv& get_env);

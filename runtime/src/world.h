@@ -27,6 +27,7 @@ struct World {
   rendezvous::JobKey key{};
   std::string data_address = "127.0.0.1";  // where our own connections listen
   Timeouts timeouts;
+  int n_streams = 1;  // TCP connections between two ranks
   // That this process has not used: handles of communicators of an earlier job are not of this one.
   std::uint32_t first_comm = kFirstCommOfSplit;
   Fd memory;                           // shared by the ranks of this host; closed: there is none

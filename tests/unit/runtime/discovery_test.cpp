@@ -31,6 +31,8 @@ TEST(Discovery, TakesTheAgentBeforeTheKey) {
   EXPECT_TRUE(found->has_key);
   EXPECT_EQ(found->rendezvous_address, "fd00::1");
   EXPECT_EQ(found->rendezvous_port, 77);
+  EXPECT_EQ(found->n_streams, 1);
+  EXPECT_EQ(read({{"DRUN_STREAMS", "16"}})->n_streams, 16);
 }
 
 TEST(Discovery, RefusesHalfAJob) {
@@ -47,6 +49,9 @@ TEST(Discovery, RefusesHalfAJob) {
   EXPECT_NE(bad("DRUN_RANK", "-1").find("DRUN_RANK=-1"), std::string::npos);
   EXPECT_NE(bad("DRUN_RENDEZVOUS", "10.0.0.1").find("DRUN_RENDEZVOUS=10.0.0.1"), std::string::npos);
   EXPECT_NE(bad("DRUN_RENDEZVOUS", "10.0.0.1:0").find("DRUN_RENDEZVOUS"), std::string::npos);
+  for (const char* streams : {"0", "17", "many", "-1"}) {
+    EXPECT_NE(bad("DRUN_STREAMS", streams).find("DRUN_STREAMS=" + std::string(streams)), std::string::npos);
+  }
   const auto text = bad("DRUN_KEY", "secret");
   EXPECT_NE(text.find("DRUN_KEY"), std::string::npos);
   EXPECT_EQ(text.find("secret"), std::string::npos);

@@ -60,6 +60,7 @@ class FakeJob {
       memory_.emplace_back(::memfd_create("fake", MFD_CLOEXEC));
     }
   }
+  void set_streams(int rank, int n_streams) { n_streams_[rank] = n_streams; }
   void set_timeouts(const Timeouts& timeouts) { timeouts_ = timeouts; }
 
   World world(int rank) {
@@ -67,6 +68,7 @@ class FakeJob {
     world.client = std::make_unique<FakeClient>(*this, rank);
     world.key = other_keys_.count(rank) != 0 ? other_keys_[rank] : key_;
     world.timeouts = timeouts_;
+    if (n_streams_.count(rank) != 0) world.n_streams = n_streams_[rank];
     if (!memory_.empty()) {
       const auto host = several_hosts_ ? host_of_rank_[static_cast<std::size_t>(rank)] : 0;
       world.memory.reset(::fcntl(memory_[static_cast<std::size_t>(host)].get(), F_DUPFD_CLOEXEC, 0));
@@ -171,6 +173,7 @@ class FakeJob {
   int size_;
   rendezvous::JobKey key_{};
   Timeouts timeouts_;
+  std::map<int, int> n_streams_;  // by rank
   std::map<int, rendezvous::JobKey> other_keys_;
   Bend bend_;
   std::mutex mutex_;

@@ -239,7 +239,7 @@ TEST(Links, AreRefusedToStrangersDuringACall) {
     if (rank == 5) {  // visits rank 0, which waits
       const auto endpoint = job.value_of("drun/1/data/0", 10s);
       const auto parts = split(endpoint, ' ');
-      ASSERT_EQ(parts.size(), 2u);
+      ASSERT_EQ(parts.size(), 3u);
       std::vector<Fd> kept;
       for (const std::string_view visit : {"", "GET / HTTP/1.0\r\n\r\n and so on, for more than forty bytes", "DRUN"}) {
         auto stranger = start_connect("127.0.0.1", static_cast<int>(*parse_number(parts[1])));

@@ -38,9 +38,9 @@ Status Links::join() {
   deadline_ = Clock::now() + world_.timeouts.init;
   StallWatch stops(kLongestWait);
   if (auto published = publish(stops); !published) return published;
-  for (const int peer : neighbours(world_.rank(), world_.size())) {
-    want(peer);
-    if (auto known = look_up(edges_.back(), "drun_init"); !known) return known;
+  for (const int peer : neighbours(world_.rank(), world_.size())) want(peer);
+  for (auto& edge : edges_) {
+    if (auto known = look_up(edge, "drun_init"); !known) return known;
   }
   const auto began = Clock::now();
   deadline_ += stops.look();
@@ -70,7 +70,8 @@ Status Links::publish(StallWatch& stops) {
   if (!listener) return tl::unexpected<Failure>(from_error(listener.error(), "drun_init"));
   listener_ = std::move(*listener);
   auto& client = *world_.client;
-  const std::string own = listener_.address + " " + std::to_string(listener_.port);
+  const std::string own =
+      listener_.address + " " + std::to_string(listener_.port) + " " + std::to_string(world_.n_streams);
   if (auto set = client.set(endpoint_key(world_, world_.rank()), own); !set) {
     return rendezvous_failure(set.error(), "drun_init");
   }
@@ -95,20 +96,30 @@ Status Links::init_failure(Error error) {
   return rendezvous_failure(error, "drun_init");
 }
 
-int Links::fd(int peer) const {
+int Links::made(int peer, int stream) const {
   const auto link = connected_.find(peer);
-  return link != connected_.end() ? link->second.get() : -1;
+  return link != connected_.end() ? link->second[static_cast<std::size_t>(stream)].get() : -1;
+}
+
+int Links::fd(int peer, std::size_t stream) const {
+  const auto link = connected_.find(peer);
+  if (link == connected_.end()) return -1;
+  const auto is_made = [](const Fd& fd) { return static_cast<bool>(fd); };
+  return std::all_of(link->second.begin(), link->second.end(), is_made) ? link->second[stream].get() : -1;
 }
 
 void Links::want(int peer) {
-  const auto is_it = [peer](const Edge& edge) { return edge.peer == peer; };
-  if (connected_.count(peer) != 0 || std::any_of(edges_.begin(), edges_.end(), is_it)) return;
-  if (edges_.empty()) next_look_ = Clock::now() + kLook;
-  Edge edge;
-  edge.peer = peer;
-  edge.dial = world_.rank() > peer;
-  edge.next_try = edge.began = Clock::now();
-  edges_.push_back(std::move(edge));
+  for (int stream = 0; stream < world_.n_streams; ++stream) {
+    const auto is_it = [&](const Edge& edge) { return edge.peer == peer && edge.stream == stream; };
+    if (made(peer, stream) >= 0 || std::any_of(edges_.begin(), edges_.end(), is_it)) continue;
+    if (edges_.empty()) next_look_ = Clock::now() + kLook;
+    Edge edge;
+    edge.peer = peer;
+    edge.stream = stream;
+    edge.dial = world_.rank() > peer;
+    edge.next_try = edge.began = Clock::now();
+    edges_.push_back(std::move(edge));
+  }
 }
 
 void Links::add_to(std::vector<pollfd>& fds) const {
@@ -129,7 +140,7 @@ Status Links::advance(const std::string& during) {
   accept_all();
   step_incoming();
   for (auto& edge : edges_) step_dial(edge);
-  edges_.remove_if([this](const Edge& edge) { return connected_.count(edge.peer) != 0; });
+  edges_.remove_if([this](const Edge& edge) { return made(edge.peer, edge.stream) >= 0; });
   return {};
 }
 
@@ -146,7 +157,11 @@ std::string Links::why_not(int peer) const {
 void Links::be_patient_for(milliseconds timeout) {
   if (timeout <= user_timeout_) return;
   user_timeout_ = timeout;
-  for (const auto& [peer, fd] : connected_) tune(fd.get(), user_timeout_);
+  for (const auto& [peer, streams] : connected_) {
+    for (const Fd& fd : streams) {
+      if (fd) tune(fd.get(), user_timeout_);
+    }
+  }
 }
 
 void Links::close() {
@@ -156,8 +171,8 @@ void Links::close() {
   listener_.fd.reset();
 }
 
-PeerIdentity Links::identity(int peer) const {
-  return {world_.client->welcome().job_id, world_.generation, world_.rank(), peer};
+PeerIdentity Links::identity(int peer, int stream) const {
+  return {world_.client->welcome().job_id, world_.generation, world_.rank(), peer, stream};
 }
 
 // All ranks have published theirs: there is nothing to wait for.
@@ -165,8 +180,15 @@ Status Links::look_up(Edge& edge, const std::string& during) {
   auto endpoint = world_.client->get(endpoint_key(world_, edge.peer), kLookUpWait);
   if (!endpoint) return rendezvous_failure(endpoint.error(), during);
   const auto parts = split(*endpoint, ' ');
-  const auto port = parts.size() == 2 ? parse_number(parts[1]) : std::nullopt;
+  const auto port = parts.size() == 3 ? parse_number(parts[1]) : std::nullopt;
   if (!port) return failure(DRUN_ERROR_INTERNAL, during + ": bad endpoint of " + world_.name_of(edge.peer));
+  if (parts[2] != std::to_string(world_.n_streams)) {
+    return failure(DRUN_ERROR_MISMATCH,
+                   during + ": DRUN_STREAMS is " + std::string(parts[2]) + " on " + world_.name_of(edge.peer) + " and " +
+                       std::to_string(world_.n_streams) + " on " + world_.name_of(world_.rank()) +
+                       "; all ranks must have the same",
+                   edge.peer, world_.host_of(edge.peer));
+  }
   edge.address = parts[0];
   edge.port = static_cast<int>(*port);
   return {};
@@ -195,7 +217,7 @@ Status Links::dial(Edge& edge, const std::string& during) {
   if (!fd) {
     dial_failed(edge, fd.error());
   } else {
-    edge.attempt = PeerHandshake::dial(std::move(*fd), world_.key, identity(edge.peer));
+    edge.attempt = PeerHandshake::dial(std::move(*fd), world_.key, identity(edge.peer, edge.stream));
   }
   return {};
 }
@@ -207,25 +229,29 @@ void Links::dial_failed(Edge& edge, const Error& error) {
 }
 
 // Has a higher rank that we wait for asked us to dial?
-bool Links::asked_to_dial(Edge& edge) {
-  if (!world_.client->get(request_key(world_, world_.rank(), edge.peer), kLookWait)) return false;
-  edge.dial = true;
-  edge.began = edge.next_try = Clock::now();
-  return true;
+void Links::dial_if_asked(int peer) {
+  if (!world_.client->get(request_key(world_, world_.rank(), peer), kLookWait)) return;
+  for (auto& edge : edges_) {
+    if (edge.peer != peer || edge.dial) continue;
+    edge.dial = true;
+    edge.began = edge.next_try = Clock::now();
+  }
 }
 
 Status Links::look_into_rendezvous(const std::string& during) {
   const auto waits = [this](const Edge& edge) { return !edge.dial && edge.peer > world_.rank(); };
   if (joining_) {
-    for (auto& edge : edges_) {
-      if (waits(edge)) asked_to_dial(edge);
+    std::set<int> peers;
+    for (const auto& edge : edges_) {
+      if (waits(edge)) peers.insert(edge.peer);
     }
+    for (const int peer : peers) dial_if_asked(peer);
   } else {
     // Whoever fails closes its connections; of this we would not hear while we have none with it.
     if (auto reason = published_failure(world_, during, kLookWait)) return tl::unexpected<Failure>(std::move(*reason));
     // Many may be late, but few can't reach us or have left: one edge per look, each in its turn.
     Edge& edge = edges_.front();
-    if (waits(edge)) asked_to_dial(edge);
+    if (waits(edge)) dial_if_asked(edge.peer);
     // A handshake that is under way comes to its end by itself: a rank may have left after it, and after what it sent.
     const bool half_way = edge.attempt && !edge.attempt->connecting();
     if (!half_way && has_left(world_, edge.peer, kLookWait)) {
@@ -257,7 +283,8 @@ void Links::accept_all() {
     }
     // The oldest goes: a rank is through with its handshake in no time, a stranger only takes up room.
     if (incoming_.size() >= kMaxStrangers) incoming_.pop_front();
-    incoming_.push_back({PeerHandshake::accept(std::move(fd), world_.key, identity(-1)), Clock::now() + kStrangerTime});
+    incoming_.push_back(
+        {PeerHandshake::accept(std::move(fd), world_.key, identity(-1, 0)), Clock::now() + kStrangerTime});
   }
 }
 
@@ -280,10 +307,14 @@ void Links::step_dial(Edge& edge) {
 // Also a rank that we have not asked for: it is ahead of us.
 void Links::connected(PeerHandshake& handshake) {
   const int peer = handshake.peer();
-  if (peer < 0 || peer >= world_.size() || peer == world_.rank() || connected_.count(peer) != 0) return;
-  Fd fd = handshake.take();
+  const int stream = handshake.stream();
+  if (peer < 0 || peer >= world_.size() || peer == world_.rank()) return;
+  if (stream < 0 || stream >= world_.n_streams || made(peer, stream) >= 0) return;
+  auto& streams = connected_[peer];
+  streams.resize(n_streams());
+  Fd& fd = streams[static_cast<std::size_t>(stream)];
+  fd = handshake.take();
   tune(fd.get(), user_timeout_);
-  connected_.emplace(peer, std::move(fd));
 }
 
 Failure Links::missing() const {
@@ -294,7 +325,9 @@ Failure Links::missing() const {
   result.text =
       "drun_init timed out after " + std::to_string(world_.timeouts.init.count() / 1000) + " s: no connection with ";
   bool first = true;
+  std::set<int> named;
   for (const auto& edge : edges_) {
+    if (!named.insert(edge.peer).second) continue;
     result.text += (first ? "" : ", ") + world_.name_of(edge.peer) + " at " + host_port(edge.address, edge.port);
     if (!edge.last_error.empty()) result.text += " (" + edge.last_error + ")";
     first = false;

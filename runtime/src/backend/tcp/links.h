@@ -29,13 +29,16 @@ std::vector<int> neighbours(int rank, int size);
 // to be a rank of it; others are closed. One thread: what comes is dealt with in connect() and advance().
 class Links {
  public:
-  // Connects to every neighbour. Errors name every neighbour that is missing, and why. `world` outlives the links.
+  // Connects to every neighbour, by world.n_streams connections each. Errors name every neighbour that is missing, and
+  // why. `world` outlives the links.
   static Outcome<std::unique_ptr<Links>> connect(const World& world,
                                                  std::chrono::milliseconds patience = std::chrono::seconds(3));
 
-  // Connected, tuned and non-blocking; -1: not connected.
-  int fd(int peer) const;
-  std::size_t size() const { return connected_.size(); }
+  // The first of the connections with the peer, tuned and non-blocking; -1: not all of them are made.
+  int fd(int peer) const { return fd(peer, 0); }
+  int fd(int peer, std::size_t stream) const;
+  // As many connections are between any two ranks.
+  std::size_t n_streams() const { return static_cast<std::size_t>(world_.n_streams); }
   // A call needs `peer`. Does not block.
   void want(int peer);
   // Whether a connection is being made, so that advance() has to be called, if nothing else every kRetry.
@@ -54,9 +57,10 @@ class Links {
   void close();
 
  private:
-  // One rank that is wanted and not connected.
+  // A connection with a rank that is wanted and not made.
   struct Edge {
     int peer = -1;
+    int stream = 0;
     std::string address;  // empty: not looked up
     int port = 0;
     bool dial = false;       // our turn
@@ -78,11 +82,13 @@ class Links {
   std::chrono::milliseconds left() const;
   Status rendezvous_failure(const Error& error, const std::string& during);
   Status init_failure(Error error);
-  PeerIdentity identity(int peer) const;
+  PeerIdentity identity(int peer, int stream) const;
+  // Of one of the connections alone; -1: it is not made.
+  int made(int peer, int stream) const;
   Status look_up(Edge& edge, const std::string& during);
   Status dial(Edge& edge, const std::string& during);
   void dial_failed(Edge& edge, const Error& error);
-  bool asked_to_dial(Edge& edge);
+  void dial_if_asked(int peer);
   Status look_into_rendezvous(const std::string& during);
   void accept_all();
   void step_incoming();
@@ -98,7 +104,7 @@ class Links {
   Listener listener_;
   std::list<Edge> edges_;
   std::list<Incoming> incoming_;
-  std::map<int, Fd> connected_;
+  std::map<int, std::vector<Fd>> connected_;  // by peer and stream; those that are not made are closed
 };
 
 }  // namespace drun::runtime

@@ -86,6 +86,7 @@ std::vector<Mesh::Message> Mesh::messages_for(const std::vector<Part>& parts) {
     message.peer = group_.world_rank(flow->peer());
     message.fd = links_->fd(message.peer);
     if (message.fd < 0) links_->want(message.peer);
+    if (links_->n_streams() > 1 && flow->n_bytes() > Stripes::kBytes) message.stripes.emplace(links_->n_streams());
     if (flow->direction() == Flow::Direction::kSend) message.header = encode_header(expected(*operation, *flow));
     // Only of sends and receives there may be several with a peer.
     for (std::size_t before = is_of_two(*operation) ? messages.size() : 0; before-- > 0;) {
@@ -162,7 +163,8 @@ Status Mesh::connect(std::vector<Message>& messages, const Operation& operation)
 
 Outcome<bool> Mesh::send_some(Message& message) {
   if (!message.wants_io()) return false;
-  const Window window = message.flow->window();
+  if (message.is_striped()) return move_stripes(message);
+  const Window window = message.stripes ? Window{} : message.flow->window();
   std::array<iovec, 2> parts{iovec{message.header.data() + message.header_done, kHeaderBytes - message.header_done},
                              iovec{window.data, std::min(window.n_bytes, kMostAtOnce)}};
   msghdr out{};
@@ -182,8 +184,9 @@ Outcome<bool> Mesh::send_some(Message& message) {
 
 Outcome<bool> Mesh::receive_some(Message& message) {
   if (!message.wants_io()) return false;
+  if (message.is_striped()) return move_stripes(message);
   message.header.resize(kHeaderBytes);
-  const Window window = message.flow->window();
+  const Window window = message.stripes ? Window{} : message.flow->window();
   std::array<iovec, 2> parts{iovec{message.header.data() + message.header_done, kHeaderBytes - message.header_done},
                              iovec{window.data, std::min(window.n_bytes, kMostAtOnce)}};
   msghdr in{};
@@ -202,6 +205,35 @@ Outcome<bool> Mesh::receive_some(Message& message) {
   }
   if (n_bytes > of_header) message.flow->moved(n_bytes - of_header);
   return true;
+}
+
+// As far as each connection can go now.
+Outcome<bool> Mesh::move_stripes(Message& message) {
+  const bool sends = message.flow->direction() == Flow::Direction::kSend;
+  Window window = message.flow->window();
+  window.n_bytes = std::min(window.n_bytes, kMostAtOnce);
+  const std::size_t done = message.flow->done();
+  Stripes& stripes = *message.stripes;
+  bool moved = false;
+  for (std::size_t stream = 0; stream < stripes.n_connections(); ++stream) {
+    const int fd = links_->fd(message.peer, stream);
+    for (;;) {
+      const Window part = stripes.window_of(stream, window, done);
+      if (part.n_bytes == 0) break;
+      const ssize_t n = sends ? ::send(fd, part.data, part.n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
+                              : ::recv(fd, part.data, part.n_bytes, MSG_DONTWAIT);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EAGAIN) break;
+      if (n < 0 || (n == 0 && !sends)) {
+        return tl::unexpected<Failure>(io_failure(message.peer, n == 0 ? 0 : errno, *message.operation));
+      }
+      moved = true;
+      stripes.moved(stream, static_cast<std::size_t>(n));
+      if (static_cast<std::size_t>(n) < part.n_bytes) break;
+    }
+  }
+  if (const std::size_t n = stripes.n_moved(window, done); n > 0) message.flow->moved(n);
+  return moved;
 }
 
 Status Mesh::check_header(const Message& message) {
@@ -241,7 +273,16 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
   for (const auto& message : messages) {
     if (message.finished() || !message.wants_io()) continue;
     const bool sends = message.flow->direction() == Flow::Direction::kSend;
-    fds.push_back({message.fd, static_cast<short>(sends ? POLLOUT : POLLIN), 0});
+    const auto events = static_cast<short>(sends ? POLLOUT : POLLIN);
+    if (!message.is_striped()) {
+      fds.push_back({message.fd, events, 0});
+      continue;
+    }
+    const Window window = message.flow->window();
+    for (std::size_t stream = 0; stream < message.stripes->n_connections(); ++stream) {
+      if (message.stripes->window_of(stream, window, message.flow->done()).n_bytes == 0) continue;
+      fds.push_back({links_->fd(message.peer, stream), events, 0});
+    }
   }
   const auto left = patience_.left(operation).count();
   if (left <= 0) return tl::unexpected<Failure>(timed_out(messages, operation));

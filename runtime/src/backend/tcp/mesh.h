@@ -4,12 +4,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/src/algorithm/exchange.h"
 #include "runtime/src/backend/culprit.h"
 #include "runtime/src/backend/tcp/links.h"
+#include "runtime/src/backend/tcp/stripes.h"
 #include "runtime/src/group.h"
 #include "runtime/src/patience.h"
 #include "runtime/src/world.h"
@@ -50,7 +52,8 @@ class Mesh final : public Exchange {
     const Operation* operation = nullptr;
     Flow* flow = nullptr;
     int peer = -1;                   // the rank
-    int fd = -1;                     // not connected yet
+    int fd = -1;                     // not connected yet; with several connections, the first
+    std::optional<Stripes> stripes;  // of a message that goes over several: what follows the header
     std::string header;              // to be sent, or what has arrived of it
     std::size_t header_done = 0;     // bytes sent
     const Message* after = nullptr;  // that goes the same way, and first
@@ -59,6 +62,8 @@ class Mesh final : public Exchange {
       if (after != nullptr && !after->finished()) return false;
       return fd >= 0 && (header_done < kHeaderBytes || flow->window().n_bytes > 0);
     }
+    // The header is through.
+    bool is_striped() const { return stripes && header_done == kHeaderBytes; }
   };
 
   std::vector<Message> messages_for(const std::vector<Part>& parts);
@@ -67,6 +72,7 @@ class Mesh final : public Exchange {
   Status connect(std::vector<Message>& messages, const Operation& operation);
   Outcome<bool> send_some(Message& message);  // whether anything moved
   Outcome<bool> receive_some(Message& message);
+  Outcome<bool> move_stripes(Message& message);
   Status check_header(const Message& message);
   Status wait(const std::vector<Message>& messages, const Operation& operation);
   Failure io_failure(int peer, int error, const Operation& operation);

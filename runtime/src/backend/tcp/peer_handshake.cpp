@@ -21,6 +21,7 @@ std::string encode(const PeerIdentity& identity) {
   out.i32(identity.generation);
   out.i32(identity.from);
   out.i32(identity.to);
+  out.i32(identity.stream);
   return out.take();
 }
 
@@ -152,6 +153,7 @@ Result<void> PeerHandshake::take_in_identity() {
   theirs.generation = in.i32();
   theirs.from = in.i32();
   theirs.to = in.i32();
+  theirs.stream = in.i32();
   if (!in.done()) return fail(Errc::kProtocol, "malformed identity");
   if (theirs.job_id != own_.job_id || theirs.generation != own_.generation) {
     return fail(Errc::kProtocol, "a rank of another job or of an earlier drun_init");
@@ -161,6 +163,7 @@ Result<void> PeerHandshake::take_in_identity() {
                                      std::to_string(theirs.to) + " met rank " + std::to_string(own_.from));
   }
   own_.to = theirs.from;
+  if (server_) own_.stream = theirs.stream;
   if (server_) send_identity();
   expect(Phase::kDone, 0);
   return {};

@@ -26,13 +26,14 @@ struct PeerIdentity {
   int generation = 1;
   int from = -1;
   int to = -1;
+  int stream = 0;  // which of the connections of the two
 };
 
 class PeerHandshake {
  public:
   // `fd`: connecting, non-blocking. `own.to` is who must answer.
   static PeerHandshake dial(Fd fd, const rendezvous::JobKey& key, PeerIdentity own);
-  // `own.to` is filled in from what the dialer proves to be.
+  // `own.to` and `own.stream` are filled in from what the dialer proves to be.
   static PeerHandshake accept(Fd fd, const rendezvous::JobKey& key, PeerIdentity own);
 
   // Goes on as far as it can without blocking. True: done, peer() is proved. An error: close it.
@@ -41,6 +42,7 @@ class PeerHandshake {
   int fd() const { return fd_.get(); }
   short poll_events() const { return wants_write() ? POLLOUT : POLLIN; }
   int peer() const { return own_.to; }
+  int stream() const { return own_.stream; }
   Fd take() { return std::move(fd_); }
 
  private:
