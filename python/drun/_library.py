@@ -115,6 +115,7 @@ _FUNCTIONS = {
     "drun_test": (_int, [_handle, ctypes.POINTER(_int)]),
     "drun_group_start": (_int, []),
     "drun_group_end": (_int, []),
+    "drun_group_cancel": (_int, []),
     "drun_kv_set": (_int, [_text, _pointer, _size]),
     "drun_kv_get": (_int, [_text, _pointer, ctypes.POINTER(_size), ctypes.c_int64]),
     "drun_abort": (_int, [_text]),

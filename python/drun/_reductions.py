@@ -104,9 +104,12 @@ class _GroupedAllreduce:
             for number in sorted(range(len(self._sources)), key=lambda number: self._sources[number].dtype):
                 name = None if self._name is None else f"{self._name}.{number}"
                 _reduce(self._group, self._sources[number], self._targets[number], op, name, prescale, postscale, requests)
-        finally:
+        except BaseException:
             if together:
-                call("drun_group_end")
+                call("drun_group_cancel")
+            raise
+        if together:
+            call("drun_group_end")
         return [target.object for target in self._targets]
 
     def begin(self):

@@ -35,8 +35,9 @@ State& state() {
 
 // Of this thread.
 struct OpenGroup {
-  int depth = 0;
   std::vector<LaterCall> calls;
+  std::vector<std::size_t> begins;  // which of them is the first of each group that is open, one inside the other
+  bool is_open() const { return !begins.empty(); }
 };
 OpenGroup& open_group() {
   thread_local OpenGroup group;
@@ -112,7 +113,7 @@ Status later(LaterCall call) {
     *call.options.request = new drun_request_s{call.request};
     call.options.request = nullptr;  // it may be gone when the call is carried out
   }
-  if (group.depth > 0) {
+  if (group.is_open()) {
     group.calls.push_back(std::move(call));
   } else {
     submit({std::move(call)});
@@ -121,7 +122,7 @@ Status later(LaterCall call) {
 }
 
 bool is_later(const drun_call_options* options) {
-  return open_group().depth > 0 ||
+  return open_group().is_open() ||
          (options != nullptr && options->struct_size >= sizeof(drun_call_options) && options->request != nullptr);
 }
 
@@ -133,7 +134,7 @@ int collective(const char* function, drun_comm comm, const drun_call_options* op
   return caught([&]() -> Status {
     auto call = read_call_options(function, options);
     if (!call) return tl::unexpected<Failure>(call.error());
-    if (open_group().depth == 0 && call->request == nullptr) {
+    if (!open_group().is_open() && call->request == nullptr) {
       return in_turn([&](Process& process) { return carry_out(process, function, comm, *call, f); });
     }
     LaterCall call_later{function, comm, std::move(*call), f, {}, {}, {}};
@@ -256,7 +257,7 @@ int drun_comm_size(drun_comm comm) { return place_of("drun_comm_size", comm, &Pl
 int drun_comm_split(drun_comm comm, int colour, int key, drun_comm* result, const drun_call_options* options) {
   return drun::runtime::caught([&]() -> Status {
     if (result == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_comm_split: result is a null pointer");
-    if (drun::runtime::open_group().depth > 0) {
+    if (drun::runtime::open_group().is_open()) {
       return failure(DRUN_ERROR_STATE, "drun_comm_split: it can't be part of a group");
     }
     *result = DRUN_COMM_NONE;
@@ -396,7 +397,8 @@ int drun_test(drun_request* request, int* done) {
 
 int drun_group_start(void) {
   return drun::runtime::caught([]() -> Status {
-    ++drun::runtime::open_group().depth;
+    auto& group = drun::runtime::open_group();
+    group.begins.push_back(group.calls.size());
     return {};
   });
 }
@@ -404,9 +406,28 @@ int drun_group_start(void) {
 int drun_group_end(void) {
   return drun::runtime::caught([]() -> Status {
     auto& group = drun::runtime::open_group();
-    if (group.depth == 0) return failure(DRUN_ERROR_STATE, "drun_group_end: there was no drun_group_start");
-    if (--group.depth > 0 || group.calls.empty()) return {};
+    if (!group.is_open()) return failure(DRUN_ERROR_STATE, "drun_group_end: there was no drun_group_start");
+    group.begins.pop_back();
+    if (group.is_open() || group.calls.empty()) return {};
     return drun::runtime::end_group(std::exchange(group.calls, {}));
+  });
+}
+
+int drun_group_cancel(void) {
+  return drun::runtime::caught([]() -> Status {
+    auto& group = drun::runtime::open_group();
+    if (!group.is_open()) return failure(DRUN_ERROR_STATE, "drun_group_cancel: there was no drun_group_start");
+    const auto first = group.calls.begin() + static_cast<std::ptrdiff_t>(group.begins.back());
+    auto& queue = drun::runtime::state().queue;
+    for (auto call = first; call != group.calls.end(); ++call) {
+      if (!call->request) continue;
+      queue.mark_submitted(*call->request);
+      queue.complete(*call->request,
+                     failure(DRUN_ERROR_STATE, std::string(call->function) + ": its group was cancelled"));
+    }
+    group.calls.erase(first, group.calls.end());
+    group.begins.pop_back();
+    return {};
   });
 }
 

@@ -75,6 +75,9 @@ class Communicator {
   };
   Status allreduce_all(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
                        const CallOptions& options = {});
+  // Whether the arguments are such that the call could begin.
+  Status check_allreduce(const AllreduceCall& call, drun_dtype dtype, drun_op op, const CallOptions& options) const;
+  Status check_transfer(const TransferCall& call) const;
   Status barrier(const CallOptions& options = {});
 
   // A call could not be carried out for a reason of our own: the others learn of it, and no further call works, on any
@@ -95,9 +98,6 @@ class Communicator {
   }
   [[gnu::cold]] tl::unexpected<Failure> earlier_failure() const;
   Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options);
-  Status check_allreduce(const AllreduceCall& call, drun_dtype dtype, drun_op op, const CallOptions& options) const;
-  Status check_transfer(OpKind kind, const void* data, std::size_t count, drun_dtype dtype, int peer,
-                        const CallOptions& options) const;
   Status finish(Status status);
   // Reduces `most` elements at once. `reduce` works in place on what travels, which is the user's memory if that will
   // do. Without `recv` nobody wants the result here.

@@ -116,21 +116,20 @@ Status Communicator::alltoallv(const void* send, const std::size_t* send_counts,
   return backend_ ? finish(backend_->alltoall(*operation, send, *sent, recv, *received)) : Status{};
 }
 
-Status Communicator::check_transfer(OpKind kind, const void* data, std::size_t count, drun_dtype dtype, int peer,
-                                    const CallOptions& options) const {
-  const Arguments check(kind == OpKind::kSend ? "drun_send" : "drun_recv");
-  if (auto ok = check.elements(count, dtype); !ok) return ok;
-  if (peer < 0 || peer >= size()) {
-    return check.wrong("peer " + std::to_string(peer) + " is not a rank of " + std::to_string(size()));
+Status Communicator::check_transfer(const TransferCall& call) const {
+  const Arguments check(call.kind == OpKind::kSend ? "drun_send" : "drun_recv");
+  if (auto ok = check.elements(call.count, call.dtype); !ok) return ok;
+  if (call.peer < 0 || call.peer >= size()) {
+    return check.wrong("peer " + std::to_string(call.peer) + " is not a rank of " + std::to_string(size()));
   }
-  if (peer == rank()) return check.wrong("peer " + std::to_string(peer) + " is this rank itself");
-  if (auto ok = check.no_scales(options); !ok) return ok;
-  return check.buffer("data", data, count);
+  if (call.peer == rank()) return check.wrong("peer " + std::to_string(call.peer) + " is this rank itself");
+  if (auto ok = check.no_scales(call.options); !ok) return ok;
+  return check.buffer("data", call.data, call.count);
 }
 
 Status Communicator::transfer(const std::vector<TransferCall>& calls) {
   for (const auto& call : calls) {
-    if (auto ok = check_transfer(call.kind, call.data, call.count, call.dtype, call.peer, call.options); !ok) return ok;
+    if (auto ok = check_transfer(call); !ok) return ok;
   }
   std::vector<Transfer> transfers;
   for (const auto& call : calls) {

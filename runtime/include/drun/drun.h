@@ -183,6 +183,9 @@ DRUN_API int drun_test(drun_request* request, int* done);
  * DRUN_OK; drun_group_end returns what came of those without a request, when they are over. Groups may be nested. */
 DRUN_API int drun_group_start(void);
 DRUN_API int drun_group_end(void);
+/* In place of the drun_group_end of the innermost group: forgets the calls that were made in it. None of them has begun;
+ * what drun_wait returns of those with a request is DRUN_ERROR_STATE. All ranks must cancel alike, or fail. */
+DRUN_API int drun_group_cancel(void);
 
 /* Small values that all ranks see. A key is written once: a second, different value is an error. */
 DRUN_API int drun_kv_set(const char* key, const void* value, size_t n_bytes);

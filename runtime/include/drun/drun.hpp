@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -85,12 +86,18 @@ class Request {
 };
 
 // The calls of this thread during its life are begun together by end(), which throws the failure of those without a
-// request. Without end() they are begun by the destructor.
+// request. Without end() they are begun by the destructor, or, where an exception destroys it, not at all: their
+// buffers may be gone.
 class Group {
  public:
   Group() { check(drun_group_start()); }
   ~Group() {
-    if (open_) drun_group_end();
+    if (!open_) return;
+    if (std::uncaught_exceptions() > n_exceptions_) {
+      drun_group_cancel();
+    } else {
+      drun_group_end();
+    }
   }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -100,6 +107,7 @@ class Group {
   }
 
  private:
+  const int n_exceptions_ = std::uncaught_exceptions();
   bool open_ = true;
 };
 

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -151,6 +152,41 @@ bool background(drun::Communicator& all) {
   request.wait();
   const double ranks = size * (size - 1) / 2;
   right = right && a.back() == ranks && b.back() == 2 * ranks && c[0] == size && told[0] == size - 1;
+
+  // A wrong argument fails its own call alone.
+  std::vector<double> d(10, rank);
+  std::int32_t* const nothing = nullptr;
+  {
+    drun_request one = nullptr, two = nullptr;
+    drun_call_options first_options = DRUN_CALL_OPTIONS, second_options = DRUN_CALL_OPTIONS;
+    first_options.request = &one;
+    second_options.request = &two;
+    drun::Group together;
+    drun_allreduce(nothing, nothing, 7, DRUN_FLOAT64, DRUN_SUM, DRUN_COMM_WORLD, &first_options);
+    drun_allreduce(d.data(), d.data(), d.size(), DRUN_FLOAT64, DRUN_SUM, DRUN_COMM_WORLD, &second_options);
+    together.end();
+    right = right && drun_wait(&one) == DRUN_ERROR_ARGUMENT && drun_wait(&two) == DRUN_OK && d.back() == ranks;
+  }
+  // Nothing is begun of a group that an exception destroys: its buffers are gone.
+  try {
+    drun::Group outer;
+    all.allreduce(d, DRUN_SUM);
+    {
+      drun::Group inner;
+      std::vector<double> gone(1000, 1.0);
+      later.request = &request;
+      all.allreduce(gone, DRUN_SUM, later);
+      throw std::runtime_error("in the middle of a group");
+    }
+  } catch (const std::runtime_error&) {
+    try {
+      request.wait();
+      right = false;
+    } catch (const drun::Error& e) {
+      right = right && e.code == DRUN_ERROR_STATE;
+    }
+    right = right && d.back() == ranks && drun_group_end() == DRUN_ERROR_STATE;
+  }
 
   // Parts of the job.
   auto local = all.local(), cross = all.cross();
