@@ -108,6 +108,7 @@ void submit(std::vector<LaterCall> calls, const std::shared_ptr<Request>& whole 
 Status later(LaterCall call) {
   if (auto ok = check_call(call.function, call.comm); !ok) return ok;
   OpenGroup& group = open_group();
+  call.options.made = Clock::now();
   if (call.options.request != nullptr) {
     call.request = std::make_shared<Request>();
     *call.options.request = new drun_request_s{call.request};

@@ -97,7 +97,9 @@ Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtyp
   operation.dtype = dtype;
   if (kind != OpKind::kSend && kind != OpKind::kRecv) operation.seq = ++seq_;
   operation.timeout = options.timeout.count() > 0 ? options.timeout : world().timeouts.op;
-  operation.deadline = Clock::now() + operation.timeout;
+  const auto now = Clock::now();
+  operation.deadline = now + operation.timeout;
+  if (options.made != Clock::time_point{}) operation.queued = now - options.made;
   operation.prescale = options.prescale;
   operation.postscale = options.postscale;
   operation.name = options.name;

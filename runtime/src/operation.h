@@ -49,6 +49,7 @@ struct Operation {
   std::chrono::milliseconds timeout{0};  // how long that was, for messages
   double prescale = 1, postscale = 1;    // of what is given, of the result
   std::string name;                      // that the program gave it, for messages
+  std::chrono::nanoseconds queued{0};    // for how long it waited for its turn, if it was not carried out at once
 
   int root_here() const { return place >= 0 ? place : root; }
 };

@@ -81,7 +81,8 @@ class RecordingBackend final : public Backend {
   }
   std::uint64_t begin(const Operation& operation) {
     const bool has_root = operation.root >= 0 && operation.root < group_.size();
-    return recorder_->begin(operation, group_.world_rank(0), has_root ? group_.world_rank(operation.root) : -1);
+    return recorder_->begin(operation, group_.world_rank(0), has_root ? group_.world_rank(operation.root) : -1,
+                            operation.queued);
   }
   void end(int status) {
     for (const std::uint64_t number : open_) recorder_->end(number, status);

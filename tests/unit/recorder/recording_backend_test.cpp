@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <stdexcept>
 
@@ -94,6 +95,7 @@ TEST_F(RecordingBackendTest, TransfersAreCallsOfTheirOwnWithTheRankOfTheJob) {
   send.root = 0;
   recv.root = 3;
   send.comm = recv.comm = 16;
+  recv.queued = std::chrono::microseconds(250);
   inner_->during = [&] {
     EXPECT_EQ(now().open->seq, 1u);
     EXPECT_EQ(now().n_begun, 2u);
@@ -104,6 +106,8 @@ TEST_F(RecordingBackendTest, TransfersAreCallsOfTheirOwnWithTheRankOfTheJob) {
   const auto first = memory_.reader->call(1), second = memory_.reader->call(2);
   EXPECT_EQ(first->root, 8);
   EXPECT_EQ(second->root, 2);
+  EXPECT_EQ(first->queued_us, 0u);
+  EXPECT_EQ(second->queued_us, 250u);
   EXPECT_EQ(first->comm, 16u);
   EXPECT_EQ(first->group, 8u);
   EXPECT_EQ(first->status, DRUN_ERROR_PEER);
