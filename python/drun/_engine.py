@@ -183,7 +183,10 @@ class Engine:
         try:
             handle = RequestHandle(requests, work(requests), keep)
         except BaseException:
-            RequestHandle(requests, None, keep).wait()  # of those that were made
+            try:
+                RequestHandle(requests, None, keep).wait()  # of those that were made
+            except lib.DrunError:
+                pass  # they may be of a group that was cancelled; what was wrong first counts
             raise
         finally:
             with self._changed:

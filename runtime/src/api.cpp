@@ -421,7 +421,8 @@ int drun_group_cancel(void) {
     const auto first = group.calls.begin() + static_cast<std::ptrdiff_t>(group.begins.back());
     auto& queue = drun::runtime::state().queue;
     for (auto call = first; call != group.calls.end(); ++call) {
-      if (!call->request) continue;
+      // The queue is the parent's, whoever has its lock.
+      if (!call->request || Process::is_forked_child()) continue;
       queue.mark_submitted(*call->request);
       queue.complete(*call->request,
                      failure(DRUN_ERROR_STATE, std::string(call->function) + ": its group was cancelled"));

@@ -128,7 +128,7 @@ TEST(Links, AreDialedByTheOtherSideWhereOneCannotReachIt) {
   closed->fd.reset();
   std::atomic<bool> joined{false};
   job.bend([&](int rank, const std::string& key, const std::string& value) {
-    return rank == 3 && joined && key == "drun/1/data/0" ? nowhere : value;
+    return rank == 3 && joined && key == "drun/1/data/0" ? nowhere + " 1" : value;
   });
   const auto began = Clock::now();
   job.run([&](int rank) {
@@ -152,7 +152,7 @@ TEST(Links, ThatCannotBeMadeAreNamedAtTheDeadline) {
   const std::string nowhere = "127.0.0.1 " + std::to_string(closed->port);
   closed->fd.reset();
   job.bend([&](int rank, const std::string& key, const std::string& value) {
-    return rank == 3 && key == "drun/1/data/0" ? nowhere : value;
+    return rank == 3 && key == "drun/1/data/0" ? nowhere + " 1" : value;
   });
   Events over;
   job.run([&](int rank) {

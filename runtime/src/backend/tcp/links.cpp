@@ -40,6 +40,7 @@ Status Links::join() {
   if (auto published = publish(stops); !published) return published;
   for (const int peer : neighbours(world_.rank(), world_.size())) want(peer);
   for (auto& edge : edges_) {
+    if (!edge.address.empty()) continue;
     if (auto known = look_up(edge, "drun_init"); !known) return known;
   }
   const auto began = Clock::now();
@@ -183,14 +184,19 @@ Status Links::look_up(Edge& edge, const std::string& during) {
   const auto port = parts.size() == 3 ? parse_number(parts[1]) : std::nullopt;
   if (!port) return failure(DRUN_ERROR_INTERNAL, during + ": bad endpoint of " + world_.name_of(edge.peer));
   if (parts[2] != std::to_string(world_.n_streams)) {
-    return failure(DRUN_ERROR_MISMATCH,
-                   during + ": DRUN_STREAMS is " + std::string(parts[2]) + " on " + world_.name_of(edge.peer) + " and " +
-                       std::to_string(world_.n_streams) + " on " + world_.name_of(world_.rank()) +
-                       "; all ranks must have the same",
-                   edge.peer, world_.host_of(edge.peer));
+    Failure differs{DRUN_ERROR_MISMATCH,
+                    during + ": DRUN_STREAMS is " + std::string(parts[2]) + " on " + world_.name_of(edge.peer) +
+                        " and " + std::to_string(world_.n_streams) + " on " + world_.name_of(world_.rank()) +
+                        "; all ranks must have the same",
+                    edge.peer, world_.host_of(edge.peer)};
+    publish_failure(world_, differs);
+    return tl::unexpected<Failure>(std::move(differs));
   }
-  edge.address = parts[0];
-  edge.port = static_cast<int>(*port);
+  for (Edge& one : edges_) {
+    if (one.peer != edge.peer) continue;
+    one.address = parts[0];
+    one.port = static_cast<int>(*port);
+  }
   return {};
 }
 
@@ -199,13 +205,19 @@ Status Links::dial(Edge& edge, const std::string& during) {
   if (!edge.dial) return {};
   // A handshake that is under way may already be complete on their side: it gets more time. After drun_init it is not
   // given up at all: the other side is late for the call, perhaps.
-  const bool half_way = edge.attempt && !edge.attempt->connecting();
+  // All connections that are wanted with the peer go to the other side together: none is dialed by both.
+  const bool half_way = std::any_of(edges_.begin(), edges_.end(), [&](const Edge& one) {
+    return one.peer == edge.peer && one.attempt && !one.attempt->connecting();
+  });
   const bool may_pass_on = !edge.passed_on && world_.rank() > edge.peer && (joining_ || !half_way);
   if (may_pass_on && now >= edge.began + (half_way ? 3 : 1) * patience_) {
-    edge.attempt.reset();
-    edge.dial = false;
-    edge.passed_on = true;
-    if (edge.last_error.empty()) edge.last_error = "no answer";
+    for (Edge& one : edges_) {
+      if (one.peer != edge.peer) continue;
+      one.attempt.reset();
+      one.dial = false;
+      one.passed_on = true;
+      if (one.last_error.empty()) one.last_error = "no answer";
+    }
     (void)world_.client->set(request_key(world_, edge.peer, world_.rank()), "please");
     return {};
   }
@@ -260,7 +272,11 @@ Status Links::look_into_rendezvous(const std::string& during) {
       publish_failure(world_, gone);
       return tl::unexpected<Failure>(std::move(gone));
     }
-    edges_.splice(edges_.end(), edges_, edges_.begin());
+    for (const int peer = edge.peer; edges_.front().peer == peer && edges_.back().peer != peer;) {
+      auto last = edges_.begin();
+      while (last != edges_.end() && last->peer == peer) ++last;
+      edges_.splice(edges_.end(), edges_, edges_.begin(), last);
+    }
   }
   next_look_ = Clock::now() + kLook;
   return {};
@@ -282,7 +298,7 @@ void Links::accept_all() {
       return;
     }
     // The oldest goes: a rank is through with its handshake in no time, a stranger only takes up room.
-    if (incoming_.size() >= kMaxStrangers) incoming_.pop_front();
+    if (incoming_.size() >= kMaxStrangers * n_streams()) incoming_.pop_front();
     incoming_.push_back(
         {PeerHandshake::accept(std::move(fd), world_.key, identity(-1, 0)), Clock::now() + kStrangerTime});
   }

@@ -37,6 +37,8 @@ class Links {
   // The first of the connections with the peer, tuned and non-blocking; -1: not all of them are made.
   int fd(int peer) const { return fd(peer, 0); }
   int fd(int peer, std::size_t stream) const;
+  // Peers with which there is a connection.
+  std::size_t size() const { return connected_.size(); }
   // As many connections are between any two ranks.
   std::size_t n_streams() const { return static_cast<std::size_t>(world_.n_streams); }
   // A call needs `peer`. Does not block.

@@ -21,6 +21,8 @@ constexpr std::size_t kMostAtOnce = 4u << 20;  // per system call, so that no fl
 // What a socket holds lasts for longer than this, on links for which such a wait is long.
 constexpr std::chrono::microseconds kBetweenLooks{250};
 
+Window clipped(const Window& window) { return {window.data, std::min(window.n_bytes, kMostAtOnce)}; }
+
 }  // namespace
 
 Status Mesh::run(const Operation& operation, const std::vector<Flow*>& flows) {
@@ -210,8 +212,7 @@ Outcome<bool> Mesh::receive_some(Message& message) {
 // As far as each connection can go now.
 Outcome<bool> Mesh::move_stripes(Message& message) {
   const bool sends = message.flow->direction() == Flow::Direction::kSend;
-  Window window = message.flow->window();
-  window.n_bytes = std::min(window.n_bytes, kMostAtOnce);
+  const Window window = clipped(message.flow->window());
   const std::size_t done = message.flow->done();
   Stripes& stripes = *message.stripes;
   bool moved = false;
@@ -278,7 +279,7 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
       fds.push_back({message.fd, events, 0});
       continue;
     }
-    const Window window = message.flow->window();
+    const Window window = clipped(message.flow->window());
     for (std::size_t stream = 0; stream < message.stripes->n_connections(); ++stream) {
       if (message.stripes->window_of(stream, window, message.flow->done()).n_bytes == 0) continue;
       fds.push_back({links_->fd(message.peer, stream), events, 0});
