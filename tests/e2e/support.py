@@ -230,6 +230,17 @@ class Cluster:
             time.sleep(0.05)
 
 
+# What a shell with job control does: a process group of its own in the shell's session, so that it can be stopped.
+SHELL = """
+import os, sys
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.execvp(sys.argv[1], sys.argv[1:])
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
 class ClusterTest(unittest.TestCase):
     """One cluster per class. Each test must leave every host without a process of its own."""
 
@@ -246,6 +257,12 @@ class ClusterTest(unittest.TestCase):
 
     def start_drun(self, *arguments, host="h0", **options):
         job = self.cluster.start(host, "drun", *arguments, **options)
+        self.addCleanup(self._end, job)
+        return job
+
+    def start_under_a_shell(self, *arguments, host="h0"):
+        """drun as a job of a shell, which can be stopped."""
+        job = self.cluster.start(host, "python3", "-c", SHELL, "drun", *arguments)
         self.addCleanup(self._end, job)
         return job
 

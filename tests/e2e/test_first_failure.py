@@ -205,17 +205,6 @@ while True:
         self.assertIn("drun: warning: --report: /no/such/dir/r.json", job.err)
 
 
-# What a shell with job control does: a process group of its own in the shell's session, so that it can be stopped.
-SHELL = """
-import os, sys
-pid = os.fork()
-if pid == 0:
-    os.setpgid(0, 0)
-    os.execvp(sys.argv[1], sys.argv[1:])
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-"""
-
-
 STOPPED = "TD"  # D: a shell in vfork waits for its child, which is stopped
 
 
@@ -225,7 +214,7 @@ class Stopped(ClusterTest):
     hosts = 3
 
     def begin(self, *arguments):
-        return self.cluster.start("h0", "python3", "-c", SHELL, "drun", *arguments)
+        return self.start_under_a_shell(*arguments)
 
     @staticmethod
     def state(pid):

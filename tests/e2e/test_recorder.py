@@ -70,12 +70,14 @@ class Recorder(ClusterTest):
             self.assertEqual((job.status, job.err), (0, ""), str(job))
 
     def test_time_in_which_the_job_was_stopped_is_no_stall(self):
-        job = self.start_drun("--stall-timeout", "5", "-H", HOSTS, "drun-test-caller", "barrier", "0@say:go", "1@sleep:7",
+        job = self.start_under_a_shell("--stall-timeout", "5", "-H", HOSTS, "drun-test-caller", "barrier", "0@say:go", "1@sleep:7",
                               "barrier")
         job.wait_for(r"\] go")
-        drun = self.cluster.find("h0", r"^drun .*--stall-timeout")
+        drun = self.cluster.find("h0", r"^drun$")
         os.kill(drun, signal.SIGTSTP)
         self.cluster.shell("h0", "sleep 6")  # the 7 s of rank 1 do not stand still
+        with open(f"/proc/{drun}/stat", encoding="utf-8", errors="replace") as stat:
+            self.assertEqual(stat.read().rsplit(") ", 1)[1][0], "T")
         os.kill(drun, signal.SIGCONT)
         self.assertEqual(job.finish(), 0, str(job))
         self.assertNotIn("no progress", job.err)
