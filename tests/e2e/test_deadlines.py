@@ -191,7 +191,9 @@ class StartHangs(Gated):
         thaw = self.freeze("h2")
         self.open_gate()
         self.assertEqual(job.finish(), 68, str(job))
-        self.assertRegex(job.err, r"host2: (agent|probe): silent for \d+ s")
+        # On a busy machine drun may come to it later than the agent's guard, whose limit is 8 s.
+        self.assertRegex(job.err, r"host2: (agent|probe): silent for \d+ s|"
+                                  r"(?s:host2: \w+: the connection to the agent ended.*silent for 8 s, its guard ends it)")
         thaw()
         self.cluster.assert_clean()
 
