@@ -124,10 +124,10 @@ const std::map<std::string, Call> kCalls = {
        all.recv(d.recv.data(), d.n, (all.rank() + all.size() - 1) % all.size());
        together.end();
      }},
-    // Whoever comes in time has to sleep.
+    // Whoever comes in time has to sleep, also where processes get no core for a while.
     {"late",
      [](Communicator& all, Data& d) {
-       if (all.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+       if (all.rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(2));
        all.allreduce(d.recv.data(), d.n);
      }},
     {"barrier", [](Communicator& all, Data&) { all.barrier(); }},
