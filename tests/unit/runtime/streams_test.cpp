@@ -68,18 +68,23 @@ std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
   return all ? std::move(*all) : nullptr;
 }
 
-class Streams : public ::testing::TestWithParam<std::pair<int, int>> {};
+class Streams : public ::testing::TestWithParam<std::pair<int, int>> {  // ranks, connections between two
+ protected:
+  static void set_streams(FakeJob& job) {
+    for (int rank = 0; rank < job.size(); ++rank) job.set_streams(rank, GetParam().second);
+  }
+};
 
 TEST_P(Streams, CarryWhatOneWouldCarry) {
-  const auto [size, n_streams] = GetParam();
+  const int size = GetParam().first;
   FakeJob job(size, 60s);
-  for (int rank = 0; rank < size; ++rank) job.set_streams(rank, n_streams);
-  job.run([&, ranks = size](int rank) {
+  set_streams(job);
+  job.run([&](int rank) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
     const auto value = [](int of, std::size_t i) { return static_cast<std::int64_t>(i * 31) + of * 1000; };
     for (const std::size_t count : {1u, 8192u, 8193u, 100'000u, 1'000'003u}) {
-      const auto n = static_cast<std::size_t>(ranks);
+      const auto n = static_cast<std::size_t>(size);
       std::vector<std::int64_t> data(count), gathered(count * n), moved(count * n);
       for (std::size_t i = 0; i < count; ++i) data[i] = value(rank, i);
       ASSERT_TRUE(all->allgather(data.data(), gathered.data(), count, DRUN_INT64));
@@ -89,7 +94,7 @@ TEST_P(Streams, CarryWhatOneWouldCarry) {
       std::size_t wrong = 0;
       for (std::size_t i = 0; i < count; ++i) {
         std::int64_t sum = 0;
-        for (int from = 0; from < ranks; ++from) {
+        for (int from = 0; from < size; ++from) {
           sum += value(from, i);
           wrong += gathered[static_cast<std::size_t>(from) * count + i] == value(from, i) ? 0 : 1;
           wrong += moved[static_cast<std::size_t>(from) * count + i] == value(rank, i) ? 0 : 1;
@@ -97,7 +102,7 @@ TEST_P(Streams, CarryWhatOneWouldCarry) {
         wrong += data[i] == sum ? 0 : 1;
       }
       EXPECT_EQ(wrong, 0u) << count;
-      const int root = static_cast<int>(count) % ranks;
+      const int root = static_cast<int>(count) % size;
       for (std::size_t i = 0; i < count; ++i) data[i] = rank == root ? value(root, i) : -1;
       ASSERT_TRUE(all->broadcast(data.data(), count, DRUN_INT64, root));
       wrong = 0;
@@ -109,16 +114,16 @@ TEST_P(Streams, CarryWhatOneWouldCarry) {
 
 // Each begins in the first connection, wherever the one before has ended.
 TEST_P(Streams, KeepMessagesApart) {
-  const auto [size, n_streams] = GetParam();
+  const int size = GetParam().first;
   FakeJob job(size, 60s);
-  for (int rank = 0; rank < size; ++rank) job.set_streams(rank, n_streams);
-  job.run([&, ranks = size](int rank) {
+  set_streams(job);
+  job.run([&](int rank) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
     const std::vector<std::size_t> sizes{200'000, 3, 70'000, 65'536, 65'537, 1, 400'000};
     std::vector<std::vector<char>> sent, received;
     std::vector<Communicator::TransferCall> calls;
-    const int next = (rank + 1) % ranks, previous = (rank - 1 + ranks) % ranks;
+    const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
     for (const std::size_t n_bytes : sizes) {
       sent.emplace_back(n_bytes, static_cast<char>('a' + rank + static_cast<int>(sent.size())));
       received.emplace_back(n_bytes, '\0');
@@ -137,9 +142,9 @@ TEST_P(Streams, KeepMessagesApart) {
 }
 
 TEST_P(Streams, ARankThatLeavesIsNamed) {
-  const auto [size, n_streams] = GetParam();
+  const int size = GetParam().first;
   FakeJob job(size, 60s);
-  for (int rank = 0; rank < size; ++rank) job.set_streams(rank, n_streams);
+  set_streams(job);
   const int leaver = size - 1;
   job.run([&](int rank) {
     auto all = join(job, rank);
@@ -155,9 +160,9 @@ TEST_P(Streams, ARankThatLeavesIsNamed) {
 
 // A call that differs is found by its header, before the other connections' bytes are taken for data.
 TEST_P(Streams, AnotherCallIsFound) {
-  const auto [size, n_streams] = GetParam();
+  const int size = GetParam().first;
   FakeJob job(size, 60s);
-  for (int rank = 0; rank < size; ++rank) job.set_streams(rank, n_streams);
+  set_streams(job);
   std::atomic<int> n_found{0};
   job.run([&](int rank) {
     auto all = join(job, rank);
