@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/contains.h"
 #include "tests/integration/runtime/job_server.h"
 
 namespace drun {
@@ -22,7 +23,7 @@ using testing::WorkerEnd;
 
 const std::string kWorker = WORKER_PATH;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using drun::testing::contains;
 
 enum class Ways { kNetwork, kMemory, kHosts };
 constexpr const char* kWayNames[] = {"network", "memory", "hosts"};

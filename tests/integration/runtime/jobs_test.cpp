@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "tests/contains.h"
 #include "tests/integration/runtime/job_server.h"
 
 namespace drun {
@@ -15,7 +16,7 @@ using testing::WorkerEnd;
 
 const std::string kWorker = WORKER_PATH;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using drun::testing::contains;
 
 enum class Ways { kMemory, kNetwork };
 

@@ -1,4 +1,5 @@
 // Every collective, when a rank does not come, goes away, is ended, or calls it with other arguments.
+#include "tests/contains.h"
 #include "tests/unit/runtime/grid.h"
 
 namespace drun::runtime {
@@ -7,7 +8,7 @@ namespace {
 using namespace testing;
 using namespace std::chrono_literals;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using drun::testing::contains;
 
 constexpr std::size_t kMost = 200'000;  // elements of a block: more than sockets buffer
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "runtime/src/backend/tcp/links.h"
 #include "runtime/src/backend/tcp/socket.h"
+#include "tests/contains.h"
 #include "tests/unit/runtime/fake_job.h"
 
 namespace drun::runtime {
@@ -24,7 +25,7 @@ std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
   return all ? std::move(*all) : nullptr;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using drun::testing::contains;
 
 TEST(Mismatch, NamesBothSides) {
   FakeJob job(2);

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "base/text.h"
+#include "tests/contains.h"
 #include "tests/unit/runtime/grid.h"
 
 namespace drun::runtime {
@@ -15,7 +16,7 @@ namespace {
 using namespace testing;
 using namespace std::chrono_literals;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using drun::testing::contains;
 
 TEST(Links, ConnectNeighboursAloneAtFirst) {
   FakeJob job(6);

@@ -16,6 +16,7 @@
 #include "runtime/src/backend/shm/counter.h"
 #include "runtime/src/backend/shm/segment.h"
 #include "runtime/src/backend/shm/shm_backend.h"
+#include "tests/contains.h"
 #include "tests/unit/runtime/fake_job.h"
 
 namespace drun::runtime {
@@ -24,7 +25,7 @@ namespace {
 using testing::FakeJob;
 using namespace std::chrono_literals;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using drun::testing::contains;
 
 std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
   auto all = Communicator::create(job.world(rank));
