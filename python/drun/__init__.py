@@ -4,13 +4,14 @@ torch and numpy are used if the program has imported them, and never imported fr
 (DistributedOptimizer and the like, in drun.torch)."""
 from ._compression import Compression
 from ._engine import Handle, poll, synchronize
-from ._job import (abort, cross_rank, cross_size, init, is_initialized, local_rank, local_size, rank, shutdown, size,
-                   version)
+from ._job import (abort, cross_rank, cross_size, init, is_homogeneous, is_initialized, local_rank, local_size, rank,
+                   shutdown, size, version)
 from ._join import join
 from ._library import (ERROR_ABORTED, ERROR_ARGUMENT, ERROR_CONNECT, ERROR_INTERNAL, ERROR_MISMATCH, ERROR_PEER,
                        ERROR_STATE, ERROR_SYSTEM, ERROR_TIMEOUT, ERROR_TRUNCATED, ERROR_UNSUPPORTED, DrunError)
 from ._moves import (allgather, allgather_async, alltoall, alltoall_async, barrier, broadcast, broadcast_, broadcast_async,
                      broadcast_async_, grouped_allgather, grouped_allgather_async)
+from ._nccl import nccl_built
 from ._objects import allgather_object, broadcast_object, broadcast_object_fn, broadcast_parameters
 from ._process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from ._reductions import (Adasum, Average, Max, Min, Product, Sum, allreduce, allreduce_, allreduce_async,
@@ -21,7 +22,7 @@ from ._reductions import (Adasum, Average, Max, Min, Product, Sum, allreduce, al
 __version__ = "0.1.0"
 
 # Scripts ask which of Horovod's parts are there.
-_FALSE = ("mpi_enabled", "mpi_built", "mpi_threads_supported", "gloo_enabled", "gloo_built", "nccl_built", "ddl_built",
+_FALSE = ("mpi_enabled", "mpi_built", "mpi_threads_supported", "gloo_enabled", "gloo_built", "ddl_built",
           "ccl_built", "cuda_built", "rocm_built")
 for _name in _FALSE:
     globals()[_name] = lambda: False

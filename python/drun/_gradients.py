@@ -176,7 +176,7 @@ class GradientReducer:
         self._launch(only_full=False)
         named = [one for bucket in self._buckets for one in zip(bucket.names, bucket.parameters)]
         # How many ranks have a dense one, and a sparse one: ranks that have joined give zeros to a sum.
-        mine = [_kind(parameter.grad) for _, parameter in named]
+        mine = [_kind(parameter.grad) for _, parameter in named + self._sparse]
         kinds = torch.tensor([[kind == _DENSE, kind == _SPARSE] for kind in mine], dtype=torch.int32)
         handle = allreduce_async_(kinds, op=Sum, name="which gradients there are", process_set=self._arguments["process_set"])
         missing = {}
@@ -184,7 +184,9 @@ class GradientReducer:
             for bucket in self._buckets:
                 missing.update(bucket.unpack(self._compression.decompress(_reduced(bucket.handle), bucket.context)))
             found = []
-            for (name, parameter), (n_dense, n_sparse) in zip(named, _reduced(handle).tolist()):
+            counts = _reduced(handle).tolist()
+            used = {id(parameter) for (_, parameter), count in zip(named + self._sparse, counts) if any(count)}
+            for (name, parameter), (n_dense, n_sparse) in zip(named, counts):
                 if n_dense and n_sparse:
                     self._reset()
                     raise ValueError(f"the gradient of {name} is sparse on {n_sparse} ranks and dense on {n_dense}: "
@@ -194,20 +196,21 @@ class GradientReducer:
                 elif n_dense and id(parameter) in missing:
                     parameter.grad = missing[id(parameter)].to(parameter.device, copy=True)
             self._sparse += found
-            self._reduce_sparse()
+            self._reduce_sparse(used)
         if found:
             self._fill()
         self._reset()
 
-    def _reduce_sparse(self):
+    def _reduce_sparse(self, used):
+        """`used`: what some rank has a gradient of, if only an empty one. Then all get one: an optimizer takes a step with an
+        empty gradient, too, so that ranks without one would have another state than those with it."""
+        sparse = [one for one in self._sparse if id(one[1]) in used]
         options = self._arguments
         factor = options["prescale_factor"] * options["postscale_factor"]
         handles = [sparse_allreduce_async(sparse_gradient_of(parameter), name, options["op"], options["process_set"],
-                                          self._compression, factor) for name, parameter in self._sparse]
-        for (_, parameter), handle in zip(self._sparse, handles):
-            total = synchronize(handle)
-            if parameter.grad is not None or total._nnz():
-                parameter.grad = total
+                                          self._compression, factor) for name, parameter in sparse]
+        for (_, parameter), handle in zip(sparse, handles):
+            parameter.grad = synchronize(handle)
 
 
 def _reduced(handle):

@@ -90,6 +90,11 @@ def cross_size():
     return place().cross_size
 
 
+def is_homogeneous():
+    """Whether all hosts have the same number of ranks."""
+    return place().is_homogeneous
+
+
 def version():
     """Of libdrun."""
     return lib.library().drun_version().decode()

@@ -61,17 +61,25 @@ class CallOptions(ctypes.Structure):
         ("prescale", ctypes.c_double),
         ("postscale", ctypes.c_double),
         ("request", ctypes.POINTER(ctypes.c_void_p)),
+        ("memory", ctypes.c_int),
+        ("stream", ctypes.c_void_p),
     ]
 
 
-def call_options(name=None, prescale=1.0, postscale=1.0, requests=None):
-    """None stands for the defaults. requests: a list that gets the call's drun_request, and makes it asynchronous."""
-    if name is None and prescale == 1.0 and postscale == 1.0 and requests is None:
+MEMORY_DEVICE = 2  # of drun_memory
+
+
+def call_options(name=None, prescale=1.0, postscale=1.0, requests=None, stream=None):
+    """None stands for the defaults. requests: a list that gets the call's drun_request, and makes it asynchronous. stream:
+    of a GPU, which the call's memory is on."""
+    if name is None and prescale == 1.0 and postscale == 1.0 and requests is None and stream is None:
         return None
     options = CallOptions(ctypes.sizeof(CallOptions), None if name is None else str(name).encode(), 0, prescale, postscale)
     if requests is not None:
         requests.append(ctypes.c_void_p())
         options.request = ctypes.pointer(requests[-1])
+    if stream is not None:
+        options.memory, options.stream = MEMORY_DEVICE, stream
     return options
 
 
@@ -94,6 +102,7 @@ _FUNCTIONS = {
     "drun_local_size": (_int, []),
     "drun_cross_rank": (_int, []),
     "drun_cross_size": (_int, []),
+    "drun_is_homogeneous": (_int, []),
     "drun_allreduce": (_int, [_pointer, _pointer, _size, _int, _int, _pointer, _options]),
     "drun_broadcast": (_int, [_pointer, _size, _int, _int, _pointer, _options]),
     "drun_reduce": (_int, [_pointer, _pointer, _size, _int, _int, _int, _pointer, _options]),
@@ -123,6 +132,7 @@ _FUNCTIONS = {
     "drun_last_error_rank": (_int, []),
     "drun_last_error_host": (_text, []),
     "drun_version": (_text, []),
+    "drun_nccl_version": (_int, [ctypes.POINTER(_int), ctypes.POINTER(_text)]),
 }
 
 def _candidates():

@@ -22,7 +22,7 @@ def _allgather_work(tensor, name, process_set):
         dtype, factor = source.moved_as()
         row = source.row_count * factor
         call("drun_allgatherv", source.pointer, source.count * factor, target.pointer,
-             lib.size_array([n * row for n in rows]), None, dtype, group.comm, lib.call_options(name))
+             lib.size_array([n * row for n in rows]), None, dtype, group.comm, lib.call_options(name, stream=source.stream))
         return target.object
 
     return work
@@ -80,7 +80,7 @@ class _Broadcast:
             self._target = self._source.copy() if self._group.rank == self._root else self._source.new()
         dtype, factor = self._target.moved_as()
         call("drun_broadcast", self._target.pointer, self._target.count * factor, dtype, self._root, self._group.comm,
-             lib.call_options(self._name, requests=requests))
+             lib.call_options(self._name, requests=requests, stream=self._target.stream))
         return self._target.object
 
     def begin(self):
@@ -135,7 +135,7 @@ def _alltoall_work(tensor, splits, name, process_set):
         dtype, factor = source.moved_as()
         row = source.row_count * factor
         call("drun_alltoallv", source.pointer, lib.size_array([n * row for n in mine]), None, target.pointer,
-             lib.size_array([n * row for n in got]), None, dtype, group.comm, lib.call_options(name))
+             lib.size_array([n * row for n in got]), None, dtype, group.comm, lib.call_options(name, stream=source.stream))
         return target.object if splits is None else (target.object, _as_given(source, list(got)))
 
     return work

@@ -30,7 +30,7 @@ def _reduce(group, source, target, op, name, prescale, postscale, requests=None)
     """In its turn."""
     _join.announce(group, _join.ALLREDUCE, source.dtype, op, source.count)
     call("drun_allreduce", source.pointer, target.pointer, source.count, source.dtype, op, group.comm,
-         lib.call_options(name, prescale, postscale, requests))
+         lib.call_options(name, prescale, postscale, requests, source.stream))
 
 
 class _Allreduce:
@@ -160,9 +160,11 @@ def _reducescatter_work(tensor, op, name, prescale, postscale, process_set):
         _join.announce(group, _join.OTHER)
         rows, more = divmod(source.rows, group.size)  # the first `more` ranks get a row more
         target = source.new_rows(rows + (group.rank < more))
-        options = lib.call_options(name, prescale, postscale)
+        options = lib.call_options(name, prescale, postscale, stream=source.stream)
         row_bytes = source.row_count * source.itemsize
         given, got, block = source.pointer, target.pointer, rows
+        if more and source.stream is not None:
+            raise ValueError(f"reducescatter of a GPU's tensor: its {source.rows} rows can't be divided among {group.size} ranks")
         if more:
             # libdrun wants blocks of one size.
             block = rows + 1

@@ -9,13 +9,18 @@ from ._reductions import Average, Sum
 
 
 def sparse_allreduce_async(tensor, name=None, op=Average, process_set=None, compression=Compression.none, factor=1.0):
-    """The sum or average of sparse tensors, which may have different elements on each rank, times `factor`."""
+    """The sum or average of sparse tensors, which may have different elements on each rank, times `factor`. An average of
+    integers is one of integers, truncated, as of dense tensors."""
     if op not in (Sum, Average):
         raise ValueError("sparse tensors can be summed and averaged, and nothing else")
     if not tensor.is_sparse:
         raise ValueError(f"sparse_allreduce_async takes sparse tensors (torch.sparse_coo), not {tensor.layout}")
-    if op == Average:
-        factor /= Group(process_set).size
+    whole = not (tensor.is_floating_point() or tensor.is_complex())
+    if whole and factor != 1.0:
+        raise ValueError(f"factors are for floating types, not for {tensor.dtype}")
+    divisor = Group(process_set).size if op == Average else 1
+    if not whole:
+        factor /= divisor
     tensor = tensor.detach().coalesce()
     values, context = compression.compress(tensor.values().contiguous())
     parts = [allgather_async(tensor.indices().t().contiguous(), None if name is None else f"{name}, indices", process_set),
@@ -25,7 +30,11 @@ def sparse_allreduce_async(tensor, name=None, op=Average, process_set=None, comp
         values = compression.decompress(values, context)
         if factor != 1.0:
             values = values * factor
-        return torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce()
+        total = torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce()
+        if not whole or divisor == 1:
+            return total
+        values = torch.div(total.values(), divisor, rounding_mode="trunc")
+        return torch.sparse_coo_tensor(total.indices(), values, tensor.shape).coalesce()
 
     return CombinedHandle(parts, finish)
 

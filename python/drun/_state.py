@@ -4,7 +4,7 @@ import os
 
 from . import _library as lib
 
-Place = collections.namedtuple("Place", "rank size local_rank local_size cross_rank cross_size")
+Place = collections.namedtuple("Place", "rank size local_rank local_size cross_rank cross_size is_homogeneous")
 
 
 class _State:
@@ -15,7 +15,8 @@ class _State:
 
     def join(self, library):
         self.place = Place(library.drun_rank(), library.drun_size(), library.drun_local_rank(), library.drun_local_size(),
-                           library.drun_cross_rank(), library.drun_cross_size())
+                           library.drun_cross_rank(), library.drun_cross_size(),
+                           library.drun_is_homogeneous() == 1)
         self.pid = os.getpid()
 
     def leave(self):

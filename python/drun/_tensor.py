@@ -1,38 +1,45 @@
-"""What may be given to a collective: CPU tensors of torch, arrays of numpy, and flat buffers (array.array, bytearray, ...).
-Nothing is copied: libdrun works on the memory itself. torch and numpy are never imported from here: whoever has one of
-their tensors has imported them."""
+"""What may be given to a collective: tensors of torch, arrays of numpy, what has `__cuda_array_interface__` (CuPy, Numba)
+or `__dlpack__`, and flat buffers (array.array, bytearray, ...). Nothing is copied: libdrun works on the memory itself. torch, numpy and
+CuPy are never imported from here: whoever has one of their tensors has imported them."""
 import array
 import ctypes
 import functools
 import math
 import sys
 
+from . import _dlpack
 from . import _library as lib
+from . import _nccl
 
 _NUMPY_TYPES = {
     "int8": lib.INT8, "uint8": lib.UINT8, "int32": lib.INT32, "uint32": lib.UINT32, "int64": lib.INT64,
     "uint64": lib.UINT64, "float16": lib.FLOAT16, "bfloat16": lib.BFLOAT16, "float32": lib.FLOAT32,
     "float64": lib.FLOAT64,
 }
+# Libraries whose arrays may not change. DLPack has said so itself only since its version 1.0.
+_IMMUTABLE = {"jax", "jaxlib", "pyarrow"}
 _TYPE_NAMES = {number: name for name, number in _NUMPY_TYPES.items()}
 
 
 class Tensor:
     """A view of the user's memory, which it keeps alive.
 
-    dtype: a drun_dtype, or None for one that libdrun can't compute with; such elements are moved as bytes."""
+    dtype: a drun_dtype, or None for one that libdrun can't compute with; such elements are moved as bytes.
+    stream: of a GPU, a number; None: the memory is the host's."""
 
-    __slots__ = ("object", "pointer", "shape", "dtype", "itemsize", "type_name", "_new", "_keep")
+    __slots__ = ("object", "pointer", "shape", "dtype", "itemsize", "type_name", "stream", "_new", "_keep", "_copy")
 
-    def __init__(self, obj, pointer, shape, dtype, itemsize, type_name, new, keep=None):
+    def __init__(self, obj, pointer, shape, dtype, itemsize, type_name, new, keep=None, stream=None, copy=None):
         self.object = obj
         self.pointer = pointer
         self.shape = tuple(shape)
         self.dtype = dtype
         self.itemsize = itemsize
         self.type_name = type_name
+        self.stream = stream
         self._new = new
         self._keep = keep
+        self._copy = copy  # of memory that can't be copied here
 
     @property
     def count(self):
@@ -57,12 +64,14 @@ class Tensor:
 
     def new(self, shape=None):
         """Of the same kind and type, with whatever is in the memory."""
-        return take(self._new(self.shape if shape is None else tuple(shape)))
+        return take(self._new(self.shape if shape is None else tuple(shape)), writable=True)
 
     def new_rows(self, rows):
         return self.new((rows,) + self.row_shape)
 
     def copy(self):
+        if self._copy is not None:
+            return take(self._copy())
         result = self.new()
         ctypes.memmove(result.pointer, self.pointer, self.n_bytes)
         return result
@@ -110,10 +119,14 @@ def _take(obj, writable):
             return _take_numpy(numpy, obj, writable)
         if isinstance(obj, getattr(numpy, "generic", ())) and not writable:
             return _take_numpy(numpy, numpy.asarray(obj), writable)
+    if hasattr(obj, "__cuda_array_interface__"):
+        return _take_cuda(obj, obj.__cuda_array_interface__, writable)
+    if hasattr(obj, "__dlpack__"):
+        return _take_dlpack(obj, writable)
     try:
         view = memoryview(obj)
     except TypeError:
-        raise TypeError(f"a tensor of torch, an array of numpy or a buffer is wanted, not {type(obj).__name__}") from None
+        raise TypeError(f"a tensor of torch, an array of numpy or CuPy, what has __dlpack__, or a buffer is wanted, not {type(obj).__name__}") from None
     return _take_buffer(obj, view, writable)
 
 
@@ -124,8 +137,9 @@ def _name_of(dtype):
 
 
 def _take_torch(torch, tensor):
-    if tensor.device.type != "cpu":
-        raise ValueError(f"the tensor is on {tensor.device}: drun takes tensors on the CPU; move it with .cpu()")
+    kind = tensor.device.type
+    if kind not in ("cpu", "cuda"):
+        raise ValueError(f"the tensor is on {tensor.device}: drun takes those on the CPU and on NVIDIA's GPUs; .cpu() moves it")
     if tensor.layout is not torch.strided:
         raise ValueError(f"the tensor is {tensor.layout}: drun takes dense ones; .to_dense() makes one, and "
                          "hvd.sparse_allreduce_async takes sparse ones")
@@ -134,16 +148,27 @@ def _take_torch(torch, tensor):
     if tensor.is_conj() or tensor.is_neg():
         raise ValueError("the tensor is a lazily conjugated or negated view; .resolve_conj() or .resolve_neg() makes it real")
     name = _name_of(tensor.dtype)
+    stream = copy = None
+    if kind == "cuda":
+        _nccl.prepare()
+        stream, copy = torch.cuda.current_stream(tensor.device).cuda_stream, lambda: tensor.detach().clone()
     return Tensor(tensor, tensor.data_ptr(), tensor.shape, _NUMPY_TYPES.get(name), tensor.element_size(), name,
-                  lambda shape: torch.empty(shape, dtype=tensor.dtype))
+                  lambda shape: torch.empty(shape, dtype=tensor.dtype, device=tensor.device), stream=stream, copy=copy)
+
+
+def _not_contiguous(remedy):
+    return ValueError(f"the array is not contiguous (in C's order), so its memory can't be used as it is; {remedy}")
+
+
+def _read_only():
+    return ValueError("the array is read-only, and the result would be stored there")
 
 
 def _take_numpy(numpy, given, writable):
     if not given.flags.c_contiguous:
-        raise ValueError(
-            "the array is not contiguous (in C's order), so its memory can't be used as it is; numpy.ascontiguousarray() copies it")
+        raise _not_contiguous("numpy.ascontiguousarray() copies it")
     if writable and not given.flags.writeable:
-        raise ValueError("the array is read-only, and the result would be stored there")
+        raise _read_only()
     if given.dtype.hasobject:
         raise ValueError(f"the array holds Python objects ({given.dtype}); broadcast_object and allgather_object take those")
     if not given.dtype.isnative:
@@ -151,6 +176,93 @@ def _take_numpy(numpy, given, writable):
     name = _name_of(given.dtype)
     return Tensor(given, given.__array_interface__["data"][0], given.shape, _NUMPY_TYPES.get(name), given.dtype.itemsize, name,
                   lambda shape: numpy.empty(shape, given.dtype))
+
+
+def _take_cuda(obj, interface, writable):
+    """https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html, version 3."""
+    pointer, read_only = interface["data"]
+    if writable and read_only:
+        raise _read_only()
+    if interface.get("mask") is not None:
+        raise ValueError("the array has a mask")
+    shape, order, letter, itemsize = interface["shape"], *_typestr(interface["typestr"])
+    if order not in "|=" + ("<" if sys.byteorder == "little" else ">"):
+        raise ValueError(f"the array has the other byte order ({interface['typestr']})")
+    if not _is_contiguous(shape, interface.get("strides"), itemsize):
+        raise _not_contiguous("cupy.ascontiguousarray() copies it")
+    kind = {"i": "int", "u": "uint", "f": "float", "b": "bool", "c": "complex"}.get(letter)
+    name = "bool" if kind == "bool" else f"{kind}{8 * itemsize}" if kind else interface["typestr"]
+    _nccl.prepare()
+    return Tensor(obj, pointer or None, shape, _NUMPY_TYPES.get(name), itemsize, name, lambda wanted: _new_cuda(obj, wanted),
+                  stream=_stream_of(obj, interface), copy=lambda: _copy_cuda(obj))
+
+
+def _take_dlpack(obj, writable):
+    """On a GPU in the order of the legacy default stream, which is what the producer is asked for."""
+    shared = _dlpack.Export(obj)
+    if writable and (shared.read_only or str(type(obj).__module__).partition(".")[0] in _IMMUTABLE):
+        raise _read_only()
+    if writable and shared.is_copy:
+        raise ValueError(f"the {type(obj).__name__} gave a copy of its memory, and the result would be stored there")
+    if not _is_contiguous(shared.shape, shared.strides, 1):
+        raise _not_contiguous("a copy is")
+    if shared.is_device:
+        _nccl.prepare()
+    return Tensor(obj, shared.pointer, shared.shape, _NUMPY_TYPES.get(shared.type_name), shared.itemsize, shared.type_name,
+                  lambda shape: _new_of_namespace(obj, shape), shared.keep, stream=0 if shared.is_device else None,
+                  copy=(lambda: _namespace_of(obj).asarray(obj, copy=True)) if shared.is_device else None)
+
+
+def _namespace_of(obj):
+    """https://data-apis.org/array-api: the producer's own library."""
+    if not hasattr(obj, "__array_namespace__"):
+        raise _not_made(obj)
+    return obj.__array_namespace__()
+
+
+def _new_of_namespace(obj, shape):
+    return _namespace_of(obj).empty(shape, dtype=obj.dtype, device=obj.device)
+
+
+def _typestr(text):
+    return text[0], text[1], int(text[2:])
+
+
+def _is_contiguous(shape, strides, step):
+    """In C's order. `strides`: None is that; `step`: the last one's."""
+    if strides is None or math.prod(shape) == 0:
+        return True
+    for n, stride in zip(reversed(shape), reversed(strides)):
+        if n > 1 and stride != step:
+            return False
+        step *= n
+    return True
+
+
+def _stream_of(obj, interface):
+    """What the array says; else CuPy's current one, or the legacy default stream."""
+    stream = interface.get("stream")
+    cupy = sys.modules.get("cupy")
+    if stream is None and cupy is not None and isinstance(obj, cupy.ndarray):
+        stream = cupy.cuda.get_current_stream().ptr
+    return stream or 0
+
+
+def _new_cuda(obj, shape):
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(obj, cupy.ndarray):
+        return cupy.empty(shape, obj.dtype)
+    raise _not_made(obj)
+
+
+def _not_made(obj):
+    return ValueError(f"drun can't make a new {type(obj).__name__} for the result: use the call in place (allreduce_, broadcast_)")
+
+
+def _copy_cuda(obj):
+    if not hasattr(obj, "copy"):
+        raise _not_made(obj)
+    return obj.copy()
 
 
 def _take_buffer(obj, view, writable):

@@ -1,16 +1,27 @@
 // The C functions: each call in its turn, values to status codes, the last error of each thread. No exception leaves
 // them.
+#include <pthread.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/blocked_signals.h"
+#include "base/stall_watch.h"
 #include "runtime/include/drun/drun.h"
 #include "runtime/src/call_group.h"
 #include "runtime/src/call_queue.h"
+#include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/process.h"
 
 struct drun_request_s {
@@ -22,15 +33,62 @@ namespace {
 
 thread_local Failure last_error{DRUN_OK, "", -1, ""};
 
+// How often the calls that are under way on GPUs are looked at, if nobody is making one.
+constexpr std::chrono::milliseconds kLookAtGpus{50};
+
 struct State {
   CallQueue queue;
   Process process;
+  pid_t looks = -1;    // the process that has a thread which looks at GPUs: a forked child has none
+  std::mutex looking;  // held while it does
+  const std::shared_ptr<std::atomic<std::int64_t>> stopped_ns = std::make_shared<std::atomic<std::int64_t>>(0);
+  bool is_over = false;  // the process ends, and the driver with it
+
+  State() {
+    process.on_gpu([this] { begin_looking(); }, stopped_ns);
+  }
+  // In turn.
+  void begin_looking() {
+    if (looks == ::getpid()) return;
+    // Before the driver's own, which was there first.
+    static const int registered = std::atexit([] { stop_looking(); });
+    (void)registered;
+    const BlockedSignals blocked;
+    std::thread([this] { look(); }).detach();
+    looks = ::getpid();
+  }
+
+ private:
+  static void stop_looking();
+  void look() {
+    ::pthread_setname_np(::pthread_self(), "drun-gpu");
+    StallWatch stops(kLookAtGpus);
+    for (;;) {
+      std::this_thread::sleep_for(kLookAtGpus);
+      *stopped_ns += std::chrono::nanoseconds(stops.look()).count();
+      const std::lock_guard<std::mutex> lock(looking);
+      if (is_over) return;
+      queue.try_run([&] {
+        try {
+          process.look();
+        } catch (const std::exception&) {  // out of memory: there is another time
+        }
+      });
+    }
+  }
 };
 
 // Never destroyed: a process that exits without drun_finalize just goes, and the others see its connections close.
 State& state() {
   static State* const instance = new State;
   return *instance;
+}
+
+void State::stop_looking() {
+  State& all = state();
+  if (all.looks != ::getpid()) return;  // a forked child has the lock as it was
+  const std::lock_guard<std::mutex> lock(all.looking);
+  all.is_over = true;
 }
 
 // Of this thread.
@@ -252,6 +310,7 @@ int drun_local_rank(void) { return place_of("drun_local_rank", DRUN_COMM_LOCAL, 
 int drun_local_size(void) { return place_of("drun_local_size", DRUN_COMM_LOCAL, &Place::size); }
 int drun_cross_rank(void) { return place_of("drun_cross_rank", DRUN_COMM_CROSS, &Place::rank); }
 int drun_cross_size(void) { return place_of("drun_cross_size", DRUN_COMM_CROSS, &Place::size); }
+int drun_is_homogeneous(void) { return place_of("drun_is_homogeneous", DRUN_COMM_WORLD, &Place::homogeneous); }
 int drun_comm_rank(drun_comm comm) { return place_of("drun_comm_rank", comm, &Place::rank); }
 int drun_comm_size(drun_comm comm) { return place_of("drun_comm_size", comm, &Place::size); }
 
@@ -472,6 +531,20 @@ int drun_abort(const char* why) {
 const char* drun_last_error(void) { return drun::runtime::last_error.text.c_str(); }
 int drun_last_error_rank(void) { return drun::runtime::last_error.rank; }
 const char* drun_last_error_host(void) { return drun::runtime::last_error.host.c_str(); }
+int drun_nccl_version(int* version, const char** path) {
+  return drun::runtime::caught([&]() -> drun::runtime::Status {
+    if (version == nullptr) {
+      return drun::runtime::failure(DRUN_ERROR_ARGUMENT, "drun_nccl_version: version is NULL");
+    }
+    std::string why_not;
+    const auto* const nccl = drun::runtime::gpu::load_nccl(why_not);
+    if (nccl == nullptr) return drun::runtime::failure(DRUN_ERROR_UNSUPPORTED, "there is no NCCL: " + why_not);
+    *version = nccl->version;
+    if (path != nullptr) *path = nccl->path.c_str();
+    return {};
+  });
+}
+
 const char* drun_version(void) { return DRUN_VERSION; }
 
 }  // extern "C"

@@ -60,7 +60,11 @@ std::vector<Status> carry_out_run(Process& process, const LaterCall* first, cons
             together.name += " and " + std::to_string(good.size() - 1) + " more";
           }
           std::vector<Communicator::AllreduceCall> buffers;
-          for (const std::size_t i : good) buffers.push_back(first[i].allreduce->buffers);
+          for (const std::size_t i : good) {
+            buffers.push_back(first[i].allreduce->buffers);
+            buffers.back().memory = first[i].options.memory;
+            buffers.back().stream = first[i].options.stream;
+          }
           return on.allreduce_all(buffers, kind.dtype, kind.op, together);
         });
   };

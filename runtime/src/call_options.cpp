@@ -40,6 +40,10 @@ Outcome<CallOptions> read_call_options(const char* function, const drun_call_opt
   result.prescale = options.prescale;
   result.postscale = options.postscale;
   result.request = options.request;
+  if (options.memory < DRUN_MEMORY_AUTO || options.memory > DRUN_MEMORY_DEVICE)
+    return wrong("options.memory is no kind of memory");
+  result.memory = options.memory;
+  result.stream = options.stream;
   return result;
 }
 

@@ -16,7 +16,9 @@ struct CallOptions {
   std::string name;                      // shown in errors; at most kNameBytes
   std::chrono::milliseconds timeout{0};  // 0: the communicator's
   double prescale = 1, postscale = 1;
-  drun_request* request = nullptr;               // not null: the call is asynchronous
+  drun_request* request = nullptr;  // not null: the call is asynchronous
+  drun_memory memory = DRUN_MEMORY_AUTO;
+  void* stream = nullptr;                        // of a device
   std::chrono::steady_clock::time_point made{};  // if the call is carried out later: when the program made it
 
   static constexpr std::size_t kNameBytes = 63;

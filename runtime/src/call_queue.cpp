@@ -1,11 +1,12 @@
 #include "runtime/src/call_queue.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <thread>
 #include <utility>
+
+#include "base/blocked_signals.h"
 
 namespace drun::runtime {
 
@@ -47,19 +48,9 @@ void CallQueue::submit(std::function<void()> work) {
   entry->work = std::move(work);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (has_thread_ != ::getpid()) {
-    // The program's signals are for its own threads, but for those that are about what the thread itself has done.
-    sigset_t all, before;
-    ::sigfillset(&all);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, own);
-    ::pthread_sigmask(SIG_BLOCK, &all, &before);
-    try {
-      std::thread([this] { serve(); }).detach();
-      has_thread_ = ::getpid();
-    } catch (...) {
-      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw;
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const BlockedSignals blocked;
+    std::thread([this] { serve(); }).detach();
+    has_thread_ = ::getpid();
   }
   waiting_.push_back(entry.get());
   (void)entry.release();

@@ -31,6 +31,15 @@ class CallQueue {
     const Turn turn(*this);
     return f();
   }
+  // `f` if it is nobody's turn; else false, at once.
+  template <typename F>
+  bool try_run(F f) {
+    int free = kFree;
+    if (!turns_.compare_exchange_strong(free, kTaken)) return false;
+    const Turn turn(*this, Taken{});
+    f();
+    return true;
+  }
   // `work`, which throws nothing, in its turn, on our thread, which the first of these starts. Throws std::system_error
   // if it can't be started.
   void submit(std::function<void()> work);
@@ -49,9 +58,11 @@ class CallQueue {
     std::condition_variable come;
     bool here = false;
   };
+  struct Taken {};
   class Turn {
    public:
     explicit Turn(CallQueue& queue) : queue_(queue) { queue_.enter(); }
+    Turn(CallQueue& queue, Taken) : queue_(queue) {}
     ~Turn() { queue_.leave(); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;

@@ -6,6 +6,8 @@
 #include "runtime/src/arguments.h"
 #include "runtime/src/backend/recording_backend.h"
 #include "runtime/src/dtype.h"
+#include "runtime/src/gpu/host_copies.h"
+#include "runtime/src/gpu/nccl_comm.h"
 
 namespace drun::runtime {
 Outcome<std::unique_ptr<Communicator>> Communicator::create(World world) {
@@ -26,7 +28,18 @@ Outcome<std::unique_ptr<Communicator>> Communicator::create(std::shared_ptr<Fabr
   return result;
 }
 
+Communicator::Communicator(std::shared_ptr<Fabric> fabric, Group group)
+    : fabric_(std::move(fabric)), group_(std::move(group)) {}
+
+Status Communicator::enqueued(const Status& status) {
+  if (status) return status;
+  return status.error().rank < 0 && status.error().status == DRUN_ERROR_SYSTEM ? fail_in(status) : fail(status.error());
+}
+
+bool Communicator::is_idle() const { return !nccl_ || nccl_->is_idle(); }
+
 Communicator::~Communicator() {
+  if (nccl_ != nullptr) nccl_->release();
   if (backend_) fabric_->remove(backend_.get());
 }
 
@@ -90,12 +103,18 @@ tl::unexpected<Failure> Communicator::earlier_failure() const {
 
 Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options) {
   if (auto usable = check_usable(); !usable) return tl::unexpected<Failure>(usable.error());
+  Operation operation = to_come(kind, count, dtype, options);
+  if (kind != OpKind::kSend && kind != OpKind::kRecv) seq_ = operation.seq;
+  return operation;
+}
+
+Operation Communicator::to_come(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options) const {
   Operation operation;
   operation.comm = group_.comm;
   operation.kind = kind;
   operation.count = count;
   operation.dtype = dtype;
-  if (kind != OpKind::kSend && kind != OpKind::kRecv) operation.seq = ++seq_;
+  if (kind != OpKind::kSend && kind != OpKind::kRecv) operation.seq = seq_ + 1;
   operation.timeout = options.timeout.count() > 0 ? options.timeout : world().timeouts.op;
   const auto now = Clock::now();
   operation.deadline = now + operation.timeout;
@@ -104,6 +123,19 @@ Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtyp
   operation.postscale = options.postscale;
   operation.name = options.name;
   return operation;
+}
+
+Status Communicator::fail_in(const Status& why) {
+  Failure failure = why.error();
+  failure.rank = world().rank();
+  failure.host = world().host_of(failure.rank);
+  return fail(std::move(failure));
+}
+
+Status Communicator::end(gpu::HostCopies& copies, Status done) {
+  if (!done) return done;
+  const Status copied = copies.finish();
+  return copied ? copied : fail_in(copied);
 }
 
 Status Communicator::finish(Status status) {
@@ -120,7 +152,20 @@ Status Communicator::broadcast(void* data, std::size_t count, drun_dtype dtype, 
   auto operation = begin(OpKind::kBroadcast, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->root = root;
-  return backend_ ? finish(backend_->broadcast(*operation, data, count * size_of(dtype))) : Status{};
+  const auto stream = gpu::stream_of(options);
+  if (auto done = over_nccl(*operation, options, {data},
+                            [&](gpu::NcclComm& nccl) { return nccl.broadcast(*operation, stream, data); }))
+    return *done;
+  const std::size_t n_bytes = count * size_of(dtype);
+  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  if (root == rank()) {
+    const void* given = data;
+    if (auto ok = copies.reads(given, n_bytes); !ok) return fail_in(ok);
+    data = const_cast<void*>(given);
+  } else if (auto ok = copies.writes(data, n_bytes); !ok) {
+    return fail_in(ok);
+  }
+  return end(copies, backend_ ? finish(backend_->broadcast(*operation, data, n_bytes)) : Status{});
 }
 
 Status Communicator::allgather(const void* send, void* recv, std::size_t count, drun_dtype dtype,
@@ -138,9 +183,17 @@ Status Communicator::allgather(const void* send, void* recv, std::size_t count, 
   }
   auto operation = begin(OpKind::kAllgather, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
+  const auto stream = gpu::stream_of(options);
+  if (auto done = over_nccl(*operation, options, {send, recv},
+                            [&](gpu::NcclComm& nccl) { return nccl.allgather(*operation, stream, send, recv); }))
+    return *done;
+  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  if (auto ok = copies.writes(recv, size * n_bytes); !ok) return fail_in(ok);
+  if (auto ok = copies.reads(send, n_bytes); !ok) return fail_in(ok);
+  own = static_cast<char*>(recv) + (count > 0 ? rank * n_bytes : 0);
   if (send != own && n_bytes > 0) std::memcpy(own, send, n_bytes);
-  if (!backend_) return {};
-  return finish(backend_->allgather(*operation, recv, equal_blocks(size, n_bytes)));
+  if (!backend_) return end(copies, {});
+  return end(copies, finish(backend_->allgather(*operation, recv, equal_blocks(size, n_bytes))));
 }
 
 Status Communicator::allgatherv(const void* send, std::size_t send_count, void* recv, const std::size_t* recv_counts,
@@ -175,8 +228,17 @@ Status Communicator::allgatherv(const void* send, std::size_t send_count, void* 
   auto operation = begin(OpKind::kAllgatherv, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->counts = digest;
+  const auto stream = gpu::stream_of(options);
+  if (auto done = over_nccl(*operation, options, {own.n_bytes > 0 ? send : nullptr, recv}, [&](gpu::NcclComm& nccl) {
+        return nccl.allgatherv(*operation, stream, send, recv, *blocks);
+      }))
+    return *done;
+  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  if (auto ok = copies.writes(recv, end_of(*blocks), true); !ok) return fail_in(ok);
+  if (auto ok = copies.reads(send, own.n_bytes); !ok) return fail_in(ok);
+  place = static_cast<char*>(recv) + (own.n_bytes > 0 ? own.offset : 0);
   if (send != place && own.n_bytes > 0) std::memcpy(place, send, own.n_bytes);
-  return backend_ ? finish(backend_->allgather(*operation, recv, *blocks)) : Status{};
+  return end(copies, backend_ ? finish(backend_->allgather(*operation, recv, *blocks)) : Status{});
 }
 
 Status Communicator::barrier(const CallOptions& options) {

@@ -1,6 +1,7 @@
 // Ranks that are ready for collectives: checks arguments, and numbers the calls.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,10 +9,16 @@
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/call_options.h"
 #include "runtime/src/fabric.h"
+#include "runtime/src/gpu/driver.h"
 #include "runtime/src/staging.h"
 #include "runtime/src/world.h"
 
 namespace drun::runtime {
+
+namespace gpu {
+class HostCopies;
+class NcclComm;
+}  // namespace gpu
 
 // One thread at a time.
 class Communicator {
@@ -72,7 +79,14 @@ class Communicator {
     const void* send;
     void* recv;
     std::size_t count;
+    drun_memory memory = DRUN_MEMORY_AUTO;  // these two in place of those of the options
+    void* stream = nullptr;
   };
+  static CallOptions with_memory_of(const AllreduceCall& call, CallOptions options) {
+    options.memory = call.memory;
+    options.stream = call.stream;
+    return options;
+  }
   Status allreduce_all(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
                        const CallOptions& options = {});
   // Whether the arguments are such that the call could begin.
@@ -87,9 +101,16 @@ class Communicator {
   void leave();
 
   const World& world() const { return fabric_->world(); }
+  // Now and then, once GPUs are in use: Fabric::look().
+  void look() { fabric_->look(); }
+  // Before leave(), and after it.
+  Status finish_gpu() { return fabric_->finish_gpu(); }
+  void end_gpu() { fabric_->end_gpu(); }
+  bool is_idle() const;  // nothing is under way on GPUs, as far as look() has seen
+  bool is_broken() const { return fabric_->broken().has_value(); }
 
  private:
-  Communicator(std::shared_ptr<Fabric> fabric, Group group) : fabric_(std::move(fabric)), group_(std::move(group)) {}
+  Communicator(std::shared_ptr<Fabric> fabric, Group group);
   static Outcome<std::unique_ptr<Communicator>> create(std::shared_ptr<Fabric> fabric, Group group,
                                                        const Operation& setup);
   Status check_usable() const {
@@ -97,6 +118,40 @@ class Communicator {
     return {};
   }
   [[gnu::cold]] tl::unexpected<Failure> earlier_failure() const;
+  // All of them in one message, `count` elements together.
+  Status allreduce_fused(std::vector<AllreduceCall> calls, std::size_t count, drun_dtype dtype, drun_op op,
+                         const CallOptions& options);
+  // A failure of our own in a call that the others wait for, or count on.
+  Status fail_in(const Status& why);
+  // What came of a call once what it wrote is on the device.
+  Status end(gpu::HostCopies& copies, Status done);
+  // What came of `call`(NCCL), if it is NCCL that carries out a call with this memory (nullptr: none). The first such
+  // call sets it up, together with all members. A failure is told to the others.
+  template <typename Call>
+  std::optional<Status> over_nccl(const Operation& operation, const CallOptions& options,
+                                  std::initializer_list<const void*> memory, const Call& call) {
+    if (operation.count == 0 && operation.kind != OpKind::kAlltoallv) return std::nullopt;  // the same on all members
+    if (options.memory == DRUN_MEMORY_HOST || gpu::loaded_driver() == nullptr) return std::nullopt;
+    auto nccl = choose_way(operation, options, memory);
+    if (!nccl) return enqueued(tl::unexpected<Failure>(nccl.error()));
+    if (*nccl == nullptr) return std::nullopt;
+    return enqueued(call(**nccl));
+  }
+  // nullptr: the host's way.
+  Outcome<gpu::NcclComm*> choose_way(const Operation& operation, const CallOptions& options,
+                                     std::initializer_list<const void*> memory);
+  Status set_up_nccl(const Operation& operation, const void* memory);
+  // All of them in one call of NCCL's.
+  std::optional<Status> allreduce_over_nccl(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
+                                            const CallOptions& options);
+  Status transfer_over_host(const std::vector<TransferCall>& calls);
+  Status transfer_with_nccl(const std::vector<TransferCall>& calls);  // with nccl_
+  Outcome<Operation> begin_transfer(const TransferCall& call);
+  void warn_of_host(const std::string& why);
+  // What came of a call over NCCL: a failure is told to the others.
+  Status enqueued(const Status& status);
+  // The next call, before it has begun: what to say of it if it can't.
+  Operation to_come(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options) const;
   Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options);
   Status finish(Status status);
   // Reduces `most` elements at once. `reduce` works in place on what travels, which is the user's memory if that will
@@ -107,6 +162,8 @@ class Communicator {
   std::shared_ptr<Fabric> fabric_;
   Group group_;
   std::unique_ptr<Backend> backend_;  // none if we are alone
+  gpu::NcclComm* nccl_ = nullptr;     // the fabric's
+  bool has_chosen_ = false;           // whether NCCL is used, which is then nccl_
   std::uint64_t seq_ = 0;
   std::map<int, std::uint64_t> n_sent_, n_received_;  // by peer
 };

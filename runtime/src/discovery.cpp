@@ -2,6 +2,7 @@
 
 #include <netdb.h>
 #include <sys/socket.h>
+#include <cstdlib>
 
 #include <cstdio>
 
@@ -113,6 +114,10 @@ Outcome<Surroundings> read_surroundings(const GetEnv& get_env) {
     }
     result.n_streams = static_cast<int>(*n_streams);
   }
+  if (const std::string name = value_of("DRUN_TEST_ALLREDUCE"); !name.empty()) {
+    result.allreduce = allreduce_algorithm_named(name);
+    if (!result.allreduce) return bad_variable("DRUN_TEST_ALLREDUCE", name, "not doubling, halving or ring");
+  }
   result.has_key = !key.empty() && !endpoint.empty();
   if (!result.agent_socket.empty()) {
     result.kind = Surroundings::Kind::kAgent;
@@ -140,6 +145,8 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
   World world;
   world.timeouts = timeouts;
   world.n_streams = surroundings.n_streams;
+  world.allreduce = surroundings.allreduce;
+  world.gpu = gpu::look_for_gpu([](const char* name) -> const char* { return std::getenv(name); });
   if (surroundings.kind == Surroundings::Kind::kAlone) {
     world.client = make_solo_client();
     return world;

@@ -27,8 +27,9 @@ struct Surroundings {
   bool has_key = false;  // kAgent: to fall back on when the socket can't be reached
   std::string rendezvous_address;
   int rendezvous_port = 0;
-  bool use_memory = true;    // $DRUN_SHARED_MEMORY is not 0
-  int n_streams = 1;         // $DRUN_STREAMS
+  bool use_memory = true;                       // $DRUN_SHARED_MEMORY is not 0
+  int n_streams = 1;                            // $DRUN_STREAMS
+  std::optional<AllreduceAlgorithm> allreduce;  // $DRUN_TEST_ALLREDUCE
   std::string data_address;  // $DRUN_DATA_ADDRESS; empty: the one that the rendezvous is reached from
 };
 Outcome<Surroundings> read_surroundings(const GetEnv& get_env);

@@ -4,7 +4,9 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/text.h"
@@ -16,12 +18,23 @@ namespace drun::runtime {
 namespace {
 
 constexpr const char* kReady = "ready ";
+// While calls are under way on GPUs, where nobody's connection closes.
+constexpr std::chrono::milliseconds kAskOthers{500};
+constexpr std::size_t kLeaversAtOnce = 8;
+// At the end of a job.
+constexpr std::chrono::milliseconds kLookAtEnd{2}, kEndTime{5000};
+// A peer that has left, and a call that waits for it.
+constexpr std::chrono::milliseconds kLeaverTime{3000};
 
 }  // namespace
+
+Fabric::Fabric(World world) : next_comm(world.first_comm), world_(std::move(world)) {}
+Fabric::~Fabric() = default;
 
 Outcome<std::shared_ptr<Fabric>> Fabric::create(World world) {
   std::shared_ptr<Fabric> result(new Fabric(std::move(world)));
   result->host_of_rank_ = result->world_.client->welcome().host_index_of_rank;
+  result->gpu_.assign(static_cast<std::size_t>(result->world_.size()), result->world_.gpu);
   if (result->world_.size() == 1) return result;
   auto links = Links::connect(result->world_);
   if (!links) return tl::unexpected<Failure>(links.error());
@@ -68,11 +81,19 @@ Status Fabric::share_memory() {
   const int host = host_of_rank_[static_cast<std::size_t>(rank)];
   const bool alone = std::count(host_of_rank_.begin(), host_of_rank_.end(), host) == 1;
 
-  const Operation setup = setup_call(kCommWorld, world_.timeouts.init, "drun_init");
-  char has_memory = alone || world_.memory ? 1 : 0;
+  Operation setup = setup_call(kCommWorld, world_.timeouts.init, "drun_init");
+  // A byte of each rank, in which 1 is that it has memory or needs none; the rest is about GPUs.
+  std::vector<char> said(static_cast<std::size_t>(world_.size()), 0);
+  said[static_cast<std::size_t>(rank)] =
+      static_cast<char>((alone || world_.memory ? 1 : 0) + 2 * static_cast<int>(world_.gpu));
+  setup.op = DRUN_MAX;
+  setup.count = said.size();
   auto network = make_tcp_backend(world_, links_, Group::all(world_));
-  if (auto all = network->allreduce(setup, {&has_memory, 1, DRUN_INT8}); !all) return all;
-  uses_memory_ = has_memory != 0;
+  if (auto all = network->allreduce(setup, {said.data(), said.size(), DRUN_INT8}); !all) return all;
+  setup.op = DRUN_MIN;
+  setup.count = 1;
+  uses_memory_ = std::all_of(said.begin(), said.end(), [](char byte) { return (byte & 1) != 0; });
+  for (std::size_t i = 0; i < said.size(); ++i) gpu_[i] = gpu::presence_of(said[i] >> 1);
   if (!uses_memory_ || alone) return {};
 
   const Group here = local();
@@ -172,11 +193,85 @@ void Fabric::remove(Backend* backend) {
   backends_.erase(std::remove(backends_.begin(), backends_.end(), backend), backends_.end());
 }
 
+gpu::NcclComm* Fabric::keep(std::unique_ptr<gpu::NcclComm> comm) {
+  nccl_.push_back(std::move(comm));
+  return nccl_.back().get();
+}
+
+// Also while nothing of ours is under way: on a host NCCL's abort waits for all members.
+void Fabric::look() {
+  if (broken_ || nccl_.empty()) return;
+  const gpu::NcclComm* waiting = nullptr;
+  for (const auto& comm : nccl_) {
+    if (auto ok = comm->look(); !ok) return break_all(ok.error());
+    if (comm->is_released() && comm->is_idle()) comm->end(std::chrono::milliseconds(0));
+    if (waiting == nullptr && !comm->is_idle()) waiting = comm.get();
+  }
+  nccl_.erase(std::remove_if(nccl_.begin(), nccl_.end(),
+                             [](const auto& comm) { return comm->is_released() && comm->is_idle(); }),
+              nccl_.end());
+  const std::string during = waiting != nullptr ? waiting->pending_call() : "collectives on GPUs";
+  if (auto alive = check_alive(world_, during); !alive) return break_all(alive.error());
+  if (Clock::now() - asked_ < kAskOthers) return;
+  asked_ = Clock::now();
+  if (auto cause = published_failure(world_, during, std::chrono::milliseconds(1))) return break_all(*cause);
+  if (waiting != nullptr) look_for_leavers(waiting->waiting(), during);
+}
+
+// A few at a time: each is a question to the rendezvous. Who has left may have done its part long ago, and our GPU may
+// be the one that is behind: only if the same call is still waiting after a while it is the leaver's fault.
+void Fabric::look_for_leavers(const gpu::NcclComm::Waiting& waiting, const std::string& during) {
+  if (leaver_ && leaver_->call != waiting.number) leaver_.reset();
+  for (std::size_t i = 0; !leaver_ && i < std::min(kLeaversAtOnce, waiting.peers.size()); ++i) {
+    const int rank = waiting.peers[next_leaver_++ % waiting.peers.size()];
+    if (has_left(world_, rank, std::chrono::milliseconds(1))) leaver_ = Leaver{rank, waiting.number, Clock::now()};
+  }
+  if (!leaver_ || Clock::now() - leaver_->seen < kLeaverTime) return;
+  Failure failure{DRUN_ERROR_PEER, during + ": " + world_.name_of(leaver_->rank) + " has left: it called drun_finalize",
+                  leaver_->rank, world_.host_of(leaver_->rank)};
+  publish_failure(world_, failure);
+  break_all(failure);
+}
+
+Status Fabric::finish_gpu() {
+  if (nccl_.empty() || broken_) return {};  // a failure has been told
+  const auto all_idle = [this] {
+    return std::all_of(nccl_.begin(), nccl_.end(), [](const auto& comm) { return comm->is_idle(); });
+  };
+  for (look(); !broken_ && !all_idle(); look()) std::this_thread::sleep_for(kLookAtEnd);
+  if (broken_) return tl::unexpected<Failure>(*broken_);
+  return {};
+}
+
+// Those of a host end together. Who comes later than the others is not waited for: then NCCL keeps what it has.
+void Fabric::end_gpu() {
+  const auto until = Clock::now() + kEndTime;
+  const auto left = [&] {
+    return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()),
+                    std::chrono::milliseconds(1));
+  };
+  std::set<int> mates;
+  for (const auto& comm : nccl_) {
+    for (const int mate : comm->host_mates()) mates.insert(mate);
+  }
+  const bool all_leave =
+      std::all_of(mates.begin(), mates.end(), [&](int mate) { return has_left(world_, mate, left()); });
+  for (const auto& comm : nccl_) {
+    if (all_leave) {
+      comm->end(left());
+    } else {
+      comm->leave_behind();
+    }
+  }
+}
+
 void Fabric::break_all(const Failure& failure) {
   if (broken_) return;
   broken_ = failure;
   for (Backend* backend : backends_) backend->close();
   if (links_) links_->close();
+  // Last: it waits for others, who must have seen that something is wrong.
+  for (const auto& comm : nccl_) comm->abort();
 }
 
 }  // namespace drun::runtime

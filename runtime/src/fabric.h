@@ -5,11 +5,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/backend/shm/arena.h"
 #include "runtime/src/backend/tcp/links.h"
+#include "runtime/src/gpu/device.h"
+#include "runtime/src/gpu/nccl_comm.h"
+#include "runtime/src/gpu/pinned.h"
 #include "runtime/src/group.h"
 #include "runtime/src/staging.h"
 #include "runtime/src/world.h"
@@ -23,6 +27,7 @@ class Fabric {
  public:
   // Meets all ranks; collective.
   static Outcome<std::shared_ptr<Fabric>> create(World world);
+  ~Fabric();
 
   const World& world() const { return world_; }
   // The ranks of our host, and those of all hosts that have our place among theirs.
@@ -35,6 +40,14 @@ class Fabric {
   // The backend is closed with all others when something breaks. It must not outlive the fabric.
   void add(Backend* backend) { backends_.push_back(backend); }
   void remove(Backend* backend);
+  // Communicators in NCCL, which live as long as the fabric: on a host they end together, see end_gpu().
+  gpu::NcclComm* keep(std::unique_ptr<gpu::NcclComm> comm);
+  // Now and then, once there are such: what is known of their calls without waiting. A failure breaks all.
+  void look();
+  // Before anybody learns that we leave: until what is under way on GPUs has ended, or its time has.
+  Status finish_gpu();
+  // Then.
+  void end_gpu();
 
   const std::optional<Failure>& broken() const { return broken_; }
   // Something failed, and the others know or will see.
@@ -42,12 +55,19 @@ class Fabric {
 
   // For whatever call is being made.
   Scratch& scratch() { return scratch_; }
+  gpu::PinnedMemory& pinned() { return pinned_; }
+  gpu::Devices& devices() { return devices_; }
+  // What that rank said in drun_init.
+  gpu::Presence gpu_of(int rank) const { return gpu_[static_cast<std::size_t>(rank)]; }
+  // True once: the program was not told yet that data of GPUs goes through the host.
+  bool first_warning() { return !std::exchange(has_warned_, true); }
 
   // For numbers of communicators, of which those that share ranks must differ.
   std::uint32_t next_comm;
 
  private:
-  explicit Fabric(World world) : next_comm(world.first_comm), world_(std::move(world)) {}
+  explicit Fabric(World world);
+  void look_for_leavers(const gpu::NcclComm::Waiting& waiting, const std::string& during);
   Status share_memory();
   Outcome<std::string> word_of_first(Backend& network, const Group& group, const Operation& setup,
                                      const std::string& own_word);
@@ -60,7 +80,20 @@ class Fabric {
   bool uses_memory_ = false;       // the same on all ranks
   std::vector<int> host_of_rank_;
   Scratch scratch_;
+  gpu::PinnedMemory pinned_;
+  gpu::Devices devices_;
+  std::vector<gpu::Presence> gpu_;
+  bool has_warned_ = false;
   std::vector<Backend*> backends_;
+  std::vector<std::unique_ptr<gpu::NcclComm>> nccl_;  // in the order in which they were made, the same on all members
+  Clock::time_point asked_{};                         // when we looked for what other ranks published
+  std::size_t next_leaver_ = 0;                       // who comes next of those that may have left
+  struct Leaver {
+    int rank;
+    std::uint64_t call;
+    Clock::time_point seen;
+  };
+  std::optional<Leaver> leaver_;  // that a call waits for
   std::optional<Failure> broken_;
 };
 

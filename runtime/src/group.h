@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -57,5 +58,13 @@ struct Group {
     return result;
   }
 };
+
+// Whether all hosts have the same number of ranks.
+inline bool has_as_many_each(const std::vector<int>& host_of_rank) {
+  std::map<int, int> n_on_host;
+  for (const int host : host_of_rank) ++n_on_host[host];
+  return std::all_of(n_on_host.begin(), n_on_host.end(),
+                     [&](const auto& host) { return host.second == n_on_host.begin()->second; });
+}
 
 }  // namespace drun::runtime

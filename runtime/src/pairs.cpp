@@ -1,10 +1,13 @@
 // The collectives of a communicator in which ranks talk with each other directly.
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 #include "runtime/src/arguments.h"
 #include "runtime/src/communicator.h"
 #include "runtime/src/dtype.h"
+#include "runtime/src/gpu/host_copies.h"
+#include "runtime/src/gpu/nccl_comm.h"
 
 namespace drun::runtime {
 namespace {
@@ -46,8 +49,18 @@ Status Communicator::gather(const void* send, void* recv, std::size_t count, dru
   auto operation = begin(OpKind::kGather, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->root = root;
+  const auto stream = gpu::stream_of(options);
+  if (auto done = over_nccl(*operation, options, {send, own != nullptr ? recv : nullptr},
+                            [&](gpu::NcclComm& nccl) { return nccl.gather(*operation, stream, send, recv); }))
+    return *done;
+  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  if (own != nullptr) {
+    if (auto ok = copies.writes(recv, size * n_bytes); !ok) return fail_in(ok);
+    own = at(recv, static_cast<std::size_t>(root) * n_bytes);
+  }
+  if (auto ok = copies.reads(send, n_bytes); !ok) return fail_in(ok);
   if (own != nullptr && send != own && n_bytes > 0) std::memcpy(own, send, n_bytes);
-  return backend_ ? finish(backend_->gather(*operation, send, recv)) : Status{};
+  return end(copies, backend_ ? finish(backend_->gather(*operation, send, recv)) : Status{});
 }
 
 Status Communicator::scatter(const void* send, void* recv, std::size_t count, drun_dtype dtype, int root,
@@ -70,8 +83,18 @@ Status Communicator::scatter(const void* send, void* recv, std::size_t count, dr
   auto operation = begin(OpKind::kScatter, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->root = root;
+  const auto stream = gpu::stream_of(options);
+  if (auto done = over_nccl(*operation, options, {own != nullptr ? send : nullptr, recv},
+                            [&](gpu::NcclComm& nccl) { return nccl.scatter(*operation, stream, send, recv); }))
+    return *done;
+  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  if (auto ok = copies.writes(recv, n_bytes); !ok) return fail_in(ok);
+  if (own != nullptr) {
+    if (auto ok = copies.reads(send, size * n_bytes); !ok) return fail_in(ok);
+    own = at(send, static_cast<std::size_t>(root) * n_bytes);
+  }
   if (own != nullptr && recv != own && n_bytes > 0) std::memcpy(recv, own, n_bytes);
-  return backend_ ? finish(backend_->scatter(*operation, send, recv)) : Status{};
+  return end(copies, backend_ ? finish(backend_->scatter(*operation, send, recv)) : Status{});
 }
 
 Status Communicator::alltoall(const void* send, void* recv, std::size_t count, drun_dtype dtype,
@@ -86,10 +109,18 @@ Status Communicator::alltoall(const void* send, void* recv, std::size_t count, d
   if (overlap(send, size * n_bytes, recv, size * n_bytes)) return check.wrong("send and recv overlap");
   auto operation = begin(OpKind::kAlltoall, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
+  const auto stream = gpu::stream_of(options);
+  if (auto done = over_nccl(*operation, options, {send, recv}, [&](gpu::NcclComm& nccl) {
+        return nccl.alltoall(*operation, stream, send, equal_blocks(size, n_bytes), recv, equal_blocks(size, n_bytes));
+      }))
+    return *done;
+  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  if (auto ok = copies.writes(recv, size * n_bytes); !ok) return fail_in(ok);
+  if (auto ok = copies.reads(send, size * n_bytes); !ok) return fail_in(ok);
   if (n_bytes > 0) std::memcpy(at(recv, rank * n_bytes), at(send, rank * n_bytes), n_bytes);
-  if (!backend_) return {};
+  if (!backend_) return end(copies, {});
   const auto blocks = equal_blocks(size, n_bytes);
-  return finish(backend_->alltoall(*operation, send, blocks, recv, blocks));
+  return end(copies, finish(backend_->alltoall(*operation, send, blocks, recv, blocks)));
 }
 
 Status Communicator::alltoallv(const void* send, const std::size_t* send_counts, const std::size_t* send_offsets,
@@ -111,9 +142,19 @@ Status Communicator::alltoallv(const void* send, const std::size_t* send_counts,
   if (overlap_anywhere(send, *sent, recv, *received)) return check.wrong("send and recv overlap");
   auto operation = begin(OpKind::kAlltoallv, 0, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
+  // A side without data may be a pointer to anything; without any at all the pointers are all that there is to go by.
+  const bool sends = end_of(*sent) > 0, receives = end_of(*received) > 0, none = !sends && !receives;
+  const auto stream = gpu::stream_of(options);
+  if (auto done = over_nccl(
+          *operation, options, {sends || none ? send : nullptr, receives || none ? recv : nullptr},
+          [&](gpu::NcclComm& nccl) { return nccl.alltoall(*operation, stream, send, *sent, recv, *received); }))
+    return *done;
+  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  if (auto ok = copies.writes(recv, end_of(*received), true); !ok) return fail_in(ok);
+  if (auto ok = copies.reads(send, end_of(*sent)); !ok) return fail_in(ok);
   const Block own = (*sent)[static_cast<std::size_t>(rank)], place = (*received)[static_cast<std::size_t>(rank)];
   if (own.n_bytes > 0) std::memcpy(at(recv, place.offset), at(send, own.offset), own.n_bytes);
-  return backend_ ? finish(backend_->alltoall(*operation, send, *sent, recv, *received)) : Status{};
+  return end(copies, backend_ ? finish(backend_->alltoall(*operation, send, *sent, recv, *received)) : Status{});
 }
 
 Status Communicator::check_transfer(const TransferCall& call) const {
@@ -127,19 +168,49 @@ Status Communicator::check_transfer(const TransferCall& call) const {
   return check.buffer("data", call.data, call.count);
 }
 
+Outcome<Operation> Communicator::begin_transfer(const TransferCall& call) {
+  auto operation = begin(call.kind, call.count, call.dtype, call.options);
+  if (!operation) return operation;
+  operation->root = call.peer;
+  operation->seq = ++(call.kind == OpKind::kSend ? n_sent_ : n_received_)[call.peer];
+  return operation;
+}
+
 Status Communicator::transfer(const std::vector<TransferCall>& calls) {
   for (const auto& call : calls) {
     if (auto ok = check_transfer(call); !ok) return ok;
   }
+  if (nccl_ == nullptr) return transfer_over_host(calls);
+  return enqueued(transfer_with_nccl(calls));
+}
+
+Status Communicator::transfer_over_host(const std::vector<TransferCall>& calls) {
   std::vector<Transfer> transfers;
+  transfers.reserve(calls.size());
+  std::deque<gpu::HostCopies> copies;
+  const bool may_be_device = gpu::loaded_driver() != nullptr;
   for (const auto& call : calls) {
-    auto operation = begin(call.kind, call.count, call.dtype, call.options);
+    auto operation = begin_transfer(call);
     if (!operation) return tl::unexpected<Failure>(operation.error());
-    operation->root = call.peer;
-    operation->seq = ++(call.kind == OpKind::kSend ? n_sent_ : n_received_)[call.peer];
     transfers.push_back({std::move(*operation), call.data});
+    if (!may_be_device) continue;
+    Transfer& transfer = transfers.back();
+    auto& own = copies.emplace_back(transfer.operation, call.options, fabric_->pinned());
+    const std::size_t n_bytes = call.count * size_of(call.dtype);
+    Status ok;
+    if (call.kind == OpKind::kSend) {
+      const void* given = transfer.data;
+      ok = own.reads(given, n_bytes);
+      transfer.data = const_cast<void*>(given);
+    } else {
+      ok = own.writes(transfer.data, n_bytes);
+    }
+    if (!ok) return fail_in(ok);
   }
-  return transfers.empty() ? Status{} : finish(backend_->transfer(transfers));
+  if (transfers.empty()) return {};
+  Status done = finish(backend_->transfer(transfers));
+  for (auto& own : copies) done = end(own, std::move(done));
+  return done;
 }
 
 Status Communicator::send(const void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options) {

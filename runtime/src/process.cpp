@@ -84,6 +84,8 @@ Status Process::init(const drun_init_options* options) {
   world->generation = ++generation_;
   world->first_comm = next_comm_;
   world->interrupt_fd = interrupt_.get();
+  world->on_gpu = on_gpu_;
+  world->stopped_ns = stopped_ns_;
   const auto welcome = world->client->welcome();
   auto communicator = Communicator::create(std::move(*world));
   if (!communicator) return tl::unexpected<Failure>(communicator.error());
@@ -91,7 +93,7 @@ Status Process::init(const drun_init_options* options) {
   communicators_[DRUN_COMM_WORLD] = std::move(*communicator);
   note_forks();
   in_use_ = true;
-  note_place(DRUN_COMM_WORLD, welcome.rank, welcome.size);
+  note_place(DRUN_COMM_WORLD, welcome.rank, welcome.size, has_as_many_each(welcome.host_index_of_rank) ? 1 : 0);
   note_place(DRUN_COMM_LOCAL, welcome.local_rank, welcome.local_size);
   note_place(DRUN_COMM_CROSS, welcome.cross_rank, welcome.cross_size);
   return {};
@@ -107,14 +109,16 @@ Status Process::finalize() {
   }
   in_use_ = false;
   next_comm_ = all_->next_comm();
+  const Status gpu = all_->finish_gpu();
   all_->leave();
+  all_->end_gpu();
   auto left = all_->world().client->leave();
   all_ = nullptr;
   communicators_.clear();
   if (!left && left.error().code != Errc::kPeerFailed && left.error().code != Errc::kClosed) {
     return tl::unexpected<Failure>(from_error(left.error(), "drun_finalize"));
   }
-  return {};
+  return gpu;
 }
 
 // Asking for the process id would cost more than a small collective.
@@ -171,9 +175,9 @@ Status Process::free(drun_comm comm) {
   return {};
 }
 
-void Process::note_place(drun_comm comm, int rank, int size) {
+void Process::note_place(drun_comm comm, int rank, int size, int homogeneous) {
   const std::lock_guard<std::mutex> lock(places_mutex_);
-  places_[comm] = {rank, size};
+  places_[comm] = {rank, size, homogeneous};
 }
 
 bool Process::is_initialized() const { return place_in(DRUN_COMM_WORLD).rank >= 0; }

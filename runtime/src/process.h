@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "base/fd.h"
 #include "runtime/src/communicator.h"
@@ -31,9 +33,20 @@ class Process {
   // Whether calls can work here: not in a child that was forked after init.
   static bool is_forked_child() { return forked_.load(std::memory_order_relaxed); }
 
+  // What init() tells the job to call once GPUs are in use: somebody shall look() now and then, in turn.
+  // `stopped_ns`: World's.
+  void on_gpu(std::function<void()> begin_looking, std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns) {
+    on_gpu_ = std::move(begin_looking);
+    stopped_ns_ = std::move(stopped_ns);
+  }
+  void look() {
+    if (all_ != nullptr && !is_forked_child()) all_->look();
+  }
+
   // What never waits for a call that is under way. Any thread.
   struct Place {
     int rank = -1, size = -1;
+    int homogeneous = -1;  // of all ranks: 1 if each host has as many, else 0
   };
   bool is_initialized() const;
   Place place_in(drun_comm comm) const;  // -1: there is none
@@ -49,7 +62,7 @@ class Process {
  private:
   Outcome<Communicator*> other_communicator(const char* function, drun_comm comm, std::chrono::milliseconds timeout);
   Status check_state(const char* function) const;
-  void note_place(drun_comm comm, int rank, int size);
+  void note_place(drun_comm comm, int rank, int size, int homogeneous = -1);
 
   std::map<drun_comm, std::unique_ptr<Communicator>> communicators_;
   Communicator* all_ = nullptr;  // DRUN_COMM_WORLD
@@ -57,6 +70,8 @@ class Process {
   std::map<drun_comm, Place> places_;
   static void note_forks();
   static inline std::atomic<bool> in_use_{false}, forked_{false};
+  std::function<void()> on_gpu_;
+  std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns_;
   int generation_ = 0;
   std::uint32_t next_comm_ = kFirstCommOfSplit;
   Fd interrupt_ = make_interrupt();

@@ -1,12 +1,15 @@
 // The collectives of a communicator that reduce.
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <utility>
 #include <vector>
 
 #include "runtime/src/arguments.h"
 #include "runtime/src/communicator.h"
 #include "runtime/src/dtype.h"
+#include "runtime/src/gpu/host_copies.h"
+#include "runtime/src/gpu/nccl_comm.h"
 #include "runtime/src/span.h"
 
 namespace drun::runtime {
@@ -64,12 +67,51 @@ Status Communicator::allreduce(const void* send, void* recv, std::size_t count, 
   auto operation = begin(OpKind::kAllreduce, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
+  const auto stream = gpu::stream_of(options);
+  if (auto done = over_nccl(*operation, options, {send, recv}, [&](gpu::NcclComm& nccl) {
+        return nccl.allreduce({{*operation, stream, send, recv}});
+      }))
+    return *done;
+  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  if (auto ok = copies.writes(recv, count * size_of(dtype)); !ok) return fail_in(ok);
+  if (auto ok = copies.reads(send, count * size_of(dtype)); !ok) return fail_in(ok);
   // The sum, product, minimum, maximum and average of one are what it gave; so is its Adasum. One message where there
   // is memory for it.
-  return in_pieces(*operation, send, recv, reduced_as(dtype) == dtype ? count : kPieceElements, [&](const Span& data) {
-    if (!backend_) return Status{};
-    return op == DRUN_ADASUM ? backend_->adasum(*operation, data) : backend_->allreduce(*operation, data);
-  });
+  const std::size_t most = reduced_as(dtype) == dtype ? count : kPieceElements;
+  return end(copies, in_pieces(*operation, send, recv, most, [&](const Span& data) {
+               if (!backend_) return Status{};
+               return op == DRUN_ADASUM ? backend_->adasum(*operation, data) : backend_->allreduce(*operation, data);
+             }));
+}
+
+Status Communicator::allreduce_fused(std::vector<AllreduceCall> calls, std::size_t count, drun_dtype dtype, drun_op op,
+                                     const CallOptions& options) {
+  Operation operation = to_come(OpKind::kAllreduce, count, dtype, options);
+  operation.op = op;
+  std::vector<CallOptions> own_options;
+  own_options.reserve(calls.size());
+  std::deque<gpu::HostCopies> copies;
+  std::vector<char> fused(count * size_of(dtype));
+  char* place = fused.data();
+  for (auto& call : calls) {
+    const std::size_t n_bytes = call.count * size_of(dtype);
+    own_options.push_back(with_memory_of(call, options));
+    auto& own = copies.emplace_back(operation, own_options.back(), fabric_->pinned());
+    if (auto ok = own.writes(call.recv, n_bytes); !ok) return fail_in(ok);
+    if (auto ok = own.reads(call.send, n_bytes); !ok) return fail_in(ok);
+    if (n_bytes > 0) std::memcpy(std::exchange(place, place + n_bytes), call.send, n_bytes);
+  }
+  CallOptions of_host = options;
+  of_host.memory = DRUN_MEMORY_HOST;
+  if (auto done = allreduce(fused.data(), fused.data(), count, dtype, op, of_host); !done) return done;
+  place = fused.data();
+  for (const auto& call : calls) {
+    const std::size_t n_bytes = call.count * size_of(dtype);
+    if (n_bytes > 0) std::memcpy(call.recv, std::exchange(place, place + n_bytes), n_bytes);
+  }
+  Status done;
+  for (auto& own : copies) done = end(own, std::move(done));
+  return done;
 }
 
 Status Communicator::allreduce_all(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
@@ -77,28 +119,20 @@ Status Communicator::allreduce_all(const std::vector<AllreduceCall>& calls, drun
   for (const auto& call : calls) {
     if (auto ok = check_allreduce(call, dtype, op, options); !ok) return ok;
   }
+  if (auto done = allreduce_over_nccl(calls, dtype, op, options)) return *done;
   const std::size_t most = op == DRUN_ADASUM ? 0 : kFusedBytes / size_of(dtype);  // Adasum is of each by itself
   for (auto first = calls.begin(); first != calls.end();) {
     auto last = first;
     std::size_t count = 0;
     while (last != calls.end() && count + last->count <= most) count += (last++)->count;
     if (last - first < 2) {
-      if (auto done = allreduce(first->send, first->recv, first->count, dtype, op, options); !done) return done;
+      const CallOptions own = with_memory_of(*first, options);
+      if (auto done = allreduce(first->send, first->recv, first->count, dtype, op, own); !done) return done;
       ++first;
       continue;
     }
-    std::vector<char> fused(count * size_of(dtype));
-    char* place = fused.data();
-    for (auto call = first; call != last; ++call) {
-      const std::size_t n_bytes = call->count * size_of(dtype);
-      if (n_bytes > 0) std::memcpy(std::exchange(place, place + n_bytes), call->send, n_bytes);
-    }
-    if (auto done = allreduce(fused.data(), fused.data(), count, dtype, op, options); !done) return done;
-    place = fused.data();
-    for (; first != last; ++first) {
-      const std::size_t n_bytes = first->count * size_of(dtype);
-      if (n_bytes > 0) std::memcpy(first->recv, std::exchange(place, place + n_bytes), n_bytes);
-    }
+    if (auto done = allreduce_fused({first, last}, count, dtype, op, options); !done) return done;
+    first = last;
   }
   return {};
 }
@@ -123,8 +157,18 @@ Status Communicator::reduce(const void* send, void* recv, std::size_t count, dru
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
   operation->root = root;
-  return in_pieces(*operation, send, is_root ? recv : nullptr, kTreePieceElements,
-                   [&](const Span& data) { return backend_ ? backend_->reduce(*operation, data) : Status{}; });
+  const auto stream = gpu::stream_of(options);
+  if (auto done = over_nccl(*operation, options, {send, is_root ? recv : nullptr},
+                            [&](gpu::NcclComm& nccl) { return nccl.reduce(*operation, stream, send, recv); }))
+    return *done;
+  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  if (is_root) {
+    if (auto ok = copies.writes(recv, n_bytes); !ok) return fail_in(ok);
+  }
+  if (auto ok = copies.reads(send, n_bytes); !ok) return fail_in(ok);
+  return end(copies, in_pieces(*operation, send, is_root ? recv : nullptr, kTreePieceElements, [&](const Span& data) {
+               return backend_ ? backend_->reduce(*operation, data) : Status{};
+             }));
 }
 
 Status Communicator::reduce_scatter(const void* send, void* recv, std::size_t recv_count, drun_dtype dtype, drun_op op,
@@ -143,6 +187,13 @@ Status Communicator::reduce_scatter(const void* send, void* recv, std::size_t re
   auto operation = begin(OpKind::kReduceScatter, recv_count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
+  const auto stream = gpu::stream_of(options);
+  if (auto done = over_nccl(*operation, options, {send, recv},
+                            [&](gpu::NcclComm& nccl) { return nccl.reduce_scatter(*operation, stream, send, recv); }))
+    return *done;
+  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  if (auto ok = copies.writes(recv, n_bytes); !ok) return fail_in(ok);
+  if (auto ok = copies.reads(send, size * n_bytes); !ok) return fail_in(ok);
 
   // A piece is the same part of every block: the partial sums need room, and `send` stays as it is.
   const drun_dtype moved = reduced_as(dtype);
@@ -158,7 +209,7 @@ Status Communicator::reduce_scatter(const void* send, void* recv, std::size_t re
     unstage(*operation, data.part(rank * n, n).data, at(recv, offset), n);
     first += n;
   } while (first < recv_count);
-  return {};
+  return end(copies, {});
 }
 
 }  // namespace drun::runtime

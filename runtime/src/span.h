@@ -27,6 +27,15 @@ struct Block {
   std::size_t offset = 0, n_bytes = 0;
 };
 
+// Behind the last byte of any of them.
+inline std::size_t end_of(const std::vector<Block>& blocks) {
+  std::size_t end = 0;
+  for (const Block& block : blocks) {
+    if (block.n_bytes > 0) end = std::max(end, block.offset + block.n_bytes);
+  }
+  return end;
+}
+
 // Where part `i` begins if `count` elements are divided into `n_parts` as evenly as can be; of part n_parts: the end.
 inline std::size_t part_begin(std::size_t count, std::size_t n_parts, std::size_t i) {
   return count / n_parts * i + std::min(i, count % n_parts);

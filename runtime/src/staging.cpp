@@ -1,7 +1,6 @@
 #include "runtime/src/staging.h"
 
-#include <cstring>
-
+#include "runtime/src/copy.h"
 #include "runtime/src/half.h"
 #include "runtime/src/reduce.h"
 
@@ -11,7 +10,7 @@ void stage(const Operation& operation, const void* from, void* into, std::size_t
   if (is_half(operation.dtype)) {
     widen(from, operation.dtype, static_cast<float*>(into), count);
   } else if (from != into && count > 0) {
-    std::memcpy(into, from, count * size_of(operation.dtype));
+    copy_bytes(into, from, count * size_of(operation.dtype));
   }
   if (operation.prescale != 1) scale(into, count, reduced_as(operation.dtype), operation.prescale);
 }
@@ -21,7 +20,7 @@ void unstage(const Operation& operation, void* from, void* into, std::size_t cou
   if (is_half(operation.dtype)) {
     narrow(static_cast<const float*>(from), into, operation.dtype, count);
   } else if (from != into && count > 0) {
-    std::memcpy(into, from, count * size_of(operation.dtype));
+    copy_bytes(into, from, count * size_of(operation.dtype));
   }
 }
 

@@ -3,15 +3,19 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "base/fd.h"
 #include "rendezvous/client.h"
+#include "runtime/src/algorithm/choice.h"
 #include "runtime/src/failure.h"
+#include "runtime/src/gpu/presence.h"
 #include "runtime/src/operation.h"
 #include "runtime/src/recorder.h"
 
@@ -28,13 +32,22 @@ struct World {
   std::string data_address = "127.0.0.1";  // where our own connections listen
   Timeouts timeouts;
   int n_streams = 1;  // TCP connections between two ranks
+  // Of every allreduce over the network, the same on all ranks: for measurements. Nothing: by size.
+  std::optional<AllreduceAlgorithm> allreduce;
   // That this process has not used: handles of communicators of an earlier job are not of this one.
   std::uint32_t first_comm = kFirstCommOfSplit;
   Fd memory;                           // shared by the ranks of this host; closed: there is none
   std::shared_ptr<Recorder> recorder;  // nullptr: nobody reads one
-  int interrupt_fd = -1;               // readable once drun_abort was called; not owned
-  int generation = 1;                  // counts this process's drun_init, so that a second one finds no old keys
+  gpu::Presence gpu = gpu::Presence::kNoDriver;
+  std::function<void()> on_gpu;  // called once the first communicator is in NCCL: somebody shall look() now and then
+  // For how long this process was stopped (Ctrl-Z) since it began, in nanoseconds, as somebody keeps it up to date
+  // while GPUs are in use. nullptr: nobody does.
+  std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns;
+  mutable std::uint64_t n_wait_notes = 0;  // that this rank has written, see WaitNote
+  int interrupt_fd = -1;                   // readable once drun_abort was called; not owned
+  int generation = 1;                      // counts this process's drun_init, so that a second one finds no old keys
 
+  Clock::duration stopped() const { return std::chrono::nanoseconds(stopped_ns ? stopped_ns->load() : 0); }
   int rank() const { return client->welcome().rank; }
   int size() const { return client->welcome().size; }
   std::string host_of(int rank) const;

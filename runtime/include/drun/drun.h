@@ -81,8 +81,15 @@ typedef struct drun_init_options {
   int64_t init_timeout_ms; /* for all ranks to come; default 120 s or $DRUN_INIT_TIMEOUT (seconds) */
   int64_t op_timeout_ms;   /* for every collective; default 300 s or $DRUN_OP_TIMEOUT (seconds) */
 } drun_init_options;
+/* Where the memory of a call is. The numbers are final. */
+typedef enum drun_memory DRUN_AS_INT {
+  DRUN_MEMORY_AUTO = 0, /* the driver is asked, if the process has loaded one; what it manages or has pinned is the host's */
+  DRUN_MEMORY_HOST = 1,
+  DRUN_MEMORY_DEVICE = 2 /* of a GPU */
+} drun_memory;
+
 /* About one call; NULL where it is asked for: the defaults. As above, start from DRUN_CALL_OPTIONS. Ranks need not
- * agree on it, but for the scales of allreduces in a group. */
+ * agree on it, but for the scales of allreduces in a group, and of reductions on GPUs. */
 typedef struct drun_call_options {
   size_t struct_size;
   const char* name;   /* shown in errors: "allreduce #12 'grad.17'"; 63 bytes of it are kept. NULL: none */
@@ -92,11 +99,16 @@ typedef struct drun_call_options {
   /* Not NULL: the call goes on in the background, and is known by what is stored here; see drun_wait. The memory of the
    * call belongs to it until then; arrays of counts and offsets, and the options, do not. */
   drun_request* request;
+  /* Of memory of a GPU. The call comes after all work that `stream`, a CUstream or cudaStream_t, has got, and before all
+   * that it gets after the call has returned, or drun_wait has: it need not be over by then. NULL: the legacy default
+   * stream. */
+  drun_memory memory;
+  void* stream;
 } drun_call_options;
 
 /* clang-format off */
 #define DRUN_INIT_OPTIONS {sizeof(drun_init_options), 0, 0}
-#define DRUN_CALL_OPTIONS {sizeof(drun_call_options), NULL, 0, 1.0, 1.0, NULL}
+#define DRUN_CALL_OPTIONS {sizeof(drun_call_options), NULL, 0, 1.0, 1.0, NULL, DRUN_MEMORY_AUTO, NULL}
 /* clang-format on */
 
 /* Joins the job; returns when all ranks have come. NULL: defaults. A second call before drun_finalize:
@@ -114,6 +126,7 @@ DRUN_API int drun_local_rank(void); /* among the ranks of this host */
 DRUN_API int drun_local_size(void);
 DRUN_API int drun_cross_rank(void); /* among the ranks of other hosts with the same local rank */
 DRUN_API int drun_cross_size(void);
+DRUN_API int drun_is_homogeneous(void); /* 1: all hosts have the same number of ranks; 0: they have not */
 
 /* Rank and size in a communicator; -1 for what is none. */
 DRUN_API int drun_comm_rank(drun_comm comm);
@@ -202,6 +215,10 @@ DRUN_API int drun_last_error_rank(void);         /* the rank at fault, -1: none 
 DRUN_API const char* drun_last_error_host(void); /* its host, "" if unknown */
 
 DRUN_API const char* drun_version(void); /* "0.1.0" */
+/* The NCCL that collectives on GPUs use, loaded if it was not: that of the process, of $DRUN_NCCL_LIB, of the Python
+ * environment, of the system. 22809 is 2.28.9; `path` may be NULL, what it gets lives as long as the process.
+ * DRUN_ERROR_UNSUPPORTED: there is none that will do, and the text says why. Before drun_init, too, from any thread. */
+DRUN_API int drun_nccl_version(int* version, const char** path);
 
 #ifdef __cplusplus
 }

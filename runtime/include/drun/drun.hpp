@@ -117,6 +117,8 @@ struct CallOptions {
   std::chrono::milliseconds timeout{0};  // 0: the communicator's
   double prescale = 1, postscale = 1;    // reductions of floating types
   Request* request = nullptr;            // not null: the call goes on in the background, and is known by this
+  drun_memory memory = DRUN_MEMORY_AUTO;
+  void* stream = nullptr;  // of device memory: a CUstream or cudaStream_t
 
   // Points into this.
   struct C {
@@ -125,7 +127,7 @@ struct CallOptions {
   };
   C c() const {
     return {{sizeof(drun_call_options), name.c_str(), timeout.count(), prescale, postscale,
-             request != nullptr ? request->for_call() : nullptr}};
+             request != nullptr ? request->for_call() : nullptr, memory, stream}};
   }
 };
 
@@ -156,6 +158,7 @@ class Communicator {
   int local_size() const { return drun_local_size(); }
   int cross_rank() const { return drun_cross_rank(); }
   int cross_size() const { return drun_cross_size(); }
+  bool is_homogeneous() const { return drun_is_homogeneous() == 1; }  // as many ranks on each host
 
   // The ranks of this host; those of all hosts that have the same local rank.
   Communicator local() const { return Communicator(Kind::kBorrowed, DRUN_COMM_LOCAL); }

@@ -1,7 +1,9 @@
 #include "runtime/src/backend/culprit.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,12 +18,15 @@ constexpr std::chrono::milliseconds kNoteWait{2000};
 
 constexpr std::chrono::milliseconds kLongWait{1000};
 
+constexpr std::size_t kMostLinks = 4;  // of a chain that are told
+
 // One for each rank.
 std::string note_key(const World& world, int rank) { return world.own_key("waits/" + std::to_string(rank)); }
 
 struct Note {
   std::uint32_t comm = 0;
   std::uint64_t seq = 0;
+  bool of_two = false;  // a send or receive, whose seq counts something else
   std::string call;
   std::vector<std::int32_t> waits_for;
 };
@@ -30,6 +35,7 @@ std::string encode(const Note& note) {
   ByteWriter out;
   out.u32(note.comm);
   out.u64(note.seq);
+  out.u8(note.of_two ? 1 : 0);
   out.str(note.call);
   for (const auto rank : note.waits_for) out.i32(rank);
   return out.take();
@@ -40,6 +46,7 @@ Note decode(const std::string& bytes) {
   Note note;
   note.comm = in.u32();
   note.seq = in.u64();
+  note.of_two = in.u8() != 0;
   note.call = in.str();
   while (in.ok() && in.left() > 0) note.waits_for.push_back(in.i32());
   return note;
@@ -52,8 +59,63 @@ void write_note(const World& world, const Note& note) {
 Note note_of(const Group& group, const Operation& operation, const std::vector<int>& waited_for) {
   Operation unnamed = operation;
   unnamed.name.clear();
-  return {operation.comm, operation.seq, describe_in(group, std::move(unnamed)), waited_for};
+  const bool of_two = is_of_two(operation);
+  const bool of_several = of_two && std::set<int>(waited_for.begin(), waited_for.end()).size() > 1;
+  std::string call = of_several ? "a group of sends and receives" : describe_in(group, std::move(unnamed));
+  return {operation.comm, operation.seq, of_two, std::move(call), waited_for};
 }
+
+// The notes of other ranks, and how we came to each.
+class Walk {
+ public:
+  explicit Walk(int own_rank) : own_(own_rank) {}
+  // False: we have been there.
+  bool comes_to(int rank, int from) { return rank != own_ && from_.emplace(rank, from).second; }
+  void add(int rank, Note note) { notes_[rank] = std::move(note); }
+
+  // Who waits for nobody.
+  Culprit ends_at(int rank) const { return {rank, {}, chain_to(rank)}; }
+
+  // Everybody waits for somebody.
+  Culprit is_circle(const Operation& ours, int first) const {
+    int rank = first;
+    const auto of_two = std::find_if(notes_.begin(), notes_.end(), [](const auto& note) { return note.second.of_two; });
+    if (!is_of_two(ours) && of_two != notes_.end()) rank = of_two->first;
+    if (!is_of_two(ours) && of_two == notes_.end()) return {rank, {}, {}};
+    std::vector<int> path{rank};
+    std::set<int> seen{rank};
+    for (auto note = notes_.find(rank); note != notes_.end(); note = notes_.find(path.back())) {
+      path.push_back(note->second.waits_for.front());
+      if (!seen.insert(path.back()).second) break;
+    }
+    return {rank, {}, text_of(path)};
+  }
+
+ private:
+  std::string chain_to(int rank) const {
+    std::vector<int> path;
+    for (; rank != own_; rank = from_.at(rank)) path.insert(path.begin(), rank);
+    const bool told = std::any_of(path.begin(), path.end() - 1, [&](int via) { return notes_.at(via).of_two; });
+    return told ? text_of(path) : "";
+  }
+
+  std::string text_of(const std::vector<int>& path) const {
+    std::string text;
+    for (std::size_t i = 0; i + 1 < path.size(); ++i) {
+      if (path.size() - 1 > kMostLinks && i == kMostLinks - 1) {  // the last one remains to be told
+        text += ", and so on";
+        i = path.size() - 2;
+      }
+      text += (text.empty() ? "rank " : ", rank ") + std::to_string(path[i]) + " waits for rank " +
+              std::to_string(path[i + 1]) + " in " + notes_.at(path[i]).call;
+    }
+    return text;
+  }
+
+  int own_;
+  std::map<int, Note> notes_;
+  std::map<int, int> from_;
+};
 
 }  // namespace
 
@@ -61,18 +123,21 @@ void WaitNote::waiting(const World& world, const Group& group, const Operation& 
                        const std::function<std::vector<int>()>& waited_for) {
   const auto now = Clock::now();
   if (std::exchange(call_, operation.deadline) != operation.deadline) began_ = now;
-  if (now - began_ < kLongWait || is_of_two(operation)) return;
+  if (now - began_ < kLongWait) return;
   auto ranks = waited_for();
-  if (ranks == told_) return;
+  if (ranks == told_ && number_ == world.n_wait_notes) return;
   write_note(world, note_of(group, operation, ranks));
   told_ = std::move(ranks);
+  number_ = ++world.n_wait_notes;
 }
 
 void WaitNote::done(const World& world) {
   call_ = {};  // the next wait counts by itself
   if (told_.empty()) return;
   told_.clear();
+  if (number_ != world.n_wait_notes) return;  // another one's by now
   write_note(world, Note{});
+  ++world.n_wait_notes;
 }
 
 std::string describe_in(const Group& group, Operation operation) {
@@ -82,29 +147,33 @@ std::string describe_in(const Group& group, Operation operation) {
 
 Culprit find_culprit(const World& world, const Group& group, const Operation& operation,
                      const std::vector<int>& waited_for) {
-  if (is_of_two(operation)) return {waited_for.front(), {}};
   const Note ours = note_of(group, operation, waited_for);
   write_note(world, ours);
 
   const auto until = Clock::now() + kNoteWait;
-  std::set<int> seen{world.rank()};
-  std::vector<int> open = waited_for;
+  Walk walk(world.rank());
+  std::vector<std::pair<int, int>> open;  // ranks, and who waits for them; the last comes next
+  const auto follow = [&](int from, const std::vector<int>& ranks) {
+    for (auto rank = ranks.rbegin(); rank != ranks.rend(); ++rank) open.emplace_back(*rank, from);
+  };
+  follow(world.rank(), waited_for);
   while (!open.empty()) {
-    const int rank = open.back();
+    const auto [rank, from] = open.back();
     open.pop_back();
-    if (!seen.insert(rank).second) continue;
+    if (!walk.comes_to(rank, from)) continue;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     const auto bytes = world.client->get(note_key(world, rank), std::max(left, std::chrono::milliseconds(1)));
-    if (!bytes) return {rank, {}};
+    if (!bytes) return walk.ends_at(rank);
     const Note theirs = decode(*bytes);
-    if (theirs.waits_for.empty()) return {rank, {}};
+    if (theirs.waits_for.empty()) return walk.ends_at(rank);
     // Ranks that are in no communicator of ours may have one of the same number.
     const bool same_comm = theirs.comm == ours.comm && group.member_of(rank) >= 0;
-    if (same_comm && theirs.seq == ours.seq && theirs.call != ours.call) return {rank, theirs.call};
-    open.insert(open.end(), theirs.waits_for.begin(),
-                theirs.waits_for.end());  // also if it is still in an earlier call
+    const bool both_of_all = !theirs.of_two && !ours.of_two;
+    if (both_of_all && same_comm && theirs.seq == ours.seq && theirs.call != ours.call) return {rank, theirs.call, {}};
+    follow(rank, theirs.waits_for);  // also if it is still in an earlier call
+    walk.add(rank, theirs);
   }
-  return {waited_for.front(), {}};
+  return walk.is_circle(operation, waited_for.front());
 }
 
 Failure timeout_failure(const World& world, const Group& group, const Operation& operation,
@@ -117,6 +186,7 @@ Failure timeout_failure(const World& world, const Group& group, const Operation&
                  culprit.rank, world.host_of(culprit.rank)};
   const std::string reason = why_not ? why_not(culprit.rank) : "";
   if (!reason.empty()) result.text += " (" + reason + ")";
+  if (!culprit.chain.empty()) result.text += ": " + culprit.chain;
   publish_failure(world, result);
   return result;
 }

@@ -5,17 +5,14 @@
 #include <tuple>
 #include <utility>
 
+#include "base/allreduce_sizes.h"
 #include "runtime/src/reduce.h"
 
 namespace drun::runtime {
 namespace {
 
-// Up to here one rank of each host goes to the network for all, and few waits count for more than the use of all cores.
-constexpr std::size_t kOneLaneBytes = 32u << 10;
 // A broadcast goes through hosts in pieces, so that the network has the next while this one is handed out.
 constexpr std::size_t kPieceBytes = 1u << 20;
-// The same of what a lane has of an allreduce: so much, and so much for each host, as it is divided among these.
-constexpr std::size_t kLanePieceBytes = 256u << 10, kLeastPerHost = 64u << 10;
 // So many pieces are reduced in memory ahead of the one that is handed out: the network has these, and does not run out
 // when a rank gets no processor for a while.
 constexpr std::size_t kPiecesAhead = 4;
@@ -174,9 +171,7 @@ class HierarchicalBackend final : public Backend {
     return local_ ? local_->allgather(operation, data.data, blocks) : Status{};
   }
 
-  std::size_t lane_piece_bytes() const {
-    return std::max(kLanePieceBytes, static_cast<std::size_t>(n_hosts_) * kLeastPerHost);
-  }
+  std::size_t lane_piece_bytes() const { return drun::lane_piece_bytes(static_cast<std::size_t>(n_hosts_)); }
 
   // The same in pieces, so that memory and the network work at the same time: reduced inside the hosts, at once given
   // to the network, and handed out as they come back.

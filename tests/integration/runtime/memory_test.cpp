@@ -9,8 +9,11 @@
 namespace drun {
 namespace {
 
-// One more copy of it would be seen.
-constexpr std::size_t kMessageBytes = std::size_t{64} << 20;
+// One more copy of it would be seen. Larger ones take long: $DRUN_TEST_MESSAGE_MIB, in place of 64.
+std::size_t message_bytes() {
+  const char* const told = std::getenv("DRUN_TEST_MESSAGE_MIB");
+  return static_cast<std::size_t>(told != nullptr ? std::atol(told) : 64) << 20;
+}
 constexpr long kMostBesideKib = 40 << 10;  // of everything: its code and the shared segment, too
 
 void expect_little_memory(bool shares_memory, int size, int ranks_per_host) {
@@ -18,7 +21,7 @@ void expect_little_memory(bool shares_memory, int size, int ranks_per_host) {
   options.size = size;
   options.shares_memory = shares_memory;
   options.ranks_per_host = ranks_per_host;
-  for (const auto& end : testing::run_job({MEMORY_WORKER, std::to_string(kMessageBytes)}, options)) {
+  for (const auto& end : testing::run_job({MEMORY_WORKER, std::to_string(message_bytes())}, options)) {
     ASSERT_EQ(end.status, 0) << end.rank << ": " << end.output;
     const auto at = end.output.find("beside: ");
     ASSERT_NE(at, std::string::npos) << end.output;

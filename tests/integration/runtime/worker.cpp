@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -20,11 +21,12 @@ void endless(drun::Communicator& all) {
   for (;;) all.allreduce(data);
 }
 
-void endless_alltoall(drun::Communicator& all) {
+void alltoalls(drun::Communicator& all, std::size_t n_calls) {
   const auto size = static_cast<std::size_t>(all.size());
   std::vector<double> send(20'000 * size, 1.0), recv(send.size());
-  for (;;) all.alltoall(send.data(), recv.data(), 20'000);
+  for (std::size_t i = 0; i < n_calls; ++i) all.alltoall(send.data(), recv.data(), 20'000);
 }
+void endless_alltoall(drun::Communicator& all) { alltoalls(all, SIZE_MAX); }
 
 // Everything that goes from rank to rank; true if what came is right.
 bool exchange(drun::Communicator& all) {
@@ -193,6 +195,9 @@ bool background(drun::Communicator& all) {
   right = right && local.rank() == all.local_rank() && local.size() == all.local_size() &&
           cross.rank() == all.cross_rank() && cross.size() == all.cross_size();
   right = right && local.allreduce(1) == all.local_size() && cross.allreduce(1) == all.cross_size();
+  const int n_local = all.local_size();
+  const bool alike = all.allreduce(n_local, DRUN_MIN) == all.allreduce(n_local, DRUN_MAX);
+  right = right && all.is_homogeneous() == alike;
   for (int round = 0; round < 3; ++round) {
     auto half = all.split(rank % 2, -rank);
     right = right && half && half->allreduce(1) == half->size() && half->size() == (size + 1 - rank % 2) / 2;
@@ -271,6 +276,7 @@ int run(const std::string& scenario, int who) {
   }
   if (scenario == "die-in-alltoall") {
     if (is_it) {
+      alltoalls(all, 1);  // and so all others have left drun_init
       std::thread killer([] {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));  // at any point of it
         std::raise(SIGKILL);

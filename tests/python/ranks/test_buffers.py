@@ -25,6 +25,10 @@ class Place(unittest.TestCase):
                                   (hvd.cross_size, "CROSS_SIZE", 1)):
             self.assertEqual(call(), int(os.environ.get(name, alone)), name)
 
+    def test_is_homogeneous_where_hosts_have_as_many_ranks(self):
+        sizes = hvd.allgather_object(hvd.local_size())
+        self.assertIs(hvd.is_homogeneous(), len(set(sizes)) == 1)
+
     def test_init_again_does_nothing(self):
         hvd.init()
         self.assertTrue(hvd.is_initialized())
@@ -89,7 +93,7 @@ class Arrays(unittest.TestCase):
             hvd.broadcast_(b"abc", 0)
 
     def test_what_is_no_tensor_is_refused(self):
-        with self.assertRaisesRegex(TypeError, "a tensor of torch, an array of numpy or a buffer is wanted, not float"):
+        with self.assertRaisesRegex(TypeError, "a tensor of torch, an array of numpy or CuPy, what has __dlpack__, or a buffer is wanted, not float"):
             hvd.allreduce(1.0)
 
     def test_what_is_not_contiguous_is_refused(self):

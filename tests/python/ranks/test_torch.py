@@ -49,7 +49,7 @@ class Tensors(unittest.TestCase):
 
     def test_what_can_t_be_used_is_refused(self):
         for tensor, why in ((torch.ones(3, 4).t(), "not contiguous"), (torch.ones(3, 3).to_sparse(), "sparse"),
-                            (torch.ones(2, device="meta"), "on meta: drun takes tensors on the CPU"),
+                            (torch.ones(2, device="meta"), "on meta: drun takes those on the CPU"),
                             (torch.ones(2, dtype=torch.complex64).conj(), "conj"),
                             (torch.ones(2, dtype=torch.int16), "can't compute with int16")):
             with self.assertRaisesRegex(ValueError, why):

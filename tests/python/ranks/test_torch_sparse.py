@@ -4,6 +4,7 @@ import unittest
 import torch
 
 import drun as hvd
+from drun._sparse import sparse_allreduce_async
 
 ROWS, WIDTH = 12, 3
 
@@ -83,6 +84,31 @@ class SparseGradients(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, f"of table is sparse on 1 ranks and dense on {hvd.size() - 1}"):
             optimizer.step()
 
+    def test_empty_here_and_none_there(self):
+        """An optimizer takes a step with an empty gradient, too: either all ranks do or none."""
+        self.check_empty(hvd.size() - 1)
+        self.check_empty(0)
+
+    def check_empty(self, who):
+        torch.manual_seed(3)
+        table, other = torch.nn.Embedding(6, 2, sparse=True), torch.nn.Embedding(3, 2, sparse=True)
+        named = [("table", table.weight), ("other", other.weight)]
+        momentum = torch.optim.SGD([weight for _, weight in named], lr=0.1, momentum=0.9)
+        optimizer = hvd.DistributedOptimizer(momentum, named_parameters=named)
+        for step in range(5):
+            for _, weight in named:
+                weight.grad = None
+            other(torch.tensor([hvd.rank() % 3])).sum().backward()
+            if step % 2 == 0 and hvd.rank() == who:  # no index at all
+                table(torch.empty(0, dtype=torch.int64)).sum().backward()
+            elif step == 3 and hvd.rank() == who:
+                table(torch.tensor([5, 5])).sum().backward()
+            optimizer.step()
+            self.assertEqual(table.weight.grad is None, step == 1, step)
+        for weight in (table.weight, other.weight):
+            same = hvd.allgather(weight.detach()[None])
+            self.assertTrue(all(torch.equal(one, same[0]) for one in same))
+
     def test_halves_travel(self):
         self.check_halves(hvd.Compression.fp16)
         self.check_halves(hvd.Compression.bf16)
@@ -107,6 +133,23 @@ class SparseAllreduce(unittest.TestCase):
         self.assertTrue(torch.equal(handle().to_dense(), dense))
         average = hvd.synchronize(hvd.sparse_allreduce_async(mine))
         self.assertTrue(torch.allclose(average.to_dense(), dense / hvd.size()))
+
+    def test_an_average_of_integers_keeps_its_type(self):
+        for dtype in (torch.int32, torch.int64, torch.uint8):
+            rank = hvd.rank()
+            values = torch.tensor([7, rank + 1], dtype=dtype) * (1 if dtype == torch.uint8 else -1)
+            mine = torch.sparse_coo_tensor([[0, 1 + rank]], values, (9,))
+            average = hvd.synchronize(hvd.sparse_allreduce_async(mine))
+            self.assertEqual(average.dtype, dtype)
+            self.assertTrue(torch.equal(average.to_dense(), hvd.allreduce(mine.to_dense())), average)
+        with self.assertRaisesRegex(ValueError, "factors are for floating types, not for torch.int64"):
+            sparse_allreduce_async(torch.ones(2, dtype=torch.int64).to_sparse(), factor=0.5)
+
+    def test_nobody_has_an_element(self):
+        nothing = torch.zeros(4, 2).to_sparse()
+        for op in (hvd.Sum, hvd.Average):
+            total = hvd.synchronize(hvd.sparse_allreduce_async(nothing, op=op))
+            self.assertEqual((total._nnz(), total.shape), (0, (4, 2)))
 
     def test_what_is_not_possible(self):
         with self.assertRaisesRegex(ValueError, "summed and averaged"):

@@ -20,12 +20,13 @@ TEST(CallOptions, OfNullAreTheDefaults) {
 }
 
 TEST(CallOptions, OfAnOlderHeaderLackItsLastFields) {
-  drun_call_options given{offsetof(drun_call_options, prescale), "n", 5, 7, 7, nullptr};
+  drun_call_options given{offsetof(drun_call_options, prescale), "n", 5, 7, 7, nullptr, DRUN_MEMORY_HOST, nullptr};
   const auto options = read_call_options("drun_x", &given);
   ASSERT_TRUE(options);
   EXPECT_EQ(options->name, "n");
   EXPECT_EQ(options->timeout, 5ms);
   EXPECT_EQ(options->prescale, 1);
+  EXPECT_EQ(options->memory, DRUN_MEMORY_AUTO);
 }
 
 TEST(CallOptions, KeepWholeCharactersOfAName) {
@@ -47,10 +48,15 @@ TEST(CallOptions, ThatMakeNoSenseAreNamed) {
     return options ? "" : options.error().text;
   };
   const auto size = sizeof(drun_call_options);
-  EXPECT_EQ(text({0, nullptr, 0, 1, 1, nullptr}), "drun_x: options.struct_size is not set");
-  EXPECT_EQ(text({size, nullptr, -1, 1, 1, nullptr}), "drun_x: options.timeout_ms is negative");
-  EXPECT_EQ(text({size, nullptr, 0, std::nan(""), 1, nullptr}), "drun_x: options.prescale is not a finite number");
-  EXPECT_EQ(text({size, nullptr, 0, 1, HUGE_VAL, nullptr}), "drun_x: options.postscale is not a finite number");
+  EXPECT_EQ(text({0, nullptr, 0, 1, 1, nullptr, DRUN_MEMORY_AUTO, nullptr}), "drun_x: options.struct_size is not set");
+  EXPECT_EQ(text({size, nullptr, -1, 1, 1, nullptr, DRUN_MEMORY_AUTO, nullptr}),
+            "drun_x: options.timeout_ms is negative");
+  EXPECT_EQ(text({size, nullptr, 0, std::nan(""), 1, nullptr, DRUN_MEMORY_AUTO, nullptr}),
+            "drun_x: options.prescale is not a finite number");
+  EXPECT_EQ(text({size, nullptr, 0, 1, HUGE_VAL, nullptr, DRUN_MEMORY_AUTO, nullptr}),
+            "drun_x: options.postscale is not a finite number");
+  EXPECT_EQ(text({size, nullptr, 0, 1, 1, nullptr, static_cast<drun_memory>(3), nullptr}),
+            "drun_x: options.memory is no kind of memory");
 }
 
 TEST(Scales, MultiplyWhatIsGivenAndTheResult) {

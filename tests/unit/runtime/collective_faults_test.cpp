@@ -83,8 +83,9 @@ class Every : public ::testing::TestWithParam<Call> {
 };
 
 // The calls of two ranks differ. Then come barriers, in which who only sent learns of it. What both were told.
-std::string mismatch(const std::function<Status(Communicator&, int rank)>& body) {
-  FakeJob job(2, 500ms);
+std::string mismatch(const std::function<Status(Communicator&, int rank)>& body,
+                     std::chrono::milliseconds op_timeout = 30s) {
+  FakeJob job(2, op_timeout);
   std::vector<Failure> failures(2);
   job.run([&](int rank) {
     auto all = join(job, rank);
@@ -124,7 +125,8 @@ TEST_P(Every, NamesBothWhoseOperationsDiffer) {
 // Also where both wait for each other, until their deadline.
 TEST_P(Every, NamesBothWhoseRootsDiffer) {
   if (!GetParam().has_root) return;
-  const auto text = mismatch([&](Communicator& all, int rank) { return call(all, 10, DRUN_FLOAT32, DRUN_SUM, rank); });
+  const auto text =
+      mismatch([&](Communicator& all, int rank) { return call(all, 10, DRUN_FLOAT32, DRUN_SUM, rank); }, 500ms);
   EXPECT_TRUE(contains(text, "rank 0 on node0 called") && contains(text, "rank 1 on node1 called")) << text;
 }
 
@@ -256,6 +258,129 @@ TEST(SendAndRecv, TimeOutOnThePeer) {
     EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT);
     EXPECT_EQ(done.error().rank, 3);
     EXPECT_EQ(done.error().text, "recv #1 timed out after 300 ms waiting for rank 3 on node3 (no connection)");
+  });
+}
+
+// What rank 0 and 1 of three were told when each has made its call. Rank 2 does nothing until they know.
+std::vector<std::string> told_while_2_sleeps(
+    std::chrono::milliseconds timeout,
+    const std::function<Status(Communicator&, int rank, const std::function<void()>& meet)>& body) {
+  FakeJob job(3, timeout);
+  Events failed, ready;
+  std::vector<std::string> told(2);
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 2) return failed.wait_for(2);
+    const auto done = body(*all, rank, [&] {
+      ready.add();
+      ready.wait_for(2);
+    });
+    failed.add();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT) << done.error().text;
+    EXPECT_EQ(done.error().rank, 2) << done.error().text;
+    told[static_cast<std::size_t>(rank)] = done.error().text;
+  });
+  return told;
+}
+
+TEST(SendAndRecv, NameTheRankForWhichThePeerWaits) {
+  const auto told = told_while_2_sleeps(500ms, [](Communicator& all, int rank, const auto& meet) {
+    float value = 0;
+    meet();
+    return all.recv(&value, 1, DRUN_FLOAT32, rank + 1);
+  });
+  EXPECT_EQ(told[0],
+            "recv #1 timed out after 500 ms waiting for rank 2 on node2: "
+            "rank 1 waits for rank 2 in recv #1 of 1 f32 from rank 2");
+  EXPECT_TRUE(contains(told[1], "recv #1 timed out after 500 ms waiting for rank 2 on node2")) << told[1];
+  EXPECT_FALSE(contains(told[1], "rank 1 waits")) << told[1];
+}
+
+// The peer's own deadline is far away: its note, after a second, tells.
+TEST(SendAndRecv, NameTheRankForWhichThePeerStillWaits) {
+  FakeJob job(3, 60s);
+  Events failed;
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 2) return failed.wait_for(1);
+    float value = 0;
+    CallOptions options;
+    if (rank == 0) options.timeout = 1500ms;
+    const auto done = all->recv(&value, 1, DRUN_FLOAT32, rank + 1, options);
+    failed.add();
+    ASSERT_FALSE(done);
+    if (rank == 0) {
+      EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT) << done.error().text;
+      EXPECT_TRUE(contains(done.error().text, "rank 1 waits for rank 2 in recv #1")) << done.error().text;
+    }
+    EXPECT_EQ(done.error().rank, 2) << done.error().text;
+  });
+}
+
+// Of two that receive first nobody is the only culprit: each is told what the other one does.
+TEST(SendAndRecv, InACircleTellIt) {
+  FakeJob job(2, 500ms);
+  Events ready;
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    float value = 0;
+    ready.add();
+    ready.wait_for(2);
+    const auto done = all->recv(&value, 1, DRUN_FLOAT32, 1 - rank);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT);
+    EXPECT_EQ(done.error().rank, 1 - rank);
+    const std::string own = std::to_string(rank), other = std::to_string(1 - rank);
+    EXPECT_EQ(done.error().text, "recv #1 timed out after 500 ms waiting for rank " + other + " on node" + other +
+                                     ": rank " + other + " waits for rank " + own + " in recv #1 of 1 f32 from rank " +
+                                     own);
+  });
+}
+
+TEST(SendAndRecv, OfAGroupAreFollowedAll) {
+  const auto told = told_while_2_sleeps(500ms, [](Communicator& all, int rank, const auto& meet) {
+    float in = 0, out = 0;
+    meet();
+    if (rank == 1) return all.recv(&in, 1, DRUN_FLOAT32, 0);  // what rank 0 never sends
+    CallOptions options;
+    std::vector<Communicator::TransferCall> calls;
+    calls.push_back({OpKind::kRecv, &in, 1, DRUN_FLOAT32, 1, options});
+    calls.push_back({OpKind::kRecv, &out, 1, DRUN_FLOAT32, 2, options});
+    return all.transfer(calls);
+  });
+  EXPECT_TRUE(contains(told[0], "waiting for rank 2 on node2")) << told[0];
+  EXPECT_TRUE(contains(told[1], "waiting for rank 2 on node2: rank 0 waits for rank 2 in a group of sends")) << told[1];
+}
+
+TEST(Collectives, FollowAReceive) {
+  const auto told = told_while_2_sleeps(500ms, [](Communicator& all, int rank, const auto& meet) {
+    float value = 0;
+    meet();
+    return rank == 0 ? all.broadcast(&value, 1, DRUN_FLOAT32, 1) : all.recv(&value, 1, DRUN_FLOAT32, 2);
+  });
+  EXPECT_EQ(told[0],
+            "broadcast #1 timed out after 500 ms waiting for rank 2 on node2: "
+            "rank 1 waits for rank 2 in recv #1 of 1 f32 from rank 2");
+}
+
+TEST(Collectives, NameTheRankThatReceivesFromThoseInThem) {
+  FakeJob job(2, 500ms);
+  Events ready;
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    float value = 0;
+    ready.add();
+    ready.wait_for(2);
+    const auto done = rank == 0 ? all->broadcast(&value, 1, DRUN_FLOAT32, 1) : all->recv(&value, 1, DRUN_FLOAT32, 0);
+    ASSERT_FALSE(done);
+    EXPECT_TRUE(contains(done.error().text, rank == 0 ? ": rank 1 waits for rank 0 in recv #1 of"
+                                                      : ": rank 0 waits for rank 1 in broadcast #1 of"))
+        << done.error().text;
   });
 }
 

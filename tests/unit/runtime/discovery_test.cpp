@@ -33,6 +33,8 @@ TEST(Discovery, TakesTheAgentBeforeTheKey) {
   EXPECT_EQ(found->rendezvous_port, 77);
   EXPECT_EQ(found->n_streams, 1);
   EXPECT_EQ(read({{"DRUN_STREAMS", "16"}})->n_streams, 16);
+  EXPECT_EQ(found->allreduce, std::nullopt);
+  EXPECT_EQ(read({{"DRUN_TEST_ALLREDUCE", "halving"}})->allreduce, AllreduceAlgorithm::kHalving);
 }
 
 TEST(Discovery, RefusesHalfAJob) {
@@ -52,6 +54,7 @@ TEST(Discovery, RefusesHalfAJob) {
   for (const char* streams : {"0", "17", "many", "-1"}) {
     EXPECT_NE(bad("DRUN_STREAMS", streams).find("DRUN_STREAMS=" + std::string(streams)), std::string::npos);
   }
+  EXPECT_NE(bad("DRUN_TEST_ALLREDUCE", "fast").find("DRUN_TEST_ALLREDUCE=fast"), std::string::npos);
   const auto text = bad("DRUN_KEY", "secret");
   EXPECT_NE(text.find("DRUN_KEY"), std::string::npos);
   EXPECT_EQ(text.find("secret"), std::string::npos);

@@ -60,6 +60,7 @@ class FakeJob {
       memory_.emplace_back(::memfd_create("fake", MFD_CLOEXEC));
     }
   }
+  void set_gpu(int rank, gpu::Presence gpu) { gpu_[rank] = gpu; }
   void set_streams(int rank, int n_streams) { n_streams_[rank] = n_streams; }
   void set_timeouts(const Timeouts& timeouts) { timeouts_ = timeouts; }
 
@@ -68,6 +69,7 @@ class FakeJob {
     world.client = std::make_unique<FakeClient>(*this, rank);
     world.key = other_keys_.count(rank) != 0 ? other_keys_[rank] : key_;
     world.timeouts = timeouts_;
+    if (gpu_.count(rank) != 0) world.gpu = gpu_[rank];
     if (n_streams_.count(rank) != 0) world.n_streams = n_streams_[rank];
     if (!memory_.empty()) {
       const auto host = several_hosts_ ? host_of_rank_[static_cast<std::size_t>(rank)] : 0;
@@ -150,9 +152,13 @@ class FakeJob {
       if (!job_.changed_.wait_for(lock, timeout, all)) return fail(Errc::kTimeout, "ranks are missing");
       return {};
     }
-    Result<std::string> nccl_id(std::string_view, int, int, const std::function<Result<std::string>()>& make,
-                                Milliseconds) override {
-      return make();
+    Result<std::string> nccl_id(std::string_view communicator, int attempt, int root,
+                                const std::function<Result<std::string>()>& make, Milliseconds timeout) override {
+      const std::string key = "id of " + std::string(communicator) + " " + std::to_string(attempt);
+      if (welcome_.rank != root) return get(key, timeout);
+      auto made = make();
+      if (made) (void)set(key, *made, false);
+      return made;
     }
     Result<void> abort(std::string_view why) override {
       job_.abort({welcome_.rank, welcome_.host_of_rank[static_cast<std::size_t>(welcome_.rank)], 0, std::string(why)});
@@ -174,6 +180,7 @@ class FakeJob {
   rendezvous::JobKey key_{};
   Timeouts timeouts_;
   std::map<int, int> n_streams_;  // by rank
+  std::map<int, gpu::Presence> gpu_;
   std::map<int, rendezvous::JobKey> other_keys_;
   Bend bend_;
   std::mutex mutex_;

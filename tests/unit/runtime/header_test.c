@@ -21,6 +21,7 @@ int main(void) {
   const size_t three = 3;
 
   EXPECT(!drun_is_initialized() && drun_rank() == -1);
+  EXPECT(drun_is_homogeneous() == -1);
   EXPECT(drun_barrier(DRUN_COMM_WORLD, NULL) == DRUN_ERROR_STATE);
   EXPECT(strstr(drun_last_error(), "drun_barrier") != NULL && drun_last_error_rank() == -1);
   EXPECT(drun_finalize() == DRUN_OK);
@@ -31,6 +32,7 @@ int main(void) {
   EXPECT(drun_init(NULL) == DRUN_ERROR_STATE);
   EXPECT(drun_is_initialized() && drun_rank() == 0 && drun_size() == 1);
   EXPECT(drun_local_rank() == 0 && drun_local_size() == 1 && drun_cross_rank() == 0 && drun_cross_size() == 1);
+  EXPECT(drun_is_homogeneous() == 1);
   EXPECT(drun_allreduce(data, result, 3, DRUN_FLOAT32, DRUN_AVG, DRUN_COMM_WORLD, NULL) == DRUN_OK && result[2] == 3);
   EXPECT(drun_allreduce(data, result, 6, DRUN_FLOAT16, DRUN_SUM, DRUN_COMM_WORLD, NULL) == DRUN_OK && result[2] == 3);
   EXPECT(drun_broadcast(data, 3, DRUN_FLOAT32, 0, DRUN_COMM_WORLD, NULL) == DRUN_OK);

@@ -165,9 +165,10 @@ TEST(Links, ThatCannotBeMadeAreNamedAtTheDeadline) {
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT);
       EXPECT_EQ(done.error().rank, 0);
-      EXPECT_EQ(done.error().text, "send #1 timed out after 700 ms waiting for rank 0 on node0 (no connection with " +
-                                       nowhere.substr(0, 9) + ":" + nowhere.substr(10) +
-                                       ": connect: connection refused)");
+      // Behind it may stand that rank 0 waits, too.
+      const std::string text = "send #1 timed out after 700 ms waiting for rank 0 on node0 (no connection with " +
+                               nowhere.substr(0, 9) + ":" + nowhere.substr(10) + ": connect: connection refused)";
+      EXPECT_EQ(done.error().text.substr(0, text.size()), text);
     } else if (rank == 0) {
       const auto done = all->recv(&value, 1, DRUN_INT32, 3);
       ASSERT_FALSE(done);

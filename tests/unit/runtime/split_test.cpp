@@ -281,5 +281,16 @@ TEST(GroupedAllreduce, FusedOnesAreTheSameAsEachByItself) {
   });
 }
 
+TEST(Hosts, AreAlikeIfEachHasAsManyRanks) {
+  const struct {
+    std::vector<int> host_of_rank;
+    bool alike;
+  } rows[] = {
+      {{0}, true},          {{0, 0, 0}, true},  {{0, 1, 2}, true},           {{0, 0, 1, 1}, true},
+      {{0, 1, 0, 1}, true}, {{0, 0, 1}, false}, {{0, 0, 1, 2, 2, 2}, false},
+  };
+  for (const auto& row : rows) EXPECT_EQ(has_as_many_each(row.host_of_rank), row.alike) << row.host_of_rank.size();
+}
+
 }  // namespace
 }  // namespace drun::runtime

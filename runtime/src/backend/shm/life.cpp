@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string>
 
 #include "base/fd.h"
-#include "base/text.h"
+#include "base/process_stat.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -17,22 +16,6 @@
 
 namespace drun::runtime {
 namespace {
-
-struct Process {
-  std::uint64_t pid = 0;
-  std::uint64_t start = 0;  // clock ticks since boot; 0: not known
-};
-
-Process read_process(const std::string& name) {
-  const auto stat = read_file("/proc/" + name + "/stat");
-  if (!stat) return {};
-  const auto end_of_name = stat->rfind(") ");  // of the program, which may hold anything
-  if (end_of_name == std::string::npos) return {};
-  const auto fields = split(std::string_view(*stat).substr(end_of_name + 2), ' ');  // from the third on, the state
-  const auto pid = parse_number(std::string_view(*stat).substr(0, stat->find(' ')));
-  const auto start = fields.size() > 19 ? parse_number(fields[19]) : std::nullopt;
-  return pid && start ? Process{*pid, *start} : Process{};
-}
 
 std::uint64_t own_pid_namespace() {
   struct stat about {};
@@ -42,9 +25,9 @@ std::uint64_t own_pid_namespace() {
 }  // namespace
 
 void ProcessMark::tell() {
-  const Process own = read_process("self");
-  if (own.pid != static_cast<std::uint64_t>(::getpid())) return;  // a /proc of another namespace
-  start_.store(own.start, std::memory_order_relaxed);
+  const auto own = own_stat();
+  if (!own || own->pid != ::getpid()) return;  // a /proc of another namespace
+  start_.store(own->start, std::memory_order_relaxed);
   pid_namespace_.store(own_pid_namespace(), std::memory_order_relaxed);
   pid_.store(::getpid(), std::memory_order_release);
 }
@@ -57,8 +40,8 @@ bool ProcessMark::has_ended() const {
   if (!life) return errno == ESRCH;
   pollfd end{life.get(), POLLIN, 0};
   if (::poll(&end, 1, 0) > 0) return true;
-  const Process now = read_process(std::to_string(process));
-  return now.start != 0 && now.start != start_.load(std::memory_order_relaxed);  // another one has its pid
+  const auto now = stat_of(process);
+  return now && now->start != start_.load(std::memory_order_relaxed);  // another one has its pid
 }
 
 }  // namespace drun::runtime

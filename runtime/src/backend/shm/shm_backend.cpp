@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/src/backend/culprit.h"
+#include "runtime/src/copy.h"
 #include "runtime/src/dtype.h"
 #include "runtime/src/patience.h"
 #include "runtime/src/reduce.h"
@@ -49,9 +50,13 @@ bool has_core_for_each(int n_ranks) {
 
 // Into this core's cache, to be written to: one transfer in place of one to read and one to own.
 void fetch_to_write(const char* data, std::size_t n_bytes) {
-#if defined(__x86_64__)
-  for (std::size_t at = 0; at < n_bytes; at += kLineBytes) asm volatile("prefetchw %0" : : "m"(data[at]));
+  for (std::size_t at = 0; at < n_bytes; at += kLineBytes) {
+#if defined(__x86_64__)  // for which the builtin does not mean this one
+    asm volatile("prefetchw %0" : : "m"(data[at]));
+#else
+    __builtin_prefetch(data + at, 1);
 #endif
+  }
 }
 
 std::uint64_t digest_of(const Segment::Call& call) {
@@ -240,8 +245,8 @@ class ShmBackendImpl final : public ShmBackend {
   void give_for_reduction(const Span& piece) {
     char* slot = segment_->given(rank_, step_ + 1);
     const std::size_t begin = begin_of_part(piece, rank_), end = begin_of_part(piece, rank_ + 1);
-    std::memcpy(slot, piece.data, begin);
-    std::memcpy(slot + end, piece.data + end, piece.n_bytes() - end);
+    copy_bytes(slot, piece.data, begin);
+    copy_bytes(slot + end, piece.data + end, piece.n_bytes() - end);
   }
 
   // Where a rank's part of a step is when it is reduced. Of two ranks, where the other one has given it: each line of
@@ -252,7 +257,7 @@ class ShmBackendImpl final : public ShmBackend {
 
   void take(char* to, const char* from, std::size_t n_bytes) {
     if (size_ > 2) {
-      std::memcpy(to, from, n_bytes);
+      copy_bytes(to, from, n_bytes);
       return;
     }
     fetch_to_write(from, std::min(kBlockBytes, n_bytes));
@@ -260,7 +265,7 @@ class ShmBackendImpl final : public ShmBackend {
       const std::size_t n = std::min(kBlockBytes, n_bytes - at);
       fetch_to_write(from + at + n, std::min(kBlockBytes, n_bytes - at - n));
       fetch_to_write(to + at + n, std::min(kBlockBytes, n_bytes - at - n));
-      std::memcpy(to + at, from + at, n);
+      copy_bytes(to + at, from + at, n);
     }
   }
 
@@ -276,7 +281,7 @@ class ShmBackendImpl final : public ShmBackend {
       combine(result + at, source(0), source(1), n, piece.dtype, operation.op);
       for (int rank = 2; rank < size_; ++rank) accumulate(result + at, source(rank), n, piece.dtype, operation.op);
       drun::runtime::finish(operation, {result + at, n, piece.dtype}, size_);
-      std::memcpy(piece.data + at, result + at, n_bytes);
+      copy_bytes(piece.data + at, result + at, n_bytes);
       at += n_bytes;
     }
   }
@@ -299,7 +304,7 @@ class ShmBackendImpl final : public ShmBackend {
       for (int member = 0; member < size_; ++member) {
         const Block theirs = piece(member);
         if (member == rank_ || theirs.n_bytes == 0) continue;
-        std::memcpy(slot + static_cast<std::size_t>(member) * most, data.data + theirs.offset, theirs.n_bytes);
+        copy_bytes(slot + static_cast<std::size_t>(member) * most, data.data + theirs.offset, theirs.n_bytes);
       }
       arrive();
       if (auto all = wait_for_arrivals(operation, done == 0); !all) return all;
@@ -316,10 +321,10 @@ class ShmBackendImpl final : public ShmBackend {
       const std::size_t n_bytes = std::min(kBlockBytes, ours.n_bytes - at), n = n_bytes / size_of(data.dtype);
       char* own = data.data + ours.offset + at;
       const auto source = [&](int rank) { return rank == rank_ ? own : segment_->given(rank, step_) + place + at; };
-      std::memcpy(sum, source(0), n_bytes);
+      copy_bytes(sum, source(0), n_bytes);
       for (int rank = 1; rank < size_; ++rank) accumulate(sum, source(rank), n, data.dtype, operation.op);
       drun::runtime::finish(operation, {sum, n, data.dtype}, size_);
-      std::memcpy(own, sum, n_bytes);
+      copy_bytes(own, sum, n_bytes);
     }
   }
 
@@ -329,11 +334,11 @@ class ShmBackendImpl final : public ShmBackend {
     std::size_t done = 0;
     do {
       const std::size_t n_bytes = std::min(Segment::kSlotBytes, total - done);
-      if (is_root && n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), data + done, n_bytes);
+      if (is_root && n_bytes > 0) copy_bytes(segment_->given(rank_, step_ + 1), data + done, n_bytes);
       arrive();
       if (auto all = wait_for_arrivals(operation, done == 0); !all) return all;
       if (!is_root && n_bytes > 0) {
-        std::memcpy(data + done, segment_->given(operation.root_here(), step_), n_bytes);
+        copy_bytes(data + done, segment_->given(operation.root_here(), step_), n_bytes);
       }
       done += n_bytes;
     } while (done < total);
@@ -353,13 +358,13 @@ class ShmBackendImpl final : public ShmBackend {
         return Block{block.offset + skipped, std::min(Segment::kSlotBytes, block.n_bytes - skipped)};
       };
       const Block ours = now(rank_);
-      if (ours.n_bytes > 0) std::memcpy(segment_->given(rank_, step_ + 1), data + ours.offset, ours.n_bytes);
+      if (ours.n_bytes > 0) copy_bytes(segment_->given(rank_, step_ + 1), data + ours.offset, ours.n_bytes);
       arrive();
       if (auto all = wait_for_arrivals(operation, done == 0); !all) return all;
       for (int rank = 0; rank < size_; ++rank) {
         const Block theirs = now(rank);
         if (rank == rank_ || theirs.n_bytes == 0) continue;
-        std::memcpy(data + theirs.offset, segment_->given(rank, step_), theirs.n_bytes);
+        copy_bytes(data + theirs.offset, segment_->given(rank, step_), theirs.n_bytes);
       }
       done += Segment::kSlotBytes;
     } while (done < longest);

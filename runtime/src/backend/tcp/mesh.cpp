@@ -322,8 +322,14 @@ std::vector<int> Mesh::waited_for(const std::vector<Message>& messages) {
 }
 
 Failure Mesh::timed_out(const std::vector<Message>& messages, const Operation& operation) {
-  return timeout_failure(world_, group_, operation, waited_for(messages),
-                         [this](int rank) { return links_->why_not(rank); });
+  // Of a group the call that timed out comes first; it may be another one that holds it up.
+  std::vector<int> peers;
+  for (const bool of_this : {true, false}) {
+    for (const auto& message : messages) {
+      if (!message.finished() && (message.operation == &operation) == of_this) peers.push_back(message.peer);
+    }
+  }
+  return timeout_failure(world_, group_, operation, peers, [this](int rank) { return links_->why_not(rank); });
 }
 
 }  // namespace drun::runtime

@@ -1,11 +1,13 @@
 #include "runtime/src/backend/tcp/tcp_backend.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "runtime/src/algorithm/adasum.h"
 #include "runtime/src/algorithm/binomial.h"
+#include "runtime/src/algorithm/choice.h"
 #include "runtime/src/algorithm/direct.h"
 #include "runtime/src/algorithm/dissemination.h"
 #include "runtime/src/algorithm/doubling.h"
@@ -16,11 +18,6 @@
 
 namespace drun::runtime {
 namespace {
-
-// Below the first few steps count for more than few bytes, above the second few bytes, and that they flow all the time.
-// The same on all ranks: they decide who talks with whom.
-constexpr std::size_t kSmallBytes = 16u << 10;
-constexpr std::size_t kLargeBytes = 512u << 10;
 
 class RingAllreduce final : public PiecewiseAllreduce {
  public:
@@ -46,14 +43,17 @@ class RingAllreduce final : public PiecewiseAllreduce {
 class TcpBackendImpl final : public TcpBackend {
  public:
   TcpBackendImpl(const World& world, std::shared_ptr<Links> links, Group group)
-      : mesh_(world, std::move(links), std::move(group)) {}
+      : mesh_(world, std::move(links), std::move(group)), forced_(world.allreduce) {}
 
   Status allreduce(const Operation& operation, const Span& data) override {
-    if (data.n_bytes() <= kSmallBytes || data.count < static_cast<std::size_t>(mesh_.size())) {
-      return doubling_allreduce(mesh_, operation, data);
+    switch (forced_ ? *forced_ : choose_allreduce(data.n_bytes(), data.count, mesh_.size())) {
+      case AllreduceAlgorithm::kDoubling:
+        return doubling_allreduce(mesh_, operation, data);
+      case AllreduceAlgorithm::kHalving:
+        return halving_allreduce(mesh_, operation, data);
+      case AllreduceAlgorithm::kRing:
+        break;
     }
-    // Of two, a ring has as few steps as can be.
-    if (data.n_bytes() < kLargeBytes && mesh_.size() > 2) return halving_allreduce(mesh_, operation, data);
     return ring_allreduce(mesh_, operation, data);
   }
   std::unique_ptr<PiecewiseAllreduce> begin_allreduce(const Operation& operation, const Span& data,
@@ -102,6 +102,7 @@ class TcpBackendImpl final : public TcpBackend {
 
  private:
   Mesh mesh_;
+  std::optional<AllreduceAlgorithm> forced_;
 };
 
 }  // namespace

@@ -1,0 +1,118 @@
+#include "runtime/src/gpu/device.h"
+
+#include <utility>
+
+namespace drun::runtime::gpu {
+namespace {
+
+Outcome<int> ordinal_of(const Driver& driver, DevicePointer memory, const std::string& during) {
+  int ordinal = 0;
+  const auto error = driver.pointer_get_attribute(&ordinal, PointerAttribute::kDeviceOrdinal, memory);
+  if (error != kSuccess) return driver_failure(driver, during, "cuPointerGetAttribute", error);
+  return ordinal;
+}
+
+Outcome<int> device_of(const Driver& driver, int ordinal, const std::string& during) {
+  int device = 0;
+  const auto error = driver.device_get(&device, ordinal);
+  if (error != kSuccess) return driver_failure(driver, during, "cuDeviceGet", error);
+  return device;
+}
+
+}  // namespace
+
+tl::unexpected<Failure> driver_failure(const Driver& driver, const std::string& during, const char* function,
+                                       DriverResult error) {
+  return failure(DRUN_ERROR_SYSTEM, during + ": " + function + ": " + driver.name_of(error));
+}
+
+tl::unexpected<Failure> own_gpu_timeout(const Operation& operation) {
+  return failure(
+      DRUN_ERROR_TIMEOUT,
+      describe(operation) + " timed out waiting for this rank's own GPU, whose stream has work that does not end");
+}
+
+bool is_device_memory(const Driver& driver, const void* memory) {
+  unsigned type = 0, managed = 0;
+  if (driver.pointer_get_attribute(&type, PointerAttribute::kMemoryType, device_pointer(memory)) != kSuccess)
+    return false;
+  if (type != kMemoryTypeDevice) return false;
+  driver.pointer_get_attribute(&managed, PointerAttribute::kIsManaged, device_pointer(memory));
+  return managed == 0;
+}
+
+DriverResult ContextScope::enter(const Driver& driver, Context context) {
+  const auto error = driver.context_push(context);
+  if (error == kSuccess) driver_ = &driver;
+  return error;
+}
+
+void ContextScope::leave() {
+  Context ours = nullptr;
+  if (const Driver* const driver = std::exchange(driver_, nullptr)) driver->context_pop(&ours);
+}
+
+Outcome<Context> context_of(const Driver& driver, DevicePointer memory, const std::string& during) {
+  Context context = nullptr;
+  driver.pointer_get_attribute(&context, PointerAttribute::kContext, memory);
+  if (context != nullptr) return context;  // memory of a pool has none
+  const auto ordinal = ordinal_of(driver, memory, during);
+  if (!ordinal) return tl::unexpected<Failure>(ordinal.error());
+  const auto device = device_of(driver, *ordinal, during);
+  if (!device) return tl::unexpected<Failure>(device.error());
+  // Once per device for the life of the process: nothing of ours gives it back.
+  const auto error = driver.primary_context_retain(&context, *device);
+  if (error != kSuccess) return driver_failure(driver, during, "cuDevicePrimaryCtxRetain", error);
+  return context;
+}
+
+Outcome<std::unique_ptr<Device>> Device::open(const Driver& driver, DevicePointer memory, const std::string& during) {
+  auto context = context_of(driver, memory, during);
+  if (!context) return tl::unexpected<Failure>(context.error());
+  std::unique_ptr<Device> result(new Device(driver, *context));
+  ContextScope scope;
+  auto error = scope.enter(driver, *context);
+  if (error != kSuccess) return driver_failure(driver, during, "cuCtxPushCurrent", error);
+  const auto ordinal = ordinal_of(driver, memory, during);
+  if (!ordinal) return tl::unexpected<Failure>(ordinal.error());
+  const auto device = device_of(driver, *ordinal, during);
+  if (!device) return tl::unexpected<Failure>(device.error());
+  result->ordinal_ = *ordinal;
+  int least = 0, greatest = 0;
+  if ((error = driver.device_uuid(&result->uuid_, *device)) != kSuccess) {
+    return driver_failure(driver, during, "cuDeviceGetUuid", error);
+  }
+  driver.stream_priorities(&least, &greatest);  // where there are none, both are 0
+  if ((error = driver.stream_create(&result->stream_, kStreamNonBlocking, greatest)) != kSuccess) {
+    return driver_failure(driver, during, "cuStreamCreateWithPriority", error);
+  }
+  return result;
+}
+
+Device::~Device() {
+  ContextScope scope;
+  if (scope.enter(driver_, context_) != kSuccess) return;  // the process is about to end
+  for (const Event event : events_) driver_.event_destroy(event);
+  if (stream_ != nullptr) driver_.stream_destroy(stream_);
+}
+
+DriverResult Device::take_event(Event& event) {
+  if (events_.empty()) return driver_.event_create(&event, kEventDisableTiming);
+  event = events_.back();
+  events_.pop_back();
+  return kSuccess;
+}
+
+Outcome<Device*> Devices::of(const Driver& driver, const void* memory, const std::string& during) {
+  const auto ordinal = ordinal_of(driver, device_pointer(memory), during);
+  if (!ordinal) return tl::unexpected<Failure>(ordinal.error());
+  auto& known = by_ordinal_[*ordinal];
+  if (!known) {
+    auto opened = Device::open(driver, device_pointer(memory), during);
+    if (!opened) return tl::unexpected<Failure>(opened.error());
+    known = std::move(*opened);
+  }
+  return known.get();
+}
+
+}  // namespace drun::runtime::gpu

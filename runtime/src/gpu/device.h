@@ -1,0 +1,85 @@
+// One GPU as this process uses it: its context, a stream of ours, events. docs/gpu.md.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/src/failure.h"
+#include "runtime/src/gpu/driver.h"
+#include "runtime/src/operation.h"
+
+namespace drun::runtime::gpu {
+
+// "allreduce #3 'grad': cuEventRecord: CUDA_ERROR_INVALID_VALUE".
+tl::unexpected<Failure> driver_failure(const Driver& driver, const std::string& during, const char* function,
+                                       DriverResult error);
+
+// The deadline of `operation` has passed, and no other rank is at fault.
+tl::unexpected<Failure> own_gpu_timeout(const Operation& operation);
+
+// Whether the processor can't touch it. What the driver does not know is memory of the host; so is what it manages, or
+// has pinned.
+bool is_device_memory(const Driver& driver, const void* memory);
+
+// A context is current for as long as this lives, and then what was before.
+class ContextScope {
+ public:
+  ContextScope() = default;
+  ~ContextScope() { leave(); }
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+  // Once. What cuCtxPushCurrent says.
+  DriverResult enter(const Driver& driver, Context context);
+  bool is_entered() const { return driver_ != nullptr; }
+  void leave();
+
+ private:
+  const Driver* driver_ = nullptr;
+};
+
+// The primary context, which CUDA's runtime uses, of the device that the memory is on; or the one that it is of.
+Outcome<Context> context_of(const Driver& driver, DevicePointer memory, const std::string& during);
+
+// One thread at a time.
+class Device {
+ public:
+  // What is under way goes on.
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  // The one that `memory` is on.
+  static Outcome<std::unique_ptr<Device>> open(const Driver& driver, DevicePointer memory, const std::string& during);
+
+  const Driver& driver() const { return driver_; }
+  Context context() const { return context_; }
+  Stream stream() const { return stream_; }
+  const DeviceUuid& uuid() const { return uuid_; }
+  int ordinal() const { return ordinal_; }
+  // An event without timing, with the context current; or what cuEventCreate says.
+  DriverResult take_event(Event& event);
+  void give_back(Event event) { events_.push_back(event); }
+
+ private:
+  Device(const Driver& driver, Context context) : driver_(driver), context_(context) {}
+
+  const Driver& driver_;
+  Context context_;
+  Stream stream_ = nullptr;
+  DeviceUuid uuid_{};
+  int ordinal_ = 0;
+  std::vector<Event> events_;  // that nobody uses
+};
+
+// The devices that a job's calls have met, by what the driver says of their memory.
+class Devices {
+ public:
+  Outcome<Device*> of(const Driver& driver, const void* memory, const std::string& during);
+
+ private:
+  std::map<int, std::unique_ptr<Device>> by_ordinal_;
+};
+
+}  // namespace drun::runtime::gpu

@@ -1,0 +1,67 @@
+// The driver of NVIDIA's GPUs, as far as libdrun calls it: a table of pointers into libcuda.so.1, which libdrun does
+// not link. Declarations of our own, so that it is built without CUDA; names and numbers are those of CUDA's driver
+// API.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace drun::runtime::gpu {
+
+using DriverResult = int;
+using DevicePointer = std::uint64_t;
+using Context = struct ContextOfDriver*;
+using Stream = struct StreamOfDriver*;  // nullptr: the legacy default stream
+using Event = struct EventOfDriver*;
+inline DevicePointer device_pointer(const void* memory) { return reinterpret_cast<DevicePointer>(memory); }
+struct DeviceUuid {
+  unsigned char bytes[16];
+};
+
+inline constexpr DriverResult kSuccess = 0, kNotReady = 600;
+
+enum class PointerAttribute : int { kContext = 1, kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9 };
+inline constexpr unsigned kMemoryTypeDevice = 2;
+inline constexpr unsigned kHostAllocPortable = 1;  // pinned for every context
+inline constexpr unsigned kStreamNonBlocking = 1;  // does not wait for the legacy default stream, nor that for it
+inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr int kCaptureNone = 0;
+inline constexpr int kCaptureModeRelaxed = 2;
+inline constexpr DriverResult kDeinitialized = 4;  // the process is about to end
+// What a call gets that may not be made while some stream is being captured.
+inline bool is_about_capture(DriverResult error) { return error >= 900 && error <= 909; }
+
+struct Driver {
+  DriverResult (*get_error_name)(DriverResult error, const char** name);
+  DriverResult (*pointer_get_attribute)(void* value, PointerAttribute attribute, DevicePointer pointer);
+  DriverResult (*device_get)(int* device, int ordinal);
+  DriverResult (*primary_context_retain)(Context* context, int device);
+  DriverResult (*context_push)(Context context);
+  DriverResult (*context_pop)(Context* context);
+  DriverResult (*context_current)(Context* context);
+  DriverResult (*host_alloc)(void** pointer, std::size_t n_bytes, unsigned flags);
+  DriverResult (*host_free)(void* pointer);
+  DriverResult (*copy_to_host)(void* to, DevicePointer from, std::size_t n_bytes, Stream stream);  // asynchronous
+  DriverResult (*copy_to_device)(DevicePointer to, const void* from, std::size_t n_bytes, Stream stream);  // as well
+  DriverResult (*stream_query)(Stream stream);  // kNotReady: it has work left
+  DriverResult (*device_uuid)(DeviceUuid* uuid, int device);
+  DriverResult (*stream_priorities)(int* least, int* greatest);  // of the current context; the greatest is the lowest
+  DriverResult (*stream_create)(Stream* stream, unsigned flags, int priority);
+  DriverResult (*stream_destroy)(Stream stream);
+  DriverResult (*stream_wait_event)(Stream stream, Event event, unsigned flags);
+  DriverResult (*stream_capture)(Stream stream, int* status);
+  DriverResult (*exchange_capture_mode)(int* mode);  // of this thread
+  DriverResult (*event_create)(Event* event, unsigned flags);
+  DriverResult (*event_destroy)(Event event);
+  DriverResult (*event_record)(Event event, Stream stream);
+  DriverResult (*event_query)(Event event);  // kNotReady: what was before it is not over
+
+  std::string name_of(DriverResult error) const;  // "CUDA_ERROR_ILLEGAL_ADDRESS"
+};
+
+// The table, if the process has loaded the driver: before that no pointer can be one of a device's, and asking for that
+// costs a few nanoseconds. Never loads it. nullptr: it is not there, or lacks a function. Any thread.
+const Driver* loaded_driver();
+
+}  // namespace drun::runtime::gpu

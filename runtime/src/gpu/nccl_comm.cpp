@@ -1,0 +1,582 @@
+#include "runtime/src/gpu/nccl_comm.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/blocked_signals.h"
+#include "runtime/src/dtype.h"
+#include "runtime/src/gpu/hang_guard.h"
+
+namespace drun::runtime::gpu {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto kSpin = std::chrono::microseconds(50), kPause = std::chrono::microseconds(200);
+// Of a wait for NCCL: between looks at the job, and at what other ranks may have published.
+constexpr milliseconds kLookAtJob{20}, kLookAtOthers{500}, kExplain{1000};
+constexpr milliseconds kAbortWithGraph{500}, kFinalizeTime{500};
+
+bool is_float(drun_dtype dtype) { return is_half(dtype) || dtype == DRUN_FLOAT32 || dtype == DRUN_FLOAT64; }
+double scale_of(const Operation& operation) { return operation.prescale * operation.postscale; }
+
+// A scale as an element of that type, f32 or f64.
+void write_scale(double scale, drun_dtype dtype, char out[8]) {
+  const auto narrowed = static_cast<float>(scale);
+  if (dtype == DRUN_FLOAT64) {
+    std::memcpy(out, &scale, sizeof scale);
+  } else {
+    std::memcpy(out, &narrowed, sizeof narrowed);
+  }
+}
+
+// In a group, and before the connections are there, a call may be in progress.
+bool is_begun(NcclResult result) { return result == kNcclSuccess || result == kNcclInProgress; }
+
+}  // namespace
+
+Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const World& world, const Group& group, const Nccl& nccl,
+                                                    Device& device, const Operation& during) {
+  const std::string what = "setup of NCCL for " + name_of(during);
+  std::unique_ptr<NcclComm> result(new NcclComm(world, group, nccl, device));
+  // The same on all members, and no other communicator's: those of hosts share their number.
+  const std::string key = world.own_key("nccl/" + std::to_string(group.comm) + "/" + std::to_string(group.ranks[0]));
+  const auto left = std::chrono::duration_cast<milliseconds>(during.deadline - Clock::now());
+  const auto id = world.client->nccl_id(
+      key, 0, group.ranks[0],
+      [&]() -> Result<std::string> {
+        NcclId made{};
+        const auto error = nccl.GetUniqueId(&made);
+        if (error == kNcclSuccess) return std::string(made.bytes, sizeof made.bytes);
+        return drun::fail(Errc::kIo, std::string("ncclGetUniqueId: ") + nccl.GetErrorString(error));
+      },
+      std::max(left, milliseconds(1)));
+  if (!id) {
+    if (auto alive = check_alive(world, what); !alive) return tl::unexpected<Failure>(alive.error());
+    return tl::unexpected<Failure>(from_error(id.error(), what));
+  }
+  NcclId bytes{};
+  std::memcpy(bytes.bytes, id->data(), std::min(id->size(), sizeof bytes.bytes));
+  ContextScope scope;
+  if (const auto error = scope.enter(device.driver(), device.context()); error != kSuccess) {
+    return driver_failure(device.driver(), what, "cuCtxPushCurrent", error);
+  }
+  NcclConfig config;
+  NcclResult begun = kNcclSuccess;
+  {
+    const HangGuard guard(result->who(), "ncclCommInitRankConfig", std::max(left, milliseconds(0)) + kNcclEndTime);
+    begun = nccl.CommInitRankConfig(&result->comm_, group.size(), bytes, group.own, &config);
+  }
+  Status ready = is_begun(begun) ? result->settle(during, "ncclCommInitRankConfig")
+                                 : Status(result->failed(what, "ncclCommInitRankConfig", begun));
+  if (ready) return result;
+  // A driver too old for this NCCL, for one. What another rank said has it already.
+  if (ready.error().status == DRUN_ERROR_SYSTEM && ready.error().rank == world.rank()) {
+    ready.error().text += " (hint: DRUN_GPU=0 on all ranks sends data of GPUs through the host, without NCCL)";
+  }
+  publish_failure(world, ready.error());  // before the others are waited for
+  result->abort();
+  return tl::unexpected<Failure>(ready.error());
+}
+
+NcclComm::~NcclComm() { end(milliseconds(0)); }
+
+std::vector<int> NcclComm::others() const {
+  std::vector<int> others = group_.ranks;
+  others.erase(std::remove(others.begin(), others.end(), world_.rank()), others.end());
+  return others;
+}
+
+void NcclComm::close(const Pending& pending, int status) {
+  for (const std::uint64_t number : pending.records) world_.recorder->end(number, status);
+  for (const Event event : {pending.begin, pending.end}) {
+    if (event != nullptr) device_.give_back(event);
+  }
+}
+
+void NcclComm::forget_pending(int status) {
+  for (const Pending& call : pending_) close(call, status);
+  pending_.clear();
+}
+
+std::vector<int> NcclComm::host_mates() const {
+  const auto& host_of = world_.client->welcome().host_index_of_rank;
+  std::vector<int> mates = others();
+  mates.erase(std::remove_if(mates.begin(), mates.end(),
+                             [&](int rank) {
+                               return host_of[static_cast<std::size_t>(rank)] !=
+                                      host_of[static_cast<std::size_t>(world_.rank())];
+                             }),
+              mates.end());
+  return mates;
+}
+
+std::vector<int> NcclComm::peers_of(const std::vector<const Operation*>& operations) const {
+  std::set<int> peers;
+  for (const Operation* operation : operations) {
+    if (!is_of_two(*operation)) return {};
+    peers.insert(group_.world_rank(operation->root));
+  }
+  return {peers.begin(), peers.end()};
+}
+
+NcclComm::Waiting NcclComm::waiting() const {
+  if (pending_.empty()) return {};
+  return {has_begun_ ? peers_of(pending_.front()) : std::vector<int>(), pending_.front().number};
+}
+
+namespace {
+
+// What a thread of ours needs that may outlive everything else.
+struct Ending {
+  const Nccl* nccl;
+  const Driver* driver;
+  Context context;
+  NcclHandle comm;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_over = false;
+};
+
+void finalize_communicator(const Ending& it) {
+  auto state = it.nccl->CommFinalize(it.comm);
+  while (state == kNcclInProgress) {
+    std::this_thread::sleep_for(kPause);
+    if (it.nccl->CommGetAsyncError(it.comm, &state) != kNcclSuccess) break;
+  }
+}
+void end_communicator(const Ending& it) {
+  finalize_communicator(it);
+  it.nccl->CommDestroy(it.comm);
+}
+void abort_communicator(const Ending& it) { it.nccl->CommAbort(it.comm); }
+
+// On a thread of ours, for which we wait so long.
+void in_thread(std::shared_ptr<Ending> it, void (*what)(const Ending&), milliseconds wait) {
+  try {
+    const BlockedSignals blocked;
+    std::thread([it, what] {
+      ContextScope scope;
+      if (scope.enter(*it->driver, it->context) == kSuccess) what(*it);
+      const std::lock_guard<std::mutex> lock(it->mutex);
+      it->is_over = true;
+      it->changed.notify_all();
+    }).detach();
+  } catch (const std::system_error&) {
+    return;  // left behind
+  }
+  std::unique_lock<std::mutex> lock(it->mutex);
+  it->changed.wait_for(lock, wait, [&] { return it->is_over; });
+}
+
+std::shared_ptr<Ending> ending_of(const Nccl& nccl, const Device& device, NcclHandle comm) {
+  auto it = std::make_shared<Ending>();
+  it->nccl = &nccl;
+  it->driver = &device.driver();
+  it->context = device.context();
+  it->comm = comm;
+  return it;
+}
+
+}  // namespace
+
+void NcclComm::abort() {
+  if (comm_ == nullptr) return;
+  forget_pending(DRUN_ERROR_ABORTED);
+  const NcclHandle comm = std::exchange(comm_, nullptr);
+  // NCCL first ends what is under way, and then waits for the graph's end.
+  if (has_graph_) return in_thread(ending_of(nccl_, device_, comm), abort_communicator, kAbortWithGraph);
+  ContextScope scope;
+  (void)scope.enter(device_.driver(), device_.context());
+  const HangGuard guard(who(), "ncclCommAbort", kNcclEndTime);
+  nccl_.CommAbort(comm);
+}
+
+void NcclComm::end(milliseconds wait) {
+  if (comm_ == nullptr) return;
+  if (has_graph_) return forget();
+  forget_pending(DRUN_OK);
+  in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr)), end_communicator, wait);
+}
+
+void NcclComm::leave_behind() {
+  if (comm_ == nullptr) return;
+  if (has_graph_) return forget();
+  forget_pending(DRUN_OK);
+  in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr)), finalize_communicator, kFinalizeTime);
+}
+
+void NcclComm::forget() {
+  forget_pending(DRUN_OK);
+  comm_ = nullptr;
+}
+
+tl::unexpected<Failure> NcclComm::failed(const std::string& during, const char* function, NcclResult result) {
+  std::string text = during + ": " + function + ": " + nccl_.GetErrorString(result);
+  const char* const more = comm_ != nullptr ? nccl_.GetLastError(comm_) : nullptr;
+  if (more != nullptr && *more != '\0') text += std::string(" (") + more + ")";
+  return failure(DRUN_ERROR_SYSTEM, text, world_.rank(), world_.host_of(world_.rank()));
+}
+
+tl::unexpected<Failure> NcclComm::explained(const Operation& operation, const char* function, NcclResult result) {
+  if (auto cause = published_failure(world_, name_of(operation), kExplain)) {
+    return tl::unexpected<Failure>(std::move(*cause));
+  }
+  auto failure = failed(describe(operation), function, result);
+  if (result == kNcclRemoteError) {  // somebody else's, and nobody knows whose
+    failure.value().status = DRUN_ERROR_PEER;
+    failure.value().rank = -1;
+    failure.value().host.clear();
+  }
+  return failure;
+}
+
+Status NcclComm::settle(const Operation& operation, const char* function) {
+  const auto began = Clock::now();
+  auto looked = began, asked = began;
+  for (;;) {
+    NcclResult state = kNcclSuccess;
+    const auto asking = nccl_.CommGetAsyncError(comm_, &state);
+    if (asking != kNcclSuccess) return failed(name_of(operation), "ncclCommGetAsyncError", asking);
+    if (state == kNcclSuccess) return {};
+    if (state != kNcclInProgress) return explained(operation, function, state);
+    const auto now = Clock::now();
+    if (now - looked >= kLookAtJob) {
+      looked = now;
+      if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
+      if (patience_.left(operation).count() <= 0) {
+        return tl::unexpected<Failure>(timeout_failure(world_, group_, operation, others()));
+      }
+    }
+    if (now - asked >= kLookAtOthers) {
+      asked = now;
+      if (auto cause = published_failure(world_, name_of(operation), milliseconds(1))) {
+        return tl::unexpected<Failure>(std::move(*cause));
+      }
+    }
+    if (now - began > kSpin) std::this_thread::sleep_for(kPause);
+  }
+}
+
+std::uint64_t NcclComm::record(const Operation& operation) {
+  const bool has_root = operation.root >= 0 && operation.root < group_.size();
+  return world_.recorder->begin(operation, group_.world_rank(0), has_root ? group_.world_rank(operation.root) : -1,
+                                operation.queued);
+}
+
+Status NcclComm::begin_after(const std::vector<Stream>& streams, const Operation& during, bool& is_captured) {
+  const Driver& driver = device_.driver();
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (std::find(streams.begin(), streams.begin() + static_cast<std::ptrdiff_t>(i), streams[i]) !=
+        streams.begin() + static_cast<std::ptrdiff_t>(i)) {
+      continue;
+    }
+    int capture = kCaptureNone;
+    if (driver.stream_capture(streams[i], &capture) == kSuccess && capture != kCaptureNone) is_captured = true;
+    Event event = nullptr;
+    auto error = device_.take_event(event);
+    if (error != kSuccess) return driver_failed(during, "cuEventCreate", error);
+    const char* function = "cuEventRecord";
+    if ((error = driver.event_record(event, streams[i])) == kSuccess) {
+      function = "cuStreamWaitEvent";
+      error = driver.stream_wait_event(device_.stream(), event, 0);
+    }
+    device_.give_back(event);  // the wait is for what was recorded
+    if (error != kSuccess) return driver_failed(during, function, error);
+  }
+  return {};
+}
+
+Status NcclComm::end_before(Pending& pending, const std::vector<Stream>& streams, bool is_captured) {
+  const Driver& driver = device_.driver();
+  auto error = driver.event_record(pending.end, device_.stream());
+  if (error != kSuccess) return driver_failed(pending.operation, "cuEventRecord", error);
+  for (const Stream stream : streams) {
+    error = driver.stream_wait_event(stream, pending.end, 0);
+    if (error != kSuccess) return driver_failed(pending.operation, "cuStreamWaitEvent", error);
+  }
+  has_graph_ = has_graph_ || is_captured;
+  if (is_captured) {  // it is a part of a graph, and nobody can ask for it
+    close(pending, DRUN_OK);
+    return {};
+  }
+  pending_.push_back(std::move(pending));
+  return {};
+}
+
+Status NcclComm::run(const std::vector<const Operation*>& operations, const std::vector<Stream>& streams,
+                     const Enqueue& enqueue, const std::function<Status()>& meanwhile) {
+  ContextScope scope;
+  if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
+    return driver_failed(*operations[0], "cuCtxPushCurrent", error);
+  }
+  Pending pending{*operations[0], nullptr, nullptr, {}, peers_of(operations), ++n_calls_, world_.stopped()};
+  if (world_.recorder) {
+    for (const Operation* operation : operations) pending.records.push_back(record(*operation));
+  }
+  auto done = run_recorded(pending, streams, enqueue, meanwhile);
+  if (!done) close(pending, done.error().status);
+  return done;
+}
+
+Status NcclComm::run_recorded(Pending& pending, const std::vector<Stream>& streams, const Enqueue& enqueue,
+                              const std::function<Status()>& meanwhile) {
+  const Operation& first = pending.operation;
+  bool is_captured = false;
+  if (auto ok = begin_after(streams, first, is_captured); !ok) return ok;
+  for (Event* event : {&pending.begin, &pending.end}) {
+    const auto error = device_.take_event(*event);
+    if (error != kSuccess) return driver_failed(first, "cuEventCreate", error);
+  }
+  const auto error = device_.driver().event_record(pending.begin, device_.stream());
+  if (error != kSuccess) return driver_failed(first, "cuEventRecord", error);
+  const auto begun = enqueue(device_.stream());
+  if (!is_begun(begun)) return explained(first, "NCCL", begun);
+  if (meanwhile) {
+    if (auto ok = meanwhile(); !ok) return ok;
+  }
+  // The first calls make connections. Nothing more may be enqueued before they are there.
+  if (auto ok = settle(first, "NCCL"); !ok) return ok;
+  return end_before(pending, streams, is_captured);
+}
+
+Status NcclComm::ours(Failure failure) const {
+  failure.rank = world_.rank();
+  failure.host = world_.host_of(failure.rank);
+  publish_failure(world_, failure);
+  return tl::unexpected<Failure>(std::move(failure));
+}
+
+Outcome<bool> NcclComm::is_reached(Event event, const Operation& operation) {
+  const auto state = device_.driver().event_query(event);
+  if (state == kSuccess) return true;
+  // While some stream is being captured there may be no answer; at the end of the process there is none any more.
+  if (state == kNotReady || state == kDeinitialized || is_about_capture(state)) return false;
+  return tl::unexpected<Failure>(ours(driver_failed(operation, "cuEventQuery", state).value()).error());
+}
+
+Status NcclComm::look() {
+  if (comm_ == nullptr || pending_.empty()) return {};
+  const Driver& driver = device_.driver();
+  int mode = kCaptureModeRelaxed;  // so that a question of ours spoils no capture
+  driver.exchange_capture_mode(&mode);
+  ContextScope scope;
+  const bool is_there = scope.enter(driver, device_.context()) == kSuccess;
+  Status result;
+  has_begun_ = false;
+  while (is_there && result && !pending_.empty()) {
+    Pending& next = pending_.front();
+    auto over = is_reached(next.end, next.operation);
+    if (!over) result = tl::unexpected<Failure>(over.error());
+    if (!over || !*over) {
+      auto begun = is_reached(next.begin, next.operation);
+      has_begun_ = begun && *begun;
+      break;
+    }
+    close(next, DRUN_OK);
+    pending_.pop_front();
+  }
+  scope.leave();
+  driver.exchange_capture_mode(&mode);
+  if (!is_there) {  // the process is about to end, or the program has taken the GPU back
+    forget();
+    return {};
+  }
+  if (!result) return result;
+  if (pending_.empty()) {
+    note_.done(world_);
+    return {};
+  }
+  const Pending& front = pending_.front();
+  const Operation& waiting = front.operation;
+  NcclResult state = kNcclSuccess;
+  if (nccl_.CommGetAsyncError(comm_, &state) == kNcclSuccess && !is_begun(state)) {
+    auto failure = explained(waiting, "NCCL", state).value();
+    publish_failure(world_, failure);
+    return tl::unexpected<Failure>(std::move(failure));
+  }
+  // Who waits for its own GPU waits for nobody, and has no note.
+  const bool waits_for_others = has_begun_ && group_.size() > 1;
+  if (waits_for_others) {
+    note_.waiting(world_, group_, waiting, [&] { return peers_of(front); });
+  } else {
+    note_.done(world_);
+  }
+  if (Clock::now() <= waiting.deadline + (world_.stopped() - front.stopped)) return {};
+  if (waits_for_others) {
+    return tl::unexpected<Failure>(timeout_failure(world_, group_, waiting, peers_of(front)));
+  }
+  return ours(own_gpu_timeout(waiting).value());
+}
+
+// Sums and averages may be scaled, in one factor of their type, which would not do for halves. Adasum, and scales of
+// anything else, are the CPU's; so are averages of integers, which NCCL rounds in another way.
+bool NcclComm::can_reduce(const Operation& operation) {
+  if (operation.op == DRUN_ADASUM) return false;
+  if (operation.op == DRUN_AVG && !is_float(operation.dtype)) return false;
+  const bool adds = operation.op == DRUN_SUM || operation.op == DRUN_AVG;
+  return scale_of(operation) == 1 || (adds && (operation.dtype == DRUN_FLOAT32 || operation.dtype == DRUN_FLOAT64));
+}
+
+template <typename Calls>
+NcclResult NcclComm::grouped(const Calls& calls) {
+  NcclResult result = nccl_.GroupStart();
+  if (is_begun(result)) result = calls();
+  const auto ended = nccl_.GroupEnd();
+  return is_begun(result) ? ended : result;
+}
+
+NcclResult NcclComm::reduction_of(const Operation& operation, NcclRedOp& op, bool& is_made) {
+  is_made = false;
+  const double scale = scale_of(operation);
+  switch (operation.op) {
+    case DRUN_PROD:
+      op = kNcclProd;
+      return kNcclSuccess;
+    case DRUN_MIN:
+      op = kNcclMin;
+      return kNcclSuccess;
+    case DRUN_MAX:
+      op = kNcclMax;
+      return kNcclSuccess;
+    default:
+      break;
+  }
+  op = operation.op == DRUN_AVG ? kNcclAvg : kNcclSum;
+  if (scale == 1) return kNcclSuccess;
+  char scalar[8] = {};
+  write_scale(operation.op == DRUN_AVG ? scale / group_.size() : scale, operation.dtype, scalar);
+  const auto made =
+      nccl_.RedOpCreatePreMulSum(&op, scalar, nccl_type_of(operation.dtype), kNcclScalarInHostMemory, comm_);
+  is_made = made == kNcclSuccess;
+  return made;
+}
+
+Status NcclComm::with_reduction(const std::vector<const Operation*>& operations, const std::vector<Stream>& streams,
+                                const std::function<NcclResult(std::size_t, NcclRedOp, Stream)>& enqueue) {
+  return run(operations, streams, [&](Stream ours) {
+    std::vector<NcclRedOp> made;
+    const auto all = [&] {
+      NcclResult result = kNcclSuccess;
+      for (std::size_t i = 0; i < operations.size() && is_begun(result); ++i) {
+        NcclRedOp op = kNcclSum;
+        bool is_made = false;
+        result = reduction_of(*operations[i], op, is_made);
+        if (is_made) made.push_back(op);
+        if (is_begun(result)) result = enqueue(i, op, ours);
+      }
+      return result;
+    };
+    const NcclResult result = operations.size() > 1 ? grouped(all) : all();
+    for (const NcclRedOp op : made) nccl_.RedOpDestroy(op, comm_);
+    return result;
+  });
+}
+
+Status NcclComm::allreduce(const std::vector<Allreduce>& calls) {
+  std::vector<const Operation*> operations;
+  std::vector<Stream> streams;
+  for (const auto& call : calls) {
+    operations.push_back(&call.operation);
+    streams.push_back(call.stream);
+  }
+  return with_reduction(operations, streams, [&](std::size_t i, NcclRedOp op, Stream ours) {
+    const Operation& o = calls[i].operation;
+    return nccl_.AllReduce(calls[i].send, calls[i].recv, o.count, nccl_type_of(o.dtype), op, comm_, ours);
+  });
+}
+
+Status NcclComm::reduce(const Operation& operation, Stream stream, const void* send, void* recv) {
+  return with_reduction({&operation}, {stream}, [&](std::size_t, NcclRedOp op, Stream ours) {
+    return nccl_.Reduce(send, recv, operation.count, nccl_type_of(operation.dtype), op, operation.root, comm_, ours);
+  });
+}
+
+Status NcclComm::reduce_scatter(const Operation& operation, Stream stream, const void* send, void* recv) {
+  return with_reduction({&operation}, {stream}, [&](std::size_t, NcclRedOp op, Stream ours) {
+    return nccl_.ReduceScatter(send, recv, operation.count, nccl_type_of(operation.dtype), op, comm_, ours);
+  });
+}
+
+Status NcclComm::broadcast(const Operation& operation, Stream stream, void* data) {
+  return run(operation, stream, [&](Stream ours) {
+    return nccl_.Broadcast(data, data, operation.count, nccl_type_of(operation.dtype), operation.root, comm_, ours);
+  });
+}
+
+Status NcclComm::allgather(const Operation& operation, Stream stream, const void* send, void* recv) {
+  return run(operation, stream, [&](Stream ours) {
+    return nccl_.AllGather(send, recv, operation.count, nccl_type_of(operation.dtype), comm_, ours);
+  });
+}
+
+Status NcclComm::allgatherv(const Operation& operation, Stream stream, const void* send, void* recv,
+                            const std::vector<Block>& blocks) {
+  const auto own = static_cast<std::size_t>(group_.own);
+  std::vector<Block> sent(blocks.size(), {0, blocks[own].n_bytes});
+  return alltoall(operation, stream, send, sent, recv, blocks);
+}
+
+Status NcclComm::gather(const Operation& operation, Stream stream, const void* send, void* recv) {
+  const std::size_t n_bytes = operation.count * size_of(operation.dtype),
+                    size = static_cast<std::size_t>(group_.size());
+  std::vector<Block> sent(size), received(size);
+  sent[static_cast<std::size_t>(operation.root)] = {0, n_bytes};
+  if (operation.root == group_.own) received = equal_blocks(size, n_bytes);
+  return alltoall(operation, stream, send, sent, recv, received);
+}
+
+Status NcclComm::scatter(const Operation& operation, Stream stream, const void* send, void* recv) {
+  const std::size_t n_bytes = operation.count * size_of(operation.dtype),
+                    size = static_cast<std::size_t>(group_.size());
+  std::vector<Block> sent(size), received(size);
+  if (operation.root == group_.own) sent = equal_blocks(size, n_bytes);
+  received[static_cast<std::size_t>(operation.root)] = {0, n_bytes};
+  return alltoall(operation, stream, send, sent, recv, received);
+}
+
+// With ourselves, too: NCCL copies that. What is in its place already is left there.
+Status NcclComm::alltoall(const Operation& operation, Stream stream, const void* send,
+                          const std::vector<Block>& send_blocks, void* recv, const std::vector<Block>& recv_blocks) {
+  const int bytes = nccl_type_of(DRUN_UINT8);
+  const auto all = [&](Stream ours) {
+    NcclResult result = kNcclSuccess;
+    for (int peer = 0; peer < group_.size() && is_begun(result); ++peer) {
+      const Block from = send_blocks[static_cast<std::size_t>(peer)], to = recv_blocks[static_cast<std::size_t>(peer)];
+      const bool in_place = peer == group_.own && from.n_bytes > 0 && at(send, from.offset) == at(recv, to.offset);
+      if (in_place) continue;
+      if (from.n_bytes > 0) result = nccl_.Send(at(send, from.offset), from.n_bytes, bytes, peer, comm_, ours);
+      if (to.n_bytes > 0 && is_begun(result)) {
+        result = nccl_.Recv(at(recv, to.offset), to.n_bytes, bytes, peer, comm_, ours);
+      }
+    }
+    return result;
+  };
+  return run(operation, stream, [&](Stream ours) { return grouped([&] { return all(ours); }); });
+}
+
+Status NcclComm::transfer(const std::vector<Transfer>& transfers, const std::vector<Stream>& streams,
+                          const std::function<Status()>& meanwhile) {
+  std::vector<const Operation*> operations;
+  for (const auto& transfer : transfers) operations.push_back(&transfer.operation);
+  const auto all = [&](Stream ours) {
+    NcclResult result = kNcclSuccess;
+    for (const auto& [operation, data] : transfers) {
+      const int dtype = nccl_type_of(operation.dtype);
+      if (!is_begun(result)) break;
+      result = operation.kind == OpKind::kSend ? nccl_.Send(data, operation.count, dtype, operation.root, comm_, ours)
+                                               : nccl_.Recv(data, operation.count, dtype, operation.root, comm_, ours);
+    }
+    return result;
+  };
+  return run(
+      operations, streams, [&](Stream ours) { return grouped([&] { return all(ours); }); }, meanwhile);
+}
+
+}  // namespace drun::runtime::gpu

@@ -1,0 +1,154 @@
+#include "runtime/src/gpu/nccl_library.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <mutex>
+
+#include "runtime/src/gpu/open_library.h"
+
+namespace drun::runtime::gpu {
+namespace {
+
+constexpr const char* kName = "libnccl.so.2";
+
+template <typename F>
+bool find(void* library, const char* name, F& function, std::string& why_not) {
+  function = reinterpret_cast<F>(::dlsym(library, name));
+  if (function == nullptr && why_not.empty()) why_not = std::string("it has no ") + name;
+  return function != nullptr;
+}
+
+bool find_all(void* library, Nccl& n, std::string& why_not) {
+  return find(library, "ncclGetErrorString", n.GetErrorString, why_not) &&
+         find(library, "ncclGetLastError", n.GetLastError, why_not) &&
+         find(library, "ncclGetUniqueId", n.GetUniqueId, why_not) &&
+         find(library, "ncclCommInitRankConfig", n.CommInitRankConfig, why_not) &&
+         find(library, "ncclCommGetAsyncError", n.CommGetAsyncError, why_not) &&
+         find(library, "ncclCommFinalize", n.CommFinalize, why_not) &&
+         find(library, "ncclCommDestroy", n.CommDestroy, why_not) &&
+         find(library, "ncclCommAbort", n.CommAbort, why_not) &&
+         find(library, "ncclGroupStart", n.GroupStart, why_not) && find(library, "ncclGroupEnd", n.GroupEnd, why_not) &&
+         find(library, "ncclAllReduce", n.AllReduce, why_not) && find(library, "ncclReduce", n.Reduce, why_not) &&
+         find(library, "ncclReduceScatter", n.ReduceScatter, why_not) &&
+         find(library, "ncclBroadcast", n.Broadcast, why_not) && find(library, "ncclAllGather", n.AllGather, why_not) &&
+         find(library, "ncclSend", n.Send, why_not) && find(library, "ncclRecv", n.Recv, why_not) &&
+         find(library, "ncclRedOpCreatePreMulSum", n.RedOpCreatePreMulSum, why_not) &&
+         find(library, "ncclRedOpDestroy", n.RedOpDestroy, why_not);
+}
+
+// What the pattern stands for, in the order of names.
+void add_files(const std::string& pattern, std::vector<std::string>& files) {
+  glob_t found{};
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+    std::copy(found.gl_pathv, found.gl_pathv + found.gl_pathc, std::back_inserter(files));
+  }
+  ::globfree(&found);
+}
+
+bool load(Nccl& nccl, std::string& why_not) {
+  std::string unused;
+  if (open_nccl(kName, true, nccl, unused)) return true;
+  const char* const named = std::getenv("DRUN_NCCL_LIB");
+  for (const std::string& path : nccl_candidates(named != nullptr ? named : "",
+                                                 [](const char* name) -> const char* { return std::getenv(name); })) {
+    std::string reason;
+    if (open_nccl(path, false, nccl, reason)) return true;
+    // The loader's own words are the most useful ones; a library that is too old beats one that is not there.
+    if (why_not.empty() || reason.find("too old") != std::string::npos) why_not = reason;
+  }
+  return false;
+}
+
+}  // namespace
+
+int nccl_type_of(drun_dtype dtype) {
+  switch (dtype) {
+    case DRUN_INT8:
+      return 0;
+    case DRUN_UINT8:
+      return 1;
+    case DRUN_INT32:
+      return 2;
+    case DRUN_UINT32:
+      return 3;
+    case DRUN_INT64:
+      return 4;
+    case DRUN_UINT64:
+      return 5;
+    case DRUN_FLOAT16:
+      return 6;
+    case DRUN_FLOAT32:
+      return 7;
+    case DRUN_FLOAT64:
+      return 8;
+    case DRUN_BFLOAT16:
+      return 9;
+  }
+  return 1;
+}
+
+std::string nccl_version_text(int version) {
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+std::vector<std::string> nccl_candidates(const std::string& named, const char* (*get_env)(const char*)) {
+  if (!named.empty()) return {named};
+  std::vector<std::string> out;
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const char* const prefix = get_env(variable);
+    if (prefix == nullptr || *prefix == '\0') continue;
+    add_files(std::string(prefix) + "/lib/python3*/site-packages/nvidia/nccl/lib/" + kName, out);
+  }
+  out.emplace_back(kName);
+  for (const char* folder : {"/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"}) {
+    add_files(std::string(folder) + kName, out);
+  }
+  return out;
+}
+
+bool open_nccl(const std::string& path, bool only_if_loaded, Nccl& nccl, std::string& why_not) {
+  void* const library = open_library(path.c_str(), RTLD_NOW | RTLD_LOCAL | (only_if_loaded ? RTLD_NOLOAD : 0));
+  if (library == nullptr) {
+    const char* const error = ::dlerror();
+    why_not = error != nullptr ? error : path + " is not loaded";
+    return false;
+  }
+  // One that will not do does not stay: whoever asks for NCCL by its name would get it.
+  std::string missing;
+  if (!find(library, "ncclGetVersion", nccl.GetVersion, missing) || nccl.GetVersion(&nccl.version) != kNcclSuccess) {
+    why_not = path + " is no NCCL" + (missing.empty() ? "" : ": " + missing);
+    ::dlclose(library);
+    return false;
+  }
+  if (nccl.version < kOldestNccl) {
+    why_not = path + " is NCCL " + nccl_version_text(nccl.version) + ", which is too old: drun needs " +
+              nccl_version_text(kOldestNccl);
+    ::dlclose(library);
+    return false;
+  }
+  if (!find_all(library, nccl, missing)) {
+    why_not = path + ", NCCL " + nccl_version_text(nccl.version) + ", can't be used: " + missing;
+    ::dlclose(library);
+    return false;
+  }
+  Dl_info info{};
+  const bool known = ::dladdr(reinterpret_cast<void*>(nccl.GetVersion), &info) != 0 && info.dli_fname != nullptr;
+  nccl.path = known ? info.dli_fname : path;
+  return true;  // stays open for the life of the process
+}
+
+const Nccl* load_nccl(std::string& why_not) {
+  static std::mutex mutex;
+  static Nccl table;
+  static bool is_loaded = false;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!is_loaded) is_loaded = load(table, why_not);
+  return is_loaded ? &table : nullptr;
+}
+
+}  // namespace drun::runtime::gpu

@@ -1,0 +1,85 @@
+// NCCL, as far as libdrun calls it: a table of pointers into libnccl.so.2, which libdrun does not link. Declarations of
+// our own, so that it is built without NCCL; names, numbers and layouts are those of NCCL 2.18 and later.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "runtime/include/drun/drun.h"
+#include "runtime/src/gpu/driver.h"
+
+namespace drun::runtime::gpu {
+
+using NcclResult = int;
+inline constexpr NcclResult kNcclSuccess = 0, kNcclRemoteError = 6, kNcclInProgress = 7;
+using NcclHandle = struct NcclCommunicator*;
+using NcclRedOp = int;
+inline constexpr NcclRedOp kNcclSum = 0, kNcclProd = 1, kNcclMax = 2, kNcclMin = 3, kNcclAvg = 4;
+inline constexpr int kNcclScalarInHostMemory = 1;  // ncclScalarHostImmediate
+inline constexpr int kOldestNccl = 21800;          // has ncclCommSplit, and communicators that do not block
+
+struct NcclId {
+  char bytes[128];
+};
+
+// ncclConfig_t of 2.18: later ones take it, and give what they have more its default.
+struct NcclConfig {
+  std::size_t size = sizeof(NcclConfig);
+  unsigned magic = 0xcafebeef, version = kOldestNccl;
+  int blocking = 0;
+  int cga_cluster_size = kUndefined, min_ctas = kUndefined, max_ctas = kUndefined;
+  const char* net_name = nullptr;
+  int split_share = kUndefined;
+  int unused = kUndefined;  // the structure's padding, where later ones have a field
+
+  static constexpr int kUndefined = std::numeric_limits<int>::min();
+};
+
+// Its functions, without "nccl". What may be missing is nullptr.
+struct Nccl {
+  std::string path;  // "libnccl.so.2" if the process had loaded it
+  int version = 0;   // 22809 is 2.28.9
+
+  NcclResult (*GetVersion)(int* version);
+  const char* (*GetErrorString)(NcclResult result);
+  const char* (*GetLastError)(NcclHandle comm);
+  NcclResult (*GetUniqueId)(NcclId* id);
+  NcclResult (*CommInitRankConfig)(NcclHandle* comm, int n_ranks, NcclId id, int rank, NcclConfig* config);
+  NcclResult (*CommGetAsyncError)(NcclHandle comm, NcclResult* error);
+  NcclResult (*CommFinalize)(NcclHandle comm);
+  NcclResult (*CommDestroy)(NcclHandle comm);
+  NcclResult (*CommAbort)(NcclHandle comm);
+  NcclResult (*GroupStart)();
+  NcclResult (*GroupEnd)();
+  NcclResult (*AllReduce)(const void* send, void* recv, std::size_t count, int dtype, NcclRedOp op, NcclHandle comm,
+                          Stream stream);
+  NcclResult (*Reduce)(const void* send, void* recv, std::size_t count, int dtype, NcclRedOp op, int root,
+                       NcclHandle comm, Stream stream);
+  NcclResult (*ReduceScatter)(const void* send, void* recv, std::size_t recv_count, int dtype, NcclRedOp op,
+                              NcclHandle comm, Stream stream);
+  NcclResult (*Broadcast)(const void* send, void* recv, std::size_t count, int dtype, int root, NcclHandle comm,
+                          Stream stream);
+  NcclResult (*AllGather)(const void* send, void* recv, std::size_t count, int dtype, NcclHandle comm, Stream stream);
+  NcclResult (*Send)(const void* data, std::size_t count, int dtype, int peer, NcclHandle comm, Stream stream);
+  NcclResult (*Recv)(void* data, std::size_t count, int dtype, int peer, NcclHandle comm, Stream stream);
+  NcclResult (*RedOpCreatePreMulSum)(NcclRedOp* op, void* scalar, int dtype, int residence, NcclHandle comm);
+  NcclResult (*RedOpDestroy)(NcclRedOp op, NcclHandle comm);
+};
+
+int nccl_type_of(drun_dtype dtype);
+std::string nccl_version_text(int version);  // "2.28.9"
+
+// In which order NCCL is looked for where the process has not loaded it: what `named` says ($DRUN_NCCL_LIB) alone if it
+// is not empty; else what PyTorch's wheels brought to the Python environments that `get_env` tells of, the loader's
+// places, and CUDA's. Looks at the file system.
+std::vector<std::string> nccl_candidates(const std::string& named, const char* (*get_env)(const char*));
+
+// Loaded once per process. nullptr: there is none that will do; `why_not` says so. Any thread.
+const Nccl* load_nccl(std::string& why_not);
+// One of these libraries, for tests and for load_nccl().
+bool open_nccl(const std::string& path, bool only_if_loaded, Nccl& nccl, std::string& why_not);
+
+}  // namespace drun::runtime::gpu

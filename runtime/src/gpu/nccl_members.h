@@ -1,0 +1,37 @@
+// What the members of a communicator tell each other before they use NCCL, and what all of them decide alike from that.
+// Pure. docs/gpu.md.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "runtime/src/failure.h"
+#include "runtime/src/gpu/driver.h"
+
+namespace drun::runtime::gpu {
+
+struct NcclMember {
+  std::string why_not;  // why it has no NCCL; empty: it has
+  int version = 0;
+  std::string path;
+  DeviceUuid device{};
+  std::string machine;     // what NCCL takes for a host
+  bool may_share = false;  // DRUN_SHARED_GPU=1
+};
+
+inline constexpr std::size_t kNcclMemberBytes = 512;
+// Always so many bytes; texts that do not fit are cut.
+std::string encode_member(const NcclMember& member);
+NcclMember decode_member(const std::string& bytes);
+
+struct NcclDecision {
+  bool use = false;
+  std::string why_not;  // of a communicator that goes through the host
+};
+// `names`: "rank 3 on node7", by member. A failure is one of all members.
+Outcome<NcclDecision> decide_nccl(const std::vector<NcclMember>& members, const std::vector<std::string>& names);
+
+std::string uuid_text(const DeviceUuid& uuid);  // as nvidia-smi has it: "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+
+}  // namespace drun::runtime::gpu

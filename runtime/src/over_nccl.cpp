@@ -1,0 +1,211 @@
+// Which calls of a communicator NCCL carries out, and how the members come to that. docs/gpu.md.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "runtime/src/communicator.h"
+#include "runtime/src/gpu/device.h"
+#include "runtime/src/gpu/host_copies.h"
+#include "runtime/src/gpu/nccl_comm.h"
+#include "runtime/src/gpu/nccl_library.h"
+#include "runtime/src/gpu/nccl_members.h"
+#include "runtime/src/span.h"
+
+namespace drun::runtime {
+namespace {
+
+bool reduces(OpKind kind) {
+  return kind == OpKind::kAllreduce || kind == OpKind::kReduce || kind == OpKind::kReduceScatter;
+}
+
+std::string value_of(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+enum class Memory { kNone, kHost, kDevice, kBoth };
+
+void add(Memory& all, const gpu::Driver& driver, drun_memory told, const void* memory) {
+  if (memory == nullptr) return;
+  const bool device = told == DRUN_MEMORY_DEVICE || (told == DRUN_MEMORY_AUTO && gpu::is_device_memory(driver, memory));
+  const Memory one = device ? Memory::kDevice : Memory::kHost;
+  all = all == Memory::kNone || all == one ? one : Memory::kBoth;
+}
+
+tl::unexpected<Failure> mixed(const std::string& during, const World& world) {
+  return failure(DRUN_ERROR_ARGUMENT, during + ": some of its memory is a GPU's and some the host's", world.rank(),
+                 world.host_of(world.rank()));
+}
+
+}  // namespace
+
+void Communicator::warn_of_host(const std::string& why) {
+  if (group_.own != 0 || !fabric_->first_warning()) return;
+  std::fprintf(stderr, "drun: warning: data of GPUs goes through the host, which is slow: %s\n", why.c_str());
+}
+
+Outcome<gpu::NcclComm*> Communicator::choose_way(const Operation& operation, const CallOptions& options,
+                                                 std::initializer_list<const void*> memory) {
+  if (has_chosen_ && nccl_ == nullptr) return nullptr;
+  if (reduces(operation.kind) && !gpu::NcclComm::can_reduce(operation)) return nullptr;
+  const gpu::Driver& driver = *gpu::loaded_driver();
+  Memory kind = Memory::kNone;
+  const void* first = nullptr;
+  for (const void* one : memory) {
+    add(kind, driver, options.memory, one);
+    if (first == nullptr) first = one;
+  }
+  // Who gives nothing and gets nothing still takes part.
+  if (kind == Memory::kNone && options.memory == DRUN_MEMORY_DEVICE) kind = Memory::kDevice;
+  if (kind == Memory::kNone || kind == Memory::kHost) return nullptr;
+  const auto without = std::find_if(group_.ranks.begin(), group_.ranks.end(),
+                                    [this](int rank) { return fabric_->gpu_of(rank) != gpu::Presence::kThere; });
+  if (!has_chosen_ && without != group_.ranks.end()) {
+    warn_of_host(world().name_of(*without) + " has no GPU (" + gpu::text_of(fabric_->gpu_of(*without)) + ")");
+    has_chosen_ = true;
+    return nullptr;
+  }
+  if (kind == Memory::kBoth) return mixed(describe(operation), world());
+  if (!has_chosen_ && first == nullptr) {
+    return failure(DRUN_ERROR_UNSUPPORTED,
+                   describe(operation) + ": the first call on memory of a GPU needs some, to know which GPU it is",
+                   world().rank(), world().host_of(world().rank()));
+  }
+  int capture = gpu::kCaptureNone;
+  if (!has_chosen_ && driver.stream_capture(gpu::stream_of(options), &capture) == gpu::kSuccess &&
+      capture != gpu::kCaptureNone) {
+    return failure(DRUN_ERROR_STATE,
+                   describe(operation) +
+                       ": its stream is being captured, and a communicator's first call on memory of "
+                       "a GPU sets NCCL up: make one before the capture",
+                   world().rank(), world().host_of(world().rank()));
+  }
+  if (!has_chosen_) {
+    if (auto ok = set_up_nccl(operation, first); !ok) return tl::unexpected<Failure>(ok.error());
+  }
+  if (nccl_ == nullptr) return nullptr;
+  for (const void* one : memory) {
+    int ordinal = nccl_->device();
+    if (one != nullptr) {
+      (void)driver.pointer_get_attribute(&ordinal, gpu::PointerAttribute::kDeviceOrdinal, gpu::device_pointer(one));
+    }
+    if (ordinal == nccl_->device()) continue;
+    return failure(DRUN_ERROR_ARGUMENT,
+                   describe(operation) + ": its memory is on GPU " + std::to_string(ordinal) +
+                       ", but this communicator's is on GPU " + std::to_string(nccl_->device()),
+                   world().rank(), world().host_of(world().rank()));
+  }
+  return nccl_;
+}
+
+Status Communicator::set_up_nccl(const Operation& operation, const void* memory) {
+  const gpu::Driver& driver = *gpu::loaded_driver();
+  auto device = fabric_->devices().of(driver, memory, describe(operation));
+  if (!device) return tl::unexpected<Failure>(device.error());
+  gpu::NcclMember own;
+  const gpu::Nccl* const nccl = gpu::load_nccl(own.why_not);
+  if (nccl != nullptr) {
+    own.version = nccl->version;
+    own.path = nccl->path;
+  } else if (own.why_not.empty()) {
+    own.why_not = "libnccl.so.2 was not found";
+  }
+  own.device = (*device)->uuid();
+  own.machine = value_of("NCCL_HOSTID");
+  if (own.machine.empty()) {
+    own.machine =
+        "host " +
+        std::to_string(world().client->welcome().host_index_of_rank.at(static_cast<std::size_t>(world().rank())));
+  }
+  own.may_share = value_of("DRUN_SHARED_GPU") == "1";
+
+  const auto n_members = static_cast<std::size_t>(size());
+  std::string all(n_members * gpu::kNcclMemberBytes, '\0');
+  gpu::encode_member(own).copy(&all[static_cast<std::size_t>(rank()) * gpu::kNcclMemberBytes], gpu::kNcclMemberBytes);
+  Operation telling = Fabric::setup_call(group_.comm, operation.timeout, "setup of NCCL");
+  telling.kind = OpKind::kAllgather;
+  telling.op = DRUN_SUM;
+  telling.dtype = DRUN_UINT8;
+  telling.count = gpu::kNcclMemberBytes;
+  telling.seq = operation.seq;
+  telling.deadline = operation.deadline;
+  if (backend_) {
+    auto told = backend_->allgather(telling, all.data(), equal_blocks(n_members, gpu::kNcclMemberBytes));
+    if (!told) return told;
+  }
+  std::vector<gpu::NcclMember> members;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < n_members; ++i) {
+    members.push_back(gpu::decode_member(all.substr(i * gpu::kNcclMemberBytes, gpu::kNcclMemberBytes)));
+    names.push_back(world().name_of(group_.world_rank(static_cast<int>(i))));
+  }
+  auto decision = gpu::decide_nccl(members, names);
+  if (!decision) return tl::unexpected<Failure>(decision.error());
+  if (decision->use) {
+    auto made = gpu::NcclComm::create(world(), group_, *nccl, **device, operation);
+    if (!made) return tl::unexpected<Failure>(made.error());
+    nccl_ = fabric_->keep(std::move(*made));
+    if (world().on_gpu) world().on_gpu();
+  } else {
+    warn_of_host(decision->why_not);
+  }
+  has_chosen_ = true;
+  return {};
+}
+
+std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<AllreduceCall>& calls, drun_dtype dtype,
+                                                        drun_op op, const CallOptions& options) {
+  if (calls.size() < 2 || gpu::loaded_driver() == nullptr) return std::nullopt;
+  if (auto usable = check_usable(); !usable) return usable;
+  Memory kind = Memory::kNone;
+  const AllreduceCall* first = nullptr;
+  std::size_t count = 0;
+  for (const auto& call : calls) {
+    if (call.count == 0) continue;
+    count += call.count;
+    if (first == nullptr) first = &call;
+    add(kind, *gpu::loaded_driver(), call.memory, call.send);
+    add(kind, *gpu::loaded_driver(), call.memory, call.recv);
+  }
+  if (first == nullptr) return std::nullopt;
+  Operation all = to_come(OpKind::kAllreduce, count, dtype, options);
+  all.op = op;
+  return over_nccl(
+      all, with_memory_of(*first, options), {first->send, first->recv}, [&](gpu::NcclComm& nccl) -> Status {
+        if (kind != Memory::kDevice) return mixed(describe(all), world());
+        std::vector<gpu::NcclComm::Allreduce> together;
+        for (const auto& call : calls) {
+          auto operation = begin(OpKind::kAllreduce, call.count, dtype, options);
+          if (!operation) return tl::unexpected<Failure>(operation.error());
+          operation->op = op;
+          if (call.count == 0) continue;
+          together.push_back({std::move(*operation), static_cast<gpu::Stream>(call.stream), call.send, call.recv});
+        }
+        return nccl.allreduce(together);
+      });
+}
+
+// A setup needs all members, and these are two: what collectives have set up is used. Then what has no elements is
+// nobody's business, as its kind of memory can't be told.
+Status Communicator::transfer_with_nccl(const std::vector<TransferCall>& calls) {
+  if (auto usable = check_usable(); !usable) return usable;
+  std::vector<TransferCall> rest;
+  std::vector<Transfer> transfers;
+  std::vector<gpu::Stream> streams;
+  for (const auto& call : calls) {
+    Memory kind = Memory::kNone;
+    add(kind, *gpu::loaded_driver(), call.options.memory, call.count > 0 ? call.data : nullptr);
+    if (kind == Memory::kHost) rest.push_back(call);
+    if (kind != Memory::kDevice) continue;
+    auto operation = begin_transfer(call);
+    if (!operation) return tl::unexpected<Failure>(operation.error());
+    transfers.push_back({std::move(*operation), call.data});
+    streams.push_back(gpu::stream_of(call.options));
+  }
+  // Both ways at once: the order within a group does not matter.
+  const auto over_host = [&] { return rest.empty() ? Status() : transfer_over_host(rest); };
+  return transfers.empty() ? over_host() : nccl_->transfer(transfers, streams, over_host);
+}
+
+}  // namespace drun::runtime

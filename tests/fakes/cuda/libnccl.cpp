@@ -1,0 +1,406 @@
+// Stands in for NCCL, libnccl.so.2, on machines without GPUs: collectives between communicators of one process, on the
+// streams of the driver that stands in for NVIDIA's. As the real one it does nothing at once: a communicator, and its
+// first call, are "in progress" for a while, and a collective ends when all have come.
+// $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets done), "init-fails", "async-error" (after the first
+// call), "late-error" (once somebody was told
+// that it has begun well), "call-fails", "abort-hangs", "version=22703".
+// As the real one between ranks of a host, a communicator is only gone once all members have ended or aborted theirs.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+// In the memory that every thread has from the start: what a library gets that is loaded later, threads give back in a
+// way that ThreadSanitizer takes for a race.
+#define IN_THREAD thread_local __attribute__((tls_model("initial-exec")))
+
+namespace {
+
+using Result = int;
+using Clock = std::chrono::steady_clock;
+constexpr Result kSuccess = 0, kSystemError = 2, kInvalidArgument = 4, kRemoteError = 6, kInProgress = 7;
+enum Op { kSum, kProd, kMax, kMin, kAvg, kFirstMade };
+
+bool told(const char* word) {
+  const char* words = std::getenv("DRUN_FAKE_NCCL");
+  return words != nullptr && std::strstr(words, word) != nullptr;
+}
+
+// Of the driver.
+template <typename F>
+F of_driver(const char* name) {
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return reinterpret_cast<F>(driver != nullptr ? ::dlsym(driver, name) : nullptr);
+}
+char* inside(const void* pointer) {
+  static const auto function = of_driver<void* (*)(void*)>("fake_inside");
+  return static_cast<char*>(function(const_cast<void*>(pointer)));
+}
+void enqueue(void* stream, std::function<void()> work) {
+  static const auto function = of_driver<void (*)(void*, void (*)(void*), void*)>("fake_enqueue");
+  function(
+      stream,
+      [](void* argument) {
+        const std::unique_ptr<std::function<void()>> one(static_cast<std::function<void()>*>(argument));
+        (*one)();
+      },
+      new std::function<void()>(std::move(work)));
+}
+
+std::size_t size_of(int type) {
+  static const std::size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+  return sizes[type];
+}
+
+struct Reduction {
+  int op = kSum;
+  double scale = 1;
+};
+
+// What the members of a communicator share.
+struct Meeting {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int n_come = 0, n_ended = 0;
+  struct Call {
+    std::vector<const char*> from;
+    int n_come = 0, n_done = 0;
+  };
+  std::map<int, Call> calls;
+  std::map<std::pair<int, int>, std::deque<std::string>> mail;  // from whom to whom
+};
+
+struct Comm {
+  std::shared_ptr<Meeting> meeting;
+  int rank = 0, size = 0;
+  int n_calls = 0;
+  bool blocking = false;
+  bool aborted = false, ended = false;  // under the meeting's lock
+  Result error = kSuccess;
+  Clock::time_point ready{};
+  bool has_begun_well = false;  // and somebody was told so
+  std::vector<Reduction> made;
+};
+
+std::mutex registry_mutex;
+std::map<std::string, std::shared_ptr<Meeting>>& registry() {
+  static auto* const all = new std::map<std::string, std::shared_ptr<Meeting>>;
+  return *all;
+}
+std::map<Comm*, std::shared_ptr<Comm>>& comms() {
+  static auto* const all = new std::map<Comm*, std::shared_ptr<Comm>>;
+  return *all;
+}
+std::shared_ptr<Comm> share(void* comm) {
+  const std::lock_guard<std::mutex> lock(registry_mutex);
+  return comms().at(static_cast<Comm*>(comm));
+}
+
+// All members' buffers; empty if the communicator was aborted. Then `done` must be called.
+std::vector<const char*> meet(const std::shared_ptr<Comm>& comm, int number, const char* own) {
+  Meeting& all = *comm->meeting;
+  std::unique_lock<std::mutex> lock(all.mutex);
+  auto& call = all.calls[number];
+  call.from.resize(static_cast<std::size_t>(comm->size));
+  call.from[static_cast<std::size_t>(comm->rank)] = own;
+  ++call.n_come;
+  all.changed.notify_all();
+  all.changed.wait(lock, [&] { return comm->aborted || call.n_come == comm->size; });
+  return comm->aborted ? std::vector<const char*>() : call.from;
+}
+// Nobody writes to what others still read.
+void done_reading(const std::shared_ptr<Comm>& comm, int number) {
+  Meeting& all = *comm->meeting;
+  std::unique_lock<std::mutex> lock(all.mutex);
+  auto& call = all.calls[number];
+  ++call.n_done;
+  all.changed.notify_all();
+  all.changed.wait(lock, [&] { return comm->aborted || call.n_done == comm->size; });
+}
+
+double value(const char* data, std::size_t i, int type) {
+  switch (type) {
+    case 2: {
+      std::int32_t v;
+      std::memcpy(&v, data + 4 * i, 4);
+      return v;
+    }
+    case 7: {
+      float v;
+      std::memcpy(&v, data + 4 * i, 4);
+      return v;
+    }
+    default: {
+      double v;
+      std::memcpy(&v, data + 8 * i, 8);
+      return v;
+    }
+  }
+}
+void put(double v, char* data, std::size_t i, int type) {
+  const auto single = static_cast<float>(v);
+  const auto whole = static_cast<std::int32_t>(v);
+  if (type == 2) std::memcpy(data + 4 * i, &whole, 4);
+  if (type == 7) std::memcpy(data + 4 * i, &single, 4);
+  if (type == 8) std::memcpy(data + 8 * i, &v, 8);
+}
+
+std::string reduced(const std::vector<const char*>& from, std::size_t first, std::size_t count, int type,
+                    Reduction how) {
+  std::string out(count * size_of(type), '\0');
+  for (std::size_t i = 0; i < count; ++i) {
+    double sum = how.scale * value(from[0], first + i, type);
+    for (std::size_t r = 1; r < from.size(); ++r) {
+      const double v = how.scale * value(from[r], first + i, type);
+      sum = how.op == kProd ? sum * v : how.op == kMax ? std::max(sum, v) : how.op == kMin ? std::min(sum, v) : sum + v;
+    }
+    if (how.op == kAvg) sum /= static_cast<double>(from.size());
+    put(sum, out.data(), i, type);
+  }
+  return out;
+}
+
+Reduction reduction_of(const Comm& comm, int op) {
+  return op < kFirstMade ? Reduction{op, 1} : comm.made[static_cast<std::size_t>(op - kFirstMade)];
+}
+
+// A group's works wait for its end: sends first, so that nobody waits for a receive that comes before a send.
+struct Group {
+  int depth = 0;
+  std::vector<std::function<void()>> sends, others;
+};
+IN_THREAD Group group;
+std::atomic<int> n_groups{0};
+
+// Under the meeting's lock.
+void end_comm(Comm& comm) {
+  if (!comm.ended) ++comm.meeting->n_ended;
+  comm.ended = true;
+  comm.meeting->changed.notify_all();
+}
+
+Result begin_call(const std::shared_ptr<Comm>& comm) {
+  if (told("call-fails")) return kInvalidArgument;
+  // As the real one's of communicators that do not block.
+  if (group.depth == 0 && comm->n_calls > 0 && Clock::now() < comm->ready) return kInvalidArgument;
+  if (told("async-error")) comm->error = kRemoteError;
+  if (comm->n_calls++ > 0 || comm->blocking) return kSuccess;
+  comm->ready = Clock::now() + std::chrono::milliseconds(3);
+  return kInProgress;
+}
+
+void add(std::function<void()> enqueue_it, bool is_send = false) {
+  if (group.depth == 0) return enqueue_it();
+  (is_send ? group.sends : group.others).push_back(std::move(enqueue_it));
+}
+
+// `result`: from all members' buffers what ours gets; nothing: it gets none.
+Result collective(void* handle, void* stream, const void* send, void* recv,
+                  std::function<std::string(const std::vector<const char*>&)> result) {
+  const auto comm = share(handle);
+  const Result begun = begin_call(comm);
+  if (begun != kSuccess && begun != kInProgress) return begun;
+  const int number = comm->n_calls;
+  const char* const from = send != nullptr ? inside(send) : nullptr;
+  add([=] {
+    enqueue(stream, [=] {
+      const auto all = meet(comm, number, from);
+      if (all.empty()) return;
+      const std::string bytes = result(all);
+      done_reading(comm, number);
+      if (!bytes.empty()) std::memcpy(inside(recv), bytes.data(), bytes.size());
+    });
+  });
+  return begun;
+}
+
+}  // namespace
+
+extern "C" {
+
+struct Id {
+  char bytes[128];
+};
+struct Config {
+  std::size_t size;
+  unsigned magic, version;
+  int blocking;
+};
+
+Result ncclGetVersion(int* version) {
+  const char* const words = std::getenv("DRUN_FAKE_NCCL");
+  const char* const given = words != nullptr ? std::strstr(words, "version=") : nullptr;
+  *version = given != nullptr ? std::atoi(given + std::strlen("version=")) : 22809;
+  return kSuccess;
+}
+const char* ncclGetErrorString(Result result) {
+  return result == kRemoteError ? "remote process exited or there was a network error" : "invalid usage";
+}
+const char* ncclGetLastError(void*) { return "the last word of the fake"; }
+Result ncclGetUniqueId(Id* id) {
+  std::random_device random;
+  for (char& byte : id->bytes) byte = static_cast<char>(random());
+  return kSuccess;
+}
+
+Result ncclCommInitRankConfig(void** comm, int n_ranks, Id id, int rank, const Config* config) {
+  if (config->magic != 0xcafebeef) return kInvalidArgument;
+  if (told("init-fails")) return kSystemError;
+  std::unique_lock<std::mutex> lock(registry_mutex);
+  auto& meeting = registry()[std::string(id.bytes, sizeof id.bytes)];
+  if (!meeting) meeting = std::make_shared<Meeting>();
+  auto one = std::make_shared<Comm>();
+  one->meeting = meeting;
+  one->rank = rank;
+  one->size = n_ranks;
+  comms()[one.get()] = one;
+  *comm = one.get();
+  one->blocking = config->blocking == 1;
+  std::unique_lock<std::mutex> meeting_lock(meeting->mutex);
+  ++meeting->n_come;
+  meeting->changed.notify_all();
+  if (!one->blocking) return kInProgress;
+  const auto all = meeting;
+  lock.unlock();
+  all->changed.wait(meeting_lock, [&] { return all->n_come >= n_ranks; });
+  return kSuccess;
+}
+Result ncclCommGetAsyncError(void* handle, Result* error) {
+  const auto comm = share(handle);
+  const std::lock_guard<std::mutex> lock(comm->meeting->mutex);
+  const bool in_progress = told("init-stuck") || comm->meeting->n_come < comm->size || Clock::now() < comm->ready;
+  if (told("late-error") && comm->has_begun_well) comm->error = kRemoteError;
+  if (!in_progress && comm->n_calls > 0) comm->has_begun_well = true;
+  *error = in_progress ? kInProgress : comm->error;
+  return kSuccess;
+}
+Result ncclCommFinalize(void* handle) {
+  const auto comm = share(handle);
+  const std::lock_guard<std::mutex> lock(comm->meeting->mutex);
+  end_comm(*comm);
+  return kSuccess;
+}
+Result ncclCommDestroy(void* handle) {
+  const auto comm = share(handle);
+  {
+    std::unique_lock<std::mutex> lock(comm->meeting->mutex);
+    end_comm(*comm);
+    comm->meeting->changed.wait(lock, [&] { return comm->meeting->n_ended >= comm->size; });
+  }
+  const std::lock_guard<std::mutex> lock(registry_mutex);
+  comms().erase(comm.get());
+  return kSuccess;
+}
+Result ncclCommAbort(void* handle) {
+  while (told("abort-hangs")) std::this_thread::sleep_for(std::chrono::seconds(1));
+  const auto comm = share(handle);
+  {
+    const std::lock_guard<std::mutex> lock(comm->meeting->mutex);
+    comm->aborted = true;
+  }
+  return ncclCommDestroy(handle);
+}
+
+int fake_groups() { return n_groups; }  // that have ended, of more than one call
+
+Result ncclGroupStart() {
+  ++group.depth;
+  return kSuccess;
+}
+Result ncclGroupEnd() {
+  if (--group.depth > 0) return kSuccess;
+  if (group.sends.size() + group.others.size() > 1) ++n_groups;
+  for (auto* works : {&group.sends, &group.others}) {
+    for (const auto& work : *works) work();
+    works->clear();
+  }
+  return kSuccess;
+}
+
+Result ncclAllReduce(const void* send, void* recv, std::size_t count, int type, int op, void* comm, void* stream) {
+  const Reduction how = reduction_of(*share(comm), op);
+  return collective(comm, stream, send, recv,
+                    [=](const std::vector<const char*>& all) { return reduced(all, 0, count, type, how); });
+}
+Result ncclReduce(const void* send, void* recv, std::size_t count, int type, int op, int root, void* comm,
+                  void* stream) {
+  const Reduction how = reduction_of(*share(comm), op);
+  const bool is_root = share(comm)->rank == root;
+  return collective(comm, stream, send, recv, [=](const std::vector<const char*>& all) {
+    return is_root ? reduced(all, 0, count, type, how) : std::string();
+  });
+}
+Result ncclReduceScatter(const void* send, void* recv, std::size_t count, int type, int op, void* comm, void* stream) {
+  const Reduction how = reduction_of(*share(comm), op);
+  const auto rank = static_cast<std::size_t>(share(comm)->rank);
+  return collective(comm, stream, send, recv,
+                    [=](const std::vector<const char*>& all) { return reduced(all, rank * count, count, type, how); });
+}
+Result ncclBroadcast(const void* send, void* recv, std::size_t count, int type, int root, void* comm, void* stream) {
+  return collective(comm, stream, send, recv, [=](const std::vector<const char*>& all) {
+    return std::string(all[static_cast<std::size_t>(root)], count * size_of(type));
+  });
+}
+Result ncclAllGather(const void* send, void* recv, std::size_t count, int type, void* comm, void* stream) {
+  return collective(comm, stream, send, recv, [=](const std::vector<const char*>& all) {
+    std::string out;
+    for (const char* one : all) out.append(one, count * size_of(type));
+    return out;
+  });
+}
+Result ncclSend(const void* data, std::size_t count, int type, int peer, void* handle, void* stream) {
+  const auto comm = share(handle);
+  const Result begun = begin_call(comm);
+  if (begun != kSuccess && begun != kInProgress) return begun;
+  const char* const from = inside(data);
+  add(
+      [=] {
+        enqueue(stream, [=] {
+          const std::lock_guard<std::mutex> lock(comm->meeting->mutex);
+          comm->meeting->mail[{comm->rank, peer}].emplace_back(from, count * size_of(type));
+          comm->meeting->changed.notify_all();
+        });
+      },
+      true);
+  return kSuccess;
+}
+Result ncclRecv(void* data, std::size_t count, int type, int peer, void* handle, void* stream) {
+  const auto comm = share(handle);
+  const Result begun = begin_call(comm);
+  if (begun != kSuccess && begun != kInProgress) return begun;
+  char* const to = inside(data);
+  add([=] {
+    enqueue(stream, [=] {
+      std::unique_lock<std::mutex> lock(comm->meeting->mutex);
+      auto& box = comm->meeting->mail[{peer, comm->rank}];
+      comm->meeting->changed.wait(lock, [&] { return comm->aborted || !box.empty(); });
+      if (comm->aborted) return;
+      std::memcpy(to, box.front().data(), count * size_of(type));
+      box.pop_front();
+    });
+  });
+  return kSuccess;
+}
+Result ncclRedOpCreatePreMulSum(int* op, void* scalar, int type, int residence, void* handle) {
+  const auto comm = share(handle);
+  if (residence != 1) return kInvalidArgument;
+  comm->made.push_back({kSum, value(static_cast<const char*>(scalar), 0, type)});
+  *op = kFirstMade + static_cast<int>(comm->made.size()) - 1;
+  return kSuccess;
+}
+Result ncclRedOpDestroy(int, void*) { return kSuccess; }
+}

@@ -1,0 +1,311 @@
+// Every rank of a job on real GPUs: collectives against what they must give, the order of streams, requests, groups,
+// parts, capture; and a rank that is killed. scripts/gpu-check starts it.
+//   drun -np N ... drun_gpu_ranks collectives|capture|kill
+//   drun_gpu_ranks count            how many GPUs the driver shows
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "drun/drun.h"
+#include "tests/gpu/card.h"
+
+namespace {
+
+using drun::gpu_tests::Buffer;
+using drun::gpu_tests::Card;
+using drun::gpu_tests::give_up;
+using drun::gpu_tests::Handle;
+
+int rank, size;
+
+void done(int status, const std::string& what) {
+  if (status != DRUN_OK) give_up("rank " + std::to_string(rank) + ": " + what + ": " + drun_last_error());
+}
+
+template <typename T>
+drun_dtype dtype_of();
+template <>
+drun_dtype dtype_of<float>() {
+  return DRUN_FLOAT32;
+}
+template <>
+drun_dtype dtype_of<double>() {
+  return DRUN_FLOAT64;
+}
+template <>
+drun_dtype dtype_of<std::int32_t>() {
+  return DRUN_INT32;
+}
+
+template <typename T>
+void expect(const std::vector<T>& got, const std::vector<T>& wanted, const std::string& what) {
+  if (got.size() != wanted.size()) give_up(what + ": another size");
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == wanted[i]) continue;
+    give_up("rank " + std::to_string(rank) + ": " + what + ": element " + std::to_string(i) + " of " +
+            std::to_string(got.size()) + " is " + std::to_string(got[i]) + ", not " + std::to_string(wanted[i]));
+  }
+}
+
+// Small whole numbers: sums of them are exact in every type and order.
+template <typename T>
+T value(int of_rank, std::size_t i) {
+  return static_cast<T>((static_cast<std::size_t>(of_rank) * 7 + i) % 13 + 1);
+}
+template <typename T>
+std::vector<T> values(int of_rank, std::size_t count, std::size_t first = 0) {
+  std::vector<T> out(count);
+  for (std::size_t i = 0; i < count; ++i) out[i] = value<T>(of_rank, first + i);
+  return out;
+}
+template <typename T>
+std::vector<T> reduced(std::size_t count, drun_op op, std::size_t first = 0) {
+  auto out = values<T>(0, count, first);
+  for (int r = 1; r < size; ++r) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const T v = value<T>(r, first + i);
+      if (op == DRUN_SUM) out[i] += v;
+      if (op == DRUN_MAX) out[i] = std::max(out[i], v);
+      if (op == DRUN_MIN) out[i] = std::min(out[i], v);
+    }
+  }
+  return out;
+}
+
+drun_call_options on(Handle stream, const char* name = nullptr) {
+  drun_call_options options = DRUN_CALL_OPTIONS;
+  options.stream = stream;
+  options.name = name;
+  return options;
+}
+
+template <typename T>
+void reductions(const Card& card, Handle stream, std::size_t count) {
+  const auto options = on(stream);
+  const auto blocks = static_cast<std::size_t>(size);
+  const std::string what = std::to_string(count) + " elements of " + std::to_string(sizeof(T)) + " bytes";
+  for (const drun_op op : {DRUN_SUM, DRUN_MAX, DRUN_MIN}) {
+    const Buffer<T> send(card, values<T>(rank, count), stream), recv(card, count);
+    done(drun_allreduce(send.get(), recv.get(), count, dtype_of<T>(), op, DRUN_COMM_WORLD, &options), "allreduce");
+    expect(recv.values(stream), reduced<T>(count, op), "allreduce of " + what);
+    done(drun_allreduce(send.get(), send.get(), count, dtype_of<T>(), op, DRUN_COMM_WORLD, &options), "in place");
+    expect(send.values(stream), reduced<T>(count, op), "allreduce in place of " + what);
+  }
+  const Buffer<T> send(card, values<T>(rank, count * blocks), stream), recv(card, values<T>(90, count), stream);
+  done(drun_reduce_scatter(send.get(), recv.get(), count, dtype_of<T>(), DRUN_SUM, DRUN_COMM_WORLD, &options),
+       "reduce_scatter");
+  expect(recv.values(stream), reduced<T>(count, DRUN_SUM, static_cast<std::size_t>(rank) * count),
+         "reduce_scatter of " + what);
+  const int root = size - 1;
+  done(drun_reduce(send.get(), recv.get(), count, dtype_of<T>(), DRUN_SUM, root, DRUN_COMM_WORLD, &options), "reduce");
+  if (rank == root) expect(recv.values(stream), reduced<T>(count, DRUN_SUM), "reduce of " + what);
+}
+
+template <typename T>
+void moves(const Card& card, Handle stream, std::size_t count) {
+  const auto options = on(stream);
+  const auto n = static_cast<std::size_t>(size), own = static_cast<std::size_t>(rank);
+  const std::string what = std::to_string(count) + " elements of " + std::to_string(sizeof(T)) + " bytes";
+  Buffer<T> data(card, values<T>(rank, count), stream);
+  done(drun_broadcast(data.get(), count, dtype_of<T>(), size - 1, DRUN_COMM_WORLD, &options), "broadcast");
+  expect(data.values(stream), values<T>(size - 1, count), "broadcast of " + what);
+
+  std::vector<T> all;
+  for (int r = 0; r < size; ++r) {
+    const auto part = values<T>(r, count);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  data.put(values<T>(rank, count), stream);
+  const Buffer<T> many(card, count * n), spread(card, count * n);
+  done(drun_allgather(data.get(), many.get(), count, dtype_of<T>(), DRUN_COMM_WORLD, &options), "allgather");
+  expect(many.values(stream), all, "allgather of " + what);
+  const std::vector<std::size_t> counts(n, count);
+  done(drun_allgatherv(data.get(), count, spread.get(), counts.data(), nullptr, dtype_of<T>(), DRUN_COMM_WORLD,
+                       &options),
+       "allgatherv");
+  expect(spread.values(stream), all, "allgatherv of " + what);
+  done(drun_gather(data.get(), many.get(), count, dtype_of<T>(), 0, DRUN_COMM_WORLD, &options), "gather");
+  if (rank == 0) expect(many.values(stream), all, "gather of " + what);
+  done(drun_scatter(many.get(), data.get(), count, dtype_of<T>(), 0, DRUN_COMM_WORLD, &options), "scatter");
+  expect(data.values(stream), values<T>(rank, count), "scatter of " + what);
+
+  const Buffer<T> from(card, values<T>(rank, count * n), stream), to(card, count * n);
+  std::vector<T> dealt;
+  for (int r = 0; r < size; ++r) {
+    const auto part = values<T>(r, count, own * count);
+    dealt.insert(dealt.end(), part.begin(), part.end());
+  }
+  done(drun_alltoall(from.get(), to.get(), count, dtype_of<T>(), DRUN_COMM_WORLD, &options), "alltoall");
+  expect(to.values(stream), dealt, "alltoall of " + what);
+  done(drun_alltoallv(from.get(), counts.data(), nullptr, to.get(), counts.data(), nullptr, dtype_of<T>(),
+                      DRUN_COMM_WORLD, &options),
+       "alltoallv");
+  expect(to.values(stream), dealt, "alltoallv of " + what);
+
+  if (size == 1) return;
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  done(drun_group_start(), "group");
+  done(drun_send(data.get(), count, dtype_of<T>(), next, DRUN_COMM_WORLD, &options), "send");
+  done(drun_recv(to.get(), count, dtype_of<T>(), before, DRUN_COMM_WORLD, &options), "recv");
+  done(drun_group_end(), "group");
+  auto got = to.values(stream);
+  got.resize(count);
+  expect(got, values<T>(before, count), "send and recv of " + what);
+}
+
+void order_of_streams(const Card& card) {
+  // The call comes after the stream's work, and before its next: no wait of the program's between them.
+  const std::size_t count = 1u << 20;
+  const Handle first = card.new_stream(), second = card.new_stream();
+  const Buffer<std::int32_t> one(card, count), other(card, count);
+  for (int round = 1; round <= 20; ++round) {
+    Card::check(card.cuMemsetD32Async(one.address(), static_cast<unsigned>(round), count, first), "memset");
+    Card::check(card.cuMemsetD32Async(other.address(), static_cast<unsigned>(round + rank), count, second), "memset");
+    const auto on_first = on(first), on_second = on(second);
+    done(drun_allreduce(one.get(), one.get(), count, DRUN_INT32, DRUN_SUM, DRUN_COMM_WORLD, &on_first), "first");
+    done(drun_allreduce(other.get(), other.get(), count, DRUN_INT32, DRUN_MAX, DRUN_COMM_WORLD, &on_second), "second");
+    expect(one.values(first), std::vector<std::int32_t>(count, round * size), "after the stream's work");
+    expect(other.values(second), std::vector<std::int32_t>(count, round + size - 1), "on another stream");
+  }
+}
+
+void requests_groups_and_parts(const Card& card, Handle stream) {
+  std::vector<std::unique_ptr<Buffer<float>>> buffers;
+  std::vector<drun_request> requests(8, nullptr);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    buffers.push_back(std::make_unique<Buffer<float>>(card, values<float>(rank, 1000 + i), stream));
+    auto options = on(stream, "grad");
+    options.request = &requests[i];
+    done(drun_allreduce(buffers[i]->get(), buffers[i]->get(), 1000 + i, DRUN_FLOAT32, DRUN_SUM, DRUN_COMM_WORLD,
+                        &options),
+         "request");
+  }
+  for (auto& request : requests) done(drun_wait(&request), "wait");
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    expect(buffers[i]->values(stream), reduced<float>(1000 + i, DRUN_SUM), "request");
+    buffers[i]->put(values<float>(rank, 1000 + i), stream);
+  }
+  done(drun_group_start(), "group");
+  const auto options = on(stream);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    done(drun_allreduce(buffers[i]->get(), buffers[i]->get(), 1000 + i, DRUN_FLOAT32, DRUN_SUM, DRUN_COMM_WORLD,
+                        &options),
+         "grouped");
+  }
+  done(drun_group_end(), "group");
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    expect(buffers[i]->values(stream), reduced<float>(1000 + i, DRUN_SUM), "grouped");
+  }
+  // Adasum and scales that NCCL has not go through the host, and are right.
+  const Buffer<float> same(card, values<float>(0, 100), stream);
+  done(drun_allreduce(same.get(), same.get(), 100, DRUN_FLOAT32, DRUN_ADASUM, DRUN_COMM_WORLD, &options), "adasum");
+  const auto given = values<float>(0, 100), got = same.values(stream);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (std::abs(got[i] - given[i]) > 1e-4f * given[i]) give_up("adasum of the same is not the same");
+  }
+  drun_comm part = nullptr;
+  done(drun_comm_split(DRUN_COMM_WORLD, rank % 2, -rank, &part, nullptr), "split");
+  const Buffer<std::int32_t> mine(card, std::vector<std::int32_t>{rank}, stream);
+  done(drun_allreduce(mine.get(), mine.get(), 1, DRUN_INT32, DRUN_SUM, part, &options), "in a part");
+  std::int32_t sum = 0;
+  for (int r = rank % 2; r < size; r += 2) sum += r;
+  expect(mine.values(stream), {sum}, "in a part");
+  done(drun_comm_free(&part), "free");
+}
+
+void collectives(const Card& card) {
+  const Handle stream = card.new_stream();
+  for (const std::size_t count : {std::size_t{1}, std::size_t{3}, std::size_t{1000}, std::size_t{1} << 20}) {
+    reductions<float>(card, stream, count);
+    reductions<double>(card, stream, count);
+    reductions<std::int32_t>(card, stream, count);
+    moves<float>(card, stream, count);
+    moves<double>(card, stream, count);
+  }
+  order_of_streams(card);
+  requests_groups_and_parts(card, stream);
+}
+
+void capture(const Card& card) {
+  const Handle stream = card.new_stream();
+  const std::size_t count = 4096;
+  Buffer<float> data(card, values<float>(rank, count), stream);
+  const auto options = on(stream);
+  done(drun_allreduce(data.get(), data.get(), count, DRUN_FLOAT32, DRUN_MAX, DRUN_COMM_WORLD, &options), "set up");
+  data.put(std::vector<float>(count, 1), stream);
+  Handle graph = nullptr, runnable = nullptr;
+  Card::check(card.cuStreamBeginCapture_v2(stream, 1), "begin capture");  // thread-local, as torch's in its own stream
+  done(drun_allreduce(data.get(), data.get(), count, DRUN_FLOAT32, DRUN_SUM, DRUN_COMM_WORLD, &options), "captured");
+  Card::check(card.cuStreamEndCapture(stream, &graph), "end capture");
+  Card::check(card.cuGraphInstantiateWithFlags(&runnable, graph, 0), "instantiate");
+  for (int round = 1; round <= 3; ++round) {
+    Card::check(card.cuGraphLaunch(runnable, stream), "launch");
+    expect(data.values(stream),
+           std::vector<float>(count, std::pow(static_cast<float>(size), static_cast<float>(round))),
+           "replay " + std::to_string(round));
+  }
+  // NCCL's end waits for graphs that have its calls.
+  Card::check(card.cuGraphExecDestroy(runnable), "destroy");
+  Card::check(card.cuGraphDestroy(graph), "destroy");
+}
+
+// The last rank ends by SIGKILL between two calls: the others' next ones fail, and name it.
+void kill_one(const Card& card) {
+  const Handle stream = card.new_stream();
+  const Buffer<float> data(card, values<float>(rank, 1000), stream);
+  auto options = on(stream);
+  for (int i = 0; i < 3; ++i) {
+    done(drun_allreduce(data.get(), data.get(), 1000, DRUN_FLOAT32, DRUN_MAX, DRUN_COMM_WORLD, &options), "before");
+  }
+  card.wait(stream);
+  ::signal(SIGTERM, SIG_IGN);  // drun's, so that there is time to say what libdrun says
+  if (rank == size - 1) ::kill(::getpid(), SIGKILL);
+  int status = DRUN_OK;
+  for (int i = 0; i < 2000 && status == DRUN_OK; ++i) {
+    status = drun_allreduce(data.get(), data.get(), 1000, DRUN_FLOAT32, DRUN_MAX, DRUN_COMM_WORLD, &options);
+    ::usleep(10'000);
+  }
+  std::printf("rank %d: named rank %d: %s\n", rank, drun_last_error_rank(), drun_last_error());
+  std::fflush(stdout);
+  card.wait(stream);  // NCCL was aborted: the stream goes on
+  std::printf("rank %d: its stream went on\n", rank);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::map<std::string, std::function<void(const Card&)>> tests = {
+      {"collectives", collectives}, {"capture", capture}, {"kill", kill_one}};
+  if (argc == 2 && std::string(argv[1]) == "count") {
+    std::printf("%d\n", Card::open(0).n_devices);
+    return 0;
+  }
+  if (argc != 2 || tests.count(argv[1]) == 0) {
+    std::fprintf(stderr, "usage: drun_gpu_ranks collectives|capture|kill|count\n");
+    return 2;
+  }
+  done(drun_init(nullptr), "drun_init");
+  rank = drun_rank();
+  size = drun_size();
+  const Card& card = Card::open(drun_local_rank());
+  if (rank == 0) {
+    int version = 0;
+    const char* path = "none";
+    (void)drun_nccl_version(&version, &path);
+    std::printf("%s, driver %d, NCCL %d (%s), %d ranks\n", card.name.c_str(), card.driver_version, version, path, size);
+  }
+  tests.at(argv[1])(card);
+  done(drun_finalize(), "drun_finalize");
+  if (rank == 0) std::printf("%s: good\n", argv[1]);
+  return 0;
+}

@@ -1,0 +1,153 @@
+"""Memory of GPUs, on a machine that need not have one: a driver and an NCCL that stand in for NVIDIA's."""
+import os
+import subprocess
+import sys
+import textwrap
+import unittest
+
+DRUN = os.path.join(os.environ["DRUN_BIN_DIR"], "drun")
+FAKES = os.path.join(os.environ["DRUN_BUILD_DIR"], "tests", "fakes")
+
+# An array as CuPy's, as far as drun looks at it. The processor can't touch its memory.
+ARRAY = """
+    import ctypes, math, os, struct, sys
+    sys.path.insert(0, os.environ["PYTHONPATH"].split(":")[0])
+    cuda = ctypes.CDLL(os.path.join(os.environ["FAKES"], "libcuda.so.1"))
+    cuda.fake_inside.restype = ctypes.c_void_p
+    cuda.fake_inside.argtypes = [ctypes.c_void_p]
+    cuda.fake_wait.argtypes = [ctypes.c_void_p]
+
+    class Array:
+        def __init__(self, values, shape=None, strides=None, read_only=False):
+            pointer = ctypes.c_uint64()
+            assert cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(4 * max(1, len(values)))) == 0
+            self.n, self.pointer = len(values), pointer.value
+            data = struct.pack(f"{self.n}f", *values)
+            ctypes.memmove(cuda.fake_inside(self.pointer), data, len(data))
+            self.__cuda_array_interface__ = {
+                "shape": shape or (self.n,), "typestr": "<f4", "data": (self.pointer, read_only), "version": 3,
+                "strides": strides, "stream": 77}
+
+        def values(self):
+            assert cuda.fake_wait(77) == 1
+            return list(struct.unpack(f"{self.n}f", ctypes.string_at(cuda.fake_inside(self.pointer), 4 * self.n)))
+
+    import drun as hvd
+"""
+
+
+class Gpu(unittest.TestCase):
+    def job(self, size, script, status=0, **environment):
+        command = [sys.executable, "-c", textwrap.dedent(ARRAY) + textwrap.dedent(script)]
+        env = {**os.environ, "FAKES": FAKES, **environment}
+        done = subprocess.run([DRUN, "-np", str(size), "-H", f"localhost:{size}", *command], stdin=subprocess.DEVNULL,
+                              env=env, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout, done.stderr
+
+    def test_collectives_through_the_host_where_there_is_no_gpu(self):
+        _, err = self.job(2, """
+            hvd.init()
+            data = Array([1.0 + hvd.rank(), 10.0])
+            hvd.allreduce_(data, op=hvd.Sum)
+            assert data.values() == [3, 20], data.values()
+            other = Array([float(hvd.rank())] * 3)
+            hvd.broadcast_(other, root_rank=1)
+            assert other.values() == [1, 1, 1]
+            several = [Array([1.0]), Array([2.0, 3.0])]
+            hvd.grouped_allreduce_(several, op=hvd.Average)
+            assert several[1].values() == [2, 3]
+            hvd.shutdown()
+        """, DRUN_GPU="0")
+        self.assertRegex(err, r"drun: warning: data of GPUs goes through the host, which is slow: rank 0 on \S+ has no GPU \(DRUN_GPU=0\)")
+        self.assertEqual(err.count("through the host"), 1, err)
+
+    def test_nccl_where_there_is_one(self):
+        out, err = self.job(1, """
+            hvd.init()
+            print("nccl", hvd.nccl_built())
+            data = Array([1.0, 10.0])
+            handle = hvd.allreduce_async_(data, op=hvd.Sum, postscale_factor=2.0)
+            assert hvd.synchronize(handle) is data
+            assert cuda.fake_pinned_blocks() == 0  # not through the host
+            assert data.values() == [2, 20], data.values()
+            hvd.shutdown()
+        """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"))
+        self.assertIn("nccl 22809", out)
+        self.assertEqual(err, "")
+
+    def test_dlpack_is_taken_in_the_order_of_the_legacy_default_stream(self):
+        self.job(1, """
+            from drun import _dlpack
+            new_capsule = ctypes.pythonapi.PyCapsule_New
+            new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+            class Shared:
+                def __init__(self, array):
+                    self.array, self.asked, self.shape = array, [], (ctypes.c_int64 * 1)(array.n)
+                    self.managed = _dlpack._DLManagedTensorVersioned(major=1)
+                    self.managed.tensor = _dlpack._DLTensor(data=array.pointer, device_type=2, ndim=1, code=2, bits=32, lanes=1,
+                                                            shape=self.shape)
+
+                def __dlpack_device__(self):
+                    return (2, 0)
+
+                def __dlpack__(self, stream=None, max_version=None):
+                    self.asked.append(stream)
+                    return new_capsule(ctypes.addressof(self.managed), b"dltensor_versioned", None)
+
+            hvd.init()
+            shared = Shared(Array([1.0, 10.0]))
+            hvd.allreduce_(shared, op=hvd.Sum, postscale_factor=2.0)
+            assert shared.asked == [1], shared.asked
+            assert cuda.fake_wait(0) == 1
+            assert shared.array.values() == [2, 20], shared.array.values()
+            hvd.shutdown()
+        """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"))
+
+    def test_a_driver_that_is_too_old_is_said_to_be_and_processors_go_on(self):
+        _, err = self.job(1, """
+            import array
+            hvd.init()
+            data = array.array("f", [3.0])
+            for _ in range(3):
+                hvd.allreduce_(data, op=hvd.Sum, postscale_factor=2.0)
+            assert list(data) == [24.0], data
+            hvd.shutdown()
+        """, FAKES=os.path.join(FAKES, "old"))
+        self.assertEqual(err.count("libcuda.so.1) has no cuThreadExchangeStreamCaptureMode, so it is older than CUDA 10.1"), 1, err)
+
+    def test_an_abort_that_hangs_ends_the_process_with_its_reason(self):
+        _, err = self.job(1, """
+            hvd.init(op_timeout=1)
+            try:
+                data = Array([1.0])
+                cuda.setenv(b"DRUN_FAKE_CUDA", b"stuck", 1)
+                hvd.allreduce_(data, op=hvd.Sum)
+                hvd.shutdown()
+            except hvd.DrunError as error:
+                print("in vain", error)
+        """, status=75, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"), DRUN_FAKE_NCCL="abort-hangs")
+        self.assertRegex(err, r"drun: error: rank 0 on \S+: ncclCommAbort has not come back for 10 s: ending this process")
+
+    def test_what_can_not_be_taken_is_refused(self):
+        self.job(1, """
+            hvd.init()
+
+            def refused(word, call):
+                try:
+                    call()
+                except ValueError as error:
+                    assert word in str(error), error
+                else:
+                    raise AssertionError(word)
+
+            refused("not contiguous", lambda: hvd.allreduce_(Array([1.0] * 4, (2, 2), (4, 8))))
+            refused("read-only", lambda: hvd.allreduce_(Array([1.0], read_only=True)))
+            refused("in place", lambda: hvd.allreduce(Array([1.0])))
+            hvd.allreduce_(Array([1.0] * 4, (2, 2), (8, 4)))
+        """, DRUN_GPU="0")
+
+    def test_no_nccl_is_version_0(self):
+        out, _ = self.job(1, "print(hvd.nccl_built())", DRUN_NCCL_LIB="/no/such/libnccl.so.2")
+        self.assertEqual(out.strip(), "0")

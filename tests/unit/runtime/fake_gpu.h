@@ -1,0 +1,93 @@
+// Memory of a GPU that there is not: the driver that stands in for NVIDIA's, and what tests know of it.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+namespace drun::runtime::testing {
+
+// What tests know of the driver beyond what libdrun does.
+struct FakeDriver {
+  int (*allocate)(unsigned long long*, std::size_t) = nullptr;
+  int (*allocate_managed)(unsigned long long*, std::size_t, unsigned) = nullptr;
+  void* (*inside)(void*) = nullptr;
+  void (*write_later)(void*, void*, const void*, std::size_t) = nullptr;
+  int (*n_pinned)() = nullptr;
+  int (*n_contexts)() = nullptr;
+  int (*n_events)() = nullptr;
+  int (*n_pinned_ever)() = nullptr;                      // those that were given back, too
+  void (*put_on)(void* pointer, int ordinal) = nullptr;  // another GPU
+  void (*block)(void* stream, int ms) = nullptr;         // its later work does not begin for so long
+  void (*capture)(int on) = nullptr;                     // every stream is being captured
+  int (*wait)(void* stream) = nullptr;                   // until it has nothing to do; 0: not within 20 s
+};
+
+template <typename F>
+void find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(::dlsym(library, name));
+  ASSERT_NE(function, nullptr) << name;
+}
+
+inline const FakeDriver& fake() {
+  static const FakeDriver driver = [] {
+    FakeDriver out;
+    void* const library = ::dlopen(FAKE_CUDA, RTLD_NOW);
+    EXPECT_NE(library, nullptr) << ::dlerror();
+    find(library, "cuMemAlloc_v2", out.allocate);
+    find(library, "cuMemAllocManaged", out.allocate_managed);
+    find(library, "fake_inside", out.inside);
+    find(library, "fake_write_later", out.write_later);
+    find(library, "fake_pinned_blocks", out.n_pinned);
+    find(library, "fake_contexts_here", out.n_contexts);
+    find(library, "fake_wait", out.wait);
+    find(library, "fake_capture", out.capture);
+    find(library, "fake_block", out.block);
+    find(library, "fake_events", out.n_events);
+    find(library, "fake_pinned_ever", out.n_pinned_ever);
+    find(library, "fake_put_on", out.put_on);
+    return out;
+  }();
+  return driver;
+}
+
+// A buffer on the device. It stays for the life of the process.
+class Device {
+ public:
+  explicit Device(const std::vector<float>& values) : n_(values.size()) {
+    unsigned long long pointer = 0;
+    EXPECT_EQ(fake().allocate(&pointer, std::max<std::size_t>(1, n_ * sizeof(float))), 0);
+    pointer_ = reinterpret_cast<float*>(pointer);
+    if (n_ > 0) std::memcpy(fake().inside(pointer_), values.data(), n_ * sizeof(float));
+  }
+  explicit Device(std::size_t n, float value = 0) : Device(std::vector<float>(n, value)) {}
+  float* get() const { return pointer_; }
+  std::vector<float> values() const {
+    std::vector<float> out(n_);
+    if (n_ > 0) std::memcpy(out.data(), fake().inside(pointer_), n_ * sizeof(float));
+    return out;
+  }
+
+ private:
+  std::size_t n_;
+  float* pointer_;
+};
+
+inline std::vector<float> ramp(std::size_t n, float first) {
+  std::vector<float> out(n);
+  std::iota(out.begin(), out.end(), first);
+  return out;
+}
+inline std::vector<float> repeated(std::size_t n, float value) { return std::vector<float>(n, value); }
+
+#define ASSERT_DONE(call)                                 \
+  do {                                                    \
+    const Status done = (call);                           \
+    ASSERT_TRUE(done) << (done ? "" : done.error().text); \
+  } while (false)
+
+}  // namespace drun::runtime::testing

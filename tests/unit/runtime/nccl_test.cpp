@@ -1,0 +1,562 @@
+// Collectives over NCCL, which a library of ours stands in for: what goes over it, in which order with the user's
+// streams, and what becomes of everything that may go wrong. docs/gpu.md.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "tests/unit/runtime/fake_gpu.h"
+#include "tests/unit/runtime/fake_job.h"
+
+namespace drun::runtime {
+namespace {
+
+using testing::Device;
+using testing::fake;
+using testing::FakeJob;
+using ::testing::HasSubstr;
+using testing::ramp;
+using testing::repeated;
+
+class NcclJobs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fake();
+    ::setenv("DRUN_NCCL_LIB", FAKE_NCCL, 1);
+  }
+  void TearDown() override {
+    for (const char* name : {"DRUN_FAKE_CUDA", "DRUN_FAKE_NCCL", "DRUN_SHARED_GPU", "DRUN_NCCL_LIB"}) ::unsetenv(name);
+  }
+  static void run(int size, const std::function<void(Communicator& all)>& body,
+                  std::chrono::milliseconds timeout = std::chrono::seconds(30), int without = -1) {
+    FakeJob job(size, timeout);
+    for (int rank = 0; rank < size; ++rank)
+      job.set_gpu(rank, rank == without ? gpu::Presence::kHidden : gpu::Presence::kThere);
+    job.run([&](int rank) {
+      auto all = Communicator::create(job.world(rank));
+      ASSERT_TRUE(all) << all.error().text;
+      body(**all);
+      EXPECT_EQ(fake().n_contexts(), 0);
+    });
+  }
+  // The device has got done with everything, as far as this stream is concerned.
+  static void wait_for(void* stream = nullptr) { ASSERT_TRUE(fake().wait(stream)); }
+};
+
+TEST_F(NcclJobs, AllreduceAndItsLike) {
+  for (const int size : {1, 2, 3}) {
+    const int before = fake().n_pinned_ever();
+    run(size, [size](Communicator& all) {
+      const auto rank = static_cast<float>(all.rank());
+      int own_stream = 0;
+      CallOptions options;
+      options.stream = &own_stream;
+      for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{1000}}) {
+        const Device send(n, rank + 1), recv(n, -1);
+        ASSERT_DONE(all.allreduce(send.get(), recv.get(), n, DRUN_FLOAT32, DRUN_SUM, options));
+        ASSERT_DONE(all.allreduce(send.get(), send.get(), n, DRUN_FLOAT32, DRUN_MAX, options));
+        wait_for(&own_stream);
+        EXPECT_EQ(recv.values(), repeated(n, static_cast<float>(size * (size + 1) / 2)));
+        EXPECT_EQ(send.values(), repeated(n, static_cast<float>(size)));
+      }
+      const Device send(10, rank), recv(10, -1);
+      ASSERT_DONE(all.reduce(send.get(), recv.get(), 10, DRUN_FLOAT32, DRUN_SUM, size - 1, options));
+      const auto blocks = static_cast<std::size_t>(size);
+      const Device parts(ramp(4 * blocks, 0)), part(4, -1);
+      ASSERT_DONE(all.reduce_scatter(parts.get(), part.get(), 4, DRUN_FLOAT32, DRUN_AVG, options));
+      wait_for(&own_stream);
+      EXPECT_EQ(recv.values(), repeated(10, all.rank() == size - 1 ? static_cast<float>(size * (size - 1) / 2) : -1));
+      EXPECT_EQ(part.values(), ramp(4, 4 * rank));
+    });
+    EXPECT_EQ(fake().n_pinned_ever(), before) << "something went through the host";
+  }
+}
+
+TEST_F(NcclJobs, LeavesNothingBehind) {
+  const int n_events = fake().n_events(), n_pinned = fake().n_pinned();
+  run(2, [](Communicator& all) {
+    const Device data(2, 1);
+    for (int i = 0; i < 3; ++i) ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_ADASUM));
+    wait_for();
+    ASSERT_DONE(all.finish_gpu());
+    all.leave();
+    all.end_gpu();
+  });
+  EXPECT_EQ(fake().n_events(), n_events);
+  EXPECT_EQ(fake().n_pinned(), n_pinned);
+}
+
+TEST_F(NcclJobs, ScalesGoWithTheSum) {
+  run(2, [](Communicator& all) {
+    const Device data(3, static_cast<float>(all.rank() + 1));
+    CallOptions options;
+    options.prescale = 2;
+    options.postscale = 10;
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 3, DRUN_FLOAT32, DRUN_SUM, options));
+    wait_for();
+    EXPECT_EQ(data.values(), repeated(3, 60));
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 3, DRUN_FLOAT32, DRUN_AVG, options));
+    wait_for();
+    EXPECT_EQ(data.values(), repeated(3, 1200));
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 3, DRUN_FLOAT32, DRUN_AVG));
+    wait_for();
+    EXPECT_EQ(data.values(), repeated(3, 1200));
+    // What NCCL can't do goes through the host, and is right.
+    const int before = fake().n_pinned_ever();
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 3, DRUN_FLOAT32, DRUN_MAX, options));
+    EXPECT_EQ(data.values(), repeated(3, 24000));
+    EXPECT_GT(fake().n_pinned_ever(), before);
+    const Device same(3, 5);
+    ASSERT_DONE(all.allreduce(same.get(), same.get(), 3, DRUN_FLOAT32, DRUN_ADASUM));
+    EXPECT_EQ(same.values(), repeated(3, 5));
+  });
+}
+
+TEST_F(NcclJobs, MovesBetweenRanks) {
+  constexpr int kSize = 3;
+  const int before = fake().n_pinned_ever();
+  run(kSize, [](Communicator& all) {
+    const auto rank = static_cast<std::size_t>(all.rank());
+    const auto own = static_cast<float>(rank);
+    const Device data(5, own), one(2, own), gathered(2 * kSize, -1), in_place(2 * kSize, own);
+    ASSERT_DONE(all.broadcast(data.get(), 5, DRUN_FLOAT32, 1));
+    ASSERT_DONE(all.allgather(one.get(), gathered.get(), 2, DRUN_FLOAT32));
+    ASSERT_DONE(all.allgather(in_place.get() + 2 * rank, in_place.get(), 2, DRUN_FLOAT32));
+    const std::size_t counts[] = {1, 2, 1}, offsets[] = {0, 2, 5};
+    const Device mine(counts[rank], own), spread(7, -1);
+    ASSERT_DONE(all.allgatherv(mine.get(), counts[rank], spread.get(), counts, offsets, DRUN_FLOAT32));
+    const Device at_root(2 * kSize, -1), given(ramp(2 * kSize, 10)), got(2, -1);
+    ASSERT_DONE(all.gather(one.get(), at_root.get(), 2, DRUN_FLOAT32, 2));
+    ASSERT_DONE(all.scatter(given.get(), got.get(), 2, DRUN_FLOAT32, 0));
+    const Device from(ramp(kSize, 10 * own)), to(kSize, -1), holes(6, -1);
+    ASSERT_DONE(all.alltoall(from.get(), to.get(), 1, DRUN_FLOAT32));
+    const std::size_t one_each[] = {1, 1, 1}, apart[] = {0, 2, 4};
+    ASSERT_DONE(all.alltoallv(from.get(), one_each, nullptr, holes.get(), one_each, apart, DRUN_FLOAT32));
+    const int next = static_cast<int>(rank + 1) % kSize, previous = static_cast<int>(rank + 2) % kSize;
+    const Device sent(2000, own), received(2000, -1);
+    ASSERT_DONE(all.transfer({{OpKind::kSend, sent.get(), 2000, DRUN_FLOAT32, next, {}},
+                              {OpKind::kRecv, received.get(), 2000, DRUN_FLOAT32, previous, {}}}));
+    wait_for();
+    EXPECT_EQ(data.values(), repeated(5, 1));
+    EXPECT_EQ(gathered.values(), (std::vector<float>{0, 0, 1, 1, 2, 2}));
+    EXPECT_EQ(in_place.values(), (std::vector<float>{0, 0, 1, 1, 2, 2}));
+    EXPECT_EQ(spread.values(), (std::vector<float>{0, -1, 1, 1, -1, 2, -1}));
+    EXPECT_EQ(at_root.values(), rank == 2 ? (std::vector<float>{0, 0, 1, 1, 2, 2}) : repeated(2 * kSize, -1));
+    EXPECT_EQ(got.values(), ramp(2, 10 + 2 * own));
+    EXPECT_EQ(to.values(), (std::vector<float>{own, 10 + own, 20 + own}));
+    EXPECT_EQ(holes.values(), (std::vector<float>{own, -1, 10 + own, -1, 20 + own, -1}));
+    EXPECT_EQ(received.values(), repeated(2000, static_cast<float>(previous)));
+  });
+  EXPECT_EQ(fake().n_pinned_ever(), before);
+}
+
+int n_groups() {
+  static const auto count = [] {
+    void* const library = ::dlopen(FAKE_NCCL, RTLD_NOW);
+    return reinterpret_cast<int (*)()>(::dlsym(library, "fake_groups"));
+  }();
+  return count();
+}
+
+TEST_F(NcclJobs, ManyAllreducesAreOneGroup) {
+  const int before = n_groups();
+  run(2, [](Communicator& all) {
+    const auto own = static_cast<float>(all.rank() + 1);
+    const Device first(3, own), second(5, 10 * own), none(0);
+    int streams[2];
+    ASSERT_DONE(all.allreduce_all({{first.get(), first.get(), 3, DRUN_MEMORY_AUTO, &streams[0]},
+                                   {none.get(), none.get(), 0, DRUN_MEMORY_AUTO, nullptr},
+                                   {second.get(), second.get(), 5, DRUN_MEMORY_AUTO, &streams[1]}},
+                                  DRUN_FLOAT32, DRUN_SUM));
+    wait_for(&streams[0]);
+    EXPECT_EQ(first.values(), repeated(3, 3));
+    wait_for(&streams[1]);
+    EXPECT_EQ(second.values(), repeated(5, 30));
+  });
+  EXPECT_EQ(n_groups(), before + 2);  // one on each rank
+}
+
+TEST_F(NcclJobs, ACallComesAfterTheStreamsWorkAndBeforeItsNextAndWaitsForNeither) {
+  run(2, [](Communicator& all) {
+    int stream = 0;
+    CallOptions options;
+    options.stream = &stream;
+    const Device data(4, -1);
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 4, DRUN_FLOAT32, DRUN_SUM, options));  // sets up
+    const auto values = repeated(4, static_cast<float>(all.rank() + 1));
+    fake().block(&stream, 1000);
+    fake().write_later(&stream, data.get(), values.data(), 4 * sizeof(float));
+    const auto began = std::chrono::steady_clock::now();
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 4, DRUN_FLOAT32, DRUN_SUM, options));
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 4, DRUN_FLOAT32, DRUN_SUM, options));
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(900));
+    wait_for(&stream);
+    EXPECT_EQ(data.values(), repeated(4, 6));
+  });
+}
+
+TEST_F(NcclJobs, WhatIsEmptyOrOfTheHostGoesItsOwnWayInATransfer) {
+  run(2, [](Communicator& all) {
+    const auto own = static_cast<float>(all.rank());
+    const int peer = 1 - all.rank();
+    const Device data(2, own), in(2, -1);
+    std::vector<float> host(3, own), host_in(3, -1);
+    ASSERT_DONE(all.barrier());
+    ASSERT_DONE(all.broadcast(data.get(), 2, DRUN_FLOAT32, 0));
+    ASSERT_DONE(all.transfer({{OpKind::kSend, data.get(), 2, DRUN_FLOAT32, peer, {}},
+                              {OpKind::kSend, host.data(), 3, DRUN_FLOAT32, peer, {}},
+                              {OpKind::kSend, all.rank() == 0 ? data.get() : nullptr, 0, DRUN_FLOAT32, peer, {}},
+                              {OpKind::kRecv, in.get(), 2, DRUN_FLOAT32, peer, {}},
+                              {OpKind::kRecv, host_in.data(), 3, DRUN_FLOAT32, peer, {}},
+                              {OpKind::kRecv, nullptr, 0, DRUN_FLOAT32, peer, {}}}));
+    ASSERT_DONE(all.barrier());
+    wait_for();
+    EXPECT_EQ(in.values(), repeated(2, 0));
+    EXPECT_EQ(host_in, repeated(3, static_cast<float>(peer)));
+    // Nothing for rank 1, which has a buffer all the same.
+    const std::size_t to_self[] = {all.rank() == 0 ? 2u : 0u, 0}, none[] = {0, 0};
+    const Device out(2, -1);
+    ASSERT_DONE(all.alltoallv(data.get(), all.rank() == 0 ? to_self : none, nullptr, out.get(),
+                              all.rank() == 0 ? to_self : none, nullptr, DRUN_FLOAT32));
+    wait_for();
+    EXPECT_EQ(out.values(), repeated(2, all.rank() == 0 ? 0 : -1));
+  });
+}
+
+TEST_F(NcclJobs, MemoryOfAnotherGpuIsRefused) {
+  run(1, [](Communicator& all) {
+    const Device data(2, 1), other(2, 1);
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    fake().put_on(other.get(), 1);
+    const Status done = all.allreduce(other.get(), other.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_ARGUMENT);
+    EXPECT_THAT(done.error().text, HasSubstr("its memory is on GPU 1, but this communicator's is on GPU 0"));
+  });
+}
+
+TEST_F(NcclJobs, PartsHaveTheirOwn) {
+  run(3, [](Communicator& all) {
+    auto part = all.split(all.rank() == 1 ? 1 : 0, 0);
+    ASSERT_TRUE(part) << part.error().text;
+    const Device data(2, static_cast<float>(all.rank() + 1));
+    ASSERT_DONE((*part)->allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    wait_for();
+    EXPECT_EQ(data.values(), repeated(2, all.rank() == 1 ? 2 : 4));
+  });
+}
+
+TEST_F(NcclJobs, WithARankThatHasNoGpuAllGoesThroughTheHost) {
+  ::testing::internal::CaptureStderr();
+  run(
+      2,
+      [](Communicator& all) {
+        const Device device(4, 1);
+        std::vector<float> host(4, 2);
+        float* const data = all.rank() == 0 ? device.get() : host.data();
+        for (int i = 0; i < 2; ++i) ASSERT_DONE(all.allreduce(data, data, 4, DRUN_FLOAT32, DRUN_SUM));
+        EXPECT_EQ(all.rank() == 0 ? device.values() : host, repeated(4, 6));
+      },
+      std::chrono::seconds(30), 1);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "drun: warning: data of GPUs goes through the host, which is slow: rank 1 on node1 has no GPU "
+            "(CUDA_VISIBLE_DEVICES leaves none)\n");
+}
+
+TEST_F(NcclJobs, RanksOnOneGpuAreRefusedOrGoThroughTheHost) {
+  ::setenv("DRUN_FAKE_CUDA", "one-gpu", 1);
+  FakeJob job(2);
+  job.place_on_hosts({0, 0});
+  const auto allreduce = [&](bool works) {
+    for (const int rank : {0, 1}) job.set_gpu(rank, gpu::Presence::kThere);
+    job.run([&](int rank) {
+      auto all = Communicator::create(job.world(rank));
+      ASSERT_TRUE(all) << all.error().text;
+      const Device data(2, 1);
+      const Status done = (*all)->allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+      ASSERT_EQ(done.has_value(), works) << (done ? "" : done.error().text);
+      if (!works) {
+        EXPECT_THAT(done.error().text, HasSubstr("use the same GPU"));
+      } else {
+        EXPECT_EQ(data.values(), repeated(2, 2));
+      }
+    });
+  };
+  allreduce(false);
+  FakeJob second(2);
+  ::setenv("DRUN_SHARED_GPU", "1", 1);
+  second.place_on_hosts({0, 0});
+  for (const int rank : {0, 1}) second.set_gpu(rank, gpu::Presence::kThere);
+  second.run([&](int rank) {
+    auto all = Communicator::create(second.world(rank));
+    ASSERT_TRUE(all) << all.error().text;
+    const Device data(2, 1);
+    ASSERT_DONE((*all)->allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    EXPECT_EQ(data.values(), repeated(2, 2));
+  });
+}
+
+// As the thread does that looks, until the job breaks; then what a call says.
+Status look_until_broken(Communicator& all, const Device& data) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!all.is_broken() && std::chrono::steady_clock::now() < until) {
+    all.look();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+}
+
+// The second is late, but waits, too; the third never comes.
+TEST_F(NcclJobs, ARankThatDoesNotCallIsNamedAtTheDeadline) {
+  run(
+      3,
+      [&](Communicator& all) {
+        const Device data(2, 1);
+        ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+        wait_for();
+        all.look();
+        if (all.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2200));
+        CallOptions options;
+        options.name = "grad.17";
+        if (all.rank() < 2) ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM, options));
+        const Status broken = look_until_broken(all, data);
+        ASSERT_FALSE(broken);
+        EXPECT_EQ(broken.error().rank, 2) << broken.error().text;
+        EXPECT_EQ(broken.error().status, DRUN_ERROR_TIMEOUT);
+        EXPECT_THAT(broken.error().text, HasSubstr("allreduce #2 'grad.17' timed out after 3 s waiting for rank 2"));
+        wait_for();  // the user's stream goes on
+      },
+      std::chrono::milliseconds(3000));
+}
+
+TEST_F(NcclJobs, ARankWhoseOwnGpuIsStuckIsNamedAtTheDeadline) {
+  run(
+      2,
+      [&](Communicator& all) {
+        const Device data(2, 1);
+        ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+        wait_for();
+        if (all.rank() == 0) fake().block(nullptr, 4000);
+        CallOptions options;
+        if (all.rank() == 0) options.timeout = std::chrono::milliseconds(500);
+        ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM, options));
+        const Status broken = look_until_broken(all, data);
+        ASSERT_FALSE(broken);
+        EXPECT_EQ(broken.error().rank, 0) << broken.error().text;
+        EXPECT_THAT(broken.error().text, HasSubstr("waiting for this rank's own GPU"));  // also on the other, from it
+        wait_for();
+      },
+      std::chrono::seconds(20));
+}
+
+TEST_F(NcclJobs, ARankThatLeavesIsNamedLongBeforeTheDeadline) {
+  run(2, [&](Communicator& all) {
+    const Device data(2, 1);
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    wait_for();
+    if (all.rank() == 1) {
+      ASSERT_DONE(all.finish_gpu());
+      all.leave();
+      all.end_gpu();
+      return;
+    }
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    const auto began = std::chrono::steady_clock::now();
+    const Status broken = look_until_broken(all, data);
+    ASSERT_FALSE(broken);
+    EXPECT_EQ(broken.error().rank, 1);
+    EXPECT_THAT(broken.error().text, HasSubstr("rank 1 on node1 has left"));
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+  });
+}
+
+// It has done its part: what is slow is our own GPU.
+TEST_F(NcclJobs, ARankThatLeavesAfterItsPartHarmsNobody) {
+  run(2, [&](Communicator& all) {
+    const Device data(2, static_cast<float>(all.rank()));
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    ASSERT_DONE(all.barrier());
+    const int peer = 1 - all.rank();
+    if (all.rank() == 1) {
+      ASSERT_DONE(all.send(data.get(), 2, DRUN_FLOAT32, peer));
+      ASSERT_DONE(all.finish_gpu());
+      all.leave();
+      all.end_gpu();
+      return;
+    }
+    const Device in(2, -1);
+    fake().block(nullptr, 4500);
+    ASSERT_DONE(all.recv(in.get(), 2, DRUN_FLOAT32, peer));
+    ASSERT_DONE(all.finish_gpu());
+    EXPECT_EQ(in.values(), repeated(2, 1));
+  });
+}
+
+// Also with members that free theirs later.
+TEST_F(NcclJobs, APartThatIsFreedIsGivenBack) {
+  const int n_events = fake().n_events();
+  run(2, [&](Communicator& all) {
+    const Device data(2, 1);
+    for (int i = 0; i < 3; ++i) {
+      auto part = all.split(0, 0);
+      ASSERT_TRUE(part);
+      ASSERT_DONE((*part)->allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+      if (all.rank() == 1) ASSERT_DONE(all.barrier());
+      part->reset();
+      if (all.rank() == 0) ASSERT_DONE(all.barrier());
+      wait_for();
+      all.look();
+    }
+    ASSERT_DONE(all.finish_gpu());
+    all.leave();
+    all.end_gpu();
+  });
+  EXPECT_EQ(fake().n_events(), n_events);
+}
+
+// On a host NCCL's communicators end together; a rank that comes later is not waited for.
+TEST_F(NcclJobs, EndsWhenItsOwnWorkHasEnded) {
+  run(2, [&](Communicator& all) {
+    const Device data(2, 1);
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    if (all.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    ASSERT_DONE(all.finish_gpu());
+    EXPECT_EQ(data.values(), repeated(2, 4));
+    all.leave();
+    const auto began = std::chrono::steady_clock::now();
+    all.end_gpu();
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(4));
+  });
+}
+
+TEST_F(NcclJobs, AnErrorThatComesLaterBreaksTheJob) {
+  ::setenv("DRUN_FAKE_NCCL", "late-error", 1);
+  run(2, [&](Communicator& all) {
+    const Device data(2, 1);
+    fake().block(nullptr, 2000);
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    const Status broken = look_until_broken(all, data);
+    ASSERT_FALSE(broken);
+    EXPECT_THAT(broken.error().text, HasSubstr("remote process exited or there was a network error"));
+  });
+}
+
+TEST_F(NcclJobs, AnAsynchronousErrorBreaksTheJobOnAllRanks) {
+  ::setenv("DRUN_FAKE_NCCL", "async-error", 1);
+  run(
+      2,
+      [&](Communicator& all) {
+        const Device data(2, 1);
+        const Status done = all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+        ASSERT_FALSE(done);
+        EXPECT_THAT(done.error().text, HasSubstr("remote process exited or there was a network error"));
+        EXPECT_FALSE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+      },
+      std::chrono::seconds(10));
+}
+
+TEST_F(NcclJobs, ASetupThatNeverEndsIsADeadline) {
+  ::setenv("DRUN_FAKE_NCCL", "init-stuck", 1);
+  run(
+      2,
+      [&](Communicator& all) {
+        const Device data(2, 1);
+        const Status done = all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT) << done.error().text;
+      },
+      std::chrono::milliseconds(1000));
+}
+
+TEST_F(NcclJobs, ASetupThatFailsSaysWhatNcclSays) {
+  ::setenv("DRUN_FAKE_NCCL", "init-fails", 1);
+  run(2, [&](Communicator& all) {
+    const Device data(2, 1);
+    const Status done = all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().text, HasSubstr("ncclCommInitRankConfig"));
+    const std::string& text = done.error().text;
+    const auto hint = text.find("(hint: DRUN_GPU=0 on all ranks");
+    EXPECT_NE(hint, std::string::npos) << text;
+    EXPECT_EQ(text.find("(hint:", hint + 1), std::string::npos) << text;
+  });
+}
+
+TEST_F(NcclJobs, WhatNcclRefusesFailsTheCall) {
+  ::setenv("DRUN_FAKE_NCCL", "call-fails", 1);
+  run(2, [&](Communicator& all) {
+    const Device data(2, 1);
+    const Status done = all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().text, HasSubstr("allreduce #1 of 2 f32 (sum): NCCL: invalid usage"));
+  });
+}
+
+TEST_F(NcclJobs, ALaunchersAbortEndsWhatIsUnderWay) {
+  FakeJob job(2);
+  for (const int rank : {0, 1}) job.set_gpu(rank, gpu::Presence::kThere);
+  job.run([&](int rank) {
+    auto made = Communicator::create(job.world(rank));
+    ASSERT_TRUE(made) << made.error().text;
+    Communicator& all = **made;
+    const Device data(2, 1);
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    wait_for();
+    if (rank == 1) {
+      job.abort({1, "node1", 4711, "was ended by SIGKILL"});
+    } else {
+      (void)all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+    }
+    const Status done = look_until_broken(all, data);  // also of a rank that has nothing under way
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().text, HasSubstr("rank 1 on node1 (pid 4711): was ended by SIGKILL"));
+    wait_for();
+  });
+}
+
+TEST_F(NcclJobs, WhatIsCapturedIsNotWaitedForAndNotTheFirst) {
+  run(
+      2,
+      [&](Communicator& all) {
+        const Device data(2, 1);
+        ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+        wait_for();
+        ASSERT_DONE(all.barrier());
+        all.look();
+        EXPECT_TRUE(all.is_idle());
+        ASSERT_DONE(all.barrier());
+        if (all.rank() == 0) fake().capture(1);
+        ASSERT_DONE(all.barrier());
+        ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+        wait_for();
+        EXPECT_TRUE(all.is_idle());  // no event of it is asked for
+        EXPECT_EQ(data.values(), repeated(2, 4));
+        auto part = all.split(0, 0);
+        ASSERT_TRUE(part);
+        const Status first = (*part)->allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+        ASSERT_FALSE(first);
+        EXPECT_EQ(first.error().status, DRUN_ERROR_STATE);
+        EXPECT_THAT(first.error().text, HasSubstr("is being captured"));
+      },
+      std::chrono::seconds(10));
+  fake().capture(0);
+}
+
+TEST_F(NcclJobs, MemoryOfBothKindsInOneCallIsRefused) {
+  run(2, [&](Communicator& all) {
+    const Device data(2, 1);
+    std::vector<float> host(2, 1);
+    const Status done = all.allreduce(data.get(), host.data(), 2, DRUN_FLOAT32, DRUN_SUM);
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().text, HasSubstr("some of its memory is a GPU's and some the host's"));
+  });
+}
+
+}  // namespace
+}  // namespace drun::runtime
