@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/fd.h"
@@ -384,6 +385,49 @@ TEST_F(AgentFixture, AnswersPings) {
   const auto pong = control::decode<control::Pong>(wait_for(Type::kPong).body).value();
   EXPECT_EQ(pong.sent_ns, 42u);
   EXPECT_GE(pong.host_ns, before);  // this host is that host
+}
+
+TEST_F(AgentFixture, SaysWhatItsHostIsLike) {
+  control::AskFacts ask;
+  ask.argv = {"sh", "-c", "true"};
+  ask.working_directory = "/";
+  ask.environment["PATH"] = "/usr/bin:/bin";
+  ask.tool_ms = 8000;
+  send(Type::kAskFacts, control::encode(ask));
+  const auto facts = control::decode<control::Facts>(wait_for(Type::kFacts).body).value().facts;
+  EXPECT_EQ(facts.versions.count("kernel"), 1u);
+  EXPECT_EQ(facts.versions.count("glibc"), 1u);
+  EXPECT_EQ(facts.versions.count("command"), 1u);
+  EXPECT_EQ(facts.command, "/usr/bin/sh");
+  EXPECT_LT(std::abs(facts.monotonic_ns - monotonic_ns()), 10'000'000'000);
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  EXPECT_LT(std::abs(facts.realtime_ns - std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count()),
+            10'000'000'000);
+  ASSERT_FALSE(facts.disks.empty());
+  EXPECT_EQ(facts.disks[0].path, "/");
+  // And again: one question at a time, but not once only.
+  send(Type::kAskFacts, control::encode(ask));
+  EXPECT_EQ(wait_for(Type::kFacts).type, Type::kFacts);
+}
+
+TEST_F(AgentFixture, AHangingProgramEndsWithTheChannel) {
+  control::AskFacts ask;
+  ask.environment["PATH"] = DRUN_TEST_FAKES ":/usr/bin:/bin";
+  ask.environment["DRUN_FAKE_GPUS"] = "hang";
+  ask.tool_ms = 60000;
+  send(Type::kAskFacts, control::encode(ask));
+  const Deadline deadline = Clock::now() + std::chrono::seconds(10);
+  const auto hangs = [] {
+    for (const pid_t pid : agent::descendants()) {
+      const auto name = read_file("/proc/" + std::to_string(pid) + "/comm", 64);
+      if (name && *name == "sleep\n") return true;
+    }
+    return false;
+  };
+  while (!hangs() && Clock::now() < deadline) ::usleep(2000);
+  ASSERT_TRUE(hangs());
+  to_.reset();
+  expect_all_gone_within(milliseconds(5000));
 }
 
 TEST_F(AgentFixture, EndOfTheChannelEndsTheWholeFamily) {

@@ -128,6 +128,8 @@ TEST(Strangers, TwoThousandIdleOnesDontKeepAJobFromStarting) {
   ServerThread server(2);
   std::vector<Fd> idle;
   for (int i = 0; i < 2000; ++i) idle.push_back(stranger(server));
+  // The server has taken in all of them, and let go all but the latest 1024.
+  EXPECT_EQ(read_to_end(idle[2000 - 1024 - 1].get()), "");
   const auto start = SteadyClock::now();
   expect_a_working_job(server);
   EXPECT_LT(SteadyClock::now() - start, 3s);
