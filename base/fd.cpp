@@ -86,6 +86,12 @@ std::size_t raise_open_file_limit() {
   return static_cast<std::size_t>(limit.rlim_cur);
 }
 
+std::size_t open_file_limit_at_start() {
+  rlimit limit = limit_at_start;
+  if (limit.rlim_max == 0) ::getrlimit(RLIMIT_NOFILE, &limit);
+  return static_cast<std::size_t>(limit.rlim_cur);
+}
+
 void restore_open_file_limit() {
   if (limit_at_start.rlim_max > 0) ::setrlimit(RLIMIT_NOFILE, &limit_at_start);
 }

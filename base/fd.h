@@ -47,6 +47,8 @@ Result<std::string> read_file(const std::string& path, std::size_t limit = 64u <
 Result<void> write_all(int fd, std::string_view bytes);
 // Raises the soft limit on open files to the hard one. Returns the limit now in force.
 std::size_t raise_open_file_limit();
+// The soft limit that this process was started with.
+std::size_t open_file_limit_at_start();
 // In a child before its exec: the limit that this process was started with. Async-signal-safe.
 void restore_open_file_limit();
 

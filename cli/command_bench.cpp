@@ -61,6 +61,7 @@ void describe(CLI::App& app, Raw& raw) {
   describe_workers(app, raw);
   describe_hosts(app, raw, Letters::kWithoutIdentity);
   describe_interfaces(app, raw);
+  describe_cache(app, raw);
   app.add_option("-x", raw.exports, "environment for the workers, as DRUN_SHARED_MEMORY=0")
       ->type_name("NAME[=V]")
       ->allow_extra_args(false);

@@ -11,7 +11,8 @@
 namespace drun::cli {
 
 void describe_hosts(CLI::App& app, RawHostOptions& raw, Letters letters) {
-  app.add_option("-H,--hosts", raw.hosts, "hosts and slots: a:2,root@b:4,node[01-16]:8,[fd00::2]:2; default: localhost")
+  app.add_option("-H,--hosts", raw.hosts,
+                 "hosts and slots: a:2,root@b:4,node[01-16]:8,[fd00::2]:2,c:gpus=0,2; default: localhost")
       ->type_name("LIST");
   app.add_option("--hostfile", raw.hostfile,
                  "the same from a file, as mpirun, MPICH and DeepSpeed take it (also -hostfile F)")

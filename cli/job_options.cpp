@@ -17,6 +17,21 @@ void describe_interfaces(CLI::App& app, RawJobOptions& raw) {
       ->delimiter(',');
 }
 
+void describe_cache(CLI::App& app, RawJobOptions& raw) {
+  app.add_flag("--no-cache", raw.no_cache, "try the hosts' NICs, even if an earlier job has found them");
+}
+
+// A relative path counts as none.
+std::string cache_directory(const launcher::Environment& env) {
+  const auto absolute = [&env](const char* name) {
+    const auto found = env.find(name);
+    return found != env.end() && found->second.rfind('/', 0) == 0 ? found->second : std::string();
+  };
+  if (const std::string cache = absolute("XDG_CACHE_HOME"); !cache.empty()) return cache + "/drun";
+  const std::string home = absolute("HOME");
+  return home.empty() ? "" : home + "/.cache/drun";
+}
+
 Result<void> fill_job(const RawJobOptions& raw, const launcher::Environment& own_env, launcher::JobOptions& job) {
   const auto np = worker_count(raw.np);
   if (!np) return fail(np.error());
@@ -28,6 +43,8 @@ Result<void> fill_job(const RawJobOptions& raw, const launcher::Environment& own
   if (!connect) return fail(std::move(connect.error()));
   job.connect = std::move(*connect);
   job.interfaces = raw.interfaces;
+  job.cache_directory = cache_directory(own_env);
+  job.read_cache = !raw.no_cache;
   job.env.exports = raw.exports;
   if (auto ok = launcher::check_exports(job.env, own_env); !ok) return ok;
   job.own_env = own_env;

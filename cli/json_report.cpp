@@ -1,13 +1,10 @@
 #include "cli/json_report.h"
 
-#include <fcntl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "base/fd.h"
+#include "cli/whole_file.h"
 #include "launcher/events.h"
 
 namespace drun::cli {
@@ -103,15 +100,8 @@ std::string to_json(const launcher::JobReport& report) {
 }
 
 Result<void> write_report(const launcher::JobReport& report, const std::string& path) {
-  const std::string temporary = path + "." + std::to_string(::getpid());
-  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) return fail(errno_error(errno, path).with_subject("--report"));
-  auto written = write_all(fd.get(), to_json(report));
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = fail(errno_error(errno, path));
-  if (!written) {
-    ::unlink(temporary.c_str());
-    return fail(std::move(written.error()).with_subject("--report"));
-  }
+  auto written = write_whole(path, to_json(report));
+  if (!written) return fail(std::move(written.error()).with_subject("--report"));
   return {};
 }
 

@@ -9,11 +9,14 @@
 #include <exception>
 
 #include "cli/command_bench.h"
+#include "cli/command_check.h"
 #include "cli/command_clean.h"
 #include "cli/command_run.h"
+#include "cli/job_options.h"
 #include "cli/options.h"
 #include "cli/printer.h"
 #include "launcher/exit_status.h"
+#include "launcher/worker_env.h"
 
 extern char** environ;
 
@@ -50,6 +53,17 @@ int run(int argc, char** argv) {
   if (!args.empty() && args[0] == "bench") {
     args.erase(args.begin());
     return drun::cli::command_bench(args, own_environment(), printer);
+  }
+  if (!args.empty() && args[0] == "check") {
+    args.erase(args.begin());
+    const drun::cli::Checker checker{[](drun::launcher::CheckOptions options, drun::launcher::Reporter& reporter) {
+                                       options.environment =
+                                           drun::launcher::base_environment(own_environment(), {}, true);
+                                       options.cache_directory = drun::cli::cache_directory(own_environment());
+                                       return drun::launcher::check_hosts(std::move(options), reporter);
+                                     },
+                                     drun::launcher::check_status};
+    return drun::cli::command_check(args, checker, printer);
   }
   auto options = drun::cli::parse_options(std::move(args), own_environment());
   if (!options) {

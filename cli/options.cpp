@@ -3,14 +3,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <climits>
-#include <cstdlib>
-#include <filesystem>
 
 #include "base/fd.h"
 #include "base/text.h"
 #include "cli/argv.h"
 #include "cli/job_options.h"
+#include "cli/paths.h"
 #include "cli/usage.h"
 #include "launcher/hostlist.h"
 #include "launcher/rank_list.h"
@@ -28,7 +26,7 @@ struct Raw : RawJobOptions {
   std::string events;
   double stack_timeout = 10, stall_timeout = 60, grace = 5, heartbeat_timeout = 30;
   bool dry_run = false, json = false, version = false, check_build = false;
-  std::string report_file, timeline;
+  std::string report_file, timeline, check;
 };
 
 void describe(CLI::App& app, Raw& raw) {
@@ -36,6 +34,7 @@ void describe(CLI::App& app, Raw& raw) {
   describe_workers(app, raw);
   describe_hosts(app, raw);
   describe_interfaces(app, raw);
+  describe_cache(app, raw);
   app.add_option("-x", raw.exports, "environment for the workers: NAME, NAME=VALUE, 'GLOB*'; wins over what drun sets")
       ->type_name("NAME[=V]")
       ->allow_extra_args(false);
@@ -70,6 +69,9 @@ void describe(CLI::App& app, Raw& raw) {
       ->type_name("S")
       ->capture_default_str();
   describe_connection(app, raw);
+  app.add_option("--check", raw.check, "before the start: what drun check does; a host that is not ready ends it there")
+      ->type_name("quick|default|full")
+      ->check(CLI::IsMember({"quick", "default", "full"}));
   app.add_flag("--dry-run", raw.dry_run, "show what would be started where, and start nothing");
   app.add_flag("--json", raw.json, "with --dry-run: as JSON");
   describe_log(app, raw);
@@ -97,6 +99,8 @@ std::string usage(const CLI::App& app) {
          "\n"
          "usage: drun [run] [options] [--] COMMAND [ARG...]\n"
          "       drun bench [options]     how fast collectives are between hosts: drun bench --help\n"
+         "       drun check [options]     what the network between hosts is like, and what is wrong: drun check "
+         "--help\n"
          "       drun clean [options]     what earlier jobs left on hosts: drun clean --help\n"
          "\n"
          "  drun -np 4 ./train                                      four workers here: no ssh, no GPU needed\n"
@@ -139,20 +143,6 @@ Result<void> check_command(const std::vector<std::string>& command, const Raw& r
   return {};
 }
 
-std::string current_directory() {
-  // The name that the user went by, if it is this directory: with links it may be the one that all hosts share.
-  const char* pwd = std::getenv("PWD");
-  char buffer[PATH_MAX];
-  if (::getcwd(buffer, sizeof buffer) == nullptr) return "/";
-  std::error_code ec;
-  if (pwd != nullptr && *pwd == '/' && std::filesystem::equivalent(pwd, buffer, ec)) return pwd;
-  return buffer;
-}
-
-std::string absolute(const std::string& path) {
-  return path.empty() || path[0] == '/' ? path : current_directory() + "/" + path;
-}
-
 Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, const launcher::Environment& own_env,
                       Options& out) {
   launcher::JobOptions& job = out.job;
@@ -186,6 +176,9 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
         usage_error("--events", "stdout belongs to the workers", "--events events.jsonl, or --events /dev/stderr"));
   }
   job.events_file = absolute(raw.events);
+  if (raw.check == "quick") job.check = launcher::CheckDepth::kQuick;
+  if (raw.check == "default") job.check = launcher::CheckDepth::kDefault;
+  if (raw.check == "full") job.check = launcher::CheckDepth::kFull;
   std::string timeline = raw.timeline;
   if (const auto named = own_env.find("DRUN_TIMELINE"); timeline.empty() && named != own_env.end()) {
     timeline = named->second;

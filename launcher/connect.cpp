@@ -26,6 +26,18 @@ struct Attempt {
   Error error;
   OnPhase on_phase;
   Phase phase = Phase::kAgent;
+  Progress::Times times;
+  Deadline phase_began{};
+
+  void enter(Phase next) {
+    leave();
+    phase = next;
+    times.emplace_back(next, 0);
+    phase_began = Clock::now();
+  }
+  void leave() {
+    if (!times.empty()) times.back().second += Clock::now() - phase_began;
+  }
 };
 
 struct Tools {
@@ -99,10 +111,11 @@ Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, con
 
 Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, std::size_t index) {
   attempt.on_phase = [&attempt, watch, index](Phase phase) {
-    attempt.phase = phase;
+    attempt.enter(phase);
     if (watch != nullptr) watch->enter(index, phase);
   };
   auto link = co_await connect_host(attempt, tools);
+  attempt.leave();
   if (link) {
     attempt.link = std::move(*link);
     attempt.link->start();
@@ -180,10 +193,11 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, s
     if (is_new) {
       if (attempt.local) out.head = static_cast<int>(out.links.size());
       out.links.push_back(std::move(attempt.link));
+      out.times.push_back(std::move(attempt.times));
       continue;
     }
     auto& first = *out.links[known->second];
-    first.add_slots(attempt.host.slots);
+    first.add_slots(attempt.host);
     if (attempt.local) out.head = static_cast<int>(known->second);
     reporter.note(attempt.host.name + " and " + first.name() + " are the same machine: it has " +
                   plural(static_cast<std::size_t>(first.host().slots), "slot") + " now");
@@ -192,6 +206,7 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, s
   if (!out.errors.empty() && !options.keep_reachable) {
     for (auto& link : out.links) group.spawn(close_link(std::move(link)));
     out.links.clear();
+    out.times.clear();
   }
   co_await group.join();
   co_return out;

@@ -9,6 +9,7 @@
 #include "launcher/bootstrap.h"
 #include "launcher/host_link.h"
 #include "launcher/locality.h"
+#include "launcher/progress.h"
 #include "launcher/reporter.h"
 #include "launcher/start_watch.h"
 
@@ -26,6 +27,7 @@ struct ConnectOptions {
 
 struct Connected {
   std::vector<std::unique_ptr<HostLink>> links;  // one per machine, in the order of the list, slots added
+  std::vector<Progress::Times> times;            // by link: what its way here took, phase by phase
   std::vector<Error> errors;  // one per host that failed; then `links` is empty, unless keep_reachable
   int head = -1;              // index of the link to this machine; -1: not in the list
 };

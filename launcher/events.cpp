@@ -128,12 +128,13 @@ void Events::host_failed(const std::string& host, const Error& error) {
 }
 
 void Events::interface_chosen(const std::string& host, const std::string& interface, const std::string& address,
-                              const std::vector<std::string>& all) {
+                              const std::vector<std::string>& all, bool cached) {
   Line line("interface_chosen");
   line.fields["host"] = host;
   line.fields["interface"] = interface;
   line.fields["address"] = address;
   line.fields["interfaces"] = all;
+  line.fields["cached"] = cached;
   write(line);
 }
 

@@ -30,7 +30,7 @@ class Events {
   void agent_ready(const std::string& host, const control::Hello& hello, const Progress::Times& phases);
   void host_failed(const std::string& host, const Error& error);
   void interface_chosen(const std::string& host, const std::string& interface, const std::string& address,
-                        const std::vector<std::string>& all);
+                        const std::vector<std::string>& all, bool cached);
   void worker_started(int rank, const std::string& host, int pid);
   void worker_exited(int rank, const std::string& host, const control::Exited& message);
   // rank -1: not a worker's doing.

@@ -13,6 +13,7 @@ namespace drun::launcher {
 enum ExitStatus : int {
   kExitOk = 0,
   kExitLeft = 1,          // drun clean: something is left
+  kExitNotReady = 1,      // drun check: something would stop a job, or with --strict a warning
   kExitUsage = 2,         // options, host list, hostfile, config
   kExitUnreachable = 68,  // a host can't be reached or logged in to, or was lost; no common network
   kExitInternal = 70,

@@ -13,6 +13,8 @@ struct Host {
   int slots = 1;
   bool slots_given = false;
   int max_slots = 0;  // 0 = no maximum
+  // Of each worker there, by local rank: what CUDA_VISIBLE_DEVICES is for it. Empty: drun leaves that alone.
+  std::vector<std::string> gpus;
   std::string where;  // for messages: "-H, item 2 (column 14)" or "hosts.txt:4:1"
 };
 

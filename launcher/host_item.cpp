@@ -13,6 +13,7 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::size_t kMaxName = 255;  // of a DNS name
+constexpr const char* kOwnGpuHint = "a GPU for each worker; workers that share one are slots without 'gpus='";
 
 tl::unexpected<TextFault> fault(std::size_t offset, std::string cause, std::string hint = {}) {
   return tl::unexpected<TextFault>(TextFault{offset, std::move(cause), std::move(hint)});
@@ -225,6 +226,33 @@ FaultOr<int> slot_count(std::string_view digits, std::size_t offset) {
   return static_cast<int>(*number);
 }
 
+bool is_gpu(std::string_view word) {
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_digit)) return true;
+  if (!starts_with(word, "GPU-") && !starts_with(word, "MIG-")) return false;
+  return std::all_of(word.begin(), word.end(), [](char c) { return is_word(c) || c == '-' || c == '/'; });
+}
+
+FaultOr<std::vector<std::string>> gpu_list(std::string_view text, std::size_t offset) {
+  constexpr const char* kHint = "their numbers, or what nvidia-smi -L calls them: gpus=0,2";
+  if (text.empty()) return fault(offset, "no GPU behind 'gpus='", kHint);
+  std::vector<std::string> out;
+  for (const std::string_view word : split(text, ',')) {
+    if (!is_gpu(word)) return fault(offset, in_quotes(word) + " is not a GPU", kHint);
+    if (std::find(out.begin(), out.end(), word) != out.end()) {
+      return fault(offset, "GPU " + std::string(word) + " is given twice", kOwnGpuHint);
+    }
+    out.emplace_back(word);
+    offset += word.size() + 1;
+  }
+  return out;
+}
+
+FaultOr<void> check_gpus(int slots, const std::vector<std::string>& gpus, std::size_t offset) {
+  const auto n_slots = static_cast<std::size_t>(slots);
+  if (gpus.empty() || n_slots <= gpus.size()) return {};
+  return fault(offset, plural(n_slots, "slot") + " for " + plural(gpus.size(), "GPU"), kOwnGpuHint);
+}
+
 FaultOr<void> check_user(std::string_view user, std::size_t offset) {
   if (user.empty()) return fault(offset, "the user name is missing");
   if (user.front() == '-') return fault(offset, "a user name can't begin with '-'");
@@ -239,6 +267,14 @@ FaultOr<void> check_user(std::string_view user, std::size_t offset) {
 
 FaultOr<std::vector<Host>> host_item(std::string_view item, const std::string& where) {
   if (item.empty()) return fault(0, "no host");
+  std::vector<std::string> gpus;
+  if (const auto place = item.find(kGpusKey); place != std::string_view::npos) {
+    const std::size_t begin = place + kGpusKey.size();
+    auto list = gpu_list(item.substr(begin), begin);
+    if (!list) return tl::unexpected<TextFault>(list.error());
+    gpus = std::move(*list);
+    item = item.substr(0, place);
+  }
   const auto at = item.rfind('@');
   const std::size_t offset = at == std::string_view::npos ? 0 : at + 1;
   const auto characters = check_characters(item);
@@ -255,6 +291,11 @@ FaultOr<std::vector<Host>> host_item(std::string_view item, const std::string& w
     const auto count = slot_count(pieces->slots, pieces->slots_offset);
     if (!count) return tl::unexpected<TextFault>(count.error());
     slots = *count;
+  } else if (!gpus.empty()) {
+    slots = static_cast<int>(gpus.size());
+  }
+  if (auto enough = check_gpus(slots, gpus, pieces->slots_offset); !enough) {
+    return tl::unexpected<TextFault>(enough.error());
   }
   std::vector<Host> out;
   out.reserve(pieces->names.size());
@@ -263,7 +304,8 @@ FaultOr<std::vector<Host>> host_item(std::string_view item, const std::string& w
     host.name = std::move(name);
     host.user = user;
     host.slots = slots;
-    host.slots_given = pieces->slots_given;
+    host.slots_given = pieces->slots_given || !gpus.empty();
+    host.gpus = gpus;
     host.where = where;
     out.push_back(std::move(host));
   }

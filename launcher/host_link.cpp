@@ -72,8 +72,9 @@ Task<Result<control::Frame>> HostLink::request(control::Type type, std::string b
   }
   if (!in_time) {
     const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - asked).count();
-    co_return fail(Errc::kTimeout, host_.name,
-                   what + ": its agent gave no answer within " + std::to_string(waited) + " s");
+    const std::string words = waited > 0 ? "its agent gave no answer within " + std::to_string(waited) + " s"
+                                         : "no time was left for its agent's answer";
+    co_return fail(Errc::kTimeout, host_.name, what + ": " + words);
   }
   co_return fail(Errc::kCanceled, host_.name, what + ": canceled");
 }

@@ -48,9 +48,13 @@ class HostLink {
 
   const std::string& name() const { return host_.name; }
   const Host& host() const { return host_; }
-  void add_slots(int n) { host_.slots += n; }  // a second name of this machine
+  void add_slots(const Host& again) {  // a second name of this machine
+    host_.slots += again.slots;
+    host_.gpus.insert(host_.gpus.end(), again.gpus.begin(), again.gpus.end());
+  }
   const control::Hello& hello() const { return hello_; }
   bool lost() const { return lost_; }
+  const Error& lost_error() const { return lost_error_; }  // why, once it is lost
   Deadline last_heard() const { return last_heard_; }
   bool lost_in_silence() const { return lost_in_silence_; }
   const ClockAlignment& clock() const { return clock_; }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMaxFile = 16u << 20;
 constexpr std::string_view kBlanks = " \t\r";
 
-enum class Key { kSlots, kMaxSlots, kPort, kUser };
+enum class Key { kSlots, kMaxSlots, kPort, kUser, kGpus };
 
 struct KeyName {
   const char* name;
@@ -29,7 +29,7 @@ constexpr KeyName kKeys[] = {
     {"slots_max", Key::kMaxSlots}, {"cpu-max", Key::kMaxSlots},   {"cpu_max", Key::kMaxSlots},
     {"count-max", Key::kMaxSlots}, {"count_max", Key::kMaxSlots}, {"port", Key::kPort},
     {"user", Key::kUser},          {"username", Key::kUser},      {"user-name", Key::kUser},
-    {"user_name", Key::kUser},
+    {"user_name", Key::kUser},     {"gpus", Key::kGpus},
 };
 
 tl::unexpected<TextFault> fault(std::size_t offset, std::string cause, std::string hint = {}) {
@@ -46,7 +46,7 @@ FaultOr<Key> find_key(std::string_view word, std::size_t offset) {
   }
   const auto meant = nearest(lower(word), names);
   return fault(offset, "unknown key " + in_quotes(word),
-               meant ? *meant + "=, if that was meant" : "slots=, max_slots=, port= or user=");
+               meant ? *meant + "=, if that was meant" : "slots=, max_slots=, port=, user= or gpus=");
 }
 
 struct Field {
@@ -77,6 +77,7 @@ FaultOr<Field> next_field(std::string_view line, std::size_t& at, std::string_vi
 struct LineKeys {
   std::optional<int> slots, max_slots, port;
   std::optional<std::string> user;
+  std::vector<std::string> gpus;
 };
 
 FaultOr<void> apply(const Field& f, LineKeys& keys) {
@@ -97,6 +98,13 @@ FaultOr<void> apply(const Field& f, LineKeys& keys) {
       return fault(f.value_offset, in_quotes(f.value) + " is not a port", "a number from 1 to 65535");
     }
     keys.port = static_cast<int>(*port);
+    return {};
+  }
+  if (*key == Key::kGpus) {
+    if (!keys.gpus.empty()) return twice();
+    auto gpus = gpu_list(f.value, f.value_offset);
+    if (!gpus) return tl::unexpected<TextFault>(gpus.error());
+    keys.gpus = std::move(*gpus);
     return {};
   }
   std::optional<int>& target = *key == Key::kSlots ? keys.slots : keys.max_slots;
@@ -138,8 +146,15 @@ FaultOr<std::vector<Host>> parse_line(std::string_view line, std::size_t start, 
                    "slots=" + std::to_string(*keys.max_slots));
     }
   }
+  if (!keys.gpus.empty()) {
+    const bool given = keys.slots || hosts->front().slots_given;
+    if (!given) keys.slots = static_cast<int>(keys.gpus.size());
+    const auto enough = check_gpus(keys.slots.value_or(hosts->front().slots), keys.gpus, start);
+    if (!enough) return tl::unexpected<TextFault>(enough.error());
+  }
   for (Host& host : *hosts) {
     if (keys.slots) host.slots = *keys.slots;
+    if (!keys.gpus.empty()) host.gpus = keys.gpus;
     host.slots_given = host.slots_given || keys.slots.has_value();
     if (keys.max_slots) host.max_slots = *keys.max_slots;
     if (keys.port) host.port = *keys.port;

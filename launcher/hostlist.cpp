@@ -20,7 +20,13 @@ struct Item {
   std::size_t offset = 0;  // in the list
 };
 
-// At commas outside of brackets. A bracket that is not closed keeps the rest: its item's error then says so.
+// Whether what follows at `next` is one more GPU of this item: "b:gpus=0,2".
+bool goes_on(std::string_view item, std::string_view next) {
+  return item.find(kGpusKey) != std::string_view::npos && is_gpu(trim(next.substr(0, next.find(','))));
+}
+
+// At commas outside of brackets, and not of a list of GPUs. A bracket that is not closed keeps the rest: its item's
+// error then says so.
 std::vector<Item> split_items(std::string_view text) {
   std::vector<Item> out;
   std::size_t start = 0;
@@ -29,6 +35,7 @@ std::vector<Item> split_items(std::string_view text) {
     if (i < text.size() && text[i] == '[') in_brackets = true;
     if (i < text.size() && text[i] == ']') in_brackets = false;
     if (i < text.size() && (text[i] != ',' || in_brackets)) continue;
+    if (i < text.size() && goes_on(text.substr(start, i - start), text.substr(i + 1))) continue;
     const std::string_view raw = text.substr(start, i - start);
     const std::string_view item = trim(raw);
     out.push_back({item, start + (item.empty() ? 0 : static_cast<std::size_t>(item.data() - raw.data()))});
@@ -94,6 +101,7 @@ std::vector<Host> add_slots(std::vector<Host> hosts) {
     first.slots = static_cast<int>(std::min<std::int64_t>(sum, std::numeric_limits<int>::max()));
     first.slots_given = first.slots_given || host.slots_given;
     first.max_slots = std::max(first.max_slots, host.max_slots);
+    first.gpus.insert(first.gpus.end(), host.gpus.begin(), host.gpus.end());
   }
   return out;
 }

@@ -10,12 +10,15 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "launcher/attendance.h"
+#include "launcher/check/check.h"
 #include "launcher/describe.h"
 #include "launcher/events.h"
 #include "launcher/exit_status.h"
 #include "launcher/helper_pool.h"
 #include "launcher/job_signals.h"
 #include "launcher/network.h"
+#include "launcher/network_speed.h"
+#include "launcher/network_text.h"
 #include "launcher/rank_activity.h"
 #include "launcher/stall_report.h"
 #include "launcher/start_watch.h"
@@ -33,6 +36,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kOutputBudget = 32u << 20;  // bytes of output on the way, over all workers
 // Of a rank's flight recorder, for --timeline: enough for all calls between two looks of its agent, 640 a millisecond.
 constexpr std::uint32_t kTimelineEntries = 32768;
+constexpr auto kSpeedTransfer = milliseconds(50);  // on a network whose speed no driver tells
 constexpr auto kTimelineEvery = milliseconds(50);
 constexpr auto kTimelineEnd = milliseconds(5000);    // for what is still on its way when all workers are over
 constexpr auto kJoinPatience = milliseconds(30000);  // then the ranks that have not joined are named, once
@@ -73,6 +77,7 @@ class Job {
         asked_(io.get_executor()),
         job_id_(make_job_id()),
         key_(rendezvous::make_job_key()),
+        probe_cache_(options_.cache_directory),
         stalls_(io, reporter, activity_, supervisor_),
         timeline_(io),
         supervisor_(io, reporter, options_.grace),
@@ -87,7 +92,9 @@ class Job {
 
  private:
   Task<int> run_phases();
-  Task<Result<void>> find_network();
+  Task<Result<void>> find_network(std::optional<NetworkProbe> known);
+  Task<int> check_hosts_first(std::optional<NetworkProbe>* network);
+  int head_index() const;  // into hosts_; -1: this machine is not among them
   Result<void> start_rendezvous();
   Task<Result<void>> choose_way(std::size_t host);
   Task<std::vector<Error>> prepare();
@@ -125,6 +132,8 @@ class Job {
   Connected connected_;
   Placement placement_;
   std::vector<HostLink*> hosts_;  // those that have a rank, by used host
+  ProbeCache probe_cache_;
+  std::string probe_key_;
   netdetect::Choice network_;
   std::unique_ptr<rendezvous::Server> server_;
   std::string server_address_;  // "" = nothing listens on this machine: all is relayed
@@ -163,6 +172,9 @@ int Job::report(const Error& error) {
 
 Task<int> Job::run() {
   const int status = co_await run_phases();
+  // Whatever it failed of: if it was the network, what was found of it is not true any more, and else it costs little
+  // to find it out again.
+  if (status != kExitOk && !probe_key_.empty()) probe_cache_.drop(probe_key_);
   write_timeline();
   report_job(status);  // below everything that the workers wrote
   co_return status;
@@ -227,7 +239,12 @@ Task<int> Job::run_phases() {
     link->send(control::Type::kConfigure, control::encode(configure));
   }
 
-  auto network = co_await find_network();
+  std::optional<NetworkProbe> known;
+  if (options_.check) {
+    const int status = co_await check_hosts_first(&known);
+    if (status != kExitOk) co_return co_await finish(status);
+  }
+  auto network = co_await find_network(std::move(known));
   if (!network) co_return co_await finish(report(network.error()));
   auto rendezvous = start_rendezvous();
   if (!rendezvous) co_return co_await finish(report(rendezvous.error()));
@@ -302,20 +319,86 @@ void Job::attach() {
   supervisor_.attach(std::move(parts));
 }
 
-Task<Result<void>> Job::find_network() {
-  int head = -1;
+int Job::head_index() const {
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    if (is_head(i)) head = static_cast<int>(i);
+    if (is_head(i)) return static_cast<int>(i);
   }
-  auto choice = co_await detect_network(io_, hosts_, head, options_.interfaces, start_deadline_, &watch_);
+  return -1;
+}
+
+// --check: what is wrong is said, and what would keep the job from running ends it here.
+Task<int> Job::check_hosts_first(std::optional<NetworkProbe>* network) {
+  CheckOptions check;
+  check.depth = *options_.check;
+  check.interfaces = options_.interfaces;
+  check.command = options_.command;
+  check.working_directory = options_.working_directory;
+  check.cache_directory = options_.cache_directory;
+  check.environment = base_environment(options_.own_env, options_.env, true);
+  const auto began = Clock::now();
+  const CheckResult result =
+      co_await check_links(io_, hosts_, head_index(), check, began + check_time(check.depth), network);
+  start_deadline_ += Clock::now() - began;
+  for (const auto& finding : result.findings) {
+    if (finding.severity == netdetect::Severity::kWarning) reporter_.warning(finding.subject + ": " + finding.text);
+    if (finding.severity != netdetect::Severity::kFailure) continue;
+    Error error(Errc::kUnreachable, finding.subject, finding.text);
+    for (const auto& line : finding.details) error = std::move(error).with_context(line);
+    if (!finding.command.empty()) error = std::move(error).with_hint(finding.command);
+    reporter_.error(error);
+  }
+  const int status = check_status(result, false);
+  if (status != kExitOk) why_not_started_ = "--check found that the hosts are not ready";
+  co_return status;
+}
+
+// `known`: what --check has found a moment ago.
+Task<Result<void>> Job::find_network(std::optional<NetworkProbe> known) {
+  Result<NetworkProbe> probe = NetworkProbe();
+  if (known) {
+    probe = std::move(*known);
+  } else {
+    probe = co_await probe_network(io_, hosts_, head_index(), options_.interfaces, start_deadline_, &watch_,
+                                   options_.read_cache ? &probe_cache_ : nullptr);
+  }
+  if (!probe) co_return fail(std::move(probe.error()));
+  if (!known && !probe->age) {
+    bool speeds_known = true;
+    if (probe->choice()) {
+      LinkCheck links(io_, hosts_, probe->most.choice, CheckDepth::kQuick);
+      std::vector<int> gone;
+      speeds_known = co_await choose_by_speed(*probe, links, std::move(gone), kSpeedTransfer, start_deadline_);
+      for (const auto& note : links.notes()) log::info(note);
+    }
+    if (speeds_known) keep(probe_cache_, *probe);
+  }
+  probe_key_ = probe->cache_key;
+  for (const auto& r : probe->candidates.rejected) {
+    log::debug(hosts_[static_cast<std::size_t>(r.host)]->name() + ": " + r.interface + " " + r.address + ": " +
+               r.reason);
+  }
+  auto choice = probe->choice();
   if (!choice) co_return fail(std::move(choice.error()));
   network_ = std::move(*choice);
+  for (const auto& note : network_.notes) log::info(note);
+  if (probe->age) {
+    log::info("network: as found " + std::to_string(probe->age->count()) + " s ago; --no-cache tries again");
+  }
+  // For who looks on. Scripts that read stderr are told at -v, and by --events.
+  if (reporter_.status_width() > 0) {
+    std::vector<std::string> names;
+    for (const HostLink* host : hosts_) names.push_back(host->name());
+    if (const std::string in_short = network_in_short(names, network_.hosts); !in_short.empty())
+      reporter_.note(in_short);
+  }
+  for (const auto& warning : network_.warnings) reporter_.warning(warning);
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     log::info(hosts_[i]->name() + ": using " + network_.hosts[i].interface + " (" + network_.hosts[i].address.text() +
               ")");
     events_.interface_chosen(hosts_[i]->name(), network_.hosts[i].interface, network_.hosts[i].address.text(),
-                             network_.hosts[i].interfaces);
+                             network_.hosts[i].interfaces, probe->age.has_value());
   }
+  const int head = head_index();
   // Where the rendezvous listens, and each host's way to it.
   if (head >= 0) server_address_ = network_.hosts[static_cast<std::size_t>(head)].address.text();
   co_return Result<void>();
@@ -508,6 +591,10 @@ void Job::on_frame(HostLink& host, control::Frame frame) {
   }
   if (frame.type == control::Type::kActivity) {
     if (auto message = control::decode<control::Activity>(frame.body)) activity_.take(*message, Clock::now());
+    return;
+  }
+  if (frame.type == control::Type::kRas) {
+    if (auto message = control::decode<control::Text>(frame.body)) stalls_.take_ras(host.name(), message->text);
     return;
   }
   if (frame.type == control::Type::kTimeline) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/asio.h"
+#include "launcher/check/check_result.h"
 #include "launcher/connect.h"
 #include "launcher/output_writer.h"
 #include "launcher/reporter.h"
@@ -22,6 +24,9 @@ struct JobOptions {
   int np = 0;               // 0 = all slots
   ConnectOptions connect;
   std::vector<std::string> interfaces;  // --network-interfaces
+  std::string cache_directory;          // for what probing found; "" = none
+  bool read_cache = true;               // else it is only written
+  std::optional<CheckDepth> check;      // --check: before anything is started
   EnvRequest env;
   Environment own_env;
   std::string working_directory;

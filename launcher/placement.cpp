@@ -54,6 +54,14 @@ Result<Placement> place(const std::vector<Host>& hosts, int np) {
                       "only " + plural(static_cast<std::size_t>(total), "slot") + " on " + plural(hosts.size(), "host"))
                     .with_hint(more_slots_hint(hosts, total, np)));
   }
+  // A host that was named twice, once with its GPUs and once without.
+  for (const auto& host : hosts) {
+    if (host.gpus.empty() || static_cast<int>(host.gpus.size()) >= usable_slots(host)) continue;
+    return fail(
+        Error(Errc::kUsage, host.name,
+              plural(static_cast<std::size_t>(usable_slots(host)), "slot") + " for " + plural(host.gpus.size(), "GPU"))
+            .with_hint("gpus= for every slot of the host, or for none"));
+  }
   if (total == 0) return fail(Error(Errc::kUsage, "no host has a slot").with_hint("-H localhost:2"));
   const std::int64_t size = np == 0 ? total : np;
   if (size > kMaxWorkers) {
@@ -75,6 +83,9 @@ Result<Placement> place(const std::vector<Host>& hosts, int np) {
       r.host = static_cast<int>(out.host_indices.size());
       r.local_rank = local_rank;
       r.local_size = local_size;
+      if (static_cast<std::size_t>(local_rank) < hosts[i].gpus.size()) {
+        r.gpu = hosts[i].gpus[static_cast<std::size_t>(local_rank)];
+      }
       r.cross_rank = hosts_with[static_cast<std::size_t>(local_rank)]++;
       out.ranks.push_back(r);
     }

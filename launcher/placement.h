@@ -1,6 +1,7 @@
 // Which rank runs where. Ranks are packed host by host, in the order of the list.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -15,6 +16,7 @@ struct RankPlace {
   int local_size = 0;
   int cross_rank = 0;  // index among the hosts that have this local rank
   int cross_size = 0;  // how many hosts have this local rank
+  std::string gpu;     // the only one that it is to see; "": drun leaves that alone
 };
 
 struct Placement {

@@ -15,6 +15,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kMostLines = 8;   // about ranks that are missing
 constexpr std::size_t kMostStalls = 8;  // told at once
+constexpr std::size_t kMostRasLines = 60;
 // How often the agents are asked: ten times per limit, within these.
 constexpr auto kOftenest = milliseconds(100), kSeldomest = milliseconds(5000);
 
@@ -149,17 +150,33 @@ std::vector<Stall> find_stalls(const std::vector<RankStanding>& ranks, Deadline 
   return out;
 }
 
+std::string ras_words(const std::string& host, std::string_view text) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  std::string out = "NCCL on " + host + " says:";
+  std::size_t n_lines = 0;
+  for (const auto line : split(text, '\n')) {
+    if (++n_lines <= kMostRasLines) out += "\n  " + std::string(line);
+  }
+  if (n_lines > kMostRasLines) out += "\n  and " + plural(n_lines - kMostRasLines, "more line");
+  return out;
+}
+
 Task<void> StallReporter::watch(std::vector<HostLink*> hosts, milliseconds limit) {
   const auto every = std::clamp(limit / 10, kOftenest, kSeldomest);
   for (;;) {
     const bool stopped = co_await stopped_.wait_until(Clock::now() + every);
     if (stopped || supervisor_.stopping()) break;
-    look(limit);
+    // Any host's NCCL knows of all ranks; only those that are on GPUs have one that answers.
+    if (look(limit) && !hosts.empty()) hosts.front()->send(control::Type::kAskRas, {});
     for (HostLink* host : hosts) host->send(control::Type::kAskActivity, {});
   }
 }
 
-void StallReporter::look(milliseconds limit) {
+void StallReporter::take_ras(const std::string& host, const std::string& text) {
+  if (!stopped_.is_set() && !supervisor_.stopping()) reporter_.warning(ras_words(host, text));
+}
+
+bool StallReporter::look(milliseconds limit) {
   const Deadline now = Clock::now();
   const auto& ranks = board_.ranks();
   for (auto told = told_.begin(); told != told_.end();) {
@@ -198,6 +215,7 @@ void StallReporter::look(milliseconds limit) {
     told_[stall.id] = Told{stall, now};
   }
   if (n_more > 0) reporter_.warning("no progress in " + plural(n_more, "other call"));
+  return n_told > 0;
 }
 
 }  // namespace drun::launcher

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/asio.h"
@@ -24,12 +25,17 @@ struct Stall {
 // What has not moved for `limit`: of each communicator its oldest call, and each send and recv. Pure.
 std::vector<Stall> find_stalls(const std::vector<RankStanding>& ranks, Deadline now, std::chrono::milliseconds limit);
 
+// "NCCL on gpu1 says:" and its lines, as far as a user wants to read them. Pure.
+std::string ras_words(const std::string& host, std::string_view text);
+
 // Asks the agents now and then, and warns of each stall once, and again when it is over. Owned by the job; one thread.
 class StallReporter {
  public:
   StallReporter(asio::io_context& io, Reporter& reporter, const ActivityBoard& board, const Supervisor& supervisor)
       : reporter_(reporter), board_(board), supervisor_(supervisor), stopped_(io.get_executor()) {}
   Task<void> watch(std::vector<HostLink*> hosts, std::chrono::milliseconds limit);
+  // What NCCL said of the job's ranks when it was asked because of a stall. Not once the job ends.
+  void take_ras(const std::string& host, const std::string& text);
   // Idempotent; before watch() too.
   void stop() { stopped_.notify(); }
 
@@ -38,7 +44,7 @@ class StallReporter {
     Stall stall;
     Deadline since{};
   };
-  void look(std::chrono::milliseconds limit);
+  bool look(std::chrono::milliseconds limit);  // whether there was something new to tell
 
   Reporter& reporter_;
   const ActivityBoard& board_;

@@ -1,6 +1,7 @@
 #include "launcher/worker_env.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <optional>
 
@@ -56,6 +57,14 @@ bool travels(const std::string& name, bool other_host) {
       break;
   }
   return false;
+}
+
+// NCCL's own report on all ranks of a job. Its default is one port for all jobs of a host, of which the first gets it.
+// Below the ports that the kernel gives to connections; another one for each job, as likely as not.
+std::string ras_address(const std::string& job_id) {
+  std::uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : job_id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return "localhost:" + std::to_string(20000 + hash % 8000);
 }
 
 tl::unexpected<Error> bad_export(const std::string& word, std::string cause, std::string hint) {
@@ -154,6 +163,7 @@ Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, 
   out["DRUN_LOCAL_SIZE"] = text(p.local_size);
   out["DRUN_CROSS_RANK"] = text(p.cross_rank);
   out["DRUN_CROSS_SIZE"] = text(p.cross_size);
+  if (!p.gpu.empty()) out["CUDA_VISIBLE_DEVICES"] = p.gpu;
   out["DRUN_JOB_ID"] = in.job_id;
   out["DRUN_RENDEZVOUS"] = in.rendezvous;
 
@@ -166,6 +176,7 @@ Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, 
   set_unless_user("NCCL_SOCKET_IFNAME", in.nccl_interfaces.empty() ? "" : "=" + join(in.nccl_interfaces, ","));
   set_unless_user("GLOO_SOCKET_IFNAME", in.ip_interface);
   set_unless_user("TP_SOCKET_IFNAME", in.ip_interface);
+  set_unless_user("NCCL_RAS_ADDR", ras_address(in.job_id));
   return out;
 }
 

@@ -20,6 +20,7 @@ struct Candidate {
   int host = 0;       // index into the hosts
   int interface = 0;  // index into that host's interfaces
   Address address;
+  int measured_mbps = 0;  // by a transfer, if somebody made one: counts in place of what the driver says; 0 = unknown
 };
 
 struct Rejection {

@@ -1,6 +1,7 @@
 #include "netdetect/choose.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -11,7 +12,9 @@
 #include <utility>
 
 #include "base/text.h"
+#include "netdetect/blame.h"
 #include "netdetect/network.h"
+#include "netdetect/one_way.h"
 #include "netdetect/tally.h"
 #include "netdetect/unreachable.h"
 
@@ -19,9 +22,6 @@ namespace drun::netdetect {
 namespace {
 
 constexpr std::size_t kNcclInterfaces = 16;
-
-// By namespace: the candidate that its hosts get, as an index; -1 = none.
-using Picks = std::vector<int>;
 
 class Chooser {
  public:
@@ -32,7 +32,7 @@ class Chooser {
     }
   }
 
-  Result<Choice> run() {
+  Result<Choice> run(std::vector<int>& guilty) {
     const Picks v4 = pick(4);
     const Picks v6 = pick(6);
     const bool all_v4 = complete(v4);
@@ -47,18 +47,89 @@ class Chooser {
       choice.notes.push_back("no address family is shared by all hosts: some get IPv4, some IPv6");
       return choice;
     }
-    std::vector<int> lacking;
-    for (std::size_t h = 0; h < hosts_.size(); ++h) {
-      if (any[static_cast<std::size_t>(tally_.namespaces[h])] < 0) lacking.push_back(static_cast<int>(h));
-    }
-    return fail(unreachable_error(hosts_, candidates_, tally_, lacking));
+    return run_one_way(guilty);
   }
 
  private:
+  // Some host has no good candidate.
+  Result<Choice> run_one_way(std::vector<int>& guilty) const {
+    const Directions directions(hosts_, candidates_, tally_);
+    const std::vector<int> order = positions();
+    struct Way {
+      Picks picks;
+      Pairs unconnected;
+      bool complete = false;
+    };
+    std::vector<Way> ways;
+    for (const int family : {4, 6, 0}) {
+      Way way;
+      way.picks = fill_one_way(pick(family), candidates_, tally_, directions, family, order);
+      way.unconnected = unconnected_at(way.picks, directions);
+      way.complete = complete(way.picks);
+      ways.push_back(std::move(way));
+    }
+    // The most hosts with a good candidate; then one family for all; then the faster; then IPv4.
+    const Way* best = nullptr;
+    std::tuple<std::ptrdiff_t, bool, std::pair<int, bool>> best_weight;
+    for (const Way& way : ways) {
+      if (!way.complete || !way.unconnected.empty()) continue;
+      const auto n_good = std::count_if(way.picks.begin(), way.picks.end(),
+                                        [this](int c) { return tally_.candidates[static_cast<std::size_t>(c)].good; });
+      const auto weight = std::make_tuple(n_good, &way != &ways.back(), worst(way.picks));
+      if (best != nullptr && weight <= best_weight) continue;
+      best = &way;
+      best_weight = weight;
+    }
+    if (best != nullptr) {
+      Choice choice = write(best->picks);
+      choice.warnings = one_way_warnings(hosts_, candidates_, tally_, best->picks);
+      return choice;
+    }
+    return fail(no_choice(directions, ways.back().picks, guilty));
+  }
+
+  Error no_choice(const Directions& directions, const Picks& picks, std::vector<int>& guilty) const {
+    Pairs pairs = find_unconnected(tally_, directions);
+    std::vector<int> lacking;
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      if (picks[static_cast<std::size_t>(tally_.namespaces[h])] < 0) lacking.push_back(static_cast<int>(h));
+    }
+    guilty = find_guilty(static_cast<int>(hosts_.size()), candidates_, pairs);
+    if (guilty.empty()) {  // every two would find an address, but not all hosts one for all
+      pairs = hosts_of(unconnected_at(picks, directions));
+      guilty = find_guilty(static_cast<int>(hosts_.size()), candidates_, pairs);
+    }
+    Error error = unreachable_error(hosts_, candidates_, tally_, pairs, guilty, lacking);
+    if (guilty.empty()) guilty = lacking;
+    return error;
+  }
+
+  Pairs hosts_of(const Pairs& of_namespaces) const {
+    const std::set<std::pair<int, int>> known(of_namespaces.begin(), of_namespaces.end());
+    Pairs out;
+    for (std::size_t a = 0; a < hosts_.size(); ++a) {
+      for (std::size_t b = a + 1; b < hosts_.size(); ++b) {
+        if (known.count(std::minmax(tally_.namespaces[a], tally_.namespaces[b])) > 0) {
+          out.emplace_back(static_cast<int>(a), static_cast<int>(b));
+        }
+      }
+    }
+    return out;
+  }
+
   int namespace_of(int host) const { return tally_.namespaces[static_cast<std::size_t>(host)]; }
   const Interface& nic(int c) const {
     const Candidate& candidate = candidates_.tried[static_cast<std::size_t>(c)];
     return hosts_[static_cast<std::size_t>(candidate.host)].interfaces[static_cast<std::size_t>(candidate.interface)];
+  }
+  // What the choice goes by.
+  int speed(int c) const {
+    const int measured = candidates_.tried[static_cast<std::size_t>(c)].measured_mbps;
+    return measured > 0 ? measured : nic(c).speed_mbps;
+  }
+  // No two kinds of NIC are within a fifth of each other, but two measurements of one kind are.
+  int speed_step(int c) const {
+    return speed(c) <= 0 ? 0 : 1 + static_cast<int>(std::floor(std::log(speed(c)) / std::log(1.2)));
   }
   std::string network_key(std::size_t c) const { return network_text(candidates_.tried[c].address); }
 
@@ -79,8 +150,18 @@ class Chooser {
     for (std::uint32_t ms = tally_.candidates[i].median_micros / 1000; ms > 0; ms /= 2) ++time_step;
     // Of equally good networks all hosts should take the same one, whatever its interface is called.
     const std::string network = n_sharing > 1 ? network_of(candidate.address).bytes : "";
-    return std::make_tuple(-n.speed_mbps, !n.rdma, is_tunnel(n), candidate.address.family,
+    return std::make_tuple(-speed_step(c), !n.rdma, is_tunnel(n), candidate.address.family,
                            -static_cast<std::int64_t>(n_sharing), metric, time_step, network, n.name, c);
+  }
+
+  // By candidate: its place in the order of rank().
+  std::vector<int> positions() const {
+    std::vector<int> sorted(candidates_.tried.size());
+    for (std::size_t c = 0; c < sorted.size(); ++c) sorted[c] = static_cast<int>(c);
+    std::sort(sorted.begin(), sorted.end(), [this](int a, int b) { return rank(a) < rank(b); });
+    std::vector<int> out(sorted.size());
+    for (std::size_t i = 0; i < sorted.size(); ++i) out[static_cast<std::size_t>(sorted[i])] = static_cast<int>(i);
+    return out;
   }
 
   // family 0: any.
@@ -102,7 +183,7 @@ class Chooser {
   // Of the slowest host's choice; larger is better.
   std::pair<int, bool> worst(const Picks& picks) const {
     std::pair<int, bool> out{std::numeric_limits<int>::max(), true};
-    for (const int c : picks) out = std::min(out, std::make_pair(nic(c).speed_mbps, nic(c).rdma));
+    for (const int c : picks) out = std::min(out, std::make_pair(speed_step(c), nic(c).rdma));
     return out;
   }
 
@@ -114,6 +195,7 @@ class Chooser {
       host.interface = nic(c).name;
       host.address = candidates_.tried[static_cast<std::size_t>(c)].address;
       host.interfaces = alike(c);
+      host.reached_by_all = tally_.candidates[static_cast<std::size_t>(c)].good;
       choice.notes.push_back(note(hosts_[h].host, c));
       choice.hosts.push_back(std::move(host));
     }
@@ -146,11 +228,16 @@ class Chooser {
     const auto& tally = tally_.candidates[static_cast<std::size_t>(c)];
     std::string text = host + ": " + n.name + " " + candidates_.tried[static_cast<std::size_t>(c)].address.text();
     text += ", ";
-    text += n.speed_mbps > 0 ? std::to_string(n.speed_mbps) + " Mb/s" : "speed unknown";
+    text += speed(c) > 0 ? std::to_string(speed(c)) + " Mb/s" : "speed unknown";
+    if (candidates_.tried[static_cast<std::size_t>(c)].measured_mbps > 0) text += " (measured)";
     if (n.rdma) text += ", RDMA";
     if (tally.attempts.empty()) return text + ", not tried: all hosts share one network namespace";
-    return text + ", reached in " + plural(tally.attempts.size(), "attempt") + " out of as many, typically in " +
-           std::to_string(tally.median_micros) + " us";
+    const auto n_reached =
+        std::count_if(tally.attempts.begin(), tally.attempts.end(), [](const auto* a) { return reached(*a); });
+    text += ", reached in " + plural(static_cast<std::size_t>(n_reached), "attempt");
+    text += tally.good ? " out of as many" : " out of " + std::to_string(tally.attempts.size());
+    if (n_reached == 0) return text;
+    return text + ", typically in " + std::to_string(tally.median_micros) + " us";
   }
 
   std::vector<std::vector<int>> reach(const Picks& picks) const {
@@ -199,14 +286,23 @@ Choice loopback_for_all(const std::vector<HostInterfaces>& hosts) {
 }  // namespace
 
 Result<Choice> choose(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
-                      const std::vector<AttemptResult>& results) {
+                      const std::vector<AttemptResult>& results, std::vector<int>& guilty) {
+  guilty.clear();
   if (hosts.empty()) return Choice{};
   Tally tally = tally_results(hosts, candidates, results);
   if (tally.n_namespaces == 1) {
     if (hosts.size() == 1 || candidates.tried.empty()) return loopback_for_all(hosts);
     for (auto& candidate : tally.candidates) candidate.good = true;  // no other network namespace could try them
   }
-  return Chooser(hosts, candidates, std::move(tally)).run();
+  auto choice = Chooser(hosts, candidates, std::move(tally)).run(guilty);
+  if (!choice && guilty.empty()) guilty.push_back(0);
+  return choice;
+}
+
+Result<Choice> choose(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
+                      const std::vector<AttemptResult>& results) {
+  std::vector<int> guilty;
+  return choose(hosts, candidates, results, guilty);
 }
 
 }  // namespace drun::netdetect

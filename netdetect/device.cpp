@@ -54,21 +54,31 @@ std::string mac_text(const std::string& mac) {
   return out;
 }
 
-}  // namespace
-
-int link_speed_mbps(const std::string& name) {
-  if (name.size() >= IFNAMSIZ) return 0;
+bool ask_ethtool(const std::string& name, ethtool_cmd& command) {
+  if (name.size() >= IFNAMSIZ) return false;
   const Fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!fd) return 0;
-  ethtool_cmd command{};
+  if (!fd) return false;
   command.cmd = ETHTOOL_GSET;
   ifreq request{};
   std::memcpy(request.ifr_name, name.data(), name.size());
   request.ifr_data = reinterpret_cast<char*>(&command);
-  if (::ioctl(fd.get(), SIOCETHTOOL, &request) != 0) return 0;
+  return ::ioctl(fd.get(), SIOCETHTOOL, &request) == 0;
+}
+
+}  // namespace
+
+int link_speed_mbps(const std::string& name) {
+  ethtool_cmd command{};
+  if (!ask_ethtool(name, command)) return 0;
   const std::uint32_t speed = ethtool_cmd_speed(&command);
   const bool unknown = speed == 0xffff || speed > 0x7fffffffu;  // SPEED_UNKNOWN in 16 and in 32 bits
   return unknown ? 0 : static_cast<int>(speed);
+}
+
+std::string link_duplex(const std::string& name) {
+  ethtool_cmd command{};
+  if (!ask_ethtool(name, command)) return "";
+  return command.duplex == DUPLEX_FULL ? "full" : command.duplex == DUPLEX_HALF ? "half" : "";
 }
 
 Sysfs::Sysfs(std::string root) : root_(std::move(root)) {
@@ -84,7 +94,7 @@ Sysfs::Sysfs(std::string root) : root_(std::move(root)) {
   }
 }
 
-Device Sysfs::device(const Link& link) const {
+Device Sysfs::device(const KernelLink& link) const {
   Device out;
   const fs::path folder = fs::path(root_) / "class/net" / link.name;
   if (read_word(folder / "ifindex") != std::to_string(link.index)) return out;

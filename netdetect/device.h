@@ -11,6 +11,8 @@ namespace drun::netdetect {
 // Negotiated speed, by ethtool's ioctl: what sysfs shows as `speed`, but always of our own network namespace.
 // 0 = unknown.
 int link_speed_mbps(const std::string& name);
+// "full", "half", or "": unknown.
+std::string link_duplex(const std::string& name);
 
 struct Device {
   bool known = false;     // false: nothing could be read, the rest means nothing
@@ -23,7 +25,7 @@ struct Device {
 class Sysfs {
  public:
   explicit Sysfs(std::string root = "/sys");
-  Device device(const Link& link) const;
+  Device device(const KernelLink& link) const;
 
  private:
   std::string root_;

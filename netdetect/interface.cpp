@@ -20,7 +20,7 @@ bool is_link_local(const std::string& bytes) {
   return bytes.size() == 16 && byte(0) == 0xfe && (byte(1) & 0xc0) == 0x80;
 }
 
-std::string kind_of(const Link& link, const Device& device) {
+std::string kind_of(const KernelLink& link, const Device& device) {
   if (link.flags & IFF_LOOPBACK) return "loopback";
   if (link.kind.empty() || link.kind == "ipoib") return device.known && !device.hardware ? "virtual" : "physical";
   if (link.kind == "team") return "bond";

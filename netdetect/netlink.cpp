@@ -135,7 +135,7 @@ Result<std::vector<Message>> dump(int type, int family) {
   return messages;  // after the last attempt: perhaps inconsistent, still the best there is
 }
 
-bool parse_link(const Message& message, Link& link) {
+bool parse_link(const Message& message, KernelLink& link) {
   ifinfomsg info{};
   if (message.type != RTM_NEWLINK || !read_struct(message.payload, info)) return false;
   link.index = info.ifi_index;
@@ -211,12 +211,12 @@ void parse_route(const Message& message, std::map<int, std::int64_t>& best) {
 
 }  // namespace
 
-Result<std::vector<Link>> dump_links() {
+Result<std::vector<KernelLink>> dump_links() {
   const auto messages = dump(RTM_GETLINK, AF_UNSPEC);
   if (!messages) return fail(messages.error());
-  std::vector<Link> links;
+  std::vector<KernelLink> links;
   for (const auto& message : *messages) {
-    Link link;
+    KernelLink link;
     if (parse_link(message, link)) links.push_back(std::move(link));
   }
   return links;
@@ -241,6 +241,11 @@ std::map<int, std::int64_t> route_metrics() {
     for (const auto& message : *messages) parse_route(message, best);
   }
   return best;
+}
+
+int count_routing_rules() {
+  const auto messages = dump(RTM_GETRULE, AF_INET);
+  return messages ? static_cast<int>(messages->size()) : -1;
 }
 
 }  // namespace drun::netdetect

@@ -1,10 +1,10 @@
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <list>
 #include <utility>
 
+#include "netdetect/listen.h"
 #include "netdetect/probe.h"
 #include "netdetect/proof.h"
 
@@ -22,18 +22,11 @@ class Listener final : public ProbeListener {
   Listener(const asio::any_io_executor& executor, std::string token)
       : executor_(executor), acceptor_(executor), pause_(executor), tasks_(executor), token_(std::move(token)) {}
 
-  boost::system::error_code open(const tcp::endpoint& endpoint) {
-    boost::system::error_code ec;
-    acceptor_.open(endpoint.protocol(), ec);
-    if (!ec && endpoint.address().is_v6()) acceptor_.set_option(asio::ip::v6_only(false), ec);
-    if (!ec) acceptor_.bind(endpoint, ec);
-    if (!ec) acceptor_.listen(asio::socket_base::max_listen_connections, ec);
-    if (!ec) port_ = acceptor_.local_endpoint(ec).port();
-    if (ec) {
-      boost::system::error_code ignored;
-      acceptor_.close(ignored);
-    }
-    return ec;
+  Result<void> open() {
+    auto port = listen_anywhere(acceptor_, "listen for probes");
+    if (!port) return fail(std::move(port.error()));
+    port_ = *port;
+    return {};
   }
 
   void run() { tasks_.spawn(accept_loop()); }
@@ -119,9 +112,7 @@ class Listener final : public ProbeListener {
 Result<std::unique_ptr<ProbeListener>> ProbeListener::start(const asio::any_io_executor& executor, std::string token) {
   if (token.size() != kTokenBytes) return fail(Errc::kInternal, "the probe's token has the wrong size");
   auto listener = std::make_unique<Listener>(executor, std::move(token));
-  auto ec = listener->open(tcp::endpoint(tcp::v6(), 0));
-  if (ec) ec = listener->open(tcp::endpoint(tcp::v4(), 0));
-  if (ec) return fail(asio_error(ec, "listen for probes"));
+  if (auto open = listener->open(); !open) return fail(std::move(open.error()));
   listener->run();
   return std::unique_ptr<ProbeListener>(std::move(listener));
 }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "base/text.h"
-#include "netdetect/blame.h"
 #include "netdetect/wording.h"
 
 namespace drun::netdetect {
@@ -17,42 +17,25 @@ namespace {
 constexpr std::size_t kSubjectHosts = 3;
 constexpr const char* kNotWanted = "not in --network-interfaces";
 
-std::string outcome_words(const ProbeResult& result) {
-  const std::string detail = result.detail.empty() ? "" : " (" + result.detail + ")";
-  switch (result.outcome) {
-    case ProbeOutcome::kReached:
-      return "reached from";
-    case ProbeOutcome::kRefused:
-      return "refused from";
-    case ProbeOutcome::kTimedOut:
-      return "timed out from";
-    case ProbeOutcome::kUnreachable:
-      return "unreachable" + detail + " from";
-    case ProbeOutcome::kWrongPeer:
-      return "answered by something else" + detail + " from";
-    case ProbeOutcome::kError:
-      break;
-  }
-  return "failed" + detail + " from";
-}
-
 class Report {
  public:
-  Report(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally,
-         const std::vector<int>& lacking)
-      : hosts_(hosts), candidates_(candidates), tally_(tally), lacking_(lacking), by_host_(hosts.size()) {
+  Report(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally, const Pairs& pairs,
+         const std::vector<int>& guilty, const std::vector<int>& lacking)
+      : hosts_(hosts),
+        candidates_(candidates),
+        tally_(tally),
+        pairs_(pairs),
+        guilty_(guilty),
+        lacking_(lacking),
+        by_host_(hosts.size()) {
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
       by_host_[static_cast<std::size_t>(candidates_.tried[c].host)].push_back(c);
     }
   }
 
   Error make() const {
-    const std::vector<int> guilty = find_guilty(static_cast<int>(hosts_.size()), candidates_, tally_);
-    Error error = headline(guilty);
-    std::vector<int> order = guilty;
-    for (const int host : lacking_) {
-      if (std::find(order.begin(), order.end(), host) == order.end()) order.push_back(host);
-    }
+    const std::vector<int> order = told();
+    Error error = headline(order);
     const std::size_t n_shown = order.size() <= kHostsShown + 1 ? order.size() : kHostsShown;
     for (std::size_t i = 0; i < n_shown; ++i) {
       for (auto& line : host_lines(order[i])) error = std::move(error).with_context(std::move(line));
@@ -60,12 +43,31 @@ class Report {
     if (n_shown < order.size()) {
       error = std::move(error).with_context("and " + plural(order.size() - n_shown, "more host"));
     }
-    return std::move(error).with_hint(hint(guilty));
+    return std::move(error).with_hint(hint());
   }
 
  private:
   const std::string& name(int host) const { return hosts_[static_cast<std::size_t>(host)].host; }
-  bool lacks(int host) const { return std::find(lacking_.begin(), lacking_.end(), host) != lacking_.end(); }
+
+  // Whom the error is about, those at fault first. One host that is cut off from several stands for all its pairs.
+  std::vector<int> told() const {
+    std::vector<int> order = guilty_;
+    const auto add = [&order](int host) {
+      if (std::find(order.begin(), order.end(), host) == order.end()) order.push_back(host);
+    };
+    if (!is_star()) {
+      for (const auto& [a, b] : pairs_) {
+        add(a);
+        add(b);
+      }
+    }
+    if (order.empty() || too_many()) {
+      for (const int host : lacking_) add(host);
+    }
+    return order;
+  }
+  bool too_many() const { return hosts_.size() > 2 && guilty_.size() * 2 > hosts_.size(); }
+  bool is_star() const { return guilty_.size() == 1 && pairs_.size() > 1; }
 
   const std::vector<std::size_t>& candidates_of(int host) const { return by_host_[static_cast<std::size_t>(host)]; }
   bool has_any(int host) const { return !candidates_of(host).empty(); }
@@ -78,47 +80,71 @@ class Report {
     return some && !has_any(host);
   }
 
-  Error headline(const std::vector<int>& guilty) const {
-    const bool some_without = std::any_of(guilty.begin(), guilty.end(), [&](int h) { return !has_any(h); });
-    if (hosts_.size() == 2 && lacking_.size() == 2 && !some_without) {
-      return Error(Errc::kUnreachable, name(0) + " and " + name(1), "neither reaches the other on any network");
+  std::string names(const std::vector<int>& hosts, std::size_t limit) const {
+    std::vector<std::string> out;
+    for (const int host : hosts) out.push_back(name(host));
+    return list_some(out, limit);
+  }
+
+  Error headline(const std::vector<int>& told) const {
+    const bool none_without = std::all_of(guilty_.begin(), guilty_.end(), [&](int h) { return has_any(h); });
+    if (!none_without) {
+      std::string cause = "no connection with the other hosts comes about";
+      if (std::all_of(guilty_.begin(), guilty_.end(), [&](int h) { return all_not_wanted(h); })) {
+        cause = "no usable address on an interface in --network-interfaces";
+      } else if (std::none_of(guilty_.begin(), guilty_.end(), [&](int h) { return has_any(h); })) {
+        cause = "no address that another host could reach";
+      }
+      return Error(Errc::kUnreachable, names(guilty_, kSubjectHosts), std::move(cause));
     }
-    if (hosts_.size() > 2 && !some_without && guilty.size() * 2 > hosts_.size()) {
+    if (pairs_.empty() && lacking_.size() < hosts_.size()) {
+      return Error(Errc::kUnreachable, names(lacking_, kSubjectHosts),
+                   "no address is reached, and over the interfaces of these no other host is");
+    }
+    if (too_many() || (pairs_.empty() && hosts_.size() > 2)) {
       return Error(Errc::kUnreachable,
-                   "no network on which all " + plural(hosts_.size(), "host") + " reach each other");
+                   "no network on which all " + plural(hosts_.size(), "host") + " can be connected");
     }
-    std::vector<std::string> names;
-    for (const int host : guilty) names.push_back(name(host));
-    const std::string it = guilty.size() == 1 ? "it" : "them";
-    std::string cause = "no address of " + it + " is reached by every host that tried it";
-    if (std::all_of(guilty.begin(), guilty.end(), [&](int h) { return all_not_wanted(h); })) {
-      cause = "no usable address on an interface in --network-interfaces";
-    } else if (std::all_of(guilty.begin(), guilty.end(), [&](int h) { return !has_any(h); })) {
-      cause = "no address that another host could reach";
-    } else if (std::none_of(guilty.begin(), guilty.end(), [&](int h) { return lacks(h); })) {
-      cause = guilty.size() == 1 ? "it does not reach the other hosts" : "they do not reach the other hosts";
+    if (pairs_.size() <= 1) {
+      return Error(Errc::kUnreachable, names(told, kSubjectHosts), "neither can connect to the other on any network");
     }
-    return Error(Errc::kUnreachable, list_some(names, kSubjectHosts), std::move(cause));
+    if (pairs_.size() * 2 == told.size() * (told.size() - 1)) {
+      return Error(Errc::kUnreachable, names(told, kSubjectHosts), "no two of them can connect to each other");
+    }
+    std::set<int> others;
+    for (const auto& [a, b] : pairs_) {
+      for (const int host : {a, b}) {
+        if (std::find(guilty_.begin(), guilty_.end(), host) == guilty_.end()) others.insert(host);
+      }
+    }
+    const bool all = others.size() + guilty_.size() == hosts_.size();
+    const std::string with = all ? "the other hosts" : names({others.begin(), others.end()}, kHostsShown);
+    return Error(Errc::kUnreachable, names(guilty_, kSubjectHosts),
+                 "no connection with " + with + " comes about, in either direction");
   }
 
   std::vector<std::string> host_lines(int host) const {
     std::vector<std::string> lines;
-    if (!lacks(host)) lines.push_back(from_line(host));
+    if (auto line = from_line(host); !line.empty()) lines.push_back(std::move(line));
     for (const std::size_t c : candidates_of(host)) lines.push_back(candidate_line(c));
     for (auto& line : rejection_lines(host)) lines.push_back(std::move(line));
     if (lines.empty()) lines.push_back(name(host) + ": no interfaces");
     return lines;
   }
 
-  // For a host that is itself reached, but does not reach others.
+  // What the host itself did not reach, at any address. Empty where the lines of others say it.
   std::string from_line(int host) const {
-    std::set<std::string> missed;
+    if (!is_star() || !has_any(host)) return "";
+    std::set<int> missed;
+    std::set<int> met;
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
       for (const AttemptResult* a : tally_.candidates[c].attempts) {
-        if (a->attempt.from == host && !reached(*a)) missed.insert(name(candidates_.tried[c].host));
+        if (a->attempt.from == host) (reached(*a) ? met : missed).insert(candidates_.tried[c].host);
       }
     }
-    return name(host) + ": did not reach " + list_some({missed.begin(), missed.end()}, kHostsShown);
+    std::vector<int> list;
+    std::set_difference(missed.begin(), missed.end(), met.begin(), met.end(), std::back_inserter(list));
+    return list.empty() ? "" : name(host) + ": did not reach " + names(list, kHostsShown);
   }
 
   std::string candidate_line(std::size_t c) const {
@@ -127,7 +153,7 @@ class Report {
     const auto& nic = host.interfaces[static_cast<std::size_t>(candidate.interface)];
     std::map<std::pair<bool, std::string>, std::set<int>> by_outcome;  // failures first
     for (const AttemptResult* a : tally_.candidates[c].attempts) {
-      by_outcome[{reached(*a), outcome_words(a->result)}].insert(a->attempt.from);
+      by_outcome[{reached(*a), outcome_words(a->result) + " from"}].insert(a->attempt.from);
     }
     std::vector<std::string> parts;
     for (const auto& [outcome, from] : by_outcome) {
@@ -165,8 +191,8 @@ class Report {
     return false;
   }
 
-  std::string hint(const std::vector<int>& guilty) const {
-    for (const int host : guilty) {
+  std::string hint() const {
+    for (const int host : guilty_) {
       if (!all_not_wanted(host)) continue;
       std::vector<std::string> names;
       for (const auto& nic : hosts_[static_cast<std::size_t>(host)].interfaces) {
@@ -189,6 +215,8 @@ class Report {
   const std::vector<HostInterfaces>& hosts_;
   const Candidates& candidates_;
   const Tally& tally_;
+  const Pairs& pairs_;
+  const std::vector<int>& guilty_;
   const std::vector<int>& lacking_;
   std::vector<std::vector<std::size_t>> by_host_;  // indices of its candidates
 };
@@ -196,8 +224,8 @@ class Report {
 }  // namespace
 
 Error unreachable_error(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally,
-                        const std::vector<int>& lacking) {
-  return Report(hosts, candidates, tally, lacking).make();
+                        const Pairs& pairs, const std::vector<int>& guilty, const std::vector<int>& lacking) {
+  return Report(hosts, candidates, tally, pairs, guilty, lacking).make();
 }
 
 }  // namespace drun::netdetect

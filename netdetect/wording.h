@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "netdetect/probe.h"
 
 namespace drun::netdetect {
 
@@ -23,6 +24,26 @@ inline std::string list_some(const std::vector<std::string>& names, std::size_t 
   const std::string last = std::move(shown.back());
   shown.pop_back();
   return join(shown, ", ") + " and " + last;
+}
+
+// "timed out", "unreachable (No route to host)": what came back.
+inline std::string outcome_words(const ProbeResult& result) {
+  const std::string detail = result.detail.empty() ? "" : " (" + result.detail + ")";
+  switch (result.outcome) {
+    case ProbeOutcome::kReached:
+      return "reached";
+    case ProbeOutcome::kRefused:
+      return "refused";
+    case ProbeOutcome::kTimedOut:
+      return "timed out";
+    case ProbeOutcome::kUnreachable:
+      return "unreachable" + detail;
+    case ProbeOutcome::kWrongPeer:
+      return "answered by something else" + detail;
+    case ProbeOutcome::kError:
+      break;
+  }
+  return "failed" + detail;
 }
 
 }  // namespace drun::netdetect

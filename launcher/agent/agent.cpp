@@ -35,7 +35,9 @@ constexpr auto kCleanTime = std::chrono::seconds(20);  // over the grace time
 constexpr auto kLook = milliseconds(500);
 // How often an ended worker's process group is looked at: its last member need not be a child of ours.
 constexpr auto kGroupLook = milliseconds(20);
+constexpr std::size_t kMostLinkListeners = 4;  // a check and a job's own measurement, and some to spare
 constexpr std::uint32_t kFewestEntries = 16, kMostEntries = 1u << 17;  // of a flight recorder
+constexpr std::chrono::seconds kRasTime{15};                           // for NCCL to ask all of its ranks
 constexpr std::size_t kMostNews = 4096;                                // calls in a frame of the timeline
 constexpr std::size_t kMostBulk = 8u << 20;                            // waiting for drun before more of it is read
 constexpr std::size_t kErrorFileLimit = 64u << 10;
@@ -136,7 +138,8 @@ Task<void> Agent::main() {
   close_everything();
   co_await pumps_.join();
   if (relay_) co_await relay_->join();
-  if (probe_listener_) co_await probe_listener_->join();
+  for (const auto& listener : probe_listeners_) co_await listener->join();
+  for (const auto& listener : link_listeners_) co_await listener->join();
   co_await tasks_.join();
   io_.stop();
 }
@@ -276,6 +279,12 @@ void Agent::handle(const control::Frame& frame) {
     case Type::kProbeRun:
       with(decode<ProbeRun>(body), [&](auto m) { tasks_.spawn(run_probes(std::move(m))); });
       break;
+    case Type::kLinkListen:
+      with(decode<LinkListen>(body), [&](auto m) { listen_for_links(m); });
+      break;
+    case Type::kLinkRun:
+      with(decode<LinkRun>(body), [&](auto m) { tasks_.spawn(run_links(std::move(m))); });
+      break;
     case Type::kRelayListen:
       listen_for_relay();
       break;
@@ -321,11 +330,17 @@ void Agent::handle(const control::Frame& frame) {
     case Type::kDescribe:
       with(decode<Describe>(body), [&](auto m) { describe(m); });
       break;
+    case Type::kAskFacts:
+      with(decode<AskFacts>(body), [&](auto m) { tasks_.spawn(tell_facts(std::move(m))); });
+      break;
     case Type::kRecord:
       with(decode<Record>(body), [&](auto m) { record(m); });
       break;
     case Type::kAskActivity:
       tell_activity();
+      break;
+    case Type::kAskRas:
+      tasks_.spawn(tell_ras());
       break;
     case Type::kStop:
       with(decode<Stop>(body),
@@ -359,15 +374,26 @@ void Agent::configure(const control::Configure& message) {
 }
 
 void Agent::listen_for_probes(const control::ProbeListen& message) {
+  if (stopping_ || closing_) return;
   control::Port reply;
   auto listener = netdetect::ProbeListener::start(io_.get_executor(), message.token);
   if (listener) {
-    probe_listener_ = std::move(*listener);
-    reply.port = static_cast<std::uint16_t>(probe_listener_->port());
+    stop_probes();  // of an earlier probe: it had another token
+    reply.port = static_cast<std::uint16_t>((*listener)->port());
+    probe_listeners_.push_back(std::move(*listener));
   } else {
     reply.error = listener.error().message();
   }
   send(Type::kProbeListening, control::encode(reply));
+}
+
+void Agent::stop_links() {
+  for (const auto& listener : link_listeners_) listener->stop();
+  links_stopping_->stop();
+}
+
+void Agent::stop_probes() {
+  for (const auto& listener : probe_listeners_) listener->stop();
 }
 
 Task<void> Agent::run_probes(control::ProbeRun message) {
@@ -375,6 +401,26 @@ Task<void> Agent::run_probes(control::ProbeRun message) {
   reply.results = co_await netdetect::probe_all(std::move(message.targets), std::move(message.token),
                                                 milliseconds(message.timeout_ms), static_cast<int>(message.parallel));
   send(Type::kProbeResults, control::encode(reply));
+}
+
+void Agent::listen_for_links(const control::LinkListen& message) {
+  control::Port reply;
+  if (link_listeners_.size() >= kMostLinkListeners || stopping_) {
+    reply.error = "it listens for other link measurements already, or ends";
+  } else if (auto listener = netdetect::LinkListener::start(io_.get_executor(), message.token)) {
+    reply.port = static_cast<std::uint16_t>((*listener)->port());
+    link_listeners_.push_back(std::move(*listener));
+  } else {
+    reply.error = listener.error().message();
+  }
+  send(Type::kLinkListening, control::encode(reply));
+}
+
+Task<void> Agent::run_links(control::LinkRun message) {
+  control::LinkResults reply;
+  reply.results =
+      co_await netdetect::measure_links(std::move(message.targets), std::move(message.token), links_stopping_);
+  send(Type::kLinkResults, control::encode(reply));
 }
 
 Task<void> Agent::clean_host(control::Clean message) {
@@ -480,7 +526,8 @@ void Agent::spawn(control::Spawn message) {
   if (socket_) socket_->set_handout(message.handout);
   if (socket_ && message.workers.size() > 1) socket_->share_memory();
   if (socket_) socket_->record(recorders_);
-  if (probe_listener_) probe_listener_->stop();
+  stop_probes();
+  stop_links();
   master_port_.reset();
   make_cgroup();
   for (auto& spec : message.workers) {
@@ -589,6 +636,7 @@ Task<void> Agent::reap() {
 void Agent::on_reaped(pid_t pid, int wait_status) {
   workers_changed_.notify();  // it may have been the last of a worker's process group
   if (describer_) describer_->reaped(pid);
+  if (facts_) facts_->reaped(pid);
   for (auto& [rank, worker] : workers_) {
     if (worker.pid != pid || !worker.running) continue;
     worker.running = false;
@@ -691,6 +739,18 @@ void Agent::describe(const control::Describe& message) {
   tasks_.spawn(describer_->describe(std::move(subjects), message.stacks_ms > 0, deadline, reply));
 }
 
+Task<void> Agent::tell_facts(control::AskFacts message) {
+  if (facts_ || stopping_) co_return;  // one question at a time; drun sends no more
+  const auto path = message.environment.find("PATH");
+  const char* own_path = std::getenv("PATH");
+  const std::string folders = path != message.environment.end() ? path->second : own_path != nullptr ? own_path : "";
+  facts_ = std::make_unique<FactsGatherer>(io_, folders);
+  control::Facts reply;
+  reply.facts = co_await facts_->gather(std::move(message));
+  facts_.reset();
+  send(Type::kFacts, control::encode(reply));
+}
+
 // ---- flight recorders
 
 void Agent::record(const control::Record& message) {
@@ -714,6 +774,19 @@ void Agent::tell_activity_of(std::uint32_t rank) {
   control::Activity m;
   m.ranks.push_back(std::move(*activity));
   send(Type::kActivity, control::encode(m));
+}
+
+Task<void> Agent::tell_ras() {
+  if (ras_ || stopping_ || workers_.empty()) co_return;
+  std::string address;  // drun's, or the user's
+  for (const auto* environment : {&job_.environment, &workers_.begin()->second.spec.environment}) {
+    if (const auto found = environment->find("NCCL_RAS_ADDR"); found != environment->end()) address = found->second;
+  }
+  ras_ = std::make_unique<RasQuestion>(io_.get_executor());
+  control::Text reply;
+  reply.text = co_await ras_->ask(std::move(address), Clock::now() + kRasTime);
+  ras_.reset();
+  if (!reply.text.empty() && !stopping_) send(Type::kRas, control::encode(reply));
 }
 
 Task<void> Agent::tell_timeline() {
@@ -752,6 +825,9 @@ void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector
   if (stopping_) return;
   stopping_ = true;
   if (describer_) describer_->stop();  // no tool is started behind the sweep
+  if (facts_) facts_->stop();
+  if (ras_) ras_->stop();
+  stop_links();
   tasks_.spawn(stop_sequence());
 }
 
@@ -827,9 +903,12 @@ void Agent::close_everything() {
     }
   }
   if (describer_) describer_->stop();
+  if (facts_) facts_->stop();
+  if (ras_) ras_->stop();
   if (socket_) socket_->stop();
   if (relay_) relay_->stop();
-  if (probe_listener_) probe_listener_->stop();
+  stop_probes();
+  stop_links();
   in_.close(ignored);
   guard_in_.close(ignored);
   child_signal_.cancel(ignored);

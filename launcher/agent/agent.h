@@ -11,19 +11,23 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/asio.h"
 #include "launcher/agent/cgroup.h"
 #include "launcher/agent/describe.h"
+#include "launcher/agent/facts.h"
 #include "launcher/agent/guard.h"
 #include "launcher/agent/oom_watch.h"
 #include "launcher/agent/output_pump.h"
+#include "launcher/agent/ras.h"
 #include "launcher/agent/recorders.h"
 #include "launcher/agent/stdin_pump.h"
 #include "launcher/agent/worker_socket.h"
 #include "launcher/control/frame_queue.h"
 #include "launcher/control/frames.h"
 #include "launcher/control/messages.h"
+#include "netdetect/link_measure.h"
 #include "netdetect/probe.h"
 #include "rendezvous/relay.h"
 
@@ -65,7 +69,11 @@ class Agent {
   void configure(const control::Configure& message);
   void listen_for_probes(const control::ProbeListen& message);
   Task<void> clean_host(control::Clean message);
+  void stop_probes();
+  void stop_links();
   Task<void> run_probes(control::ProbeRun message);
+  void listen_for_links(const control::LinkListen& message);
+  Task<void> run_links(control::LinkRun message);
   void listen_for_relay();
   void prepare(control::Prepare message);
   void spawn(control::Spawn message);
@@ -78,9 +86,11 @@ class Agent {
   bool output_pending() const;
   void signal_workers(int number);
   void describe(const control::Describe& message);
+  Task<void> tell_facts(control::AskFacts message);
   void record(const control::Record& message);
   void tell_activity();
   void tell_activity_of(std::uint32_t rank);
+  Task<void> tell_ras();
   Task<void> tell_timeline();
   void tell_news_of(std::uint32_t rank, bool all);
 
@@ -120,7 +130,11 @@ class Agent {
   std::unique_ptr<WorkerSocket> socket_;
   std::optional<OomWatch> oom_;  // once workers run
   std::unique_ptr<Describer> describer_;
-  std::unique_ptr<netdetect::ProbeListener> probe_listener_;
+  std::unique_ptr<FactsGatherer> facts_;                                    // while they are gathered
+  std::unique_ptr<RasQuestion> ras_;                                        // while NCCL is asked
+  std::vector<std::unique_ptr<netdetect::ProbeListener>> probe_listeners_;  // of all probes; the last one listens
+  std::vector<std::unique_ptr<netdetect::LinkListener>> link_listeners_;
+  std::shared_ptr<netdetect::Stopping> links_stopping_ = std::make_shared<netdetect::Stopping>();
   std::unique_ptr<rendezvous::RelayListener> relay_;
 
   bool stopping_ = false;

@@ -1,18 +1,14 @@
 #include "launcher/agent/describe.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <cctype>
 #include <deque>
 
 #include "base/fd.h"
 #include "base/text.h"
 #include "launcher/agent/process_list.h"
-#include "launcher/agent/worker_process.h"
 
 namespace drun::agent {
 
@@ -92,28 +88,13 @@ std::vector<control::ProcessState> ProcessTable::family_of(pid_t worker) const {
   return out;
 }
 
-Describer::Describer(asio::io_context& io, const std::string& path) : io_(io) {
-  for (const auto folder : split(path, ':')) {
-    if (!folder.empty()) folders_.emplace_back(folder);
-  }
-  for (const char* usual : {"/usr/local/bin", "/usr/bin", "/bin"}) folders_.emplace_back(usual);
-}
-
-std::string Describer::find(const std::string& name) const {
-  for (const auto& folder : folders_) {
-    const std::string path = folder + "/" + name;
-    if (::access(path.c_str(), X_OK) == 0) return path;
-  }
-  return "";
-}
-
 std::vector<std::string> Describer::tool_for(pid_t pid) const {
   const std::string number = std::to_string(pid);
   if (is_python(pid)) {
-    if (const auto tool = find("py-spy"); !tool.empty()) return {tool, "dump", "--pid", number};
+    if (const auto tool = tools_.find("py-spy"); !tool.empty()) return {tool, "dump", "--pid", number};
   }
-  if (const auto tool = find("eu-stack"); !tool.empty()) return {tool, "-n", kMostFrames, "-p", number};
-  if (const auto tool = find("gdb"); !tool.empty()) {
+  if (const auto tool = tools_.find("eu-stack"); !tool.empty()) return {tool, "-n", kMostFrames, "-p", number};
+  if (const auto tool = tools_.find("gdb"); !tool.empty()) {
     return {tool, "-nx", "-batch", "-p", number, "-ex", std::string("thread apply all bt ") + kMostFrames};
   }
   return {};
@@ -125,47 +106,22 @@ Task<void> Describer::read_stack(control::ProcessState& process, Deadline deadli
     process.problem = "neither eu-stack nor gdb is there (Debian: apt-get install elfutils)";
     co_return;
   }
-  WorkerStart start;
-  start.file = "/bin/sh";
-  start.argv = {"sh", "-c", "exec \"$@\" 2>&1 </dev/null", "sh"};
-  start.argv.insert(start.argv.end(), tool.begin(), tool.end());
-  start.environment["PATH"] = "/usr/local/bin:/usr/bin:/bin";
-  start.environment["LC_ALL"] = "C";
-  start.environment["HOME"] = "/";
-  auto started = start_worker(start);
-  if (!started) {
-    process.problem = started.error().message();
+  std::map<std::string, std::string> environment;
+  environment["PATH"] = "/usr/local/bin:/usr/bin:/bin";
+  environment["LC_ALL"] = "C";
+  environment["HOME"] = "/";
+  const ToolOutput output = co_await tools_.run(tool, std::move(environment), deadline, kMostOutput);
+  if (!output.problem.empty()) {
+    process.problem = output.problem;
     co_return;
   }
-  const pid_t pid = started->pid;
-  tools_.insert(pid);
-  set_nonblocking(started->stdout_end.get(), true);
-  asio::posix::stream_descriptor output(io_, started->stdout_end.release());
-  std::string text;
-  std::string chunk(16u << 10, '\0');
-  bool late = false;
-  {
-    DeadlineGuard guard(io_.get_executor(), deadline, [&output] {
-      boost::system::error_code ignored;
-      output.close(ignored);
-    });
-    while (text.size() < kMostOutput) {
-      const auto buffer = asio::buffer(chunk);
-      const auto [ec, n] = co_await output.async_read_some(buffer, as_result);
-      text.append(chunk, 0, n);
-      if (ec) break;
-    }
-    late = guard.fired();
-  }
-  const bool whole = !late && text.size() < kMostOutput;
-  if (!whole && tools_.count(pid) > 0) ::kill(-pid, SIGKILL);
   const std::string name = tool[0].substr(tool[0].rfind('/') + 1);
-  if (has_frames(text)) {
-    process.stack = text.substr(0, kMostOutput);
-  } else if (stopped_ || late) {
+  if (has_frames(output.text)) {
+    process.stack = output.text;
+  } else if (output.late) {
     process.problem = name + " did not finish in time";
   } else {
-    process.problem = name + ": " + (text.empty() ? "it printed nothing" : first_line(text));
+    process.problem = name + ": " + (output.text.empty() ? "it printed nothing" : first_line(output.text));
   }
 }
 
@@ -191,7 +147,7 @@ Task<void> Describer::take_turns(Question& question) {
     for (auto& process : out.processes) {
       const bool parent_that_waits = out.processes.size() > 1 && waits_for_child(process);
       if (!question.stacks || parent_that_waits || process.state == 'Z' || process.state == 'X') continue;
-      if (stopped_ || Clock::now() >= question.deadline) {
+      if (tools_.stopped() || Clock::now() >= question.deadline) {
         process.problem = "there was no time left to read it";
         continue;
       }
@@ -211,11 +167,6 @@ Task<void> Describer::describe(std::vector<Subject> subjects, bool stacks, Deadl
   TaskGroup group(io_.get_executor());
   for (int i = 0; i < kToolsAtOnce; ++i) group.spawn(take_turns(question));
   co_await group.join();
-}
-
-void Describer::stop() {
-  stopped_ = true;
-  for (const pid_t pid : tools_) ::kill(-pid, SIGKILL);
 }
 
 }  // namespace drun::agent

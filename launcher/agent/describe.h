@@ -6,11 +6,11 @@
 
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "base/asio.h"
+#include "launcher/agent/tool.h"
 #include "launcher/control/messages.h"
 
 namespace drun::agent {
@@ -27,25 +27,22 @@ class Describer {
   using Send = std::function<void(const control::Described&)>;
 
   // `path`: where the tools are looked for, as in $PATH; the usual places come behind it.
-  Describer(asio::io_context& io, const std::string& path);
+  Describer(asio::io_context& io, const std::string& path) : io_(io), tools_(io, path) {}
   // Calls `send` once per subject, the last time shortly after the deadline at the latest. `stacks` false: only what
   // /proc says.
   Task<void> describe(std::vector<Subject> subjects, bool stacks, Deadline deadline, Send send);
   // From the agent's reaper: if it was a tool, its pid is nobody's any more.
-  void reaped(pid_t pid) { tools_.erase(pid); }
-  void stop();
+  void reaped(pid_t pid) { tools_.reaped(pid); }
+  void stop() { tools_.stop(); }
 
  private:
   struct Question;
   Task<void> take_turns(Question& question);
   Task<void> read_stack(control::ProcessState& process, Deadline deadline);
   std::vector<std::string> tool_for(pid_t pid) const;
-  std::string find(const std::string& name) const;
 
   asio::io_context& io_;
-  std::vector<std::string> folders_;
-  std::set<pid_t> tools_;  // running, not reaped
-  bool stopped_ = false;
+  Tools tools_;
 };
 
 // All processes of this host from one pass over /proc.

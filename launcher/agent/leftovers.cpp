@@ -44,8 +44,8 @@ bool any_ancestor(const ProcessList& processes, pid_t pid, See see) {
 }
 
 // Its own mark, or that of the nearest ancestor that has one: a child that threw its environment away.
-ProcessMark mark_with_ancestors(const ProcessList& processes, pid_t pid) {
-  ProcessMark mark = processes.at(pid).mark;
+JobOfProcess mark_with_ancestors(const ProcessList& processes, pid_t pid) {
+  JobOfProcess mark = processes.at(pid).mark;
   if (!mark.job_id.empty()) return mark;
   any_ancestor(processes, pid, [&](pid_t, const Process& ancestor) {
     mark = ancestor.mark;
@@ -146,7 +146,7 @@ std::vector<Leftover> find_leftovers(const ProcessList& processes, const CleanSc
   std::set<std::string> running_jobs;
   for (const auto& [pid, p] : processes) {
     if (p.stat.over || own_family.count(pid) > 0) continue;
-    const ProcessMark mark = mark_with_ancestors(processes, pid);
+    const JobOfProcess mark = mark_with_ancestors(processes, pid);
     if (mark.job_id.empty()) continue;
     // An agent's mark is of the job in which its drun was called, which is not the one that it watches.
     if (!is_agent(p) && any_ancestor(processes, pid, [](pid_t, const Process& a) { return is_agent(a); })) {

@@ -24,8 +24,8 @@ bool is_job_id(std::string_view id) {
   });
 }
 
-ProcessMark mark_of(pid_t pid) {
-  ProcessMark mark;
+JobOfProcess mark_of(pid_t pid) {
+  JobOfProcess mark;
   if (const auto environment = read_file(proc_file(pid, "environ"))) mark = parse_environment(*environment);
   if (!mark.job_id.empty()) return mark;
   if (const auto cgroup = read_file(proc_file(pid, "cgroup"))) {
@@ -52,29 +52,6 @@ std::optional<Process> look_at(pid_t pid, std::optional<std::uint32_t> uid) {
 
 }  // namespace
 
-std::optional<ProcessStat> parse_stat(std::string_view stat) {
-  // "PID (comm) S PPID ...": comm may hold anything, so the fields are counted from the last parenthesis.
-  const auto open = stat.find('(');
-  const auto close = stat.rfind(") ");
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return std::nullopt;
-  const auto fields = split(stat.substr(close + 2), ' ');
-  if (fields.size() < 20 || fields[0].size() != 1) return std::nullopt;
-  const auto parent = parse_number(fields[1]);
-  const auto user_ticks = parse_number(fields[11]);
-  const auto system_ticks = parse_number(fields[12]);
-  const auto threads = parse_number(fields[17]);
-  const auto start = parse_number(fields[19]);
-  if (!parent || !start) return std::nullopt;
-  ProcessStat out;
-  out.parent = static_cast<pid_t>(*parent);
-  out.start = *start;
-  out.name = std::string(stat.substr(open + 1, close - open - 1));
-  out.cpu = user_ticks.value_or(0) + system_ticks.value_or(0);
-  out.state = fields[0][0];
-  out.over = out.state == 'X' || (out.state == 'Z' && threads.value_or(1) <= 1);
-  return out;
-}
-
 std::optional<std::uint32_t> parse_real_uid(std::string_view status) {
   for (const auto line : split(status, '\n')) {
     if (!starts_with(line, "Uid:")) continue;
@@ -86,10 +63,10 @@ std::optional<std::uint32_t> parse_real_uid(std::string_view status) {
   return std::nullopt;
 }
 
-ProcessMark parse_environment(std::string_view environment) {
+JobOfProcess parse_environment(std::string_view environment) {
   constexpr std::string_view kJob = "DRUN_JOB_ID=";
   constexpr std::string_view kRank = "DRUN_RANK=";
-  ProcessMark mark;
+  JobOfProcess mark;
   for (const auto entry : split(environment, '\0')) {
     if (starts_with(entry, kJob) && mark.job_id.empty()) {
       const auto id = entry.substr(kJob.size());
@@ -118,12 +95,6 @@ std::string printable_command(std::string_view cmdline, const std::string& name,
 }
 
 std::string proc_file(pid_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
-
-std::optional<ProcessStat> stat_of(pid_t pid) {
-  const auto stat = read_file(proc_file(pid, "stat"), 4096);
-  if (!stat) return std::nullopt;
-  return parse_stat(*stat);
-}
 
 void for_each_pid(const std::function<bool(pid_t)>& look) {
   DIR* proc = ::opendir("/proc");

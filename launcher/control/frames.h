@@ -40,6 +40,10 @@ enum class Type : std::uint8_t {
   kDescribed = 19,
   kActivity = 20,
   kTimeline = 21,
+  kLinkListening = 22,
+  kLinkResults = 23,
+  kFacts = 24,
+  kRas = 25,
   // drun to agent
   kConfigure = 64,
   kProbeListen = 65,
@@ -59,6 +63,10 @@ enum class Type : std::uint8_t {
   kDescribe = 79,
   kRecord = 80,
   kAskActivity = 81,
+  kLinkListen = 82,
+  kLinkRun = 83,
+  kAskFacts = 84,
+  kAskRas = 85,
 };
 
 struct Frame {

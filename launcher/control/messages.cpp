@@ -33,6 +33,9 @@ auto fields(Is<ProbeListen> auto& m) { return all(m.token); }
 auto fields(Is<Port> auto& m) { return all(m.address, m.port, m.error); }
 auto fields(Is<ProbeRun> auto& m) { return all(m.targets, m.token, m.timeout_ms, m.parallel); }
 auto fields(Is<ProbeResults> auto& m) { return all(m.results); }
+auto fields(Is<LinkListen> auto& m) { return all(m.token); }
+auto fields(Is<LinkRun> auto& m) { return all(m.targets, m.token); }
+auto fields(Is<LinkResults> auto& m) { return all(m.results); }
 auto fields(Is<Prepare> auto& m) { return all(m.argv, m.working_directory, m.environment, m.master_address); }
 auto fields(Is<Problem> auto& m) { return all(m.kind, m.cause, m.hint); }
 auto fields(Is<Prepared> auto& m) { return all(m.problems, m.master_port); }
@@ -62,12 +65,36 @@ auto fields(Is<ProcessState> auto& m) { return all(m.pid, m.name, m.state, m.cpu
 auto fields(Is<Described> auto& m) { return all(m.rank, m.pid, m.running, m.wait_status, m.processes); }
 auto fields(Is<Record> auto& m) { return all(m.n_entries, m.timeline_ms); }
 auto fields(Is<RecordedCall> auto& m) {
-  return all(m.comm, m.group, m.seq, m.kind, m.dtype, m.op, m.status, m.root, m.count, m.queued_us, m.started_ns, m.ended_ns,
-             m.name);
+  return all(m.comm, m.group, m.seq, m.kind, m.dtype, m.op, m.status, m.root, m.count, m.queued_us, m.started_ns,
+             m.ended_ns, m.name);
 }
 auto fields(Is<RankActivity> auto& m) { return all(m.rank, m.n_begun, m.world_seq, m.time_ns, m.open, m.last); }
 auto fields(Is<Activity> auto& m) { return all(m.ranks); }
 auto fields(Is<Timeline> auto& m) { return all(m.rank, m.n_lost, m.calls); }
+auto fields(Is<AskFacts> auto& m) { return all(m.argv, m.working_directory, m.environment, m.variables, m.tool_ms); }
+auto fields(Is<launcher::GpuProcess> auto& m) { return all(m.pid, m.name, m.used_mib); }
+auto fields(Is<launcher::GpuFacts> auto& m) {
+  return all(m.index, m.name, m.uuid, m.memory_total_mib, m.memory_used_mib, m.ecc_uncorrected, m.remap_pending,
+             m.remap_failed, m.throttle_reasons, m.pcie_width, m.pcie_width_max, m.processes);
+}
+auto fields(Is<launcher::XidFacts> auto& m) { return all(m.number, m.device, m.age_s, m.text); }
+auto fields(Is<launcher::RdmaPort> auto& m) {
+  return all(m.device, m.port, m.state, m.rate_mbps, m.link_layer, m.interface, m.gid_rocev2);
+}
+auto fields(Is<launcher::NicFacts> auto& m) {
+  return all(m.name, m.up, m.speed_mbps, m.duplex, m.rp_filter, m.networks);
+}
+auto fields(Is<launcher::BondSlave> auto& m) { return all(m.name, m.up, m.speed_mbps); }
+auto fields(Is<launcher::BondFacts> auto& m) { return all(m.name, m.mode, m.slaves); }
+auto fields(Is<launcher::DiskFacts> auto& m) { return all(m.path, m.size_mib, m.free_mib, m.writable); }
+auto fields(Is<launcher::HostFacts> auto& m) {
+  return all(m.versions, m.unknown, m.command, m.command_problem, m.monotonic_ns, m.realtime_ns, m.cpu, m.n_cpus,
+             m.memory_total_mib, m.memory_available_mib, m.disks, m.memlock_bytes, m.open_files, m.processes,
+             m.has_nvidia_smi, m.nvidia_smi_ms, m.nvidia_smi_late, m.nvidia_smi_problem, m.gpus, m.kernel_log_readable,
+             m.xids, m.rdma, m.nics, m.bonds, m.n_routing_rules, m.nccl_conf, m.variables, m.path, m.host_name,
+             m.own_addresses);
+}
+auto fields(Is<Facts> auto& m) { return all(m.facts); }
 auto fields(Is<Text> auto& m) { return all(m.text); }
 
 // ---- how a field travels
@@ -115,11 +142,21 @@ void put(ByteWriter& out, const Rest<const std::string>& rest) { out.raw(rest.by
 void put(ByteWriter& out, const std::vector<netdetect::Interface>& list) { netdetect::encode(out, list); }
 void put(ByteWriter& out, const std::vector<netdetect::ProbeTarget>& list) { netdetect::encode(out, list); }
 void put(ByteWriter& out, const std::vector<netdetect::ProbeResult>& list) { netdetect::encode(out, list); }
+void put(ByteWriter& out, const std::vector<netdetect::LinkTarget>& list) { netdetect::encode(out, list); }
+void put(ByteWriter& out, const std::vector<netdetect::LinkResult>& list) { netdetect::encode(out, list); }
 void put(ByteWriter& out, const Environment& environment) {
   out.u32(static_cast<std::uint32_t>(environment.size()));
   for (const auto& [name, value] : environment) {
     out.str(name);
     out.str(value);
+  }
+}
+using Lists = std::map<std::string, std::vector<std::string>>;
+void put(ByteWriter& out, const Lists& lists) {
+  out.u32(static_cast<std::uint32_t>(lists.size()));
+  for (const auto& [name, list] : lists) {
+    out.str(name);
+    out.strs(list);
   }
 }
 void put(ByteWriter& out, const Group auto& group);
@@ -152,11 +189,20 @@ void get(ByteReader& in, const Rest<std::string>& rest) { rest.bytes = std::stri
 void get(ByteReader& in, std::vector<netdetect::Interface>& list) { list = netdetect::decode_interfaces(in); }
 void get(ByteReader& in, std::vector<netdetect::ProbeTarget>& list) { list = netdetect::decode_targets(in); }
 void get(ByteReader& in, std::vector<netdetect::ProbeResult>& list) { list = netdetect::decode_results(in); }
+void get(ByteReader& in, std::vector<netdetect::LinkTarget>& list) { list = netdetect::decode_link_targets(in); }
+void get(ByteReader& in, std::vector<netdetect::LinkResult>& list) { list = netdetect::decode_link_results(in); }
 void get(ByteReader& in, Environment& environment) {
   const std::size_t n = in.count(8);
   for (std::size_t i = 0; i < n; ++i) {
     std::string name = in.str();
     environment[std::move(name)] = in.str();
+  }
+}
+void get(ByteReader& in, Lists& lists) {
+  const std::size_t n = in.count(8);
+  for (std::size_t i = 0; i < n; ++i) {
+    std::string name = in.str();
+    lists[std::move(name)] = in.strs();
   }
 }
 void get(ByteReader& in, Group auto& group);
@@ -196,6 +242,9 @@ DRUN_MESSAGE(ProbeListen)
 DRUN_MESSAGE(Port)
 DRUN_MESSAGE(ProbeRun)
 DRUN_MESSAGE(ProbeResults)
+DRUN_MESSAGE(LinkListen)
+DRUN_MESSAGE(LinkRun)
+DRUN_MESSAGE(LinkResults)
 DRUN_MESSAGE(Prepare)
 DRUN_MESSAGE(Prepared)
 DRUN_MESSAGE(Spawn)
@@ -217,6 +266,8 @@ DRUN_MESSAGE(Described)
 DRUN_MESSAGE(Record)
 DRUN_MESSAGE(Activity)
 DRUN_MESSAGE(Timeline)
+DRUN_MESSAGE(AskFacts)
+DRUN_MESSAGE(Facts)
 DRUN_MESSAGE(Text)
 #undef DRUN_MESSAGE
 

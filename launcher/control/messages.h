@@ -10,7 +10,9 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "launcher/check/host_facts.h"
 #include "netdetect/interface.h"
+#include "netdetect/link_measure.h"
 #include "netdetect/probe.h"
 
 namespace drun::control {
@@ -41,7 +43,7 @@ struct Configure {
 struct ProbeListen {
   std::string token;
 };
-struct Port {  // ProbeListening, RelayListening
+struct Port {  // ProbeListening, RelayListening, LinkListening
   std::string address;
   std::uint16_t port = 0;
   std::string error;  // "" = it listens
@@ -54,6 +56,16 @@ struct ProbeRun {
 };
 struct ProbeResults {
   std::vector<netdetect::ProbeResult> results;
+};
+struct LinkListen {
+  std::string token;
+};
+struct LinkRun {
+  std::vector<netdetect::LinkTarget> targets;  // all at once
+  std::string token;
+};
+struct LinkResults {
+  std::vector<netdetect::LinkResult> results;
 };
 
 // Everything that the workers of this host share.
@@ -234,7 +246,18 @@ struct Timeline {
   std::uint64_t n_lost = 0;  // calls between the last ones and these
   std::vector<RecordedCall> calls;
 };
-struct Text {  // kNotice
+// What is this host like? For `drun check`.
+struct AskFacts {
+  std::vector<std::string> argv;  // of the job, if there is one: its files are looked up and hashed
+  std::string working_directory;
+  std::map<std::string, std::string> environment;  // of the job; PATH is for finding programs
+  std::vector<std::string> variables;              // which of the login's to tell: names or patterns with *
+  std::uint32_t tool_ms = 0;                       // how long a program of the host's may take
+};
+struct Facts {
+  launcher::HostFacts facts;
+};
+struct Text {  // kNotice, kRas
   std::string text;
 };
 

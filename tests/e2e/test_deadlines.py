@@ -347,6 +347,14 @@ class Progress(Gated):
         self.assertEqual(sorted(line for line in shown if line.startswith("[")), ["[0] hi", "[1] hi", "[2] hi"], data)
         self.assertFalse([line for line in shown if "connecting" in line or "probing" in line], data)
 
+    def test_a_terminal_is_told_which_network_was_chosen(self):
+        self.open_gate()
+        status, data = self.on_terminal("-H", "localhost:1,host1:1", "true")
+        self.assertEqual(status, 0, data)
+        nics = [host["nic"] for host in self.cluster.data["hosts"]]
+        self.assertIn(f"drun: note: network 10.77.0.0/24: {nics[0]} on localhost, {nics[1]} on host1", data)
+        self.assertNotIn("network 10.77", self.good("-H", "localhost:1,host1:1", "true").err)
+
     def test_an_error_takes_the_line_away(self):
         self.gate("silent")
         status, data = self.on_terminal("--start-timeout", str(int(3 * SLOWDOWN)), "-H", "localhost:1,host1:1", "true")
@@ -389,11 +397,11 @@ class Progress(Gated):
         self.assertNotIn("connecting", job.err)
 
     def test_v_gives_a_line_per_stage_with_the_slowest_host_and_vv_one_per_host(self):
-        job = self.good("-v", "-H", "localhost:1,host1:1", "true")
+        job = self.good("-v", "--no-cache", "-H", "localhost:1,host1:1", "true")
         for stage in ("connect", "probe", "prepare", "start"):
             self.assertRegex(job.err, rf" {stage} 2 hosts \d+\.\d\d s \(slowest (localhost|host1) \d+\.\d\d s\)\n")
         self.assertNotIn("login ", job.err)
-        job = self.good("-vv", "-H", "localhost:1,host1:1", "true")
+        job = self.good("-vv", "--no-cache", "-H", "localhost:1,host1:1", "true")
         self.assertRegex(job.err, r" host1: resolve \d.* s, connect \d.* s, handshake \d.* s, login \d.* s, agent \d.* s\n")
         self.assertRegex(job.err, r" localhost: agent \d.* s\n")
         self.assertRegex(job.err, r" host1: probe \d.* s\n")

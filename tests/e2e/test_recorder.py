@@ -8,6 +8,20 @@ from support import ClusterTest
 
 HOSTS = "localhost:2,host1:1,host2:1"
 
+# As NCCL's RAS: one question at the address that drun has given, on the host of rank 0. Listens, and then goes on as that.
+RAS = """
+import os, socket, sys
+host, port = os.environ["NCCL_RAS_ADDR"].split(":")
+server = socket.create_server(("127.0.0.1", int(port)))
+if os.fork() > 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+with server:
+    one, _ = server.accept()
+    with one, one.makefile() as lines:
+        question = lines.readline()
+        one.sendall(f"NCCL version 2.28.9 compiled with CUDA 13.0\\nasked for {question}".encode())
+"""
+
 
 class Recorder(ClusterTest):
     hosts = 3
@@ -62,6 +76,16 @@ class Recorder(ClusterTest):
         self.assertRegex(lines[1], r"^  rank 1 on localhost \(pid \d+\) has not called allreduce #2 'grad\.17'; "
                                    r"its last call was allreduce #1 'grad\.16', which ended \d+ s ago$")
         self.assertRegex(job.err, r"(?m)^drun: note: allreduce #2 'grad\.17' went on after \d+ s$")
+        self.cluster.assert_clean()
+
+    def test_what_nccl_says_of_the_ranks_is_in_the_stall_report(self):
+        script = '[ "$DRUN_RANK" != 0 ] || exec /usr/bin/python3 -c "$RAS" "$@"; exec "$@"'
+        job = self.drun("--stall-timeout", "1", "-H", HOSTS, "-x", f"RAS={RAS}", "sh", "-c", script, "sh",
+                        "drun-test-caller", "barrier", "1@sleep:4", "barrier")
+        self.assertEqual(job.status, 0, str(job))
+        self.assertRegex(job.err, r"(?m)^drun: warning: no progress for 1 s in barrier #2$")
+        self.assertIn("drun: warning: NCCL on localhost says:\n  NCCL version 2.28.9 compiled with CUDA 13.0\n  asked for status\n",
+                      job.err)
         self.cluster.assert_clean()
 
     def test_nobody_is_told_of_ranks_that_compute_or_when_the_limit_is_0(self):

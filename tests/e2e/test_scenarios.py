@@ -177,6 +177,13 @@ class Sizes(ClusterTest):
     def test_four_hosts(self):
         self.check(4)
 
+    def test_a_gpu_for_each_worker(self):
+        job = self.good("-H", "localhost:gpus=0,2,host1:1,host2:gpus=GPU-7", "sh", "-c",
+                        "echo $RANK ${CUDA_VISIBLE_DEVICES-none} $NCCL_RAS_ADDR")
+        lines = [line.split() for _, line in sorted(untagged(job.out))]
+        self.assertEqual([line[:2] for line in lines], [["0", "0"], ["1", "2"], ["2", "none"], ["3", "GPU-7"]])
+        self.assertEqual(len({line[2] for line in lines}), 1)  # one of the job's own
+
     def test_sixteen_hosts(self):
         self.check(16)
 

@@ -98,8 +98,8 @@ def heal(options):
 def slow(options):
     data = state.load(options.name)
     host, pid = state.host_of(data, options.host)
-    enter.in_namespaces(data["supervisor"], ["net"], network.shape, host.name, options.rate)
-    enter.in_namespaces(pid, ["net"], network.shape, host.nic, options.rate)
+    enter.in_namespaces(data["supervisor"], ["net"], network.shape, host.name, options.rate, options.htb)
+    enter.in_namespaces(pid, ["net"], network.shape, host.nic, options.rate, options.htb)
     return 0
 
 
@@ -172,7 +172,9 @@ def _parser():
     verb("cut", cut, "take its link down", host=True).add_argument(
         "--silent", action="store_true", help="drop all frames, the link stays up")
     verb("heal", heal, "undo cut", host=True)
-    verb("slow", slow, "limit its link, both ways", host=True).add_argument("rate", help="10mbit; off")
+    one = verb("slow", slow, "limit its link, both ways", host=True)
+    one.add_argument("rate", help="10mbit; off")
+    one.add_argument("--htb", action="store_true", help="by HTB; else TBF")
     verb("lossy", lossy, "lose frames of its link, both ways", host=True).add_argument("percent", help="5%%; 0")
     return parser
 

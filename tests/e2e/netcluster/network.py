@@ -3,6 +3,7 @@
 Each host has its data NIC on the bridge; a decoy NIC that is up and leads nowhere, but has the default route; and a
 docker0 with the same address everywhere, kept running by a port whose other end is in the switch.
 """
+import re
 import subprocess
 
 TABLE = "bridge drun"
@@ -87,13 +88,26 @@ def heal(host):
     _ip_batch([f"link set {host.name} up"])
 
 
-def shape(device, rate):
+def shape(device, rate, htb=False):
     """Where the device is: what leaves by it is no faster than `rate` (tc's notation); 'off' undoes it."""
-    if rate == "off":
+    if rate == "off" or htb:
         subprocess.run(["tc", "qdisc", "del", "dev", device, "root"], stderr=subprocess.DEVNULL, check=False)
+    if rate == "off":
         return
-    subprocess.run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "32kb",
-                    "latency", "300ms"], check=True)
+    if not htb:
+        subprocess.run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "32kb",
+                        "latency", "300ms"], check=True)
+        return
+    queue = max(64 << 10, round(_bits_per_second(rate) / 8 * 0.3))
+    for words in (f"qdisc add dev {device} root handle 1: htb default 1",
+                  f"class add dev {device} parent 1: classid 1:1 htb rate {rate} burst 16kb cburst 16kb",
+                  f"qdisc add dev {device} parent 1:1 bfifo limit {queue}"):
+        subprocess.run(["tc", *words.split()], check=True)
+
+
+def _bits_per_second(rate):
+    number, unit = re.fullmatch(r"([0-9.]+)([kmg]?)bit", rate).groups()
+    return float(number) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[unit]
 
 
 def lose(losses):

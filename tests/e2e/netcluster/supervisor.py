@@ -117,7 +117,7 @@ def _supervise(plan, folder, owner, report):
 
 def start(plan):
     """Returns the state of the running cluster; raises RuntimeError with what went wrong."""
-    if len(plan.hosts) > 64:
+    if len(plan.hosts) >= 32:
         network.make_room_for_neighbours(len(plan.hosts))
     folder = state.make_folder(plan.name)
     owner = os.pidfd_open(plan.owner_pid) if plan.owner_pid else None

@@ -114,6 +114,21 @@ TEST(Options, StallTimeoutIsAMinuteUnlessSaidOtherwise) {
   EXPECT_FALSE(parse({"--stall-timeout", "-1", "true"}));
 }
 
+TEST(Options, TheCacheIsReadUnlessToldNotTo) {
+  EXPECT_TRUE(parse({"true"})->job.read_cache);
+  EXPECT_FALSE(parse({"--no-cache", "true"})->job.read_cache);
+}
+
+TEST(Options, TheCacheIsWhereTheXdgSpecificationSays) {
+  const auto directory = [](const launcher::Environment& env) {
+    return parse_options({"true"}, env)->job.cache_directory;
+  };
+  EXPECT_EQ(directory({{"HOME", "/home/me"}}), "/home/me/.cache/drun");
+  EXPECT_EQ(directory({{"HOME", "/home/me"}, {"XDG_CACHE_HOME", "/var/cache/me"}}), "/var/cache/me/drun");
+  EXPECT_EQ(directory({{"HOME", "/home/me"}, {"XDG_CACHE_HOME", "relative"}}), "/home/me/.cache/drun");
+  EXPECT_EQ(directory({}), "");
+}
+
 TEST(Options, SecondsBecomeMilliseconds) {
   const auto o =
       parse({"--grace", "0.5", "--timeout", "90", "--stack-timeout", "0", "--heartbeat-timeout", "3", "true"});

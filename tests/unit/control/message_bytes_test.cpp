@@ -230,5 +230,64 @@ TEST(MessageBytes, OfFlightRecorders) {
   expect_bytes(timeline, "00000001000000000000000200000001" + call_bytes);
 }
 
+TEST(MessageBytes, OfAskFacts) {
+  AskFacts ask;
+  ask.argv = {"t"};
+  ask.working_directory = "/";
+  ask.environment["A"] = "b";
+  ask.variables = {"N*"};
+  ask.tool_ms = 258;
+  expect_bytes(ask,
+               "000000010000000174"
+               "000000012f"
+               "0000000100000001410000000162"
+               "00000001000000024e2a"
+               "00000102");
+}
+
+TEST(MessageBytes, OfLinkMeasurements) {
+  LinkListen listen;
+  listen.token = "tt";
+  expect_bytes(listen, "000000027474");
+  LinkRun run;
+  run.targets.resize(1);
+  run.targets[0].id = 5;
+  run.targets[0].address = "x";
+  run.targets[0].port = 9;
+  run.targets[0].source = "s";
+  run.targets[0].n_round_trips = 1;
+  run.targets[0].round_trips_ms = 2;
+  run.targets[0].path_mtu = true;
+  run.targets[0].n_streams = 3;
+  run.targets[0].time_ms = 4;
+  run.targets[0].begin_in_ms = 6;
+  run.targets[0].receives = false;
+  run.targets[0].max_rate = 7;
+  run.token = "t";
+  expect_bytes(run,
+               "000000010000000500000001780009000000017300000001000000020100000003000000040000000601000000000000000007"
+               "0000000174");
+  LinkResults results;
+  results.results.resize(1);
+  auto& result = results.results[0];
+  result.id = 5;
+  result.error = "e";
+  result.n_round_trips = 1;
+  result.rtt_median_us = 0.002;
+  result.rtt_p99_us = 0.003;
+  result.rtt_min_us = 0.004;
+  result.mtu_forward = 5;
+  result.mtu_backward = 6;
+  result.forward.n_streams = 7;
+  result.forward.bits_per_second = 8;
+  result.forward.seconds = 9e-6;
+  result.forward.n_segments = 10;
+  result.forward.n_retransmits = 11;
+  expect_bytes(results,
+               "000000010000000500000001650000000100000000000000020000000000000003000000000000000400000005000000060000"
+               "000700000000000000080000000000000009000000000000000a000000000000000b"
+               "000000000000000000000000000000000000000000000000000000000000000000000000");
+}
+
 }  // namespace
 }  // namespace drun::control

@@ -67,6 +67,61 @@ TEST(Messages, DescribedKeepsEveryProcess) {
   EXPECT_EQ(back->processes[1].problem, "none");
 }
 
+TEST(Messages, FactsKeepEverything) {
+  launcher::HostFacts f;
+  f.versions["kernel"] = "6.1";
+  f.unknown["python"] = "late";
+  f.command = "/bin/train";
+  f.command_problem = "none";
+  f.monotonic_ns = 5;
+  f.realtime_ns = 1700000000000000000;
+  f.n_cpus = 64;
+  f.memory_total_mib = 1 << 20;
+  f.open_files = launcher::HostFacts::kUnlimited;
+  f.disks.resize(1);
+  f.disks[0].path = "/tmp";
+  f.disks[0].free_mib = 3;
+  f.has_nvidia_smi = true;
+  f.nvidia_smi_ms = 77;
+  f.gpus.resize(2);
+  f.gpus[1].index = 1;
+  f.gpus[1].throttle_reasons = 0x48;
+  f.gpus[1].processes.resize(1);
+  f.gpus[1].processes[0].name = "python3";
+  f.xids.resize(1);
+  f.xids[0].number = 79;
+  f.rdma.resize(1);
+  f.rdma[0].gid_rocev2 = 3;
+  f.nics.resize(1);
+  f.nics[0].networks = {"10.0.0.0/24"};
+  f.bonds.resize(1);
+  f.bonds[0].slaves.resize(2);
+  f.bonds[0].slaves[1].name = "eth1";
+  f.nccl_conf["/etc/nccl.conf"] = {"NCCL_DEBUG=INFO", "X=1"};
+  f.variables["NCCL_DEBUG"] = "WARN";
+  f.own_addresses = {"127.0.1.1"};
+  Facts facts;
+  facts.facts = f;
+  const std::string bytes = encode(facts);
+  const auto back = decode<Facts>(bytes);
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(encode(*back), bytes);
+  const auto& b = back->facts;
+  EXPECT_EQ(b.versions, f.versions);
+  EXPECT_EQ(b.unknown, f.unknown);
+  EXPECT_EQ(b.realtime_ns, f.realtime_ns);
+  EXPECT_EQ(b.memlock_bytes, -1);
+  EXPECT_EQ(b.open_files, launcher::HostFacts::kUnlimited);
+  ASSERT_EQ(b.gpus.size(), 2u);
+  EXPECT_EQ(b.gpus[1].throttle_reasons, 0x48u);
+  EXPECT_EQ(b.gpus[1].processes.at(0).name, "python3");
+  EXPECT_EQ(b.bonds.at(0).slaves.at(1).name, "eth1");
+  EXPECT_EQ(b.nccl_conf, f.nccl_conf);
+  EXPECT_EQ(b.nics.at(0).networks, f.nics[0].networks);
+  EXPECT_FALSE(decode<Facts>(std::string_view(bytes).substr(0, bytes.size() - 1)).has_value());
+  EXPECT_FALSE(decode<Facts>(bytes + "x").has_value());
+}
+
 TEST(Messages, DescribedKeepsTheCpuTimeOfALongJob) {
   Described described;
   described.processes.resize(1);

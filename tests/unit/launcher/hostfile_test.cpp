@@ -74,6 +74,18 @@ struct Bad {
   const char* hint;
 };
 
+TEST(Hostfile, NamesTheGpusOfWorkers) {
+  const auto hosts = parse_hostfile("a gpus=0,2\nb:1 gpus=4,5\nc slots=2 gpus=GPU-1,MIG-2\n", "hosts");
+  ASSERT_TRUE(hosts) << hosts.error().message();
+  EXPECT_EQ((*hosts)[0].slots, 2);
+  EXPECT_EQ((*hosts)[0].gpus, (std::vector<std::string>{"0", "2"}));
+  EXPECT_EQ((*hosts)[1].slots, 1);
+  EXPECT_EQ((*hosts)[2].gpus, (std::vector<std::string>{"GPU-1", "MIG-2"}));
+  const auto fewer = parse_hostfile("a slots=3 gpus=0,2\n", "hosts");
+  ASSERT_FALSE(fewer);
+  EXPECT_NE(fewer.error().message().find("3 slots for 2 GPUs"), std::string::npos) << fewer.error().message();
+}
+
 TEST(Hostfile, RefusesWithFileLineAndColumn) {
   const Bad table[] = {
       {"", "hosts.txt: no host in this hostfile", "localhost slots=2"},
@@ -92,7 +104,7 @@ TEST(Hostfile, RefusesWithFileLineAndColumn) {
       {"a slot=2\n", "hosts.txt:1:3: unknown key 'slot'", "slots="},
       {"a slots=2 prot=22\n", "hosts.txt:1:11: unknown key 'prot'", "port="},
       {"a gpus_per_task_all=2\n", "hosts.txt:1:3: unknown key 'gpus_per_task_all'",
-       "slots=, max_slots=, port= or user="},
+       "slots=, max_slots=, port=, user= or gpus="},
       {"a =2\n", "hosts.txt:1:3: '=' without a key", ""},
       {"a slots=2 slots=3\n", "hosts.txt:1:11: 'slots' is given twice on this line", ""},
       {"a slots=2 cpu=3\n", "hosts.txt:1:11: 'cpu' is given twice on this line", ""},

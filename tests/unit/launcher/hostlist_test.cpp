@@ -72,6 +72,22 @@ TEST(Hostlist, AcceptsWhatUsersType) {
   }
 }
 
+TEST(Hostlist, NamesTheGpusOfWorkers) {
+  const auto hosts =
+      parse_hostlist("a:gpus=0,2,root@b:1:gpus=MIG-1/0/0,7,c:2,[fd00::2]:gpus=GPU-8932f937-d72c,n[1-2]:gpus=3");
+  ASSERT_TRUE(hosts) << hosts.error().message();
+  EXPECT_EQ(hosts_text(*hosts), "a:2 root@b:1 c:2 fd00::2:1 n1:1 n2:1");
+  EXPECT_EQ((*hosts)[0].gpus, (std::vector<std::string>{"0", "2"}));
+  EXPECT_EQ((*hosts)[1].gpus, (std::vector<std::string>{"MIG-1/0/0", "7"}));
+  EXPECT_TRUE((*hosts)[2].gpus.empty());
+  EXPECT_EQ((*hosts)[3].gpus, (std::vector<std::string>{"GPU-8932f937-d72c"}));
+  EXPECT_EQ((*hosts)[5].gpus, (std::vector<std::string>{"3"}));
+  // Two names of one host: its GPUs are added as its slots are.
+  const auto twice = add_slots(*parse_hostlist("a:gpus=0,b,a:gpus=3"));
+  EXPECT_EQ(twice[0].slots, 2);
+  EXPECT_EQ(twice[0].gpus, (std::vector<std::string>{"0", "3"}));
+}
+
 struct Bad {
   const char* list;
   const char* cause;
@@ -110,6 +126,11 @@ TEST(Hostlist, RefusesWithPlaceAndReason) {
       {"localhost:1,host1:12345", "item 2, column 19: 12345 slots on one host (at most 1024)", "-p 12345"},
       {"a:99999999999999999999", "item 1, column 3: more slots than a number can hold", ""},
       {"a:4294967297", "item 1, column 3: 4294967297 slots on one host", ""},
+      // GPUs
+      {"a:gpus=", "item 1, column 8: no GPU behind 'gpus='", "gpus=0,2"},
+      {"a:gpus=x", "item 1, column 8: 'x' is not a GPU", ""},
+      {"b,a:gpus=0,1,0", "item 2, column 14: GPU 0 is given twice", "slots without 'gpus='"},
+      {"a:3:gpus=0,1", "item 1, column 3: 3 slots for 2 GPUs", "a GPU for each worker"},
       // colons
       {"a:2:3", "item 1, column 4: a second ':'", "a:2, and the ssh port by -p"},
       {"a:2:", "item 1, column 4: a second ':'", ""},

@@ -32,6 +32,19 @@ TEST(Placement, PacksHostByHost) {
   EXPECT_EQ(p->local_sizes, (std::vector<int>{2, 2}));
 }
 
+TEST(Placement, GivesEachRankItsGpu) {
+  const auto p = place(hosts("a:gpus=0,2,b:2,c:gpus=5"), 0);
+  ASSERT_TRUE(p);
+  std::vector<std::string> gpus;
+  for (const auto& r : p->ranks) gpus.push_back(r.gpu);
+  EXPECT_EQ(gpus, (std::vector<std::string>{"0", "2", "", "", "5"}));
+  auto list = hosts("a:gpus=0,2");
+  list[0].slots = 3;  // named again without
+  const auto refused = place(list, 0);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("3 slots for 2 GPUs"), std::string::npos) << refused.error().message();
+}
+
 TEST(Placement, CountsCrossRanksOnUnequalHosts) {
   const auto p = place(hosts("a:1,b:3,c:2"), 0);
   ASSERT_TRUE(p);

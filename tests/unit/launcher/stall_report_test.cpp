@@ -193,5 +193,14 @@ TEST(ActivityBoard, KnowsSinceWhenARankStandsWhereItDoes) {
   EXPECT_DOUBLE_EQ(last->seconds, 4);
 }
 
+TEST(RasWords, AreTheFirstLinesOfWhatNcclSaid) {
+  EXPECT_EQ(ras_words("gpu1", "NCCL version 2.28.9\n\nJob summary\n\n"),
+            "NCCL on gpu1 says:\n  NCCL version 2.28.9\n  \n  Job summary");
+  std::string many;
+  for (int i = 1; i <= 62; ++i) many += "line " + std::to_string(i) + "\n";
+  const std::string words = ras_words("gpu1", many);
+  EXPECT_TRUE(words.ends_with("\n  line 60\n  and 2 more lines")) << words;
+}
+
 }  // namespace
 }  // namespace drun::launcher

@@ -221,7 +221,17 @@ TEST(RankEnvironment, HoldsEveryName) {
                                                                 {"DRUN_RENDEZVOUS", "10.0.0.9:99"},
                                                                 {"NCCL_SOCKET_IFNAME", "=eth0,eth1"},
                                                                 {"GLOO_SOCKET_IFNAME", "eth0"},
-                                                                {"TP_SOCKET_IFNAME", "eth0"}}));
+                                                                {"TP_SOCKET_IFNAME", "eth0"},
+                                                                {"NCCL_RAS_ADDR", "localhost:21060"}}));
+}
+
+TEST(RankEnvironment, ShowsOneGpuIfTheHostListSaysWhich) {
+  RankEnvInput in = rank_five();
+  in.place.gpu = "2";
+  const Environment own{{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}};
+  EXPECT_EQ(rank_environment(in, exports({"CUDA_VISIBLE_DEVICES=7"}), own).at("CUDA_VISIBLE_DEVICES"), "2");
+  in.place.gpu.clear();
+  EXPECT_EQ(rank_environment(in, {}, own).count("CUDA_VISIBLE_DEVICES"), 0u);
 }
 
 TEST(RankEnvironment, NamesNoInterfaceWhereNoneWasChosen) {

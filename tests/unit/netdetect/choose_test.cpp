@@ -118,6 +118,37 @@ TEST(Choose, PrefersTheShorterRoundTripWhenItDiffersByMilliseconds) {
   EXPECT_EQ(choose(hosts, *candidates, results)->hosts[0].interface, "near");
 }
 
+TEST(Choose, GoesByWhatWasMeasured) {
+  const std::vector<HostInterfaces> hosts = {
+      host("h0", {nic("eth0", {"10.0.0.1/24"}), nic("eth1", {"10.1.0.1/24"}), nic("eth2", {"10.2.0.1/24"}, 1000)}),
+      host("h1", {nic("eth0", {"10.0.0.2/24"}), nic("eth1", {"10.1.0.2/24"}), nic("eth2", {"10.2.0.2/24"}, 1000)})};
+  auto candidates = find_candidates(hosts, {});
+  ASSERT_TRUE(candidates);
+  const auto results = play(hosts, *candidates, all_reached);
+  EXPECT_THAT(picks(*choose(hosts, *candidates, results)), ElementsAre("eth2 10.2.0.1", "eth2 10.2.0.2"));
+  for (auto& c : candidates->tried) {
+    const std::string text = c.address.text();
+    c.measured_mbps = text.rfind("10.0.", 0) == 0 ? 94 : text.rfind("10.1.", 0) == 0 ? 9400 : 940;
+  }
+  const auto choice = choose(hosts, *candidates, results);
+  EXPECT_THAT(picks(*choice), ElementsAre("eth1 10.1.0.1", "eth1 10.1.0.2"));
+  EXPECT_THAT(choice->notes[0], HasSubstr("9400 Mb/s (measured)"));
+}
+
+TEST(Choose, TakesMeasurementsThatAreNearEachOtherForEqual) {
+  const std::vector<HostInterfaces> hosts = {host("h0", {nic("eth0", {"10.0.0.1/24"}), nic("eth1", {"10.1.0.1/24"})}),
+                                             host("h1", {nic("eth0", {"10.0.0.2/24"}), nic("eth1", {"10.1.0.2/24"})})};
+  auto candidates = find_candidates(hosts, {});
+  ASSERT_TRUE(candidates);
+  const auto results = play(hosts, *candidates, all_reached);
+  // h0 and h1 must not part because of noise.
+  candidates->tried[0].measured_mbps = 941;
+  candidates->tried[1].measured_mbps = 938;
+  candidates->tried[2].measured_mbps = 937;
+  candidates->tried[3].measured_mbps = 942;
+  EXPECT_THAT(picks(*choose(hosts, *candidates, results)), ElementsAre("eth0 10.0.0.1", "eth0 10.0.0.2"));
+}
+
 TEST(Choose, TakesOneNetworkForAllHostsWhenTwoAreEquallyGood) {
   // The same two networks, cabled crosswise.
   const std::vector<HostInterfaces> hosts = {

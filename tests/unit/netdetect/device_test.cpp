@@ -33,7 +33,7 @@ class SysfsTest : public ::testing::Test {
   Device device() const { return Sysfs(root_.string()).device(link_); }
 
   fs::path root_;
-  Link link_;
+  KernelLink link_;
 };
 
 TEST_F(SysfsTest, KnowsNothingOfAMissingInterface) {

@@ -7,6 +7,7 @@
 
 #include "netdetect/choose.h"
 #include "netdetect/network.h"
+#include "netdetect/tally.h"
 
 namespace drun::netdetect::testing {
 
@@ -53,6 +54,19 @@ inline AttemptResult result(const Attempt& attempt, ProbeOutcome outcome, std::u
   return out;
 }
 
+// As a kernel picks it: an address in the same network, else the first of the family.
+inline std::string source_of(const HostInterfaces& host, const Address& target) {
+  std::string first;
+  for (const auto& n : host.interfaces) {
+    for (const auto& a : n.addresses) {
+      if (a.family != target.family || is_loopback(a)) continue;
+      if (in_network(network_of(a), target)) return a.text();
+      if (first.empty()) first = a.text();
+    }
+  }
+  return first;
+}
+
 // Plays every planned attempt; `answer(from, candidate)` says what comes back.
 template <typename F>
 std::vector<AttemptResult> play(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, F answer) {
@@ -60,6 +74,9 @@ std::vector<AttemptResult> play(const std::vector<HostInterfaces>& hosts, const 
   for (const auto& attempt : plan_attempts(static_cast<int>(hosts.size()), candidates, 1)) {
     const Candidate& candidate = candidates.tried[static_cast<std::size_t>(attempt.candidate)];
     out.push_back(result(attempt, answer(attempt.from, candidate)));
+    if (reached(out.back())) {
+      out.back().result.source = source_of(hosts[static_cast<std::size_t>(attempt.from)], candidate.address);
+    }
   }
   return out;
 }

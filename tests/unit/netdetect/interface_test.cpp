@@ -137,14 +137,16 @@ TEST(Interfaces, TellAPortWithoutCarrier) {
   EXPECT_FALSE(nics.at("veth0").running);
 }
 
+// No bridges: the kernel takes six seconds to end hundreds of them with their namespace, in which nobody on the machine
+// can list interfaces.
 TEST(Interfaces, AreListedInFullWhenThereAreHundreds) {
-  const auto run = in_own_namespace({"for i in $(seq 400); do echo \"link add d$i type bridge\"; "
+  const auto run = in_own_namespace({"for i in $(seq 200); do echo \"link add d$i type veth peer name e$i\"; "
                                      "echo \"addr add 10.$((i / 200)).$((i % 200)).1/24 dev d$i\"; done | ip -batch -"},
                                     listed);
   DRUN_SKIP_UNLESS_ALLOWED(run);
   const Listing nics = decode(run.output);
   EXPECT_EQ(nics.size(), 401u);
-  EXPECT_EQ(nics.at("d400").addresses.size(), 1u);
+  EXPECT_EQ(nics.at("d200").addresses.size(), 1u);
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ ProbeResult probe_stranger(Loop& loop, Stranger how) {
   auto socket = std::make_shared<tcp::socket>(loop.io());
   TaskGroup group(loop.io().get_executor());
   group.spawn(be_stranger(acceptor, how, socket));
-  const auto result = loop.probe("127.0.0.1", acceptor->local_endpoint().port(), kShort);
+  const auto result = loop.probe("127.0.0.1", acceptor->local_endpoint().port(),
+                                 how == Stranger::kSilent ? kShort : std::chrono::seconds(5));
   acceptor->close();
   socket->close();
   EXPECT_TRUE(loop.run(group.join()));

@@ -1,0 +1,14 @@
+// The hosts of `drun check` and their links as a drawing. Pure.
+#pragma once
+
+#include <string>
+
+#include "cli/check_view.h"
+
+namespace drun::cli {
+
+// An <svg> and the legend below it. Hosts stand around a circle, those of one network side by side; a link is drawn
+// once for both directions, as the worse of them. "" = there is nothing to draw.
+std::string topology_markup(const launcher::CheckResult& result, const Matrix& bandwidth);
+
+}  // namespace drun::cli

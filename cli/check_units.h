@@ -1,0 +1,28 @@
+// Sizes, rates and times as people write them, for `drun check`; netdetect/units.h has how they are shown. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace drun::cli {
+
+// "100MB": 10^8; "25MiB", and as everywhere in drun "25M": 25 * 2^20; "4096": bytes. In any case of letters.
+// Zero and what does not fit are errors, which have no subject.
+Result<std::size_t> parse_bytes(std::string_view text);
+// In bits per second: "1gbit", "10Mb/s", "940Mbps", and in bytes "125MB/s", "125MBps". A unit is needed.
+Result<double> parse_rate(std::string_view text);
+// In seconds: "300ms", "0.3s", "250us", "2min". A unit is needed.
+Result<double> parse_time(std::string_view text);
+// "110M": 110 million; K, M, B (or G) and T are powers of 1000.
+Result<std::uint64_t> parse_count(std::string_view text);
+// Bytes of one element: libdrun's and nccl-tests' names ("f16", "half"), and PyTorch's ("float16", "fp16").
+Result<std::size_t> parse_dtype_size(std::string_view text);
+
+// A figure alone, where its unit stands elsewhere: "9.41", "94.1", "1043".
+std::string digits(double value);
+
+}  // namespace drun::cli

@@ -1,0 +1,89 @@
+// What the three reports of `drun check` derive from its result, so that they say the same. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "launcher/check/check_result.h"
+
+namespace drun::cli {
+
+// How far a figure is from the median of its kind: so many times as bad.
+enum class Heat : std::uint8_t {
+  kNone,    // not measured
+  kBetter,  // by more than a quarter
+  kNormal,  // up to 1.25 times as bad
+  kBelow,   // up to 2
+  kBad,     // up to 5
+  kAwful,   // beyond
+  kFailed,  // it was tried and did not work
+};
+
+struct Cell {
+  double value = 0;   // 0: not measured
+  std::string error;  // why; "" = it was, or was not tried
+};
+
+// Values between hosts, from the row to the column.
+struct Matrix {
+  int n_hosts = 0;
+  std::vector<Cell> cells;  // by row
+  double median = 0;        // of the hosts' medians; 0: nothing was measured
+
+  const Cell& at(int from, int to) const { return cells[index(from, to)]; }
+  Cell& at(int from, int to) { return cells[index(from, to)]; }
+  bool empty() const;  // nothing was measured and nothing failed
+
+ private:
+  std::size_t index(int from, int to) const {
+    return static_cast<std::size_t>(from) * static_cast<std::size_t>(n_hosts) + static_cast<std::size_t>(to);
+  }
+};
+
+// Bits per second: the most that any number of streams moved. What the second pass measured counts, if there is some.
+Matrix bandwidth_matrix(const launcher::CheckResult& result);
+// Median round trips in seconds, the same in both directions; of two passes the better one.
+Matrix latency_matrix(const launcher::CheckResult& result);
+
+Heat bandwidth_heat(const Matrix& matrix, int from, int to);
+Heat latency_heat(const Matrix& matrix, int from, int to);
+
+// All that is worse than kNormal, worst first; a pair's round trip once.
+struct Entry {
+  int from = 0, to = 0;
+  Heat heat = Heat::kNone;
+};
+std::vector<Entry> worst_bandwidth(const Matrix& matrix);
+std::vector<Entry> worst_latency(const Matrix& matrix);
+
+// The medians of what a host sent and received; 0: nothing.
+struct HostRates {
+  double sent = 0, received = 0, round_trip = 0;
+};
+HostRates host_rates(const Matrix& bandwidth, const Matrix& latency, int host);
+
+double median_of(std::vector<double> values);  // 0 if there are none
+
+// The chosen interface; null if none was chosen.
+const netdetect::Interface* chosen_interface(const launcher::CheckedHost& host);
+// "10 Gb/s"; "" = not known.
+std::string line_speed_text(const launcher::CheckedHost& host);
+
+// Names short enough for a matrix, all different: what all have in common at the end (".cluster.lan") is left out.
+std::vector<std::string> short_names(const launcher::CheckResult& result);
+
+std::string verdict_text(netdetect::Verdict verdict);     // "ready with warnings"
+std::string severity_text(netdetect::Severity severity);  // "warning"
+// "3 hosts ready, 1 ready with warnings, 2 not ready".
+std::string hosts_sentence(const launcher::CheckResult& result);
+// "1 failure, 2 warnings"; "nothing wrong was found".
+std::string findings_sentence(const launcher::CheckResult& result);
+// As netdetect::prediction_text(); "" = nothing was predicted.
+std::string prediction_sentence(const launcher::CheckResult& result);
+// As netdetect::efficiency_text(); "" = no step time was given.
+std::string efficiency_sentence(const launcher::CheckResult& result);
+// "checked 4 hosts in 6.2 s: 6 links, 8 measurements of a second pass".
+std::string effort_sentence(const launcher::CheckResult& result);
+
+}  // namespace drun::cli

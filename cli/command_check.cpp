@@ -1,0 +1,234 @@
+#include "cli/command_check.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/fd.h"
+#include "base/terminal.h"
+#include "base/text.h"
+#include "cli/argv.h"
+#include "cli/check_html.h"
+#include "cli/check_json.h"
+#include "cli/check_text.h"
+#include "cli/check_units.h"
+#include "cli/job_options.h"
+#include "cli/paths.h"
+#include "cli/usage.h"
+#include "cli/whole_file.h"
+#include "launcher/exit_status.h"
+
+namespace drun::cli {
+
+namespace {
+
+constexpr std::size_t kMinWidth = 60, kDefaultWidth = 80, kMaxWidth = 120;
+
+// What CLI11 fills in, before it is checked.
+struct Raw : RawJobOptions {
+  bool quick = false, full = false, json = false, strict = false;
+  std::string max_rate, gradient_size, model_params, dtype, step_time;
+  std::string baseline, save_baseline, html;
+};
+
+void describe(CLI::App& app, Raw& raw) {
+  app.set_help_flag("-h,--help", "this text");
+  describe_hosts(app, raw);
+  describe_interfaces(app, raw);
+  app.add_flag("--quick", raw.quick, "in 5 seconds, to 32 hosts; default: 15, and up to 30 if something looks wrong");
+  app.add_flag("--full", raw.full, "in 60 to 120 seconds: longer measurements");
+  app.add_option("--max-rate", raw.max_rate, "of what is measured, per host and direction: 1gbit, 100mbit, 125MB/s")
+      ->type_name("RATE");
+  app.add_option("--gradient-size", raw.gradient_size, "the allreduce whose time is predicted; default: 100MB")
+      ->type_name("SIZE");
+  app.add_option("--model-params", raw.model_params, "the same as a number of parameters: 110M, 7B")->type_name("N");
+  app.add_option("--dtype", raw.dtype, "with --model-params, of the gradients: f16, bf16, f32, ...; default: f32")
+      ->type_name("TYPE");
+  app.add_option("--step-time", raw.step_time, "of one training step on one host: 300ms; predicts the efficiency")
+      ->type_name("TIME");
+  app.add_option("--baseline", raw.baseline, "compare with what --save-baseline wrote")->type_name("FILE");
+  app.add_option("--save-baseline", raw.save_baseline, "write there what is normal on these hosts")->type_name("FILE");
+  app.add_flag("--json", raw.json, "JSON in place of the text");
+  app.add_option("--html", raw.html, "also write a page with heat maps and plots")->type_name("FILE");
+  app.add_flag("--strict", raw.strict, "the exit status is 1 also for warnings");
+  app.add_option("--timeout", raw.timeout, "seconds after which the check ends with what it has; 0: never")
+      ->type_name("S")
+      ->capture_default_str();
+  describe_connection(app, raw);
+  describe_log(app, raw);
+}
+
+std::string usage(const CLI::App& app) {
+  const std::string help = app.help();
+  const auto at = help.find("Options:");
+  return "drun check says whether a job could run on these hosts, over which network interfaces, how fast their links\n"
+         "are, what an allreduce would cost, and what is wrong. No job is started; nothing is needed there.\n"
+         "\n"
+         "usage: drun check [options] [--] [COMMAND]\n"
+         "\n"
+         "  drun check -H localhost:1,host1:1 -p 12345\n"
+         "  drun check --hostfile hosts --model-params 110M --dtype f16 --step-time 300ms\n"
+         "  drun check -H gpu[1-4]:8 --full --html check.html -- python3\n"
+         "\n"
+         "With a COMMAND, the hosts are also asked whether they have the same one. docs/check.md explains each "
+         "finding.\n"
+         "\n" +
+         (at == std::string::npos ? help : help.substr(at)) +
+         "\nThe exit status is 0: ready, 1: not ready, or warnings with --strict; 2: bad usage; 68: a host can't be\n"
+         "reached, or there is no common network; 75: a deadline passed; 130: Ctrl-C.\n";
+}
+
+template <typename T, typename Parse>
+Result<void> take(Parse parse, const char* option, const std::string& text, T& into) {
+  const auto value = parse(text);
+  if (!value) {
+    Error error = value.error();
+    error.hint = std::string(option) + " " + error.hint;
+    return fail(std::move(error).with_subject(option));
+  }
+  into = *value;
+  return {};
+}
+
+Result<void> choose_gradients(const CLI::App& app, const Raw& raw, launcher::CheckOptions& check) {
+  const bool sized = app.count("--gradient-size") > 0, counted = app.count("--model-params") > 0;
+  if (sized && counted) {
+    return fail(usage_error("--gradient-size", "can't be used together with --model-params", "one of them is enough"));
+  }
+  if (app.count("--dtype") > 0 && !counted) {
+    return fail(usage_error("--dtype", "is the type of the parameters of --model-params, which is not given",
+                            "--model-params 110M --dtype f16"));
+  }
+  if (sized) {
+    std::size_t n_bytes = 0;
+    if (auto ok = take(parse_bytes, "--gradient-size", raw.gradient_size, n_bytes); !ok) return ok;
+    check.gradient_bytes = n_bytes;
+  }
+  if (counted) {
+    std::uint64_t n_parameters = 0;
+    std::size_t element = 4;
+    if (auto ok = take(parse_count, "--model-params", raw.model_params, n_parameters); !ok) return ok;
+    if (app.count("--dtype") > 0) {
+      if (auto ok = take(parse_dtype_size, "--dtype", raw.dtype, element); !ok) return ok;
+    }
+    check.gradient_bytes = n_parameters * element;
+  }
+  return {};
+}
+
+Result<void> choose_measurements(const CLI::App& app, const Raw& raw, launcher::CheckOptions& check) {
+  if (raw.quick && raw.full) return fail(usage_error("--quick", "can't be used together with --full"));
+  if (raw.quick) check.depth = launcher::CheckDepth::kQuick;
+  if (raw.full) check.depth = launcher::CheckDepth::kFull;
+  if (app.count("--max-rate") > 0) {
+    if (auto ok = take(parse_rate, "--max-rate", raw.max_rate, check.max_rate_bps); !ok) return ok;
+  }
+  if (app.count("--step-time") > 0) {
+    if (auto ok = take(parse_time, "--step-time", raw.step_time, check.step_seconds); !ok) return ok;
+  }
+  return {};
+}
+
+// Before anything is measured: minutes would be lost.
+Result<void> check_files(const CLI::App& app, const Raw& raw) {
+  if (app.count("--baseline") > 0) {
+    const auto text = read_file(raw.baseline);
+    if (!text) return fail(usage_error("--baseline", text.error().cause, "drun check ... --save-baseline FILE"));
+  }
+  const struct {
+    const char* option;
+    const std::string* path;
+  } written[] = {{"--save-baseline", &raw.save_baseline}, {"--html", &raw.html}};
+  for (const auto& [option, path] : written) {
+    if (app.count(option) == 0) continue;
+    if (path->empty() || *path == "-") {
+      return fail(usage_error(option, "is not written to standard output", std::string(option) + " FILE"));
+    }
+    const auto ok = check_writable(*path);
+    if (!ok) return fail(usage_error(option, ok.error().cause));
+  }
+  return {};
+}
+
+std::size_t prose_width() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultWidth;
+  return std::clamp<std::size_t>(size.ws_col, kMinWidth, kMaxWidth);
+}
+
+}  // namespace
+
+Result<CheckCommand> parse_check(const std::vector<std::string>& args) {
+  CLI::App app;
+  Raw raw;
+  describe(app, raw);
+  const ValueOptions with_value = value_options(app);
+  const SplitArgs parts = split_command(rewrite_argv(args, with_value), with_value);
+  CheckCommand out;
+  const auto parsed = parse_words(app, parts.options, "drun check");
+  if (!parsed) return fail(parsed.error());
+  if (!*parsed) {
+    out.help = usage(app);
+    return out;
+  }
+  auto hosts = chosen_hosts(raw, 1);
+  if (!hosts) return fail(std::move(hosts.error()));
+  auto connect = connect_options(raw);
+  if (!connect) return fail(std::move(connect.error()));
+  const auto timeout = seconds("--timeout", raw.timeout, true);
+  if (!timeout) return fail(timeout.error());
+  out.check.hosts = std::move(*hosts);
+  out.check.connect = std::move(*connect);
+  out.check.interfaces = raw.interfaces;
+  out.check.timeout = *timeout;
+  out.check.command = parts.command;
+  out.check.working_directory = current_directory();
+  if (auto ok = choose_measurements(app, raw, out.check); !ok) return fail(std::move(ok.error()));
+  if (auto ok = choose_gradients(app, raw, out.check); !ok) return fail(std::move(ok.error()));
+  if (auto ok = check_files(app, raw); !ok) return fail(std::move(ok.error()));
+  out.check.baseline_file = raw.baseline;
+  out.check.save_baseline_file = raw.save_baseline;
+  out.json = raw.json;
+  out.strict = raw.strict;
+  out.html_file = raw.html;
+  out.log_level = log_level(raw);
+  out.log_file = raw.log_file;
+  return out;
+}
+
+int command_check(const std::vector<std::string>& args, const Checker& checker, Printer& printer) {
+  auto command = parse_check(args);
+  if (!command) {
+    printer.error(command.error());
+    return launcher::exit_status(command.error().code);
+  }
+  if (const auto status = begin(*command, printer)) return *status;
+  if (command->log_level != log::Level::kOff && command->log_file.empty()) printer.disable_status();
+  const launcher::CheckResult result = checker.check(std::move(command->check), printer);
+  int status = checker.status(result, command->strict);
+  if (result.network_error && result.network_error->code == Errc::kUsage) {
+    printer.error(*result.network_error);
+    return status;
+  }
+  // The page first: a reader of stdout that leaves early must not cost it.
+  if (!command->html_file.empty()) {
+    if (auto written = write_whole(command->html_file, check_html(result)); !written) {
+      printer.error(std::move(written.error()).with_subject("--html"));
+      if (status == launcher::kExitOk) status = launcher::kExitUsage;
+    }
+  }
+  TextStyle style;
+  style.color = wants_color(STDOUT_FILENO);
+  style.width = prose_width();
+  if (auto written = write_all(STDOUT_FILENO, command->json ? check_json(result) : check_text(result, style));
+      !written) {
+    const Error error = std::move(written.error()).with_subject("stdout");
+    if (!launcher::reader_left(error)) printer.error(error);
+    return launcher::output_status(error);
+  }
+  return status;
+}
+
+}  // namespace drun::cli

@@ -1,0 +1,36 @@
+// `drun check`: whether a job could run on these hosts, how fast it would be, and what is wrong.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/printer.h"
+#include "cli/subcommand.h"
+#include "launcher/check/check.h"
+
+namespace drun::cli {
+
+struct CheckCommand : Subcommand {
+  launcher::CheckOptions check;
+  bool json = false;
+  bool strict = false;    // warnings count
+  std::string html_file;  // "" = none
+};
+
+// `args` without the program's name and without the word `check`. Every complaint is Errc::kUsage; files that can't be
+// read or written later are found here.
+Result<CheckCommand> parse_check(const std::vector<std::string>& args);
+
+// Who checks and who judges: launcher::check_hosts and launcher::check_status, or a test's.
+struct Checker {
+  std::function<launcher::CheckResult(launcher::CheckOptions, launcher::Reporter&)> check;
+  std::function<int(const launcher::CheckResult&, bool strict)> status;
+};
+
+// Parses, checks, writes the reports. Returns the exit status: the checker's; 2 also if the page could not be written
+// after a check that went well.
+int command_check(const std::vector<std::string>& args, const Checker& checker, Printer& printer);
+
+}  // namespace drun::cli

@@ -1,0 +1,445 @@
+#include "netdetect/interface_findings.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "netdetect/network.h"
+#include "netdetect/wording.h"
+
+namespace drun::netdetect {
+namespace {
+
+constexpr std::size_t kDetails = 12;
+
+std::string speed_text(int mbps) { return mbps > 0 ? std::to_string(mbps) + " Mb/s" : "speed unknown"; }
+
+bool is_tunnel(const Interface& nic) { return nic.kind == "tun" || nic.kind == "wireguard"; }
+
+// What a machine makes for itself: its addresses are no business of other hosts.
+bool is_internal(const Interface& nic) { return nic.kind == "bridge" || nic.kind == "virtual" || is_tunnel(nic); }
+
+bool is_hardware(const Interface& nic) { return nic.kind == "physical" || nic.kind == "bond" || nic.kind == "vlan"; }
+
+// Findings of the same kind about interfaces of several hosts become one.
+struct Group {
+  std::vector<int> hosts;
+  std::vector<std::string> interfaces;  // "host0 eno2", in step with `hosts`
+  std::vector<std::string> details;
+};
+
+class Interfaces {
+ public:
+  Interfaces(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally,
+             const PartialChoice& most, const std::vector<int>& gone)
+      : hosts_(hosts), candidates_(candidates), tally_(tally), most_(most), gone_(gone.begin(), gone.end()) {
+    for (std::size_t c = 0; c < candidates.tried.size(); ++c) {
+      of_[{candidates.tried[c].host, candidates.tried[c].interface}].push_back(c);
+    }
+  }
+
+  std::vector<Finding> run() {
+    find_same_addresses();
+    find_unreached();
+    find_partly_reached();
+    find_unused();
+    find_choices();
+    find_families();
+    find_names();
+    find_excluded();
+    return std::move(out_);
+  }
+
+ private:
+  const std::string& name(int host) const { return hosts_[static_cast<std::size_t>(host)].host; }
+  std::string names(const std::vector<int>& list) const {
+    std::vector<std::string> out;
+    for (const int host : list) out.push_back(name(host));
+    return list_some(out, kHostsShown);
+  }
+  const std::vector<Interface>& nics(int host) const { return hosts_[static_cast<std::size_t>(host)].interfaces; }
+  const HostChoice& choice(int host) const { return most_.choice.hosts[static_cast<std::size_t>(host)]; }
+  bool has_choice(int host) const { return !choice(host).address.bytes.empty(); }
+  const Interface* chosen_nic(int host) const {
+    for (const auto& nic : nics(host)) {
+      if (has_choice(host) && nic.name == choice(host).interface) return &nic;
+    }
+    return nullptr;
+  }
+  // Of one of these interfaces, as the choice sees it.
+  int speed(int host, const Interface& nic) const {
+    int measured = 0;
+    for (const std::size_t c : candidates_of(host, static_cast<int>(&nic - nics(host).data()))) {
+      measured = std::max(measured, candidates_.tried[c].measured_mbps);
+    }
+    return measured > 0 ? measured : nic.speed_mbps;
+  }
+  int n_hosts() const { return static_cast<int>(hosts_.size()); }
+  const std::vector<std::size_t>& candidates_of(int host, int nic) const {
+    static const std::vector<std::size_t> none;
+    const auto found = of_.find({host, nic});
+    return found == of_.end() ? none : found->second;
+  }
+  bool is_reached(std::size_t c) const {
+    const auto& attempts = tally_.candidates[c].attempts;
+    return std::any_of(attempts.begin(), attempts.end(), [](const auto* a) { return reached(*a); });
+  }
+  bool any_reached(int host, int nic) const {
+    const auto& list = candidates_of(host, nic);
+    return std::any_of(list.begin(), list.end(), [&](std::size_t c) { return is_reached(c); });
+  }
+  bool any_good(int host, int nic) const {
+    const auto& list = candidates_of(host, nic);
+    return std::any_of(list.begin(), list.end(), [&](std::size_t c) { return tally_.candidates[c].good; });
+  }
+
+  void add(Severity severity, const char* code, Group group, std::string text, std::string command) {
+    if (group.hosts.empty()) return;
+    Finding finding;
+    finding.severity = severity;
+    finding.code = code;
+    finding.subject = list_some(group.interfaces, kHostsShown);
+    std::sort(group.hosts.begin(), group.hosts.end());
+    group.hosts.erase(std::unique(group.hosts.begin(), group.hosts.end()), group.hosts.end());
+    finding.hosts = std::move(group.hosts);
+    finding.text = std::move(text);
+    if (group.details.size() > kDetails + 1) {
+      const std::size_t n_more = group.details.size() - kDetails;
+      group.details.resize(kDetails);
+      group.details.push_back("and " + std::to_string(n_more) + " more");
+    }
+    finding.details = std::move(group.details);
+    finding.command = std::move(command);
+    out_.push_back(std::move(finding));
+  }
+
+  struct Owner {
+    int host = 0;
+    const Interface* nic = nullptr;
+    Address address;
+  };
+
+  // Whether some other host has an address of its own in the network: then the network is a real one.
+  bool is_shared_network(const Address& address, const std::map<std::string, std::vector<Owner>>& owners) const {
+    for (const auto& [bytes, list] : owners) {
+      if (bytes == address.bytes || list.size() != 1 || is_internal(*list.front().nic)) continue;
+      if (in_network(network_of(address), list.front().address)) return true;
+    }
+    return false;
+  }
+
+  void find_same_addresses() {
+    std::map<std::string, std::vector<Owner>> owners;
+    for (int h = 0; h < n_hosts(); ++h) {
+      if (gone_.count(h) > 0) continue;
+      for (const auto& nic : nics(h)) {
+        for (const auto& address : nic.addresses) {
+          if (!nic.up || nic.loopback || address.link_local || is_loopback(address)) continue;
+          auto& list = owners[address.bytes];
+          const bool same = std::any_of(list.begin(), list.end(), [&](const Owner& o) {
+            return tally_.namespaces[static_cast<std::size_t>(o.host)] ==
+                   tally_.namespaces[static_cast<std::size_t>(h)];
+          });
+          if (!same) list.push_back({h, &nic, address});
+        }
+      }
+    }
+    for (const auto& [bytes, list] : owners) {
+      if (list.size() < 2) continue;
+      const bool internal = std::any_of(list.begin(), list.end(), [](const Owner& o) { return is_internal(*o.nic); });
+      const bool stranded = std::any_of(list.begin(), list.end(), [&](const Owner& o) { return !has_choice(o.host); });
+      Group group;
+      for (const auto& owner : list) {
+        group.hosts.push_back(owner.host);
+        group.interfaces.push_back(name(owner.host) + " " + owner.nic->name);
+      }
+      const Owner& first = list.front();
+      const std::string text = first.address.text();
+      if (!internal && (stranded || is_shared_network(first.address, owners))) {
+        add(stranded ? Severity::kFailure : Severity::kWarning, "address-duplicate", std::move(group),
+            "all have the address " + text + " in one network: who connects to it reaches one of them, or none",
+            "arping -D -c 2 -I " + first.nic->name + " " + text + "  # on " + name(first.host));
+        continue;
+      }
+      add(Severity::kNote, "interface-same-address", std::move(group),
+          "the address " + text + " is on " + plural(list.size(), "host") +
+              ", so who connects to it reaches itself: not used",
+          "ip -brief address show " + first.nic->name + "  # on " + name(first.host));
+    }
+  }
+
+  // A host that nobody reaches at all is another finding.
+  bool is_reached_somewhere(int host) const {
+    for (std::size_t i = 0; i < nics(host).size(); ++i) {
+      if (any_reached(host, static_cast<int>(i))) return true;
+    }
+    return false;
+  }
+
+  void find_unreached() {
+    Group plain;
+    std::map<std::string, Group> faster;  // by network
+    for (int h = 0; h < n_hosts(); ++h) {
+      const Interface* chosen = chosen_nic(h);
+      if (gone_.count(h) > 0 || !is_reached_somewhere(h)) continue;
+      for (std::size_t i = 0; i < nics(h).size(); ++i) {
+        const Interface& nic = nics(h)[i];
+        const auto& list = candidates_of(h, static_cast<int>(i));
+        if (list.empty() || any_reached(h, static_cast<int>(i)) || &nic == chosen) continue;
+        std::vector<std::string> words;
+        for (const std::size_t c : list) {
+          std::set<std::string> outcomes;
+          for (const AttemptResult* a : tally_.candidates[c].attempts) outcomes.insert(outcome_words(a->result));
+          if (outcomes.empty()) continue;
+          words.push_back(candidates_.tried[c].address.text() + " " + join({outcomes.begin(), outcomes.end()}, ", "));
+        }
+        if (words.empty()) continue;
+        const bool better = chosen != nullptr && nic.speed_mbps > chosen->speed_mbps && chosen->speed_mbps > 0;
+        Group& group = better ? faster[network_text(candidates_.tried[list.front()].address)] : plain;
+        group.hosts.push_back(h);
+        group.interfaces.push_back(name(h) + " " + nic.name);
+        group.details.push_back(name(h) + " " + nic.name + " (" + nic.kind + ", " + speed_text(nic.speed_mbps) +
+                                "): " + join(words, "; "));
+      }
+    }
+    for (auto& [network, group] : faster) {
+      if (group.hosts.size() > 1) {
+        const std::string command = "ip route; nft list ruleset  # on " + names(group.hosts);
+        add(Severity::kWarning, "faster-interface-unreached", std::move(group),
+            "faster than the interfaces that were chosen, and in one network (" + network +
+                "), but no other host reaches them",
+            command);
+        continue;
+      }
+      plain.hosts.insert(plain.hosts.end(), group.hosts.begin(), group.hosts.end());
+      plain.interfaces.insert(plain.interfaces.end(), group.interfaces.begin(), group.interfaces.end());
+      plain.details.insert(plain.details.end(), group.details.begin(), group.details.end());
+    }
+    const std::string command = plain.hosts.empty() ? "" : "ip route  # on " + name(plain.hosts.front());
+    add(Severity::kNote, "interface-unreached", std::move(plain),
+        "up, with an address, but no other host reaches it: not used", command);
+  }
+
+  void find_partly_reached() {
+    Group slower;
+    Group faster;
+    for (int h = 0; h < n_hosts(); ++h) {
+      const Interface* chosen = chosen_nic(h);
+      if (gone_.count(h) > 0 || chosen == nullptr || !choice(h).reached_by_all) continue;
+      for (std::size_t i = 0; i < nics(h).size(); ++i) {
+        const Interface& nic = nics(h)[i];
+        if (&nic == chosen || !any_reached(h, static_cast<int>(i)) || any_good(h, static_cast<int>(i))) continue;
+        const bool better = nic.speed_mbps > chosen->speed_mbps && chosen->speed_mbps > 0;
+        Group& group = better ? faster : slower;
+        group.hosts.push_back(h);
+        group.interfaces.push_back(name(h) + " " + nic.name);
+        for (const std::size_t c : candidates_of(h, static_cast<int>(i))) {
+          std::vector<std::string> missed;
+          for (const AttemptResult* a : tally_.candidates[c].attempts) {
+            if (!reached(*a)) missed.push_back(name(a->attempt.from) + " (" + outcome_words(a->result) + ")");
+          }
+          group.details.push_back(name(h) + " " + nic.name + " (" + speed_text(nic.speed_mbps) +
+                                  "): " + candidates_.tried[c].address.text() + " is not reached by " +
+                                  list_some(missed, kHostsShown));
+        }
+      }
+    }
+    const auto command = [this](const Group& group) {
+      return group.hosts.empty() ? "" : "ip route; nft list ruleset  # on " + names(group.hosts);
+    };
+    const std::string for_faster = command(faster);
+    const std::string for_slower = command(slower);
+    add(Severity::kWarning, "faster-interface-partly-reached", std::move(faster),
+        "faster than what was chosen, but not every host reaches it: not used", for_faster);
+    add(Severity::kNote, "interface-partly-reached", std::move(slower), "not every host reaches it: not used",
+        for_slower);
+  }
+
+  // Down, without carrier, with nothing but link-local addresses.
+  void find_unused() {
+    std::map<std::string, Group> groups;  // by reason
+    for (int h = 0; h < n_hosts(); ++h) {
+      if (gone_.count(h) > 0) continue;
+      for (std::size_t i = 0; i < nics(h).size(); ++i) {
+        const Interface& nic = nics(h)[i];
+        const bool has_address = !nic.addresses.empty();
+        if (nic.loopback || !nic.master.empty() || !candidates_of(h, static_cast<int>(i)).empty()) continue;
+        if (!is_hardware(nic) && !has_address) continue;
+        std::string reason;
+        const bool link_local = std::all_of(nic.addresses.begin(), nic.addresses.end(),
+                                            [](const Address& address) { return address.link_local; });
+        if (!nic.up) {
+          reason = "down";
+        } else if (!nic.running) {
+          reason = "up, but without carrier: no cable, or nothing at its other end";
+        } else if (!has_address) {
+          reason = "up, but without an address";
+        } else if (link_local) {
+          reason = "up, but only with link-local addresses";
+        } else {
+          continue;  // the address is on several hosts, or not wanted
+        }
+        groups[reason].hosts.push_back(h);
+        groups[reason].interfaces.push_back(name(h) + " " + nic.name);
+      }
+    }
+    for (auto& [reason, group] : groups) {
+      const std::string command = "ip -brief address  # on " + name(group.hosts.front());
+      add(Severity::kNote, "interface-unused", std::move(group), reason, command);
+    }
+  }
+
+  std::string why(int host, const Interface& chosen, const Interface& other) const {
+    const int mine = speed(host, chosen);
+    const int its = speed(host, other);
+    if (its == 0 && mine > 0) return "the speed of the other is unknown";
+    if (mine > its + its / 5) return "it is faster";
+    if (chosen.rdma && !other.rdma) return "it has RDMA";
+    if (!is_tunnel(chosen) && is_tunnel(other)) return "the other is a tunnel";
+    return std::string(mine > 0 ? "they are about equally fast" : "neither speed is known") +
+           "; by family, network, route metric, round trip, name";
+  }
+
+  void add_host(Group& group, int host, const Interface& interface) const {
+    group.hosts.push_back(host);
+    group.interfaces.push_back(name(host) + " " + interface.name);
+  }
+
+  // Where several interfaces answer: which was taken, and why.
+  void find_choices() {
+    Group clear;
+    Group unclear;
+    Group tunnels;
+    std::string other_name, clear_other, tunnel_host;
+    for (int h = 0; h < n_hosts(); ++h) {
+      const Interface* chosen = chosen_nic(h);
+      if (chosen == nullptr || chosen->loopback) continue;
+      if (is_tunnel(*chosen)) {
+        add_host(tunnels, h, *chosen);
+        tunnel_host = name(h);
+      }
+      bool is_clear = false;
+      bool is_unclear = false;
+      for (std::size_t i = 0; i < nics(h).size(); ++i) {
+        const Interface& nic = nics(h)[i];
+        if (&nic == chosen || !any_good(h, static_cast<int>(i))) continue;
+        const auto& used = choice(h).interfaces;
+        const bool together = std::find(used.begin(), used.end(), nic.name) != used.end();
+        const bool guessed = speed(h, *chosen) == 0 && !is_tunnel(nic);
+        (guessed ? is_unclear : is_clear) = true;
+        Group& group = guessed ? unclear : clear;
+        for (const std::size_t c : candidates_of(h, static_cast<int>(i))) {
+          (guessed ? other_name : clear_other) = network_text(candidates_.tried[c].address);
+        }
+        group.details.push_back(name(h) + ": " + chosen->name + " (" + speed_text(speed(h, *chosen)) + ") before " +
+                                nic.name + " (" + speed_text(speed(h, nic)) + "): " + why(h, *chosen, nic) +
+                                (together ? "; NCCL gets both" : ""));
+      }
+      if (is_clear) add_host(clear, h, *chosen);
+      if (is_unclear) add_host(unclear, h, *chosen);
+    }
+    add(Severity::kNote, "several-interfaces", std::move(clear), "chosen among several interfaces that all hosts reach",
+        "drun check --network-interfaces " + clear_other + " ...");
+    add(Severity::kWarning, "speed-unknown", std::move(unclear),
+        "chosen among several interfaces that all hosts reach, of which the drivers tell no speed: it may be the "
+        "slower",
+        "drun check --network-interfaces " + other_name + " ...");
+    add(Severity::kWarning, "tunnel-chosen", std::move(tunnels), "a tunnel, the only interface that all hosts reach",
+        "ip -details link  # on " + tunnel_host);
+  }
+
+  void find_families() {
+    std::vector<int> v4;
+    std::vector<int> v6;
+    for (int h = 0; h < n_hosts(); ++h) {
+      if (has_choice(h)) (choice(h).address.family == 4 ? v4 : v6).push_back(h);
+    }
+    Finding finding;
+    if (v6.empty()) return;
+    finding.hosts = v6;
+    finding.subject = names(v6);
+    if (v4.empty()) {
+      finding.code = "ipv6-only";
+      finding.text = "the network that all share is IPv6";
+      finding.command = "ip -brief address";
+      bool some_v4 = false;
+      for (const auto& c : candidates_.tried) some_v4 = some_v4 || c.address.family == 4;
+      if (some_v4) finding.text += "; there are IPv4 addresses, but not on every host one that the others reach";
+    } else {
+      finding.severity = Severity::kWarning;
+      finding.code = "families-mixed";
+      finding.text = "have IPv6 only, while " + names(v4) + " " + (v4.size() == 1 ? "has" : "have") + " IPv4";
+      finding.command = "ip -brief address  # on " + names(v6);
+    }
+    out_.push_back(std::move(finding));
+  }
+
+  void find_names() {
+    std::map<std::string, std::vector<int>> by_name;
+    for (int h = 0; h < n_hosts(); ++h) {
+      if (has_choice(h)) by_name[choice(h).interface].push_back(h);
+    }
+    if (by_name.size() < 2) return;
+    Finding finding;
+    finding.code = "names-differ";
+    finding.command = "drun run ... env | grep IFNAME";
+    finding.subject = "interfaces";
+    finding.text =
+        "the network is on another interface of each host, so no single NCCL_SOCKET_IFNAME fits: drun sets "
+        "it per host";
+    if (by_name.size() < most_.choice.hosts.size()) {
+      finding.text =
+          "the network is not on the same interface of every host, so no single NCCL_SOCKET_IFNAME fits: "
+          "drun sets it per host";
+    }
+    for (const auto& [nic, hosts] : by_name) {
+      finding.hosts.insert(finding.hosts.end(), hosts.begin(), hosts.end());
+      if (finding.details.size() < kDetails) finding.details.push_back(nic + ": " + names(hosts));
+    }
+    std::sort(finding.hosts.begin(), finding.hosts.end());
+    out_.push_back(std::move(finding));
+  }
+
+  // Faster interfaces that --network-interfaces leaves out.
+  void find_excluded() {
+    Group group;
+    for (int h = 0; h < n_hosts(); ++h) {
+      const Interface* chosen = chosen_nic(h);
+      if (chosen == nullptr || chosen->speed_mbps == 0) continue;
+      for (const auto& r : candidates_.rejected) {
+        if (r.host != h || r.reason.find("--network-interfaces") == std::string::npos) continue;
+        const auto nic =
+            std::find_if(nics(h).begin(), nics(h).end(), [&](const Interface& n) { return n.name == r.interface; });
+        if (nic == nics(h).end() || !nic->running || nic->addresses.empty() || !is_hardware(*nic)) continue;
+        if (nic->speed_mbps <= chosen->speed_mbps) continue;
+        group.hosts.push_back(h);
+        group.interfaces.push_back(name(h) + " " + chosen->name);
+        group.details.push_back(name(h) + ": " + chosen->name + " (" + speed_text(chosen->speed_mbps) +
+                                ") is used, and " + nic->name + " (" + speed_text(nic->speed_mbps) + ") is not");
+      }
+    }
+    add(Severity::kWarning, "interfaces-option-slower", std::move(group),
+        "--network-interfaces leaves out a faster interface that is up", "leave out --network-interfaces");
+  }
+
+  const std::vector<HostInterfaces>& hosts_;
+  const Candidates& candidates_;
+  const Tally& tally_;
+  const PartialChoice& most_;
+  std::set<int> gone_;
+  std::map<std::pair<int, int>, std::vector<std::size_t>> of_;  // host, interface: its candidates
+  std::vector<Finding> out_;
+};
+
+}  // namespace
+
+std::vector<Finding> interface_findings(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
+                                        const Tally& tally, const PartialChoice& most, const std::vector<int>& gone) {
+  return Interfaces(hosts, candidates, tally, most, gone).run();
+}
+
+}  // namespace drun::netdetect

@@ -1,0 +1,26 @@
+// From bad directions of pairs to those at fault: a host, of which most links are bad, or the single links that no host
+// explains. Pure.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "netdetect/link_stats.h"
+
+namespace drun::netdetect {
+
+struct Blame {
+  std::set<int> senders;     // hosts that are bad in what they send
+  std::set<int> receivers;   // hosts that are bad in what they receive
+  std::set<HostPair> pairs;  // bad directions that neither end explains
+
+  bool host(int h) const { return senders.contains(h) || receivers.contains(h); }
+  std::set<int> hosts() const;
+};
+
+// `bad` is a subset of `measured`. A host is at fault for what it sends if at least two, and two thirds, of its
+// directions to hosts that are not at fault themselves are bad; likewise for what it receives. The worst comes first,
+// so that a peer of theirs is not blamed for what they did.
+Blame blame_links(const std::set<HostPair>& measured, const std::set<HostPair>& bad);
+
+}  // namespace drun::netdetect

@@ -1,0 +1,120 @@
+#include "netdetect/link_echo.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+
+namespace drun::netdetect {
+namespace {
+
+using asio::ip::tcp;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kWarmUp = 5;
+constexpr microseconds kSpin{50};  // a wake-up of a sleeping thread costs as much as a round trip on a good network
+constexpr int kPollMs = 1;         // longer round trips are waited for in the event loop, whose time is noise there
+constexpr milliseconds kTurn{20};  // so long without a look at anything else
+
+using Message = std::array<char, kEchoBytes>;
+
+// All of it; false: the connection has ended. Small enough that it never blocks for long.
+bool send_message(int fd, const Message& message) {
+  const ssize_t n = ::send(fd, message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return n == static_cast<ssize_t>(message.size());
+}
+
+// Waits a little. 1: there is something; 0: not yet; -1: the end.
+int receive_some(int fd, Message& message, std::size_t& n_have) {
+  const auto spin_until = Clock::now() + kSpin;
+  bool polled = false;
+  for (;;) {
+    const ssize_t n = ::recv(fd, message.data() + n_have, message.size() - n_have, MSG_DONTWAIT);
+    if (n > 0) {
+      n_have += static_cast<std::size_t>(n);
+      if (n_have == message.size()) return 1;
+      continue;
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR)) return -1;
+    if (Clock::now() < spin_until) {
+      ::sched_yield();  // the other end may want this very processor
+      continue;
+    }
+    if (polled) return 0;
+    pollfd what = {fd, POLLIN, 0};
+    ::poll(&what, 1, kPollMs);
+    polled = true;
+  }
+}
+
+// False: the end.
+Task<bool> receive_message(LinkSocket socket, Message& message) {
+  std::size_t n_have = 0;
+  for (;;) {
+    if (!socket->is_open()) co_return false;
+    const int state = receive_some(socket->native_handle(), message, n_have);
+    if (state != 0) co_return state > 0;
+    const auto [ec] = co_await socket->async_wait(tcp::socket::wait_read, as_result);
+    if (ec) co_return false;
+  }
+}
+
+}  // namespace
+
+RoundTrips summarize(std::vector<double> micros) {
+  RoundTrips out;
+  out.n = static_cast<std::uint32_t>(micros.size());
+  if (micros.empty()) return out;
+  std::sort(micros.begin(), micros.end());
+  const auto rank = [&](double share) {
+    const auto k = static_cast<std::size_t>(std::ceil(share * static_cast<double>(micros.size())));
+    return micros[std::max<std::size_t>(k, 1) - 1];
+  };
+  out.median_us = rank(0.5);
+  out.p99_us = rank(0.99);
+  out.min_us = micros.front();
+  return out;
+}
+
+Task<RoundTrips> measure_round_trips(LinkSocket socket, std::uint32_t n, milliseconds limit) {
+  const auto executor = co_await asio::this_coro::executor;
+  const Deadline end = Clock::now() + limit;
+  Deadline turn = Clock::now() + kTurn;
+  std::vector<double> micros;
+  Message message{};
+  for (std::uint32_t i = 0; i < n + kWarmUp; ++i) {
+    const auto began = Clock::now();
+    if (began >= end && !micros.empty()) break;
+    if (!socket->is_open() || !send_message(socket->native_handle(), message)) break;
+    const bool received = co_await receive_message(socket, message);
+    if (!received) break;
+    const auto now = Clock::now();
+    if (i >= kWarmUp || now >= end) micros.push_back(std::chrono::duration<double, std::micro>(now - began).count());
+    if (now >= turn) {
+      co_await asio::post(executor, asio::use_awaitable);
+      turn = Clock::now() + kTurn;
+    }
+  }
+  co_return summarize(std::move(micros));
+}
+
+Task<void> echo(LinkSocket socket) {
+  const auto executor = co_await asio::this_coro::executor;
+  Deadline turn = Clock::now() + kTurn;
+  Message message{};
+  for (;;) {
+    const bool received = co_await receive_message(socket, message);
+    if (!received || !socket->is_open() || !send_message(socket->native_handle(), message)) break;
+    if (Clock::now() >= turn) {
+      co_await asio::post(executor, asio::use_awaitable);
+      turn = Clock::now() + kTurn;
+    }
+  }
+}
+
+}  // namespace drun::netdetect

@@ -1,0 +1,361 @@
+#include "netdetect/link_findings.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "netdetect/link_limits.h"
+#include "netdetect/link_suspects.h"
+#include "netdetect/units.h"
+#include "netdetect/wording.h"
+
+namespace drun::netdetect {
+namespace {
+
+// Of a host that was not measured again only what no scatter makes: all links of a host so much slower than usual.
+constexpr double kUnmistakable = 0.1;
+// One direction against the other, where both are sent at once over the same cable.
+constexpr double kAsymmetric = 3;
+// Of two hosts, where nothing else is there to compare with.
+constexpr double kAsymmetricPair = 4;
+// A lone pair is one of many, so that chance gets many tries: it must be worse than a host.
+constexpr double kLonePairBelow = 1.0 / 3;
+// Round trips that make small allreduces slow, in place of being merely longer.
+constexpr double kFarWarningFactor = 10, kFarWarningUs = 1000;
+
+// The directions by which a host or a pair is judged: those of the second pass, else those of the first.
+using Evidence = std::vector<std::pair<HostPair, const Edge*>>;
+
+double typical_rate(const Evidence& evidence) {
+  std::vector<double> rates;
+  for (const auto& [pair, edge] : evidence) {
+    if (edge->bits_per_second > 0) rates.push_back(edge->bits_per_second);
+  }
+  return median(std::move(rates));
+}
+
+Edge pooled(const Evidence& evidence) {
+  Edge out;
+  for (const auto& [pair, edge] : evidence) {
+    out.n_segments += edge->n_segments;
+    out.n_retransmits += edge->n_retransmits;
+  }
+  return out;
+}
+
+class Judge {
+ public:
+  Judge(const std::vector<LinkHost>& hosts, const LinkReport& report)
+      : hosts_(hosts),
+        first_(edges_of(between_machines(hosts, report.links))),
+        second_(edges_of(between_machines(hosts, report.second_pass))),
+        usual_first_(usual_of(first_, on_one_machine(hosts))),
+        suspects_(suspects_of(first_, usual_first_)) {
+    const std::set<int> bad_hosts = suspects_.hosts();
+    const std::set<HostPair> bad_pairs = suspects_.pairs();
+    for (const auto& [pair, edge] : second_) {
+      if (bad_hosts.contains(pair.first) || bad_hosts.contains(pair.second)) continue;
+      if (!bad_pairs.contains(std::minmax(pair.first, pair.second))) controls_.emplace(pair, edge);
+    }
+    usual_ = usual_of_controls(controls_, usual_first_);
+  }
+
+  std::vector<Finding> findings() {
+    for (const int host : suspects_.hosts()) judge_host(host);
+    std::set<HostPair> pairs = suspects_.pairs();
+    if (pairs.empty() && first_.size() == 2) pairs.insert(first_.begin()->first);
+    for (const HostPair& pair : pairs) judge_pair(pair);
+    return std::move(findings_);
+  }
+
+ private:
+  const std::string& name(int host) const { return hosts_[static_cast<std::size_t>(host)].name; }
+  const std::string& interface(int host) const { return hosts_[static_cast<std::size_t>(host)].interface; }
+
+  // What `host` sends to (receives from) good hosts.
+  Evidence evidence(const Edges& edges, int host, bool sends) const {
+    Evidence out;
+    for (const auto& [pair, edge] : edges) {
+      const int peer = sends ? pair.second : pair.first;
+      if ((sends ? pair.first : pair.second) != host || suspects_.host(peer)) continue;
+      out.emplace_back(pair, &edge);
+    }
+    return out;
+  }
+
+  // Whether there was time for it, and something came of it.
+  bool measured_again(int host) const {
+    return std::any_of(second_.begin(), second_.end(), [&](const auto& item) {
+      const auto& [pair, edge] = item;
+      const int peer = pair.first == host ? pair.second : pair.first;
+      return (pair.first == host || pair.second == host) && !suspects_.host(peer) && edge.bits_per_second > 0;
+    });
+  }
+
+  bool confirmed_slow(int host, bool sends) const {
+    if (!(sends ? suspects_.slow.senders : suspects_.slow.receivers).contains(host)) return false;
+    const bool again = measured_again(host);
+    Evidence all = evidence(again ? second_ : first_, host, sends);
+    std::erase_if(all, [](const auto& e) { return e.second->bits_per_second <= 0; });
+    Usual usual = again ? usual_ : usual_first_;
+    if (!again) usual.slow_below = kUnmistakable * usual_first_.bits_per_second;
+    return !all.empty() && std::all_of(all.begin(), all.end(), [&](const auto& e) { return slow(*e.second, usual); });
+  }
+
+  bool confirmed_lossy(int host, bool sends) const {
+    if (!(sends ? suspects_.lossy.senders : suspects_.lossy.receivers).contains(host)) return false;
+    const Evidence all = evidence(second_, host, sends);
+    return !all.empty() && !controls_.empty() && lossy(pooled(all), usual_);
+  }
+
+  bool confirmed_far(int host) const {
+    if (!suspects_.far.host(host) || controls_.empty()) return false;
+    const Evidence all = evidence(second_, host, true);
+    return !all.empty() && std::all_of(all.begin(), all.end(), [&](const auto& e) { return far(*e.second, usual_); });
+  }
+
+  void judge_host(int host) {
+    const bool slow_out = confirmed_slow(host, true), slow_in = confirmed_slow(host, false);
+    const bool lossy_out = confirmed_lossy(host, true), lossy_in = confirmed_lossy(host, false);
+    const bool again = measured_again(host);
+    const Edges& edges = again ? second_ : first_;
+    const Evidence out = evidence(edges, host, true), in = evidence(edges, host, false);
+    const double rate_out = typical_rate(out), rate_in = typical_rate(in);
+    const double usual = again ? usual_.bits_per_second : usual_first_.bits_per_second;
+    Finding finding;
+    finding.severity = Severity::kWarning;
+    finding.hosts = {host};
+    finding.subject = interface(host).empty() ? name(host) : name(host) + " " + interface(host);
+    const bool looks_negotiated = negotiated_mbps(std::max(rate_out, rate_in)) > 0;
+    if ((lossy_out || lossy_in) && !looks_negotiated) {
+      finding.code = "link-loss";
+      finding.text = loss_words(lossy_out ? pooled(out).loss() : 0, lossy_in ? pooled(in).loss() : 0);
+      if (slow_out || slow_in) finding.text += "; " + rate_words(rate_out, rate_in, slow_out, slow_in, usual);
+      finding.command = "ip -s link show " + interface(host) + "  # on " + name(host);
+    } else if (slow_out || slow_in) {
+      const bool one_way = slow_out != slow_in || rate_out > kAsymmetric * rate_in || rate_in > kAsymmetric * rate_out;
+      finding.code = one_way ? "link-asymmetric" : "link-slow";
+      finding.text = rate_words(rate_out, rate_in, slow_out, slow_in, usual);
+      finding.text += negotiated_words(slow_out && slow_in ? std::max(rate_out, rate_in)
+                                       : slow_out          ? rate_out
+                                                           : rate_in);
+      finding.command = "ethtool " + interface(host) + "  # on " + name(host);
+      add_nominal(host, finding.details);
+    }
+    if (!finding.code.empty()) {
+      add_evidence(out, finding.details);
+      add_evidence(in, finding.details);
+      if (again) add_controls(finding.details);
+      findings_.push_back(finding);
+    }
+    if (confirmed_far(host)) add_far(host, out);
+  }
+
+  void judge_pair(const HostPair& pair) {
+    if (suspects_.host(pair.first) || suspects_.host(pair.second)) return;
+    const HostPair back{pair.second, pair.first};
+    const bool again = second_.contains(pair);
+    if (!again) return;
+    const Edge &there = second_.at(pair), &home = second_.at(back);
+    const bool alone = first_.size() == 2;  // the only two hosts
+    Usual usual = usual_;
+    usual.slow_below = std::min(usual.slow_below, kLonePairBelow * usual.bits_per_second);
+    if (alone) usual = usual_first_;
+    const bool comparable = alone || !controls_.empty();
+    const auto both = [&](bool (*is)(const Edge&, const Usual&), const HostPair& way, const Edge& second) {
+      return comparable && is(first_.at(way), usual_first_) && is(second, usual);
+    };
+    bool slow_there = both(slow, pair, there), slow_home = both(slow, back, home);
+    const bool lossy_there = both(lossy, pair, there), lossy_home = both(lossy, back, home);
+    double usual_rate = usual.bits_per_second;
+    if (alone) {
+      // The other direction is what there is to compare with.
+      const auto lags = [&](const HostPair& way, const HostPair& other) {
+        const auto less = [&](const Edges& e) {
+          return e.at(way).bits_per_second > 0 &&
+                 kAsymmetricPair * e.at(way).bits_per_second < e.at(other).bits_per_second;
+        };
+        return less(first_) && less(second_);
+      };
+      slow_there = lags(pair, back);
+      slow_home = lags(back, pair);
+      usual_rate = 0;
+    }
+    Finding finding;
+    finding.severity = Severity::kWarning;
+    finding.hosts = {pair.first, pair.second};
+    finding.subject = name(pair.first) + " to " + name(pair.second);
+    if (lossy_there || lossy_home) {
+      finding.code = "link-loss";
+      finding.text = pair_loss_words(pair, lossy_there ? there.loss() : 0, lossy_home ? home.loss() : 0);
+      if (slow_there || slow_home) finding.text += "; " + pair_rate_words(there, home, usual_rate);
+      finding.command = "ip -s link show " + interface(pair.first) + "  # on " + name(pair.first) +
+                        ", and likewise on " + name(pair.second);
+    } else if (slow_there || slow_home) {
+      const double r = there.bits_per_second, s = home.bits_per_second;
+      finding.code =
+          slow_there != slow_home || r > kAsymmetric * s || s > kAsymmetric * r ? "link-asymmetric" : "link-slow";
+      finding.text = pair_rate_words(there, home, usual_rate);
+      if (!alone) finding.text += "; both are fast with others";
+      finding.command = "tracepath " + name(pair.second) + "  # on " + name(pair.first);
+      if (alone)
+        finding.command = "ethtool " + interface(pair.first) + "  # on " + name(pair.first) + ", and likewise on " +
+                          name(pair.second);
+    }
+    if (!finding.code.empty()) {
+      add_evidence({{pair, &there}, {back, &home}}, finding.details);
+      if (!alone) add_controls(finding.details);
+      findings_.push_back(finding);
+    }
+    if (!alone && both(far, pair, there)) {
+      Finding longer = far_finding(there.rtt_us);
+      longer.hosts = {pair.first, pair.second};
+      longer.subject = name(pair.first) + " to " + name(pair.second);
+      longer.command = "tracepath " + name(pair.second) + "  # on " + name(pair.first);
+      findings_.push_back(longer);
+    }
+  }
+
+  void add_far(int host, const Evidence& evidence) {
+    std::vector<double> rtts;
+    for (const auto& [pair, edge] : evidence) rtts.push_back(edge->rtt_us);
+    Finding finding = far_finding(median(std::move(rtts)));
+    finding.hosts = {host};
+    finding.subject = name(host) + " " + interface(host);
+    finding.command = "tracepath " + name(evidence.front().first.second) + "  # on " + name(host);
+    for (const auto& [pair, edge] : evidence) {
+      finding.details.push_back("with " + name(pair.second) + ": " + time_text(edge->rtt_us / 1e6) + ", at least " +
+                                time_text(edge->rtt_min_us / 1e6));
+    }
+    findings_.push_back(finding);
+  }
+
+  Finding far_finding(double rtt_us) const {
+    Finding finding;
+    const bool much = rtt_us >= kFarWarningFactor * usual_.rtt_us && rtt_us >= usual_.rtt_us + kFarWarningUs;
+    finding.severity = much ? Severity::kWarning : Severity::kNote;
+    finding.code = "link-latency";
+    finding.text =
+        "a round trip takes " + time_text(rtt_us / 1e6) + ", between others " + time_text(usual_.rtt_us / 1e6);
+    return finding;
+  }
+
+  static std::string rate_words(double out, double in, bool slow_out, bool slow_in, double usual) {
+    const std::string others = ", others move " + rate_text(usual);
+    if (slow_out && slow_in && out < 1.5 * in && in < 1.5 * out)
+      return "moves " + rate_text(std::min(out, in)) + others;
+    if (slow_out && !slow_in) return "sends " + rate_text(out) + " but receives " + rate_text(in) + others;
+    if (slow_in && !slow_out) return "receives " + rate_text(in) + " but sends " + rate_text(out) + others;
+    return "sends " + rate_text(out) + " and receives " + rate_text(in) + others;
+  }
+
+  std::string pair_rate_words(const Edge& there, const Edge& home, double usual) const {
+    std::string text =
+        "moves " + rate_text(there.bits_per_second) + " there and " + rate_text(home.bits_per_second) + " back";
+    if (usual > 0) text += ", others move " + rate_text(usual);
+    return text;
+  }
+
+  static std::string loss_words(double out, double in) {
+    if (out > 0 && in > 0) {
+      return share_text(out) + " of what it sends and " + share_text(in) +
+             " of what it receives is lost and sent again";
+    }
+    return share_text(std::max(out, in)) + " of what it " + (out > 0 ? "sends" : "receives") +
+           " is lost and sent again";
+  }
+
+  std::string pair_loss_words(const HostPair& pair, double there, double home) const {
+    if (there > 0 && home > 0)
+      return share_text(there) + " there and " + share_text(home) + " back is lost and sent again";
+    return share_text(std::max(there, home)) + " of what " + name(there > 0 ? pair.first : pair.second) +
+           " sends is lost and sent again";
+  }
+
+  void add_nominal(int host, std::vector<std::string>& details) const {
+    const int own = hosts_[static_cast<std::size_t>(host)].speed_mbps;
+    int best = 0;
+    for (const LinkHost& other : hosts_) best = std::max(best, other.speed_mbps);
+    if (own <= 0) return;
+    std::string line = interface(host) + " says that it runs at " + rate_text(own * 1e6);
+    if (best > own) line += ", those of other hosts at up to " + rate_text(best * 1e6);
+    details.push_back(line);
+  }
+
+  void add_evidence(const Evidence& evidence, std::vector<std::string>& details) const {
+    for (std::size_t i = 0; i < evidence.size() && i < kHostsShown; ++i) {
+      const auto& [pair, edge] = evidence[i];
+      std::string line = name(pair.first) + " to " + name(pair.second) + ": ";
+      line += edge->bits_per_second > 0 ? rate_text(edge->bits_per_second) : "nothing came through";
+      if (edge->n_retransmits > 0) line += ", " + share_text(edge->loss()) + " sent again";
+      details.push_back(line);
+    }
+  }
+
+  void add_controls(std::vector<std::string>& details) const {
+    Evidence evidence;
+    for (const auto& [pair, edge] : controls_) evidence.emplace_back(pair, &edge);
+    if (evidence.empty()) return;
+    details.emplace_back("to compare, measured the same way:");
+    if (evidence.size() > 4) evidence.resize(4);
+    add_evidence(evidence, details);
+  }
+
+  const std::vector<LinkHost>& hosts_;
+  Edges first_, second_, controls_;
+  Usual usual_first_, usual_;
+  Suspects suspects_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+bool on_one_machine(const std::vector<LinkHost>& hosts) {
+  std::set<std::string> machines;
+  for (const auto& host : hosts) {
+    if (!host.interface.empty()) machines.insert(host.machine);
+  }
+  return machines.size() == 1 && !machines.begin()->empty();
+}
+
+std::vector<Link> between_machines(const std::vector<LinkHost>& hosts, const std::vector<Link>& links) {
+  if (on_one_machine(hosts)) return links;
+  std::vector<Link> out;
+  for (const Link& link : links) {
+    const auto& a = hosts[static_cast<std::size_t>(link.a)].machine;
+    if (a.empty() || a != hosts[static_cast<std::size_t>(link.b)].machine) out.push_back(link);
+  }
+  return out;
+}
+
+LinkHost link_host(std::string name, std::string machine, const std::optional<HostChoice>& choice,
+                   const std::vector<Interface>& interfaces) {
+  LinkHost out;
+  out.name = std::move(name);
+  out.machine = std::move(machine);
+  if (!choice) return out;
+  out.interface = choice->interface;
+  const auto at = std::find_if(interfaces.begin(), interfaces.end(),
+                               [&](const Interface& i) { return i.name == choice->interface; });
+  if (at == interfaces.end()) return out;
+  out.kind = at->kind;
+  out.mtu = at->mtu;
+  out.speed_mbps = at->speed_mbps;
+  return out;
+}
+
+std::vector<Finding> link_findings(const std::vector<LinkHost>& hosts, const LinkReport& report) {
+  std::vector<Finding> out = Judge(hosts, report).findings();
+  std::set<int> named, lossy;
+  for (const Finding& finding : out) {
+    named.insert(finding.hosts.begin(), finding.hosts.end());
+    if (finding.code == "link-loss" && finding.hosts.size() == 1) lossy.insert(finding.hosts[0]);
+  }
+  const auto limits = report.max_rate > 0 ? std::vector<Finding>() : rate_limit_findings(hosts, report, named);
+  for (auto& more : {unmeasured_findings(hosts, report, lossy), limits, mtu_findings(hosts, report),
+                     sharing_findings(hosts, report, named)}) {
+    out.insert(out.end(), more.begin(), more.end());
+  }
+  return out;
+}
+
+}  // namespace drun::netdetect

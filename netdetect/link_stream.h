@@ -1,0 +1,39 @@
+// The two ends of a bandwidth measurement are alike: this is one of them.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/asio.h"
+#include "netdetect/link_wire.h"
+#include "netdetect/stopping.h"
+
+namespace drun::netdetect {
+
+using LinkSocket = std::shared_ptr<asio::ip::tcp::socket>;
+
+struct StreamPlan {
+  Deadline begin;
+  std::chrono::milliseconds time{};  // the first quarter is warm-up
+  bool sends = false, receives = false;
+  std::uint64_t max_rate = 0;   // bits/s, over all streams; 0: no limit
+  std::shared_ptr<Event> over;  // ends it before `give_up`
+  Deadline give_up;             // later than the end of the window
+};
+
+struct StreamResult {
+  LinkFigures figures;
+  std::string error;  // a connection broke before the window ended
+};
+
+// Sends and receives on all of the sockets as fast as it goes. They are closed at the end, by a reset: what is still
+// on its way is nobody's, and would take seconds to drain through a slow link. At the end all have been closed.
+Task<StreamResult> run_streams(std::vector<LinkSocket> sockets, StreamPlan plan, std::shared_ptr<Stopping> stopping);
+
+void close_by_reset(asio::ip::tcp::socket& socket);
+
+}  // namespace drun::netdetect

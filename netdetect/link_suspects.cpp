@@ -1,0 +1,133 @@
+#include "netdetect/link_suspects.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace drun::netdetect {
+namespace {
+
+// A direction is slow below this share of what the lower fifth of sound links does...
+constexpr double kBelowSound = 0.7;
+// ...but never above the first share of the usual rate (ordinary scatter), and always below the second: links of
+// machines that are busy with something else differ by a factor of three, of bad links by ten.
+constexpr double kSlowAtMost = 0.7, kSlowAtLeast = 0.15;
+// TCP itself makes losses: it sends more until something is dropped. Up to a hundredth is ordinary.
+constexpr double kLossAtLeast = 0.01, kLossFactor = 3, kSuspectFactor = 1.2;
+constexpr std::uint64_t kLeastRetransmits = 3;
+constexpr double kSegmentBits = 1448 * 8, kTimesMathis = 1.5;
+// Round trips within a network differ by a few switches and by how soon a busy core answers. The shortest one has
+// little of the latter, and a link that is far is so in every round trip.
+constexpr double kFarFactor = 3, kFarAtLeastUs = 300;
+constexpr double kFarMinFactor = 3, kFarMinAtLeastUs = 150;
+
+std::vector<double> values(const Edges& edges, double (*of)(const Edge&)) {
+  std::vector<double> out;
+  for (const auto& [pair, edge] : edges) {
+    if (const double value = of(edge); value > 0) out.push_back(value);
+  }
+  return out;
+}
+
+double rtt_of(const Edge& edge) { return edge.rtt_us; }
+double rtt_min_of(const Edge& edge) { return edge.rtt_min_us; }
+double rate_of(const Edge& edge) { return edge.bits_per_second; }
+
+void set_far(Usual& usual, double rtt_us, double rtt_min_us) {
+  usual.rtt_us = rtt_us;
+  usual.far_above_us = rtt_us > 0 ? std::max(kFarFactor * rtt_us, rtt_us + kFarAtLeastUs) : 0;
+  usual.far_min_above_us = rtt_min_us > 0 ? std::max(kFarMinFactor * rtt_min_us, rtt_min_us + kFarMinAtLeastUs) : 0;
+}
+
+double loss_above(const Edges& edges, double share, double factor) {
+  std::vector<double> losses;
+  for (const auto& [pair, edge] : edges) {
+    if (edge.n_segments > 0) losses.push_back(edge.loss());
+  }
+  return std::max(kLossAtLeast, factor * quantile(std::move(losses), share));
+}
+
+Blame blame(const Edges& edges, const Usual& usual, bool (*is_bad)(const Edge&, const Usual&),
+            bool (*counts)(const Edge&)) {
+  std::set<HostPair> measured, bad;
+  for (const auto& [pair, edge] : edges) {
+    if (!counts(edge)) continue;
+    measured.insert(pair);
+    if (is_bad(edge, usual)) bad.insert(pair);
+  }
+  return blame_links(measured, bad);
+}
+
+// A sender that was kept from running sends again what was not lost. By Mathis, Semke, Mahdavi, Ott: The Macroscopic
+// Behavior of the TCP Congestion Avoidance Algorithm (CCR 27(3), 1997), a connection with that loss could not have been
+// so fast: at most (MSS / RTT) sqrt(3/2 / loss).
+bool too_fast_for_its_loss(const Edge& edge) {
+  if (edge.paced || edge.rtt_min_us <= 0 || edge.loss() <= 0) return false;
+  const double limit = kSegmentBits / (edge.rtt_min_us * 1e-6) * std::sqrt(1.5 / edge.loss());
+  return edge.one_stream > kTimesMathis * limit;
+}
+
+}  // namespace
+
+Usual usual_of(const Edges& edges, bool one_machine) {
+  Usual out;
+  out.bits_per_second = usual_rate(edges);
+  const double most = one_machine ? kSlowAtLeast : kSlowAtMost;
+  const double share = std::clamp(kBelowSound * evenness(edges, out.bits_per_second), kSlowAtLeast, most);
+  // With two hosts there is one pair: nothing to compare with.
+  out.slow_below = edges.size() > 2 ? share * out.bits_per_second : 0;
+  // The lower fifth, of losses and of round trips: of few hosts one that is bad spoils more than half.
+  out.loss_above = edges.size() > 2 ? loss_above(edges, 0.2, kSuspectFactor) : kLossAtLeast;
+  set_far(out, quantile(values(edges, rtt_of), 0.2), quantile(values(edges, rtt_min_of), 0.2));
+  if (edges.size() <= 2) out.far_above_us = 0;
+  return out;
+}
+
+Usual usual_of_controls(const Edges& controls, const Usual& first) {
+  Usual out;
+  const std::vector<double> rates = values(controls, rate_of);
+  out.bits_per_second = median(rates);
+  if (!rates.empty() && first.bits_per_second > 0) {
+    const double lowest = *std::min_element(rates.begin(), rates.end());
+    const double share = std::min(first.slow_below / first.bits_per_second, kBelowSound * lowest / out.bits_per_second);
+    out.slow_below = std::max(share, kSlowAtLeast) * out.bits_per_second;
+  }
+  out.loss_above = controls.empty() ? first.loss_above : loss_above(controls, 0.5, kLossFactor);
+  set_far(out, median(values(controls, rtt_of)), median(values(controls, rtt_min_of)));
+  return out;
+}
+
+bool slow(const Edge& edge, const Usual& usual) {
+  return edge.bits_per_second > 0 && edge.bits_per_second < usual.slow_below;
+}
+
+bool lossy(const Edge& edge, const Usual& usual) {
+  return edge.n_retransmits >= kLeastRetransmits && edge.loss() > usual.loss_above && !too_fast_for_its_loss(edge);
+}
+
+bool far(const Edge& edge, const Usual& usual) {
+  return usual.far_above_us > 0 && edge.rtt_us > usual.far_above_us && edge.rtt_min_us > usual.far_min_above_us;
+}
+
+std::set<int> Suspects::hosts() const {
+  std::set<int> out;
+  for (const Blame* blame : {&slow, &lossy, &far}) out.merge(blame->hosts());
+  return out;
+}
+
+std::set<HostPair> Suspects::pairs() const {
+  std::set<HostPair> out;
+  for (const Blame* blame : {&slow, &lossy, &far}) {
+    for (const auto& [from, to] : blame->pairs) out.insert(std::minmax(from, to));
+  }
+  return out;
+}
+
+Suspects suspects_of(const Edges& edges, const Usual& usual) {
+  Suspects out;
+  out.slow = blame(edges, usual, slow, [](const Edge& edge) { return edge.bits_per_second > 0; });
+  out.lossy = blame(edges, usual, lossy, [](const Edge& edge) { return edge.n_segments > 0; });
+  out.far = blame(edges, usual, far, [](const Edge& edge) { return edge.rtt_us > 0; });
+  return out;
+}
+
+}  // namespace drun::netdetect

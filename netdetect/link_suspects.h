@@ -1,0 +1,43 @@
+// What looks bad in a pass of measurements, against what is usual in the same pass. Pure.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "netdetect/link_blame.h"
+#include "netdetect/link_stats.h"
+
+namespace drun::netdetect {
+
+// What is usual, and from where on a direction is out of the ordinary. Everything is relative to what the same pass
+// measured, and the more uneven that was, the more is let pass.
+struct Usual {
+  double bits_per_second = 0, slow_below = 0;  // 0: nothing to compare with
+  double loss_above = 1;
+  double rtt_us = 0, far_above_us = 0, far_min_above_us = 0;  // 0: nothing to compare with
+};
+
+// Of a whole first pass.
+// `one_machine`: all hosts are containers of one, so that rates are what its cores are doing at the moment.
+Usual usual_of(const Edges& edges, bool one_machine);
+// Of pairs that are known to be good, in a pass where few were measured; no more lenient than `first`, from which it
+// takes how uneven the network is.
+Usual usual_of_controls(const Edges& controls, const Usual& first);
+
+bool slow(const Edge& edge, const Usual& usual);
+bool lossy(const Edge& edge, const Usual& usual);
+bool far(const Edge& edge, const Usual& usual);
+
+// Who is at fault for what, by kind.
+struct Suspects {
+  Blame slow, lossy, far;
+
+  bool host(int h) const { return slow.host(h) || lossy.host(h) || far.host(h); }
+  std::set<int> hosts() const;
+  std::set<HostPair> pairs() const;  // a < b
+  bool empty() const { return hosts().empty() && pairs().empty(); }
+};
+
+Suspects suspects_of(const Edges& edges, const Usual& usual);
+
+}  // namespace drun::netdetect

@@ -1,0 +1,18 @@
+// What the kernel knows of a TCP connection.
+#pragma once
+
+#include <cstdint>
+
+namespace drun::netdetect {
+
+struct TcpCounts {
+  std::uint64_t n_segments = 0;     // with payload, that were sent, retransmitted ones included
+  std::uint64_t n_retransmits = 0;  // of these
+};
+
+TcpCounts tcp_counts(int socket);  // zeros if the kernel does not say
+
+// No more than so many bytes per second are sent: TCP paces itself, whatever the queueing discipline.
+void limit_pace(int socket, std::uint64_t bytes_per_second);
+
+}  // namespace drun::netdetect

@@ -1,0 +1,233 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "check_samples.h"
+#include "cli/check_html.h"
+#include "cli/check_json.h"
+#include "cli/check_text.h"
+#include "cli/check_view.h"
+#include "cli/markup.h"
+
+namespace drun::cli {
+namespace {
+
+std::size_t occurrences(const std::string& text, const std::string& of) {
+  std::size_t n = 0;
+  for (auto at = text.find(of); at != std::string::npos; at = text.find(of, at + of.size())) ++n;
+  return n;
+}
+
+// What `check-page NAME HOSTS text` prints, kept in golden/.
+void expect_golden(const launcher::CheckResult& result, const std::string& name) {
+  const auto golden = read_file(std::string(DRUN_GOLDEN_DIR) + "/" + name + ".txt");
+  ASSERT_TRUE(golden.has_value()) << golden.error().message();
+  EXPECT_EQ(check_text(result, {}), *golden);
+}
+
+TEST(CheckText, TwoHealthyHosts) { expect_golden(samples::healthy(2), "healthy-2"); }
+TEST(CheckText, OneOfFourIsSlow) { expect_golden(samples::one_slow(4), "one-slow-4"); }
+TEST(CheckText, FortyHostsShowTheirWorstLinks) { expect_golden(samples::troubled(40), "troubled-40"); }
+TEST(CheckText, OneCanNotBeReached) { expect_golden(samples::one_unreachable(8), "one-unreachable-8"); }
+TEST(CheckText, NothingCanBeReached) { expect_golden(samples::nothing_reachable(2), "nothing-reachable-2"); }
+
+TEST(CheckText, EightHostsFitIntoEightyColumns) {
+  for (const auto& result : {samples::healthy(8), samples::troubled(8)}) {
+    const std::string text = check_text(result, {});
+    for (const auto line : split(text, '\n')) EXPECT_LE(line.size(), 80u) << line;
+  }
+}
+
+TEST(CheckText, HasNoEscapesWithoutColor) {
+  EXPECT_EQ(check_text(samples::hostile(), {}).find('\033'), std::string::npos);
+}
+
+TEST(CheckText, ColorsAddNothingButEscapes) {
+  TextStyle colored;
+  colored.color = true;
+  const std::string text = check_text(samples::one_slow(4), colored);
+  EXPECT_NE(text.find("\033[1;31m"), std::string::npos);  // the slow links
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\033')
+      i = text.find('m', i);
+    else
+      plain += text[i];
+  }
+  EXPECT_EQ(plain, check_text(samples::one_slow(4), {}));
+}
+
+TEST(CheckView, OneBadHostOfThreeIsNotWhatIsNormal) {
+  const auto bandwidth = bandwidth_matrix(samples::one_slow(3));
+  EXPECT_GT(bandwidth.median, 900e6);
+  EXPECT_EQ(bandwidth_heat(bandwidth, 0, 1), Heat::kNormal);
+  EXPECT_EQ(bandwidth_heat(bandwidth, 0, 2), Heat::kAwful);
+  EXPECT_EQ(bandwidth_heat(bandwidth, 2, 1), Heat::kAwful);
+  EXPECT_EQ(bandwidth_heat(bandwidth, 1, 1), Heat::kNone);
+}
+
+TEST(CheckView, RoundTripsThatDifferLittleAreAlike) {
+  auto result = samples::healthy(3);
+  result.links.links[0].rtt_median_us = 170;  // twice the others, but by less than 100 us
+  EXPECT_EQ(latency_heat(latency_matrix(result), 0, 1), Heat::kNormal);
+  result.links.links[0].rtt_median_us = 500;
+  EXPECT_EQ(latency_heat(latency_matrix(result), 0, 1), Heat::kAwful);
+}
+
+TEST(CheckView, TheSecondPassCounts) {
+  auto result = samples::healthy(3);
+  auto again = result.links.links[0];
+  for (auto& rate : again.forward.rates) rate.bits_per_second = 5e9;
+  result.links.second_pass.push_back(again);
+  EXPECT_EQ(bandwidth_matrix(result).at(0, 1).value, 5e9);
+}
+
+TEST(CheckView, OfTwoRoundTripsTheBetterCounts) {
+  auto result = samples::healthy(3);
+  auto again = result.links.links[0];
+  const double first = again.rtt_median_us;
+  again.rtt_median_us = 900;
+  result.links.second_pass.push_back(again);
+  EXPECT_DOUBLE_EQ(latency_matrix(result).at(1, 0).value, first * 1e-6);
+  result.links.second_pass[0].rtt_median_us = 20;
+  EXPECT_DOUBLE_EQ(latency_matrix(result).at(0, 1).value, 20e-6);
+}
+
+TEST(CheckView, AFailureIsForgottenOnceItWorked) {
+  auto result = samples::healthy(2);
+  auto failed = result.links.links[0];
+  failed.forward = {};
+  failed.forward.error = "timed out";
+  const auto good = result.links.links[0];
+  result.links.links = {failed};
+  EXPECT_EQ(bandwidth_heat(bandwidth_matrix(result), 0, 1), Heat::kFailed);
+  result.links.second_pass = {good};
+  EXPECT_EQ(bandwidth_heat(bandwidth_matrix(result), 0, 1), Heat::kNormal);
+}
+
+TEST(CheckView, LinksOfHostsThatAreNotThereAreIgnored) {
+  auto result = samples::healthy(2);
+  auto stray = result.links.links[0];
+  stray.b = 7;
+  result.links.links.push_back(stray);
+  EXPECT_EQ(bandwidth_matrix(result).cells.size(), 4u);
+}
+
+TEST(CheckView, NamesLoseADomainOnlyIfTheyStayDifferent) {
+  auto result = samples::healthy(2);
+  result.hosts[0].name = "a.x.org";
+  result.hosts[1].name = "b.x.org";
+  EXPECT_EQ(short_names(result), (std::vector<std::string>{"a", "b"}));
+  result.hosts[1].name = "a.y.org";
+  EXPECT_EQ(short_names(result), (std::vector<std::string>{"a.x.org", "a.y.org"}));
+  result.hosts[0].name = "10.0.0.1";
+  result.hosts[1].name = "10.0.0.2";
+  EXPECT_EQ(short_names(result), (std::vector<std::string>{"10.0.0.1", "10.0.0.2"}));
+}
+
+TEST(CheckJson, HasUnitsAndNullsWhereNothingWasMeasured) {
+  const auto json = nlohmann::json::parse(check_json(samples::one_unreachable(3)));
+  EXPECT_EQ(json["drun_check"], 1);
+  EXPECT_EQ(json["verdict"], "not_ready");
+  EXPECT_EQ(json["depth"], "default");
+  ASSERT_EQ(json["hosts"].size(), 3u);
+  EXPECT_EQ(json["hosts"][0]["interface"], "enp3s0");
+  EXPECT_EQ(json["hosts"][0]["address"], "10.0.0.1");
+  EXPECT_EQ(json["hosts"][0]["interfaces"][0]["line_bits_per_second"], 10000000000);
+  EXPECT_EQ(json["hosts"][0]["interfaces"][0]["addresses"][0], "10.0.0.1/24");
+  EXPECT_TRUE(json["hosts"][0]["interfaces"][1]["line_bits_per_second"].is_null());
+  EXPECT_EQ(json["hosts"][0]["rejected"][0]["interface"], "docker0");
+  EXPECT_EQ(json["hosts"][0]["facts"]["versions"]["glibc"], "2.36");
+  EXPECT_TRUE(json["hosts"][0]["error"].is_null());
+  EXPECT_TRUE(json["hosts"][1]["interface"].is_null());
+  EXPECT_TRUE(json["hosts"][1]["connect_seconds"].is_null());
+  EXPECT_TRUE(json["hosts"][1]["facts"].is_null());
+  EXPECT_EQ(json["hosts"][1]["error"]["hint"], "ssh -p 12345 gpu2 true");
+  EXPECT_EQ(json["findings"][0]["code"], "host-unreachable");
+  EXPECT_EQ(json["findings"][0]["hosts"][0], "gpu2");
+  ASSERT_EQ(json["links"].size(), 1u);
+  EXPECT_EQ(json["links"][0]["a"], "gpu1");
+  EXPECT_EQ(json["links"][0]["b"], "gpu3");
+  EXPECT_GT(json["links"][0]["a_to_b"]["rates"][1]["bits_per_second"], 9e9);
+  EXPECT_EQ(json["links"][0]["a_to_b"]["path_mtu_bytes"], 1500);
+  EXPECT_GT(json["links"][0]["round_trip_median_microseconds"], 50);
+  EXPECT_EQ(json["reached"][0][2], true);
+  EXPECT_TRUE(json["reached"][0][1].is_null());
+  EXPECT_TRUE(json["ring"].is_null());
+  EXPECT_EQ(json["prediction"]["gradient_bytes"], 100000000);
+  EXPECT_TRUE(json["prediction"]["efficiency"].is_null());
+  EXPECT_EQ(json["prediction"]["curve"][0]["bytes"], 4);
+}
+
+TEST(CheckJson, IsValidWhateverHostsSay) {
+  auto result = samples::hostile();
+  result.hosts[0].host_name = "\xff\xfe";
+  EXPECT_TRUE(nlohmann::json::accept(check_json(result)));
+  const auto nothing = nlohmann::json::parse(check_json(samples::nothing_reachable(2)));
+  EXPECT_TRUE(nothing["prediction"].is_null() || nothing["prediction"].is_object());
+  EXPECT_TRUE(nothing["reached"].is_null());
+}
+
+TEST(CheckHtml, HasACellForEveryDirectedPair) {
+  const std::string page = check_html(samples::healthy(4));
+  EXPECT_EQ(occurrences(page, "<rect class='c "), 2u * 12);
+  EXPECT_EQ(occurrences(page, "<tr class='row"), 4u);
+  EXPECT_EQ(occurrences(page, "<article class='finding"), 0u);
+  EXPECT_NE(page.find("Nothing wrong was found"), std::string::npos);
+}
+
+TEST(CheckHtml, ShowsEveryFinding) {
+  const auto result = samples::one_slow(4);
+  const std::string page = check_html(result);
+  EXPECT_EQ(occurrences(page, "<article class='finding"), result.findings.size());
+  EXPECT_NE(page.find("gpu3 enp3s0"), std::string::npos);
+  EXPECT_NE(page.find("ssh gpu3 ethtool enp3s0"), std::string::npos);
+  EXPECT_NE(page.find("class='host warn'"), std::string::npos);
+}
+
+TEST(CheckHtml, EscapesAllThatComesFromOutside) {
+  const std::string page = check_html(samples::hostile());
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_EQ(page.find("<img"), std::string::npos);
+  EXPECT_EQ(page.find("<svg onload"), std::string::npos);
+  EXPECT_EQ(page.find('\033'), std::string::npos);
+  EXPECT_NE(page.find("&lt;script&gt;alert(1)&lt;/script&gt;"), std::string::npos);
+}
+
+TEST(CheckHtml, AsksForNothingElse) {
+  for (const auto& name : samples::names()) {
+    const std::string page = check_html(samples::by_name(name, 6));
+    for (const char* part : {"http://", "https://", "<link rel='stylesheet", "@import", "url("}) {
+      EXPECT_EQ(page.find(part), std::string::npos) << name << " " << part;
+    }
+  }
+}
+
+TEST(CheckHtml, LeavesOutWhatWasNotMeasured) {
+  auto result = samples::nothing_reachable(3);
+  result.predicted.reset();
+  const std::string page = check_html(result);
+  EXPECT_EQ(page.find("id='bandwidth'"), std::string::npos);
+  EXPECT_EQ(page.find("id='cost'"), std::string::npos);
+  EXPECT_EQ(occurrences(page, "<tr class='row bad"), 3u);
+}
+
+TEST(Markup, WritesCoordinatesShortly) {
+  EXPECT_EQ(coordinate(12), "12");
+  EXPECT_EQ(coordinate(12.34), "12.3");
+  EXPECT_EQ(coordinate(-0.26), "-0.3");
+  EXPECT_EQ(coordinate(-0.01), "0");
+  EXPECT_EQ(coordinate(1999.96), "2000");
+}
+
+TEST(Markup, EscapesTextForElementsAndAttributes) {
+  EXPECT_EQ(escape("<a href=\"x\">'&"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;");
+  EXPECT_EQ(escape(std::string("a\0b\033c\n", 6)), "a b c ");
+  EXPECT_EQ(escape("gr\u00fcn"), "gr\u00fcn");
+}
+
+}  // namespace
+}  // namespace drun::cli

@@ -1,0 +1,296 @@
+#include "netdetect/reach_findings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/netdetect/hosts.h"
+
+namespace drun::netdetect::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+
+constexpr auto kReached = ProbeOutcome::kReached;
+constexpr auto kTimedOut = ProbeOutcome::kTimedOut;
+
+// As the test cluster: the data NIC under several names, a second one with an address of its own that leads nowhere,
+// and docker0 with the same address everywhere.
+std::vector<HostInterfaces> cluster(int n) {
+  const std::vector<std::string> data = {"enp3s0", "eth1", "ens5"};
+  std::vector<HostInterfaces> hosts;
+  for (int i = 0; i < n; ++i) {
+    const std::string number = std::to_string(i + 1);
+    auto docker = nic("docker0", {"172.17.0.1/16"});
+    docker.kind = "bridge";
+    auto decoy = nic("eno2", {"192.168.10" + number + ".1/24"});
+    decoy.route_metric = 0;
+    hosts.push_back(host("h" + std::to_string(i), {nic(data[static_cast<std::size_t>(i) % 3],
+                                                       {"10.0.0." + number + "/24", "fd00::" + number + "/64"}),
+                                                   decoy, docker}));
+  }
+  return hosts;
+}
+
+bool is_decoy(const Candidate& to) { return to.address.text().rfind("192.", 0) == 0; }
+
+template <typename F>
+std::vector<Finding> run(const std::vector<HostInterfaces>& hosts, F answer,
+                         const std::vector<std::string>& wanted = {}) {
+  const auto candidates = find_candidates(hosts, wanted);
+  EXPECT_TRUE(candidates);
+  const auto results = play(hosts, *candidates, answer);
+  return reach_findings(hosts, *candidates, results, choose_most(hosts, *candidates, results));
+}
+
+// "failure not-connected: h1 and h2"
+std::vector<std::string> heads(const std::vector<Finding>& findings, Severity at_least = Severity::kWarning) {
+  std::vector<std::string> out;
+  for (const auto& f : findings) {
+    EXPECT_NE(f.command, "") << f.code;  // each has one that mends or investigates it
+    if (f.severity < at_least) continue;
+    const char* severity = f.severity == Severity::kFailure   ? "failure "
+                           : f.severity == Severity::kWarning ? "warning "
+                                                              : "note ";
+    out.push_back(severity + f.code + ": " + f.subject);
+  }
+  return out;
+}
+
+const Finding& find(const std::vector<Finding>& findings, const std::string& code) {
+  static const Finding none;
+  const auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.code == code; });
+  EXPECT_TRUE(found != findings.end()) << code;
+  return found == findings.end() ? none : *found;
+}
+
+TEST(ReachFindings, HasOnlyNotesOnAHealthyClusterWithDecoys) {
+  const auto findings = run(cluster(4), [](int, const Candidate& to) { return is_decoy(to) ? kTimedOut : kReached; });
+  EXPECT_THAT(heads(findings, Severity::kNote),
+              UnorderedElementsAre("note interface-same-address: h0 docker0, h1 docker0, h2 docker0 and h3 docker0",
+                                   "note interface-unreached: h0 eno2, h1 eno2, h2 eno2 and h3 eno2",
+                                   "note names-differ: interfaces"));
+  EXPECT_THAT(find(findings, "interface-unreached").details,
+              Contains("h2 eno2 (physical, speed unknown): 192.168.103.1 timed out"));
+  EXPECT_THAT(find(findings, "names-differ").details, ElementsAre("enp3s0: h0 and h3", "ens5: h2", "eth1: h1"));
+}
+
+struct DirectionCase {
+  ProbeOutcome outcome;
+  const char* code;
+  const char* words;
+};
+
+class OneDirection : public ::testing::TestWithParam<DirectionCase> {};
+
+TEST_P(OneDirection, IsToldApart) {
+  const auto& c = GetParam();
+  const auto findings = run(cluster(4), [&](int from, const Candidate& to) {
+    if (is_decoy(to)) return kTimedOut;
+    return from == 0 && to.host == 1 ? c.outcome : kReached;
+  });
+  EXPECT_THAT(heads(findings), ElementsAre(std::string("warning ") + c.code + ": h0 to h1"));
+  EXPECT_THAT(find(findings, c.code).text, HasSubstr(c.words));
+  EXPECT_THAT(find(findings, c.code).details, Contains(HasSubstr("h0 to h1, eth1 10.0.0.2: ")));
+  EXPECT_THAT(find(findings, c.code).command, HasSubstr("# on h"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Outcomes, OneDirection,
+                         ::testing::Values(DirectionCase{kTimedOut, "direction-filtered", "a firewall drops it"},
+                                           DirectionCase{ProbeOutcome::kRefused, "direction-refused", "refused"},
+                                           DirectionCase{ProbeOutcome::kUnreachable, "direction-no-route", "no route"},
+                                           DirectionCase{ProbeOutcome::kWrongPeer, "answered-by-another",
+                                                         "another machine with the address"}));
+
+TEST(ReachFindings, NamesOneDirectionThatIsFilteredAndOneThatIsRefused) {
+  const auto findings = run(cluster(5), [](int from, const Candidate& to) {
+    if (is_decoy(to)) return kTimedOut;
+    if (from == 0 && to.host == 1) return kTimedOut;
+    return from == 3 && to.host == 2 ? ProbeOutcome::kRefused : kReached;
+  });
+  EXPECT_THAT(heads(findings),
+              UnorderedElementsAre("warning direction-filtered: h0 to h1", "warning direction-refused: h3 to h2"));
+}
+
+TEST(ReachFindings, NamesAHiddenHost) {
+  const auto findings =
+      run(cluster(4), [](int, const Candidate& to) { return is_decoy(to) || to.host == 2 ? kTimedOut : kReached; });
+  EXPECT_THAT(heads(findings), ElementsAre("warning host-hidden: h2"));
+  EXPECT_THAT(find(findings, "host-hidden").details,
+              ElementsAre("h0 to h2, ens5 10.0.0.3: timed out", "h1 to h2, ens5 10.0.0.3: timed out",
+                          "h3 to h2, ens5 10.0.0.3: timed out"));
+  EXPECT_EQ(find(findings, "host-hidden").command, "nft list ruleset  # on h2");
+}
+
+TEST(ReachFindings, NamesTwoHiddenHostsAndThatTheyCantBeConnected) {
+  const auto findings =
+      run(cluster(4), [](int, const Candidate& to) { return is_decoy(to) || to.host >= 2 ? kTimedOut : kReached; });
+  EXPECT_THAT(heads(findings),
+              ElementsAre("failure not-connected: h2 and h3", "warning host-hidden: h2", "warning host-hidden: h3"));
+  EXPECT_EQ(find(findings, "not-connected").text, "neither can connect to the other");
+  EXPECT_THAT(find(findings, "not-connected").hosts, ElementsAre(2, 3));
+  EXPECT_THAT(find(findings, "not-connected").details,  // without the NICs that lead nowhere
+              UnorderedElementsAre("h3 to h2, ens5 10.0.0.3: timed out", "h3 to h2, ens5 fd00::3: timed out",
+                                   "h2 to h3, enp3s0 10.0.0.4: timed out", "h2 to h3, enp3s0 fd00::4: timed out"));
+}
+
+TEST(ReachFindings, NamesAHostThatReachesNobody) {
+  const auto findings =
+      run(cluster(4), [](int from, const Candidate& to) { return is_decoy(to) || from == 1 ? kTimedOut : kReached; });
+  EXPECT_THAT(heads(findings), ElementsAre("warning host-reaches-nobody: h1"));
+}
+
+TEST(ReachFindings, NamesAHostThatIsCutOff) {
+  const auto findings = run(cluster(4), [](int from, const Candidate& to) {
+    return is_decoy(to) || from == 1 || to.host == 1 ? kTimedOut : kReached;
+  });
+  EXPECT_THAT(heads(findings), ElementsAre("failure not-connected: h1"));
+  EXPECT_EQ(find(findings, "not-connected").text, "no connection with h0, h2 and h3 comes about, in either direction");
+}
+
+TEST(ReachFindings, NamesSubnetsThatNothingJoins) {
+  const std::vector<HostInterfaces> hosts = {host("a", {nic("x", {"10.0.0.1/24"})}),
+                                             host("b", {nic("x", {"10.0.9.2/24"})})};
+  const auto findings = run(hosts, [](int, const Candidate&) { return ProbeOutcome::kUnreachable; });
+  EXPECT_THAT(heads(findings), ElementsAre("failure not-connected: a and b"));
+  EXPECT_THAT(find(findings, "not-connected").text, HasSubstr("different subnets"));
+  EXPECT_THAT(find(findings, "not-connected").details, Contains("a is in 10.0.0.0/24"));
+}
+
+TEST(ReachFindings, NamesAnAddressThatTwoHostsHaveInOneNetwork) {
+  auto hosts = cluster(4);
+  hosts[2].interfaces[1].addresses[0] = hosts[1].interfaces[1].addresses[0];
+  const auto findings = run(hosts, [](int, const Candidate& to) { return is_decoy(to) ? kTimedOut : kReached; });
+  EXPECT_THAT(heads(findings), ElementsAre("warning address-duplicate: h1 eth1 and h2 ens5"));
+  EXPECT_THAT(find(findings, "address-duplicate").text, HasSubstr("10.0.0.2"));
+  EXPECT_THAT(find(findings, "ipv6-only").text, HasSubstr("IPv4"));  // what is left to both
+}
+
+TEST(ReachFindings, NamesAnAddressThatBothOfTwoHostsHave) {
+  const std::vector<HostInterfaces> hosts = {host("a", {nic("x", {"10.0.0.1/24"})}),
+                                             host("b", {nic("x", {"10.0.0.1/24"})})};
+  EXPECT_THAT(heads(run(hosts, all_reached)), UnorderedElementsAre("failure address-duplicate: a x and b x",
+                                                                   "failure no-address: a", "failure no-address: b"));
+}
+
+TEST(ReachFindings, NamesIpv6Only) {
+  auto hosts = cluster(3);
+  for (auto& h : hosts) h.interfaces[1].addresses.erase(h.interfaces[1].addresses.begin());
+  const auto findings = run(hosts, [](int, const Candidate& to) { return is_decoy(to) ? kTimedOut : kReached; });
+  EXPECT_THAT(heads(findings), IsEmpty());
+  EXPECT_EQ(find(findings, "ipv6-only").subject, "h0, h1 and h2");
+}
+
+TEST(ReachFindings, NamesMixedFamilies) {
+  const std::vector<HostInterfaces> hosts = {host("a", {nic("x", {"10.0.0.1/24"})}),
+                                             host("b", {nic("x", {"fd00::2/64"})})};
+  EXPECT_THAT(heads(run(hosts, all_reached)), ElementsAre("warning families-mixed: b"));
+}
+
+std::vector<HostInterfaces> two_networks(int slow, int fast) {
+  std::vector<HostInterfaces> hosts;
+  for (int i = 0; i < 3; ++i) {
+    const std::string last = "." + std::to_string(i + 1) + "/24";
+    hosts.push_back(
+        host("h" + std::to_string(i), {nic("eth0", {"10.0.0" + last}, slow), nic("eth1", {"10.1.0" + last}, fast)}));
+  }
+  return hosts;
+}
+
+TEST(ReachFindings, SaysWhyTheFastOneWasChosen) {
+  const auto findings = run(two_networks(1000, 25000), all_reached);
+  EXPECT_THAT(heads(findings, Severity::kNote), ElementsAre("note several-interfaces: h0 eth1, h1 eth1 and h2 eth1"));
+  EXPECT_EQ(find(findings, "several-interfaces").details.front(),
+            "h0: eth1 (25000 Mb/s) before eth0 (1000 Mb/s): it is faster");
+}
+
+TEST(ReachFindings, WarnsWhereNoSpeedIsKnown) {
+  EXPECT_THAT(heads(run(two_networks(0, 0), all_reached)),
+              ElementsAre("warning speed-unknown: h0 eth0, h1 eth0 and h2 eth0"));
+}
+
+TEST(ReachFindings, SaysWhatWasMeasured) {
+  const auto hosts = two_networks(0, 0);
+  auto candidates = find_candidates(hosts, {});
+  for (auto& c : candidates->tried) c.measured_mbps = c.address.text().rfind("10.1.", 0) == 0 ? 9400 : 94;
+  const auto results = play(hosts, *candidates, all_reached);
+  const auto findings = reach_findings(hosts, *candidates, results, choose_most(hosts, *candidates, results));
+  EXPECT_THAT(heads(findings, Severity::kNote), ElementsAre("note several-interfaces: h0 eth1, h1 eth1 and h2 eth1"));
+  EXPECT_EQ(find(findings, "several-interfaces").details.front(),
+            "h0: eth1 (9400 Mb/s) before eth0 (94 Mb/s): it is faster");
+}
+
+TEST(ReachFindings, WarnsOfAFasterNetworkThatNobodyReaches) {
+  const auto findings = run(two_networks(1000, 25000), [](int, const Candidate& to) {
+    return to.address.text().rfind("10.1.", 0) == 0 ? kTimedOut : kReached;
+  });
+  EXPECT_THAT(heads(findings), ElementsAre("warning faster-interface-unreached: h0 eth1, h1 eth1 and h2 eth1"));
+  EXPECT_THAT(find(findings, "faster-interface-unreached").text, HasSubstr("10.1.0.0/24"));
+}
+
+TEST(ReachFindings, WarnsOfAFasterInterfaceThatOneHostDoesNotReach) {
+  const auto findings = run(two_networks(1000, 25000), [](int from, const Candidate& to) {
+    return to.address.text() == "10.1.0.3" && from == 0 ? kTimedOut : kReached;
+  });
+  EXPECT_THAT(heads(findings), ElementsAre("warning faster-interface-partly-reached: h2 eth1"));
+  EXPECT_THAT(find(findings, "faster-interface-partly-reached").details,
+              ElementsAre("h2 eth1 (25000 Mb/s): 10.1.0.3 is not reached by h0 (timed out)"));
+}
+
+TEST(ReachFindings, NamesTheOptionThatLeavesAHostNothing) {
+  auto hosts = cluster(3);
+  const auto findings =
+      run(hosts, [](int, const Candidate& to) { return is_decoy(to) ? kTimedOut : kReached; }, {"enp3s0", "eth1"});
+  EXPECT_THAT(heads(findings), ElementsAre("failure interfaces-option: h2"));
+}
+
+TEST(ReachFindings, WarnsWhereTheOptionTakesTheSlowerOne) {
+  EXPECT_THAT(heads(run(two_networks(1000, 25000), all_reached, {"eth0"})),
+              ElementsAre("warning interfaces-option-slower: h0 eth0, h1 eth0 and h2 eth0"));
+}
+
+TEST(ReachFindings, NotesWhatIsDown) {
+  auto hosts = cluster(2);
+  hosts[0].interfaces.push_back(nic("eth7", {}));
+  hosts[0].interfaces.back().up = false;
+  hosts[1].interfaces.push_back(nic("eth8", {"10.9.9.9/24"}));
+  hosts[1].interfaces.back().running = false;
+  const auto findings = run(hosts, [](int, const Candidate& to) { return is_decoy(to) ? kTimedOut : kReached; });
+  EXPECT_THAT(heads(findings), IsEmpty());
+  const auto notes = heads(findings, Severity::kNote);
+  EXPECT_THAT(notes, Contains("note interface-unused: h0 eth7"));
+  EXPECT_THAT(notes, Contains("note interface-unused: h1 eth8"));
+}
+
+TEST(ReachFindings, WarnsOfATunnel) {
+  auto hosts = two_networks(0, 0);
+  for (auto& h : hosts) {
+    h.interfaces.pop_back();
+    h.interfaces.back().kind = "wireguard";
+  }
+  EXPECT_THAT(heads(run(hosts, all_reached)), ElementsAre("warning tunnel-chosen: h0 eth0, h1 eth0 and h2 eth0"));
+}
+
+TEST(ReachFindings, SaysNothingOfOneHostOrOfThoseThatAreGone) {
+  EXPECT_THAT(heads(run(cluster(1), all_reached)), IsEmpty());
+  const auto hosts = cluster(3);
+  const auto candidates = find_candidates(hosts, {});
+  std::vector<AttemptResult> results;
+  for (auto& r :
+       play(hosts, *candidates, [](int, const Candidate& to) { return is_decoy(to) ? kTimedOut : kReached; })) {
+    const int to = candidates->tried[static_cast<std::size_t>(r.attempt.candidate)].host;
+    if (r.attempt.from != 1 && to != 1) results.push_back(r);
+  }
+  const auto findings = reach_findings(hosts, *candidates, results, choose_most(hosts, *candidates, results, {1}), {1});
+  for (const auto& finding : findings) EXPECT_THAT(finding.hosts, Not(Contains(1))) << finding.code;
+  EXPECT_THAT(heads(findings), IsEmpty());
+}
+
+}  // namespace
+}  // namespace drun::netdetect::testing
