@@ -21,36 +21,19 @@
 #include "examples/digits.h"
 #include "examples/network.h"
 #include "examples/random.h"
+#include "examples/replicas.h"
+#include "examples/samples.h"
 #include "examples/train_options.h"
 
 namespace {
 
 using example::Digits;
+using example::kHidden;
 using example::Network;
 using example::Options;
+using example::part;
 using example::Random;
 using example::Result;
-
-constexpr std::size_t kHidden = 48;
-
-struct Split {
-  std::vector<std::size_t> train, test;
-};
-
-// The same on every rank.
-Split split(std::size_t n_images, std::uint64_t seed) {
-  std::vector<std::size_t> order(n_images);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  Random(seed).shuffle(order);
-  const auto n_test = static_cast<std::ptrdiff_t>(n_images / 5);
-  return {{order.begin() + n_test, order.end()}, {order.begin(), order.begin() + n_test}};
-}
-
-// This rank's part of [0, n).
-std::pair<std::size_t, std::size_t> part(std::size_t n, int rank, int size) {
-  const auto r = static_cast<std::size_t>(rank), s = static_cast<std::size_t>(size);
-  return {n * r / s, n * (r + 1) / s};
-}
 
 // One pass over the training set. Sum of the losses over all ranks.
 double train_epoch(drun::Communicator& all, Network& network, std::vector<double>& gradient,
@@ -76,28 +59,6 @@ double train_epoch(drun::Communicator& all, Network& network, std::vector<double
   return all.allreduce(total_loss, DRUN_SUM, {"loss"});
 }
 
-// Of the test images, every rank looks at its part.
-double test_accuracy(drun::Communicator& all, Network& network, const Digits& digits,
-                     const std::vector<std::size_t>& test) {
-  const auto [from, to] = part(test.size(), all.rank(), all.size());
-  Result result;
-  for (std::size_t i = from; i < to; ++i)
-    network.add_sample(digits.image(test[i]), digits.labels[test[i]], nullptr, result);
-  const auto n_correct = all.allreduce(static_cast<std::int64_t>(result.n_correct), DRUN_SUM, {"accuracy"});
-  return static_cast<double>(n_correct) / static_cast<double>(test.size());
-}
-
-// FNV-1a over the bits.
-std::uint64_t checksum(const std::vector<double>& values) {
-  std::uint64_t hash = 14695981039346656037u;
-  for (const double value : values) {
-    unsigned char bytes[sizeof value];
-    std::memcpy(bytes, &value, sizeof value);
-    for (const unsigned char byte : bytes) hash = (hash ^ byte) * 1099511628211u;
-  }
-  return hash;
-}
-
 // Written beside it and renamed: a checkpoint is whole or not there.
 void write_checkpoint(const std::string& path, const Network& network, int epochs) {
   const std::string temporary = path + ".tmp." + std::to_string(getpid());
@@ -119,7 +80,7 @@ void write_checkpoint(const std::string& path, const Network& network, int epoch
 int train(const Options& options) {
   drun::Communicator all;
   const Digits digits = example::load_digits(options.data);
-  Split images = split(digits.size(), options.seed);
+  example::Split images = example::split(digits.size(), options.seed);
   const auto [from, to] = part(images.train.size(), all.rank(), all.size());
   char host[256] = {};
   gethostname(host, sizeof host - 1);
@@ -149,7 +110,7 @@ int train(const Options& options) {
            static_cast<double>(images.train.size());
     const bool tell = epoch == 1 || epoch == options.epochs || epoch % 5 == 0;
     if (!tell) continue;
-    const double accuracy = test_accuracy(all, network, digits, images.test);
+    const double accuracy = example::test_accuracy(all, network, digits, images.test);
     if (all.rank() == 0) {
       std::printf("epoch %2d: loss %.6f, test accuracy %.2f %%\n", epoch, loss, 100 * accuracy);
       std::fflush(stdout);
@@ -157,23 +118,13 @@ int train(const Options& options) {
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
 
-  const std::uint64_t own = checksum(network.parameters());
-  const auto sums = all.allgather(own);
-  const auto n_different =
-      std::count_if(sums.begin(), sums.end(), [&](std::uint64_t sum) { return sum != sums.front(); });
   if (all.rank() == 0) {
     if (!options.checkpoint.empty()) write_checkpoint(options.checkpoint, network, options.epochs);
     const double norm = std::sqrt(std::inner_product(network.parameters().begin(), network.parameters().end(),
                                                      network.parameters().begin(), 0.0));
     std::printf("trained in %.2f s: final loss %.8f, norm %.8f\n", took.count(), loss, norm);
-    if (n_different == 0) {
-      std::printf("checksum %016llx, the same on %d of %d ranks\n", static_cast<unsigned long long>(own), all.size(),
-                  all.size());
-    } else {
-      std::printf("checksums differ: %td of %d ranks have another model than rank 0\n", n_different, all.size());
-    }
   }
-  return n_different == 0 ? 0 : 1;
+  return example::tell_whether_same(all, network) ? 0 : 1;
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "runtime/src/call_group.h"
 #include "runtime/src/call_queue.h"
 #include "runtime/src/gpu/nccl_library.h"
+#include "runtime/src/last_error.h"
 #include "runtime/src/process.h"
 
 struct drun_request_s {
@@ -30,8 +31,6 @@ struct drun_request_s {
 
 namespace drun::runtime {
 namespace {
-
-thread_local Failure last_error{DRUN_OK, "", -1, ""};
 
 // How often the calls that are under way on GPUs are looked at, if nobody is making one.
 constexpr std::chrono::milliseconds kLookAtGpus{50};
@@ -100,23 +99,6 @@ struct OpenGroup {
 OpenGroup& open_group() {
   thread_local OpenGroup group;
   return group;
-}
-
-int report(const Status& status) {
-  if (status) return DRUN_OK;
-  last_error = status.error();
-  return last_error.status;
-}
-
-template <typename F>
-int caught(F f) noexcept {
-  try {
-    return report(f());
-  } catch (const std::bad_alloc&) {
-    return report(failure(DRUN_ERROR_SYSTEM, "out of memory"));
-  } catch (const std::exception& e) {
-    return report(failure(DRUN_ERROR_INTERNAL, e.what()));
-  }
 }
 
 // In its turn. A forked child's calls fail, whoever had the turn when it was forked.
@@ -528,9 +510,9 @@ int drun_abort(const char* why) {
   });
 }
 
-const char* drun_last_error(void) { return drun::runtime::last_error.text.c_str(); }
-int drun_last_error_rank(void) { return drun::runtime::last_error.rank; }
-const char* drun_last_error_host(void) { return drun::runtime::last_error.host.c_str(); }
+const char* drun_last_error(void) { return drun::runtime::last_error().text.c_str(); }
+int drun_last_error_rank(void) { return drun::runtime::last_error().rank; }
+const char* drun_last_error_host(void) { return drun::runtime::last_error().host.c_str(); }
 int drun_nccl_version(int* version, const char** path) {
   return drun::runtime::caught([&]() -> drun::runtime::Status {
     if (version == nullptr) {

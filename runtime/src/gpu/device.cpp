@@ -1,5 +1,6 @@
 #include "runtime/src/gpu/device.h"
 
+#include <mutex>
 #include <utility>
 
 namespace drun::runtime::gpu {
@@ -61,9 +62,15 @@ Outcome<Context> context_of(const Driver& driver, DevicePointer memory, const st
   const auto device = device_of(driver, *ordinal, during);
   if (!device) return tl::unexpected<Failure>(device.error());
   // Once per device for the life of the process: nothing of ours gives it back.
-  const auto error = driver.primary_context_retain(&context, *device);
-  if (error != kSuccess) return driver_failure(driver, during, "cuDevicePrimaryCtxRetain", error);
-  return context;
+  static std::mutex mutex;
+  static auto& retained = *new std::map<int, Context>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  Context& known = retained[*device];
+  if (known == nullptr) {
+    const auto error = driver.primary_context_retain(&known, *device);
+    if (error != kSuccess) return driver_failure(driver, during, "cuDevicePrimaryCtxRetain", error);
+  }
+  return known;
 }
 
 Outcome<std::unique_ptr<Device>> Device::open(const Driver& driver, DevicePointer memory, const std::string& during) {

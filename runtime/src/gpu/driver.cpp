@@ -44,6 +44,14 @@ bool find_all(void* library, Driver& d) {
          find(library, "cuCtxGetCurrent", d.context_current) && find(library, "cuMemHostAlloc", d.host_alloc) &&
          find(library, "cuMemFreeHost", d.host_free) && find(library, "cuMemcpyDtoHAsync_v2", d.copy_to_host) &&
          find(library, "cuMemcpyHtoDAsync_v2", d.copy_to_device) && find(library, "cuStreamQuery", d.stream_query) &&
+         find(library, "cuMemcpyDtoDAsync_v2", d.copy_on_device) && find(library, "cuMemsetD8Async", d.set_bytes) &&
+         find(library, "cuMemAlloc_v2", d.alloc) && find(library, "cuMemFree_v2", d.free) &&
+         find(library, "cuCtxGetDevice", d.context_device) &&
+         find(library, "cuDeviceGetAttribute", d.device_attribute) &&
+         find(library, "cuModuleLoadData", d.module_load) && find(library, "cuModuleGetFunction", d.module_function) &&
+         find(library, "cuLaunchKernel", d.launch) &&
+         find(library, "cuOccupancyMaxActiveBlocksPerMultiprocessor", d.blocks_of_multiprocessor) &&
+         find(library, "cuStreamSynchronize", d.stream_synchronize) &&
          find(library, "cuDeviceGetUuid", d.device_uuid) &&
          find(library, "cuCtxGetStreamPriorityRange", d.stream_priorities) &&
          find(library, "cuStreamCreateWithPriority", d.stream_create) &&

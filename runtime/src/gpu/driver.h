@@ -14,6 +14,8 @@ using DevicePointer = std::uint64_t;
 using Context = struct ContextOfDriver*;
 using Stream = struct StreamOfDriver*;  // nullptr: the legacy default stream
 using Event = struct EventOfDriver*;
+using Module = struct ModuleOfDriver*;
+using Function = struct FunctionOfDriver*;
 inline DevicePointer device_pointer(const void* memory) { return reinterpret_cast<DevicePointer>(memory); }
 struct DeviceUuid {
   unsigned char bytes[16];
@@ -23,6 +25,11 @@ inline constexpr DriverResult kSuccess = 0, kNotReady = 600;
 
 enum class PointerAttribute : int { kContext = 1, kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9 };
 inline constexpr unsigned kMemoryTypeDevice = 2;
+inline constexpr int kMultiprocessorCount = 16;  // of cuDeviceGetAttribute
+// What loading of kernels gives that are not for this GPU, or that this driver can't compile.
+inline bool is_about_kernels(DriverResult error) {
+  return error == 200 || error == 209 || error == 218 || (error >= 221 && error <= 223);
+}
 inline constexpr unsigned kHostAllocPortable = 1;  // pinned for every context
 inline constexpr unsigned kStreamNonBlocking = 1;  // does not wait for the legacy default stream, nor that for it
 inline constexpr unsigned kEventDisableTiming = 2;
@@ -43,8 +50,21 @@ struct Driver {
   DriverResult (*host_alloc)(void** pointer, std::size_t n_bytes, unsigned flags);
   DriverResult (*host_free)(void* pointer);
   DriverResult (*copy_to_host)(void* to, DevicePointer from, std::size_t n_bytes, Stream stream);  // asynchronous
-  DriverResult (*copy_to_device)(DevicePointer to, const void* from, std::size_t n_bytes, Stream stream);  // as well
+  DriverResult (*copy_to_device)(DevicePointer to, const void* from, std::size_t n_bytes, Stream stream);    // as well
+  DriverResult (*copy_on_device)(DevicePointer to, DevicePointer from, std::size_t n_bytes, Stream stream);  // as well
+  DriverResult (*set_bytes)(DevicePointer to, unsigned char value, std::size_t n_bytes, Stream stream);      // as well
+  DriverResult (*alloc)(DevicePointer* pointer, std::size_t n_bytes);
+  DriverResult (*free)(DevicePointer pointer);
+  DriverResult (*context_device)(int* device);  // of the current one
+  DriverResult (*device_attribute)(int* value, int attribute, int device);
+  DriverResult (*module_load)(Module* module, const void* image);
+  DriverResult (*module_function)(Function* function, Module module, const char* name);
+  DriverResult (*blocks_of_multiprocessor)(int* n_blocks, Function function, int n_threads, std::size_t shared_bytes);
+  DriverResult (*launch)(Function function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z, unsigned threads_x,
+                         unsigned threads_y, unsigned threads_z, unsigned shared_bytes, Stream stream, void** arguments,
+                         void** extra);
   DriverResult (*stream_query)(Stream stream);  // kNotReady: it has work left
+  DriverResult (*stream_synchronize)(Stream stream);
   DriverResult (*device_uuid)(DeviceUuid* uuid, int device);
   DriverResult (*stream_priorities)(int* least, int* greatest);  // of the current context; the greatest is the lowest
   DriverResult (*stream_create)(Stream* stream, unsigned flags, int priority);

@@ -67,6 +67,9 @@ struct Nccl {
   NcclResult (*Recv)(void* data, std::size_t count, int dtype, int peer, NcclHandle comm, Stream stream);
   NcclResult (*RedOpCreatePreMulSum)(NcclRedOp* op, void* scalar, int dtype, int residence, NcclHandle comm);
   NcclResult (*RedOpDestroy)(NcclRedOp op, NcclHandle comm);
+  // From 2.19 on.
+  NcclResult (*MemAlloc)(void** memory, std::size_t n_bytes);
+  NcclResult (*MemFree)(void* memory);
 };
 
 int nccl_type_of(drun_dtype dtype);

@@ -1,9 +1,10 @@
 // Stands in for NVIDIA's driver, libcuda.so.1, on machines without GPUs: as much of it as libdrun calls, and memory for
 // tests. Device memory can't be touched by the processor: its addresses are mapped without any permission, what it
-// holds is mapped elsewhere. Streams do their work later, on a thread of their own, so that a wait that is missing
-// shows. $DRUN_FAKE_CUDA, words: "slow" (a copy takes 20 ms), "stuck" (no stream ever gets done), "no-pinned" (out of
-// memory), "one-gpu" (all ranks have the same; else each has its own). Built with FAKE_CUDA_IS_OLD it is a driver from
-// before CUDA 10.1, which lacks a function.
+// holds is mapped elsewhere, too, and is there for kernels alone, which are emulated (kernels.cpp). Streams do their
+// work later, on a thread of their own, so that a wait that is missing shows. $DRUN_FAKE_CUDA, words: "slow" (a copy
+// takes 20 ms), "stuck" (no stream ever gets done), "no-pinned" (out of memory), "one-gpu" (all ranks have the same;
+// else each has its own), "no-kernels" (for this GPU). Built with FAKE_CUDA_IS_OLD it is a driver from before
+// CUDA 10.1, which lacks a function.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,6 +24,9 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
+
+#include "tests/fakes/cuda/kernels.h"
 
 // In the memory that every thread has from the start: what a library gets that is loaded later, threads give back in a
 // way that ThreadSanitizer takes for a race.
@@ -152,22 +156,70 @@ StreamOfTests& stream_of(void* stream) {
   return *found;
 }
 
+// All that is ever given out, one piece behind the other: the same bytes at two addresses. That of the device can't be
+// touched, but by kernels.
+struct Memory {
+  static constexpr std::size_t kBytes = std::size_t{1} << 36, kPage = 4096;
+  char* content = nullptr;
+  char* address = nullptr;
+  std::size_t n_used = 0;  // with state().mutex
+
+  Memory() {
+    const int fd = ::memfd_create("device", MFD_CLOEXEC);
+    if (fd < 0 || ::ftruncate(fd, kBytes) != 0) std::abort();
+    content = map(fd, PROT_READ | PROT_WRITE);
+    address = map(fd, PROT_NONE);
+    ::close(fd);
+  }
+  static char* map(int fd, int protection) {
+    void* const memory = ::mmap(nullptr, kBytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (memory == MAP_FAILED) std::abort();
+    return static_cast<char*>(memory);
+  }
+};
+Memory& memory() {
+  static Memory* const all = new Memory;
+  return *all;
+}
+
 Result allocate(DevicePointer* pointer, std::size_t n_bytes, bool managed) {
-  const std::size_t n_mapped = (n_bytes + 4095) / 4096 * 4096;
-  const int fd = ::memfd_create("device", MFD_CLOEXEC);
-  if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(n_mapped)) != 0) return kOutOfMemory;
-  void* const content = ::mmap(nullptr, n_mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  void* const address = managed ? content : ::mmap(nullptr, n_mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ::close(fd);
-  if (content == MAP_FAILED || address == MAP_FAILED) return kOutOfMemory;
-  *pointer = reinterpret_cast<DevicePointer>(address);
-  State& all = state();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  all.regions[*pointer] = {static_cast<char*>(content), n_bytes, managed, 0};
+  // A page that is nobody's is between them.
+  const std::size_t n_pages = n_bytes / Memory::kPage + 2;
+  Memory& all = memory();
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  if (n_pages > (Memory::kBytes - all.n_used) / Memory::kPage) return kOutOfMemory;
+  char* const content = all.content + all.n_used;
+  *pointer = reinterpret_cast<DevicePointer>(managed ? content : all.address + all.n_used);
+  all.n_used += n_pages * Memory::kPage;
+  state().regions[*pointer] = {content, n_bytes, managed, 0};
   return kSuccess;
 }
 
-int a_context;
+// While some kernel runs, device memory can be touched at its own addresses.
+class KernelsMayTouch {
+ public:
+  KernelsMayTouch() { change(1); }
+  ~KernelsMayTouch() { change(-1); }
+
+ private:
+  static void change(int by) {
+    static int n_running = 0;
+    State& all = state();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    n_running += by;
+    if (by < 0 && n_running > 0) return;
+    ::mprotect(memory().address, memory().n_used, n_running > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
+  }
+};
+
+// The order of threads and blocks that is next.
+drun::runtime::gpu::Order next_order() {
+  static std::atomic<unsigned> n{0};
+  return static_cast<drun::runtime::gpu::Order>(n++ % 3);
+}
+
+constexpr int kDevices = 2;
+int primary_contexts[kDevices];
 std::atomic<bool> is_capturing{false};  // every stream
 
 }  // namespace
@@ -177,7 +229,8 @@ extern "C" {
 Result cuGetErrorName(Result error, const char** name) {
   static const std::map<Result, const char*> names = {{kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
                                                       {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-                                                      {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"}};
+                                                      {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+                                                      {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"}};
   const auto found = names.find(error);
   *name = found == names.end() ? nullptr : found->second;
   return found == names.end() ? kInvalidValue : kSuccess;
@@ -206,10 +259,10 @@ Result cuPointerGetAttribute(void* value, int attribute, DevicePointer pointer) 
 
 Result cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;
-  return ordinal == 0 ? kSuccess : kInvalidValue;
+  return ordinal >= 0 && ordinal < kDevices ? kSuccess : kInvalidValue;
 }
-Result cuDevicePrimaryCtxRetain(void** context, int) {
-  *context = &a_context;
+Result cuDevicePrimaryCtxRetain(void** context, int device) {
+  *context = &primary_contexts[device];
   return kSuccess;
 }
 Result cuCtxPushCurrent_v2(void* context) {
@@ -255,6 +308,58 @@ Result cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, std::size_t n_by
   char* const target = inside(to, n_bytes);
   if (target == nullptr) return kInvalidValue;
   stream_of(stream).add([=] { std::memcpy(target, from, n_bytes); });
+  return kSuccess;
+}
+Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, std::size_t n_bytes, void* stream) {
+  if (contexts.empty()) return kInvalidContext;
+  char* const target = inside(to, n_bytes);
+  const char* const source = inside(from, n_bytes);
+  if (target == nullptr || source == nullptr) return kInvalidValue;
+  stream_of(stream).add([=] { std::memmove(target, source, n_bytes); });
+  return kSuccess;
+}
+Result cuMemsetD8Async(DevicePointer to, unsigned char value, std::size_t n_bytes, void* stream) {
+  if (contexts.empty()) return kInvalidContext;
+  char* const target = inside(to, n_bytes);
+  if (target == nullptr) return kInvalidValue;
+  stream_of(stream).add([=] { std::memset(target, value, n_bytes); });
+  return kSuccess;
+}
+Result cuCtxGetDevice(int* device) {
+  *device = 0;
+  return contexts.empty() ? kInvalidContext : kSuccess;
+}
+Result cuDeviceGetAttribute(int* value, int attribute, int) {
+  *value = 1;  // a small one: blocks have more than one part to do
+  return attribute == 16 ? kSuccess : kInvalidValue;
+}
+Result cuModuleLoadData(void** module, const void* image) {
+  if (contexts.empty()) return kInvalidContext;
+  if (told("no-kernels")) return 209;
+  *module = const_cast<void*>(image);
+  return image != nullptr ? kSuccess : kInvalidValue;
+}
+Result cuModuleGetFunction(void** function, void*, const char* name) {
+  *function = const_cast<drun::runtime::gpu::EmulatedKernel*>(drun::runtime::gpu::find_kernel(name));
+  return *function != nullptr ? kSuccess : 500;
+}
+Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n_blocks, void*, int, std::size_t) {
+  *n_blocks = 3;
+  return kSuccess;
+}
+Result cuLaunchKernel(void* function, unsigned n_blocks, unsigned, unsigned, unsigned n_threads, unsigned, unsigned,
+                      unsigned, void* stream, void** arguments, void**) {
+  if (contexts.empty()) return kInvalidContext;
+  if (n_blocks == 0 || n_threads != drun::runtime::gpu::kThreads) return kInvalidValue;
+  const auto* const kernel = static_cast<const drun::runtime::gpu::EmulatedKernel*>(function);
+  const auto* const bytes = static_cast<const char*>(arguments[0]);
+  // As large as they are, and aligned.
+  std::vector<std::uint64_t> kept((kernel->n_argument_bytes + 7) / 8);
+  std::memcpy(kept.data(), bytes, kernel->n_argument_bytes);
+  stream_of(stream).add([=] {
+    const KernelsMayTouch touch;
+    kernel->run(kept.data(), n_blocks, next_order());
+  });
   return kSuccess;
 }
 Result cuStreamQuery(void* stream) {

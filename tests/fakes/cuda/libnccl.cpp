@@ -2,7 +2,7 @@
 // streams of the driver that stands in for NVIDIA's. As the real one it does nothing at once: a communicator, and its
 // first call, are "in progress" for a while, and a collective ends when all have come.
 // $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets done), "init-fails", "async-error" (after the first
-// call), "late-error" (once somebody was told
+// call), "no-memory" (of its own), "late-error" (once somebody was told
 // that it has begun well), "call-fails", "abort-hangs", "version=22703".
 // As the real one between ranks of a host, a communicator is only gone once all members have ended or aborted theirs.
 #include <dlfcn.h>
@@ -23,6 +23,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "drun/training/half.hpp"
 
 // In the memory that every thread has from the start: what a library gets that is loaded later, threads give back in a
 // way that ThreadSanitizer takes for a race.
@@ -144,11 +146,19 @@ double value(const char* data, std::size_t i, int type) {
       std::memcpy(&v, data + 4 * i, 4);
       return v;
     }
-    default: {
+    case 6:
+    case 9: {
+      std::uint16_t v;
+      std::memcpy(&v, data + 2 * i, 2);
+      return type == 6 ? drun::training::Float16::widen(v) : drun::training::Bfloat16::widen(v);
+    }
+    case 8: {
       double v;
       std::memcpy(&v, data + 8 * i, 8);
       return v;
     }
+    default:
+      std::abort();  // tests add nothing else up
   }
 }
 void put(double v, char* data, std::size_t i, int type) {
@@ -157,6 +167,11 @@ void put(double v, char* data, std::size_t i, int type) {
   if (type == 2) std::memcpy(data + 4 * i, &whole, 4);
   if (type == 7) std::memcpy(data + 4 * i, &single, 4);
   if (type == 8) std::memcpy(data + 8 * i, &v, 8);
+  if (type != 6 && type != 9) return;
+  const float rounded = drun::training::for_rounding(v);
+  const std::uint16_t half =
+      type == 6 ? drun::training::Float16::narrow(rounded) : drun::training::Bfloat16::narrow(rounded);
+  std::memcpy(data + 2 * i, &half, 2);
 }
 
 std::string reduced(const std::vector<const char*>& from, std::size_t first, std::size_t count, int type,
@@ -226,6 +241,13 @@ Result collective(void* handle, void* stream, const void* send, void* recv,
     });
   });
   return begun;
+}
+
+// Of ncclMemAlloc: how large they are.
+std::mutex blocks_mutex;
+std::map<void*, std::size_t>& blocks() {
+  static auto* const all = new std::map<void*, std::size_t>;
+  return *all;
 }
 
 }  // namespace
@@ -403,4 +425,28 @@ Result ncclRedOpCreatePreMulSum(int* op, void* scalar, int type, int residence, 
   return kSuccess;
 }
 Result ncclRedOpDestroy(int, void*) { return kSuccess; }
+
+Result ncclMemAlloc(void** memory, std::size_t n_bytes) {
+  if (told("no-memory")) return kSystemError;
+  const auto allocate = of_driver<int (*)(unsigned long long*, std::size_t)>("cuMemAlloc_v2");
+  unsigned long long pointer = 0;
+  if (allocate == nullptr || allocate(&pointer, n_bytes) != 0) return kSystemError;
+  *memory = reinterpret_cast<void*>(pointer);
+  const std::lock_guard<std::mutex> lock(blocks_mutex);
+  blocks()[*memory] = n_bytes;
+  return kSuccess;
+}
+// At once, whatever streams still do with it: whoever reads it reads garbage.
+Result ncclMemFree(void* memory) {
+  const std::lock_guard<std::mutex> lock(blocks_mutex);
+  const auto found = blocks().find(memory);
+  if (found == blocks().end()) return kInvalidArgument;
+  std::memset(inside(memory), 0xee, found->second);
+  blocks().erase(found);
+  return kSuccess;
+}
+int fake_nccl_blocks() {
+  const std::lock_guard<std::mutex> lock(blocks_mutex);
+  return static_cast<int>(blocks().size());
+}
 }

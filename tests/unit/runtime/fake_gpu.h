@@ -77,6 +77,34 @@ class Device {
   float* pointer_;
 };
 
+// Of any type, on the device; `offset` elements behind an aligned address. It stays for the life of the process.
+template <typename T>
+class Array {
+ public:
+  explicit Array(const std::vector<T>& values, std::size_t offset = 0) : n_(values.size()) {
+    unsigned long long pointer = 0;
+    EXPECT_EQ(fake().allocate(&pointer, std::max<std::size_t>(1, (n_ + offset) * sizeof(T))), 0);
+    pointer_ = reinterpret_cast<T*>(pointer) + offset;
+    set(values);
+  }
+  explicit Array(std::size_t n, std::size_t offset = 0) : Array(std::vector<T>(n), offset) {}
+  T* get() const { return pointer_; }
+  void set(const std::vector<T>& values) const {
+    if (n_ > 0) std::memcpy(fake().inside(pointer_), values.data(), n_ * sizeof(T));
+  }
+  // Once the stream has done its work.
+  std::vector<T> values(void* stream = nullptr) const {
+    EXPECT_EQ(fake().wait(stream), 1);
+    std::vector<T> out(n_);
+    if (n_ > 0) std::memcpy(out.data(), fake().inside(pointer_), n_ * sizeof(T));
+    return out;
+  }
+
+ private:
+  std::size_t n_;
+  T* pointer_;
+};
+
 inline std::vector<float> ramp(std::size_t n, float first) {
   std::vector<float> out(n);
   std::iota(out.begin(), out.end(), first);

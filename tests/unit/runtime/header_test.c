@@ -1,5 +1,6 @@
 /* The C header in a C compiler, and the whole API in a job of size 1. */
 #include "drun/drun.h"
+#include "drun/gpu.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
   } while (0)
 
 int main(void) {
+  void* memory = NULL;
   drun_init_options options = DRUN_INIT_OPTIONS;
   drun_call_options call = DRUN_CALL_OPTIONS;
   float data[3] = {1, 2, 3}, result[3] = {0, 0, 0};
@@ -64,5 +66,10 @@ int main(void) {
   EXPECT(drun_finalize() == DRUN_OK && !drun_is_initialized());
   EXPECT(drun_init(NULL) == DRUN_OK); /* again */
   EXPECT(drun_version()[0] != '\0');
+  EXPECT(drun_memory_kind(data) == DRUN_MEMORY_HOST);
+  EXPECT(drun_gpu_scale(data, 3, DRUN_FLOAT32, 2, NULL) == DRUN_ERROR_ARGUMENT);
+  EXPECT(drun_alloc(&memory, 100, DRUN_MEMORY_DEVICE) == DRUN_ERROR_UNSUPPORTED && memory == NULL);
+  EXPECT(drun_alloc(&memory, 100, DRUN_MEMORY_HOST) == DRUN_OK && memory != NULL);
+  EXPECT(drun_free(memory) == DRUN_OK);
   return 0; /* without drun_finalize */
 }

@@ -12,6 +12,7 @@ class ThreadTransport final : public Transport {
   explicit ThreadTransport(runtime::Communicator& communicator) : communicator_(communicator) {}
   int rank() const override { return communicator_.world().rank(); }
   int size() const override { return communicator_.world().size(); }
+  void* stream() const override { return &stream_; }
   void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) override {
     check(communicator_.allreduce(data, data, count, dtype, op, named(name)));
   }
@@ -28,9 +29,10 @@ class ThreadTransport final : public Transport {
   }
 
  private:
-  static runtime::CallOptions named(const std::string& name) {
+  runtime::CallOptions named(const std::string& name) const {
     runtime::CallOptions options;
     options.name = name;
+    options.stream = &stream_;
     return options;
   }
   static void check(const runtime::Status& status) {
@@ -39,13 +41,16 @@ class ThreadTransport final : public Transport {
     throw v0::Error(failure.status, failure.text.c_str(), failure.rank, failure.host.c_str());
   }
   runtime::Communicator& communicator_;
+  mutable int stream_ = 0;  // its address is what a stream is known by
 };
 
 }  // namespace
 
-std::vector<std::optional<v0::Error>> errors_of_ranks(int size, const std::function<void(Transport&)>& body) {
+std::vector<std::optional<v0::Error>> errors_of_ranks(int size, const std::function<void(Transport&)>& body,
+                                                      bool have_gpus) {
   std::vector<std::optional<v0::Error>> errors(static_cast<std::size_t>(size));
   runtime::testing::FakeJob job(size);
+  for (int rank = 0; rank < size && have_gpus; ++rank) job.set_gpu(rank, runtime::gpu::Presence::kThere);
   job.run([&](int rank) {
     auto& error = errors[static_cast<std::size_t>(rank)];
     auto communicator = runtime::Communicator::create(job.world(rank));

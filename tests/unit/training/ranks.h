@@ -14,12 +14,13 @@
 
 namespace drun::training_test {
 
-// `body` once per rank, at the same time. What each of them threw.
-std::vector<std::optional<v0::Error>> errors_of_ranks(int size, const std::function<void(Transport&)>& body);
+// `body` once per rank, at the same time. What each of them threw. `have_gpus`: whether NCCL may be used.
+std::vector<std::optional<v0::Error>> errors_of_ranks(int size, const std::function<void(Transport&)>& body,
+                                                      bool have_gpus = false);
 
 // The same where nothing may be thrown.
-inline void run_ranks(int size, const std::function<void(Transport&)>& body) {
-  for (const auto& error : errors_of_ranks(size, body)) {
+inline void run_ranks(int size, const std::function<void(Transport&)>& body, bool have_gpus = false) {
+  for (const auto& error : errors_of_ranks(size, body, have_gpus)) {
     if (error) ADD_FAILURE() << error->what();
   }
 }
@@ -30,6 +31,7 @@ class Forwarding : public Transport {
   explicit Forwarding(Transport& to) : to_(to) {}
   int rank() const override { return to_.rank(); }
   int size() const override { return to_.size(); }
+  void* stream() const override { return to_.stream(); }
   void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) override {
     to_.allreduce(data, count, dtype, op, name);
   }
@@ -62,6 +64,16 @@ std::vector<T> gradients(std::size_t count, int rank, int step = 0) {
   std::uniform_int_distribution<int> exponent(-30, 3);
   std::vector<T> result(count);
   for (T& one : result) one = static_cast<T>(std::ldexp(value(random), exponent(random)));
+  return result;
+}
+
+// Whole numbers of small steps: sums of them are exact, so that accounts must balance to the bit.
+template <typename T>
+std::vector<T> exact_gradients(std::size_t count, int rank, int step) {
+  auto random = generator(rank, step);
+  std::uniform_int_distribution<int> any(-64, 64);
+  std::vector<T> result(count);
+  for (T& one : result) one = std::ldexp(static_cast<T>(any(random)), -10);  // below 1
   return result;
 }
 

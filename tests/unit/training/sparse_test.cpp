@@ -16,16 +16,6 @@ const std::vector<Selection>& selections() {
   return all;
 }
 
-// Whole numbers of small steps: sums of them are exact, so that accounts must balance to the bit.
-template <typename T>
-std::vector<T> exact_gradients(std::size_t count, int rank, int step) {
-  auto random = generator(rank, step);
-  std::uniform_int_distribution<int> any(-64, 64);
-  std::vector<T> result(count);
-  for (T& one : result) one = std::ldexp(static_cast<T>(any(random)), -10);  // below 1
-  return result;
-}
-
 template <typename T>
 void expect_balance(Transport& ranks, const Selection& selection, std::size_t bucket_bytes, bool wide) {
   constexpr int kSteps = 6;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "drun/training/compression.hpp"
+#include "drun/training/gpu_bucket.hpp"
 #include "drun/training/layout.hpp"
 #include "drun/training/tensor_list.hpp"
 #include "drun/training/transport.hpp"
@@ -24,20 +25,25 @@ class BucketReducer {
     if (compression == Compression::none) return reduce_as_it_is(transport, tensors, bucket, op);
     if (op != DRUN_SUM && op != DRUN_AVG) refuse("compression is for sums and averages");
     const bool is_sum = op == DRUN_SUM, is_f16 = compression == Compression::fp16;
-    if (bucket.dtype == DRUN_FLOAT32) {
+    if (bucket.dtype != DRUN_FLOAT32 && bucket.dtype != DRUN_FLOAT64) {
+      reduce_as_it_is(transport, tensors, bucket, op);
+    } else if (tensors.memory() == DRUN_MEMORY_DEVICE) {
+      is_f16 ? gpu_.reduce_as<Float16>(transport, tensors, bucket, is_sum)
+             : gpu_.reduce_as<Bfloat16>(transport, tensors, bucket, is_sum);
+    } else if (bucket.dtype == DRUN_FLOAT32) {
       is_f16 ? compressed<float>(transport, tensors, bucket, is_sum, sum_f16_)
              : compressed<float>(transport, tensors, bucket, is_sum, sum_bf16_);
-    } else if (bucket.dtype == DRUN_FLOAT64) {
+    } else {
       is_f16 ? compressed<double>(transport, tensors, bucket, is_sum, sum_f16_)
              : compressed<double>(transport, tensors, bucket, is_sum, sum_bf16_);
-    } else {
-      reduce_as_it_is(transport, tensors, bucket, op);
     }
   }
-  std::uint64_t n_cut() const { return n_cut_; }
+  // Of tensors in memory of a GPU: waits for the stream.
+  std::uint64_t n_cut() const { return n_cut_ + gpu_.n_cut(); }
 
  private:
   void reduce_as_it_is(Transport& transport, const TensorList& tensors, const Bucket& bucket, drun_op op) {
+    if (tensors.memory() == DRUN_MEMORY_DEVICE) return gpu_.reduce(transport, tensors, bucket, op);
     const Piece& first = bucket.pieces.front();
     if (bucket.pieces.size() == 1) {
       return transport.allreduce(tensors[first.tensor].at(first.offset), bucket.count, bucket.dtype, op, bucket.name);
@@ -81,13 +87,15 @@ class BucketReducer {
   std::vector<std::uint16_t> halves_;
   HalfSum<Float16> sum_f16_;
   HalfSum<Bfloat16> sum_bf16_;
+  GpuBucketReducer gpu_;
   std::uint64_t n_cut_ = 0;
 };
 
 }  // namespace training
 
 // Tensors are added once, in the same order on all ranks; the first allreduce checks that they are the same ones.
-// One thread at a time. The transport must outlive it, and so must the tensors' memory.
+// Tensors in memory of a GPU, all of the same: on the transport's stream, in its order, without waiting for it.
+// One thread at a time. The transport must outlive it, and so must its stream and the tensors' memory.
 class Bucketer {
  public:
   explicit Bucketer(Transport& transport = world(), std::size_t bucket_bytes = kBucketBytes)

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 namespace drun {
@@ -21,6 +22,7 @@ struct TopK {
 struct Threshold {
   double value = 0.001;
 };
+using Selection = std::variant<TopK, Threshold>;
 
 namespace training {
 

@@ -11,15 +11,15 @@
 #include <variant>
 #include <vector>
 
+#include "drun/training/gpu_sparse.hpp"
 #include "drun/training/layout.hpp"
 #include "drun/training/selection.hpp"
+#include "drun/training/sparse_parts.hpp"
 #include "drun/training/tensor_list.hpp"
 #include "drun/training/transport.hpp"
 
 namespace drun {
 inline namespace v0 {
-
-using Selection = std::variant<TopK, Threshold>;
 
 namespace training {
 
@@ -31,38 +31,15 @@ inline std::string in_words(const Selection& selection) {
   return (top_k != nullptr ? "topk=" : "threshold=") + std::string(number);
 }
 
-// What the ranks have sent of some tensors: for each rank its counts by tensor, then indices and values, rank by rank
-// and in there tensor by tensor.
-template <typename T, typename Index>
-struct SparseParts {
-  std::vector<std::uint64_t> counts;
-  std::vector<Index> indices;
-  std::vector<T> values;
-};
-
-[[noreturn]] inline void refuse_part(const Tensor& tensor, std::size_t rank, const std::string& what) {
-  const std::string text = "tensor '" + tensor.name + "': rank " + std::to_string(rank) + " sent " + what;
-  throw Error(DRUN_ERROR_PEER, text.c_str(), static_cast<int>(rank), "");
-}
-
-// No rank sends more of a tensor than it has.
-inline void check_counts(const std::vector<Tensor>& tensors, const std::vector<std::uint64_t>& counts) {
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    const Tensor& tensor = tensors[i % tensors.size()];
-    if (counts[i] <= tensor.count) continue;
-    refuse_part(tensor, i / tensors.size(),
-                std::to_string(counts[i]) + " values of " + std::to_string(tensor.count) + " elements");
-  }
-}
-
 // Indices are inside their tensors and ascend. Precondition: there are as many as the counts say.
 template <typename T, typename Index>
-void check_indices(const std::vector<Tensor>& tensors, const SparseParts<T, Index>& parts) {
+void check_indices(const std::vector<Tensor>& tensors, const std::vector<std::uint64_t>& counts,
+                   const SparseParts<T, Index>& parts) {
   auto index = parts.indices.begin();
-  for (std::size_t i = 0; i < parts.counts.size(); ++i) {
+  for (std::size_t i = 0; i < counts.size(); ++i) {
     const Tensor& tensor = tensors[i % tensors.size()];
     std::uint64_t least = 0;
-    for (std::uint64_t n = parts.counts[i]; n > 0; --n, ++index) {
+    for (std::uint64_t n = counts[i]; n > 0; --n, ++index) {
       const std::uint64_t place = *index;
       if (place < least || place >= tensor.count) {
         refuse_part(tensor, i / tensors.size(),
@@ -79,7 +56,8 @@ void check_indices(const std::vector<Tensor>& tensors, const SparseParts<T, Inde
 // Error feedback: before elements are chosen, what was not sent before is added to them; what is chosen is sent as it
 // is, the rest is kept bit by bit. What arrives is added up in rank order: the same bits on all ranks.
 // Pays on networks where the share that is sent is below 1 / size: every rank gets everybody's indices and values.
-// One thread at a time. The transport must outlive it, and so must the tensors' memory.
+// Tensors in memory of a GPU, all of the same: on the transport's stream, in its order; the host waits for it once.
+// One thread at a time. The transport must outlive it, and so must its stream and the tensors' memory.
 class SparseAllreduce {
  public:
   // Tensors of up to `bucket_bytes` together travel at once. DRUN_ERROR_ARGUMENT: a share outside of 0 to 1, a negative
@@ -103,9 +81,11 @@ class SparseAllreduce {
   // Collective, as Bucketer's. allreduce calls it.
   void seal(const std::string& settings = "") {
     if (tensors_.is_sealed()) return;
-    const std::string own = training::in_words(selection_);
-    tensors_.seal(transport_, training::settings_in_words(settings.empty() ? own : settings, bucket_bytes_));
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    // What may fail for want of memory comes before the seal.
+    if (tensors_.memory() == DRUN_MEMORY_DEVICE) gpu_residuals_.lay_out(tensors_, transport_.stream());
+    residuals_.clear();
+    groups_.clear();
+    for (std::size_t i = 0; i < tensors_.size() && tensors_.memory() != DRUN_MEMORY_DEVICE; ++i) {
       if (tensors_[i].dtype == DRUN_FLOAT32) {
         residuals_.emplace_back(std::vector<float>(tensors_[i].count));
       } else {
@@ -125,6 +105,8 @@ class SparseAllreduce {
       groups_.back().push_back(i);
       n_bytes += own_bytes;
     }
+    const std::string own = training::in_words(selection_);
+    tensors_.seal(transport_, training::settings_in_words(settings.empty() ? own : settings, bucket_bytes_));
   }
 
   // All tensors, in place. DRUN_SUM or DRUN_AVG. After a failure the tensors are undefined.
@@ -149,6 +131,9 @@ class SparseAllreduce {
     return std::get<std::vector<T>>(residuals_.at(i));
   }
 
+  // The same of tensors in memory of a GPU, in such memory.
+  const void* gpu_residual(std::size_t i) const { return gpu_residuals_.of(i); }
+
   // Tensors of more elements travel with indices of 64 bits; for tests, which have no memory for such.
   void set_most_short(std::uint64_t count) { most_short_ = count; }
 
@@ -160,31 +145,31 @@ class SparseAllreduce {
     for (const auto i : group) tensors.push_back(tensors_[i]);
     const std::string name = tensors.front().name + (group.size() > 1 ? ".." + tensors.back().name : "");
 
-    training::SparseParts<T, Index> own;
-    for (const auto i : group) choose<T, Index>(i, own);
-    training::SparseParts<T, Index> all;
-    all.counts.resize(group.size() * size);
-    transport_.allgather(own.counts.data(), all.counts.data(), group.size(), DRUN_UINT64, name);
-    training::check_counts(tensors, all.counts);
-    std::vector<std::size_t> n_of_rank(size);
-    for (std::size_t i = 0; i < all.counts.size(); ++i) n_of_rank[i / group.size()] += all.counts[i];
-    const auto total = std::accumulate(n_of_rank.begin(), n_of_rank.end(), std::size_t{0});
-    if (total > 0) {
-      all.indices.resize(total);
-      all.values.resize(total);
-      transport_.allgatherv(own.indices.data(), n_of_rank[rank], all.indices.data(), n_of_rank.data(),
-                            dtype_of<Index>(), name);
-      transport_.allgatherv(own.values.data(), n_of_rank[rank], all.values.data(), n_of_rank.data(), dtype_of<T>(),
-                            name);
-      training::check_indices(tensors, all);
+    if (tensors_.memory() == DRUN_MEMORY_DEVICE) {
+      std::vector<void*> residuals;
+      for (const auto i : group) residuals.push_back(gpu_residuals_.of(i));
+      return gpu_.reduce<T, Index>(transport_, tensors, residuals, selection_, name, op);
     }
-    keep(group, own);
-    add_up(tensors, all, op);
+    training::SparseCounts counts(group.size(), size);
+    training::SparseParts<T, Index> own, all;
+    for (std::size_t k = 0; k < group.size(); ++k) counts.own[k] = choose<T, Index>(group[k], own);
+    counts.exchange(transport_, tensors, name);
+    if (counts.total > 0) {
+      all.indices.resize(counts.total);
+      all.values.resize(counts.total);
+      transport_.allgatherv(own.indices.data(), counts.of_rank[rank], all.indices.data(), counts.of_rank.data(),
+                            dtype_of<Index>(), name);
+      transport_.allgatherv(own.values.data(), counts.of_rank[rank], all.values.data(), counts.of_rank.data(),
+                            dtype_of<T>(), name);
+      training::check_indices(tensors, counts.all, all);
+    }
+    keep(group, counts.own, own);
+    add_up(tensors, counts.all, all, op);
   }
 
-  // Adds what was kept, and appends what is to be sent.
+  // Adds what was kept, and appends what is to be sent: so many.
   template <typename T, typename Index>
-  void choose(std::size_t i, training::SparseParts<T, Index>& own) {
+  std::size_t choose(std::size_t i, training::SparseParts<T, Index>& own) {
     const training::Tensor& tensor = tensors_[i];
     T* data = static_cast<T*>(tensor.data);
     const auto& residual = std::get<std::vector<T>>(residuals_[i]);
@@ -197,31 +182,33 @@ class SparseAllreduce {
     } else {
       training::select_threshold(data, tensor.count, std::get<Threshold>(selection_).value, chosen);
     }
-    own.counts.push_back(chosen.size());
     for (const Index index : chosen) own.values.push_back(data[index]);
     own.indices.insert(own.indices.end(), chosen.begin(), chosen.end());
+    return chosen.size();
   }
 
   template <typename T, typename Index>
-  void keep(const std::vector<std::size_t>& group, const training::SparseParts<T, Index>& own) {
+  void keep(const std::vector<std::size_t>& group, const std::vector<std::uint64_t>& counts,
+            const training::SparseParts<T, Index>& own) {
     auto index = own.indices.begin();
     for (std::size_t k = 0; k < group.size(); ++k) {
       const training::Tensor& tensor = tensors_[group[k]];
       auto& residual = std::get<std::vector<T>>(residuals_[group[k]]);
       const T* data = static_cast<const T*>(tensor.data);
       residual.assign(data, data + tensor.count);
-      for (std::uint64_t n = own.counts[k]; n > 0; --n) residual[*index++] = 0;
+      for (std::uint64_t n = counts[k]; n > 0; --n) residual[*index++] = 0;
     }
   }
 
   template <typename T, typename Index>
-  void add_up(const std::vector<training::Tensor>& tensors, const training::SparseParts<T, Index>& all, drun_op op) {
+  void add_up(const std::vector<training::Tensor>& tensors, const std::vector<std::uint64_t>& counts,
+              const training::SparseParts<T, Index>& all, drun_op op) {
     for (const auto& tensor : tensors) std::fill_n(static_cast<T*>(tensor.data), tensor.count, T{0});
     auto index = all.indices.begin();
     auto value = all.values.begin();
-    for (std::size_t i = 0; i < all.counts.size(); ++i) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
       T* data = static_cast<T*>(tensors[i % tensors.size()].data);
-      for (std::uint64_t n = all.counts[i]; n > 0; --n) data[*index++] += *value++;
+      for (std::uint64_t n = counts[i]; n > 0; --n) data[*index++] += *value++;
     }
     if (op == DRUN_SUM) return;
     const T divisor = static_cast<T>(transport_.size());
@@ -236,6 +223,8 @@ class SparseAllreduce {
   std::size_t bucket_bytes_;
   training::TensorList tensors_;
   std::vector<std::variant<std::vector<float>, std::vector<double>>> residuals_;
+  training::GpuResiduals gpu_residuals_;
+  training::GpuSparseReducer gpu_;
   std::vector<std::vector<std::size_t>> groups_;  // of numbers of tensors, one element type each
   std::uint64_t most_short_ = std::uint64_t{1} << 32;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "drun/gpu.h"
 #include "drun/training/agreement.hpp"
 
 namespace drun {
@@ -51,6 +52,18 @@ class TensorList {
       refuse(subject + "a count of " + std::to_string(count) + " is too large");
     }
     if (data == nullptr && count > 0) refuse(subject + "a null pointer");
+    if (count > 0) {
+      const drun_memory own = drun_memory_kind(data);
+      const int own_gpu = drun_memory_gpu(data);
+      if (memory_ != DRUN_MEMORY_AUTO && own != memory_) {
+        refuse(subject + "some tensors are in memory of a GPU, and some in that of the host");
+      }
+      if (memory_ != DRUN_MEMORY_AUTO && own_gpu != gpu_) {
+        refuse(subject + "it is on GPU " + std::to_string(own_gpu) + ", and others are on GPU " + std::to_string(gpu_));
+      }
+      memory_ = own;
+      gpu_ = own_gpu;
+    }
     if (!names_.insert(name).second) refuse(subject + "the name was registered before");
     tensors_.push_back({name, data, count, dtype});
   }
@@ -66,6 +79,8 @@ class TensorList {
     is_sealed_ = true;
   }
   bool is_sealed() const { return is_sealed_; }
+  // Of all of them: of the host, or of a GPU. DRUN_MEMORY_AUTO: they have no elements.
+  drun_memory memory() const { return memory_; }
 
   std::size_t size() const { return tensors_.size(); }
   const Tensor& operator[](std::size_t i) const { return tensors_[i]; }
@@ -73,6 +88,8 @@ class TensorList {
  private:
   std::vector<Tensor> tensors_;
   std::set<std::string> names_;
+  drun_memory memory_ = DRUN_MEMORY_AUTO;
+  int gpu_ = -1;
   bool is_sealed_ = false;
 };
 

@@ -16,6 +16,8 @@ class Transport {
   virtual ~Transport() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  // On which calls on memory of a GPU are: a CUstream or cudaStream_t. nullptr: the legacy default stream.
+  virtual void* stream() const { return nullptr; }
   // In place.
   virtual void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) = 0;
   // In place: `send` is this rank's part of `recv`.
@@ -32,6 +34,8 @@ class Transport {
 // All ranks of the job, between drun_init and drun_finalize.
 class WorldTransport final : public Transport {
  public:
+  explicit WorldTransport(void* stream = nullptr) : stream_(stream) {}
+  void* stream() const override { return stream_; }
   int rank() const override { return drun_rank(); }
   int size() const override { return drun_size(); }
   void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) override {
@@ -51,11 +55,13 @@ class WorldTransport final : public Transport {
   }
 
  private:
-  static CallOptions named(const std::string& name) {
+  CallOptions named(const std::string& name) const {
     CallOptions options;
     options.name = name;
+    options.stream = stream_;
     return options;
   }
+  void* stream_;
 };
 
 // It holds no state, so that it may outlive the job.

@@ -1,0 +1,121 @@
+# CUDA, where nvcc is. Kernels for GPUs: nvcc makes one file of them for all architectures, which becomes a part of
+# libdrun. It links nothing of CUDA's: the driver loads them.
+set(DRUN_CUDA AUTO CACHE STRING "Kernels for GPUs: AUTO (if there is an nvcc that can), ON or OFF")
+set_property(CACHE DRUN_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(DRUN_CUDA_ARCHITECTURES "" CACHE STRING
+  "Numbers such as 80;90, the last also for GPUs to come. Default: 75;80;86;89;90;100;120 as far as nvcc has them; in Debug 75 alone, which drivers compile for any GPU")
+
+# -fmad=false: the bits are those of the host.
+set(DRUN_NVCC_OPTIONS -std=c++17 -fmad=false -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/runtime/include)
+
+# Whether nvcc makes something of our kernels: it may be too old, or not know the compiler of the host. With that one, or
+# with the one that nvcc was told when it was installed.
+function(drun_try_nvcc)
+  foreach(host_compiler "-ccbin;${CMAKE_CXX_COMPILER}" "")
+    execute_process(
+      COMMAND ${DRUN_NVCC} ${DRUN_NVCC_OPTIONS} ${host_compiler} -fatbin -gencode arch=compute_75,code=compute_75
+              -o ${CMAKE_BINARY_DIR}/CMakeFiles/try.fatbin ${PROJECT_SOURCE_DIR}/runtime/src/gpu/kernels/kernels.cu
+      RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(status EQUAL 0)
+      set(DRUN_NVCC_HOST "${host_compiler}" CACHE INTERNAL "what nvcc is told of the host's compiler")
+      set(DRUN_NVCC_WORKS ${DRUN_NVCC} CACHE INTERNAL "the nvcc that was tried")
+      return()
+    endif()
+  endforeach()
+  string(REGEX MATCH "[^\n]*error[^\n]*" reason "${output}")
+  set(DRUN_NVCC_WHY_NOT "${DRUN_NVCC} can't compile them: ${reason}" PARENT_SCOPE)
+endfunction()
+
+set(DRUN_NVCC_WHY_NOT "")
+if(NOT DRUN_CUDA)
+  set(DRUN_NVCC_WHY_NOT "DRUN_CUDA is ${DRUN_CUDA}")
+elseif(CMAKE_CROSSCOMPILING)
+  set(DRUN_NVCC_WHY_NOT "this is a build for another machine")
+else()
+  find_program(DRUN_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  if(NOT DRUN_NVCC)
+    set(DRUN_NVCC_WHY_NOT "there is no nvcc in PATH, CUDA_HOME or /usr/local/cuda")
+  elseif(NOT DRUN_NVCC_WORKS STREQUAL DRUN_NVCC)
+    drun_try_nvcc()
+  endif()
+endif()
+set(DRUN_HAS_NVCC TRUE)
+if(DRUN_NVCC_WHY_NOT)
+  set(DRUN_HAS_NVCC FALSE)
+  if(DRUN_CUDA AND NOT DRUN_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "DRUN_CUDA is ${DRUN_CUDA}, but: ${DRUN_NVCC_WHY_NOT}")
+  endif()
+  message(STATUS "libdrun is built without kernels for GPUs: ${DRUN_NVCC_WHY_NOT}")
+endif()
+
+# For which GPUs, as options of nvcc.
+function(drun_cuda_codes result)
+  set(architectures ${DRUN_CUDA_ARCHITECTURES})
+  if(NOT architectures AND CMAKE_BUILD_TYPE STREQUAL "Debug")
+    set(${result} -gencode arch=compute_75,code=compute_75 PARENT_SCOPE)
+    return()
+  endif()
+  if(NOT architectures)
+    execute_process(COMMAND ${DRUN_NVCC} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
+    foreach(architecture 75 80 86 89 90 100 120)
+      if(known MATCHES "compute_${architecture}\n")
+        list(APPEND architectures ${architecture})
+      endif()
+    endforeach()
+    if(NOT architectures)
+      set(architectures 75)
+    endif()
+  endif()
+  set(codes "")
+  foreach(architecture IN LISTS architectures)
+    list(APPEND codes -gencode arch=compute_${architecture},code=sm_${architecture})
+  endforeach()
+  list(GET architectures -1 newest)
+  list(APPEND codes -gencode arch=compute_${newest},code=compute_${newest})
+  set(${result} ${codes} PARENT_SCOPE)
+endfunction()
+
+# drun_embed_kernels(KERNELS IMAGE HEADER...): what nvcc makes of KERNELS, a .cu file that includes HEADER..., is put where
+# the source file IMAGE says.
+function(drun_embed_kernels kernels image)
+  if(NOT DRUN_HAS_NVCC)
+    return()
+  endif()
+  drun_cuda_codes(codes)
+  set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/kernels.fatbin)
+  add_custom_command(OUTPUT ${fatbin}
+    COMMAND ${DRUN_NVCC} ${DRUN_NVCC_OPTIONS} ${DRUN_NVCC_HOST} ${codes} -fatbin -Xfatbin=-compress-all -o ${fatbin}
+            ${CMAKE_CURRENT_SOURCE_DIR}/${kernels}
+    DEPENDS ${kernels} ${ARGN}
+    COMMENT "Building kernels for GPUs"
+    VERBATIM)
+  set_source_files_properties(${image} PROPERTIES
+    COMPILE_DEFINITIONS DRUN_KERNEL_IMAGE="${fatbin}" OBJECT_DEPENDS ${fatbin})
+endfunction()
+
+# drun_add_cuda_program(TARGET SOURCE): a program of one .cu file, and what is added to it; CUDA's runtime is a part of it.
+# Nothing happens where nvcc or the static runtime is missing.
+function(drun_add_cuda_program target source)
+  if(NOT DRUN_HAS_NVCC)
+    return()
+  endif()
+  file(REAL_PATH ${DRUN_NVCC} nvcc)
+  cmake_path(GET nvcc PARENT_PATH bin)
+  find_library(DRUN_CUDART NAMES libcudart_static.a HINTS ${bin}/../lib64 ${bin}/../lib ${bin}/../targets/x86_64-linux/lib
+    ${bin}/../targets/sbsa-linux/lib)
+  if(NOT DRUN_CUDART)
+    message(STATUS "No libcudart_static.a: ${target} is not built")
+    return()
+  endif()
+  drun_cuda_codes(codes)
+  set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}.cu.o)
+  add_custom_command(OUTPUT ${object}
+    COMMAND ${DRUN_NVCC} ${DRUN_NVCC_OPTIONS} ${DRUN_NVCC_HOST} ${codes} -c -O2 -Xcompiler=-fPIC -MD -MF ${object}.d
+            -o ${object} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
+    DEPENDS ${source} DEPFILE ${object}.d
+    COMMENT "Building ${source}"
+    VERBATIM)
+  add_executable(${target} ${object})
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(${target} PRIVATE ${DRUN_CUDART} ${CMAKE_DL_LIBS} rt)
+endfunction()

@@ -1,0 +1,69 @@
+// Buckets of tensors in memory of a GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "drun/gpu.h"
+#include "drun/training/compression.hpp"
+#include "drun/training/gpu_buffer.hpp"
+#include "drun/training/layout.hpp"
+#include "drun/training/tensor_list.hpp"
+#include "drun/training/transport.hpp"
+
+namespace drun {
+inline namespace v0 {
+namespace training {
+
+// As BucketReducer, on the transport's stream, in its order, without waiting for it.
+class GpuBucketReducer {
+ public:
+  void reduce(Transport& transport, const TensorList& tensors, const Bucket& bucket, drun_op op) {
+    if (bucket.pieces.size() == 1) {
+      const Piece& only = bucket.pieces.front();
+      return transport.allreduce(tensors[only.tensor].at(only.offset), bucket.count, bucket.dtype, op, bucket.name);
+    }
+    void* const stream = transport.stream();
+    find_pieces(tensors, bucket);
+    void* const all = buffer_.resize(bucket.count * size_of(bucket.dtype), stream, pieces_.front().data);
+    check(drun_gpu_pack(pieces_.data(), pieces_.size(), bucket.dtype, all, stream));
+    transport.allreduce(all, bucket.count, bucket.dtype, op, bucket.name);
+    check(drun_gpu_unpack(all, pieces_.data(), pieces_.size(), bucket.dtype, stream));
+  }
+
+  // Of f32 or f64; sums or averages. NCCL may add halves up as halves.
+  template <typename Half>
+  void reduce_as(Transport& transport, const TensorList& tensors, const Bucket& bucket, bool is_sum) {
+    void* const stream = transport.stream();
+    const int size = transport.size();
+    find_pieces(tensors, bucket);
+    const void* const like = pieces_.front().data;
+    void* const halves = buffer_.resize(bucket.count * sizeof(std::uint16_t), stream, like);
+    check(drun_gpu_narrow(pieces_.data(), pieces_.size(), bucket.dtype, size,
+                          static_cast<double>(largest_of<Half>(size)), halves, Half::kDtype, n_cut_.get(stream, like),
+                          stream));
+    transport.allreduce(halves, bucket.count, Half::kDtype, DRUN_SUM, bucket.name);
+    check(
+        drun_gpu_widen(halves, Half::kDtype, is_sum ? size : 1, pieces_.data(), pieces_.size(), bucket.dtype, stream));
+  }
+
+  // Waits for the stream.
+  std::uint64_t n_cut() const { return n_cut_.value(); }
+
+ private:
+  void find_pieces(const TensorList& tensors, const Bucket& bucket) {
+    pieces_.clear();
+    for (const Piece& piece : bucket.pieces) {
+      pieces_.push_back({tensors[piece.tensor].at(piece.offset), piece.count});
+    }
+  }
+
+  GpuBuffer buffer_;
+  GpuCounter n_cut_;
+  std::vector<drun_gpu_piece> pieces_;
+};
+
+}  // namespace training
+}  // namespace v0
+}  // namespace drun

@@ -1,0 +1,43 @@
+// The kernels of this build, loaded into the contexts that need them. docs/gpu.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "runtime/src/failure.h"
+#include "runtime/src/gpu/device.h"
+#include "runtime/src/gpu/driver.h"
+
+namespace drun::runtime::gpu {
+
+// Those of one context. Any thread.
+class KernelModule {
+ public:
+  // Loaded once for the life of the process; the context is current. DRUN_ERROR_UNSUPPORTED: there are no kernels, or
+  // none for that GPU.
+  static Outcome<KernelModule*> of(const Driver& driver, Context context, const std::string& during);
+
+  // Enqueues it; the context is current. `arguments` is read before it returns. As many blocks as there are parts of
+  // work, at most what the GPU works on at once.
+  Status launch(const std::string& kernel, const void* arguments, std::uint64_t n_parts, Stream stream,
+                const std::string& during);
+
+ private:
+  struct Kernel {
+    Function function = nullptr;
+    std::uint64_t most_blocks = 1;
+  };
+  explicit KernelModule(const Driver& driver) : driver_(driver) {}
+  Status load(const std::string& during);
+  Outcome<Kernel> find(const std::string& name, const std::string& during);
+
+  const Driver& driver_;
+  Module module_ = nullptr;
+  int n_multiprocessors_ = 1;
+  std::mutex mutex_;
+  std::map<std::string, Kernel> kernels_;
+};
+
+}  // namespace drun::runtime::gpu

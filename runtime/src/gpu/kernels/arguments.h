@@ -1,0 +1,73 @@
+// What kernels are given: read by the compiler of the host and by that of the device. Addresses are those of device
+// memory. All within the 4 KiB that a kernel's parameters may have: a launch needs no other memory, and can be captured
+// in a CUDA graph.
+#pragma once
+
+#include <cstdint>
+
+namespace drun::runtime::gpu {
+
+inline constexpr unsigned kThreads = 256;  // of a block
+inline constexpr unsigned kMostPieces = 120;
+inline constexpr std::uint64_t kChunk = 8192;  // elements of one piece that a block takes at once
+inline constexpr std::uint64_t kTile = 4096;   // elements whose chosen ones a block counts, and takes, at once
+inline constexpr unsigned kRows = static_cast<unsigned>(kTile) / kThreads;
+inline constexpr unsigned kDigitBits = 11, kBins = 1u << kDigitBits;
+
+// Of a bucket: `count` elements at `memory`, which are those from `begin` on in the bucket.
+struct PieceArgument {
+  std::uint64_t memory, count, begin;
+  std::uint64_t first_chunk;  // how many chunks the pieces before have
+};
+
+struct PieceArguments {
+  PieceArgument pieces[kMostPieces];  // of at least one element each
+  std::uint64_t n_pieces, n_chunks;
+  std::uint64_t bucket;
+  double factor, limit;
+  std::uint64_t n_cut;  // the address of a counter
+};
+static_assert(sizeof(PieceArguments) <= 4096);
+
+struct ElementArguments {
+  std::uint64_t data, other, count;
+  double factor;
+};
+
+enum class Choice : std::uint32_t { kTopK, kThreshold };
+
+// In device memory, before the tiles. What has been found out so far about the elements that are worth sending.
+struct Selection {
+  std::uint64_t n_chosen;  // once the tiles are known; first, so that a program finds it
+  // kTopK: the bits of the least magnitude that is chosen, as far as they are known, and how many of that magnitude
+  // are.
+  std::uint64_t least, n_equal;
+  double threshold;
+  Choice choice;
+  std::uint32_t padding;
+  std::uint64_t histogram[kBins];
+};
+
+// At first how many of a tile's elements are above `least`, and equal to it; then how many of the tiles before.
+struct Tile {
+  std::uint64_t n_above, n_equal;
+};
+
+struct SelectArguments {
+  std::uint64_t selection, tiles;  // addresses
+  std::uint64_t values, count, n_tiles;
+  std::uint64_t k;
+  double threshold;
+  Choice choice;
+  std::uint32_t shift;         // of the digit that is looked at
+  std::uint64_t known;         // a mask: the bits of `least` that are known
+  std::uint64_t indices, out;  // what is taken
+};
+
+struct ScatterArguments {
+  std::uint64_t data, count;
+  std::uint64_t indices, values, n;
+  std::uint64_t n_bad;  // the address of a counter
+};
+
+}  // namespace drun::runtime::gpu

@@ -1,0 +1,120 @@
+// A block of threads, as the kernels are written for it: on a GPU by nvcc; and by any C++ compiler, where one thread
+// does the work of all, for tests on machines without a GPU.
+//
+// A kernel is a row of phases. In a phase every thread does its part, and sees what others did in the phases before,
+// not what they do in this one. What a thread keeps from phase to phase is a PerThread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/src/gpu/kernels/arguments.h"
+
+#if defined(__CUDACC__)
+
+#define DRUN_DEVICE __device__ __forceinline__
+#define DRUN_UNROLL _Pragma("unroll 4")
+#define DRUN_SHARED __shared__
+
+namespace drun::runtime::gpu {
+
+struct Block {
+  DRUN_DEVICE unsigned number() const { return blockIdx.x; }
+  DRUN_DEVICE unsigned n_blocks() const { return gridDim.x; }
+  // The last phase of a kernel: nobody waits for it.
+  template <typename F>
+  DRUN_DEVICE void last(F part) const {
+    part(threadIdx.x);
+  }
+  template <typename F>
+  DRUN_DEVICE void phase(F part) const {
+    part(threadIdx.x);
+    __syncthreads();
+  }
+};
+
+template <typename T>
+struct PerThread {
+  T value;
+  DRUN_DEVICE T& operator()(unsigned) { return value; }
+};
+
+DRUN_DEVICE void add_to(unsigned* sum, unsigned value) { atomicAdd(sum, value); }
+DRUN_DEVICE void add_to(std::uint64_t* sum, std::uint64_t value) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(value));
+}
+
+}  // namespace drun::runtime::gpu
+
+// Inside this namespace; what comes last is the function that does it.
+#define DRUN_KERNEL(name, Arguments, ...)                                                                    \
+  extern "C" __global__ void __launch_bounds__(kThreads) name(const __grid_constant__ Arguments arguments) { \
+    __VA_ARGS__(Block{}, arguments);                                                                         \
+  }
+
+#else
+
+#define DRUN_DEVICE inline
+#define DRUN_UNROLL
+#define DRUN_SHARED
+
+namespace drun::runtime::gpu {
+
+// Threads, and blocks, come in an order that a kernel must not depend on: the tests have all of these.
+enum class Order { kAscending, kDescending, kMixed };
+inline unsigned place_in(Order order, unsigned i, unsigned n) {
+  if (order == Order::kAscending) return i;
+  if (order == Order::kDescending) return n - 1 - i;
+  return i % 2 == 0 ? n / 2 + i / 2 : n / 2 - (i + 1) / 2;
+}
+
+class Block {
+ public:
+  Block(unsigned number, unsigned n_blocks, Order order) : number_(number), n_blocks_(n_blocks), order_(order) {}
+  unsigned number() const { return number_; }
+  unsigned n_blocks() const { return n_blocks_; }
+  template <typename F>
+  void last(F part) const {
+    phase(part);
+  }
+  template <typename F>
+  void phase(F part) const {
+    for (unsigned i = 0; i < kThreads; ++i) part(place_in(order_, i, kThreads));
+  }
+
+ private:
+  unsigned number_, n_blocks_;
+  Order order_;
+};
+
+template <typename T>
+struct PerThread {
+  T values[kThreads];
+  T& operator()(unsigned thread) { return values[thread]; }
+};
+
+template <typename T>
+void add_to(T* sum, T value) {
+  *sum += value;
+}
+
+// The kernels of this program, by name.
+struct EmulatedKernel {
+  std::size_t n_argument_bytes;
+  void (*run)(const void* arguments, unsigned n_blocks, Order order);
+};
+bool register_kernel(const char* name, EmulatedKernel kernel);
+
+}  // namespace drun::runtime::gpu
+
+#define DRUN_KERNEL(name, Arguments, ...)                                                                           \
+  namespace {                                                                                                       \
+  void name(const void* arguments, unsigned n_blocks, Order order) {                                                \
+    for (unsigned i = 0; i < n_blocks; ++i) {                                                                       \
+      __VA_ARGS__(Block(place_in(order, i, n_blocks), n_blocks, order), *static_cast<const Arguments*>(arguments)); \
+    }                                                                                                               \
+  }                                                                                                                 \
+  [[maybe_unused]] const bool name##_is_known = register_kernel(#name, {sizeof(Arguments), name});                  \
+  }
+
+#endif

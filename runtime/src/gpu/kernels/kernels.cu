@@ -1,0 +1,446 @@
+// What training does with memory of a GPU. Every kernel gives the bits of the loop of the host that it stands for
+// (drun/training/), whatever the number of blocks. docs/gpu.md.
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/src/gpu/kernels/block.h"
+#include "runtime/src/gpu/kernels/halves.h"
+
+namespace drun::runtime::gpu {
+
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+template <typename T>
+DRUN_DEVICE T* at(u64 address) {
+  return reinterpret_cast<T*>(address);
+}
+
+template <typename T, unsigned n>
+struct alignas(n * sizeof(T)) Several {
+  T values[n];
+};
+
+// This thread's part of into[i] = f(from[i]). 16 bytes at a time of the wider type, where both are aligned for that.
+template <typename From, typename Into, typename F>
+DRUN_DEVICE void map(unsigned thread, const From* from, Into* into, u64 n, F f) {
+  constexpr unsigned kWidth = 16 / (sizeof(From) > sizeof(Into) ? sizeof(From) : sizeof(Into));
+  using Read = Several<From, kWidth>;
+  using Written = Several<Into, kWidth>;
+  const bool is_aligned =
+      reinterpret_cast<u64>(from) % alignof(Read) == 0 && reinterpret_cast<u64>(into) % alignof(Written) == 0;
+  const u64 n_whole = is_aligned ? n / kWidth : 0;
+  DRUN_UNROLL for (u64 i = thread; i < n_whole; i += kThreads) {
+    const Read read = reinterpret_cast<const Read*>(from)[i];
+    Written written;
+    for (unsigned k = 0; k < kWidth; ++k) written.values[k] = f(read.values[k]);
+    reinterpret_cast<Written*>(into)[i] = written;
+  }
+  for (u64 i = n_whole * kWidth + thread; i < n; i += kThreads) into[i] = f(from[i]);
+}
+
+// Calls visit(memory, begin in the bucket, n) for this block's chunks of all pieces.
+template <typename T, typename F>
+DRUN_DEVICE void each_chunk(const Block& block, const PieceArguments& a, F visit) {
+  for (u64 chunk = block.number(); chunk < a.n_chunks; chunk += block.n_blocks()) {
+    u64 low = 0, high = a.n_pieces - 1;
+    while (low < high) {
+      const u64 middle = (low + high + 1) / 2;
+      if (a.pieces[middle].first_chunk <= chunk) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    const PieceArgument& piece = a.pieces[low];
+    const u64 offset = (chunk - piece.first_chunk) * kChunk, rest = piece.count - offset;
+    visit(at<T>(piece.memory) + offset, piece.begin + offset, rest < kChunk ? rest : kChunk);
+  }
+}
+
+template <typename T>
+DRUN_DEVICE void pack(const Block& block, const PieceArguments& a) {
+  block.last([&](unsigned thread) {
+    each_chunk<T>(block, a, [&](const T* memory, u64 begin, u64 n) {
+      map(thread, memory, at<T>(a.bucket) + begin, n, [](T value) { return value; });
+    });
+  });
+}
+
+template <typename T>
+DRUN_DEVICE void unpack(const Block& block, const PieceArguments& a) {
+  block.last([&](unsigned thread) {
+    each_chunk<T>(block, a, [&](T* memory, u64 begin, u64 n) {
+      map(thread, at<const T>(a.bucket) + begin, memory, n, [](T value) { return value; });
+    });
+  });
+}
+
+template <typename T>
+DRUN_DEVICE T absolute(T value) {
+  return value < 0 ? -value : value;  // of no zero the sign matters here, and NaN stays NaN
+}
+
+// training::narrow
+template <typename T, typename Half>
+DRUN_DEVICE void narrow(const Block& block, const PieceArguments& a) {
+  const T limit = static_cast<T>(a.limit), divisor = static_cast<T>(a.factor);
+  block.last([&](unsigned thread) {
+    u64 n_cut = 0;
+    each_chunk<T>(block, a, [&](const T* memory, u64 begin, u64 n) {
+      map(thread, memory, at<std::uint16_t>(a.bucket) + begin, n, [&](T given) {
+        T value = given / divisor;
+        const bool is_cut = absolute(value) > limit && absolute(given) <= Largest<T>::kValue;
+        if (is_cut) {
+          value = value < 0 ? -limit : limit;
+          ++n_cut;
+        }
+        return Half::narrow(value);
+      });
+    });
+    if (n_cut > 0) add_to(at<u64>(a.n_cut), n_cut);
+  });
+}
+
+// training::widen
+template <typename T, typename Half>
+DRUN_DEVICE void widen(const Block& block, const PieceArguments& a) {
+  const T factor = static_cast<T>(a.factor);
+  block.last([&](unsigned thread) {
+    each_chunk<T>(block, a, [&](T* memory, u64 begin, u64 n) {
+      map(thread, at<const std::uint16_t>(a.bucket) + begin, memory, n,
+          [&](std::uint16_t half) { return static_cast<T>(Half::widen(half)) * factor; });
+    });
+  });
+}
+
+// All elements of an array, chunk by chunk.
+template <typename T, typename F>
+DRUN_DEVICE void each_part(const Block& block, const ElementArguments& a, F visit) {
+  for (u64 chunk = block.number(); chunk * kChunk < a.count; chunk += block.n_blocks()) {
+    const u64 rest = a.count - chunk * kChunk;
+    visit(at<T>(a.data) + chunk * kChunk, chunk * kChunk, rest < kChunk ? rest : kChunk);
+  }
+}
+
+template <typename T>
+DRUN_DEVICE void scale(const Block& block, const ElementArguments& a) {
+  const T factor = static_cast<T>(a.factor);
+  block.last([&](unsigned thread) {
+    each_part<T>(block, a,
+                 [&](T* data, u64, u64 n) { map(thread, data, data, n, [&](T value) { return value * factor; }); });
+  });
+}
+
+template <typename Half>
+DRUN_DEVICE void scale_half(const Block& block, const ElementArguments& a) {
+  const float factor = static_cast<float>(a.factor);
+  block.last([&](unsigned thread) {
+    each_part<std::uint16_t>(block, a, [&](std::uint16_t* data, u64, u64 n) {
+      map(thread, data, data, n, [&](std::uint16_t half) { return Half::narrow(Half::widen(half) * factor); });
+    });
+  });
+}
+
+template <typename T>
+DRUN_DEVICE void divide(const Block& block, const ElementArguments& a) {
+  const T divisor = static_cast<T>(a.factor);
+  block.last([&](unsigned thread) {
+    each_part<T>(block, a,
+                 [&](T* data, u64, u64 n) { map(thread, data, data, n, [&](T value) { return value / divisor; }); });
+  });
+}
+
+template <typename T>
+DRUN_DEVICE void add(const Block& block, const ElementArguments& a) {
+  block.last([&](unsigned thread) {
+    each_part<T>(block, a, [&](T* data, u64 begin, u64 n) {
+      const T* const other = at<const T>(a.other) + begin;
+      for (u64 i = thread; i < n; i += kThreads) data[i] += other[i];
+    });
+  });
+}
+
+// As training::magnitude: the bits without the sign; NaN, all taken as one, is the largest, here without the sign, too.
+DRUN_DEVICE u32 magnitude(float value) {
+  union {
+    float value;
+    u32 bits;
+  } as = {value};
+  return value != value ? 0x7fffffffu : as.bits & 0x7fffffffu;
+}
+DRUN_DEVICE u64 magnitude(double value) {
+  union {
+    double value;
+    u64 bits;
+  } as = {value};
+  return value != value ? 0x7fffffffffffffffull : as.bits & 0x7fffffffffffffffull;
+}
+
+// One block.
+DRUN_DEVICE void begin_selection(const Block& block, const SelectArguments& a) {
+  Selection& selection = *at<Selection>(a.selection);
+  block.last([&](unsigned thread) {
+    for (unsigned i = thread; i < kBins; i += kThreads) selection.histogram[i] = 0;
+    if (thread > 0) return;
+    selection.n_chosen = 0;
+    selection.least = a.k > 0 ? 0 : ~u64{0};
+    selection.n_equal = a.k;
+    selection.threshold = a.threshold;
+    selection.choice = a.choice;
+  });
+}
+
+// Of the digit that is looked at, of all values that begin as `least` does. Gradients fall into few bins of the first
+// digit: neighbours, who count at the same time, have copies of their own.
+template <typename T>
+DRUN_DEVICE void histogram(const Block& block, const SelectArguments& a) {
+  constexpr unsigned kCopies = 4;
+  DRUN_SHARED u32 counts[kBins * kCopies];
+  Selection& selection = *at<Selection>(a.selection);
+  block.phase([&](unsigned thread) {
+    for (unsigned i = thread; i < kBins * kCopies; i += kThreads) counts[i] = 0;
+  });
+  block.phase([&](unsigned thread) {
+    const T* const values = at<const T>(a.values);
+    const u64 least = selection.least, stride = static_cast<u64>(block.n_blocks()) * kThreads;
+    DRUN_UNROLL for (u64 i = static_cast<u64>(block.number()) * kThreads + thread; i < a.count; i += stride) {
+      const u64 bits = magnitude(values[i]);
+      if ((bits & a.known) == least) add_to(&counts[(bits >> a.shift) % kBins * kCopies + thread % kCopies], 1u);
+    }
+  });
+  block.last([&](unsigned thread) {
+    for (unsigned i = thread; i < kBins; i += kThreads) {
+      u64 count = 0;
+      for (unsigned copy = 0; copy < kCopies; ++copy) count += counts[i * kCopies + copy];
+      if (count > 0) add_to(&selection.histogram[i], count);
+    }
+  });
+}
+
+// One block. The digit of the least that is chosen.
+DRUN_DEVICE void pick_digit(const Block& block, const SelectArguments& a) {
+  constexpr unsigned kOwn = kBins / kThreads;
+  DRUN_SHARED u64 sums[kThreads];
+  Selection& selection = *at<Selection>(a.selection);
+  block.phase([&](unsigned thread) {
+    sums[thread] = 0;
+    for (unsigned i = 0; i < kOwn; ++i) sums[thread] += selection.histogram[thread * kOwn + i];
+  });
+  block.phase([&](unsigned thread) {
+    if (thread > 0) return;
+    u64 left = selection.n_equal;
+    unsigned part = kThreads - 1;
+    for (; part > 0 && sums[part] < left; --part) left -= sums[part];
+    unsigned bin = part * kOwn + kOwn - 1;
+    for (; bin > part * kOwn && selection.histogram[bin] < left; --bin) left -= selection.histogram[bin];
+    selection.least |= static_cast<u64>(bin) << a.shift;
+    selection.n_equal = left;
+  });
+  block.last([&](unsigned thread) {
+    for (unsigned i = thread; i < kBins; i += kThreads) selection.histogram[i] = 0;
+  });
+}
+
+enum Worth : unsigned char { kNot = 0, kAbove = 1, kEqual = 2 };
+
+template <typename T>
+DRUN_DEVICE Worth worth_of(const Selection& selection, T value) {
+  if (selection.choice == Choice::kThreshold) {
+    return absolute(static_cast<double>(value)) < selection.threshold ? kNot : kAbove;
+  }
+  const u64 bits = magnitude(value);
+  return bits > selection.least ? kAbove : bits == selection.least ? kEqual : kNot;
+}
+
+template <typename T>
+DRUN_DEVICE void count_tiles(const Block& block, const SelectArguments& a) {
+  DRUN_SHARED u32 n_above, n_equal;
+  const Selection& selection = *at<const Selection>(a.selection);
+  for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
+    block.phase([&](unsigned thread) {
+      if (thread == 0) n_above = n_equal = 0;
+    });
+    block.phase([&](unsigned thread) {
+      const T* const values = at<const T>(a.values);
+      u32 above = 0, equal = 0;
+      DRUN_UNROLL for (unsigned row = 0; row < kRows; ++row) {
+        const u64 i = tile * kTile + row * kThreads + thread;
+        const Worth worth = i < a.count ? worth_of(selection, values[i]) : kNot;
+        above += worth == kAbove;
+        equal += worth == kEqual;
+      }
+      if (above > 0) add_to(&n_above, above);
+      if (equal > 0) add_to(&n_equal, equal);
+    });
+    block.phase([&](unsigned thread) {
+      if (thread == 0) at<Tile>(a.tiles)[tile] = {n_above, n_equal};
+    });
+  }
+}
+
+// Every thread's sum of the values of those before it. `sums` is used.
+template <typename T>
+DRUN_DEVICE void sum_before(const Block& block, PerThread<T>& value, T* sums) {
+  PerThread<T> own, other;
+  block.phase([&](unsigned thread) { sums[thread] = own(thread) = value(thread); });
+  for (unsigned step = 1; step < kThreads; step *= 2) {
+    block.phase([&](unsigned thread) { other(thread) = thread >= step ? sums[thread - step] : T{0}; });
+    block.phase([&](unsigned thread) { sums[thread] += other(thread); });
+  }
+  block.phase([&](unsigned thread) { value(thread) = sums[thread] - own(thread); });
+}
+
+// One block: counts of tiles become those of the tiles before.
+DRUN_DEVICE void scan_tiles(const Block& block, const SelectArguments& a) {
+  DRUN_SHARED u64 sums[kThreads];
+  Selection& selection = *at<Selection>(a.selection);
+  Tile* const tiles = at<Tile>(a.tiles);
+  const u64 n_own = (a.n_tiles + kThreads - 1) / kThreads;
+  PerThread<u64> n_above, n_equal;
+  block.phase([&](unsigned thread) {
+    n_above(thread) = n_equal(thread) = 0;
+    for (u64 i = thread * n_own; i < (thread + 1) * n_own && i < a.n_tiles; ++i) {
+      n_above(thread) += tiles[i].n_above;
+      n_equal(thread) += tiles[i].n_equal;
+    }
+  });
+  sum_before(block, n_above, sums);
+  sum_before(block, n_equal, sums);
+  block.last([&](unsigned thread) {
+    u64 above = n_above(thread), equal = n_equal(thread);
+    for (u64 i = thread * n_own; i < (thread + 1) * n_own && i < a.n_tiles; ++i) {
+      const Tile tile = tiles[i];
+      tiles[i] = {above, equal};
+      above += tile.n_above;
+      equal += tile.n_equal;
+    }
+    if (thread == kThreads - 1) {
+      selection.n_chosen = above + (equal < selection.n_equal ? equal : selection.n_equal);
+    }
+  });
+}
+
+// Those that are chosen, in their order.
+template <typename T, typename Index>
+DRUN_DEVICE void take(const Block& block, const SelectArguments& a) {
+  DRUN_SHARED unsigned char worths[kTile];
+  DRUN_SHARED u32 sums[kThreads];
+  const Selection& selection = *at<const Selection>(a.selection);
+  const T* const values = at<const T>(a.values);
+  for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
+    const Tile before = at<const Tile>(a.tiles)[tile];
+    // As memory lies, for the reading; then as the order is, a row of neighbours for each thread.
+    block.phase([&](unsigned thread) {
+      DRUN_UNROLL for (unsigned row = 0; row < kRows; ++row) {
+        const unsigned place = row * kThreads + thread;
+        const u64 i = tile * kTile + place;
+        worths[place] = i < a.count ? worth_of(selection, values[i]) : kNot;
+      }
+    });
+    PerThread<u32> counts;  // those above in the lower half, the equal ones in the upper
+    block.phase([&](unsigned thread) {
+      counts(thread) = 0;
+      for (unsigned k = 0; k < kRows; ++k) {
+        const unsigned char worth = worths[thread * kRows + k];
+        counts(thread) += worth == kAbove ? 1u : worth == kEqual ? 1u << 16 : 0u;
+      }
+    });
+    sum_before(block, counts, sums);
+    block.phase([&](unsigned thread) {
+      u64 n_above = before.n_above + (counts(thread) & 0xffffu), n_equal = before.n_equal + (counts(thread) >> 16);
+      for (unsigned k = 0; k < kRows; ++k) {
+        const unsigned char worth = worths[thread * kRows + k];
+        if (worth == kNot) continue;
+        const u64 n_equal_taken = n_equal < selection.n_equal ? n_equal : selection.n_equal;
+        const bool is_taken = worth == kAbove || n_equal < selection.n_equal;
+        if (is_taken) {
+          const u64 place = n_above + n_equal_taken, i = tile * kTile + thread * kRows + k;
+          at<Index>(a.indices)[place] = static_cast<Index>(i);
+          at<T>(a.out)[place] = values[i];
+        }
+        n_above += worth == kAbove;
+        n_equal += worth == kEqual;
+      }
+    });
+  }
+}
+
+// The indices of one call differ: no two threads have the same element.
+template <typename T, typename Index, typename F>
+DRUN_DEVICE void scatter(const Block& block, const ScatterArguments& a, F change) {
+  block.last([&](unsigned thread) {
+    const u64 stride = static_cast<u64>(block.n_blocks()) * kThreads;
+    u64 n_bad = 0;
+    for (u64 i = static_cast<u64>(block.number()) * kThreads + thread; i < a.n; i += stride) {
+      const u64 index = at<const Index>(a.indices)[i];
+      if (index < a.count) {
+        change(at<T>(a.data)[index], i);
+      } else {
+        ++n_bad;
+      }
+    }
+    if (n_bad > 0) add_to(at<u64>(a.n_bad), n_bad);
+  });
+}
+
+template <typename T, typename Index>
+DRUN_DEVICE void scatter_add(const Block& block, const ScatterArguments& a) {
+  scatter<T, Index>(block, a, [&](T& element, u64 i) { element += at<const T>(a.values)[i]; });
+}
+
+template <typename T, typename Index>
+DRUN_DEVICE void scatter_zero(const Block& block, const ScatterArguments& a) {
+  scatter<T, Index>(block, a, [](T& element, u64) { element = 0; });
+}
+
+// By the bytes of an element.
+DRUN_KERNEL(drun_pack_1, PieceArguments, pack<std::uint8_t>)
+DRUN_KERNEL(drun_pack_2, PieceArguments, pack<std::uint16_t>)
+DRUN_KERNEL(drun_pack_4, PieceArguments, pack<std::uint32_t>)
+DRUN_KERNEL(drun_pack_8, PieceArguments, pack<std::uint64_t>)
+DRUN_KERNEL(drun_unpack_1, PieceArguments, unpack<std::uint8_t>)
+DRUN_KERNEL(drun_unpack_2, PieceArguments, unpack<std::uint16_t>)
+DRUN_KERNEL(drun_unpack_4, PieceArguments, unpack<std::uint32_t>)
+DRUN_KERNEL(drun_unpack_8, PieceArguments, unpack<std::uint64_t>)
+
+DRUN_KERNEL(drun_narrow_f32_f16, PieceArguments, narrow<float, Float16>)
+DRUN_KERNEL(drun_narrow_f32_bf16, PieceArguments, narrow<float, Bfloat16>)
+DRUN_KERNEL(drun_narrow_f64_f16, PieceArguments, narrow<double, Float16>)
+DRUN_KERNEL(drun_narrow_f64_bf16, PieceArguments, narrow<double, Bfloat16>)
+DRUN_KERNEL(drun_widen_f32_f16, PieceArguments, widen<float, Float16>)
+DRUN_KERNEL(drun_widen_f32_bf16, PieceArguments, widen<float, Bfloat16>)
+DRUN_KERNEL(drun_widen_f64_f16, PieceArguments, widen<double, Float16>)
+DRUN_KERNEL(drun_widen_f64_bf16, PieceArguments, widen<double, Bfloat16>)
+
+DRUN_KERNEL(drun_scale_f16, ElementArguments, scale_half<Float16>)
+DRUN_KERNEL(drun_scale_bf16, ElementArguments, scale_half<Bfloat16>)
+DRUN_KERNEL(drun_scale_f32, ElementArguments, scale<float>)
+DRUN_KERNEL(drun_scale_f64, ElementArguments, scale<double>)
+DRUN_KERNEL(drun_divide_f32, ElementArguments, divide<float>)
+DRUN_KERNEL(drun_divide_f64, ElementArguments, divide<double>)
+DRUN_KERNEL(drun_add_f32, ElementArguments, add<float>)
+DRUN_KERNEL(drun_add_f64, ElementArguments, add<double>)
+
+DRUN_KERNEL(drun_begin_selection, SelectArguments, begin_selection)
+DRUN_KERNEL(drun_histogram_f32, SelectArguments, histogram<float>)
+DRUN_KERNEL(drun_histogram_f64, SelectArguments, histogram<double>)
+DRUN_KERNEL(drun_pick_digit, SelectArguments, pick_digit)
+DRUN_KERNEL(drun_count_tiles_f32, SelectArguments, count_tiles<float>)
+DRUN_KERNEL(drun_count_tiles_f64, SelectArguments, count_tiles<double>)
+DRUN_KERNEL(drun_scan_tiles, SelectArguments, scan_tiles)
+DRUN_KERNEL(drun_take_f32_u32, SelectArguments, take<float, std::uint32_t>)
+DRUN_KERNEL(drun_take_f32_u64, SelectArguments, take<float, std::uint64_t>)
+DRUN_KERNEL(drun_take_f64_u32, SelectArguments, take<double, std::uint32_t>)
+DRUN_KERNEL(drun_take_f64_u64, SelectArguments, take<double, std::uint64_t>)
+
+DRUN_KERNEL(drun_scatter_add_f32_u32, ScatterArguments, scatter_add<float, std::uint32_t>)
+DRUN_KERNEL(drun_scatter_add_f32_u64, ScatterArguments, scatter_add<float, std::uint64_t>)
+DRUN_KERNEL(drun_scatter_add_f64_u32, ScatterArguments, scatter_add<double, std::uint32_t>)
+DRUN_KERNEL(drun_scatter_add_f64_u64, ScatterArguments, scatter_add<double, std::uint64_t>)
+DRUN_KERNEL(drun_scatter_zero_f32_u32, ScatterArguments, scatter_zero<float, std::uint32_t>)
+DRUN_KERNEL(drun_scatter_zero_f32_u64, ScatterArguments, scatter_zero<float, std::uint64_t>)
+DRUN_KERNEL(drun_scatter_zero_f64_u32, ScatterArguments, scatter_zero<double, std::uint32_t>)
+DRUN_KERNEL(drun_scatter_zero_f64_u64, ScatterArguments, scatter_zero<double, std::uint64_t>)
+
+}  // namespace drun::runtime::gpu

@@ -1,0 +1,492 @@
+// The kernels, on a driver that stands in for NVIDIA's and has every thread's work done by the processor, in several
+// orders: against the loops of the host, bit by bit, and against double precision.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/include/drun/gpu.h"
+#include "runtime/include/drun/training/compression.hpp"
+#include "runtime/include/drun/training/selection.hpp"
+#include "runtime/src/gpu/driver.h"
+#include "runtime/src/gpu/kernel_image.h"
+#include "runtime/src/gpu/kernels/arguments.h"
+#include "tests/contains.h"
+#include "tests/unit/runtime/fake_gpu.h"
+
+namespace drun::runtime {
+namespace {
+
+using testing::Array;
+using testing::fake;
+
+#define ASSERT_OK(call) ASSERT_EQ(call, DRUN_OK) << drun_last_error()
+
+template <typename T>
+constexpr drun_dtype kDtype = sizeof(T) == 4 ? DRUN_FLOAT32 : DRUN_FLOAT64;
+template <typename T>
+constexpr drun_dtype kIndexType = sizeof(T) == 4 ? DRUN_UINT32 : DRUN_UINT64;
+constexpr std::size_t kSizes[] = {1, 2, 7, 255, 256, 4095, 4096, 4097, 8192, 50'001};
+
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+// All sizes of numbers, most of them below 1.
+template <typename T>
+std::vector<T> numbers(std::size_t n, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<T> out(n);
+  for (T& value : out) value = static_cast<T>(std::exp(2 * normal(random) - 4) * normal(random));
+  return out;
+}
+
+class GpuKernels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fake();
+    // Where nvcc is missing: this driver does not look at what it is given.
+    built_ = gpu::kernel_image();
+    static const char stand_in[] = "kernels";
+    if (built_ == nullptr) gpu::set_kernel_image(stand_in);
+  }
+  void TearDown() override {
+    gpu::set_kernel_image(built_);
+    ::unsetenv("DRUN_FAKE_CUDA");
+    EXPECT_EQ(fake().n_contexts(), 0);
+  }
+  const void* built_ = nullptr;
+};
+
+template <typename T>
+void pack_and_unpack(drun_dtype dtype) {
+  std::mt19937 random(sizeof(T));
+  std::vector<Array<T>> arrays;
+  std::vector<drun_gpu_piece> pieces, targets;
+  std::vector<T> all;
+  std::vector<Array<T>> others;
+  const std::size_t n_pieces = 2 * gpu::kMostPieces + 5;
+  for (std::size_t i = 0; i < n_pieces; ++i) {
+    const std::size_t n = i == 3 ? 3 * gpu::kChunk + 5 : i % 7 == 0 ? 0 : random() % 300, offset = random() % 5;
+    std::vector<T> values(n);
+    for (T& value : values) value = static_cast<T>(random());
+    arrays.emplace_back(values, offset);
+    others.emplace_back(n, offset + 1);
+    pieces.push_back({arrays.back().get(), n});
+    targets.push_back({others.back().get(), n});
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  for (const std::size_t offset : {0u, 1u}) {
+    const Array<T> bucket(all.size(), offset);
+    ASSERT_OK(drun_gpu_pack(pieces.data(), pieces.size(), dtype, bucket.get(), nullptr));
+    EXPECT_EQ(bucket.values(), all);
+    ASSERT_OK(drun_gpu_unpack(bucket.get(), targets.data(), targets.size(), dtype, nullptr));
+    for (std::size_t i = 0; i < n_pieces; ++i) EXPECT_EQ(others[i].values(), arrays[i].values()) << i;
+  }
+}
+
+TEST_F(GpuKernels, PackAndUnpackMoveEveryByteToItsPlace) {
+  pack_and_unpack<std::uint8_t>(DRUN_INT8);
+  pack_and_unpack<std::uint16_t>(DRUN_BFLOAT16);
+  pack_and_unpack<std::uint32_t>(DRUN_FLOAT32);
+  pack_and_unpack<std::uint64_t>(DRUN_UINT64);
+}
+
+// What is infinite, or no number, or too large for a half once many are added up, is among them.
+template <typename T>
+std::vector<T> awkward_numbers(std::size_t n) {
+  auto out = numbers<T>(n, 5);
+  const T awkward[] = {0,
+                       static_cast<T>(-0.0),
+                       65504,
+                       70000,
+                       static_cast<T>(-1e6),
+                       static_cast<T>(3e-8),
+                       static_cast<T>(1e-6),
+                       std::numeric_limits<T>::infinity(),
+                       -std::numeric_limits<T>::infinity(),
+                       std::numeric_limits<T>::max(),
+                       std::numeric_limits<T>::denorm_min(),
+                       static_cast<T>(1 + 0x1p-11),
+                       static_cast<T>(1 + 3 * 0x1p-11)};
+  for (std::size_t i = 0; i < n && i < std::size(awkward); ++i) out[(i * 37) % n] = awkward[i];
+  return out;
+}
+
+template <typename Half, typename T>
+void narrow_and_widen() {
+  for (const std::size_t n : kSizes) {
+    for (const std::size_t offset : {0u, 3u}) {
+      constexpr int kRanks = 3;
+      const auto given = awkward_numbers<T>(n);
+      std::vector<std::uint16_t> expected(n);
+      const std::uint64_t n_cut = training::narrow<Half>(given.data(), n, kRanks, expected.data());
+      const Array<T> values(given, offset);
+      const Array<std::uint16_t> halves(n, offset);
+      const Array<std::uint64_t> counted(std::vector<std::uint64_t>{100});
+      const drun_gpu_piece pieces[] = {{values.get(), n / 2}, {values.get() + n / 2, n - n / 2}};
+      ASSERT_OK(drun_gpu_narrow(pieces, 2, kDtype<T>, kRanks, static_cast<double>(training::largest_of<Half>(kRanks)),
+                                halves.get(), Half::kDtype, counted.get(), nullptr));
+      EXPECT_EQ(halves.values(), expected) << n;
+      EXPECT_EQ(counted.values().front(), 100 + n_cut) << n;
+      if (n > 100) {
+        EXPECT_GT(n_cut, 0u);
+      }
+
+      ASSERT_OK(drun_gpu_widen(halves.get(), Half::kDtype, kRanks, pieces, 2, kDtype<T>, nullptr));
+      std::vector<T> back(n);
+      training::widen<Half>(expected.data(), n, static_cast<T>(kRanks), back.data());
+      EXPECT_TRUE(same_bits(values.values(), back)) << n;
+      // Half a unit in the last place of the half; of subnormal ones half of the least.
+      const double relative = Half::kDtype == DRUN_FLOAT16 ? 0x1p-11 : 0x1p-8;
+      for (std::size_t i = 0; i < n; ++i) {
+        const double exact = static_cast<double>(given[i]);
+        if (!(std::fabs(exact) < 60000)) continue;
+        EXPECT_LE(std::fabs(static_cast<double>(back[i]) - exact), 1.001 * relative * std::fabs(exact) + 3 * 0x1p-25)
+            << i;
+      }
+    }
+  }
+}
+
+TEST_F(GpuKernels, NarrowAndWidenAreThoseOfTheHost) {
+  narrow_and_widen<training::Float16, float>();
+  narrow_and_widen<training::Bfloat16, float>();
+  narrow_and_widen<training::Float16, double>();
+  narrow_and_widen<training::Bfloat16, double>();
+}
+
+template <typename T>
+void elementwise() {
+  for (const std::size_t n : kSizes) {
+    const auto a = numbers<T>(n, 1), b = numbers<T>(n, 2);
+    const Array<T> data(a, 1), other(b, n % 2);
+    std::vector<T> expected(n);
+    ASSERT_OK(drun_gpu_add(data.get(), other.get(), n, kDtype<T>, nullptr));
+    for (std::size_t i = 0; i < n; ++i) expected[i] = a[i] + b[i];
+    EXPECT_TRUE(same_bits(data.values(), expected)) << n;
+    ASSERT_OK(drun_gpu_divide(data.get(), n, kDtype<T>, 3, nullptr));
+    for (T& value : expected) value /= 3;
+    EXPECT_TRUE(same_bits(data.values(), expected)) << n;
+    ASSERT_OK(drun_gpu_scale(data.get(), n, kDtype<T>, 0.7, nullptr));
+    for (T& value : expected) value *= static_cast<T>(0.7);
+    EXPECT_TRUE(same_bits(data.values(), expected)) << n;
+  }
+}
+
+TEST_F(GpuKernels, ScaleDivideAndAdd) {
+  elementwise<float>();
+  elementwise<double>();
+  const auto given = numbers<float>(9000, 3);
+  std::vector<std::uint16_t> f16, bf16, f16_scaled, bf16_scaled;
+  for (const float value : given) {
+    f16.push_back(training::Float16::narrow(value));
+    bf16.push_back(training::Bfloat16::narrow(value));
+    f16_scaled.push_back(training::Float16::narrow(training::Float16::widen(f16.back()) * 0.7f));
+    bf16_scaled.push_back(training::Bfloat16::narrow(training::Bfloat16::widen(bf16.back()) * 0.7f));
+  }
+  const Array<std::uint16_t> first(f16), second(bf16, 1);
+  ASSERT_OK(drun_gpu_scale(first.get(), f16.size(), DRUN_FLOAT16, 0.7, nullptr));
+  ASSERT_OK(drun_gpu_scale(second.get(), bf16.size(), DRUN_BFLOAT16, 0.7, nullptr));
+  EXPECT_EQ(first.values(), f16_scaled);
+  EXPECT_EQ(second.values(), bf16_scaled);
+}
+
+// What the device has chosen is what the host chooses, with the bits of the values.
+template <typename T, typename Index>
+void expect_chosen(const std::vector<T>& given, const Array<T>& values, const Array<char>& selection,
+                   const std::vector<Index>& expected) {
+  const std::size_t n = given.size();
+  std::uint64_t n_chosen = 0;
+  ASSERT_OK(drun_gpu_read(&n_chosen, selection.get(), sizeof n_chosen, nullptr));
+  ASSERT_EQ(n_chosen, expected.size());
+  const Array<Index> indices(expected.size());
+  const Array<T> chosen(expected.size());
+  ASSERT_OK(drun_gpu_take(values.get(), n, kDtype<T>, selection.get(), indices.get(), kIndexType<Index>, chosen.get(),
+                          nullptr));
+  EXPECT_EQ(indices.values(), expected);
+  std::vector<T> expected_values;
+  for (const Index i : expected) expected_values.push_back(given[i]);
+  EXPECT_TRUE(same_bits(chosen.values(), expected_values));
+}
+
+template <typename T, typename Index>
+void expect_top_k(const std::vector<T>& given, std::size_t k) {
+  SCOPED_TRACE(std::to_string(k) + " of " + std::to_string(given.size()));
+  const Array<T> values(given, 1);
+  const Array<char> selection(std::vector<char>(drun_gpu_selection_bytes(given.size()), 'x'));
+  ASSERT_OK(drun_gpu_find_top_k(values.get(), given.size(), kDtype<T>, k, selection.get(), nullptr));
+  std::vector<Index> expected;
+  std::vector<decltype(training::magnitude(T{}))> scratch;
+  training::select_top_k(given.data(), given.size(), k, expected, scratch);
+  ASSERT_EQ(expected.size(), std::min(k, given.size()));
+  expect_chosen(given, values, selection, expected);
+  // By double precision: nothing that was left is larger than something that was taken.
+  double least = std::numeric_limits<double>::infinity(), most = -1;
+  std::vector<bool> is_taken(given.size());
+  for (const Index i : expected) is_taken[i] = true;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const double absolute = std::fabs(static_cast<double>(given[i]));
+    if (is_taken[i]) least = std::min(least, absolute);
+    if (!is_taken[i]) most = std::max(most, absolute);
+  }
+  EXPECT_GE(least, most);
+}
+
+template <typename T, typename Index>
+void top_k(const std::vector<std::size_t>& sizes) {
+  for (const std::size_t n : sizes) {
+    for (const std::size_t k : {std::size_t{0}, std::size_t{1}, n / 100, n / 2, n - 1, n, n + 1}) {
+      expect_top_k<T, Index>(numbers<T>(n, static_cast<unsigned>(n)), k);
+    }
+  }
+  // Equal ones: those that come first.
+  std::vector<T> few_values(10'000);
+  for (std::size_t i = 0; i < few_values.size(); ++i) few_values[i] = static_cast<T>(static_cast<int>(i * i % 7) - 3);
+  for (const std::size_t k : {1u, 1000u, 4321u, 9999u}) expect_top_k<T, Index>(few_values, k);
+  expect_top_k<T, Index>(std::vector<T>(9000), 5000);
+  expect_top_k<T, Index>(std::vector<T>(9000, std::numeric_limits<T>::denorm_min()), 4097);
+}
+
+TEST_F(GpuKernels, TopKIsThatOfTheHost) {
+  top_k<float, std::uint32_t>({std::begin(kSizes), std::end(kSizes)});
+  top_k<float, std::uint64_t>({4097});
+  top_k<double, std::uint32_t>({4097});
+  top_k<double, std::uint64_t>({1, 256, 50'001});
+}
+
+TEST_F(GpuKernels, WhatIsNoNumberIsAmongTheLargest) {
+  auto given = numbers<float>(5000, 8);
+  given[4999] = std::numeric_limits<float>::quiet_NaN();
+  given[17] = -std::numeric_limits<float>::quiet_NaN();
+  given[300] = -std::numeric_limits<float>::infinity();
+  const Array<float> values(given);
+  const Array<char> selection(drun_gpu_selection_bytes(given.size()));
+  ASSERT_OK(drun_gpu_find_top_k(values.get(), given.size(), DRUN_FLOAT32, 3, selection.get(), nullptr));
+  expect_chosen<float, std::uint32_t>(given, values, selection, {17, 300, 4999});
+  ASSERT_OK(drun_gpu_find_threshold(values.get(), given.size(), DRUN_FLOAT32, 1e30, selection.get(), nullptr));
+  expect_chosen<float, std::uint32_t>(given, values, selection, {17, 300, 4999});
+}
+
+template <typename T, typename Index>
+void threshold() {
+  for (const std::size_t n : kSizes) {
+    const auto given = numbers<T>(n, static_cast<unsigned>(n) + 1);
+    for (const double value : {0.0, 0.02, 0.9, 1e9}) {
+      SCOPED_TRACE(std::to_string(n) + " at " + std::to_string(value));
+      const Array<T> values(given);
+      const Array<char> selection(std::vector<char>(drun_gpu_selection_bytes(n), 'x'));
+      ASSERT_OK(drun_gpu_find_threshold(values.get(), n, kDtype<T>, value, selection.get(), nullptr));
+      std::vector<Index> expected;
+      training::select_threshold(given.data(), n, value, expected);
+      expect_chosen(given, values, selection, expected);
+    }
+  }
+}
+
+TEST_F(GpuKernels, ThresholdIsThatOfTheHost) {
+  threshold<float, std::uint32_t>();
+  threshold<double, std::uint64_t>();
+  // Exactly at it, and what a threshold of f64 does not round away.
+  const std::vector<float> given = {0.1f, -0.1f, 0.0999999f, 0};
+  const Array<float> values(given);
+  const Array<char> selection(drun_gpu_selection_bytes(given.size()));
+  ASSERT_OK(
+      drun_gpu_find_threshold(values.get(), 4, DRUN_FLOAT32, static_cast<double>(0.1f), selection.get(), nullptr));
+  expect_chosen<float, std::uint32_t>(given, values, selection, {0, 1});
+}
+
+TEST_F(GpuKernels, NoValuesAreFine) {
+  const Array<float> values(std::size_t{1});
+  const Array<char> selection(std::vector<char>(drun_gpu_selection_bytes(0), 'x'));
+  ASSERT_OK(drun_gpu_find_top_k(values.get(), 0, DRUN_FLOAT32, 3, selection.get(), nullptr));
+  expect_chosen<float, std::uint32_t>({}, values, selection, {});
+  ASSERT_OK(drun_gpu_pack(nullptr, 0, DRUN_FLOAT32, nullptr, nullptr));
+  ASSERT_OK(drun_gpu_scale(nullptr, 0, DRUN_FLOAT32, 2, nullptr));
+  ASSERT_OK(drun_gpu_scatter_add(nullptr, 0, DRUN_FLOAT32, nullptr, DRUN_UINT32, nullptr, 0, nullptr, nullptr));
+  ASSERT_OK(drun_gpu_clear(nullptr, 0, nullptr));
+}
+
+template <typename T, typename Index>
+void scatter() {
+  constexpr std::size_t kCount = 20'000;
+  auto expected = numbers<T>(kCount, 1);
+  const Array<T> data(expected, 1);
+  const Array<std::uint64_t> n_bad(std::vector<std::uint64_t>{0});
+  for (unsigned rank = 0; rank < 5; ++rank) {  // one after the other, as the stream has them
+    std::mt19937 random(rank);
+    std::vector<Index> indices;
+    for (Index i = 0; i < kCount; ++i) {
+      if (random() % 10 == 0) indices.push_back(i);
+    }
+    const auto values = numbers<T>(indices.size(), rank + 10);
+    for (std::size_t i = 0; i < indices.size(); ++i) expected[indices[i]] += values[i];
+    const Array<Index> on_device(indices);
+    const Array<T> of_values(values);
+    ASSERT_OK(drun_gpu_scatter_add(data.get(), kCount, kDtype<T>, on_device.get(), kIndexType<Index>, of_values.get(),
+                                   indices.size(), n_bad.get(), nullptr));
+    EXPECT_TRUE(same_bits(data.values(), expected)) << rank;
+  }
+  EXPECT_EQ(n_bad.values().front(), 0u);
+
+  const Array<Index> wild(std::vector<Index>{3, kCount - 1, kCount, ~Index{0}});
+  ASSERT_OK(
+      drun_gpu_scatter_zero(data.get(), kCount, kDtype<T>, wild.get(), kIndexType<Index>, 4, n_bad.get(), nullptr));
+  expected[3] = expected[kCount - 1] = 0;
+  EXPECT_TRUE(same_bits(data.values(), expected));
+  EXPECT_EQ(n_bad.values().front(), 2u);
+}
+
+TEST_F(GpuKernels, ScatterAddsInTheOrderOfItsCalls) {
+  scatter<float, std::uint32_t>();
+  scatter<float, std::uint64_t>();
+  scatter<double, std::uint32_t>();
+  scatter<double, std::uint64_t>();
+}
+
+TEST_F(GpuKernels, ComeAfterTheWorkThatTheStreamHas) {
+  const std::vector<float> late = {2, 3};
+  const Array<float> data(std::vector<float>{0, 0});
+  void* const stream = reinterpret_cast<void*>(0x77770);
+  fake().write_later(stream, data.get(), late.data(), sizeof(float) * 2);
+  ASSERT_OK(drun_gpu_scale(data.get(), 2, DRUN_FLOAT32, 10, stream));
+  float read[2] = {};
+  ASSERT_OK(drun_gpu_read(read, data.get(), sizeof read, stream));
+  EXPECT_EQ(read[0], 20);
+  EXPECT_EQ(read[1], 30);
+  ASSERT_OK(drun_gpu_clear(data.get() + 1, sizeof(float), stream));
+  ASSERT_OK(drun_gpu_copy(data.get(), data.get() + 1, sizeof(float), stream));
+  ASSERT_OK(drun_gpu_read(read, data.get(), sizeof read, stream));
+  EXPECT_EQ(read[0], 0);
+}
+
+TEST_F(GpuKernels, WhatCanNotBeDoneIsSaid) {
+  const Array<float> data(std::vector<float>{1, 2});
+  float on_host[2] = {1, 2};
+  const auto says = [](int status, int expected, const std::string& text) {
+    EXPECT_EQ(status, expected);
+    EXPECT_TRUE(drun::testing::contains(drun_last_error(), text)) << drun_last_error();
+  };
+  says(drun_gpu_scale(on_host, 2, DRUN_FLOAT32, 2, nullptr), DRUN_ERROR_ARGUMENT,
+       "drun_gpu_scale: data is not memory of a GPU");
+  says(drun_gpu_scale(data.get(), 2, DRUN_INT32, 2, nullptr), DRUN_ERROR_ARGUMENT, "must be of a floating type");
+  says(drun_gpu_divide(data.get(), 2, DRUN_FLOAT16, 2, nullptr), DRUN_ERROR_ARGUMENT, "must be f32 or f64");
+  says(drun_gpu_add(data.get(), nullptr, 2, DRUN_FLOAT32, nullptr), DRUN_ERROR_ARGUMENT, "other is a null pointer");
+  const drun_gpu_piece pieces[] = {{data.get(), 1}, {nullptr, 1}};
+  says(drun_gpu_pack(pieces, 2, DRUN_FLOAT32, data.get(), nullptr), DRUN_ERROR_ARGUMENT, "piece 1 is a null pointer");
+  says(drun_gpu_pack(pieces, 2, DRUN_FLOAT32, nullptr, nullptr), DRUN_ERROR_ARGUMENT, "bucket is a null pointer");
+  says(drun_gpu_pack(pieces, 1, static_cast<drun_dtype>(77), data.get(), nullptr), DRUN_ERROR_ARGUMENT,
+       "no element type 77");
+  says(drun_gpu_narrow(pieces, 1, DRUN_FLOAT32, 1, 1, data.get(), DRUN_FLOAT32, reinterpret_cast<std::uint64_t*>(8),
+                       nullptr),
+       DRUN_ERROR_ARGUMENT, "the bucket must be of f16 or bf16");
+  says(drun_gpu_take(data.get(), 2, DRUN_FLOAT32, data.get(), nullptr, DRUN_UINT32, data.get(), nullptr),
+       DRUN_ERROR_ARGUMENT, "values, indices or chosen is a null pointer");
+  says(drun_gpu_scatter_zero(data.get(), 2, DRUN_FLOAT32, data.get(), DRUN_INT32, 1, nullptr, nullptr),
+       DRUN_ERROR_ARGUMENT, "indices must be u32 or u64");
+  gpu::set_kernel_image(nullptr);
+  says(drun_gpu_scale(data.get(), 2, DRUN_FLOAT32, 2, nullptr), DRUN_ERROR_UNSUPPORTED,
+       "this build of libdrun has no kernels for GPUs: it was made without nvcc");
+}
+
+// How much of NCCL's own memory is given out.
+int fake_nccl_blocks() {
+  int (*count)() = nullptr;
+  void* const library = ::dlopen(FAKE_NCCL, RTLD_NOW | RTLD_NOLOAD);
+  testing::find(library, "fake_nccl_blocks", count);
+  return count != nullptr ? count() : -1;
+}
+
+TEST_F(GpuKernels, AllocateMemoryOfBothKinds) {
+  ::setenv("DRUN_NCCL_LIB", FAKE_NCCL, 1);
+  void* memory = nullptr;
+  EXPECT_EQ(drun_alloc(&memory, 100, DRUN_MEMORY_DEVICE), DRUN_ERROR_STATE);
+  EXPECT_STREQ(drun_last_error(), "drun_alloc of 100 bytes: no GPU's context is current: choose one (cudaSetDevice)");
+  EXPECT_EQ(memory, nullptr);
+  EXPECT_EQ(drun_alloc(&memory, 100, DRUN_MEMORY_AUTO), DRUN_ERROR_ARGUMENT);
+  ASSERT_OK(drun_alloc(&memory, 0, DRUN_MEMORY_DEVICE));
+  EXPECT_EQ(memory, nullptr);
+  ASSERT_OK(drun_free(nullptr));
+
+  ASSERT_OK(drun_alloc(&memory, 100, DRUN_MEMORY_HOST));
+  ASSERT_NE(memory, nullptr);
+  EXPECT_EQ(drun_memory_kind(memory), DRUN_MEMORY_HOST);
+  std::memset(memory, 1, 100);
+  ASSERT_OK(drun_free(memory));
+  EXPECT_EQ(drun_free(memory), DRUN_ERROR_ARGUMENT);
+
+  const gpu::Driver& driver = *gpu::loaded_driver();
+  gpu::Context context = nullptr;
+  ASSERT_EQ(driver.primary_context_retain(&context, 0), 0);
+  ASSERT_EQ(driver.context_push(context), 0);
+  const int n_pinned = fake().n_pinned();
+  ASSERT_OK(drun_alloc(&memory, 100, DRUN_MEMORY_HOST));
+  EXPECT_EQ(fake().n_pinned(), n_pinned + 1);
+  ASSERT_OK(drun_free(memory));
+  EXPECT_EQ(fake().n_pinned(), n_pinned);
+
+  constexpr std::size_t kLarge = std::size_t{4} << 20;
+  ASSERT_OK(drun_alloc(&memory, kLarge, DRUN_MEMORY_DEVICE));
+  EXPECT_EQ(drun_memory_kind(memory), DRUN_MEMORY_DEVICE);
+  EXPECT_EQ(drun_memory_gpu(memory), 0);
+  EXPECT_EQ(fake_nccl_blocks(), 1);
+  ASSERT_OK(drun_free(memory));
+  EXPECT_EQ(fake_nccl_blocks(), 0);
+  // What is small, and what NCCL has no memory for, is the driver's.
+  ASSERT_OK(drun_alloc(&memory, kLarge - 1, DRUN_MEMORY_DEVICE));
+  EXPECT_EQ(fake_nccl_blocks(), 0);
+  EXPECT_EQ(drun_memory_kind(memory), DRUN_MEMORY_DEVICE);
+  ASSERT_OK(drun_free(memory));
+  ::setenv("DRUN_FAKE_NCCL", "no-memory", 1);
+  ASSERT_OK(drun_alloc(&memory, kLarge, DRUN_MEMORY_DEVICE));
+  ::unsetenv("DRUN_FAKE_NCCL");
+  EXPECT_EQ(fake_nccl_blocks(), 0);
+  EXPECT_EQ(drun_memory_kind(memory), DRUN_MEMORY_DEVICE);
+  ASSERT_OK(drun_free(memory));
+  ASSERT_EQ(driver.context_pop(&context), 0);
+  ::unsetenv("DRUN_NCCL_LIB");
+}
+
+TEST_F(GpuKernels, AllocateWhereOtherMemoryIs) {
+  const Array<float> there(3);
+  void* memory = nullptr;
+  ASSERT_OK(drun_alloc_like(&memory, 100, there.get()));  // no context is current
+  EXPECT_EQ(drun_memory_kind(memory), DRUN_MEMORY_DEVICE);
+  ASSERT_OK(drun_free(memory));
+  float here[3] = {};
+  ASSERT_OK(drun_alloc_like(&memory, 100, here));
+  EXPECT_EQ(drun_memory_kind(memory), DRUN_MEMORY_HOST);
+  EXPECT_EQ(drun_memory_gpu(memory), -1);
+  ASSERT_OK(drun_free(memory));
+}
+
+// The other GPU of this driver.
+TEST_F(GpuKernels, AGpuThatTheyAreNotForIsSaid) {
+  const Array<float> data(std::vector<float>{1, 2});
+  fake().put_on(data.get(), 1);
+  EXPECT_EQ(drun_memory_gpu(data.get()), 1);
+  ::setenv("DRUN_FAKE_CUDA", "no-kernels", 1);
+  EXPECT_EQ(drun_gpu_scale(data.get(), 2, DRUN_FLOAT32, 2, nullptr), DRUN_ERROR_UNSUPPORTED);
+  EXPECT_TRUE(drun::testing::contains(drun_last_error(),
+                                      "this build of libdrun has no kernels for this GPU, or its driver is too old for "
+                                      "them (CUDA_ERROR_NO_BINARY_FOR_GPU)"))
+      << drun_last_error();
+  ::unsetenv("DRUN_FAKE_CUDA");
+  ASSERT_OK(drun_gpu_scale(data.get(), 2, DRUN_FLOAT32, 2, nullptr));  // a failed load is not kept
+  EXPECT_EQ(data.values(), (std::vector<float>{2, 4}));
+}
+
+}  // namespace
+}  // namespace drun::runtime
