@@ -78,6 +78,13 @@ Status Communicator::allreduce(const void* send, void* recv, std::size_t count, 
   // The sum, product, minimum, maximum and average of one are what it gave; so is its Adasum. One message where there
   // is memory for it.
   const std::size_t most = reduced_as(dtype) == dtype ? count : kPieceElements;
+  const bool is_staged = most != count || operation->prescale != 1 || send == recv || op == DRUN_ADASUM;
+  if (backend_ && !is_staged) {
+    const Span data{static_cast<char*>(recv), count, dtype};
+    auto done = finish(backend_->allreduce_from(*operation, static_cast<const char*>(send), data));
+    if (done) unstage(*operation, recv, recv, count);
+    return end(copies, std::move(done));
+  }
   return end(copies, in_pieces(*operation, send, recv, most, [&](const Span& data) {
                if (!backend_) return Status{};
                return op == DRUN_ADASUM ? backend_->adasum(*operation, data) : backend_->allreduce(*operation, data);

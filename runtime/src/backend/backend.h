@@ -1,10 +1,12 @@
 // The seam under the communicator: something that can carry out collectives between the members of a group, who are
 // counted from 0. TCP, shared memory inside a host, and both of them in layers; NCCL on GPUs comes later. Arguments are
-// already checked, and `recv` already holds what is in place, so that a backend only knows data in place.
+// already checked, and `recv` already holds what is in place, so that a backend knows data in place, but for
+// allreduce_from().
 #pragma once
 
 #include <vector>
 
+#include "runtime/src/copy.h"
 #include "runtime/src/failure.h"
 #include "runtime/src/operation.h"
 #include "runtime/src/span.h"
@@ -23,6 +25,11 @@ class Backend {
   virtual ~Backend() = default;
   // The reductions are given a part of the call's elements; all ranks ask for the same parts in the same order.
   virtual Status allreduce(const Operation& operation, const Span& data) = 0;
+  // The same of what is at `from`, as much as `data` has room for; they do not overlap. `data` holds nothing yet.
+  virtual Status allreduce_from(const Operation& operation, const char* from, const Span& data) {
+    copy_bytes(data.data, from, data.n_bytes());
+    return allreduce(operation, data);
+  }
   // Member operation.root_here() has the result; what the others' `data` holds afterwards is of no use.
   virtual Status reduce(const Operation& operation, const Span& data) = 0;
   // `data`: size blocks of equal counts; afterwards the own block is the result, the others are of no use.

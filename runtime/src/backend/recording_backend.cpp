@@ -18,6 +18,9 @@ class RecordingBackend final : public Backend {
   Status allreduce(const Operation& operation, const Span& data) override {
     return piece(operation, data.count, 1, [&] { return inner_->allreduce(operation, data); });
   }
+  Status allreduce_from(const Operation& operation, const char* from, const Span& data) override {
+    return piece(operation, data.count, 1, [&] { return inner_->allreduce_from(operation, from, data); });
+  }
   Status adasum(const Operation& operation, const Span& data) override {
     return piece(operation, data.count, 1, [&] { return inner_->adasum(operation, data); });
   }

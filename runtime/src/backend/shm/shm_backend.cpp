@@ -94,13 +94,16 @@ class ShmBackendImpl final : public ShmBackend {
   }
 
   Status allreduce(const Operation& operation, const Span& data) override {
-    return finish(data.n_bytes() <= kSmallBytes ? reduce_at_once(operation, data)
-                                                : reduce_in_parts(operation, data, true));
+    return allreduce_from(operation, data.data, data);
+  }
+  Status allreduce_from(const Operation& operation, const char* from, const Span& data) override {
+    return finish(data.n_bytes() <= kSmallBytes ? reduce_at_once(operation, from, data)
+                                                : reduce_in_parts(operation, from, data, true));
   }
   // What else is in `data` afterwards is of no use to the caller, and does no harm.
   Status reduce(const Operation& operation, const Span& data) override {
     if (data.n_bytes() <= kSmallBytes) return allreduce(operation, data);
-    return finish(reduce_in_parts(operation, data, rank_ == operation.root_here()));
+    return finish(reduce_in_parts(operation, data.data, data, rank_ == operation.root_here()));
   }
   Status reduce_scatter(const Operation& operation, const Span& data) override {
     const auto n = static_cast<std::size_t>(size_);
@@ -188,13 +191,14 @@ class ShmBackendImpl final : public ShmBackend {
     return all_order_ = true;
   }
 
-  Status reduce_at_once(const Operation& operation, const Span& data) {
+  // What is at `from`, which may be where the result goes.
+  Status reduce_at_once(const Operation& operation, const char* from, const Span& data) {
     announce(operation);
     const bool fits = data.n_bytes() <= sizeof(Segment::Arrival::data);
     const auto given = [&](int rank, std::uint32_t step) {
       return fits ? segment_->control(rank).arrival(step).data : segment_->given(rank, step);
     };
-    if (data.count > 0) std::memcpy(given(rank_, step_ + 1), data.data, data.n_bytes());
+    if (data.count > 0) std::memcpy(given(rank_, step_ + 1), from, data.n_bytes());
     publish_arrival();
     if (auto all = wait_for_arrivals(operation, true); !all) return all;
     if (data.count == 0) return {};
@@ -207,27 +211,28 @@ class ShmBackendImpl final : public ShmBackend {
   }
 
   // Each piece in two phases: everybody reduces a part, and takes the others' parts, unless he has no use for them.
-  // What is given for the next piece goes ahead of that, so that nobody waits for a copy.
-  Status reduce_in_parts(const Operation& operation, const Span& data, bool takes) {
+  // What is given for the next piece goes ahead of that, so that nobody waits for a copy. `from` as above.
+  Status reduce_in_parts(const Operation& operation, const char* from, const Span& data, bool takes) {
     const std::size_t element_bytes = size_of(data.dtype);
     const std::size_t of_large = std::max(kPieceOfLarge, kLeastPart * static_cast<std::size_t>(size_));
     const std::size_t most = data.n_bytes() > kLargeBytes ? of_large : Segment::kSlotBytes;
     const std::size_t per_piece = std::min(most, Segment::kSlotBytes) / element_bytes;
     const auto piece_at = [&](std::size_t first) { return data.part(first, std::min(per_piece, data.count - first)); };
+    const auto source_of = [&](const Span& piece) { return from + (piece.data - data.data); };
     announce(operation);
     // Calls without this phase do not move it: left behind by half of what it can count, it would seem to be ahead.
     own().reduced.move_to(step_, sleepers_order());
-    give_for_reduction(piece_at(0));
+    give_for_reduction(source_of(piece_at(0)), piece_at(0));
     arrive();
     for (std::size_t done = 0; done < data.count;) {
       const Span piece = piece_at(done);
       const std::uint32_t step = step_;
       if (auto all = wait_for_arrivals(operation, done == 0); !all) return all;
-      reduce_own_part(operation, piece, step);
+      reduce_own_part(operation, source_of(piece), piece, step);
       own().reduced.move_to(step, sleepers_order());
       done += piece.count;
       if (done < data.count) {
-        give_for_reduction(piece_at(done));
+        give_for_reduction(source_of(piece_at(done)), piece_at(done));
         arrive();
       }
       if (!takes) continue;
@@ -242,11 +247,11 @@ class ShmBackendImpl final : public ShmBackend {
   }
 
   // All parts but our own.
-  void give_for_reduction(const Span& piece) {
+  void give_for_reduction(const char* from, const Span& piece) {
     char* slot = segment_->given(rank_, step_ + 1);
     const std::size_t begin = begin_of_part(piece, rank_), end = begin_of_part(piece, rank_ + 1);
-    copy_bytes(slot, piece.data, begin);
-    copy_bytes(slot + end, piece.data + end, piece.n_bytes() - end);
+    copy_bytes(slot, from, begin);
+    copy_bytes(slot + end, from + end, piece.n_bytes() - end);
   }
 
   // Where a rank's part of a step is when it is reduced. Of two ranks, where the other one has given it: each line of
@@ -270,12 +275,12 @@ class ShmBackendImpl final : public ShmBackend {
   }
 
   // In the order of ranks, so that the result does not depend on whose part it is.
-  void reduce_own_part(const Operation& operation, const Span& piece, std::uint32_t step) {
+  void reduce_own_part(const Operation& operation, const char* from, const Span& piece, std::uint32_t step) {
     const std::size_t end = begin_of_part(piece, rank_ + 1);
     char* result = result_of(rank_, step);
     for (std::size_t at = begin_of_part(piece, rank_); at < end;) {
       const std::size_t n_bytes = std::min(kBlockBytes, end - at), n = n_bytes / size_of(piece.dtype);
-      const auto source = [&](int rank) { return (rank == rank_ ? piece.data : segment_->given(rank, step)) + at; };
+      const auto source = [&](int rank) { return (rank == rank_ ? from : segment_->given(rank, step)) + at; };
       fetch_to_write(result + at + n_bytes, std::min(kBlockBytes, end - at - n_bytes));
       fetch_to_write(piece.data + at + n_bytes, std::min(kBlockBytes, end - at - n_bytes));
       combine(result + at, source(0), source(1), n, piece.dtype, operation.op);
