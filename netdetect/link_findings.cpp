@@ -1,6 +1,8 @@
 #include "netdetect/link_findings.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "base/text.h"
 #include "netdetect/link_limits.h"
@@ -19,6 +21,8 @@ constexpr double kAsymmetric = 3;
 constexpr double kAsymmetricPair = 4;
 // A lone pair is one of many, so that chance gets many tries: it must be worse than a host.
 constexpr double kLonePairBelow = 1.0 / 3;
+// Lossy pairs that are taken for one lossy host, if it is in all of them.
+constexpr std::size_t kPairsOfOneHost = 3;
 // Round trips that make small allreduces slow, in place of being merely longer.
 constexpr double kFarWarningFactor = 10, kFarWarningUs = 1000;
 
@@ -64,6 +68,7 @@ class Judge {
     std::set<HostPair> pairs = suspects_.pairs();
     if (pairs.empty() && first_.size() == 2) pairs.insert(first_.begin()->first);
     for (const HostPair& pair : pairs) judge_pair(pair);
+    if (const auto host = shared_by_lossy_pairs()) put_losses_on(*host);
     return std::move(findings_);
   }
 
@@ -213,6 +218,39 @@ class Judge {
       longer.command = "tracepath " + name(pair.second) + "  # on " + name(pair.first);
       findings_.push_back(longer);
     }
+  }
+
+  static bool is_lossy_pair(const Finding& finding) { return finding.code == "link-loss" && finding.hosts.size() == 2; }
+
+  // So many pairs, each found twice to lose, would hardly share a host by chance: also if its directions, of which
+  // short transfers lose little or much by chance, did not stand out.
+  std::optional<int> shared_by_lossy_pairs() const {
+    std::map<int, std::size_t> n_of_host;
+    std::size_t n = 0;
+    for (const Finding& finding : findings_) {
+      if (!is_lossy_pair(finding)) continue;
+      ++n;
+      for (const int host : finding.hosts) ++n_of_host[host];
+    }
+    if (n < kPairsOfOneHost) return std::nullopt;
+    const auto all = std::find_if(n_of_host.begin(), n_of_host.end(), [n](const auto& of) { return of.second == n; });
+    return all == n_of_host.end() ? std::nullopt : std::optional(all->first);
+  }
+
+  void put_losses_on(int host) {
+    std::erase_if(findings_, is_lossy_pair);
+    const Evidence out = evidence(second_, host, true), in = evidence(second_, host, false);
+    Finding finding;
+    finding.severity = Severity::kWarning;
+    finding.code = "link-loss";
+    finding.hosts = {host};
+    finding.subject = name(host) + " " + interface(host);
+    finding.text = loss_words(pooled(out).loss(), pooled(in).loss());
+    finding.command = "ip -s link show " + interface(host) + "  # on " + name(host);
+    add_evidence(out, finding.details);
+    add_evidence(in, finding.details);
+    add_controls(finding.details);
+    findings_.push_back(finding);
   }
 
   void add_far(int host, const Evidence& evidence) {

@@ -1,10 +1,10 @@
 #include "runtime/src/communicator.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/src/arguments.h"
 #include "runtime/src/backend/recording_backend.h"
+#include "runtime/src/copy.h"
 #include "runtime/src/dtype.h"
 #include "runtime/src/gpu/host_copies.h"
 #include "runtime/src/gpu/nccl_comm.h"
@@ -191,7 +191,7 @@ Status Communicator::allgather(const void* send, void* recv, std::size_t count, 
   if (auto ok = copies.writes(recv, size * n_bytes); !ok) return fail_in(ok);
   if (auto ok = copies.reads(send, n_bytes); !ok) return fail_in(ok);
   own = static_cast<char*>(recv) + (count > 0 ? rank * n_bytes : 0);
-  if (send != own && n_bytes > 0) std::memcpy(own, send, n_bytes);
+  if (send != own && n_bytes > 0) copy_bytes(own, send, n_bytes);
   if (!backend_) return end(copies, {});
   return end(copies, finish(backend_->allgather(*operation, recv, equal_blocks(size, n_bytes))));
 }
@@ -237,7 +237,7 @@ Status Communicator::allgatherv(const void* send, std::size_t send_count, void* 
   if (auto ok = copies.writes(recv, end_of(*blocks), true); !ok) return fail_in(ok);
   if (auto ok = copies.reads(send, own.n_bytes); !ok) return fail_in(ok);
   place = static_cast<char*>(recv) + (own.n_bytes > 0 ? own.offset : 0);
-  if (send != place && own.n_bytes > 0) std::memcpy(place, send, own.n_bytes);
+  if (send != place && own.n_bytes > 0) copy_bytes(place, send, own.n_bytes);
   return end(copies, backend_ ? finish(backend_->allgather(*operation, recv, *blocks)) : Status{});
 }
 

@@ -1,10 +1,10 @@
 // The collectives of a communicator in which ranks talk with each other directly.
 #include <algorithm>
-#include <cstring>
 #include <deque>
 
 #include "runtime/src/arguments.h"
 #include "runtime/src/communicator.h"
+#include "runtime/src/copy.h"
 #include "runtime/src/dtype.h"
 #include "runtime/src/gpu/host_copies.h"
 #include "runtime/src/gpu/nccl_comm.h"
@@ -59,7 +59,7 @@ Status Communicator::gather(const void* send, void* recv, std::size_t count, dru
     own = at(recv, static_cast<std::size_t>(root) * n_bytes);
   }
   if (auto ok = copies.reads(send, n_bytes); !ok) return fail_in(ok);
-  if (own != nullptr && send != own && n_bytes > 0) std::memcpy(own, send, n_bytes);
+  if (own != nullptr && send != own && n_bytes > 0) copy_bytes(own, send, n_bytes);
   return end(copies, backend_ ? finish(backend_->gather(*operation, send, recv)) : Status{});
 }
 
@@ -93,7 +93,7 @@ Status Communicator::scatter(const void* send, void* recv, std::size_t count, dr
     if (auto ok = copies.reads(send, size * n_bytes); !ok) return fail_in(ok);
     own = at(send, static_cast<std::size_t>(root) * n_bytes);
   }
-  if (own != nullptr && recv != own && n_bytes > 0) std::memcpy(recv, own, n_bytes);
+  if (own != nullptr && recv != own && n_bytes > 0) copy_bytes(recv, own, n_bytes);
   return end(copies, backend_ ? finish(backend_->scatter(*operation, send, recv)) : Status{});
 }
 
@@ -117,7 +117,7 @@ Status Communicator::alltoall(const void* send, void* recv, std::size_t count, d
   gpu::HostCopies copies(*operation, options, fabric_->pinned());
   if (auto ok = copies.writes(recv, size * n_bytes); !ok) return fail_in(ok);
   if (auto ok = copies.reads(send, size * n_bytes); !ok) return fail_in(ok);
-  if (n_bytes > 0) std::memcpy(at(recv, rank * n_bytes), at(send, rank * n_bytes), n_bytes);
+  if (n_bytes > 0) copy_bytes(at(recv, rank * n_bytes), at(send, rank * n_bytes), n_bytes);
   if (!backend_) return end(copies, {});
   const auto blocks = equal_blocks(size, n_bytes);
   return end(copies, finish(backend_->alltoall(*operation, send, blocks, recv, blocks)));
@@ -153,7 +153,7 @@ Status Communicator::alltoallv(const void* send, const std::size_t* send_counts,
   if (auto ok = copies.writes(recv, end_of(*received), true); !ok) return fail_in(ok);
   if (auto ok = copies.reads(send, end_of(*sent)); !ok) return fail_in(ok);
   const Block own = (*sent)[static_cast<std::size_t>(rank)], place = (*received)[static_cast<std::size_t>(rank)];
-  if (own.n_bytes > 0) std::memcpy(at(recv, place.offset), at(send, own.offset), own.n_bytes);
+  if (own.n_bytes > 0) copy_bytes(at(recv, place.offset), at(send, own.offset), own.n_bytes);
   return end(copies, backend_ ? finish(backend_->alltoall(*operation, send, *sent, recv, *received)) : Status{});
 }
 

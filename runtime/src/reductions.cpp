@@ -1,12 +1,12 @@
 // The collectives of a communicator that reduce.
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <utility>
 #include <vector>
 
 #include "runtime/src/arguments.h"
 #include "runtime/src/communicator.h"
+#include "runtime/src/copy.h"
 #include "runtime/src/dtype.h"
 #include "runtime/src/gpu/host_copies.h"
 #include "runtime/src/gpu/nccl_comm.h"
@@ -106,7 +106,7 @@ Status Communicator::allreduce_fused(std::vector<AllreduceCall> calls, std::size
     auto& own = copies.emplace_back(operation, own_options.back(), fabric_->pinned());
     if (auto ok = own.writes(call.recv, n_bytes); !ok) return fail_in(ok);
     if (auto ok = own.reads(call.send, n_bytes); !ok) return fail_in(ok);
-    if (n_bytes > 0) std::memcpy(std::exchange(place, place + n_bytes), call.send, n_bytes);
+    if (n_bytes > 0) copy_bytes(std::exchange(place, place + n_bytes), call.send, n_bytes);
   }
   CallOptions of_host = options;
   of_host.memory = DRUN_MEMORY_HOST;
@@ -114,7 +114,7 @@ Status Communicator::allreduce_fused(std::vector<AllreduceCall> calls, std::size
   place = fused.data();
   for (const auto& call : calls) {
     const std::size_t n_bytes = call.count * size_of(dtype);
-    if (n_bytes > 0) std::memcpy(call.recv, std::exchange(place, place + n_bytes), n_bytes);
+    if (n_bytes > 0) copy_bytes(call.recv, std::exchange(place, place + n_bytes), n_bytes);
   }
   Status done;
   for (auto& own : copies) done = end(own, std::move(done));

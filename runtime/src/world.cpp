@@ -98,12 +98,14 @@ std::optional<Failure> published_failure(const World& world, const std::string& 
   return result;
 }
 
-Failure explain_closed(const World& world, int peer, const std::string& during, pid_t ended) {
+Failure explain_closed(const World& world, int peer, const std::string& during,
+                       const std::function<pid_t()>& ended) {
   if (auto reason = published_failure(world, during, kExplainWait)) return *reason;
   // We are the first to know: whoever sees our connections close in turn shall learn of this one.
   Failure result{DRUN_ERROR_PEER, world.name_of(peer) + " closed its connection during " + during, peer,
                  world.host_of(peer)};
-  if (ended != 0) result.text += ": its process (pid " + std::to_string(ended) + ") has ended";
+  const pid_t process = ended ? ended() : 0;
+  if (process != 0) result.text += ": its process (pid " + std::to_string(process) + ") has ended";
   publish_failure(world, result);
   return result;
 }

@@ -67,8 +67,9 @@ void publish_leaving(const World& world);
 bool has_left(const World& world, int rank, std::chrono::milliseconds wait);
 // What another rank wrote so, if within `wait` one did, or the ABORT that has come meanwhile.
 std::optional<Failure> published_failure(const World& world, const std::string& during, std::chrono::milliseconds wait);
-// A peer's connection closed: waits up to a second for an ABORT or a published failure that tells why. `ended`: its
-// process, if that is known to be no more.
-Failure explain_closed(const World& world, int peer, const std::string& during, pid_t ended = 0);
+// A peer's connection closed: waits up to a second for an ABORT or a published failure that tells why. `ended` is asked
+// after that: its process, if that is known to be no more; else 0. (Sockets close before a process has ended.)
+Failure explain_closed(const World& world, int peer, const std::string& during,
+                       const std::function<pid_t()>& ended = {});
 
 }  // namespace drun::runtime

@@ -137,6 +137,31 @@ TEST(LinkFindings, FindsASlowAndALossyHostTogether) {
   EXPECT_THAT(heads(network.findings()), UnorderedElementsAre("link-slow h1 eth1", "link-loss h2 eth2"));
 }
 
+// Of short transfers: what a direction loses is much by chance.
+TEST(LinkFindings, PairsThatLoseAndShareAHostAreThatHosts) {
+  FakeNetwork network(7);
+  network.special = [](int from, int to, Rate& rate) {
+    const bool loses = (from == 0 && to == 5) || (from == 2 && to == 5) || (from == 5 && to == 4);
+    if (loses) rate.n_retransmits = rate.n_segments * 3 / 100;
+  };
+  const auto findings = network.findings();
+  ASSERT_THAT(heads(findings), ElementsAre("link-loss h5 eth5"));
+  EXPECT_EQ(findings[0].hosts, std::vector<int>{5});
+  EXPECT_THAT(findings[0].text, HasSubstr("is lost and sent again"));
+}
+
+TEST(LinkFindings, TwoPairsThatLoseOrThreeWithoutAHostInCommonStayPairs) {
+  FakeNetwork network(7);
+  std::set<std::pair<int, int>> lossy{{0, 5}, {2, 5}};
+  network.special = [&](int from, int to, Rate& rate) {
+    if (lossy.contains({from, to})) rate.n_retransmits = rate.n_segments * 3 / 100;
+  };
+  EXPECT_THAT(heads(network.findings()), UnorderedElementsAre("link-loss h0 to h5", "link-loss h2 to h5"));
+  lossy.insert({1, 3});
+  EXPECT_THAT(heads(network.findings()),
+              UnorderedElementsAre("link-loss h0 to h5", "link-loss h2 to h5", "link-loss h1 to h3"));
+}
+
 TEST(LinkFindings, LossOfTwoHostsIsThePairs) {
   FakeNetwork network(2);
   network[1].loss = 0.03;

@@ -454,10 +454,7 @@ class ShmBackendImpl final : public ShmBackend {
         if (segment_->control(other).broken.load(std::memory_order_acquire) != 0) {
           return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(other), name_of(operation)));
         }
-        if (has_died(other, phase, step)) {
-          const pid_t pid = segment_->control(other).process.pid();
-          return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(other), name_of(operation), pid));
-        }
+        if (has_died(other, phase, step)) return has_gone(other, operation);
       }
       if (Clock::now() >= look_around) {  // for what only the rendezvous tells
         if (auto reason = published_failure(world_, name_of(operation), kLookWait)) {
@@ -474,7 +471,7 @@ class ShmBackendImpl final : public ShmBackend {
       }
       if (network_->has_closed(rank)) {
         if (counter.has_reached(step)) return {};
-        return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(rank), name_of(operation)));
+        return has_gone(rank, operation);
       }
     }
   }
@@ -497,6 +494,12 @@ class ShmBackendImpl final : public ShmBackend {
   bool has_died(int rank, Phase phase, std::uint32_t step) {
     const Counter& counter = counter_of(rank, phase, step);
     return !counter.has_reached(step) && segment_->control(rank).process.has_ended() && !counter.has_reached(step);
+  }
+
+  tl::unexpected<Failure> has_gone(int rank, const Operation& operation) {
+    const auto& process = segment_->control(rank).process;
+    return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(rank), name_of(operation),
+                                                  [&] { return process.has_ended() ? process.pid() : 0; }));
   }
 
   std::vector<int> missing(Phase phase, std::uint32_t step) {
