@@ -31,7 +31,7 @@ DRUN_API int drun_memory_gpu(const void* memory);
 DRUN_API int drun_alloc(void** memory, size_t n_bytes, drun_memory kind);
 /* Of the kind, and of the GPU, of `like`, whatever is current. */
 DRUN_API int drun_alloc_like(void** memory, size_t n_bytes, const void* like);
-/* Of drun_alloc. What was enqueued with it must be over. NULL is fine. */
+/* Of drun_alloc or drun_alloc_like. What was enqueued with it must be over. NULL is fine. */
 DRUN_API int drun_free(void* memory);
 
 DRUN_API int drun_gpu_copy(void* to, const void* from, size_t n_bytes, void* stream);
