@@ -68,7 +68,7 @@ Outcome<std::vector<Block>> Arguments::blocks(const std::string& names, const st
 }
 
 Status Arguments::scales_of(drun_dtype dtype) const {
-  if (is_half(dtype) || dtype == DRUN_FLOAT32 || dtype == DRUN_FLOAT64) return {};
+  if (is_float(dtype)) return {};
   return wrong(std::string("prescale and postscale are for floating types, not for ") + name_of(dtype));
 }
 

@@ -17,6 +17,9 @@ inline bool is_op(int value) { return value >= DRUN_SUM && value <= DRUN_ADASUM;
 inline std::size_t size_of(drun_dtype dtype) { return kBytesOfTypes[dtype]; }
 const char* name_of(drun_dtype dtype);  // "f32"
 const char* name_of(drun_op op);        // "sum"
+// f32 or f64.
+inline bool is_wide_float(drun_dtype dtype) { return dtype == DRUN_FLOAT32 || dtype == DRUN_FLOAT64; }
+inline bool is_float(drun_dtype dtype) { return is_half(dtype) || is_wide_float(dtype); }
 // The type in which values of this type travel and are added up in reductions: f32 for halves, else itself.
 inline drun_dtype reduced_as(drun_dtype dtype) { return is_half(dtype) ? DRUN_FLOAT32 : dtype; }
 

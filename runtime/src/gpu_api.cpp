@@ -58,11 +58,10 @@ class Work {
 
 std::uint64_t parts(std::uint64_t n, std::uint64_t of) { return (n + of - 1) / of; }
 
-bool is_wide(drun_dtype dtype) { return dtype == DRUN_FLOAT32 || dtype == DRUN_FLOAT64; }
 bool is_index(drun_dtype dtype) { return dtype == DRUN_UINT32 || dtype == DRUN_UINT64; }
 
 Status check_wide(const Work& work, drun_dtype dtype) {
-  if (is_wide(dtype)) return {};
+  if (is_wide_float(dtype)) return {};
   return wrong(work.during(), "the elements must be f32 or f64");
 }
 Status check_index(const Work& work, drun_dtype dtype) {
@@ -158,6 +157,15 @@ Status find(Work& work, drun_dtype dtype, gpu::SelectArguments a, const void* se
   return work.launch("drun_scan_tiles", &a, 1);
 }
 
+// *memory stays as it is if it fails, or if there are no bytes.
+Status allocate(void** memory, std::size_t n_bytes, bool on_device) {
+  if (n_bytes == 0) return {};
+  auto made = gpu::allocations().take(n_bytes, on_device);
+  if (!made) return tl::unexpected<Failure>(made.error());
+  *memory = *made;
+  return {};
+}
+
 Status over_indices(const char* function, const char* kernel, drun_dtype dtype, drun_dtype index_dtype,
                     const gpu::ScatterArguments& a, void* stream) {
   Work work(function, stream);
@@ -203,11 +211,7 @@ int drun_alloc_like(void** memory, size_t n_bytes, const void* like) {
     if (on_device) {
       if (auto ok = work.begin(like, "like"); !ok) return ok;  // its context is current until we return
     }
-    if (n_bytes == 0) return {};
-    auto made = gpu::allocations().take(n_bytes, on_device);
-    if (!made) return tl::unexpected<drun::runtime::Failure>(made.error());
-    *memory = *made;
-    return {};
+    return drun::runtime::allocate(memory, n_bytes, on_device);
   });
 }
 
@@ -218,11 +222,7 @@ int drun_alloc(void** memory, size_t n_bytes, drun_memory kind) {
     if (kind != DRUN_MEMORY_HOST && kind != DRUN_MEMORY_DEVICE) {
       return failure(DRUN_ERROR_ARGUMENT, "drun_alloc: the kind must be DRUN_MEMORY_HOST or DRUN_MEMORY_DEVICE");
     }
-    if (n_bytes == 0) return {};
-    auto made = gpu::allocations().take(n_bytes, kind == DRUN_MEMORY_DEVICE);
-    if (!made) return tl::unexpected<drun::runtime::Failure>(made.error());
-    *memory = *made;
-    return {};
+    return drun::runtime::allocate(memory, n_bytes, kind == DRUN_MEMORY_DEVICE);
   });
 }
 
@@ -305,7 +305,7 @@ int drun_gpu_widen(const void* bucket, drun_dtype half, double factor, const dru
 int drun_gpu_scale(void* data, size_t count, drun_dtype dtype, double factor, void* stream) {
   return caught([&]() -> Status {
     Work work("drun_gpu_scale", stream);
-    if (!drun::runtime::is_half(dtype) && !drun::runtime::is_wide(dtype)) {
+    if (!drun::runtime::is_float(dtype)) {
       return failure(DRUN_ERROR_ARGUMENT, "drun_gpu_scale: the elements must be of a floating type");
     }
     return over_elements(work, "drun_scale_", dtype, {gpu::device_pointer(data), 0, count, factor});

@@ -45,7 +45,7 @@ Status Communicator::check_allreduce(const AllreduceCall& call, drun_dtype dtype
   const Arguments check("drun_allreduce");
   if (auto ok = check.elements(call.count, dtype); !ok) return ok;
   if (op == DRUN_ADASUM) {
-    if (dtype != DRUN_FLOAT32 && dtype != DRUN_FLOAT64) {
+    if (!is_wide_float(dtype)) {
       return check.wrong("adasum is for f32 and f64, not for " + std::string(name_of(dtype)));
     }
   } else if (auto ok = check.reduction(op); !ok) {

@@ -23,7 +23,6 @@ constexpr auto kSpin = std::chrono::microseconds(50), kPause = std::chrono::micr
 constexpr milliseconds kLookAtJob{20}, kLookAtOthers{500}, kExplain{1000};
 constexpr milliseconds kAbortWithGraph{500}, kFinalizeTime{500};
 
-bool is_float(drun_dtype dtype) { return is_half(dtype) || dtype == DRUN_FLOAT32 || dtype == DRUN_FLOAT64; }
 double scale_of(const Operation& operation) { return operation.prescale * operation.postscale; }
 
 // A scale as an element of that type, f32 or f64.
@@ -421,7 +420,7 @@ bool NcclComm::can_reduce(const Operation& operation) {
   if (operation.op == DRUN_ADASUM) return false;
   if (operation.op == DRUN_AVG && !is_float(operation.dtype)) return false;
   const bool adds = operation.op == DRUN_SUM || operation.op == DRUN_AVG;
-  return scale_of(operation) == 1 || (adds && (operation.dtype == DRUN_FLOAT32 || operation.dtype == DRUN_FLOAT64));
+  return scale_of(operation) == 1 || (adds && is_wide_float(operation.dtype));
 }
 
 template <typename Calls>

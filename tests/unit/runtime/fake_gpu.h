@@ -9,6 +9,8 @@
 #include <numeric>
 #include <vector>
 
+#include "runtime/src/gpu/kernel_image.h"
+
 namespace drun::runtime::testing {
 
 // What tests know of the driver beyond what libdrun does.
@@ -54,6 +56,21 @@ inline const FakeDriver& fake() {
   }();
   return driver;
 }
+
+// While it lives libdrun has kernels, also where nvcc is missing: this driver does not look at what it is given.
+class KernelsForTests {
+ public:
+  KernelsForTests() {
+    static const char stand_in[] = "kernels";
+    if (built_ == nullptr) gpu::set_kernel_image(stand_in);
+  }
+  ~KernelsForTests() { gpu::set_kernel_image(built_); }
+  KernelsForTests(const KernelsForTests&) = delete;
+  KernelsForTests& operator=(const KernelsForTests&) = delete;
+
+ private:
+  const void* const built_ = gpu::kernel_image();
+};
 
 // A buffer on the device. It stays for the life of the process.
 class Device {

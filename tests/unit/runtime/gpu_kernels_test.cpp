@@ -55,19 +55,12 @@ std::vector<T> numbers(std::size_t n, unsigned seed) {
 
 class GpuKernels : public ::testing::Test {
  protected:
-  void SetUp() override {
-    fake();
-    // Where nvcc is missing: this driver does not look at what it is given.
-    built_ = gpu::kernel_image();
-    static const char stand_in[] = "kernels";
-    if (built_ == nullptr) gpu::set_kernel_image(stand_in);
-  }
+  void SetUp() override { fake(); }
   void TearDown() override {
-    gpu::set_kernel_image(built_);
     ::unsetenv("DRUN_FAKE_CUDA");
     EXPECT_EQ(fake().n_contexts(), 0);
   }
-  const void* built_ = nullptr;
+  const testing::KernelsForTests kernels_;
 };
 
 template <typename T>

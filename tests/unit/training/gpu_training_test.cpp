@@ -26,14 +26,8 @@ class GpuTraining : public ::testing::TestWithParam<bool> {
   void SetUp() override {
     fake();
     ::setenv("DRUN_NCCL_LIB", FAKE_NCCL, 1);
-    built_ = gpu::kernel_image();
-    static const char stand_in[] = "kernels";
-    if (built_ == nullptr) gpu::set_kernel_image(stand_in);
   }
-  void TearDown() override {
-    gpu::set_kernel_image(built_);
-    ::unsetenv("DRUN_NCCL_LIB");
-  }
+  void TearDown() override { ::unsetenv("DRUN_NCCL_LIB"); }
   static void run(int size, const std::function<void(Transport&)>& body) {
     const int n_pinned = fake().n_pinned_ever();
     run_ranks(size, body, GetParam());
@@ -41,7 +35,7 @@ class GpuTraining : public ::testing::TestWithParam<bool> {
       EXPECT_EQ(fake().n_pinned_ever() == n_pinned, GetParam()) << "NCCL carries it, or pinned memory of the host";
     }
   }
-  const void* built_ = nullptr;
+  const runtime::testing::KernelsForTests kernels_;
 };
 
 // The same tensors twice.

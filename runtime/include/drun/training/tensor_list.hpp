@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -53,16 +54,14 @@ class TensorList {
     }
     if (data == nullptr && count > 0) refuse(subject + "a null pointer");
     if (count > 0) {
-      const drun_memory own = drun_memory_kind(data);
-      const int own_gpu = drun_memory_gpu(data);
-      if (memory_ != DRUN_MEMORY_AUTO && own != memory_) {
+      const int own = drun_memory_gpu(data), first = gpu_.value_or(own);
+      if ((own < 0) != (first < 0)) {
         refuse(subject + "some tensors are in memory of a GPU, and some in that of the host");
       }
-      if (memory_ != DRUN_MEMORY_AUTO && own_gpu != gpu_) {
-        refuse(subject + "it is on GPU " + std::to_string(own_gpu) + ", and others are on GPU " + std::to_string(gpu_));
+      if (own != first) {
+        refuse(subject + "it is on GPU " + std::to_string(own) + ", and others are on GPU " + std::to_string(first));
       }
-      memory_ = own;
-      gpu_ = own_gpu;
+      gpu_ = own;
     }
     if (!names_.insert(name).second) refuse(subject + "the name was registered before");
     tensors_.push_back({name, data, count, dtype});
@@ -80,7 +79,10 @@ class TensorList {
   }
   bool is_sealed() const { return is_sealed_; }
   // Of all of them: of the host, or of a GPU. DRUN_MEMORY_AUTO: they have no elements.
-  drun_memory memory() const { return memory_; }
+  drun_memory memory() const {
+    if (!gpu_) return DRUN_MEMORY_AUTO;
+    return *gpu_ < 0 ? DRUN_MEMORY_HOST : DRUN_MEMORY_DEVICE;
+  }
 
   std::size_t size() const { return tensors_.size(); }
   const Tensor& operator[](std::size_t i) const { return tensors_[i]; }
@@ -88,8 +90,7 @@ class TensorList {
  private:
   std::vector<Tensor> tensors_;
   std::set<std::string> names_;
-  drun_memory memory_ = DRUN_MEMORY_AUTO;
-  int gpu_ = -1;
+  std::optional<int> gpu_;  // of those with elements; -1: they are in memory of the host
   bool is_sealed_ = false;
 };
 
