@@ -10,7 +10,7 @@ namespace drun::recorder {
 
 inline constexpr std::uint64_t kMagic = 0x6472'756e'7265'6331;  // "drunrec1"
 inline constexpr std::uint32_t kEntries = 1024;                 // unless drun asks for more
-inline constexpr std::size_t kNameBytes = 64;                   // filled up with zeros; at least one
+inline constexpr std::size_t kNameBytes = 64;                   // with the zero behind the name
 inline constexpr std::uint8_t kFirstPairKind = 12;  // send, recv: their numbers count within a pair of ranks
 
 // One call. Times are the host's CLOCK_MONOTONIC in ns.
@@ -19,7 +19,7 @@ struct Call {
   std::uint64_t seq = 0;     // counts those of the communicator; of a send or recv those between the two ranks
   std::uint64_t count = 0;
   std::int64_t started_ns = 0;
-  std::int64_t ended_ns = 0;    // 0: not yet
+  std::int64_t ended_ns = 0;    // 0: not yet. A call that waited for nobody may end when it starts
   std::uint32_t comm = 0;       // 0: all ranks, 1: those of the host, 2: those of the same place on all hosts
   std::uint32_t group = 0;      // the first rank of the communicator: those that share no rank may have one number
   std::int32_t root = 0;        // of the job; of a send or recv: the other rank

@@ -173,12 +173,12 @@ template <typename F, typename Describe>
 int collective(const char* function, drun_comm comm, const drun_call_options* options, F f,
                Describe describe) noexcept {
   return caught([&]() -> Status {
-    auto call = read_call_options(function, options);
-    if (!call) return tl::unexpected<Failure>(call.error());
-    if (!open_group().is_open() && call->request == nullptr) {
-      return in_turn([&](Process& process) { return carry_out(process, function, comm, *call, f); });
+    CallOptions call;
+    if (auto ok = read_call_options(function, options, call); !ok) return ok;
+    if (!open_group().is_open() && call.request == nullptr) {
+      return in_turn([&](Process& process) { return carry_out(process, function, comm, call, f); });
     }
-    LaterCall call_later{function, comm, std::move(*call), f, {}, {}, {}};
+    LaterCall call_later{function, comm, std::move(call), f, {}, {}, {}};
     describe(call_later);
     return later(std::move(call_later));
   });
@@ -303,13 +303,13 @@ int drun_comm_split(drun_comm comm, int colour, int key, drun_comm* result, cons
       return failure(DRUN_ERROR_STATE, "drun_comm_split: it can't be part of a group");
     }
     *result = DRUN_COMM_NONE;
-    auto call = drun::runtime::read_call_options("drun_comm_split", options);
-    if (!call) return tl::unexpected<drun::runtime::Failure>(call.error());
-    if (call->request != nullptr) {
+    CallOptions call;
+    if (auto ok = drun::runtime::read_call_options("drun_comm_split", options, call); !ok) return ok;
+    if (call.request != nullptr) {
       return failure(DRUN_ERROR_ARGUMENT, "drun_comm_split: it is never asynchronous, but options.request is set");
     }
     return drun::runtime::in_turn([&](Process& process) {
-      return carry_out(process, "drun_comm_split", comm, *call,
+      return carry_out(process, "drun_comm_split", comm, call,
                        [&](Communicator& parent, const CallOptions& given) -> Status {
                          auto made = process.split(parent, colour, key, given);
                          if (!made) return tl::unexpected<drun::runtime::Failure>(made.error());

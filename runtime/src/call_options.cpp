@@ -23,15 +23,16 @@ std::string shown_name(const char* name) {
 
 }  // namespace
 
-Outcome<CallOptions> read_call_options(const char* function, const drun_call_options* given) {
-  CallOptions result;
-  if (given == nullptr) return result;
+Status read_call_options(const char* function, const drun_call_options* given, CallOptions& result) {
+  if (given == nullptr) return {};
   const auto wrong = [&](const char* what) {
     return failure(DRUN_ERROR_ARGUMENT, std::string(function) + ": " + what);
   };
   if (given->struct_size < sizeof given->struct_size) return wrong("options.struct_size is not set");
-  drun_call_options options = DRUN_CALL_OPTIONS;
-  std::memcpy(&options, given, std::min(sizeof options, given->struct_size));
+  drun_call_options completed = DRUN_CALL_OPTIONS;
+  const bool is_whole = given->struct_size >= sizeof completed;
+  if (!is_whole) std::memcpy(&completed, given, given->struct_size);
+  const drun_call_options& options = is_whole ? *given : completed;
   if (options.timeout_ms < 0) return wrong("options.timeout_ms is negative");
   if (!std::isfinite(options.prescale)) return wrong("options.prescale is not a finite number");
   if (!std::isfinite(options.postscale)) return wrong("options.postscale is not a finite number");
@@ -44,7 +45,7 @@ Outcome<CallOptions> read_call_options(const char* function, const drun_call_opt
     return wrong("options.memory is no kind of memory");
   result.memory = options.memory;
   result.stream = options.stream;
-  return result;
+  return {};
 }
 
 }  // namespace drun::runtime

@@ -24,7 +24,8 @@ struct CallOptions {
   static constexpr std::size_t kNameBytes = 63;
 };
 
-// NULL: defaults. `function` is whose call it is, for errors. The structure may be of an older or newer header.
-Outcome<CallOptions> read_call_options(const char* function, const drun_call_options* given);
+// Into `result`, which has the defaults: what NULL means. `function` is whose call it is, for errors. The structure may
+// be of an older or newer header.
+Status read_call_options(const char* function, const drun_call_options* given, CallOptions& result);
 
 }  // namespace drun::runtime

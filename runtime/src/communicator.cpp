@@ -101,28 +101,34 @@ tl::unexpected<Failure> Communicator::earlier_failure() const {
   return tl::unexpected<Failure>(std::move(again));
 }
 
-Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options) {
+Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options,
+                                       bool asks_for_time) {
   if (auto usable = check_usable(); !usable) return tl::unexpected<Failure>(usable.error());
-  Operation operation = to_come(kind, count, dtype, options);
-  if (kind != OpKind::kSend && kind != OpKind::kRecv) seq_ = operation.seq;
+  Outcome<Operation> operation(tl::in_place);
+  describe_next(*operation, kind, count, dtype, options);
+  if (!asks_for_time) operation->clock.began();
+  if (kind != OpKind::kSend && kind != OpKind::kRecv) seq_ = operation->seq;
   return operation;
 }
 
 Operation Communicator::to_come(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options) const {
   Operation operation;
+  describe_next(operation, kind, count, dtype, options);
+  return operation;
+}
+
+void Communicator::describe_next(Operation& operation, OpKind kind, std::size_t count, drun_dtype dtype,
+                                 const CallOptions& options) const {
   operation.comm = group_.comm;
   operation.kind = kind;
   operation.count = count;
   operation.dtype = dtype;
   if (kind != OpKind::kSend && kind != OpKind::kRecv) operation.seq = seq_ + 1;
   operation.timeout = options.timeout.count() > 0 ? options.timeout : world().timeouts.op;
-  const auto now = Clock::now();
-  operation.deadline = now + operation.timeout;
-  if (options.made != Clock::time_point{}) operation.queued = now - options.made;
+  if (options.made != Clock::time_point{}) operation.queued = operation.clock.began() - options.made;
   operation.prescale = options.prescale;
   operation.postscale = options.postscale;
   operation.name = options.name;
-  return operation;
 }
 
 Status Communicator::fail_in(const Status& why) {
@@ -243,7 +249,7 @@ Status Communicator::allgatherv(const void* send, std::size_t send_count, void* 
 
 Status Communicator::barrier(const CallOptions& options) {
   if (auto ok = Arguments("drun_barrier").no_scales(options); !ok) return ok;
-  auto operation = begin(OpKind::kBarrier, 0, DRUN_INT8, options);
+  auto operation = begin(OpKind::kBarrier, 0, DRUN_INT8, options, backend_ && backend_->asks_for_time());
   if (!operation) return tl::unexpected<Failure>(operation.error());
   return backend_ ? finish(backend_->barrier(*operation)) : Status{};
 }

@@ -121,6 +121,8 @@ class Communicator {
   // All of them in one message, `count` elements together.
   Status allreduce_fused(std::vector<AllreduceCall> calls, std::size_t count, drun_dtype dtype, drun_op op,
                          const CallOptions& options);
+  // Its memory is the host's by now.
+  Status allreduce_on_host(const Operation& operation, const void* send, void* recv);
   // A failure of our own in a call that the others wait for, or count on.
   Status fail_in(const Status& why);
   // What came of a call once what it wrote is on the device.
@@ -152,7 +154,11 @@ class Communicator {
   Status enqueued(const Status& status);
   // The next call, before it has begun: what to say of it if it can't.
   Operation to_come(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options) const;
-  Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options);
+  void describe_next(Operation& operation, OpKind kind, std::size_t count, drun_dtype dtype,
+                     const CallOptions& options) const;
+  // `asks_for_time`: whoever carries it out (Backend::asks_for_time()).
+  Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options,
+                           bool asks_for_time = false);
   Status finish(Status status);
   // Reduces `most` elements at once. `reduce` works in place on what travels, which is the user's memory if that will
   // do. Without `recv` nobody wants the result here.

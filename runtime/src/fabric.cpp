@@ -69,7 +69,7 @@ Operation Fabric::setup_call(std::uint32_t comm, std::chrono::milliseconds timeo
   setup.comm = comm;
   setup.count = 1;
   setup.timeout = timeout;
-  setup.deadline = Clock::now() + timeout;
+  setup.clock.begin_at(Clock::now());
   setup.name = std::move(name);
   return setup;
 }

@@ -1,5 +1,7 @@
 #include "runtime/src/operation.h"
 
+#include <utility>
+
 #include "base/bytes.h"
 #include "runtime/src/dtype.h"
 
@@ -89,6 +91,11 @@ std::string name_of_comm(std::uint32_t comm) {
 bool same_call(const Operation& a, const Operation& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.op == b.op && a.comm == b.comm && a.root == b.root &&
          a.seq == b.seq && a.count == b.count && a.counts == b.counts;
+}
+
+void CallClock::begin_at(Clock::time_point time) const {
+  began_ = time;
+  if (Listener* const listener = std::exchange(listener_, nullptr)) listener->call_began();
 }
 
 std::string encode_header(const Operation& operation) {

@@ -33,6 +33,36 @@ enum class OpKind : std::uint8_t {
   kRecv = 13,  // in no header: what comes is a send
 };
 
+// When a call began. To read the clock takes a good part of the time of a small call, and one for which everybody is
+// there has no use for it: it is read when somebody first asks. Copies know what is known when they are made.
+class CallClock {
+ public:
+  class Listener {
+   public:
+    virtual void call_began() = 0;
+
+   protected:
+    ~Listener() = default;
+  };
+  // One thread at a time.
+  Clock::time_point began() const {
+    if (!has_begun()) begin_at(Clock::now());
+    return began_;
+  }
+  bool has_begun() const { return began_ != Clock::time_point{}; }
+  void begin_at(Clock::time_point time) const;
+  // Told once it is known; nullptr: nobody. Outlives that.
+  void tell(Listener* listener) const { listener_ = listener; }
+  // The call waits for nobody: it ends in the microsecond in which it was asked for its beginning.
+  void ends_at_once() const { is_short_ = true; }
+  bool is_short() const { return is_short_; }
+
+ private:
+  mutable Clock::time_point began_{};
+  mutable Listener* listener_ = nullptr;
+  mutable bool is_short_ = false;
+};
+
 struct Operation {
   OpKind kind = OpKind::kBarrier;
   drun_dtype dtype = DRUN_INT8;
@@ -45,12 +75,13 @@ struct Operation {
   // Not sent:
   int place = -1;        // of the root among those that carry out this part of the call, if these are not all
   bool partial = false;  // not all ranks' contributions come together in this part: averages are not divided yet
-  Clock::time_point deadline{};
-  std::chrono::milliseconds timeout{0};  // how long that was, for messages
-  double prescale = 1, postscale = 1;    // of what is given, of the result
-  std::string name;                      // that the program gave it, for messages
-  std::chrono::nanoseconds queued{0};    // for how long it waited for its turn, if it was not carried out at once
+  CallClock clock;
+  std::chrono::milliseconds timeout{0};
+  double prescale = 1, postscale = 1;  // of what is given, of the result
+  std::string name;                    // that the program gave it, for messages
+  std::chrono::nanoseconds queued{0};  // for how long it waited for its turn, if it was not carried out at once
 
+  Clock::time_point deadline() const { return clock.began() + timeout; }
   int root_here() const { return place >= 0 ? place : root; }
 };
 

@@ -129,7 +129,7 @@ Status Communicator::set_up_nccl(const Operation& operation, const void* memory)
   telling.dtype = DRUN_UINT8;
   telling.count = gpu::kNcclMemberBytes;
   telling.seq = operation.seq;
-  telling.deadline = operation.deadline;
+  telling.clock = operation.clock;
   if (backend_) {
     auto told = backend_->allgather(telling, all.data(), equal_blocks(n_members, gpu::kNcclMemberBytes));
     if (!told) return told;

@@ -19,13 +19,13 @@ class Patience {
   // To be asked before every wait. 0 or less: the deadline has passed.
   std::chrono::milliseconds left(const Operation& operation) {
     const auto stopped = stops_.look();
-    if (std::exchange(stopped_in_, operation.deadline) == operation.deadline) {
+    if (std::exchange(stopped_in_, operation.deadline()) == operation.deadline()) {
       stopped_ += stopped;
     } else {  // of a stop that was noticed only now, what came after the call
-      const auto since_call = Clock::now() - (operation.deadline - operation.timeout);
+      const auto since_call = Clock::now() - operation.clock.began();
       stopped_ = std::max(StallWatch::Duration::zero(), std::min<StallWatch::Duration>(stopped, since_call));
     }
-    return std::chrono::duration_cast<std::chrono::milliseconds>(operation.deadline + stopped_ - Clock::now());
+    return std::chrono::duration_cast<std::chrono::milliseconds>(operation.deadline() + stopped_ - Clock::now());
   }
 
  private:

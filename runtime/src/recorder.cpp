@@ -8,8 +8,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "base/clock.h"
-
 namespace drun::runtime {
 
 namespace {
@@ -18,6 +16,29 @@ using recorder::Call;
 using recorder::Entry;
 using recorder::Header;
 using recorder::kCallWords;
+
+constexpr std::size_t word_of(std::size_t offset) { return offset / sizeof(std::uint64_t); }
+constexpr std::size_t kEndedWord = word_of(offsetof(Call, ended_ns)), kStatusWord = word_of(offsetof(Call, status)),
+                      kNameWord = word_of(offsetof(Call, name));
+static_assert(offsetof(Call, name) % sizeof(std::uint64_t) == 0);
+// What lies there in its word.
+constexpr std::uint64_t part(std::uint64_t value, std::size_t offset) {
+  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+  return value << offset % sizeof(std::uint64_t) * 8;
+}
+static_assert(word_of(offsetof(Call, comm)) == word_of(offsetof(Call, group)) &&
+              word_of(offsetof(Call, root)) == word_of(offsetof(Call, queued_us)) &&
+              word_of(offsetof(Call, kind)) == kStatusWord && word_of(offsetof(Call, dtype)) == kStatusWord &&
+              word_of(offsetof(Call, op)) == kStatusWord);
+
+void write_name(Entry& place, const std::string& name) {
+  std::uint64_t words[kCallWords - kNameWord] = {};
+  static_assert(sizeof words == recorder::kNameBytes);
+  std::memcpy(words, name.data(), std::min(name.size(), recorder::kNameBytes - 1));
+  for (std::size_t i = 0; i < kCallWords - kNameWord; ++i) {
+    place.words[kNameWord + i].store(words[i], std::memory_order_release);
+  }
+}
 
 constexpr std::uint32_t kMostEntries = 1u << 20;
 
@@ -63,52 +84,51 @@ Recorder::Recorder(void* memory, std::size_t n_bytes, std::uint32_t n_entries)
     : header_(static_cast<Header*>(memory)),
       entries_(reinterpret_cast<Entry*>(header_ + 1)),
       n_bytes_(n_bytes),
-      n_entries_(n_entries) {}
+      n_entries_(n_entries),
+      mask_((n_entries & (n_entries - 1)) == 0 ? n_entries - 1 : 0) {}
 
 Recorder::~Recorder() { ::munmap(header_, n_bytes_); }
 
 std::uint64_t Recorder::begin(const Operation& operation, int group, int root, std::chrono::nanoseconds queued) {
-  Call call;
-  call.number = header_->n_begun.fetch_add(1, std::memory_order_relaxed) + 1;
-  call.seq = operation.seq;
-  call.count = operation.count;
-  // The call's own clock reading, where it has one: another would cost as much as the rest of this.
-  const auto started = operation.deadline - operation.timeout;
-  const bool has_started = operation.deadline != Clock::time_point{};
-  call.started_ns = has_started ? std::chrono::nanoseconds(started.time_since_epoch()).count() : monotonic_ns();
-  call.comm = operation.comm;
-  call.group = static_cast<std::uint32_t>(group);
-  call.root = root;
+  const std::uint64_t number = header_->n_begun.load(std::memory_order_relaxed) + 1;
+  header_->n_begun.store(number, std::memory_order_relaxed);
+  const std::chrono::nanoseconds started = operation.clock.began().time_since_epoch();
   const auto queued_us = std::chrono::duration_cast<std::chrono::microseconds>(queued).count();
-  call.queued_us = static_cast<std::uint32_t>(std::clamp<std::int64_t>(queued_us, 0, UINT32_MAX));
-  call.kind = static_cast<std::uint8_t>(operation.kind);
-  call.dtype = static_cast<std::uint8_t>(operation.dtype);
-  call.op = static_cast<std::uint8_t>(operation.op);
-  std::memcpy(call.name, operation.name.data(), std::min(operation.name.size(), recorder::kNameBytes - 1));
-
-  std::uint64_t words[kCallWords];
-  std::memcpy(words, &call, sizeof call);
-  Entry& place = entry(call.number);
+  Entry& place = entry(number);
   const Writing writing(place);
-  for (std::size_t i = 0; i < kCallWords; ++i) place.words[i].store(words[i], std::memory_order_release);
-  if (call.comm == 0 && call.kind < recorder::kFirstPairKind) {
-    header_->world_seq.store(call.seq, std::memory_order_relaxed);
+  // Call's words, from registers: bytes that are written one by one, and then read as a word, take longer than the
+  // rest.
+  std::uint64_t words[kNameWord] = {};
+  words[word_of(offsetof(Call, number))] = number;
+  words[word_of(offsetof(Call, seq))] = operation.seq;
+  words[word_of(offsetof(Call, count))] = operation.count;
+  words[word_of(offsetof(Call, started_ns))] = static_cast<std::uint64_t>(started.count());
+  words[word_of(offsetof(Call, comm))] =
+      part(operation.comm, offsetof(Call, comm)) | part(static_cast<std::uint32_t>(group), offsetof(Call, group));
+  words[word_of(offsetof(Call, root))] =
+      part(static_cast<std::uint32_t>(root), offsetof(Call, root)) |
+      part(static_cast<std::uint64_t>(std::clamp<std::int64_t>(queued_us, 0, UINT32_MAX)), offsetof(Call, queued_us));
+  words[kStatusWord] = part(static_cast<std::uint8_t>(operation.kind), offsetof(Call, kind)) |
+                       part(static_cast<std::uint8_t>(operation.dtype), offsetof(Call, dtype)) |
+                       part(static_cast<std::uint8_t>(operation.op), offsetof(Call, op));
+  for (std::size_t i = 0; i < kNameWord; ++i) place.words[i].store(words[i], std::memory_order_release);
+  // Of no name there is nothing behind its zero that anybody reads.
+  place.words[kNameWord].store(0, std::memory_order_release);
+  if (!operation.name.empty()) write_name(place, operation.name);
+  if (operation.comm == 0 && static_cast<std::uint8_t>(operation.kind) < recorder::kFirstPairKind) {
+    header_->world_seq.store(operation.seq, std::memory_order_relaxed);
   }
-  return call.number;
+  return number;
 }
 
-void Recorder::end(std::uint64_t number, int status) {
+void Recorder::end(std::uint64_t number, int status, std::int64_t ended_ns) {
   Entry& place = entry(number);
   if (place.words[0].load(std::memory_order_relaxed) != number) return;  // overwritten long ago
   const Writing writing(place);
-  // The status is one byte of a word.
-  constexpr std::size_t kStatusWord = offsetof(Call, status) / sizeof(std::uint64_t);
-  constexpr std::size_t kStatusByte = offsetof(Call, status) % sizeof(std::uint64_t);
-  std::uint64_t word = place.words[kStatusWord].load(std::memory_order_relaxed);
-  reinterpret_cast<std::int8_t*>(&word)[kStatusByte] = static_cast<std::int8_t>(status);
-  place.words[kStatusWord].store(word, std::memory_order_release);
-  place.words[offsetof(Call, ended_ns) / sizeof(std::uint64_t)].store(static_cast<std::uint64_t>(monotonic_ns()),
-                                                                      std::memory_order_release);
+  const std::uint64_t word = place.words[kStatusWord].load(std::memory_order_relaxed);
+  place.words[kStatusWord].store(word | part(static_cast<std::uint8_t>(status), offsetof(Call, status)),
+                                 std::memory_order_release);
+  place.words[kEndedWord].store(static_cast<std::uint64_t>(ended_ns), std::memory_order_release);
 }
 
 }  // namespace drun::runtime

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "recorder/layout.h"
 #include "runtime/src/operation.h"
 
 namespace drun::runtime {
 
-// Any thread, no lock: each call has an entry of its own, and is begun and ended by one thread at a time.
+// One thread at a time; who reads needs no lock.
 class Recorder {
  public:
   // nullptr if the memory is none, or none that we know: nothing is recorded then. The descriptor may be closed.
@@ -23,16 +24,20 @@ class Recorder {
   // The call is going on from now. `group`: the first rank of its communicator; `root`: the rank of the job that
   // operation.root is; `queued`: how long it waited. Returns what end() needs, never 0.
   std::uint64_t begin(const Operation& operation, int group, int root, std::chrono::nanoseconds queued = {});
-  void end(std::uint64_t number, int status);
+  void end(std::uint64_t number, int status) { end(number, status, monotonic_ns()); }
+  void end(std::uint64_t number, int status, std::int64_t ended_ns);
 
  private:
   Recorder(void* memory, std::size_t n_bytes, std::uint32_t n_entries);
-  recorder::Entry& entry(std::uint64_t number) { return entries_[(number - 1) % n_entries_]; }
+  recorder::Entry& entry(std::uint64_t number) {
+    return entries_[mask_ != 0 ? (number - 1) & mask_ : (number - 1) % n_entries_];
+  }
 
   recorder::Header* header_;
   recorder::Entry* entries_;
   std::size_t n_bytes_;
   std::uint32_t n_entries_;
+  std::uint64_t mask_;  // of a power of two, for it takes a good part of a call to divide; else 0
 };
 
 }  // namespace drun::runtime

@@ -64,9 +64,13 @@ Status Communicator::check_allreduce(const AllreduceCall& call, drun_dtype dtype
 Status Communicator::allreduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op,
                                const CallOptions& options) {
   if (auto ok = check_allreduce({send, recv, count}, dtype, op, options); !ok) return ok;
-  auto operation = begin(OpKind::kAllreduce, count, dtype, options);
+  const bool may_be_of_gpu = options.memory != DRUN_MEMORY_HOST && gpu::loaded_driver() != nullptr;
+  const bool asks_for_time = !may_be_of_gpu && op != DRUN_ADASUM && backend_ && backend_->asks_for_time();
+  auto operation = begin(OpKind::kAllreduce, count, dtype, options, asks_for_time);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
+  // Of one element or a few all that is not needed counts.
+  if (!may_be_of_gpu) return allreduce_on_host(*operation, send, recv);
   const auto stream = gpu::stream_of(options);
   if (auto done = over_nccl(*operation, options, {send, recv}, [&](gpu::NcclComm& nccl) {
         return nccl.allreduce({{*operation, stream, send, recv}});
@@ -75,20 +79,26 @@ Status Communicator::allreduce(const void* send, void* recv, std::size_t count, 
   gpu::HostCopies copies(*operation, options, fabric_->pinned());
   if (auto ok = copies.writes(recv, count * size_of(dtype)); !ok) return fail_in(ok);
   if (auto ok = copies.reads(send, count * size_of(dtype)); !ok) return fail_in(ok);
+  return end(copies, allreduce_on_host(*operation, send, recv));
+}
+
+Status Communicator::allreduce_on_host(const Operation& operation, const void* send, void* recv) {
   // The sum, product, minimum, maximum and average of one are what it gave; so is its Adasum. One message where there
   // is memory for it.
-  const std::size_t most = reduced_as(dtype) == dtype ? count : kPieceElements;
-  const bool is_staged = most != count || operation->prescale != 1 || send == recv || op == DRUN_ADASUM;
+  const std::size_t count = operation.count;
+  const std::size_t most = reduced_as(operation.dtype) == operation.dtype ? count : kPieceElements;
+  const bool is_adasum = operation.op == DRUN_ADASUM;
+  const bool is_staged = most != count || operation.prescale != 1 || send == recv || is_adasum;
   if (backend_ && !is_staged) {
-    const Span data{static_cast<char*>(recv), count, dtype};
-    auto done = finish(backend_->allreduce_from(*operation, static_cast<const char*>(send), data));
-    if (done) unstage(*operation, recv, recv, count);
-    return end(copies, std::move(done));
+    const Span data{static_cast<char*>(recv), count, operation.dtype};
+    auto done = finish(backend_->allreduce_from(operation, static_cast<const char*>(send), data));
+    if (done) unstage(operation, recv, recv, count);
+    return done;
   }
-  return end(copies, in_pieces(*operation, send, recv, most, [&](const Span& data) {
-               if (!backend_) return Status{};
-               return op == DRUN_ADASUM ? backend_->adasum(*operation, data) : backend_->allreduce(*operation, data);
-             }));
+  return in_pieces(operation, send, recv, most, [&](const Span& data) {
+    if (!backend_) return Status{};
+    return is_adasum ? backend_->adasum(operation, data) : backend_->allreduce(operation, data);
+  });
 }
 
 Status Communicator::allreduce_fused(std::vector<AllreduceCall> calls, std::size_t count, drun_dtype dtype, drun_op op,

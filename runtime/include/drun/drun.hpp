@@ -125,9 +125,14 @@ struct CallOptions {
     drun_call_options value;
     operator const drun_call_options*() const { return &value; }
   };
-  C c() const {
+  C c() const { return with(memory); }
+  // Of a std::vector or a variable, which need not be looked at to know whose memory it is.
+  C c_of_host() const { return with(memory == DRUN_MEMORY_AUTO ? DRUN_MEMORY_HOST : memory); }
+
+ private:
+  C with(drun_memory its_memory) const {
     return {{sizeof(drun_call_options), name.c_str(), timeout.count(), prescale, postscale,
-             request != nullptr ? request->for_call() : nullptr, memory, stream}};
+             request != nullptr ? request->for_call() : nullptr, its_memory, stream}};
   }
 };
 
@@ -181,12 +186,12 @@ class Communicator {
   }
   template <typename T>
   void allreduce(std::vector<T>& data, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
-    allreduce(data.data(), data.size(), op, options);
+    check(drun_allreduce(data.data(), data.data(), data.size(), dtype_of<T>(), op, comm_, options.c_of_host()));
   }
   // One value of each rank.
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   T allreduce(T value, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
-    allreduce(&value, 1, op, options);
+    check(drun_allreduce(&value, &value, 1, dtype_of<T>(), op, comm_, options.c_of_host()));
     return value;
   }
 

@@ -50,6 +50,9 @@ class Backend {
   // An allreduce that is Adasum.
   virtual Status adasum(const Operation& operation, const Span& data) = 0;
   virtual Status barrier(const Operation& operation) = 0;
+  // Whether allreduce(), allreduce_from() and barrier() ask operation.clock for the time themselves, before they wait
+  // for long. If not, it is to be known before, as it is for all other calls.
+  virtual bool asks_for_time() const { return false; }
   // Whether that member has closed its connection with us, if there is one: it takes part in nothing more.
   virtual bool has_closed(int member) const = 0;
   // After a failure elsewhere: others shall notice.

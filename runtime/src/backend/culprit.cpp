@@ -122,7 +122,7 @@ class Walk {
 void WaitNote::waiting(const World& world, const Group& group, const Operation& operation,
                        const std::function<std::vector<int>()>& waited_for) {
   const auto now = Clock::now();
-  if (std::exchange(call_, operation.deadline) != operation.deadline) began_ = now;
+  if (std::exchange(call_, operation.deadline()) != operation.deadline()) began_ = now;
   if (now - began_ < kLongWait) return;
   auto ranks = waited_for();
   if (ranks == told_ && number_ == world.n_wait_notes) return;

@@ -7,7 +7,7 @@ namespace drun::runtime {
 
 namespace {
 
-class RecordingBackend final : public Backend {
+class RecordingBackend final : public Backend, private CallClock::Listener {
  public:
   RecordingBackend(std::unique_ptr<Backend> inner, std::shared_ptr<Recorder> recorder, Group group)
       : inner_(std::move(inner)),
@@ -47,18 +47,19 @@ class RecordingBackend final : public Backend {
     return whole(operation, [&] { return inner_->alltoall(operation, send, send_blocks, recv, recv_blocks); });
   }
   Status transfer(const std::vector<Transfer>& transfers) override {
-    for (const Transfer& one : transfers) open_.push_back(begin(one.operation));
+    for (const Transfer& one : transfers) begin(one.operation);
     const Status status = inner_->transfer(transfers);
-    end(status ? DRUN_OK : status.error().status);
+    end(status);
     return status;
   }
   Status barrier(const Operation& operation) override {
     return whole(operation, [&] { return inner_->barrier(operation); });
   }
+  bool asks_for_time() const override { return inner_->asks_for_time(); }
   bool has_closed(int member) const override { return inner_->has_closed(member); }
   // Also what follows an exception in the middle of a call.
   void close() override {
-    end(DRUN_ERROR_SYSTEM);
+    end_at(monotonic_ns(), DRUN_ERROR_SYSTEM);
     inner_->close();
   }
 
@@ -66,29 +67,43 @@ class RecordingBackend final : public Backend {
   // Of a reduction that comes in parts: from the first to the end of the last, what is done between them included.
   template <typename F>
   Status piece(const Operation& operation, std::size_t n_now, std::size_t n_each, F f) {
-    if (open_.empty()) {
-      open_.push_back(begin(operation));
+    if (n_left_ == 0) {
+      begin_when_asked(operation);
       n_left_ = operation.count * n_each;
     }
     n_left_ -= std::min(n_left_, n_now);
     const Status status = f();
-    if (!status || n_left_ == 0) end(status ? DRUN_OK : status.error().status);
+    if (!status || n_left_ == 0) end(operation, status);
     return status;
   }
   template <typename F>
   Status whole(const Operation& operation, F f) {
-    open_.push_back(begin(operation));
+    begin_when_asked(operation);
     const Status status = f();
-    end(status ? DRUN_OK : status.error().status);
+    end(operation, status);
     return status;
   }
-  std::uint64_t begin(const Operation& operation) {
-    const bool has_root = operation.root >= 0 && operation.root < group_.size();
-    return recorder_->begin(operation, group_.world_rank(0), has_root ? group_.world_rank(operation.root) : -1,
-                            operation.queued);
+  // Where the backend asks for the time itself, what it gives to the others is on its way by then.
+  void begin_when_asked(const Operation& operation) {
+    if (operation.clock.has_begun() || !inner_->asks_for_time()) return begin(operation);
+    asked_ = &operation;
+    operation.clock.tell(this);
   }
-  void end(int status) {
-    for (const std::uint64_t number : open_) recorder_->end(number, status);
+  void call_began() override { begin(*asked_); }
+  void begin(const Operation& operation) {
+    const bool has_root = operation.root >= 0 && operation.root < group_.size();
+    open_.push_back(recorder_->begin(operation, group_.world_rank(0), has_root ? group_.world_rank(operation.root) : -1,
+                                     operation.queued));
+  }
+  void end(const Status& status) { end_at(monotonic_ns(), status ? DRUN_OK : status.error().status); }
+  void end(const Operation& operation, const Status& status) {
+    const CallClock& clock = operation.clock;
+    const std::chrono::nanoseconds began = clock.began().time_since_epoch();  // if nobody has asked yet
+    end_at(clock.is_short() ? began.count() : monotonic_ns(), status ? DRUN_OK : status.error().status);
+  }
+  void end_at(std::int64_t ended_ns, int status) {
+    n_left_ = 0;
+    for (const std::uint64_t number : open_) recorder_->end(number, status, ended_ns);
     open_.clear();
   }
 
@@ -96,8 +111,9 @@ class RecordingBackend final : public Backend {
   std::shared_ptr<Recorder> recorder_;
   Group group_;
   std::size_t size_;
-  std::vector<std::uint64_t> open_;  // calls that go on: one, or sends and receives that were begun together
-  std::size_t n_left_ = 0;           // elements of it that are still to come
+  std::vector<std::uint64_t> open_;   // calls that go on: one, or sends and receives that were begun together
+  const Operation* asked_ = nullptr;  // of call_began()
+  std::size_t n_left_ = 0;            // elements of it that are still to come
 };
 
 }  // namespace

@@ -82,7 +82,7 @@ Status HostCopies::wait() {
     if (error == kSuccess) return {};
     if (error != kNotReady) return failed("cuStreamQuery", error);
     const auto now = Clock::now();
-    if (now >= operation_.deadline) return own_gpu_timeout(operation_);
+    if (now >= operation_.deadline()) return own_gpu_timeout(operation_);
     if (now - began > kSpin) std::this_thread::sleep_for(kPause);
   }
 }

@@ -46,7 +46,7 @@ Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const World& world, const Gr
   std::unique_ptr<NcclComm> result(new NcclComm(world, group, nccl, device));
   // The same on all members, and no other communicator's: those of hosts share their number.
   const std::string key = world.own_key("nccl/" + std::to_string(group.comm) + "/" + std::to_string(group.ranks[0]));
-  const auto left = std::chrono::duration_cast<milliseconds>(during.deadline - Clock::now());
+  const auto left = std::chrono::duration_cast<milliseconds>(during.deadline() - Clock::now());
   const auto id = world.client->nccl_id(
       key, 0, group.ranks[0],
       [&]() -> Result<std::string> {
@@ -407,7 +407,7 @@ Status NcclComm::look() {
   } else {
     note_.done(world_);
   }
-  if (Clock::now() <= waiting.deadline + (world_.stopped() - front.stopped)) return {};
+  if (Clock::now() <= waiting.deadline() + (world_.stopped() - front.stopped)) return {};
   if (waits_for_others) {
     return tl::unexpected<Failure>(timeout_failure(world_, group_, waiting, peers_of(front)));
   }

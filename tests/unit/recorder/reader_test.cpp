@@ -109,6 +109,45 @@ TEST(Recorder, RingKeepsTheLatestCalls) {
   EXPECT_EQ(memory.reader->call(25)->seq, 25u);
 }
 
+// Of 8 entries and of 6.
+TEST(Recorder, ACallWithoutANameHasNotThatOfAnEarlierOne) {
+  for (const std::uint32_t n_entries : {8u, 6u}) {
+    RecorderMemory memory(n_entries);
+    const auto writer = memory.writer();
+    for (std::uint64_t seq = 1; seq <= n_entries; ++seq) {
+      writer->end(writer->begin(operation(OpKind::kBarrier, seq, "a long name of many words"), 0, 0), DRUN_ERROR_PEER);
+    }
+    writer->end(writer->begin(operation(OpKind::kBarrier, n_entries + 1), 0, 0), 0);
+    const auto call = memory.reader->call(n_entries + 1);
+    ASSERT_TRUE(call);
+    EXPECT_EQ(name_of(*call), "");
+    EXPECT_EQ(call->status, 0);
+    EXPECT_EQ(name_of(*memory.reader->call(n_entries)), "a long name of many words");
+  }
+}
+
+TEST(Recorder, WordsAreTheCalls) {
+  RecorderMemory memory(8);
+  const auto writer = memory.writer();
+  auto given = operation(OpKind::kReduce, 77);
+  given.comm = 0xfedcba98;
+  given.count = UINT64_MAX;
+  given.op = DRUN_MAX;
+  const auto number = writer->begin(given, -2, -3, std::chrono::hours(1000));
+  writer->end(number, -5, 99);
+  const auto call = memory.reader->call(number);
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->comm, 0xfedcba98);
+  EXPECT_EQ(call->group, static_cast<std::uint32_t>(-2));
+  EXPECT_EQ(call->root, -3);
+  EXPECT_EQ(call->count, UINT64_MAX);
+  EXPECT_EQ(call->queued_us, UINT32_MAX);
+  EXPECT_EQ(call->op, DRUN_MAX);
+  EXPECT_EQ(call->status, -5);
+  EXPECT_EQ(call->reserved, 0u);
+  EXPECT_EQ(call->ended_ns, 99);
+}
+
 TEST(Recorder, NamesAreCutAndPrintable) {
   RecorderMemory memory(8);
   const auto writer = memory.writer();

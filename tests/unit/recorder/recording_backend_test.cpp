@@ -6,6 +6,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "base/clock.h"
 #include "tests/unit/recorder/recorder_memory.h"
 
 namespace drun::runtime {
@@ -18,9 +19,13 @@ using recorder::RecorderMemory;
 class Inner final : public Backend {
  public:
   std::function<Status()> during = [] { return Status{}; };
-  bool closed = false;
+  bool closed = false, asks = false;
+  const Operation* in = nullptr;  // of an allreduce or barrier
 
-  Status allreduce(const Operation&, const Span&) override { return during(); }
+  Status allreduce(const Operation& operation, const Span&) override {
+    in = &operation;
+    return during();
+  }
   Status reduce(const Operation&, const Span&) override { return during(); }
   Status reduce_scatter(const Operation&, const Span&) override { return during(); }
   Status broadcast(const Operation&, void*, std::size_t) override { return during(); }
@@ -33,6 +38,7 @@ class Inner final : public Backend {
   Status transfer(const std::vector<Transfer>&) override { return during(); }
   Status adasum(const Operation&, const Span&) override { return during(); }
   Status barrier(const Operation&) override { return during(); }
+  bool asks_for_time() const override { return asks; }
   bool has_closed(int) const override { return false; }
   void close() override { closed = true; }
 };
@@ -155,6 +161,50 @@ TEST_F(RecordingBackendTest, AnExceptionLeavesNothingOpen) {
   EXPECT_TRUE(inner_->closed);
   EXPECT_FALSE(now().open);
   EXPECT_NE(now().last->status, 0);
+}
+
+TEST_F(RecordingBackendTest, ABackendThatAsksForTheTimeIsRecordedWhenItDoes) {
+  inner_->asks = true;
+  char byte = 0;
+  auto op = operation(OpKind::kAllreduce, 1);
+  op.count = 1;
+  inner_->during = [&] {
+    EXPECT_EQ(now().n_begun, 0u);
+    const auto before = monotonic_ns();
+    EXPECT_EQ(inner_->in->deadline(), inner_->in->clock.began() + op.timeout);
+    EXPECT_TRUE(now().open);
+    EXPECT_GE(now().open->started_ns, before);
+    EXPECT_LE(now().open->started_ns, monotonic_ns());
+    return Status{};
+  };
+  EXPECT_TRUE(backend_->allreduce(op, Span{&byte, 1, DRUN_INT8}));
+  EXPECT_GT(now().last->ended_ns, now().last->started_ns);  // both are read from the clock
+}
+
+TEST_F(RecordingBackendTest, ACallThatWaitsForNobodyEndsWhenItBegan) {
+  inner_->asks = true;
+  char byte = 0;
+  auto op = operation(OpKind::kAllreduce, 1);
+  op.count = 1;
+  inner_->during = [&] {
+    inner_->in->clock.began();
+    inner_->in->clock.ends_at_once();
+    return Status{};
+  };
+  EXPECT_TRUE(backend_->allreduce(op, Span{&byte, 1, DRUN_INT8}));
+  EXPECT_FALSE(now().open);
+  EXPECT_EQ(now().last->seq, 1u);
+  EXPECT_EQ(now().last->ended_ns, now().last->started_ns);
+}
+
+TEST_F(RecordingBackendTest, ABackendThatNeverAsksIsRecordedAtTheEnd) {
+  inner_->asks = true;
+  const auto before = monotonic_ns();
+  EXPECT_TRUE(backend_->barrier(operation(OpKind::kBarrier, 7)));
+  EXPECT_EQ(now().n_begun, 1u);
+  EXPECT_FALSE(now().open);
+  EXPECT_EQ(now().last->seq, 7u);
+  EXPECT_GE(now().last->started_ns, before);
 }
 
 TEST(RecordingBackend, IsLeftOutWithoutARecorder) {

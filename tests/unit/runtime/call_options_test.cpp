@@ -7,11 +7,17 @@
 namespace drun::runtime {
 namespace {
 
+Outcome<CallOptions> read(const drun_call_options* given) {
+  CallOptions result;
+  if (auto ok = read_call_options("drun_x", given, result); !ok) return tl::unexpected<Failure>(ok.error());
+  return result;
+}
+
 using namespace testing;
 using namespace std::chrono_literals;
 
 TEST(CallOptions, OfNullAreTheDefaults) {
-  const auto options = read_call_options("drun_x", nullptr);
+  const auto options = read(nullptr);
   ASSERT_TRUE(options);
   EXPECT_TRUE(options->name.empty());
   EXPECT_EQ(options->timeout, 0ms);
@@ -21,7 +27,7 @@ TEST(CallOptions, OfNullAreTheDefaults) {
 
 TEST(CallOptions, OfAnOlderHeaderLackItsLastFields) {
   drun_call_options given{offsetof(drun_call_options, prescale), "n", 5, 7, 7, nullptr, DRUN_MEMORY_HOST, nullptr};
-  const auto options = read_call_options("drun_x", &given);
+  const auto options = read(&given);
   ASSERT_TRUE(options);
   EXPECT_EQ(options->name, "n");
   EXPECT_EQ(options->timeout, 5ms);
@@ -33,7 +39,7 @@ TEST(CallOptions, KeepWholeCharactersOfAName) {
   const auto shown = [](const std::string& name) {
     drun_call_options given = DRUN_CALL_OPTIONS;
     given.name = name.c_str();
-    return read_call_options("drun_x", &given)->name;
+    return read(&given)->name;
   };
   EXPECT_EQ(shown(std::string(63, 'a')), std::string(63, 'a'));
   EXPECT_EQ(shown(std::string(64, 'a')), std::string(63, 'a'));
@@ -43,7 +49,7 @@ TEST(CallOptions, KeepWholeCharactersOfAName) {
 
 TEST(CallOptions, ThatMakeNoSenseAreNamed) {
   const auto text = [](drun_call_options given) {
-    const auto options = read_call_options("drun_x", &given);
+    const auto options = read(&given);
     EXPECT_FALSE(options);
     return options ? "" : options.error().text;
   };

@@ -171,7 +171,7 @@ TEST_P(Collectives, RingDoublingAndHalvingAgreeOnAnyCount) {
       operation.kind = OpKind::kAllreduce;
       operation.dtype = DRUN_INT32;
       operation.count = count;
-      operation.deadline = Clock::now() + std::chrono::seconds(30);
+      operation.timeout = std::chrono::seconds(30);
       const auto given = inputs<std::int32_t>(rank, count);
       std::vector<std::vector<std::int32_t>> results;
       for (const auto allreduce : {ring_allreduce, doubling_allreduce, halving_allreduce}) {

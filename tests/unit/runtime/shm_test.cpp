@@ -77,7 +77,7 @@ Operation call(OpKind kind, std::uint64_t seq, std::size_t count, drun_dtype dty
   operation.seq = seq;
   operation.count = count;
   operation.timeout = timeout;
-  operation.deadline = Clock::now() + timeout;
+  operation.clock.begin_at(Clock::now());
   return operation;
 }
 
@@ -214,7 +214,9 @@ TEST(SharedMemorySteps, AfterBillionsOfSmallCallsALargeOneIsStillRight) {
   ASSERT_TRUE(segment);
   for (const std::uint32_t steps : {0x80000001u, 0xc0000000u, 0xfffffffeu}) {
     for (int rank = 0; rank < 3; ++rank) {
-      for (const std::uint32_t step : {steps - 1, steps}) segment->control(rank).arrival(step).step.move_to(step);
+      auto& control = segment->control(rank);
+      for (const std::uint32_t step : {steps - 1, steps})
+        control.arrival(step).step.move_to(step, control.sleepers_of(step));
     }
     job.run([&](int rank) {
       const World world = job.world(rank);
@@ -383,18 +385,51 @@ TEST(SharedMemoryFaults, ALateRankIsWaitedFor) {
   });
 }
 
+// By the time the other one comes.
+TEST(SharedMemoryOfTwo, TheClockIsAskedBeforeTheOtherOneComes) {
+  struct Asked final : CallClock::Listener {
+    std::atomic<bool> yes{false};
+    void call_began() override { yes = true; }
+  } asked;
+  FakeJob job(2);
+  const auto segment = make_segment(2);
+  ASSERT_TRUE(segment);
+  job.run([&](int rank) {
+    const World world = job.world(rank);
+    auto backend = make_shm_backend(world, Group::all(world), segment, std::make_unique<NoNetwork>());
+    EXPECT_TRUE(backend->asks_for_time());
+    std::vector<std::int32_t> data(1, rank + 3);
+    Operation small = call(OpKind::kAllreduce, 1, 1);
+    small.clock = {};
+    if (rank == 0) small.clock.tell(&asked);
+    const auto until = Clock::now() + 20s;
+    while (rank == 1 && !asked.yes && Clock::now() < until) std::this_thread::yield();
+    EXPECT_TRUE(rank == 0 || asked.yes);
+    const auto before = Clock::now();
+    ASSERT_TRUE(backend->allreduce(small, span_of(data)));
+    ASSERT_EQ(data[0], 7);
+    EXPECT_GE(small.clock.began(), before);
+    EXPECT_LE(small.clock.began(), Clock::now());
+    Operation large = call(OpKind::kAllreduce, 2, 2048);
+    std::vector<std::int32_t> many(2048, rank);
+    ASSERT_TRUE(backend->allreduce(large, span_of(many)));
+    EXPECT_FALSE(large.clock.is_short());
+  });
+}
+
 TEST(Counter, WrapsAndWakesItsSleepers) {
   Counter counter{};
-  counter.move_to(UINT32_MAX - 1);
+  Sleepers sleepers{};
+  counter.move_to(UINT32_MAX - 1, sleepers);
   EXPECT_TRUE(counter.has_reached(UINT32_MAX - 1));
   EXPECT_FALSE(counter.has_reached(1));
   std::thread sleeper([&] {
     const auto until = Clock::now() + 20s;
-    while (!counter.has_reached(1) && Clock::now() < until) counter.sleep(1, 10s);
+    while (!counter.has_reached(1) && Clock::now() < until) counter.sleep(1, 10s, sleepers);
   });
   const auto began = Clock::now();
-  counter.move_to(UINT32_MAX);
-  counter.move_to(1);
+  counter.move_to(UINT32_MAX, sleepers);
+  counter.move_to(1, sleepers);
   sleeper.join();
   EXPECT_TRUE(counter.has_reached(1));
   EXPECT_TRUE(counter.has_reached(UINT32_MAX));
@@ -405,12 +440,13 @@ TEST(Counter, WrapsAndWakesItsSleepers) {
 TEST(Counter, WakesWhoeverSleeps) {
   for (const bool order : {false, order_others_when_asleep()}) {
     Counter counters[2]{};
+    Sleepers sleepers[2]{};
     const auto began = Clock::now();
     const auto go = [&](int own) {
       for (std::uint32_t step = 1; step <= 3000; ++step) {
         counters[own].publish(step);
-        counters[own].settle(order);
-        while (!counters[1 - own].has_reached(step)) counters[1 - own].sleep(step, 60s, order);
+        counters[own].settle(sleepers[own], order);
+        while (!counters[1 - own].has_reached(step)) counters[1 - own].sleep(step, 60s, sleepers[1 - own], order);
       }
     };
     std::thread other(go, 1);
@@ -422,8 +458,9 @@ TEST(Counter, WakesWhoeverSleeps) {
 
 TEST(Counter, SleepsNoLongerThanItIsTold) {
   Counter counter{};
+  Sleepers sleepers{};
   const auto began = Clock::now();
-  counter.sleep(1, 50ms);
+  counter.sleep(1, 50ms, sleepers);
   EXPECT_GE(Clock::now() - began, 49ms);
   EXPECT_LT(Clock::now() - began, 5s);
 }

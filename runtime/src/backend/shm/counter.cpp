@@ -29,28 +29,28 @@ bool order_others_when_asleep() {
 
 // Either the mover sees the sleeper, or the sleeper sees the step: between the store of one and the load of the other
 // there is a fence on both sides, or the sleeper makes one on both.
-void Counter::settle(bool sleepers_order) {
+void Counter::settle(Sleepers& sleepers, bool sleepers_order) {
   if (sleepers_order) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   } else {
 #if defined(__SANITIZE_THREAD__)
-    n_sleepers_.fetch_add(0, std::memory_order_seq_cst);  // TSan knows no fence
+    sleepers.n_.fetch_add(0, std::memory_order_seq_cst);  // TSan knows no fence
 #else
     std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
   }
-  if (n_sleepers_.load(std::memory_order_relaxed) > 0) wake();
+  if (sleepers.n_.load(std::memory_order_relaxed) > 0) wake();
 }
 
-void Counter::sleep(std::uint32_t step, std::chrono::microseconds time, bool order) {
-  n_sleepers_.fetch_add(1, std::memory_order_seq_cst);
+void Counter::sleep(std::uint32_t step, std::chrono::microseconds time, Sleepers& sleepers, bool order) {
+  sleepers.n_.fetch_add(1, std::memory_order_seq_cst);
   if (order) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
   const std::uint32_t now = value_.load(std::memory_order_seq_cst);
   if (static_cast<std::int32_t>(now - step) < 0) {
     const timespec limit{time.count() / 1'000'000, static_cast<long>(time.count() % 1'000'000 * 1000)};
     futex(&value_, FUTEX_WAIT, now, &limit);
   }
-  n_sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  sleepers.n_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Counter::wake() { futex(&value_, FUTEX_WAKE, INT_MAX, nullptr); }

@@ -35,18 +35,21 @@ class Segment {
   struct alignas(128) Arrival {
     Counter step;
     std::uint64_t digest;  // of the call that begins in the step
-    char data[112];
+    char data[48];
   };
-  static_assert(sizeof(Arrival) == 128);
+  static_assert(sizeof(Arrival) == 128 && offsetof(Arrival, data) + sizeof(Arrival::data) == 64);
   struct Control {
-    Arrival arrivals[2];                            // by turns of the steps
-    alignas(128) Counter reduced;                   // its part of the step is reduced
-    alignas(128) Call calls[2];                     // by turns of the steps in which calls begin
+    Arrival arrivals[2];                        // by turns of the steps
+    alignas(128) Counter reduced;               // its part of the step is reduced
+    alignas(128) Call calls[2];                 // by turns of the steps in which calls begin
+    alignas(128) Sleepers arrival_sleepers[2];  // of the counters above
+    Sleepers reduced_sleepers;
     alignas(128) std::atomic<std::int32_t> broken;  // not 0: the rank takes part in nothing more
     std::atomic<std::int32_t> orders_others;        // not 0: when it sleeps (counter.h)
     ProcessMark process;                            // whose control this is
 
     Arrival& arrival(std::uint32_t step) { return arrivals[step % 2]; }
+    Sleepers& sleepers_of(std::uint32_t step) { return arrival_sleepers[step % 2]; }
   };
 
   // A new region for so many ranks. By one of them, before the others map it. An error has the size in its text.

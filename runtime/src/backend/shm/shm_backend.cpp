@@ -22,6 +22,8 @@ namespace {
 
 // Up to here everybody reduces everything: one wait in place of two counts for more than the arithmetic.
 constexpr std::size_t kSmallBytes = 8u << 10;
+// Of a reduction of all that the ranks give: it takes well under a microsecond.
+constexpr std::size_t kShortBytes = 1u << 10;
 // Of a large reduction: what passes through a rank's slots stays in the second-level cache beside the user's memory on
 // its way; not so little that the steps between many ranks cost more. A smaller one goes in pieces as large as a slot.
 constexpr std::size_t kLargeBytes = 1u << 20, kPieceOfLarge = 128u << 10, kLeastPart = 16u << 10;
@@ -59,16 +61,20 @@ void fetch_to_write(const char* data, std::size_t n_bytes) {
   }
 }
 
-std::uint64_t digest_of(const Segment::Call& call) {
-  std::uint64_t words[4];
-  static_assert(sizeof words == sizeof call);
-  std::memcpy(words, &call, sizeof call);
-  std::uint64_t digest = 0;
-  for (const std::uint64_t word : words) {
-    digest = (digest ^ word) * 0x9e3779b97f4a7c15u;
-    digest ^= digest >> 32;
-  }
-  return digest;
+std::uint64_t mixed(std::uint64_t digest, std::uint64_t word) {
+  digest = (digest ^ word) * 0x9e3779b97f4a7c15u;
+  return digest ^ digest >> 32;
+}
+// Of all that Segment::Call has.
+std::uint64_t digest_of(const Operation& operation) {
+  const auto halves = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32 | b; };
+  const auto kinds = static_cast<std::uint32_t>(operation.kind) << 16 |
+                     static_cast<std::uint32_t>(operation.dtype) << 8 | static_cast<std::uint32_t>(operation.op);
+  // Two chains, which go on at once.
+  const std::uint64_t one = mixed(mixed(1, operation.seq), operation.count);
+  const std::uint64_t other = mixed(mixed(2, halves(operation.counts, operation.comm)),
+                                    halves(static_cast<std::uint32_t>(operation.root), kinds));
+  return mixed(one, other);
 }
 
 std::uint32_t last_step(const Segment::Control& control) {
@@ -137,8 +143,9 @@ class ShmBackendImpl final : public ShmBackend {
   Status barrier(const Operation& operation) override {
     announce(operation);
     publish_arrival();
-    return finish(wait_for_arrivals(operation, true));
+    return finish(wait_for_the_present(operation, 0));
   }
+  bool asks_for_time() const override { return true; }
   bool has_closed(int rank) const override { return network_->has_closed(rank); }
   // Nobody shall wait for us: those who sleep look around at once.
   void close() override {
@@ -169,13 +176,13 @@ class ShmBackendImpl final : public ShmBackend {
     call.kind = static_cast<std::uint8_t>(operation.kind);
     call.dtype = static_cast<std::uint8_t>(operation.dtype);
     call.op = static_cast<std::uint8_t>(operation.op);
-    own().arrival(step_ + 1).digest = digest_ = digest_of(call);
+    own().arrival(step_ + 1).digest = digest_ = digest_of(operation);
   }
 
   // The next step: what we give is in its place, and of the steps before we need nothing more that others gave.
   void arrive() {
     publish_arrival();
-    own().arrival(step_).step.settle(sleepers_order());
+    own().arrival(step_).step.settle(own().sleepers_of(step_), sleepers_order());
   }
   // Without waking anybody: wait_for_arrivals() does, once it has looked.
   void publish_arrival() {
@@ -200,19 +207,25 @@ class ShmBackendImpl final : public ShmBackend {
     };
     if (data.count > 0) std::memcpy(given(rank_, step_ + 1), from, data.n_bytes());
     publish_arrival();
-    if (auto all = wait_for_arrivals(operation, true); !all) return all;
+    if (auto all = wait_for_the_present(operation, data.n_bytes()); !all) return all;
     if (data.count == 0) return {};
-    combine(data.data, given(0, step_), given(1, step_), data.count, data.dtype, operation.op);
+    // Ours from where it was: the line in which we gave it may still be with the others. It is the result's place, or
+    // none of it, and only one of the first two.
+    const auto first = [&](int rank) { return rank == rank_ ? from : given(rank, step_); };
+    combine(data.data, first(0), first(1), data.count, data.dtype, operation.op);
     for (int rank = 2; rank < size_; ++rank) {
       accumulate(data.data, given(rank, step_), data.count, data.dtype, operation.op);
     }
     drun::runtime::finish(operation, data, size_);
+    // Nobody has a use any more for what we gave in the step before: its line may come back while the caller works.
+    if (spins_) fetch_to_write(reinterpret_cast<const char*>(&own().arrival(step_ + 1)), 1);
     return {};
   }
 
   // Each piece in two phases: everybody reduces a part, and takes the others' parts, unless he has no use for them.
   // What is given for the next piece goes ahead of that, so that nobody waits for a copy. `from` as above.
   Status reduce_in_parts(const Operation& operation, const char* from, const Span& data, bool takes) {
+    operation.clock.began();
     const std::size_t element_bytes = size_of(data.dtype);
     const std::size_t of_large = std::max(kPieceOfLarge, kLeastPart * static_cast<std::size_t>(size_));
     const std::size_t most = data.n_bytes() > kLargeBytes ? of_large : Segment::kSlotBytes;
@@ -221,7 +234,7 @@ class ShmBackendImpl final : public ShmBackend {
     const auto source_of = [&](const Span& piece) { return from + (piece.data - data.data); };
     announce(operation);
     // Calls without this phase do not move it: left behind by half of what it can count, it would seem to be ahead.
-    own().reduced.move_to(step_, sleepers_order());
+    own().reduced.move_to(step_, own().reduced_sleepers, sleepers_order());
     give_for_reduction(source_of(piece_at(0)), piece_at(0));
     arrive();
     for (std::size_t done = 0; done < data.count;) {
@@ -229,7 +242,7 @@ class ShmBackendImpl final : public ShmBackend {
       const std::uint32_t step = step_;
       if (auto all = wait_for_arrivals(operation, done == 0); !all) return all;
       reduce_own_part(operation, source_of(piece), piece, step);
-      own().reduced.move_to(step, sleepers_order());
+      own().reduced.move_to(step, own().reduced_sleepers, sleepers_order());
       done += piece.count;
       if (done < data.count) {
         give_for_reduction(source_of(piece_at(done)), piece_at(done));
@@ -381,6 +394,10 @@ class ShmBackendImpl final : public ShmBackend {
     auto& control = segment_->control(rank);
     return phase == Phase::kArrived ? control.arrival(step).step : control.reduced;
   }
+  Sleepers& sleepers_on(int rank, Phase phase, std::uint32_t step) {
+    auto& control = segment_->control(rank);
+    return phase == Phase::kArrived ? control.sleepers_of(step) : control.reduced_sleepers;
+  }
 
   // At our own last step, which is published. `first`: of a call, whose descriptions are there to be compared.
   Status wait_for_arrivals(const Operation& operation, bool first) {
@@ -388,17 +405,30 @@ class ShmBackendImpl final : public ShmBackend {
     return first ? check_calls(operation) : Status{};
   }
 
+  // The same in a call of one step. The clock is read while what we gave is on its way.
+  Status wait_for_the_present(const Operation& operation, std::size_t n_bytes) {
+    operation.clock.began();
+    waited_ = false;
+    auto all = wait_for_arrivals(operation, true);
+    // Not the last piece of a large one.
+    const bool is_whole = operation.count * size_of(operation.dtype) <= kShortBytes;
+    if (!waited_ && is_whole && n_bytes * static_cast<std::size_t>(size_) <= kShortBytes)
+      operation.clock.ends_at_once();
+    return all;
+  }
+
   Status wait_for_all(const Operation& operation, Phase phase, std::uint32_t step) {
     // Before that a fence would only make the others' lines wait for ours.
     bool settled = phase == Phase::kReduced;
     const auto settle = [&] {
-      if (!std::exchange(settled, true)) own().arrival(step).step.settle(sleepers_order());
+      if (!std::exchange(settled, true)) own().arrival(step).step.settle(own().sleepers_of(step), sleepers_order());
     };
     if (!spins_) settle();
     for (int i = 1; i < size_; ++i) {
       const int rank = (rank_ + i) % size_;
       Counter& counter = counter_of(rank, phase, step);
       if (counter.has_reached(step) || (spins_ && look_eagerly(counter, step))) continue;
+      waited_ = true;
       settle();
       if (spins_ ? spin(counter, step) : yield(counter, step)) continue;
       if (auto there = sleep(operation, phase, rank, step); !there) return there;
@@ -444,8 +474,8 @@ class ShmBackendImpl final : public ShmBackend {
       const auto left = patience_.left(operation);
       if (left.count() <= 0) return timed_out(operation, phase, step);
       note_.waiting(world_, group_, operation, [&] { return missing(phase, step); });
-      if (auto slept = sleep_for(counter, step, std::min(left + std::chrono::milliseconds(1), Patience::kLook));
-          !slept) {
+      const auto time = std::min(left + std::chrono::milliseconds(1), Patience::kLook);
+      if (auto slept = sleep_for(counter, sleepers_on(rank, phase, step), step, time); !slept) {
         return slept;
       }
       if (counter.has_reached(step)) return {};
@@ -477,16 +507,16 @@ class ShmBackendImpl final : public ShmBackend {
   }
 
   // Until somebody moves or wakes the counter, or the time is over. What there is to do meanwhile is done.
-  Status sleep_for(Counter& counter, std::uint32_t step, std::chrono::microseconds time) {
+  Status sleep_for(Counter& counter, Sleepers& sleepers, std::uint32_t step, std::chrono::microseconds time) {
     const auto until = Clock::now() + time;
     while (meanwhile_ && !counter.has_reached(step)) {
       const auto may_sleep = meanwhile_();
       if (!may_sleep) return tl::unexpected<Failure>(may_sleep.error());
       if (*may_sleep >= time || Clock::now() >= until) break;
-      if (may_sleep->count() > 0) counter.sleep(step, *may_sleep, orders_others_);
+      if (may_sleep->count() > 0) counter.sleep(step, *may_sleep, sleepers, orders_others_);
     }
     const auto left = std::chrono::duration_cast<std::chrono::microseconds>(until - Clock::now());
-    if (left.count() > 0) counter.sleep(step, left, orders_others_);
+    if (left.count() > 0) counter.sleep(step, left, sleepers, orders_others_);
     return {};
   }
 
@@ -552,6 +582,7 @@ class ShmBackendImpl final : public ShmBackend {
   bool spins_;
   bool orders_others_;  // when it sleeps; not where it sleeps often
   bool all_order_ = false;
+  bool waited_ = false;       // in wait_for_all(), for longer than it takes to look
   std::uint64_t digest_ = 0;  // of the call that goes on: to read it where it is written would be to wait for that line
   std::uint32_t step_;        // the last one in which we arrived
   Patience patience_;

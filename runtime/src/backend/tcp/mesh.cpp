@@ -117,7 +117,7 @@ const Operation* Mesh::most_urgent(const std::vector<Message>& messages) {
   const Operation* first = nullptr;
   for (const auto& message : messages) {
     if (message.finished()) continue;
-    if (first == nullptr || message.operation->deadline < first->deadline) first = message.operation;
+    if (first == nullptr || message.operation->deadline() < first->deadline()) first = message.operation;
   }
   return first;
 }
