@@ -20,7 +20,7 @@ struct Raw : RawJobOptions {
   std::string min_bytes = "32M", max_bytes = "32M", step_bytes = "1M", factor = "1";
   std::string iterations = "20", warmups = "1", checks = "1";
   std::vector<std::string> kinds;
-  std::string op = "sum", dtype = "float", root = "0";
+  std::string op = "sum", dtype = "float", root = "0", backend = "cpu";
   bool json = false;
 };
 
@@ -57,6 +57,9 @@ void describe(CLI::App& app, Raw& raw) {
   app.add_option("-r,--root", raw.root, "the root of broadcast, reduce, gather and scatter")
       ->type_name("RANK|all")
       ->capture_default_str();
+  app.add_option("--backend", raw.backend, "cpu: memory of the host; nccl: memory of a GPU for each rank")
+      ->type_name("cpu|nccl")
+      ->capture_default_str();
   app.add_flag("--json", raw.json, "JSON in place of the table");
   describe_workers(app, raw);
   describe_hosts(app, raw, Letters::kWithoutIdentity);
@@ -82,6 +85,7 @@ std::string usage(const CLI::App& app) {
          "  drun bench -np 4                                                     four workers here\n"
          "  drun bench -np 4 -H a:2,b:2 -p 12345 -b 8 -e 128M -f 2\n"
          "  drun bench -H a:8,b:8 -o alltoall -b 1M -e 64M -f 4 -d half --json\n"
+         "  drun bench -H a:8,b:8 --backend nccl -b 8 -e 8G -f 2                 a GPU for each worker\n"
          "\n"
          "Options and table are those of nccl-tests, with columns for the median (p50) and the slowest calls (p99) "
          "and\n"
@@ -144,6 +148,7 @@ Result<void> fill_settings(Raw& raw, bench::Settings& s) {
   if (auto ok = take(bench::parse_dtypes(raw.dtype), "-d", s.dtypes); !ok) return ok;
   if (auto ok = take(bench::parse_ops(raw.op), "--redop", s.ops); !ok) return ok;
   if (auto ok = take(bench::parse_root(raw.root), "-r", s.root); !ok) return ok;
+  if (auto ok = take(bench::parse_backend(raw.backend), "--backend", s.backend); !ok) return ok;
   s.json = raw.json;
   return bench::check(s);
 }

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -12,6 +13,8 @@
 #include "base/fd.h"
 #include "launcher/agent/agent.h"
 #include "launcher/agent/guard.h"
+#include "launcher/bench/gpu_worker.h"
+#include "launcher/bench/settings.h"
 #include "launcher/bench/worker.h"
 
 namespace {
@@ -28,6 +31,13 @@ int run_agent(drun::agent::GuardLink link) {
 
 int run_bench(int argc, char** argv) {
   try {
+#ifdef DRUN_AGENT_IS_STATIC
+    if (std::any_of(argv + 2, argv + argc,
+                    [](const char* word) { return std::strcmp(word, drun::bench::kNcclWord) == 0; })) {
+      std::fprintf(stderr, "drun bench: %s\n", drun::bench::become_gpu_worker(argv).message().c_str());
+      return 1;
+    }
+#endif
     return drun::bench::run_worker(std::vector<std::string>(argv + 2, argv + argc), DRUN_VERSION);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "drun bench: internal error: %s\n", e.what());

@@ -80,9 +80,10 @@ std::string Json::begin(const Heading& h) {
   for (const auto& r : h.ranks) {
     out += (&r == &h.ranks.front() ? "\n   {" : ",\n   {") + field("rank", number(r.rank)) + ", " +
            field("group", "0") + ", " + field("pid", number(r.pid)) + ", " + field("hostname", quoted(r.host)) + ", " +
-           field("device", number(r.local_rank)) + ", " + field("device_info", "\"cpu\"") + "}";
+           field("device", number(r.device)) + ", " + field("device_info", quoted(r.device_info)) + "}";
   }
-  out += "]},\n \"bound\": {" + field("kind", quoted(bound_name(h.bound.kind))) + ", " +
+  out += "]},\n " + field("nccl", h.nccl.empty() ? "null" : quoted(h.nccl)) + ",\n \"bound\": {" +
+         field("kind", quoted(bound_name(h.bound.kind))) + ", " +
          field("bandwidth", h.bound.kind == BoundKind::kUnknown ? "null" : number(h.bound.bytes_per_second / kGiga)) +
          ", " + field("text", quoted(h.bound_text)) + "},\n \"results\": [";
   return out;

@@ -7,6 +7,7 @@
 
 #include "launcher/bench/copy_speed.h"
 #include "launcher/bench/timing.h"
+#include "runtime/include/drun/gpu.h"
 
 namespace drun::bench {
 
@@ -30,7 +31,15 @@ Result<void> reduce(double* values, std::size_t count, drun_op op) {
 
 }  // namespace
 
-Measurement::Measurement(const Settings& settings, const Ranks& ranks) : settings_(settings), ranks_(ranks) {}
+Measurement::Measurement(const Settings& settings, const Ranks& ranks, const Device* device)
+    : settings_(settings), ranks_(ranks), device_(device) {}
+
+Measurement::~Measurement() {
+  if (device_ == nullptr) return;
+  (void)device_->wait();
+  drun_free(buffers_.send);
+  drun_free(buffers_.recv);
+}
 
 double Measurement::average_bandwidth() const {
   return n_measured_ > 0 ? bandwidth_sum_ / static_cast<double>(n_measured_) : 0;
@@ -40,10 +49,18 @@ Result<void> Measurement::allocate() {
   const std::size_t n = settings_.kind == Kind::kBarrier ? 1 : std::max<std::size_t>(settings_.max_bytes, 1);
   // Zeros: pages that are there when the clock runs, and numbers to calculate with under -c 0.
   send_.reset(new (std::nothrow) char[n]());
-  recv_.reset(new (std::nothrow) char[n]());
-  if (!send_ || !recv_)
+  if (device_ == nullptr) recv_.reset(new (std::nothrow) char[n]());
+  if (!send_ || (device_ == nullptr && !recv_))
     return fail(Errc::kInternal, "", "no memory for two buffers of " + std::to_string(n) + " bytes");
-  buffers_ = {send_.get(), recv_.get()};
+  buffers_ = {send_.get(), recv_.get(), device_ != nullptr};
+  if (device_ == nullptr) return {};
+  buffers_.send = buffers_.recv = nullptr;
+  for (char** buffer : {&buffers_.send, &buffers_.recv}) {
+    void* memory = nullptr;
+    if (auto ok = checked(drun_alloc(&memory, n, DRUN_MEMORY_DEVICE)); !ok) return ok;
+    *buffer = static_cast<char*>(memory);
+    if (auto ok = device_->clear(memory, n); !ok) return ok;
+  }
   return {};
 }
 
@@ -94,7 +111,7 @@ Result<void> Measurement::warm_up(Call call) {
     }
     if (call.kind == Kind::kBarrier) break;
   }
-  return {};
+  return wait();
 }
 
 Result<Row> Measurement::one_size(const Call& call) {
@@ -137,28 +154,29 @@ Result<Bound> Measurement::bound_for(const Row& row) {
 }
 
 Result<Figures> Measurement::measure(const Call& call, bool in_place, double n_bytes, const Bound& bound) {
-  if (settings_.n_checks > 0) Pattern(call, round_).fill(const_cast<char*>(input(call, buffers_, in_place)));
+  if (settings_.n_checks > 0) {
+    if (auto ok = fill(call, Pattern(call, round_), in_place); !ok) return fail(std::move(ok.error()));
+  }
   // Connections are made and pages are there; then all begin together.
   if (auto ok = checked(perform(call, buffers_, in_place)); !ok) return fail(std::move(ok.error()));
+  if (auto ok = wait(); !ok) return fail(std::move(ok.error()));
   if (auto ok = checked(drun_barrier(DRUN_COMM_WORLD, nullptr)); !ok) return fail(std::move(ok.error()));
 
-  std::vector<double> times(static_cast<std::size_t>(settings_.n_iterations));
-  const auto began = Clock::now();
-  auto before = began;
-  for (double& time : times) {
-    if (auto ok = checked(perform(call, buffers_, in_place)); !ok) return fail(std::move(ok.error()));
-    const auto after = Clock::now();
-    time = seconds_between(before, after);
-    before = after;
+  auto times = time(call, in_place);
+  if (!times) return fail(std::move(times.error()));
+  if (device_ != nullptr) {
+    const auto together = time_together(call, in_place);
+    if (!together) return fail(together.error());
+    times->average = *together;
   }
-  double seconds = seconds_between(began, before) / settings_.n_iterations;
+  double seconds = times->average;
   if (auto ok = reduce(&seconds, 1, DRUN_AVG); !ok) return fail(std::move(ok.error()));
-  if (auto ok = reduce(times.data(), times.size(), DRUN_MAX); !ok) return fail(std::move(ok.error()));
+  if (auto ok = reduce(times->each.data(), times->each.size(), DRUN_MAX); !ok) return fail(std::move(ok.error()));
 
   Figures out;
   out.seconds = seconds;
   out.bandwidth = bandwidth(call.kind, call.counts, element_size(call.dtype), call.n_ranks, seconds);
-  const Percentiles slow = percentiles(std::move(times));
+  const Percentiles slow = percentiles(std::move(times->each));
   out.p50_seconds = slow.p50;
   out.p99_seconds = slow.p99;
   const bool is_adasum = call.op == DRUN_ADASUM;
@@ -178,14 +196,66 @@ Result<Figures> Measurement::measure(const Call& call, bool in_place, double n_b
 
 Result<std::uint64_t> Measurement::count_wrong(const Call& call, bool in_place) {
   const Pattern pattern(call, ++round_);
-  std::memset(buffers_.recv, kUnset, call.counts.recv * element_size(call.dtype));
-  pattern.fill(const_cast<char*>(input(call, buffers_, in_place)));
+  const std::size_t n_bytes = call.counts.recv * element_size(call.dtype);
+  char* const unset = device_ != nullptr ? send_.get() : buffers_.recv;
+  std::memset(unset, kUnset, n_bytes);
+  if (device_ != nullptr) {
+    if (auto ok = device_->put(buffers_.recv, unset, n_bytes); !ok) return fail(std::move(ok.error()));
+  }
+  if (auto ok = fill(call, pattern, in_place); !ok) return fail(std::move(ok.error()));
   if (auto ok = checked(perform(call, buffers_, in_place)); !ok) return fail(std::move(ok.error()));
-  std::uint64_t wrong = pattern.count_wrong(output(call, buffers_, in_place));
+  const char* received = output(call, buffers_, in_place);
+  if (device_ != nullptr) {
+    std::size_t n_expected = 0;
+    for (const Part& part : expected_parts(call)) n_expected = std::max(n_expected, part.at + part.count);
+    if (auto ok = device_->get(send_.get(), received, n_expected * element_size(call.dtype)); !ok) {
+      return fail(std::move(ok.error()));
+    }
+    received = send_.get();
+  }
+  std::uint64_t wrong = pattern.count_wrong(received);
   if (auto ok = checked(drun_allreduce(&wrong, &wrong, 1, DRUN_UINT64, DRUN_SUM, DRUN_COMM_WORLD, nullptr)); !ok) {
     return fail(std::move(ok.error()));
   }
   return wrong;
+}
+
+Result<void> Measurement::wait() const { return device_ != nullptr ? device_->wait() : Result<void>(); }
+
+Result<Measurement::Times> Measurement::time(const Call& call, bool in_place) const {
+  Times out;
+  out.each.resize(static_cast<std::size_t>(settings_.n_iterations));
+  const auto began = Clock::now();
+  auto before = began;
+  for (double& time : out.each) {
+    if (auto ok = checked(perform(call, buffers_, in_place)); !ok) return fail(std::move(ok.error()));
+    if (auto ok = wait(); !ok) return fail(std::move(ok.error()));
+    const auto after = Clock::now();
+    time = seconds_between(before, after);
+    before = after;
+  }
+  out.average = seconds_between(began, before) / settings_.n_iterations;
+  return out;
+}
+
+Result<double> Measurement::time_together(const Call& call, bool in_place) const {
+  if (auto ok = checked(drun_barrier(DRUN_COMM_WORLD, nullptr)); !ok) return fail(std::move(ok.error()));
+  const auto began = Clock::now();
+  for (int i = 0; i < settings_.n_iterations; ++i) {
+    if (auto ok = checked(perform(call, buffers_, in_place)); !ok) return fail(std::move(ok.error()));
+  }
+  if (auto ok = wait(); !ok) return fail(std::move(ok.error()));
+  return seconds_between(began, Clock::now()) / settings_.n_iterations;
+}
+
+Result<void> Measurement::fill(const Call& call, const Pattern& pattern, bool in_place) {
+  char* const place = const_cast<char*>(input(call, buffers_, in_place));
+  if (device_ == nullptr) {
+    pattern.fill(place);
+    return {};
+  }
+  pattern.fill(send_.get());
+  return device_->put(place, send_.get(), call.counts.send * element_size(call.dtype));
 }
 
 }  // namespace drun::bench

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "launcher/bench/settings.h"
+#include "runtime/include/drun/gpu.h"
 
 namespace drun::bench {
 
@@ -31,6 +32,12 @@ class Together {
   const Call& call_;
   int status_;
 };
+
+int copy(char* to, const char* from, std::size_t n_bytes, bool on_gpu) {
+  if (on_gpu) return drun_gpu_copy(to, from, n_bytes, nullptr);
+  std::memcpy(to, from, n_bytes);
+  return DRUN_OK;
+}
 
 // To the next rank, from the one before.
 int send_and_receive(const Call& call, const char* send, char* recv) {
@@ -72,7 +79,9 @@ int perform(const Call& call, const Buffers& buffers, bool in_place) {
     case Kind::kAllGather:
       return drun_allgather(send, recv, n, call.dtype, DRUN_COMM_WORLD, nullptr);
     case Kind::kBroadcast:
-      if (call.rank == call.root && send != recv && n > 0) std::memcpy(recv, send, n * element_size(call.dtype));
+      if (call.rank == call.root && send != recv && n > 0) {
+        if (const int status = copy(recv, send, n * element_size(call.dtype), buffers.on_gpu)) return status;
+      }
       return drun_broadcast(recv, n, call.dtype, call.root, DRUN_COMM_WORLD, nullptr);
     case Kind::kReduce:
       return drun_reduce(send, recv, n, call.dtype, call.op, call.root, DRUN_COMM_WORLD, nullptr);

@@ -28,6 +28,8 @@ struct Words {
   std::int32_t local_rank = 0;
   char host[64] = {};
   char nic[32] = {};
+  std::int32_t device = 0;
+  char device_name[64] = {};
 };
 
 template <std::size_t n>
@@ -48,9 +50,18 @@ std::uint64_t affordable() {
   return std::numeric_limits<std::uint64_t>::max();
 }
 
-Words own_words() {
+Result<Words> own_words(const Device* device) {
   Words out;
   out.max_bytes = affordable();
+  out.device = drun_local_rank();
+  put(out.device_name, "cpu");
+  if (device != nullptr) {
+    const auto free_bytes = device->free_bytes();
+    if (!free_bytes) return fail(free_bytes.error());
+    out.max_bytes = std::min(out.max_bytes, *free_bytes / 10 * 4);
+    out.device = device->ordinal();
+    put(out.device_name, device->name());
+  }
   out.pid = ::getpid();
   out.local_rank = drun_local_rank();
   char host[64] = {};
@@ -89,11 +100,12 @@ Result<void> checked(int drun_status) {
   return fail(Errc::kInternal, "", drun_last_error());
 }
 
-Result<Ranks> meet() {
+Result<Ranks> meet(const Device* device) {
   const auto size = static_cast<std::size_t>(drun_size());
   std::vector<Words> all(size);
-  const Words own = own_words();
-  if (auto ok = checked(drun_allgather(&own, all.data(), sizeof(Words), DRUN_UINT8, DRUN_COMM_WORLD, nullptr)); !ok) {
+  const auto own = own_words(device);
+  if (!own) return fail(own.error());
+  if (auto ok = checked(drun_allgather(&*own, all.data(), sizeof(Words), DRUN_UINT8, DRUN_COMM_WORLD, nullptr)); !ok) {
     return fail(std::move(ok.error()));
   }
   Ranks out;
@@ -105,11 +117,17 @@ Result<Ranks> meet() {
     place.pid = w.pid;
     place.local_rank = w.local_rank;
     place.host = w.host;
+    place.device = w.device;
+    place.device_info = w.device_name;
     out.places.push_back(std::move(place));
     if (w.local_rank == 0) out.ranks_of_host.push_back(0);  // ranks are packed host by host
     ++out.ranks_of_host.back();
     out.host_of_rank.push_back(out.ranks_of_host.size() - 1);
     out.max_bytes = std::min(out.max_bytes, w.max_bytes);
+  }
+  if (device != nullptr) {
+    out.bound_text = "unknown: nothing is known of the ways between GPUs";
+    return out;
   }
   if (out.ranks_of_host.size() > 1) {
     find_line_rate(all, out);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "launcher/bench/bound.h"
+#include "launcher/bench/device.h"
 #include "launcher/bench/report.h"
 
 namespace drun::bench {
@@ -23,8 +24,9 @@ struct Ranks {
   std::string bound_text;
 };
 
+// `device`: this rank's GPU, whose memory is measured; nullptr: the host's.
 // Collective: all ranks tell each other, and if they are all on one host they copy memory at once, for a moment, to see
 // how fast it is.
-Result<Ranks> meet();
+Result<Ranks> meet(const Device* device);
 
 }  // namespace drun::bench

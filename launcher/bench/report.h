@@ -18,12 +18,15 @@ struct RankPlace {
   int pid = 0;
   int local_rank = 0;
   std::string host;
+  int device = 0;
+  std::string device_info = "cpu";  // or the GPU's name
 };
 
 struct Heading {
   std::string version;
   std::string time;  // "2026-01-31 23:59:59"
   Settings settings;
+  std::string nccl;  // "2.28.9 (/usr/lib/x86_64-linux-gnu/libnccl.so.2)"; empty: it is not what is measured
   std::vector<RankPlace> ranks;
   Bound bound;
   std::string bound_text;                         // what was found out, in words

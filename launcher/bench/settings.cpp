@@ -130,6 +130,12 @@ bool is_op_name(std::string_view text) {
   return std::any_of(kOps.begin(), kOps.end(), [&](const OpName& one) { return text == one.name; });
 }
 
+Result<Backend> parse_backend(std::string_view text) {
+  if (text == "cpu") return Backend::kCpu;
+  if (text == "nccl") return Backend::kNccl;
+  return fail(wrong("", "'" + std::string(text) + "' is no backend", "--backend nccl, or cpu"));
+}
+
 Result<int> parse_root(std::string_view text) {
   if (text == "all" || text == "-1") return kAllRoots;
   const auto rank = parse_number(text);
@@ -192,7 +198,8 @@ std::vector<std::string> to_words(const Settings& s) {
           "iterations=" + std::to_string(s.n_iterations),
           "warmups=" + std::to_string(s.n_warmups),
           "checks=" + std::to_string(s.n_checks),
-          std::string("json=") + (s.json ? "1" : "0")};
+          std::string("json=") + (s.json ? "1" : "0"),
+          s.backend == Backend::kNccl ? kNcclWord : "backend=cpu"};
 }
 
 Result<Settings> from_words(const std::vector<std::string>& words) {
@@ -212,6 +219,10 @@ Result<Settings> from_words(const std::vector<std::string>& words) {
       const auto root = parse_root(value);
       if (!root) return fail(bad);
       out.root = *root;
+    } else if (name == "backend") {
+      const auto backend = parse_backend(value);
+      if (!backend) return fail(bad);
+      out.backend = *backend;
     } else if (name == "ops" || name == "dtypes") {
       (name == "ops" ? out.ops.clear() : out.dtypes.clear());
       for (const auto part : split(value, ',')) {

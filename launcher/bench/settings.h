@@ -16,6 +16,9 @@ namespace drun::bench {
 
 constexpr int kAllRoots = -1;
 
+// Whose memory the buffers are of, and so who moves the data: kNccl, if every rank has a GPU.
+enum class Backend { kCpu, kNccl };
+
 // The defaults are those of nccl-tests.
 struct Settings {
   Kind kind = Kind::kAllReduce;
@@ -29,6 +32,7 @@ struct Settings {
   int n_warmups = 1;
   int n_checks = 1;  // 0: results are not looked at
   bool json = false;
+  Backend backend = Backend::kCpu;
 };
 
 // "8", "1.5K", "128M", "2g": binary units. Errors have no subject.
@@ -40,6 +44,9 @@ Result<std::vector<drun_op>> parse_ops(std::string_view text);
 bool is_op_name(std::string_view text);
 // A rank, or "all".
 Result<int> parse_root(std::string_view text);
+
+// "cpu" or "nccl".
+Result<Backend> parse_backend(std::string_view text);
 
 std::string dtype_name(drun_dtype dtype);  // "float", as nccl-tests has it
 std::string op_name(drun_op op);
@@ -54,6 +61,7 @@ std::vector<std::uint64_t> warmup_sizes(const Settings& settings);
 
 // For the worker's argv, and back.
 std::vector<std::string> to_words(const Settings& settings);
+constexpr const char* kNcclWord = "backend=nccl";  // one of them
 Result<Settings> from_words(const std::vector<std::string>& words);
 
 }  // namespace drun::bench

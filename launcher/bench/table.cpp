@@ -58,10 +58,11 @@ std::string Table::begin(const Heading& h) {
       static_cast<unsigned long long>(s.min_bytes), static_cast<unsigned long long>(s.max_bytes),
       static_cast<unsigned long long>(s.factor > 1 ? s.factor : s.step_bytes), s.factor > 1 ? "factor" : "bytes",
       s.n_warmups, s.n_iterations, s.n_checks);
+  if (!h.nccl.empty()) out += "#\n# NCCL " + h.nccl + "\n";
   out += "#\n# Using devices\n";
   for (const auto& r : h.ranks) {
-    out += print("#  Rank %2d Group %2d Pid %6d on %10s device %2d [cpu]\n", r.rank, 0, r.pid, r.host.c_str(),
-                 r.local_rank);
+    out += print("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s]\n", r.rank, 0, r.pid, r.host.c_str(), r.device,
+                 r.device_info.c_str());
   }
   if (h.reduced_to_bytes) {
     out += print("#\n# Reducing maxBytes to %llu due to memory limitation\n",

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "launcher/bench/device.h"
 #include "launcher/bench/measure.h"
 #include "launcher/bench/ranks.h"
 #include "launcher/bench/report.h"
@@ -49,11 +50,29 @@ Result<void> check_ranks(const Settings& settings) {
   return {};
 }
 
+Result<std::string> nccl_version() {
+  int version = 0;
+  const char* path = nullptr;
+  if (auto ok = checked(drun_nccl_version(&version, &path)); !ok) return fail(std::move(ok.error()));
+  // As NCCL counts since 2.9.
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100) + " (" + path + ")";
+}
+
 // Returns how many measurements had wrong elements.
 Result<std::uint64_t> measure_all(Settings settings, const std::string& version) {
-  auto ranks = meet();
-  if (!ranks) return fail(std::move(ranks.error()));
   Heading heading;
+  std::unique_ptr<Device> device;
+  if (settings.backend == Backend::kNccl) {
+    auto opened = Device::open(drun_local_rank());
+    if (!opened) return fail(std::move(opened.error()).with_subject("--backend nccl"));
+    device = std::move(*opened);
+    auto found = nccl_version();
+    if (!found) return fail(std::move(found.error()).with_subject("--backend nccl"));
+    heading.nccl = std::move(*found);
+  }
+  auto ranks = meet(device.get());
+  if (!ranks) return fail(std::move(ranks.error()));
   heading.version = version;
   heading.time = now();
   heading.reduced_to_bytes = fit_into(ranks->max_bytes, settings);
@@ -68,7 +87,7 @@ Result<std::uint64_t> measure_all(Settings settings, const std::string& version)
     return is_writer ? write_all(STDOUT_FILENO, text) : Result<void>();
   };
   if (auto ok = write(report->begin(heading)); !ok) return fail(std::move(ok.error()));
-  Measurement measurement(settings, *ranks);
+  Measurement measurement(settings, *ranks, device.get());
   if (auto ok = measurement.run([&](const Row& row) { return write(report->row(row)); }); !ok) {
     return fail(std::move(ok.error()));
   }

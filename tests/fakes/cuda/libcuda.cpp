@@ -3,7 +3,7 @@
 // holds is mapped elsewhere, too, and is there for kernels alone, which are emulated (kernels.cpp). Streams do their
 // work later, on a thread of their own, so that a wait that is missing shows. $DRUN_FAKE_CUDA, words: "slow" (a copy
 // takes 20 ms), "stuck" (no stream ever gets done), "no-pinned" (out of memory), "one-gpu" (all ranks have the same;
-// else each has its own), "no-kernels" (for this GPU). Built with FAKE_CUDA_IS_OLD it is a driver from before
+// else each has its own), "no-kernels" (for this GPU), "no-gpu". Built with FAKE_CUDA_IS_OLD it is a driver from before
 // CUDA 10.1, which lacks a function.
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -427,7 +427,11 @@ Result cuStreamWaitEvent(void* stream, void* event, unsigned) {
 }
 
 // What programs call, for tests.
-Result cuInit(unsigned) { return kSuccess; }
+Result cuInit(unsigned) {
+  constexpr Result kNoDevice = 100;
+  const char* const told = std::getenv("DRUN_FAKE_CUDA");
+  return told != nullptr && std::strstr(told, "no-gpu") != nullptr ? kNoDevice : kSuccess;
+}
 Result cuDriverGetVersion(int* version) {
   *version = 13000;
   return kSuccess;
@@ -438,6 +442,11 @@ Result cuDeviceGetCount(int* count) {
 }
 Result cuDeviceGetName(char* name, int n_bytes, int) {
   std::strncpy(name, "a GPU that there is not", static_cast<std::size_t>(n_bytes));
+  return kSuccess;
+}
+Result cuMemGetInfo_v2(std::size_t* n_free, std::size_t* n_all) {
+  *n_all = std::size_t{1} << 30;
+  *n_free = *n_all / 2;
   return kSuccess;
 }
 Result cuCtxSetCurrent(void* context) {

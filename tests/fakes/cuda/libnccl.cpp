@@ -3,7 +3,7 @@
 // first call, are "in progress" for a while, and a collective ends when all have come.
 // $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets done), "init-fails", "async-error" (after the first
 // call), "no-memory" (of its own), "late-error" (once somebody was told
-// that it has begun well), "call-fails", "abort-hangs", "version=22703".
+// that it has begun well), "call-fails", "abort-hangs", "wrong-sums" (in the last byte), "version=22703".
 // As the real one between ranks of a host, a communicator is only gone once all members have ended or aborted theirs.
 #include <dlfcn.h>
 
@@ -186,6 +186,7 @@ std::string reduced(const std::vector<const char*>& from, std::size_t first, std
     if (how.op == kAvg) sum /= static_cast<double>(from.size());
     put(sum, out.data(), i, type);
   }
+  if (!out.empty() && told("wrong-sums")) out.back() = static_cast<char>(out.back() ^ 1);
   return out;
 }
 

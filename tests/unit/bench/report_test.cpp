@@ -15,7 +15,7 @@ Heading heading() {
   h.settings.min_bytes = 8;
   h.settings.max_bytes = 128u << 20;
   h.settings.factor = 2;
-  h.ranks = {{0, 4711, 0, "node0"}, {1, 4712, 1, "node0"}};
+  h.ranks = {{0, 4711, 0, "node0", 0, "cpu"}, {1, 4712, 1, "node0", 1, "cpu"}};
   h.bound_text = "line rate, 10 Gb/s (eth0 on node0)";
   h.bound.kind = BoundKind::kLineRate;
   h.bound.bytes_per_second = 1.25e9;
@@ -66,6 +66,16 @@ TEST(BenchTable, BeginsAsNcclTests) {
 }
 
 // The first 118 characters, 13 columns, are nccl-tests' own line, byte by byte.
+TEST(BenchTable, SaysWhichNcclAndWhichGpus) {
+  Heading h = heading();
+  h.nccl = "2.28.9 (/usr/lib/libnccl.so.2)";
+  h.ranks[1].device = 3;
+  h.ranks[1].device_info = "NVIDIA H100 80GB HBM3";
+  const std::string text = make_table()->begin(h);
+  EXPECT_NE(text.find("\n# NCCL 2.28.9 (/usr/lib/libnccl.so.2)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" on      node0 device  3 [NVIDIA H100 80GB HBM3]\n"), std::string::npos) << text;
+}
+
 TEST(BenchTable, RowsAreThoseOfNcclTestsWithMoreBehind) {
   const auto table = make_table();
   table->begin(heading());

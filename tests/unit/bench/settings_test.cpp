@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace drun::bench {
 namespace {
 
@@ -108,17 +110,22 @@ TEST(BenchSettings, WordsGoThereAndBack) {
   s.n_warmups = 0;
   s.n_checks = 2;
   s.json = true;
+  EXPECT_EQ(from_words(to_words(s))->backend, Backend::kCpu);
+  s.backend = Backend::kNccl;
+  const auto words = to_words(s);
+  EXPECT_EQ(std::count(words.begin(), words.end(), kNcclWord), 1);  // by which the agent knows
   const auto back = from_words(to_words(s));
   ASSERT_TRUE(back.has_value()) << back.error().message();
   EXPECT_EQ(to_words(*back), to_words(s));
   EXPECT_EQ(back->kind, Kind::kScatter);
+  EXPECT_EQ(back->backend, Backend::kNccl);
   EXPECT_EQ(back->max_bytes, 1ull << 33);
   EXPECT_EQ(back->dtypes, s.dtypes);
 }
 
 TEST(BenchSettings, OtherWordsAreRefused) {
-  for (const char* word :
-       {"", "min", "min=", "min=x", "kind=dance", "ops=9", "dtypes=", "what=1", "checks=99999999999"}) {
+  for (const char* word : {"", "min", "min=", "min=x", "backend=", "backend=gpu", "kind=dance", "ops=9",
+                           "dtypes=", "what=1", "checks=99999999999"}) {
     EXPECT_FALSE(from_words({word}).has_value()) << word;
   }
 }

@@ -1,0 +1,37 @@
+// The GPU of a rank that measures NCCL, by way of the driver, as any program has it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+
+namespace drun::bench {
+
+// One thread. Its context is current from open() on.
+class Device {
+ public:
+  // Number `local_rank` of those that this process sees, which has that many at least. An error has no subject.
+  static Result<std::unique_ptr<Device>> open(int local_rank);
+
+  int ordinal() const { return ordinal_; }
+  const std::string& name() const { return name_; }  // "NVIDIA H100 80GB HBM3"
+  Result<std::uint64_t> free_bytes() const;
+  // Each waits until it is done.
+  Result<void> put(void* memory, const void* from, std::size_t n_bytes) const;
+  Result<void> get(void* to, const void* memory, std::size_t n_bytes) const;
+  Result<void> clear(void* memory, std::size_t n_bytes) const;
+  // Until all is over that the legacy default stream has got.
+  Result<void> wait() const;
+
+ private:
+  struct Functions;
+  Device() = default;
+  int ordinal_ = 0;
+  std::string name_;
+  std::shared_ptr<const Functions> functions_;
+};
+
+}  // namespace drun::bench
