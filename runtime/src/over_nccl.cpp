@@ -106,6 +106,8 @@ Status Communicator::set_up_nccl(const Operation& operation, const void* memory)
   gpu::NcclMember own;
   const gpu::Nccl* const nccl = gpu::load_nccl(own.why_not);
   if (nccl != nullptr) {
+    int cuda = 0;
+    if (driver.version(&cuda) == gpu::kSuccess) own.why_not = gpu::why_not_with_driver(*nccl, cuda);
     own.version = nccl->version;
     own.path = nccl->path;
   } else if (own.why_not.empty()) {

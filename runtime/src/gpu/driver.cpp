@@ -36,7 +36,7 @@ bool find(void* library, const char* name, F& function) {
 
 // The names are those that cuda.h's macros stand for.
 bool find_all(void* library, Driver& d) {
-  return find(library, "cuGetErrorName", d.get_error_name) &&
+  return find(library, "cuGetErrorName", d.get_error_name) && find(library, "cuDriverGetVersion", d.version) &&
          find(library, "cuPointerGetAttribute", d.pointer_get_attribute) &&
          find(library, "cuDeviceGet", d.device_get) &&
          find(library, "cuDevicePrimaryCtxRetain", d.primary_context_retain) &&

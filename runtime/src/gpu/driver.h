@@ -41,6 +41,7 @@ inline bool is_about_capture(DriverResult error) { return error >= 900 && error 
 
 struct Driver {
   DriverResult (*get_error_name)(DriverResult error, const char** name);
+  DriverResult (*version)(int* version);  // of CUDA, that it knows: 13000 is 13.0
   DriverResult (*pointer_get_attribute)(void* value, PointerAttribute attribute, DevicePointer pointer);
   DriverResult (*device_get)(int* device, int ordinal);
   DriverResult (*primary_context_retain)(Context* context, int device);

@@ -2,11 +2,15 @@
 
 #include <dlfcn.h>
 #include <glob.h>
+#include <link.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <mutex>
+#include <string_view>
 
 #include "runtime/src/gpu/open_library.h"
 
@@ -14,6 +18,10 @@ namespace drun::runtime::gpu {
 namespace {
 
 constexpr const char* kName = "libnccl.so.2";
+constexpr std::string_view kBanner = "NCCL version ";
+constexpr std::size_t kLongestBanner = 60;
+constexpr std::size_t kMostSearched = std::size_t{64}
+                                      << 20;  // its kernels, hundreds of megabytes, come behind the texts
 
 template <typename F>
 bool find(void* library, const char* name, F& function, std::string& why_not) {
@@ -48,6 +56,55 @@ void add_files(const std::string& pattern, std::vector<std::string>& files) {
   }
   ::globfree(&found);
 }
+
+// "NCCL version 2.28.9+cuda13.0", which it prints when it is asked to (NCCL_DEBUG=VERSION): no function tells. The
+// version of CUDA, or 0. Looks at all that lies there; sanitizers know some of it as nobody's.
+#if defined(__SANITIZE_ADDRESS__)
+[[gnu::no_sanitize("address")]]
+#endif
+int cuda_in_banner(const char* memory, std::size_t n_bytes) {
+  char text[kLongestBanner + 1] = {};
+  for (std::size_t at = 0; at + kLongestBanner <= n_bytes; ++at) {
+    std::size_t n_same = 0;
+    while (n_same < kBanner.size() && memory[at + n_same] == kBanner[n_same]) ++n_same;
+    if (n_same < kBanner.size()) continue;
+    for (std::size_t i = 0; i < kLongestBanner; ++i) text[i] = memory[at + i];  // up to its zero
+    int major = 0, minor = 0;
+    if (std::sscanf(text, "NCCL version %*d.%*d.%*d+cuda%d.%d", &major, &minor) == 2) return major * 1000 + minor * 10;
+  }
+  return 0;
+}
+
+// Which version of CUDA the library was made with that has this function.
+int cuda_of(const void* function) {
+  struct Search {
+    std::uintptr_t address;
+    int cuda;
+  } search{reinterpret_cast<std::uintptr_t>(function), 0};
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* argument) {
+        auto& wanted = *static_cast<Search*>(argument);
+        const auto* const parts = info->dlpi_phdr;
+        const auto begin_of = [&](int i) { return info->dlpi_addr + parts[i].p_vaddr; };
+        bool is_it = false;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          is_it = is_it || (parts[i].p_type == PT_LOAD && wanted.address >= begin_of(i) &&
+                            wanted.address < begin_of(i) + parts[i].p_memsz);
+        }
+        for (int i = 0; is_it && i < info->dlpi_phnum && wanted.cuda == 0; ++i) {
+          const bool has_texts =
+              parts[i].p_type == PT_LOAD && (parts[i].p_flags & PF_R) != 0 && (parts[i].p_flags & PF_W) == 0;
+          if (!has_texts) continue;
+          wanted.cuda = cuda_in_banner(reinterpret_cast<const char*>(begin_of(i)),
+                                       std::min<std::size_t>(parts[i].p_filesz, kMostSearched));
+        }
+        return is_it ? 1 : 0;
+      },
+      &search);
+  return search.cuda;
+}
+
+std::string cuda_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version / 10 % 100); }
 
 bool load(Nccl& nccl, std::string& why_not) {
   std::string unused;
@@ -96,6 +153,12 @@ std::string nccl_version_text(int version) {
          std::to_string(version % 100);
 }
 
+std::string why_not_with_driver(const Nccl& nccl, int driver_cuda) {
+  if (nccl.cuda == 0 || driver_cuda / 1000 >= nccl.cuda / 1000) return "";
+  return "NCCL " + nccl_version_text(nccl.version) + " is made for CUDA " + cuda_text(nccl.cuda) +
+         ", and the host's driver knows CUDA up to " + cuda_text(driver_cuda) + " (" + nccl.path + ")";
+}
+
 std::vector<std::string> nccl_candidates(const std::string& named, const char* (*get_env)(const char*)) {
   if (!named.empty()) return {named};
   std::vector<std::string> out;
@@ -142,6 +205,7 @@ bool open_nccl(const std::string& path, bool only_if_loaded, Nccl& nccl, std::st
   Dl_info info{};
   const bool known = ::dladdr(reinterpret_cast<void*>(nccl.GetVersion), &info) != 0 && info.dli_fname != nullptr;
   nccl.path = known ? info.dli_fname : path;
+  nccl.cuda = cuda_of(reinterpret_cast<const void*>(nccl.GetVersion));
   return true;  // stays open for the life of the process
 }
 

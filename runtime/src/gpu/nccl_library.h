@@ -42,6 +42,7 @@ struct NcclConfig {
 struct Nccl {
   std::string path;  // "libnccl.so.2" if the process had loaded it
   int version = 0;   // 22809 is 2.28.9
+  int cuda = 0;      // which version of CUDA it was made with: 13000 is 13.0; 0: it does not say
 
   NcclResult (*GetVersion)(int* version);
   const char* (*GetErrorString)(NcclResult result);
@@ -74,6 +75,9 @@ struct Nccl {
 
 int nccl_type_of(drun_dtype dtype);
 std::string nccl_version_text(int version);  // "2.28.9"
+// Why this NCCL can't work with a driver that knows CUDA up to that version (cuDriverGetVersion); empty: it can. Within
+// one major version of CUDA any driver does.
+std::string why_not_with_driver(const Nccl& nccl, int driver_cuda);
 
 // In which order NCCL is looked for where the process has not loaded it: what `named` says ($DRUN_NCCL_LIB) alone if it
 // is not empty; else what PyTorch's wheels brought to the Python environments that `get_env` tells of, the loader's

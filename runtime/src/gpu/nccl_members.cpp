@@ -54,9 +54,10 @@ Outcome<NcclDecision> decide_nccl(const std::vector<NcclMember>& members, const 
   std::size_t n_without = 0;
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (members[i].why_not.empty()) continue;
-    if (n_without++ == 0) out.why_not = names[i] + " has no NCCL: " + members[i].why_not;
+    if (n_without++ == 0) out.why_not = names[i] + " has no NCCL that it can use: " + members[i].why_not;
   }
-  if (n_without > 1) out.why_not += " (nor have " + std::to_string(n_without - 1) + " others)";
+  if (n_without == 2) out.why_not += " (nor has one other)";
+  if (n_without > 2) out.why_not += " (nor have " + std::to_string(n_without - 1) + " others)";
   if (n_without > 0) return out;
 
   for (std::size_t i = 1; i < members.size(); ++i) {

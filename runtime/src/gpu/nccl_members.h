@@ -12,7 +12,7 @@
 namespace drun::runtime::gpu {
 
 struct NcclMember {
-  std::string why_not;  // why it has no NCCL; empty: it has
+  std::string why_not;  // why it has no NCCL that it can use; empty: it has
   int version = 0;
   std::string path;
   DeviceUuid device{};

@@ -3,8 +3,8 @@
 // holds is mapped elsewhere, too, and is there for kernels alone, which are emulated (kernels.cpp). Streams do their
 // work later, on a thread of their own, so that a wait that is missing shows. $DRUN_FAKE_CUDA, words: "slow" (a copy
 // takes 20 ms), "stuck" (no stream ever gets done), "no-pinned" (out of memory), "one-gpu" (all ranks have the same;
-// else each has its own), "no-kernels" (for this GPU), "no-gpu". Built with FAKE_CUDA_IS_OLD it is a driver from before
-// CUDA 10.1, which lacks a function.
+// else each has its own), "no-kernels" (for this GPU), "no-gpu", "cuda-12". Built with FAKE_CUDA_IS_OLD it is a driver
+// from before CUDA 10.1, which lacks a function.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -433,7 +433,8 @@ Result cuInit(unsigned) {
   return told != nullptr && std::strstr(told, "no-gpu") != nullptr ? kNoDevice : kSuccess;
 }
 Result cuDriverGetVersion(int* version) {
-  *version = 13000;
+  const char* const told = std::getenv("DRUN_FAKE_CUDA");
+  *version = told != nullptr && std::strstr(told, "cuda-12") != nullptr ? 12080 : 13000;
   return kSuccess;
 }
 Result cuDeviceGetCount(int* count) {

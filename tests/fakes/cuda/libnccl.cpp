@@ -264,6 +264,8 @@ struct Config {
   int blocking;
 };
 
+extern const char fake_nccl_banner[] = "NCCL version 2.28.9+cuda13.0";
+
 Result ncclGetVersion(int* version) {
   const char* const words = std::getenv("DRUN_FAKE_NCCL");
   const char* const given = words != nullptr ? std::strstr(words, "version=") : nullptr;

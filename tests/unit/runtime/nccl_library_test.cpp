@@ -36,6 +36,21 @@ TEST_F(NcclLibrary, HasAVersionAndAPath) {
   EXPECT_EQ(nccl_version_text(nccl.version), "2.28.9");
   EXPECT_THAT(nccl.path, HasSubstr("libnccl.so.2"));
   EXPECT_NE(nccl.AllReduce, nullptr);
+  EXPECT_EQ(nccl.cuda, 13000);
+}
+
+TEST_F(NcclLibrary, NeedsADriverOfItsMajorVersionOfCuda) {
+  Nccl nccl;
+  nccl.version = 22809;
+  nccl.cuda = 13010;
+  nccl.path = "/lib/libnccl.so.2";
+  EXPECT_EQ(why_not_with_driver(nccl, 13010), "");
+  EXPECT_EQ(why_not_with_driver(nccl, 13000), "");
+  EXPECT_EQ(why_not_with_driver(nccl, 14020), "");
+  EXPECT_EQ(why_not_with_driver(nccl, 12080),
+            "NCCL 2.28.9 is made for CUDA 13.1, and the host's driver knows CUDA up to 12.8 (/lib/libnccl.so.2)");
+  nccl.cuda = 0;  // it does not say
+  EXPECT_EQ(why_not_with_driver(nccl, 9000), "");
 }
 
 TEST_F(NcclLibrary, SaysWhyOneWillNotDo) {
@@ -78,6 +93,8 @@ TEST_F(NcclLibrary, TheRealOneIsUsedAsItIs) {
   std::string why_not;
   ASSERT_TRUE(open_nccl(path, false, nccl, why_not)) << why_not;
   EXPECT_GE(nccl.version, kOldestNccl);
+  EXPECT_GE(nccl.cuda, 11000);
+  EXPECT_LT(nccl.cuda, 100'000);
   NcclId first{}, second{};
   ASSERT_EQ(nccl.GetUniqueId(&first), kNcclSuccess) << nccl.GetLastError(nullptr);
   ASSERT_EQ(nccl.GetUniqueId(&second), kNcclSuccess);
@@ -128,9 +145,9 @@ TEST(NcclMembers, GoThroughTheHostIfOneHasNone) {
   const auto one = decide_nccl({member(1), without, member(3, "b")}, kNames);
   ASSERT_TRUE(one);
   EXPECT_FALSE(one->use);
-  EXPECT_EQ(one->why_not, "rank 1 on a has no NCCL: libnccl.so.2: cannot open shared object file");
+  EXPECT_EQ(one->why_not, "rank 1 on a has no NCCL that it can use: libnccl.so.2: cannot open shared object file");
   const auto two = decide_nccl({member(1), without, without}, kNames);
-  EXPECT_THAT(two->why_not, HasSubstr("(nor have 1 others)"));
+  EXPECT_THAT(two->why_not, HasSubstr("(nor has one other)"));
 }
 
 TEST(NcclMembers, RefuseDifferentVersionsByName) {

@@ -268,6 +268,22 @@ TEST_F(NcclJobs, WithARankThatHasNoGpuAllGoesThroughTheHost) {
             "(CUDA_VISIBLE_DEVICES leaves none)\n");
 }
 
+TEST_F(NcclJobs, WithADriverThatIsTooOldForNcclAllGoesThroughTheHost) {
+  ::setenv("DRUN_FAKE_CUDA", "cuda-12", 1);
+  ::testing::internal::CaptureStderr();
+  run(2, [](Communicator& all) {
+    const Device data(4, static_cast<float>(all.rank() + 1));
+    for (int i = 0; i < 2; ++i) ASSERT_DONE(all.allreduce(data.get(), data.get(), 4, DRUN_FLOAT32, DRUN_SUM));
+    EXPECT_EQ(data.values(), repeated(4, 6));
+  });
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said,
+              HasSubstr("drun: warning: data of GPUs goes through the host, which is slow: rank 0 on node0 has no "
+                        "NCCL that it can use: NCCL 2.28.9 is made for CUDA 13.0, and the host's driver knows CUDA "
+                        "up to 12.8 ("));
+  EXPECT_THAT(said, HasSubstr(" (nor has one other)"));
+}
+
 TEST_F(NcclJobs, RanksOnOneGpuAreRefusedOrGoThroughTheHost) {
   ::setenv("DRUN_FAKE_CUDA", "one-gpu", 1);
   FakeJob job(2);
