@@ -6,6 +6,7 @@
 
 #include "runtime/src/dtype.h"
 #include "runtime/src/gpu/allocations.h"
+#include "runtime/src/gpu/dots.h"
 #include "runtime/src/gpu/kernel_module.h"
 #include "runtime/src/gpu/kernels/arguments.h"
 #include "runtime/src/last_error.h"
@@ -155,6 +156,21 @@ Status find(Work& work, drun_dtype dtype, gpu::SelectArguments a, const void* se
   }
   if (auto ok = work.launch("drun_count_tiles_" + type, &a, a.n_tiles); !ok) return ok;
   return work.launch("drun_scan_tiles", &a, 1);
+}
+
+// `into`: where their Adasum goes, of which the dots are known; nullptr: their dots are wanted.
+Status over_vectors(Work& work, const void* a, const void* b, std::size_t count, drun_dtype dtype, const double* dots,
+                    void* into) {
+  if (auto ok = check_wide(work, dtype); !ok) return ok;
+  if (count > 0 && (a == nullptr || b == nullptr)) return wrong(work.during(), "a or b is a null pointer");
+  if (auto ok = work.begin(dots, "dots"); !ok) return ok;
+  const auto launch = [&](const std::string& kernel, const void* arguments, std::uint64_t n_parts) {
+    return work.launch(kernel, arguments, n_parts);
+  };
+  const auto arguments =
+      gpu::dots_arguments(gpu::device_pointer(a), gpu::device_pointer(b), count, gpu::device_pointer(dots));
+  return into == nullptr ? gpu::launch_dots(arguments, dtype, launch)
+                         : gpu::launch_adasum(arguments, gpu::device_pointer(into), dtype, launch);
 }
 
 // *memory stays as it is if it fails, or if there are no bytes.
@@ -395,6 +411,25 @@ int drun_gpu_scatter_zero(void* data, size_t count, drun_dtype dtype, const void
     return drun::runtime::over_indices(
         "drun_gpu_scatter_zero", "drun_scatter_zero_", dtype, index_dtype,
         {gpu::device_pointer(data), count, gpu::device_pointer(indices), 0, n, gpu::device_pointer(n_bad)}, stream);
+  });
+}
+
+size_t drun_gpu_dots_bytes(size_t count) { return gpu::dots_bytes(count); }
+
+int drun_gpu_dots(const void* a, const void* b, size_t count, drun_dtype dtype, double* dots, void* stream) {
+  return caught([&] {
+    Work work("drun_gpu_dots", stream);
+    return drun::runtime::over_vectors(work, a, b, count, dtype, dots, nullptr);
+  });
+}
+
+int drun_gpu_adasum(const void* a, const void* b, size_t count, drun_dtype dtype, const double* dots, void* into,
+                    void* stream) {
+  return caught([&]() -> Status {
+    Work work("drun_gpu_adasum", stream);
+    if (count == 0) return {};
+    if (into == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_gpu_adasum: into is a null pointer");
+    return drun::runtime::over_vectors(work, a, b, count, dtype, dots, into);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/src/communicator.h"
 #include "runtime/src/gpu/device.h"
 #include "runtime/src/gpu/host_copies.h"
+#include "runtime/src/gpu/kernel_module.h"
 #include "runtime/src/gpu/nccl_comm.h"
 #include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/gpu/nccl_members.h"
@@ -33,6 +34,13 @@ void add(Memory& all, const gpu::Driver& driver, drun_memory told, const void* m
   all = all == Memory::kNone || all == one ? one : Memory::kBoth;
 }
 
+// Loads them.
+bool has_kernels(const gpu::Device& device) {
+  gpu::ContextScope scope;
+  return scope.enter(device.driver(), device.context()) == gpu::kSuccess &&
+         gpu::KernelModule::of(device.driver(), device.context(), "setup of NCCL").has_value();
+}
+
 tl::unexpected<Failure> mixed(const std::string& during, const World& world) {
   return failure(DRUN_ERROR_ARGUMENT, during + ": some of its memory is a GPU's and some the host's", world.rank(),
                  world.host_of(world.rank()));
@@ -48,7 +56,8 @@ void Communicator::warn_of_host(const std::string& why) {
 Outcome<gpu::NcclComm*> Communicator::choose_way(const Operation& operation, const CallOptions& options,
                                                  std::initializer_list<const void*> memory) {
   if (has_chosen_ && nccl_ == nullptr) return nullptr;
-  if (reduces(operation.kind) && !gpu::NcclComm::can_reduce(operation)) return nullptr;
+  const bool is_adasum = reduces(operation.kind) && operation.op == DRUN_ADASUM;
+  if (reduces(operation.kind) && !is_adasum && !gpu::NcclComm::can_reduce(operation)) return nullptr;
   const gpu::Driver& driver = *gpu::loaded_driver();
   Memory kind = Memory::kNone;
   const void* first = nullptr;
@@ -84,7 +93,7 @@ Outcome<gpu::NcclComm*> Communicator::choose_way(const Operation& operation, con
   if (!has_chosen_) {
     if (auto ok = set_up_nccl(operation, first); !ok) return tl::unexpected<Failure>(ok.error());
   }
-  if (nccl_ == nullptr) return nullptr;
+  if (nccl_ == nullptr || (is_adasum && !nccl_->can_adasum())) return nullptr;
   for (const void* one : memory) {
     int ordinal = nccl_->device();
     if (one != nullptr) {
@@ -113,6 +122,7 @@ Status Communicator::set_up_nccl(const Operation& operation, const void* memory)
   } else if (own.why_not.empty()) {
     own.why_not = "libnccl.so.2 was not found";
   }
+  own.has_kernels = has_kernels(**device);
   own.device = (*device)->uuid();
   own.machine = value_of("NCCL_HOSTID");
   if (own.machine.empty()) {
@@ -147,6 +157,7 @@ Status Communicator::set_up_nccl(const Operation& operation, const void* memory)
   if (decision->use) {
     auto made = gpu::NcclComm::create(world(), group_, *nccl, **device, operation);
     if (!made) return tl::unexpected<Failure>(made.error());
+    (*made)->have_kernels(decision->has_kernels);
     nccl_ = fabric_->keep(std::move(*made));
     if (world().on_gpu) world().on_gpu();
   } else {

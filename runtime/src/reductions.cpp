@@ -73,6 +73,7 @@ Status Communicator::allreduce(const void* send, void* recv, std::size_t count, 
   if (!may_be_of_gpu) return allreduce_on_host(*operation, send, recv);
   const auto stream = gpu::stream_of(options);
   if (auto done = over_nccl(*operation, options, {send, recv}, [&](gpu::NcclComm& nccl) {
+        if (op == DRUN_ADASUM) return nccl.adasum(*operation, stream, send, recv);
         return nccl.allreduce({{*operation, stream, send, recv}});
       }))
     return *done;

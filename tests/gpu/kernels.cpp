@@ -95,6 +95,39 @@ void check_elements(const Card& card, Handle stream, std::size_t n, const std::s
   expect_same(data.values(stream), a, what + ": unpack");
 }
 
+// In double precision, one after the other; the sum with the dots that the GPU has found.
+template <typename T>
+void check_dots(const Card& card, Handle stream, std::size_t n, const std::string& what) {
+  auto a = numbers<T>(n, 5), b = numbers<T>(n, 6);
+  for (auto* values : {&a, &b}) {
+    for (T& value : *values) value = std::isfinite(value) ? value : T{1};
+  }
+  const Buffer<T> first(card, a, stream), second(card, b, stream), into(card, n);
+  const Buffer<double> dots(card, drun_gpu_dots_bytes(n) / sizeof(double));
+  done(drun_gpu_dots(first.get(), second.get(), n, kType<T>, dots.get(), stream));
+  const auto once = dots.values(stream);
+  done(drun_gpu_dots(first.get(), second.get(), n, kType<T>, dots.get(), stream));
+  const auto found = dots.values(stream);
+  expect_same(found, once, what + ": dots again");
+  double ab = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double x = a[i], y = b[i];
+    ab += x * y;
+    aa += x * x;
+    bb += y * y;
+  }
+  const bool good = std::abs(found[0] - ab) <= 1e-12 * std::sqrt(aa * bb) && std::abs(found[1] - aa) <= 1e-12 * aa &&
+                    std::abs(found[2] - bb) <= 1e-12 * bb;
+  if (!good) give_up(what + ": the dots are not those of the host");
+  done(drun_gpu_adasum(first.get(), second.get(), n, kType<T>, dots.get(), into.get(), stream));
+  const double of_a = 1 - found[0] / (2 * found[1]), of_b = 1 - found[0] / (2 * found[2]);
+  std::vector<T> sum(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    sum[i] = static_cast<T>(of_a * static_cast<double>(a[i]) + of_b * static_cast<double>(b[i]));
+  }
+  expect_same(into.values(stream), sum, what + ": adasum");
+}
+
 template <typename T>
 void check_selection(const Card& card, Handle stream, const std::vector<T>& given, std::size_t k, double threshold,
                      const std::string& what) {
@@ -148,6 +181,7 @@ void check_all(const Card& card, Handle stream, std::size_t n, const std::string
   check_halves<training::Float16, T>(card, stream, n, what + ", f16");
   check_halves<training::Bfloat16, T>(card, stream, n, what + ", bf16");
   check_elements<T>(card, stream, n, what);
+  check_dots<T>(card, stream, n, what);
   check_selection<T>(card, stream, numbers<T>(n, 4), n / 100 + 1, 0.05, what);
   check_selection<T>(card, stream, std::vector<T>(n, T{1}), n / 2, 1, what + ", all equal");
 }

@@ -82,6 +82,16 @@ DRUN_API int drun_gpu_scatter_add(void* data, size_t count, drun_dtype dtype, co
 DRUN_API int drun_gpu_scatter_zero(void* data, size_t count, drun_dtype dtype, const void* indices,
                                    drun_dtype index_dtype, size_t n, uint64_t* n_bad, void* stream);
 
+/* a.b, a.a and b.b of two vectors of f32 or f64, in double precision: to dots[0], [1] and [2]. `dots` has so many
+ * bytes, is aligned to 8, and what is behind these three is of use to the kernels alone. The order of the additions,
+ * and so the result's bits, depend on `count` alone. */
+DRUN_API size_t drun_gpu_dots_bytes(size_t count);
+DRUN_API int drun_gpu_dots(const void* a, const void* b, size_t count, drun_dtype dtype, double* dots, void* stream);
+/* Adasum of the two, of which `dots` are the dots: into[i] = (1 - a.b / (2 a.a)) a[i] + (1 - a.b / (2 b.b)) b[i], where
+ * a factor is 1 if its vector is all zeros. `into` may be a or b. */
+DRUN_API int drun_gpu_adasum(const void* a, const void* b, size_t count, drun_dtype dtype, const double* dots,
+                             void* into, void* stream);
+
 #ifdef __cplusplus
 }
 #endif

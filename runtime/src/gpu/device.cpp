@@ -100,6 +100,7 @@ Device::~Device() {
   ContextScope scope;
   if (scope.enter(driver_, context_) != kSuccess) return;  // the process is about to end
   for (const Event event : events_) driver_.event_destroy(event);
+  free_scratch();
   if (stream_ != nullptr) driver_.stream_destroy(stream_);
 }
 
@@ -107,6 +108,26 @@ DriverResult Device::take_event(Event& event) {
   if (events_.empty()) return driver_.event_create(&event, kEventDisableTiming);
   event = events_.back();
   events_.pop_back();
+  return kSuccess;
+}
+
+// To free memory waits for what is under way: then it stays, until the next time or for good.
+void Device::free_scratch() {
+  if (stream_ == nullptr || scratch_.empty() || driver_.stream_query(stream_) != kSuccess) return;
+  for (const DevicePointer scratch : scratch_) driver_.free(scratch);
+  scratch_.clear();
+}
+
+DriverResult Device::take_scratch(std::size_t n_bytes, DevicePointer& scratch) {
+  if (n_bytes > scratch_bytes_) {
+    DevicePointer larger = 0;
+    const auto error = driver_.alloc(&larger, n_bytes);
+    if (error != kSuccess) return error;
+    free_scratch();
+    scratch_.push_back(larger);
+    scratch_bytes_ = n_bytes;
+  }
+  scratch = scratch_.back();
   return kSuccess;
 }
 

@@ -61,8 +61,12 @@ class Device {
   // An event without timing, with the context current; or what cuEventCreate says.
   DriverResult take_event(Event& event);
   void give_back(Event event) { events_.push_back(event); }
+  // Memory of the device, so many bytes at least, with the context current, for what goes to stream() one after the
+  // other; or what cuMemAlloc says. Kept for the next call.
+  DriverResult take_scratch(std::size_t n_bytes, DevicePointer& scratch);
 
  private:
+  void free_scratch();
   Device(const Driver& driver, Context context) : driver_(driver), context_(context) {}
 
   const Driver& driver_;
@@ -70,7 +74,9 @@ class Device {
   Stream stream_ = nullptr;
   DeviceUuid uuid_{};
   int ordinal_ = 0;
-  std::vector<Event> events_;  // that nobody uses
+  std::vector<Event> events_;           // that nobody uses
+  std::vector<DevicePointer> scratch_;  // the last is what is used; what is under way may use those before
+  std::size_t scratch_bytes_ = 0;
 };
 
 // The devices that a job's calls have met, by what the driver says of their memory.

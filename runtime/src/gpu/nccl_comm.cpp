@@ -10,8 +10,11 @@
 #include <utility>
 
 #include "base/blocked_signals.h"
+#include "runtime/src/algorithm/doubling.h"
 #include "runtime/src/dtype.h"
+#include "runtime/src/gpu/dots.h"
 #include "runtime/src/gpu/hang_guard.h"
+#include "runtime/src/gpu/kernel_module.h"
 
 namespace drun::runtime::gpu {
 namespace {
@@ -311,6 +314,16 @@ Status NcclComm::end_before(Pending& pending, const std::vector<Stream>& streams
 
 Status NcclComm::run(const std::vector<const Operation*>& operations, const std::vector<Stream>& streams,
                      const Enqueue& enqueue, const std::function<Status()>& meanwhile) {
+  const auto steps = [&](Stream ours) -> Status {
+    const auto begun = enqueue(ours);
+    if (!is_begun(begun)) return explained(*operations[0], "NCCL", begun);
+    return {};
+  };
+  return run_steps(operations, streams, steps, meanwhile);
+}
+
+Status NcclComm::run_steps(const std::vector<const Operation*>& operations, const std::vector<Stream>& streams,
+                           const Steps& steps, const std::function<Status()>& meanwhile) {
   ContextScope scope;
   if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
     return driver_failed(*operations[0], "cuCtxPushCurrent", error);
@@ -319,12 +332,12 @@ Status NcclComm::run(const std::vector<const Operation*>& operations, const std:
   if (world_.recorder) {
     for (const Operation* operation : operations) pending.records.push_back(record(*operation));
   }
-  auto done = run_recorded(pending, streams, enqueue, meanwhile);
+  auto done = run_recorded(pending, streams, steps, meanwhile);
   if (!done) close(pending, done.error().status);
   return done;
 }
 
-Status NcclComm::run_recorded(Pending& pending, const std::vector<Stream>& streams, const Enqueue& enqueue,
+Status NcclComm::run_recorded(Pending& pending, const std::vector<Stream>& streams, const Steps& steps,
                               const std::function<Status()>& meanwhile) {
   const Operation& first = pending.operation;
   bool is_captured = false;
@@ -335,8 +348,7 @@ Status NcclComm::run_recorded(Pending& pending, const std::vector<Stream>& strea
   }
   const auto error = device_.driver().event_record(pending.begin, device_.stream());
   if (error != kSuccess) return driver_failed(first, "cuEventRecord", error);
-  const auto begun = enqueue(device_.stream());
-  if (!is_begun(begun)) return explained(first, "NCCL", begun);
+  if (auto ok = steps(device_.stream()); !ok) return ok;
   if (meanwhile) {
     if (auto ok = meanwhile(); !ok) return ok;
   }
@@ -414,10 +426,9 @@ Status NcclComm::look() {
   return ours(own_gpu_timeout(waiting).value());
 }
 
-// Sums and averages may be scaled, in one factor of their type, which would not do for halves. Adasum, and scales of
-// anything else, are the CPU's; so are averages of integers, which NCCL rounds in another way.
+// Sums and averages may be scaled, in one factor of their type, which would not do for halves. Scales of anything else
+// are the CPU's; so are averages of integers, which NCCL rounds in another way.
 bool NcclComm::can_reduce(const Operation& operation) {
-  if (operation.op == DRUN_ADASUM) return false;
   if (operation.op == DRUN_AVG && !is_float(operation.dtype)) return false;
   const bool adds = operation.op == DRUN_SUM || operation.op == DRUN_AVG;
   return scale_of(operation) == 1 || (adds && is_wide_float(operation.dtype));
@@ -488,6 +499,102 @@ Status NcclComm::allreduce(const std::vector<Allreduce>& calls) {
   return with_reduction(operations, streams, [&](std::size_t i, NcclRedOp op, Stream ours) {
     const Operation& o = calls[i].operation;
     return nccl_.AllReduce(calls[i].send, calls[i].recv, o.count, nccl_type_of(o.dtype), op, comm_, ours);
+  });
+}
+
+// As adasum_allreduce() does it on the host, with whole vectors. Each step of NCCL's is enqueued, connections and all,
+// before the kernels that come after it.
+class NcclComm::AdasumSteps {
+ public:
+  AdasumSteps(NcclComm& comm, const Operation& operation, Stream ours, void* data)
+      : comm_(comm), operation_(operation), during_(describe(operation)), ours_(ours), data_(data) {}
+
+  Status begin(const void* send) {
+    const Device& device = comm_.device_;
+    const std::size_t n_bytes = operation_.count * size_of(operation_.dtype),
+                      aligned = (n_bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+    DevicePointer scratch = 0;
+    auto error = comm_.device_.take_scratch(aligned + dots_bytes(operation_.count), scratch);
+    if (error != kSuccess) return comm_.driver_failed(operation_, "cuMemAlloc", error);
+    theirs_ = scratch;
+    dots_ = scratch + aligned;
+    if (send != data_) {
+      error = device.driver().copy_on_device(device_pointer(data_), device_pointer(send), n_bytes, ours_);
+      if (error != kSuccess) return comm_.driver_failed(operation_, "cuMemcpyDtoDAsync", error);
+    }
+    return scale(operation_.prescale);
+  }
+  Status run() {
+    const int rank = comm_.group_.own, size = comm_.group_.size(), power = power_below(size);
+    if (rank >= power) {
+      if (auto gave = move(data_, rank - power, nullptr, -1); !gave) return gave;
+      return move(nullptr, -1, data_, rank - power);
+    }
+    const bool has_more = rank + power < size;
+    if (has_more) {
+      if (auto taken = move(nullptr, -1, reinterpret_cast<void*>(theirs_), rank + power); !taken) return taken;
+      if (auto added = combine(true); !added) return added;
+    }
+    for (int distance = 1; distance < power; distance *= 2) {
+      const int peer = rank ^ distance;
+      if (auto moved = move(data_, peer, reinterpret_cast<void*>(theirs_), peer); !moved) return moved;
+      if (auto added = combine(rank < peer); !added) return added;
+    }
+    return has_more ? move(data_, rank + power, nullptr, -1) : Status();
+  }
+  Status end() { return scale(operation_.postscale); }
+
+ private:
+  static constexpr std::size_t kScratchAlignment = 256;
+
+  Status move(const void* send, int to, void* recv, int from) {
+    const int dtype = nccl_type_of(operation_.dtype);
+    const auto begun = comm_.grouped([&] {
+      NcclResult result = kNcclSuccess;
+      if (send != nullptr) result = comm_.nccl_.Send(send, operation_.count, dtype, to, comm_.comm_, ours_);
+      if (recv != nullptr && is_begun(result)) {
+        result = comm_.nccl_.Recv(recv, operation_.count, dtype, from, comm_.comm_, ours_);
+      }
+      return result;
+    });
+    if (!is_begun(begun)) return comm_.explained(operation_, "NCCL", begun);
+    return comm_.settle(operation_, "NCCL");
+  }
+  Status launch(const std::string& kernel, const void* arguments, std::uint64_t n_parts) const {
+    const Device& device = comm_.device_;
+    auto module = KernelModule::of(device.driver(), device.context(), during_);
+    if (!module) return tl::unexpected<Failure>(module.error());
+    return (*module)->launch(kernel, arguments, n_parts, ours_, during_);
+  }
+  Status combine(bool lower) {
+    const auto with = [&](const std::string& kernel, const void* arguments, std::uint64_t n_parts) {
+      return launch(kernel, arguments, n_parts);
+    };
+    const DevicePointer ours = device_pointer(data_);
+    const auto arguments = dots_arguments(lower ? ours : theirs_, lower ? theirs_ : ours, operation_.count, dots_);
+    if (auto ok = launch_dots(arguments, operation_.dtype, with); !ok) return ok;
+    return launch_adasum(arguments, ours, operation_.dtype, with);
+  }
+  Status scale(double factor) const {
+    if (factor == 1) return {};
+    const ElementArguments arguments{device_pointer(data_), 0, operation_.count, factor};
+    return launch(std::string("drun_scale_") + name_of(operation_.dtype), &arguments, parts_of(operation_.count));
+  }
+
+  NcclComm& comm_;
+  const Operation& operation_;
+  std::string during_;
+  Stream ours_;
+  void* data_;
+  DevicePointer theirs_ = 0, dots_ = 0;
+};
+
+Status NcclComm::adasum(const Operation& operation, Stream stream, const void* send, void* recv) {
+  return run_steps({&operation}, {stream}, [&](Stream ours) -> Status {
+    AdasumSteps steps(*this, operation, ours, recv);
+    if (auto ok = steps.begin(send); !ok) return ok;
+    if (auto ok = steps.run(); !ok) return ok;
+    return steps.end();
   });
 }
 

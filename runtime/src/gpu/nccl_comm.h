@@ -49,6 +49,10 @@ class NcclComm {
     void* recv = nullptr;
   };
   Status allreduce(const std::vector<Allreduce>& calls);
+  // In place where they are equal; they do not overlap otherwise. With the kernels, which all members have.
+  Status adasum(const Operation& operation, Stream stream, const void* send, void* recv);
+  bool can_adasum() const { return has_kernels_; }
+  void have_kernels(bool all_have) { has_kernels_ = all_have; }
   Status reduce(const Operation& operation, Stream stream, const void* send, void* recv);
   Status reduce_scatter(const Operation& operation, Stream stream, const void* send, void* recv);
   Status broadcast(const Operation& operation, Stream stream, void* data);
@@ -110,11 +114,16 @@ class NcclComm {
   Status run(const Operation& operation, Stream stream, const Enqueue& enqueue) {
     return run({&operation}, {stream}, enqueue);
   }
+  // `steps`: what is enqueued, as a whole.
+  using Steps = std::function<Status(Stream ours)>;
+  Status run_steps(const std::vector<const Operation*>& operations, const std::vector<Stream>& streams,
+                   const Steps& steps, const std::function<Status()>& meanwhile = {});
   Status begin_after(const std::vector<Stream>& streams, const Operation& during, bool& is_captured);
   // `pending` is under way from here on, if it went well.
   Status end_before(Pending& pending, const std::vector<Stream>& streams, bool is_captured);
-  Status run_recorded(Pending& pending, const std::vector<Stream>& streams, const Enqueue& enqueue,
+  Status run_recorded(Pending& pending, const std::vector<Stream>& streams, const Steps& steps,
                       const std::function<Status()>& meanwhile);
+  class AdasumSteps;
   std::vector<int> others() const;  // all members, but us
   std::vector<int> peers_of(const std::vector<const Operation*>& operations) const;
   std::vector<int> peers_of(const Pending& pending) const { return pending.peers.empty() ? others() : pending.peers; }
@@ -153,6 +162,7 @@ class NcclComm {
   bool has_begun_ = false;  // the first call that is pending does not wait for its own GPU
   bool has_graph_ = false;  // some call was captured
   bool is_released_ = false;
+  bool has_kernels_ = false;
 };
 
 }  // namespace drun::runtime::gpu

@@ -26,7 +26,7 @@ std::string encode_member(const NcclMember& member) {
   out.str(member.path.substr(0, kLongestPath));
   out.str(std::string(reinterpret_cast<const char*>(member.device.bytes), sizeof member.device.bytes));
   out.str(member.machine.substr(0, kLongestMachine));
-  out.u8(member.may_share ? 1 : 0);
+  out.u8(static_cast<std::uint8_t>((member.may_share ? 1 : 0) + (member.has_kernels ? 2 : 0)));
   std::string bytes = out.take();
   bytes.resize(kNcclMemberBytes, '\0');
   return bytes;
@@ -40,7 +40,9 @@ NcclMember decode_member(const std::string& bytes) {
   member.path = in.str();
   const std::string uuid = in.str();
   member.machine = in.str();
-  member.may_share = in.u8() != 0;
+  const auto flags = in.u8();
+  member.may_share = (flags & 1) != 0;
+  member.has_kernels = (flags & 2) != 0;
   if (!in.ok() || uuid.size() != sizeof member.device.bytes) {
     member.why_not = "it said something else than it should";
   } else {
@@ -81,6 +83,7 @@ Outcome<NcclDecision> decide_nccl(const std::vector<NcclMember>& members, const 
                        "host)");
   }
   out.use = true;
+  out.has_kernels = std::all_of(members.begin(), members.end(), [](const NcclMember& m) { return m.has_kernels; });
   return out;
 }
 

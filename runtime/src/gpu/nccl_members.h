@@ -16,8 +16,9 @@ struct NcclMember {
   int version = 0;
   std::string path;
   DeviceUuid device{};
-  std::string machine;     // what NCCL takes for a host
-  bool may_share = false;  // DRUN_SHARED_GPU=1
+  std::string machine;       // what NCCL takes for a host
+  bool may_share = false;    // DRUN_SHARED_GPU=1
+  bool has_kernels = false;  // for its GPU
 };
 
 inline constexpr std::size_t kNcclMemberBytes = 512;
@@ -27,7 +28,8 @@ NcclMember decode_member(const std::string& bytes);
 
 struct NcclDecision {
   bool use = false;
-  std::string why_not;  // of a communicator that goes through the host
+  bool has_kernels = false;  // all have
+  std::string why_not;       // of a communicator that goes through the host
 };
 // `names`: "rank 3 on node7", by member. A failure is one of all members.
 Outcome<NcclDecision> decide_nccl(const std::vector<NcclMember>& members, const std::vector<std::string>& names);

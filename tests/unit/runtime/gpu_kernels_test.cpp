@@ -349,6 +349,60 @@ TEST_F(GpuKernels, ScatterAddsInTheOrderOfItsCalls) {
   scatter<double, std::uint64_t>();
 }
 
+template <typename T>
+void dots_and_adasum() {
+  for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{8192}, std::size_t{8193},
+                              260 * std::size_t{8192} + 17}) {
+    const auto a = numbers<T>(n, 11), b = numbers<T>(n, 12);
+    double ab = 0, aa = 0, bb = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double x = a[i], y = b[i];
+      ab += x * y;
+      aa += x * x;
+      bb += y * y;
+    }
+    const Array<T> first(a, 1), second(b, 2), into(n, 3);
+    const std::size_t n_doubles = drun_gpu_dots_bytes(n) / sizeof(double);
+    std::vector<double> found;
+    for (int repeat = 0; repeat < 3; ++repeat) {  // blocks and threads come in another order each time
+      const Array<double> dots(std::vector<double>(n_doubles, -1));
+      ASSERT_OK(drun_gpu_dots(first.get(), second.get(), n, kDtype<T>, dots.get(), nullptr));
+      auto values = dots.values();
+      values.resize(3);
+      if (repeat > 0) {
+        EXPECT_TRUE(same_bits(values, found)) << n;
+      }
+      found = values;
+      ASSERT_OK(drun_gpu_adasum(first.get(), second.get(), n, kDtype<T>, dots.get(), into.get(), nullptr));
+    }
+    EXPECT_NEAR(found[0], ab, 1e-12 * std::sqrt(aa * bb));
+    EXPECT_NEAR(found[1], aa, 1e-12 * aa);
+    EXPECT_NEAR(found[2], bb, 1e-12 * bb);
+    // With the same dots, the same bits as algorithm/adasum.cpp.
+    const double of_a = 1 - found[0] / (2 * found[1]), of_b = 1 - found[0] / (2 * found[2]);
+    std::vector<T> sum(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      sum[i] = static_cast<T>(of_a * static_cast<double>(a[i]) + of_b * static_cast<double>(b[i]));
+    }
+    EXPECT_TRUE(same_bits(into.values(), sum)) << n;
+  }
+  // In place, and of nothing.
+  const std::vector<T> zeros(10), ones(10, T{1});
+  const Array<T> nothing(zeros), one(ones);
+  const Array<double> dots(std::vector<double>(drun_gpu_dots_bytes(10) / sizeof(double)));
+  ASSERT_OK(drun_gpu_dots(nothing.get(), one.get(), 10, kDtype<T>, dots.get(), nullptr));
+  ASSERT_OK(drun_gpu_adasum(nothing.get(), one.get(), 10, kDtype<T>, dots.get(), one.get(), nullptr));
+  EXPECT_EQ(one.values(), ones);
+  ASSERT_OK(drun_gpu_dots(one.get(), one.get(), 10, kDtype<T>, dots.get(), nullptr));
+  ASSERT_OK(drun_gpu_adasum(one.get(), one.get(), 10, kDtype<T>, dots.get(), one.get(), nullptr));
+  EXPECT_EQ(one.values(), ones);  // Adasum of a vector with itself
+}
+
+TEST_F(GpuKernels, DotsAndAdasumAreThoseOfTheHost) {
+  dots_and_adasum<float>();
+  dots_and_adasum<double>();
+}
+
 TEST_F(GpuKernels, ComeAfterTheWorkThatTheStreamHas) {
   const std::vector<float> late = {2, 3};
   const Array<float> data(std::vector<float>{0, 0});
@@ -389,6 +443,15 @@ TEST_F(GpuKernels, WhatCanNotBeDoneIsSaid) {
        DRUN_ERROR_ARGUMENT, "values, indices or chosen is a null pointer");
   says(drun_gpu_scatter_zero(data.get(), 2, DRUN_FLOAT32, data.get(), DRUN_INT32, 1, nullptr, nullptr),
        DRUN_ERROR_ARGUMENT, "indices must be u32 or u64");
+  double on_host_dots[6] = {};
+  says(drun_gpu_dots(data.get(), data.get(), 2, DRUN_FLOAT32, on_host_dots, nullptr), DRUN_ERROR_ARGUMENT,
+       "drun_gpu_dots: dots is not memory of a GPU");
+  says(drun_gpu_dots(data.get(), nullptr, 2, DRUN_FLOAT32, on_host_dots, nullptr), DRUN_ERROR_ARGUMENT,
+       "a or b is a null pointer");
+  says(drun_gpu_dots(data.get(), data.get(), 2, DRUN_FLOAT16, on_host_dots, nullptr), DRUN_ERROR_ARGUMENT,
+       "must be f32 or f64");
+  says(drun_gpu_adasum(data.get(), data.get(), 2, DRUN_FLOAT32, on_host_dots, nullptr, nullptr), DRUN_ERROR_ARGUMENT,
+       "into is a null pointer");
   gpu::set_kernel_image(nullptr);
   says(drun_gpu_scale(data.get(), 2, DRUN_FLOAT32, 2, nullptr), DRUN_ERROR_UNSUPPORTED,
        "this build of libdrun has no kernels for GPUs: it was made without nvcc");

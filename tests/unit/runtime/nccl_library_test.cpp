@@ -117,6 +117,16 @@ NcclMember member(unsigned char device, const std::string& machine = "host 0") {
 }
 const std::vector<std::string> kNames = {"rank 0 on a", "rank 1 on a", "rank 2 on b"};
 
+TEST(NcclMembers, HaveKernelsIfAllHave) {
+  auto one = member(1), other = member(2);
+  one.has_kernels = other.has_kernels = true;
+  EXPECT_TRUE(decode_member(encode_member(one)).has_kernels);
+  EXPECT_FALSE(decode_member(encode_member(one)).may_share);
+  EXPECT_TRUE(decide_nccl({one, other}, kNames)->has_kernels);
+  other.has_kernels = false;
+  EXPECT_FALSE(decide_nccl({one, other}, kNames)->has_kernels);
+}
+
 TEST(NcclMembers, SurviveTheWay) {
   NcclMember one = member(7, "my host");
   one.why_not = std::string(1000, 'x');

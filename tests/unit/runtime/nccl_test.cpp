@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "tests/unit/runtime/fake_gpu.h"
@@ -115,6 +116,52 @@ TEST_F(NcclJobs, ScalesGoWithTheSum) {
     ASSERT_DONE(all.allreduce(same.get(), same.get(), 3, DRUN_FLOAT32, DRUN_ADASUM));
     EXPECT_EQ(same.values(), repeated(3, 5));
   });
+}
+
+// On the GPU, by the kernels: as the host does it, but for the order of the dots' additions.
+TEST_F(NcclJobs, AdasumStaysOnTheGpu) {
+  const testing::KernelsForTests kernels;
+  for (const int size : {1, 2, 3, 4, 6}) {
+    const int before = fake().n_pinned_ever();
+    std::vector<std::vector<float>> results(static_cast<std::size_t>(size));
+    run(size, [&](Communicator& all) {
+      const auto rank = static_cast<std::size_t>(all.rank());
+      for (const std::size_t n : {std::size_t{1}, std::size_t{20'000}}) {
+        std::vector<float> given(n);
+        for (std::size_t i = 0; i < n; ++i) given[i] = std::sin(static_cast<float>((i + 1) * (rank + 2)));
+        CallOptions options;
+        options.prescale = 2;
+        options.postscale = 0.5;
+        auto expected = given;
+        CallOptions of_host = options;
+        of_host.memory = DRUN_MEMORY_HOST;
+        ASSERT_DONE(all.allreduce(given.data(), expected.data(), n, DRUN_FLOAT32, DRUN_ADASUM, of_host));
+        const Device send(given), recv(n, -1);
+        ASSERT_DONE(all.allreduce(send.get(), recv.get(), n, DRUN_FLOAT32, DRUN_ADASUM, options));
+        ASSERT_DONE(all.allreduce(send.get(), send.get(), n, DRUN_FLOAT32, DRUN_ADASUM, options));
+        wait_for();
+        const auto result = recv.values();
+        EXPECT_EQ(send.values(), result);  // in place, the same
+        for (std::size_t i = 0; i < n; ++i) ASSERT_NEAR(result[i], expected[i], 1e-6F) << i << " of " << n;
+        results[rank] = result;
+      }
+    });
+    for (const auto& result : results) EXPECT_EQ(result, results[0]) << size << " ranks";
+    EXPECT_EQ(fake().n_pinned_ever(), before) << "something went through the host";
+  }
+}
+
+// One rank is enough: what was loaded into a GPU stays, and no other test has so many.
+TEST_F(NcclJobs, WithoutKernelsAdasumGoesThroughTheHost) {
+  const testing::KernelsForTests kernels;
+  ::setenv("DRUN_FAKE_CUDA", "no-kernels", 1);
+  const int before = fake().n_pinned_ever();
+  run(7, [](Communicator& all) {
+    const Device same(3, 5);
+    ASSERT_DONE(all.allreduce(same.get(), same.get(), 3, DRUN_FLOAT32, DRUN_ADASUM));
+    EXPECT_EQ(same.values(), repeated(3, 5));
+  });
+  EXPECT_GT(fake().n_pinned_ever(), before);
 }
 
 TEST_F(NcclJobs, MovesBetweenRanks) {

@@ -70,4 +70,16 @@ struct ScatterArguments {
   std::uint64_t n_bad;  // the address of a counter
 };
 
+// Of two vectors, in double precision.
+struct Dots {
+  double ab, aa, bb;
+};
+
+struct DotsArguments {
+  std::uint64_t a, b, count;
+  std::uint64_t parts, n_parts;  // the address of Dots of each kChunk elements
+  std::uint64_t dots;            // and of all
+  std::uint64_t into;
+};
+
 }  // namespace drun::runtime::gpu

@@ -394,6 +394,76 @@ DRUN_DEVICE void scatter_zero(const Block& block, const ScatterArguments& a) {
   scatter<T, Index>(block, a, [](T& element, u64) { element = 0; });
 }
 
+// What the threads of a block have, added up in an order that is always the same: the first thread has it in `sums` [0].
+DRUN_DEVICE void add_up(const Block& block, Dots* sums) {
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    block.phase([&](unsigned thread) {
+      if (thread >= half) return;
+      sums[thread].ab += sums[thread + half].ab;
+      sums[thread].aa += sums[thread + half].aa;
+      sums[thread].bb += sums[thread + half].bb;
+    });
+  }
+}
+
+// Of kChunk elements, by a block.
+template <typename T>
+DRUN_DEVICE void dots(const Block& block, const DotsArguments& a) {
+  DRUN_SHARED Dots sums[kThreads];
+  for (u64 part = block.number(); part < a.n_parts; part += block.n_blocks()) {
+    const u64 begin = part * kChunk, rest = a.count - begin, n = rest < kChunk ? rest : kChunk;
+    block.phase([&](unsigned thread) {
+      Dots own = {0, 0, 0};
+      for (u64 i = begin + thread; i < begin + n; i += kThreads) {
+        const double x = at<const T>(a.a)[i], y = at<const T>(a.b)[i];
+        own.ab += x * y;
+        own.aa += x * x;
+        own.bb += y * y;
+      }
+      sums[thread] = own;
+    });
+    add_up(block, sums);
+    block.phase([&](unsigned thread) {  // before the next part takes the place of these
+      if (thread == 0) at<Dots>(a.parts)[part] = sums[0];
+    });
+  }
+}
+
+// One block.
+DRUN_DEVICE void add_dots(const Block& block, const DotsArguments& a) {
+  DRUN_SHARED Dots sums[kThreads];
+  block.phase([&](unsigned thread) {
+    Dots own = {0, 0, 0};
+    for (u64 part = thread; part < a.n_parts; part += kThreads) {
+      const Dots& one = at<const Dots>(a.parts)[part];
+      own.ab += one.ab;
+      own.aa += one.aa;
+      own.bb += one.bb;
+    }
+    sums[thread] = own;
+  });
+  add_up(block, sums);
+  block.last([&](unsigned thread) {
+    if (thread == 0) *at<Dots>(a.dots) = sums[0];
+  });
+}
+
+// adasum_combine() of algorithm/adasum.cpp.
+template <typename T>
+DRUN_DEVICE void adasum(const Block& block, const DotsArguments& a) {
+  block.last([&](unsigned thread) {
+    const Dots all = *at<const Dots>(a.dots);
+    // A vector of nothing changes nothing.
+    const double of_a = all.aa > 0 ? 1 - all.ab / (2 * all.aa) : 1, of_b = all.bb > 0 ? 1 - all.ab / (2 * all.bb) : 1;
+    for (u64 part = block.number(); part < a.n_parts; part += block.n_blocks()) {
+      const u64 begin = part * kChunk, rest = a.count - begin, n = rest < kChunk ? rest : kChunk;
+      for (u64 i = begin + thread; i < begin + n; i += kThreads) {
+        at<T>(a.into)[i] = static_cast<T>(of_a * at<const T>(a.a)[i] + of_b * at<const T>(a.b)[i]);
+      }
+    }
+  });
+}
+
 // By the bytes of an element.
 DRUN_KERNEL(drun_pack_1, PieceArguments, pack<std::uint8_t>)
 DRUN_KERNEL(drun_pack_2, PieceArguments, pack<std::uint16_t>)
@@ -442,5 +512,11 @@ DRUN_KERNEL(drun_scatter_zero_f32_u32, ScatterArguments, scatter_zero<float, std
 DRUN_KERNEL(drun_scatter_zero_f32_u64, ScatterArguments, scatter_zero<float, std::uint64_t>)
 DRUN_KERNEL(drun_scatter_zero_f64_u32, ScatterArguments, scatter_zero<double, std::uint32_t>)
 DRUN_KERNEL(drun_scatter_zero_f64_u64, ScatterArguments, scatter_zero<double, std::uint64_t>)
+
+DRUN_KERNEL(drun_dots_f32, DotsArguments, dots<float>)
+DRUN_KERNEL(drun_dots_f64, DotsArguments, dots<double>)
+DRUN_KERNEL(drun_add_dots, DotsArguments, add_dots)
+DRUN_KERNEL(drun_adasum_f32, DotsArguments, adasum<float>)
+DRUN_KERNEL(drun_adasum_f64, DotsArguments, adasum<double>)
 
 }  // namespace drun::runtime::gpu
