@@ -82,6 +82,7 @@ Result<std::unique_ptr<Device>> Device::open(int local_rank) {
   if (n_devices == 0) return fail(Errc::kInternal, "", "this host has a driver of NVIDIA's, but no GPU");
   std::unique_ptr<Device> out(new Device);
   // Ranks that share one are libdrun's to refuse, or to carry.
+  out->n_devices_ = n_devices;
   out->ordinal_ = local_rank % n_devices;
   int device = 0;
   void* context = nullptr;

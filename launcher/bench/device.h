@@ -17,6 +17,7 @@ class Device {
   static Result<std::unique_ptr<Device>> open(int local_rank);
 
   int ordinal() const { return ordinal_; }
+  int n_devices() const { return n_devices_; }       // that this process sees
   const std::string& name() const { return name_; }  // "NVIDIA H100 80GB HBM3"
   Result<std::uint64_t> free_bytes() const;
   // Each waits until it is done.
@@ -29,7 +30,7 @@ class Device {
  private:
   struct Functions;
   Device() = default;
-  int ordinal_ = 0;
+  int ordinal_ = 0, n_devices_ = 1;
   std::string name_;
   std::shared_ptr<const Functions> functions_;
 };

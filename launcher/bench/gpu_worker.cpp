@@ -39,6 +39,10 @@ Error become_gpu_worker(char** argv) {
   };
   Fd program(::memfd_create("drun-bench", MFD_CLOEXEC | MFD_EXEC));
   if (!program && errno == EINVAL) program = Fd(::memfd_create("drun-bench", MFD_CLOEXEC));
+  if (!program && errno == EACCES) {
+    return Error(Errc::kInternal, "--backend nccl", "this host executes nothing in memory: vm.memfd_noexec is 2")
+        .with_hint("sysctl vm.memfd_noexec=1, as root on that host");
+  }
   if (!program) return failed("no memory for the worker");
   const std::string_view bytes(drun_gpu_worker, static_cast<std::size_t>(drun_gpu_worker_end - drun_gpu_worker));
   if (auto ok = write_all(program.get(), bytes); !ok) return ok.error();

@@ -66,6 +66,11 @@ Result<void> Measurement::allocate() {
 
 Result<void> Measurement::run(const Show& show) {
   if (auto ok = allocate(); !ok) return ok;
+  if (device_ != nullptr) {
+    // The first collective sets NCCL up. Sends and receives use what is there.
+    if (auto ok = checked(drun_broadcast(buffers_.recv, 1, DRUN_UINT8, 0, DRUN_COMM_WORLD, nullptr)); !ok) return ok;
+    if (auto ok = wait(); !ok) return ok;
+  }
   const KindInfo& kind = info(settings_.kind);
   const bool is_barrier = settings_.kind == Kind::kBarrier;
   Call call;

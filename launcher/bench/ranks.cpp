@@ -58,7 +58,11 @@ Result<Words> own_words(const Device* device) {
   if (device != nullptr) {
     const auto free_bytes = device->free_bytes();
     if (!free_bytes) return fail(free_bytes.error());
-    out.max_bytes = std::min(out.max_bytes, *free_bytes / 10 * 4);
+    // Ranks that share a GPU, as DRUN_SHARED_GPU=1 allows, go through the host: pinned memory for both buffers more.
+    const auto n_sharing =
+        static_cast<std::uint64_t>((std::max(drun_local_size(), 1) + device->n_devices() - 1) / device->n_devices());
+    if (n_sharing > 1) out.max_bytes /= 2;
+    out.max_bytes = std::min(out.max_bytes, *free_bytes / 10 * 4 / n_sharing);
     out.device = device->ordinal();
     put(out.device_name, device->name());
   }

@@ -169,6 +169,16 @@ Result<void> check(const Settings& s) {
       return fail(wrong("--redop", "adasum is for float and double", "-d float"));
     }
   }
+  const auto is_integer = [](drun_dtype dtype) {
+    return dtype != DRUN_FLOAT16 && dtype != DRUN_BFLOAT16 && dtype != DRUN_FLOAT32 && dtype != DRUN_FLOAT64;
+  };
+  const bool averages = info(s.kind).reduces && std::count(s.ops.begin(), s.ops.end(), DRUN_AVG) > 0;
+  if (s.backend == Backend::kNccl && averages && std::any_of(s.dtypes.begin(), s.dtypes.end(), is_integer)) {
+    return fail(wrong("--redop", "averages of integers are not NCCL's: libdrun makes them on the host", "--redop sum"));
+  }
+  if (s.backend == Backend::kNccl && s.kind == Kind::kBarrier) {
+    return fail(wrong("-o", "a barrier is the host's, whatever the backend", "--backend cpu"));
+  }
   if (s.factor < 1) return fail(wrong("-f", "0 is no factor between sizes", "-f 2"));
   if (s.max_bytes > s.min_bytes) {
     if (s.factor > 1 && s.min_bytes == 0) return fail(wrong("-b", "0 times -f stays 0", "-b 8"));

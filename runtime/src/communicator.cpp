@@ -114,6 +114,7 @@ Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtyp
 Operation Communicator::to_come(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options) const {
   Operation operation;
   describe_next(operation, kind, count, dtype, options);
+  operation.clock.began();  // several may be made of it, with one deadline
   return operation;
 }
 

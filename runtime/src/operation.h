@@ -53,7 +53,7 @@ class CallClock {
   void begin_at(Clock::time_point time) const;
   // Told once it is known; nullptr: nobody. Outlives that.
   void tell(Listener* listener) const { listener_ = listener; }
-  // The call waits for nobody: it ends in the microsecond in which it was asked for its beginning.
+  // By a backend that has just asked: it need not wait for anybody, and the call ends in the same microsecond.
   void ends_at_once() const { is_short_ = true; }
   bool is_short() const { return is_short_; }
 

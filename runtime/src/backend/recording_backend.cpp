@@ -86,10 +86,10 @@ class RecordingBackend final : public Backend, private CallClock::Listener {
   // Where the backend asks for the time itself, what it gives to the others is on its way by then.
   void begin_when_asked(const Operation& operation) {
     if (operation.clock.has_begun() || !inner_->asks_for_time()) return begin(operation);
-    asked_ = &operation;
+    asks_ = &operation;
     operation.clock.tell(this);
   }
-  void call_began() override { begin(*asked_); }
+  void call_began() override { begin(*asks_); }
   void begin(const Operation& operation) {
     const bool has_root = operation.root >= 0 && operation.root < group_.size();
     open_.push_back(recorder_->begin(operation, group_.world_rank(0), has_root ? group_.world_rank(operation.root) : -1,
@@ -99,10 +99,13 @@ class RecordingBackend final : public Backend, private CallClock::Listener {
   void end(const Operation& operation, const Status& status) {
     const CallClock& clock = operation.clock;
     const std::chrono::nanoseconds began = clock.began().time_since_epoch();  // if nobody has asked yet
-    end_at(clock.is_short() ? began.count() : monotonic_ns(), status ? DRUN_OK : status.error().status);
+    // Of a clock that was read before, for something else, nothing is known.
+    const bool is_short = clock.is_short() && asks_ == &operation;
+    end_at(is_short ? began.count() : monotonic_ns(), status ? DRUN_OK : status.error().status);
   }
   void end_at(std::int64_t ended_ns, int status) {
     n_left_ = 0;
+    asks_ = nullptr;
     for (const std::uint64_t number : open_) recorder_->end(number, status, ended_ns);
     open_.clear();
   }
@@ -111,9 +114,9 @@ class RecordingBackend final : public Backend, private CallClock::Listener {
   std::shared_ptr<Recorder> recorder_;
   Group group_;
   std::size_t size_;
-  std::vector<std::uint64_t> open_;   // calls that go on: one, or sends and receives that were begun together
-  const Operation* asked_ = nullptr;  // of call_began()
-  std::size_t n_left_ = 0;            // elements of it that are still to come
+  std::vector<std::uint64_t> open_;  // calls that go on: one, or sends and receives that were begun together
+  const Operation* asks_ = nullptr;  // the call that goes on, if its backend asks for the time itself
+  std::size_t n_left_ = 0;           // elements of it that are still to come
 };
 
 }  // namespace

@@ -11,8 +11,21 @@
 #include <iterator>
 #include <mutex>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/src/gpu/open_library.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define DRUN_NOT_SANITIZED [[gnu::no_sanitize("address")]]
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DRUN_NOT_SANITIZED [[gnu::no_sanitize("address")]]
+#endif
+#endif
+#if !defined(DRUN_NOT_SANITIZED)
+#define DRUN_NOT_SANITIZED
+#endif
 
 namespace drun::runtime::gpu {
 namespace {
@@ -59,9 +72,7 @@ void add_files(const std::string& pattern, std::vector<std::string>& files) {
 
 // "NCCL version 2.28.9+cuda13.0", which it prints when it is asked to (NCCL_DEBUG=VERSION): no function tells. The
 // version of CUDA, or 0. Looks at all that lies there; sanitizers know some of it as nobody's.
-#if defined(__SANITIZE_ADDRESS__)
-[[gnu::no_sanitize("address")]]
-#endif
+DRUN_NOT_SANITIZED
 int cuda_in_banner(const char* memory, std::size_t n_bytes) {
   char text[kLongestBanner + 1] = {};
   for (std::size_t at = 0; at + kLongestBanner <= n_bytes; ++at) {
@@ -79,29 +90,28 @@ int cuda_in_banner(const char* memory, std::size_t n_bytes) {
 int cuda_of(const void* function) {
   struct Search {
     std::uintptr_t address;
-    int cuda;
-  } search{reinterpret_cast<std::uintptr_t>(function), 0};
+    std::vector<std::pair<const char*, std::size_t>> parts;  // in which there may be texts
+  } search{reinterpret_cast<std::uintptr_t>(function), {}};
   ::dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* argument) {
         auto& wanted = *static_cast<Search*>(argument);
-        const auto* const parts = info->dlpi_phdr;
-        const auto begin_of = [&](int i) { return info->dlpi_addr + parts[i].p_vaddr; };
         bool is_it = false;
+        wanted.parts.clear();
         for (int i = 0; i < info->dlpi_phnum; ++i) {
-          is_it = is_it || (parts[i].p_type == PT_LOAD && wanted.address >= begin_of(i) &&
-                            wanted.address < begin_of(i) + parts[i].p_memsz);
-        }
-        for (int i = 0; is_it && i < info->dlpi_phnum && wanted.cuda == 0; ++i) {
-          const bool has_texts =
-              parts[i].p_type == PT_LOAD && (parts[i].p_flags & PF_R) != 0 && (parts[i].p_flags & PF_W) == 0;
-          if (!has_texts) continue;
-          wanted.cuda = cuda_in_banner(reinterpret_cast<const char*>(begin_of(i)),
-                                       std::min<std::size_t>(parts[i].p_filesz, kMostSearched));
+          const auto& part = info->dlpi_phdr[i];
+          if (part.p_type != PT_LOAD || (part.p_flags & PF_R) == 0 || (part.p_flags & PF_W) != 0) continue;
+          const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+          is_it = is_it || (wanted.address >= begin && wanted.address < begin + part.p_memsz);
+          wanted.parts.emplace_back(reinterpret_cast<const char*>(begin),
+                                    std::min<std::size_t>(part.p_filesz, kMostSearched));
         }
         return is_it ? 1 : 0;
       },
       &search);
-  return search.cuda;
+  for (const auto& [memory, n_bytes] : search.parts) {
+    if (const int cuda = cuda_in_banner(memory, n_bytes); cuda != 0) return cuda;
+  }
+  return 0;
 }
 
 std::string cuda_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version / 10 % 100); }

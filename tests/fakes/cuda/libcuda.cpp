@@ -446,7 +446,7 @@ Result cuDeviceGetName(char* name, int n_bytes, int) {
   return kSuccess;
 }
 Result cuMemGetInfo_v2(std::size_t* n_free, std::size_t* n_all) {
-  *n_all = std::size_t{1} << 30;
+  *n_all = std::size_t{1} << 27;
   *n_free = *n_all / 2;
   return kSuccess;
 }

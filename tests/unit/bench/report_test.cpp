@@ -65,7 +65,6 @@ TEST(BenchTable, BeginsAsNcclTests) {
       "(GB/s)             (us)     (us)     (%)     (us)     (us)     (%)\n");
 }
 
-// The first 118 characters, 13 columns, are nccl-tests' own line, byte by byte.
 TEST(BenchTable, SaysWhichNcclAndWhichGpus) {
   Heading h = heading();
   h.nccl = "2.28.9 (/usr/lib/libnccl.so.2)";
@@ -76,6 +75,7 @@ TEST(BenchTable, SaysWhichNcclAndWhichGpus) {
   EXPECT_NE(text.find(" on      node0 device  3 [NVIDIA H100 80GB HBM3]\n"), std::string::npos) << text;
 }
 
+// The first 118 characters, 13 columns, are nccl-tests' own line, byte by byte.
 TEST(BenchTable, RowsAreThoseOfNcclTestsWithMoreBehind) {
   const auto table = make_table();
   table->begin(heading());

@@ -96,6 +96,22 @@ TEST(BenchSettings, AdasumIsForAllreducesOfTwoTypes) {
   EXPECT_FALSE(check(s).has_value());
 }
 
+TEST(BenchSettings, NcclIsAskedForWhatItDoes) {
+  Settings s;
+  s.backend = Backend::kNccl;
+  EXPECT_TRUE(check(s).has_value());
+  s.ops = {DRUN_SUM, DRUN_AVG};
+  EXPECT_TRUE(check(s).has_value());
+  s.dtypes = {DRUN_BFLOAT16, DRUN_UINT8};
+  EXPECT_FALSE(check(s).has_value());
+  s.kind = Kind::kBroadcast;  // which has no reduction
+  EXPECT_TRUE(check(s).has_value());
+  s.kind = Kind::kBarrier;
+  EXPECT_FALSE(check(s).has_value());
+  s.backend = Backend::kCpu;
+  EXPECT_TRUE(check(s).has_value());
+}
+
 TEST(BenchSettings, WordsGoThereAndBack) {
   Settings s;
   s.kind = Kind::kScatter;

@@ -174,7 +174,10 @@ TEST_F(RecordingBackendTest, ABackendThatAsksForTheTimeIsRecordedWhenItDoes) {
     EXPECT_EQ(inner_->in->deadline(), inner_->in->clock.began() + op.timeout);
     EXPECT_TRUE(now().open);
     EXPECT_GE(now().open->started_ns, before);
-    EXPECT_LE(now().open->started_ns, monotonic_ns());
+    const auto after = monotonic_ns();
+    EXPECT_LE(now().open->started_ns, after);
+    while (monotonic_ns() <= after) {
+    }
     return Status{};
   };
   EXPECT_TRUE(backend_->allreduce(op, Span{&byte, 1, DRUN_INT8}));
@@ -195,6 +198,27 @@ TEST_F(RecordingBackendTest, ACallThatWaitsForNobodyEndsWhenItBegan) {
   EXPECT_FALSE(now().open);
   EXPECT_EQ(now().last->seq, 1u);
   EXPECT_EQ(now().last->ended_ns, now().last->started_ns);
+}
+
+// Of a barrier of several hosts, for one: the members on this host were there.
+TEST_F(RecordingBackendTest, OnlyWhatTheBackendItselfHasBegunIsShort) {
+  char byte = 0;
+  for (const bool asks : {false, true}) {
+    inner_->asks = asks;
+    auto op = operation(OpKind::kAllreduce, asks ? 2 : 1);
+    op.count = 1;
+    if (asks) op.clock.begin_at(Clock::now() - std::chrono::seconds(5));
+    inner_->during = [&] {
+      inner_->in->clock.ends_at_once();
+      const auto began = monotonic_ns();
+      while (monotonic_ns() <= began) {
+      }
+      return Status{};
+    };
+    EXPECT_TRUE(backend_->allreduce(op, Span{&byte, 1, DRUN_INT8}));
+    EXPECT_GT(now().last->ended_ns, now().last->started_ns);
+  }
+  EXPECT_GT(now().last->ended_ns - now().last->started_ns, 4'000'000'000);
 }
 
 TEST_F(RecordingBackendTest, ABackendThatNeverAsksIsRecordedAtTheEnd) {

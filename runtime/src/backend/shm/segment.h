@@ -22,7 +22,7 @@ class Segment {
 
   // What a rank tells the others. Each on its own cache line, or two. Who changes this, or what the ranks do with it,
   // counts up kLayout (arena.cpp).
-  struct Call {  // compared as bytes
+  struct Call {  // what differs, once the digests do: all of it is in them (shm_backend.cpp)
     std::uint64_t seq;
     std::uint64_t count;
     std::uint32_t counts, comm;

@@ -32,7 +32,7 @@ constexpr int kMostThatOrder = 8;
 // Stays in the first-level cache from one operand to the next; the next one is fetched meanwhile.
 constexpr std::size_t kBlockBytes = 2u << 10;
 constexpr std::size_t kLineBytes = 64;
-constexpr int kEagerLooks = 100;  // before the clock is read: the others of a small call are here at once
+constexpr int kEagerLooks = 100;  // without a pause: the others of a small call are here at once
 constexpr std::chrono::microseconds kSpinTime{50}, kYieldTime{100};
 constexpr std::chrono::milliseconds kLookEvery{1000}, kLookWait{5};
 
@@ -412,7 +412,7 @@ class ShmBackendImpl final : public ShmBackend {
     auto all = wait_for_arrivals(operation, true);
     // Not the last piece of a large one.
     const bool is_whole = operation.count * size_of(operation.dtype) <= kShortBytes;
-    if (!waited_ && is_whole && n_bytes * static_cast<std::size_t>(size_) <= kShortBytes)
+    if (all && !waited_ && is_whole && n_bytes * static_cast<std::size_t>(size_) <= kShortBytes)
       operation.clock.ends_at_once();
     return all;
   }
