@@ -169,7 +169,8 @@ Status Communicator::set_up_nccl(const Operation& operation, const void* memory)
 
 std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<AllreduceCall>& calls, drun_dtype dtype,
                                                         drun_op op, const CallOptions& options) {
-  if (calls.size() < 2 || gpu::loaded_driver() == nullptr) return std::nullopt;
+  // Adasum is of each by itself.
+  if (calls.size() < 2 || op == DRUN_ADASUM || gpu::loaded_driver() == nullptr) return std::nullopt;
   if (auto usable = check_usable(); !usable) return usable;
   Memory kind = Memory::kNone;
   const AllreduceCall* first = nullptr;

@@ -142,6 +142,12 @@ TEST_F(NcclJobs, AdasumStaysOnTheGpu) {
         wait_for();
         const auto result = recv.values();
         EXPECT_EQ(send.values(), result);  // in place, the same
+        const Device one(given), other(given);
+        ASSERT_DONE(all.allreduce_all({{one.get(), one.get(), n}, {other.get(), other.get(), n}}, DRUN_FLOAT32,
+                                      DRUN_ADASUM, options));
+        wait_for();
+        EXPECT_EQ(one.values(), result);
+        EXPECT_EQ(other.values(), result);
         for (std::size_t i = 0; i < n; ++i) ASSERT_NEAR(result[i], expected[i], 1e-6F) << i << " of " << n;
         results[rank] = result;
       }
