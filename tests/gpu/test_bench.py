@@ -14,8 +14,8 @@ class Bench(unittest.TestCase):
     def bench(self, *words, n=1, sizes=("-b", "64", "-e", "16K", "-f", "16"), backend="nccl", **more):
         workers = [word for name, value in {**FAKES, **more}.items() for word in ("-x", f"{name}={value}")]
         environment = {name: value for name, value in os.environ.items() if name not in FAKES}
-        return subprocess.run([DRUN, "bench", "-np", str(n), "--backend", backend, *sizes, "-n", "3", *workers, *words], env=environment,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        command = [DRUN, "bench", "-np", str(n), "--backend", backend, *sizes, "-n", "3", *workers, *words]
+        return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=60, check=False)
 
     def rows(self, done):
