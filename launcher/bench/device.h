@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "runtime/src/gpu/driver.h"
 
 namespace drun::bench {
 
@@ -20,19 +21,17 @@ class Device {
   int n_devices() const { return n_devices_; }       // that this process sees
   const std::string& name() const { return name_; }  // "NVIDIA H100 80GB HBM3"
   Result<std::uint64_t> free_bytes() const;
-  // Each waits until it is done.
+  // Waits until it is done. The other way is drun_gpu_read.
   Result<void> put(void* memory, const void* from, std::size_t n_bytes) const;
-  Result<void> get(void* to, const void* memory, std::size_t n_bytes) const;
-  Result<void> clear(void* memory, std::size_t n_bytes) const;
   // Until all is over that the legacy default stream has got.
   Result<void> wait() const;
 
  private:
-  struct Functions;
   Device() = default;
   int ordinal_ = 0, n_devices_ = 1;
   std::string name_;
-  std::shared_ptr<const Functions> functions_;
+  const runtime::gpu::Driver* driver_ = nullptr;
+  int (*memory_info_)(std::size_t*, std::size_t*) = nullptr;
 };
 
 }  // namespace drun::bench

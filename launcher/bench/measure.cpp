@@ -59,7 +59,7 @@ Result<void> Measurement::allocate() {
     void* memory = nullptr;
     if (auto ok = checked(drun_alloc(&memory, n, DRUN_MEMORY_DEVICE)); !ok) return ok;
     *buffer = static_cast<char*>(memory);
-    if (auto ok = device_->clear(memory, n); !ok) return ok;
+    if (auto ok = checked(drun_gpu_clear(memory, n, nullptr)); !ok) return ok;
   }
   return {};
 }
@@ -213,9 +213,9 @@ Result<std::uint64_t> Measurement::count_wrong(const Call& call, bool in_place) 
   if (device_ != nullptr) {
     std::size_t n_expected = 0;
     for (const Part& part : expected_parts(call)) n_expected = std::max(n_expected, part.at + part.count);
-    if (auto ok = device_->get(send_.get(), received, n_expected * element_size(call.dtype)); !ok) {
+    const std::size_t n_got = n_expected * element_size(call.dtype);
+    if (auto ok = checked(drun_gpu_read(send_.get(), received, n_got, nullptr)); !ok)
       return fail(std::move(ok.error()));
-    }
     received = send_.get();
   }
   std::uint64_t wrong = pattern.count_wrong(received);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "launcher/bench/element.h"
 
 namespace drun::bench {
 
@@ -169,9 +170,6 @@ Result<void> check(const Settings& s) {
       return fail(wrong("--redop", "adasum is for float and double", "-d float"));
     }
   }
-  const auto is_integer = [](drun_dtype dtype) {
-    return dtype != DRUN_FLOAT16 && dtype != DRUN_BFLOAT16 && dtype != DRUN_FLOAT32 && dtype != DRUN_FLOAT64;
-  };
   const bool averages = info(s.kind).reduces && std::count(s.ops.begin(), s.ops.end(), DRUN_AVG) > 0;
   if (s.backend == Backend::kNccl && averages && std::any_of(s.dtypes.begin(), s.dtypes.end(), is_integer)) {
     return fail(wrong("--redop", "averages of integers are not NCCL's: libdrun makes them on the host", "--redop sum"));

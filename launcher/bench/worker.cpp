@@ -13,6 +13,7 @@
 #include "launcher/bench/measure.h"
 #include "launcher/bench/ranks.h"
 #include "launcher/bench/report.h"
+#include "runtime/src/gpu/nccl_library.h"
 
 namespace drun::bench {
 
@@ -54,9 +55,7 @@ Result<std::string> nccl_version() {
   int version = 0;
   const char* path = nullptr;
   if (auto ok = checked(drun_nccl_version(&version, &path)); !ok) return fail(std::move(ok.error()));
-  // As NCCL counts since 2.9.
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100) + " (" + path + ")";
+  return runtime::gpu::nccl_version_text(version) + " (" + path + ")";
 }
 
 // Returns how many measurements had wrong elements.

@@ -104,22 +104,15 @@ tl::unexpected<Failure> Communicator::earlier_failure() const {
 Outcome<Operation> Communicator::begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options,
                                        bool asks_for_time) {
   if (auto usable = check_usable(); !usable) return tl::unexpected<Failure>(usable.error());
-  Outcome<Operation> operation(tl::in_place);
-  describe_next(*operation, kind, count, dtype, options);
-  if (!asks_for_time) operation->clock.began();
-  if (kind != OpKind::kSend && kind != OpKind::kRecv) seq_ = operation->seq;
+  Operation operation = to_come(kind, count, dtype, options, asks_for_time);
+  if (kind != OpKind::kSend && kind != OpKind::kRecv) seq_ = operation.seq;
   return operation;
 }
 
-Operation Communicator::to_come(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options) const {
+Operation Communicator::to_come(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options,
+                                bool asks_for_time) const {
   Operation operation;
-  describe_next(operation, kind, count, dtype, options);
-  operation.clock.began();  // several may be made of it, with one deadline
-  return operation;
-}
-
-void Communicator::describe_next(Operation& operation, OpKind kind, std::size_t count, drun_dtype dtype,
-                                 const CallOptions& options) const {
+  if (!asks_for_time) operation.clock.began();
   operation.comm = group_.comm;
   operation.kind = kind;
   operation.count = count;
@@ -130,6 +123,7 @@ void Communicator::describe_next(Operation& operation, OpKind kind, std::size_t 
   operation.prescale = options.prescale;
   operation.postscale = options.postscale;
   operation.name = options.name;
+  return operation;
 }
 
 Status Communicator::fail_in(const Status& why) {

@@ -153,10 +153,9 @@ class Communicator {
   // What came of a call over NCCL: a failure is told to the others.
   Status enqueued(const Status& status);
   // The next call, before it has begun: what to say of it if it can't.
-  Operation to_come(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options) const;
-  void describe_next(Operation& operation, OpKind kind, std::size_t count, drun_dtype dtype,
-                     const CallOptions& options) const;
   // `asks_for_time`: whoever carries it out (Backend::asks_for_time()).
+  Operation to_come(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options,
+                    bool asks_for_time = false) const;
   Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options,
                            bool asks_for_time = false);
   Status finish(Status status);

@@ -92,7 +92,7 @@ Status over_pieces(Work& work, const std::string& kernel, const drun_gpu_piece* 
     if (count == 0) continue;
     if (data == nullptr) return wrong(work.during(), "piece " + std::to_string(i) + " is a null pointer");
     arguments.pieces[arguments.n_pieces++] = {gpu::device_pointer(data), count, begin, arguments.n_chunks};
-    arguments.n_chunks += parts(count, gpu::kChunk);
+    arguments.n_chunks += gpu::parts_of(count);
     begin += count;
     if (arguments.n_pieces < gpu::kMostPieces) continue;
     if (auto ok = launch(); !ok) return ok;
@@ -119,7 +119,7 @@ Status convert_pieces(const char* function, const std::string& kernel, const dru
 Status over_elements(Work& work, const std::string& kernel, drun_dtype dtype, const gpu::ElementArguments& arguments) {
   if (arguments.count == 0) return {};
   if (auto ok = work.begin(reinterpret_cast<const void*>(arguments.data), "data"); !ok) return ok;
-  return work.launch(kernel + name_of(dtype), &arguments, parts(arguments.count, gpu::kChunk));
+  return work.launch(kernel + name_of(dtype), &arguments, gpu::parts_of(arguments.count));
 }
 
 gpu::Tile* tiles_of(const void* selection) {

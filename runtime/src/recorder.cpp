@@ -84,8 +84,7 @@ Recorder::Recorder(void* memory, std::size_t n_bytes, std::uint32_t n_entries)
     : header_(static_cast<Header*>(memory)),
       entries_(reinterpret_cast<Entry*>(header_ + 1)),
       n_bytes_(n_bytes),
-      n_entries_(n_entries),
-      mask_((n_entries & (n_entries - 1)) == 0 ? n_entries - 1 : 0) {}
+      n_entries_(n_entries) {}
 
 Recorder::~Recorder() { ::munmap(header_, n_bytes_); }
 

@@ -29,15 +29,12 @@ class Recorder {
 
  private:
   Recorder(void* memory, std::size_t n_bytes, std::uint32_t n_entries);
-  recorder::Entry& entry(std::uint64_t number) {
-    return entries_[mask_ != 0 ? (number - 1) & mask_ : (number - 1) % n_entries_];
-  }
+  recorder::Entry& entry(std::uint64_t number) { return entries_[(number - 1) % n_entries_]; }
 
   recorder::Header* header_;
   recorder::Entry* entries_;
   std::size_t n_bytes_;
   std::uint32_t n_entries_;
-  std::uint64_t mask_;  // of a power of two, for it takes a good part of a call to divide; else 0
 };
 
 }  // namespace drun::runtime
