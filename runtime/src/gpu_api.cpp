@@ -2,6 +2,7 @@
 #include "runtime/include/drun/gpu.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "runtime/src/dtype.h"
@@ -122,21 +123,40 @@ Status over_elements(Work& work, const std::string& kernel, drun_dtype dtype, co
   return work.launch(kernel + name_of(dtype), &arguments, gpu::parts_of(arguments.count));
 }
 
-gpu::Tile* tiles_of(const void* selection) {
-  return reinterpret_cast<gpu::Tile*>(const_cast<char*>(static_cast<const char*>(selection)) + sizeof(gpu::Selection));
+// The list of the large values has room for an eighth of f32 values, with their places.
+constexpr std::size_t kListedOf = 8, kPlaceBytes = sizeof(std::uint16_t);
+std::size_t list_bytes(std::size_t count) {
+  return parts(count, kListedOf) * (sizeof(float) + kPlaceBytes) + alignof(double);
 }
 
-gpu::SelectArguments about_selection(const void* values, std::size_t count, const void* selection) {
+gpu::SelectArguments about_selection(const void* values, std::size_t count, drun_dtype dtype, const void* selection) {
   gpu::SelectArguments a{};
-  a.selection = gpu::device_pointer(selection);
-  a.tiles = gpu::device_pointer(tiles_of(selection));
   a.values = gpu::device_pointer(values);
   a.count = count;
   a.n_tiles = parts(count, gpu::kTile);
+  a.most_listed = list_bytes(count) / (size_of(dtype) + kPlaceBytes);
+  a.selection = gpu::device_pointer(selection);
+  a.tiles = a.selection + sizeof(gpu::Selection);
+  a.list = a.tiles + a.n_tiles * sizeof(gpu::Tile);
+  a.places = a.list + a.most_listed * size_of(dtype);
   return a;
 }
 
-// Digit by digit from the highest, what the k-th largest begins with; then how many each tile has.
+// How a list is made that is short, and has the top K: 1/64 of the values is looked at, 65536 at least. What has this
+// rank among them is below the K-th of all, if nothing is odd: four standard deviations, of groups that are all alike.
+void plan_sample(gpu::SelectArguments& a) {
+  constexpr std::uint64_t kLeast = 65'536, kPart = 64;
+  const std::uint64_t wanted = std::max(kLeast, a.count / kPart / gpu::kSampleGroup * gpu::kSampleGroup);
+  a.n_sampled = std::min(a.count, wanted);
+  a.sample_rank = a.k;
+  if (a.n_sampled == a.count) return;
+  const double expected = static_cast<double>(a.k) * static_cast<double>(a.n_sampled) / static_cast<double>(a.count);
+  const double deviation = std::sqrt(expected * static_cast<double>(gpu::kSampleGroup));
+  a.sample_rank = static_cast<std::uint64_t>(expected + 4 * deviation) + 1;
+}
+
+// What is large is listed, if that may help; then, digit by digit from the highest, what the k-th largest begins with;
+// then how many each tile has.
 Status find(Work& work, drun_dtype dtype, gpu::SelectArguments a, const void* selection) {
   if (auto ok = check_wide(work, dtype); !ok) return ok;
   if (a.values == 0 && a.count > 0) return wrong(work.during(), "values is a null pointer");
@@ -145,17 +165,23 @@ Status find(Work& work, drun_dtype dtype, gpu::SelectArguments a, const void* se
   if (auto ok = work.launch("drun_begin_selection", &a, 1); !ok) return ok;
   if (a.k > 0) {
     const int n_bits = dtype == DRUN_FLOAT32 ? 31 : 63;  // of a magnitude
-    for (int left = n_bits; left > 0;) {
+    const auto look_at_digit = [&a](int left) {
       a.known = ~std::uint64_t{0} << left;
-      left = std::max(left - static_cast<int>(gpu::kDigitBits), 0);
-      a.shift = static_cast<std::uint32_t>(left);
-      auto ok = work.launch("drun_histogram_" + type, &a, parts(a.count, gpu::kTile));
-      if (ok) ok = work.launch("drun_pick_digit", &a, 1);
+      a.shift = static_cast<std::uint32_t>(std::max(left - static_cast<int>(gpu::kDigitBits), 0));
+    };
+    plan_sample(a);
+    if (a.k <= a.most_listed && a.sample_rank <= a.n_sampled) {
+      look_at_digit(n_bits);
+      auto ok = work.launch("drun_guess_pivot_" + type, &a, parts(a.n_sampled, gpu::kThreads));
+      if (ok) ok = work.launch("drun_collect_" + type, &a, a.n_tiles);
       if (!ok) return ok;
     }
+    for (int left = n_bits; left > 0; left = static_cast<int>(a.shift)) {
+      look_at_digit(left);
+      if (auto ok = work.launch("drun_find_digit_" + type, &a, a.n_tiles); !ok) return ok;
+    }
   }
-  if (auto ok = work.launch("drun_count_tiles_" + type, &a, a.n_tiles); !ok) return ok;
-  return work.launch("drun_scan_tiles", &a, 1);
+  return work.launch("drun_count_tiles_" + type, &a, a.n_tiles);
 }
 
 // `into`: where their Adasum goes, of which the dots are known; nullptr: their dots are wanted.
@@ -346,13 +372,14 @@ int drun_gpu_add(void* data, const void* other, size_t count, drun_dtype dtype, 
 }
 
 size_t drun_gpu_selection_bytes(size_t count) {
-  return sizeof(gpu::Selection) + drun::runtime::parts(count, gpu::kTile) * sizeof(gpu::Tile);
+  return sizeof(gpu::Selection) + drun::runtime::parts(count, gpu::kTile) * sizeof(gpu::Tile) +
+         drun::runtime::list_bytes(count);
 }
 
 int drun_gpu_find_top_k(const void* values, size_t count, drun_dtype dtype, size_t k, void* selection, void* stream) {
   return caught([&] {
     Work work("drun_gpu_find_top_k", stream);
-    auto arguments = drun::runtime::about_selection(values, count, selection);
+    auto arguments = drun::runtime::about_selection(values, count, dtype, selection);
     arguments.choice = gpu::Choice::kTopK;
     arguments.k = k < count ? k : count;
     return find(work, dtype, arguments, selection);
@@ -363,7 +390,7 @@ int drun_gpu_find_threshold(const void* values, size_t count, drun_dtype dtype, 
                             void* stream) {
   return caught([&] {
     Work work("drun_gpu_find_threshold", stream);
-    auto arguments = drun::runtime::about_selection(values, count, selection);
+    auto arguments = drun::runtime::about_selection(values, count, dtype, selection);
     arguments.choice = gpu::Choice::kThreshold;
     arguments.threshold = threshold;
     return find(work, dtype, arguments, selection);
@@ -383,7 +410,7 @@ int drun_gpu_take(const void* values, size_t count, drun_dtype dtype, const void
     if (values == nullptr || indices == nullptr || chosen == nullptr) {
       return failure(DRUN_ERROR_ARGUMENT, "drun_gpu_take: values, indices or chosen is a null pointer");
     }
-    auto arguments = drun::runtime::about_selection(values, count, selection);
+    auto arguments = drun::runtime::about_selection(values, count, dtype, selection);
     arguments.indices = gpu::device_pointer(indices);
     arguments.out = gpu::device_pointer(chosen);
     if (auto ok = work.begin(selection, "selection"); !ok) return ok;

@@ -72,7 +72,7 @@ DRUN_API int drun_gpu_find_top_k(const void* values, size_t count, drun_dtype dt
 DRUN_API int drun_gpu_find_threshold(const void* values, size_t count, drun_dtype dtype, double threshold,
                                      void* selection, void* stream);
 /* The chosen ones, in their order, with their indices (DRUN_UINT32, below 2^32 values; or DRUN_UINT64). `values` and
- * `count` are those that the selection was made of. */
+ * `count` are those that the selection was made of, unchanged. */
 DRUN_API int drun_gpu_take(const void* values, size_t count, drun_dtype dtype, const void* selection, void* indices,
                            drun_dtype index_dtype, void* chosen, void* stream);
 /* data[indices[i]] += values[i], or = 0, for the `n` indices, which differ from each other. Those of `count` or more

@@ -21,6 +21,7 @@
 #include "runtime/src/gpu/driver.h"
 #include "runtime/src/gpu/kernel_image.h"
 #include "runtime/src/gpu/kernels/arguments.h"
+#include "runtime/src/gpu/kernels/sample.h"
 #include "tests/contains.h"
 #include "tests/unit/runtime/fake_gpu.h"
 
@@ -258,6 +259,76 @@ TEST_F(GpuKernels, TopKIsThatOfTheHost) {
   top_k<float, std::uint64_t>({4097});
   top_k<double, std::uint32_t>({4097});
   top_k<double, std::uint64_t>({1, 256, 50'001});
+}
+
+// What is known of the top K once it is found.
+template <typename T>
+gpu::Selection selection_of(const std::vector<T>& given, std::size_t k) {
+  const Array<T> values(given);
+  const Array<char> selection(std::vector<char>(drun_gpu_selection_bytes(given.size()), 'x'));
+  gpu::Selection known{};
+  EXPECT_EQ(drun_gpu_find_top_k(values.get(), given.size(), kDtype<T>, k, selection.get(), nullptr), DRUN_OK);
+  EXPECT_EQ(drun_gpu_read(&known, selection.get(), sizeof known, nullptr), DRUN_OK);
+  return known;
+}
+
+template <typename T, typename Index>
+void top_k_of_list(const std::vector<T>& given, std::size_t k) {
+  expect_top_k<T, Index>(given, k);
+  const auto known = selection_of(given, k);
+  EXPECT_EQ(known.source, gpu::Source::kList) << "all values were looked at more than once";
+  EXPECT_GE(known.n_listed, k);
+  EXPECT_LE(known.n_listed, given.size() / 8 + 1);
+}
+
+TEST_F(GpuKernels, AFewLargestAreListedAndTheRestIsLookedAtOnce) {
+  const std::size_t n = 150'001;
+  for (const std::size_t k : {std::size_t{1}, n / 1000, n / 100, n / 25}) {
+    top_k_of_list<float, std::uint32_t>(numbers<float>(n, 9), k);
+  }
+  top_k_of_list<double, std::uint64_t>(numbers<double>(n, 10), n / 100);
+  // Layers of a bucket: nearly all of the large ones are neighbours. And columns, at equal distances.
+  auto layers = numbers<float>(n, 11), columns = layers;
+  for (std::size_t i = 70'000; i < 72'000; ++i) layers[i] *= 1000;
+  for (std::size_t i = 0; i < n; i += 64) columns[i] = 100 + columns[i];
+  top_k_of_list<float, std::uint32_t>(layers, n / 100);
+  top_k_of_list<float, std::uint32_t>(columns, n / 100);
+  // Equal ones at the least that is chosen; and zeros but for a few.
+  std::vector<float> steps(n), few(n);
+  for (std::size_t i = 0; i < n; ++i) steps[i] = i % 50 == 7 ? -2 : 1;
+  for (std::size_t i = 0; i < n; i += 10) few[i] = static_cast<float>(i);
+  top_k_of_list<float, std::uint32_t>(steps, n / 100);
+  top_k_of_list<float, std::uint32_t>(few, n / 100);
+}
+
+// Whatever the sample has: large ones that are in it alone, or but for it.
+TEST_F(GpuKernels, AListThatIsTooShortOrTooLongIsNotUsed) {
+  const std::size_t n = 1 << 17, n_sampled = 1 << 16, k = n / 20, most_listed = n / 8;
+  std::vector<float> too_short = numbers<float>(n, 12);
+  for (float& value : too_short) value = std::fmod(value, 1.0f);
+  std::vector<bool> is_sampled(n);
+  for (std::size_t i = 0; i < n_sampled; ++i) {
+    const auto place = gpu::sampled(n, n_sampled, i);
+    ASSERT_LT(place, n);
+    ASSERT_FALSE(is_sampled[place]);
+    is_sampled[place] = true;
+    if (i < k - 1000) too_short[place] += 2;
+  }
+  auto too_long = too_short;
+  for (std::size_t i = 0, n_more = 0; i < n && n_more < most_listed; ++i) {
+    if (!is_sampled[i]) too_long[i] += 2, ++n_more;
+  }
+  for (const auto& given : {too_short, too_long}) {
+    expect_top_k<float, std::uint32_t>(given, k);
+    const auto known = selection_of(given, k);
+    EXPECT_EQ(known.source, gpu::Source::kValues);
+    EXPECT_GT(known.pivot, 0u) << "there was no list at all";
+  }
+  EXPECT_LT(selection_of(too_short, k).n_listed, k);
+  EXPECT_GT(selection_of(too_long, k).n_listed, most_listed + 1);
+  // None is begun where it would not do.
+  EXPECT_EQ(selection_of(std::vector<float>(n, 1), k).n_listed, 0u);
+  EXPECT_EQ(selection_of(numbers<float>(n, 13), n / 2).n_listed, 0u);
 }
 
 TEST_F(GpuKernels, WhatIsNoNumberIsAmongTheLargest) {

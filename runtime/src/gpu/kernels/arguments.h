@@ -13,6 +13,7 @@ inline constexpr std::uint64_t kChunk = 8192;  // elements of one piece that a b
 inline constexpr std::uint64_t kTile = 4096;   // elements whose chosen ones a block counts, and takes, at once
 inline constexpr unsigned kRows = static_cast<unsigned>(kTile) / kThreads;
 inline constexpr unsigned kDigitBits = 11, kBins = 1u << kDigitBits;
+inline constexpr std::uint64_t kSampleGroup = 32;  // neighbours that are sampled together
 
 // Of a bucket: `count` elements at `memory`, which are those from `begin` on in the bucket.
 struct PieceArgument {
@@ -35,8 +36,11 @@ struct ElementArguments {
 };
 
 enum class Choice : std::uint32_t { kTopK, kThreshold };
+// Where the elements that may be chosen are: among all, or in the list of the large ones.
+enum class Source : std::uint32_t { kValues, kList };
 
-// In device memory, before the tiles. What has been found out so far about the elements that are worth sending.
+// In device memory, before the tiles and the list. What has been found out so far about the elements that are worth
+// sending.
 struct Selection {
   std::uint64_t n_chosen;  // once the tiles are known; first, so that a program finds it
   // kTopK: the bits of the least magnitude that is chosen, as far as they are known, and how many of that magnitude
@@ -44,6 +48,10 @@ struct Selection {
   std::uint64_t least, n_equal;
   double threshold;
   Choice choice;
+  Source source;
+  std::uint64_t pivot;     // the bits of the least magnitude that is listed
+  std::uint64_t n_listed;  // also if there is no room for all of them
+  std::uint32_t n_done;    // blocks of the kernel that runs
   std::uint32_t padding;
   std::uint64_t histogram[kBins];
 };
@@ -51,12 +59,16 @@ struct Selection {
 // At first how many of a tile's elements are above `least`, and equal to it; then how many of the tiles before.
 struct Tile {
   std::uint64_t n_above, n_equal;
+  std::uint64_t first_listed, n_listed;  // in the list
 };
 
+// The list: values, and their places in their tiles, which are std::uint16_t.
 struct SelectArguments {
-  std::uint64_t selection, tiles;  // addresses
+  std::uint64_t selection, tiles, list, places;  // addresses
+  std::uint64_t most_listed;
   std::uint64_t values, count, n_tiles;
   std::uint64_t k;
+  std::uint64_t n_sampled, sample_rank;  // of `count` in groups; what has that rank in the sample becomes the pivot
   double threshold;
   Choice choice;
   std::uint32_t shift;         // of the digit that is looked at

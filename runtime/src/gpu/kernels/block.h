@@ -39,9 +39,16 @@ struct PerThread {
   DRUN_DEVICE T& operator()(unsigned) { return value; }
 };
 
-DRUN_DEVICE void add_to(unsigned* sum, unsigned value) { atomicAdd(sum, value); }
-DRUN_DEVICE void add_to(std::uint64_t* sum, std::uint64_t value) {
-  atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(value));
+// What was there before.
+DRUN_DEVICE unsigned add_to(unsigned* sum, unsigned value) { return atomicAdd(sum, value); }
+DRUN_DEVICE std::uint64_t add_to(std::uint64_t* sum, std::uint64_t value) {
+  return atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(value));
+}
+// What this thread has written to the device's memory comes before what it writes after.
+DRUN_DEVICE void fence() { __threadfence(); }
+// What other blocks of this kernel have written.
+DRUN_DEVICE std::uint64_t written_by_others(const std::uint64_t& value) {
+  return __ldcg(reinterpret_cast<const unsigned long long*>(&value));
 }
 
 }  // namespace drun::runtime::gpu
@@ -94,9 +101,13 @@ struct PerThread {
 };
 
 template <typename T>
-void add_to(T* sum, T value) {
+T add_to(T* sum, T value) {
+  const T before = *sum;
   *sum += value;
+  return before;
 }
+inline void fence() {}
+inline std::uint64_t written_by_others(const std::uint64_t& value) { return value; }
 
 // The kernels of this program, by name.
 struct EmulatedKernel {

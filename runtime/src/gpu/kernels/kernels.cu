@@ -5,6 +5,7 @@
 
 #include "runtime/src/gpu/kernels/block.h"
 #include "runtime/src/gpu/kernels/halves.h"
+#include "runtime/src/gpu/kernels/sample.h"
 
 namespace drun::runtime::gpu {
 
@@ -188,98 +189,13 @@ DRUN_DEVICE void begin_selection(const Block& block, const SelectArguments& a) {
     selection.n_equal = a.k;
     selection.threshold = a.threshold;
     selection.choice = a.choice;
+    selection.source = Source::kValues;
+    selection.pivot = selection.n_listed = 0;
+    selection.n_done = 0;
   });
 }
 
-// Of the digit that is looked at, of all values that begin as `least` does. Gradients fall into few bins of the first
-// digit: neighbours, who count at the same time, have copies of their own.
-template <typename T>
-DRUN_DEVICE void histogram(const Block& block, const SelectArguments& a) {
-  constexpr unsigned kCopies = 4;
-  DRUN_SHARED u32 counts[kBins * kCopies];
-  Selection& selection = *at<Selection>(a.selection);
-  block.phase([&](unsigned thread) {
-    for (unsigned i = thread; i < kBins * kCopies; i += kThreads) counts[i] = 0;
-  });
-  block.phase([&](unsigned thread) {
-    const T* const values = at<const T>(a.values);
-    const u64 least = selection.least, stride = static_cast<u64>(block.n_blocks()) * kThreads;
-    DRUN_UNROLL for (u64 i = static_cast<u64>(block.number()) * kThreads + thread; i < a.count; i += stride) {
-      const u64 bits = magnitude(values[i]);
-      if ((bits & a.known) == least) add_to(&counts[(bits >> a.shift) % kBins * kCopies + thread % kCopies], 1u);
-    }
-  });
-  block.last([&](unsigned thread) {
-    for (unsigned i = thread; i < kBins; i += kThreads) {
-      u64 count = 0;
-      for (unsigned copy = 0; copy < kCopies; ++copy) count += counts[i * kCopies + copy];
-      if (count > 0) add_to(&selection.histogram[i], count);
-    }
-  });
-}
-
-// One block. The digit of the least that is chosen.
-DRUN_DEVICE void pick_digit(const Block& block, const SelectArguments& a) {
-  constexpr unsigned kOwn = kBins / kThreads;
-  DRUN_SHARED u64 sums[kThreads];
-  Selection& selection = *at<Selection>(a.selection);
-  block.phase([&](unsigned thread) {
-    sums[thread] = 0;
-    for (unsigned i = 0; i < kOwn; ++i) sums[thread] += selection.histogram[thread * kOwn + i];
-  });
-  block.phase([&](unsigned thread) {
-    if (thread > 0) return;
-    u64 left = selection.n_equal;
-    unsigned part = kThreads - 1;
-    for (; part > 0 && sums[part] < left; --part) left -= sums[part];
-    unsigned bin = part * kOwn + kOwn - 1;
-    for (; bin > part * kOwn && selection.histogram[bin] < left; --bin) left -= selection.histogram[bin];
-    selection.least |= static_cast<u64>(bin) << a.shift;
-    selection.n_equal = left;
-  });
-  block.last([&](unsigned thread) {
-    for (unsigned i = thread; i < kBins; i += kThreads) selection.histogram[i] = 0;
-  });
-}
-
-enum Worth : unsigned char { kNot = 0, kAbove = 1, kEqual = 2 };
-
-template <typename T>
-DRUN_DEVICE Worth worth_of(const Selection& selection, T value) {
-  if (selection.choice == Choice::kThreshold) {
-    return absolute(static_cast<double>(value)) < selection.threshold ? kNot : kAbove;
-  }
-  const u64 bits = magnitude(value);
-  return bits > selection.least ? kAbove : bits == selection.least ? kEqual : kNot;
-}
-
-template <typename T>
-DRUN_DEVICE void count_tiles(const Block& block, const SelectArguments& a) {
-  DRUN_SHARED u32 n_above, n_equal;
-  const Selection& selection = *at<const Selection>(a.selection);
-  for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
-    block.phase([&](unsigned thread) {
-      if (thread == 0) n_above = n_equal = 0;
-    });
-    block.phase([&](unsigned thread) {
-      const T* const values = at<const T>(a.values);
-      u32 above = 0, equal = 0;
-      DRUN_UNROLL for (unsigned row = 0; row < kRows; ++row) {
-        const u64 i = tile * kTile + row * kThreads + thread;
-        const Worth worth = i < a.count ? worth_of(selection, values[i]) : kNot;
-        above += worth == kAbove;
-        equal += worth == kEqual;
-      }
-      if (above > 0) add_to(&n_above, above);
-      if (equal > 0) add_to(&n_equal, equal);
-    });
-    block.phase([&](unsigned thread) {
-      if (thread == 0) at<Tile>(a.tiles)[tile] = {n_above, n_equal};
-    });
-  }
-}
-
-// Every thread's sum of the values of those before it. `sums` is used.
+// Every thread's sum of the values of those before it. `sums` is used, and has each one's own added then.
 template <typename T>
 DRUN_DEVICE void sum_before(const Block& block, PerThread<T>& value, T* sums) {
   PerThread<T> own, other;
@@ -291,7 +207,195 @@ DRUN_DEVICE void sum_before(const Block& block, PerThread<T>& value, T* sums) {
   block.phase([&](unsigned thread) { value(thread) = sums[thread] - own(thread); });
 }
 
-// One block: counts of tiles become those of the tiles before.
+// Once in a kernel, at its end: the block that comes here last does what needs the work of all. None waits.
+DRUN_DEVICE bool is_last_block(const Block& block, Selection& selection) {
+  DRUN_SHARED u32 n_before;
+  block.phase([&](unsigned) { fence(); });
+  block.phase([&](unsigned thread) {
+    if (thread > 0) return;
+    n_before = add_to(&selection.n_done, 1u);
+    if (n_before + 1 == block.n_blocks()) selection.n_done = 0;
+    fence();
+  });
+  return n_before + 1 == block.n_blocks();
+}
+
+// Of the digit that is looked at, among n values that begin as `least` does. Gradients fall into few bins of the first
+// digit: neighbours, who count at the same time, have copies of their own.
+template <typename F>
+DRUN_DEVICE void count_digits(const Block& block, const SelectArguments& a, u64 n, F bits_of) {
+  constexpr unsigned kCopies = 4;
+  DRUN_SHARED u32 counts[kBins * kCopies];
+  Selection& selection = *at<Selection>(a.selection);
+  block.phase([&](unsigned thread) {
+    for (unsigned i = thread; i < kBins * kCopies; i += kThreads) counts[i] = 0;
+  });
+  block.phase([&](unsigned thread) {
+    const u64 least = selection.least, stride = static_cast<u64>(block.n_blocks()) * kThreads;
+    DRUN_UNROLL for (u64 i = static_cast<u64>(block.number()) * kThreads + thread; i < n; i += stride) {
+      const u64 bits = bits_of(i);
+      if ((bits & a.known) == least) add_to(&counts[(bits >> a.shift) % kBins * kCopies + thread % kCopies], 1u);
+    }
+  });
+  block.phase([&](unsigned thread) {
+    for (unsigned i = thread; i < kBins; i += kThreads) {
+      u64 count = 0;
+      for (unsigned copy = 0; copy < kCopies; ++copy) count += counts[i * kCopies + copy];
+      if (count > 0) add_to(&selection.histogram[i], count);
+    }
+  });
+}
+
+// The last block: found(bin, how many are above it, how many in it) for the bin that has the rank-th largest, by one
+// thread. The histogram is empty then.
+template <typename F>
+DRUN_DEVICE void find_bin(const Block& block, u64* histogram, u64 rank, F found) {
+  constexpr unsigned kOwn = kBins / kThreads;
+  DRUN_SHARED u64 sums[kThreads];
+  PerThread<u64> below, own;
+  block.phase([&](unsigned thread) {
+    own(thread) = 0;
+    for (unsigned i = 0; i < kOwn; ++i) own(thread) += written_by_others(histogram[thread * kOwn + i]);
+    below(thread) = own(thread);
+  });
+  sum_before(block, below, sums);
+  block.phase([&](unsigned thread) {
+    u64 above = sums[kThreads - 1] - below(thread) - own(thread);
+    if (rank <= above || rank > above + own(thread)) return;
+    unsigned bin = thread * kOwn + kOwn - 1;
+    u64 n = written_by_others(histogram[bin]);
+    while (rank > above + n) {
+      above += n;
+      n = written_by_others(histogram[--bin]);
+    }
+    found(bin, above, n);
+  });
+  block.last([&](unsigned thread) {
+    for (unsigned i = thread; i < kBins; i += kThreads) histogram[i] = 0;
+  });
+}
+
+// What of all will be few enough for the list, and all of the top K with it: a guess, from a sample.
+template <typename T>
+DRUN_DEVICE void guess_pivot(const Block& block, const SelectArguments& a) {
+  Selection& selection = *at<Selection>(a.selection);
+  const T* const values = at<const T>(a.values);
+  count_digits(block, a, a.n_sampled,
+               [&](u64 i) { return static_cast<u64>(magnitude(values[sampled(a.count, a.n_sampled, i)])); });
+  if (!is_last_block(block, selection)) return;
+  find_bin(block, selection.histogram, a.sample_rank, [&](unsigned bin, u64 above, u64 n) {
+    const double n_expected =
+        static_cast<double>(above + n) / static_cast<double>(a.n_sampled) * static_cast<double>(a.count);
+    if (n_expected > static_cast<double>(a.most_listed)) return;
+    selection.pivot = static_cast<u64>(bin) << a.shift;
+    selection.source = Source::kList;
+  });
+}
+
+// The list of what is as large as the pivot, tile by tile, in their order within each.
+template <typename T>
+DRUN_DEVICE void collect(const Block& block, const SelectArguments& a) {
+  DRUN_SHARED unsigned char is_large[kTile];
+  DRUN_SHARED u32 sums[kThreads];
+  DRUN_SHARED u64 first;
+  Selection& selection = *at<Selection>(a.selection);
+  if (selection.source == Source::kValues) return;
+  const T* const values = at<const T>(a.values);
+  const u64 pivot = selection.pivot;
+  for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
+    // As memory lies, for the reading; then as the order is, a row of neighbours for each thread.
+    block.phase([&](unsigned thread) {
+      DRUN_UNROLL for (unsigned row = 0; row < kRows; ++row) {
+        const unsigned place = row * kThreads + thread;
+        const u64 i = tile * kTile + place;
+        is_large[place] = i < a.count && magnitude(values[i]) >= pivot;
+      }
+    });
+    PerThread<u32> before;
+    block.phase([&](unsigned thread) {
+      before(thread) = 0;
+      for (unsigned k = 0; k < kRows; ++k) before(thread) += is_large[thread * kRows + k];
+    });
+    sum_before(block, before, sums);
+    block.phase([&](unsigned thread) {
+      if (thread > 0) return;
+      const u64 n = sums[kThreads - 1];
+      first = add_to(&selection.n_listed, n);
+      at<Tile>(a.tiles)[tile] = {0, 0, first, n};
+    });
+    block.phase([&](unsigned thread) {
+      if (first + sums[kThreads - 1] > a.most_listed) return;
+      u64 to = first + before(thread);
+      for (unsigned k = 0; k < kRows; ++k) {
+        const unsigned place = thread * kRows + k;
+        if (!is_large[place]) continue;
+        at<T>(a.list)[to] = values[tile * kTile + place];
+        at<std::uint16_t>(a.places)[to] = static_cast<std::uint16_t>(place);
+        ++to;
+      }
+    });
+  }
+  if (!is_last_block(block, selection)) return;
+  block.last([&](unsigned thread) {
+    if (thread > 0) return;
+    const u64 n_listed = written_by_others(selection.n_listed);
+    if (n_listed < a.k || n_listed > a.most_listed) selection.source = Source::kValues;
+  });
+}
+
+// One digit more of the least that is chosen.
+template <typename T>
+DRUN_DEVICE void find_digit(const Block& block, const SelectArguments& a) {
+  Selection& selection = *at<Selection>(a.selection);
+  const bool is_listed = selection.source == Source::kList;
+  const T* const values = at<const T>(is_listed ? a.list : a.values);
+  count_digits(block, a, is_listed ? selection.n_listed : a.count,
+               [&](u64 i) { return static_cast<u64>(magnitude(values[i])); });
+  if (!is_last_block(block, selection)) return;
+  const u64 rank = selection.n_equal;
+  find_bin(block, selection.histogram, rank, [&](unsigned bin, u64 above, u64) {
+    selection.least |= static_cast<u64>(bin) << a.shift;
+    selection.n_equal = rank - above;
+  });
+}
+
+enum Worth : unsigned char { kNot = 0, kAbove = 1, kEqual = 2 };
+
+// What is chosen, as a selection says it.
+struct Limit {
+  Choice choice;
+  double threshold;
+  u64 least;
+
+  DRUN_DEVICE explicit Limit(const Selection& selection)
+      : choice(selection.choice), threshold(selection.threshold), least(selection.least) {}
+  template <typename T>
+  DRUN_DEVICE Worth worth_of(T value) const {
+    if (choice == Choice::kThreshold) return absolute(static_cast<double>(value)) < threshold ? kNot : kAbove;
+    const u64 bits = magnitude(value);
+    return bits > least ? kAbove : bits == least ? kEqual : kNot;
+  }
+};
+
+// What of a tile may be chosen, in its order.
+template <typename T>
+struct Candidates {
+  const T* values;
+  const std::uint16_t* places;  // in the tile; nullptr: its own
+  unsigned n;
+};
+template <typename T>
+DRUN_DEVICE Candidates<T> candidates_of(const Selection& selection, const SelectArguments& a, u64 tile) {
+  if (selection.source == Source::kList) {
+    const Tile& listed = at<const Tile>(a.tiles)[tile];
+    return {at<const T>(a.list) + listed.first_listed, at<const std::uint16_t>(a.places) + listed.first_listed,
+            static_cast<unsigned>(listed.n_listed)};
+  }
+  const u64 rest = a.count - tile * kTile;
+  return {at<const T>(a.values) + tile * kTile, nullptr, static_cast<unsigned>(rest < kTile ? rest : kTile)};
+}
+
+// The last block: counts of tiles become those of the tiles before.
 DRUN_DEVICE void scan_tiles(const Block& block, const SelectArguments& a) {
   DRUN_SHARED u64 sums[kThreads];
   Selection& selection = *at<Selection>(a.selection);
@@ -301,8 +405,8 @@ DRUN_DEVICE void scan_tiles(const Block& block, const SelectArguments& a) {
   block.phase([&](unsigned thread) {
     n_above(thread) = n_equal(thread) = 0;
     for (u64 i = thread * n_own; i < (thread + 1) * n_own && i < a.n_tiles; ++i) {
-      n_above(thread) += tiles[i].n_above;
-      n_equal(thread) += tiles[i].n_equal;
+      n_above(thread) += written_by_others(tiles[i].n_above);
+      n_equal(thread) += written_by_others(tiles[i].n_equal);
     }
   });
   sum_before(block, n_above, sums);
@@ -310,15 +414,45 @@ DRUN_DEVICE void scan_tiles(const Block& block, const SelectArguments& a) {
   block.last([&](unsigned thread) {
     u64 above = n_above(thread), equal = n_equal(thread);
     for (u64 i = thread * n_own; i < (thread + 1) * n_own && i < a.n_tiles; ++i) {
-      const Tile tile = tiles[i];
-      tiles[i] = {above, equal};
-      above += tile.n_above;
-      equal += tile.n_equal;
+      const u64 tile_above = written_by_others(tiles[i].n_above), tile_equal = written_by_others(tiles[i].n_equal);
+      tiles[i].n_above = above;
+      tiles[i].n_equal = equal;
+      above += tile_above;
+      equal += tile_equal;
     }
     if (thread == kThreads - 1) {
       selection.n_chosen = above + (equal < selection.n_equal ? equal : selection.n_equal);
     }
   });
+}
+
+template <typename T>
+DRUN_DEVICE void count_tiles(const Block& block, const SelectArguments& a) {
+  DRUN_SHARED u32 n_above, n_equal;
+  Selection& selection = *at<Selection>(a.selection);
+  const Limit limit(selection);
+  for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
+    const Candidates<T> candidates = candidates_of<T>(selection, a, tile);
+    block.phase([&](unsigned thread) {
+      if (thread == 0) n_above = n_equal = 0;
+    });
+    block.phase([&](unsigned thread) {
+      u32 above = 0, equal = 0;
+      DRUN_UNROLL for (unsigned place = thread; place < candidates.n; place += kThreads) {
+        const Worth worth = limit.worth_of(candidates.values[place]);
+        above += worth == kAbove;
+        equal += worth == kEqual;
+      }
+      if (above > 0) add_to(&n_above, above);
+      if (equal > 0) add_to(&n_equal, equal);
+    });
+    block.phase([&](unsigned thread) {
+      if (thread > 0) return;
+      at<Tile>(a.tiles)[tile].n_above = n_above;
+      at<Tile>(a.tiles)[tile].n_equal = n_equal;
+    });
+  }
+  if (is_last_block(block, selection)) scan_tiles(block, a);
 }
 
 // Those that are chosen, in their order.
@@ -327,37 +461,40 @@ DRUN_DEVICE void take(const Block& block, const SelectArguments& a) {
   DRUN_SHARED unsigned char worths[kTile];
   DRUN_SHARED u32 sums[kThreads];
   const Selection& selection = *at<const Selection>(a.selection);
-  const T* const values = at<const T>(a.values);
+  const Limit limit(selection);
+  const u64 most_equal = selection.n_equal;
   for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
     const Tile before = at<const Tile>(a.tiles)[tile];
-    // As memory lies, for the reading; then as the order is, a row of neighbours for each thread.
+    const Candidates<T> candidates = candidates_of<T>(selection, a, tile);
+    const unsigned n_rows = (candidates.n + kThreads - 1) / kThreads;  // and so many neighbours for each thread
     block.phase([&](unsigned thread) {
-      DRUN_UNROLL for (unsigned row = 0; row < kRows; ++row) {
+      DRUN_UNROLL for (unsigned row = 0; row < n_rows; ++row) {
         const unsigned place = row * kThreads + thread;
-        const u64 i = tile * kTile + place;
-        worths[place] = i < a.count ? worth_of(selection, values[i]) : kNot;
+        worths[place] = place < candidates.n ? limit.worth_of(candidates.values[place]) : kNot;
       }
     });
     PerThread<u32> counts;  // those above in the lower half, the equal ones in the upper
     block.phase([&](unsigned thread) {
       counts(thread) = 0;
-      for (unsigned k = 0; k < kRows; ++k) {
-        const unsigned char worth = worths[thread * kRows + k];
+      for (unsigned k = 0; k < n_rows; ++k) {
+        const unsigned char worth = worths[thread * n_rows + k];
         counts(thread) += worth == kAbove ? 1u : worth == kEqual ? 1u << 16 : 0u;
       }
     });
     sum_before(block, counts, sums);
     block.phase([&](unsigned thread) {
       u64 n_above = before.n_above + (counts(thread) & 0xffffu), n_equal = before.n_equal + (counts(thread) >> 16);
-      for (unsigned k = 0; k < kRows; ++k) {
-        const unsigned char worth = worths[thread * kRows + k];
+      for (unsigned k = 0; k < n_rows; ++k) {
+        const unsigned candidate = thread * n_rows + k;
+        const unsigned char worth = worths[candidate];
         if (worth == kNot) continue;
-        const u64 n_equal_taken = n_equal < selection.n_equal ? n_equal : selection.n_equal;
-        const bool is_taken = worth == kAbove || n_equal < selection.n_equal;
+        const u64 n_equal_taken = n_equal < most_equal ? n_equal : most_equal;
+        const bool is_taken = worth == kAbove || n_equal < most_equal;
         if (is_taken) {
-          const u64 place = n_above + n_equal_taken, i = tile * kTile + thread * kRows + k;
-          at<Index>(a.indices)[place] = static_cast<Index>(i);
-          at<T>(a.out)[place] = values[i];
+          const u64 place = n_above + n_equal_taken;
+          const unsigned in_tile = candidates.places != nullptr ? candidates.places[candidate] : candidate;
+          at<Index>(a.indices)[place] = static_cast<Index>(tile * kTile + in_tile);
+          at<T>(a.out)[place] = candidates.values[candidate];
         }
         n_above += worth == kAbove;
         n_equal += worth == kEqual;
@@ -493,12 +630,14 @@ DRUN_KERNEL(drun_add_f32, ElementArguments, add<float>)
 DRUN_KERNEL(drun_add_f64, ElementArguments, add<double>)
 
 DRUN_KERNEL(drun_begin_selection, SelectArguments, begin_selection)
-DRUN_KERNEL(drun_histogram_f32, SelectArguments, histogram<float>)
-DRUN_KERNEL(drun_histogram_f64, SelectArguments, histogram<double>)
-DRUN_KERNEL(drun_pick_digit, SelectArguments, pick_digit)
+DRUN_KERNEL(drun_guess_pivot_f32, SelectArguments, guess_pivot<float>)
+DRUN_KERNEL(drun_guess_pivot_f64, SelectArguments, guess_pivot<double>)
+DRUN_KERNEL(drun_collect_f32, SelectArguments, collect<float>)
+DRUN_KERNEL(drun_collect_f64, SelectArguments, collect<double>)
+DRUN_KERNEL(drun_find_digit_f32, SelectArguments, find_digit<float>)
+DRUN_KERNEL(drun_find_digit_f64, SelectArguments, find_digit<double>)
 DRUN_KERNEL(drun_count_tiles_f32, SelectArguments, count_tiles<float>)
 DRUN_KERNEL(drun_count_tiles_f64, SelectArguments, count_tiles<double>)
-DRUN_KERNEL(drun_scan_tiles, SelectArguments, scan_tiles)
 DRUN_KERNEL(drun_take_f32_u32, SelectArguments, take<float, std::uint32_t>)
 DRUN_KERNEL(drun_take_f32_u64, SelectArguments, take<float, std::uint64_t>)
 DRUN_KERNEL(drun_take_f64_u32, SelectArguments, take<double, std::uint32_t>)
