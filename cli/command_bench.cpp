@@ -18,7 +18,7 @@ constexpr std::uint64_t kMaxIterations = 10000000;
 // What CLI11 fills in, before it is checked. Everything as text: one wording for what is wrong with it.
 struct Raw : RawJobOptions {
   std::string min_bytes = "32M", max_bytes = "32M", step_bytes = "1M", factor = "1";
-  std::string iterations = "20", warmups = "1", checks = "1";
+  std::string iterations = "20", warmups = "1", checks = "1", registers = "0";
   std::vector<std::string> kinds;
   std::string op = "sum", dtype = "float", root = "0", backend = "cpu";
   bool json = false;
@@ -59,6 +59,9 @@ void describe(CLI::App& app, Raw& raw) {
       ->capture_default_str();
   app.add_option("--backend", raw.backend, "cpu: memory of the host; nccl: memory of a GPU for each rank")
       ->type_name("cpu|nccl")
+      ->capture_default_str();
+  app.add_option("-R,--local_register", raw.registers, "1: NCCL is told of the buffers, and may use them in place")
+      ->type_name("0|1")
       ->capture_default_str();
   app.add_flag("--json", raw.json, "JSON in place of the table");
   describe_workers(app, raw);
@@ -149,6 +152,10 @@ Result<void> fill_settings(Raw& raw, bench::Settings& s) {
   if (auto ok = take(bench::parse_ops(raw.op), "--redop", s.ops); !ok) return ok;
   if (auto ok = take(bench::parse_root(raw.root), "-r", s.root); !ok) return ok;
   if (auto ok = take(bench::parse_backend(raw.backend), "--backend", s.backend); !ok) return ok;
+  if (raw.registers != "0" && raw.registers != "1") {
+    return fail(usage_error("-R", "'" + raw.registers + "' is neither 0 nor 1", "-R 1"));
+  }
+  s.registers = raw.registers == "1";
   s.json = raw.json;
   return bench::check(s);
 }

@@ -76,7 +76,8 @@ std::string Json::begin(const Heading& h) {
       field("maximum_bytes", number(s.max_bytes)) + ", " +
       (s.factor > 1 ? field("step_factor", number(s.factor)) : field("step_bytes", number(s.step_bytes))) + ", " +
       field("warmup_iters", number(s.n_warmups)) + ", " + field("iterations", number(s.n_iterations)) + ", " +
-      field("aggregated_iterations", "1") + ", " + field("validation", number(s.n_checks)) + ",\n  \"devices\": [";
+      field("local_register", number(s.registers ? 1 : 0)) + ", " + field("aggregated_iterations", "1") + ", " +
+      field("validation", number(s.n_checks)) + ",\n  \"devices\": [";
   for (const auto& r : h.ranks) {
     out += (&r == &h.ranks.front() ? "\n   {" : ",\n   {") + field("rank", number(r.rank)) + ", " +
            field("group", "0") + ", " + field("pid", number(r.pid)) + ", " + field("hostname", quoted(r.host)) + ", " +

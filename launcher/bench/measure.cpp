@@ -60,6 +60,8 @@ Result<void> Measurement::allocate() {
     if (auto ok = checked(drun_alloc(&memory, n, DRUN_MEMORY_DEVICE)); !ok) return ok;
     *buffer = static_cast<char*>(memory);
     if (auto ok = checked(drun_gpu_clear(memory, n, nullptr)); !ok) return ok;
+    if (!settings_.registers) continue;
+    if (auto ok = checked(drun_register(memory, n, DRUN_COMM_WORLD, nullptr)); !ok) return ok;
   }
   return {};
 }

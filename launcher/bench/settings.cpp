@@ -174,6 +174,9 @@ Result<void> check(const Settings& s) {
   if (s.backend == Backend::kNccl && averages && std::any_of(s.dtypes.begin(), s.dtypes.end(), is_integer)) {
     return fail(wrong("--redop", "averages of integers are not NCCL's: libdrun makes them on the host", "--redop sum"));
   }
+  if (s.backend != Backend::kNccl && s.registers) {
+    return fail(wrong("-R", "only NCCL can be told of memory", "--backend nccl"));
+  }
   if (s.backend == Backend::kNccl && s.kind == Kind::kBarrier) {
     return fail(wrong("-o", "a barrier is the host's, whatever the backend", "--backend cpu"));
   }
@@ -207,6 +210,7 @@ std::vector<std::string> to_words(const Settings& s) {
           "warmups=" + std::to_string(s.n_warmups),
           "checks=" + std::to_string(s.n_checks),
           std::string("json=") + (s.json ? "1" : "0"),
+          std::string("register=") + (s.registers ? "1" : "0"),
           s.backend == Backend::kNccl ? kNcclWord : "backend=cpu"};
 }
 
@@ -267,6 +271,8 @@ Result<Settings> from_words(const std::vector<std::string>& words) {
       out.n_checks = small;
     } else if (name == "json") {
       out.json = small != 0;
+    } else if (name == "register") {
+      out.registers = small != 0;
     } else {
       return fail(bad);
     }

@@ -33,6 +33,7 @@ struct Settings {
   int n_checks = 1;  // 0: results are not looked at
   bool json = false;
   Backend backend = Backend::kCpu;
+  bool registers = false;  // NCCL is told of the buffers
 };
 
 // "8", "1.5K", "128M", "2g": binary units. Errors have no subject.

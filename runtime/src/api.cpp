@@ -19,8 +19,11 @@
 #include "base/blocked_signals.h"
 #include "base/stall_watch.h"
 #include "runtime/include/drun/drun.h"
+#include "runtime/include/drun/gpu.h"
 #include "runtime/src/call_group.h"
 #include "runtime/src/call_queue.h"
+#include "runtime/src/gpu/allocations.h"
+#include "runtime/src/gpu/nccl_comm.h"
 #include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/last_error.h"
 #include "runtime/src/process.h"
@@ -188,6 +191,21 @@ int collective(const char* function, drun_comm comm, const drun_call_options* op
   return collective(function, comm, options, std::move(f), [](LaterCall&) {});
 }
 
+// A call that is never part of a group, nor made in the background: f(process, communicator, options).
+template <typename F>
+Status at_once(const std::string& function, drun_comm comm, const drun_call_options* options, const F& f) {
+  if (open_group().is_open()) return failure(DRUN_ERROR_STATE, function + ": it can't be part of a group");
+  CallOptions call;
+  if (auto ok = read_call_options(function.c_str(), options, call); !ok) return ok;
+  if (call.request != nullptr) {
+    return failure(DRUN_ERROR_ARGUMENT, function + ": it is never asynchronous, but options.request is set");
+  }
+  return in_turn([&](Process& process) {
+    return carry_out(process, function.c_str(), comm, call,
+                     [&](Communicator& all, const CallOptions& given) { return f(process, all, given); });
+  });
+}
+
 // An array of a number per rank, which the caller may change once a call that goes on in the background has been made.
 class PerRank {
  public:
@@ -299,24 +317,46 @@ int drun_comm_size(drun_comm comm) { return place_of("drun_comm_size", comm, &Pl
 int drun_comm_split(drun_comm comm, int colour, int key, drun_comm* result, const drun_call_options* options) {
   return drun::runtime::caught([&]() -> Status {
     if (result == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_comm_split: result is a null pointer");
-    if (drun::runtime::open_group().is_open()) {
-      return failure(DRUN_ERROR_STATE, "drun_comm_split: it can't be part of a group");
-    }
     *result = DRUN_COMM_NONE;
-    CallOptions call;
-    if (auto ok = drun::runtime::read_call_options("drun_comm_split", options, call); !ok) return ok;
-    if (call.request != nullptr) {
-      return failure(DRUN_ERROR_ARGUMENT, "drun_comm_split: it is never asynchronous, but options.request is set");
+    return drun::runtime::at_once("drun_comm_split", comm, options,
+                                  [&](Process& process, Communicator& parent, const CallOptions& call) -> Status {
+                                    auto made = process.split(parent, colour, key, call);
+                                    if (!made) return tl::unexpected<drun::runtime::Failure>(made.error());
+                                    *result = *made;
+                                    return {};
+                                  });
+  });
+}
+
+int drun_register(void* memory, size_t n_bytes, drun_comm comm, const drun_call_options* options) {
+  return drun::runtime::caught([&] {
+    return drun::runtime::at_once("drun_register", comm, options,
+                                  [&](Process&, Communicator& all, const CallOptions& call) {
+                                    return all.register_memory(memory, n_bytes, call);
+                                  });
+  });
+}
+
+int drun_deregister(void* memory) {
+  if (drun::runtime::gpu::NcclComm::n_registered() == 0) return DRUN_OK;
+  return drun::runtime::guarded([&](Process& process) -> Status {
+    process.deregister(memory, 1);
+    return {};
+  });
+}
+
+int drun_free(void* memory) {
+  namespace gpu = drun::runtime::gpu;
+  return drun::runtime::caught([&]() -> Status {
+    const std::size_t n_bytes = gpu::allocations().size_of(memory);
+    if (n_bytes > 0 && gpu::NcclComm::n_registered() > 0) {
+      auto deregistered = drun::runtime::in_turn([&](Process& process) -> Status {
+        process.deregister(memory, n_bytes);
+        return {};
+      });
+      if (!deregistered) return deregistered;
     }
-    return drun::runtime::in_turn([&](Process& process) {
-      return carry_out(process, "drun_comm_split", comm, call,
-                       [&](Communicator& parent, const CallOptions& given) -> Status {
-                         auto made = process.split(parent, colour, key, given);
-                         if (!made) return tl::unexpected<drun::runtime::Failure>(made.error());
-                         *result = *made;
-                         return {};
-                       });
-    });
+    return gpu::allocations().give_back(memory);
   });
 }
 

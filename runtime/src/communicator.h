@@ -93,6 +93,10 @@ class Communicator {
   Status check_allreduce(const AllreduceCall& call, drun_dtype dtype, drun_op op, const CallOptions& options) const;
   Status check_transfer(const TransferCall& call) const;
   Status barrier(const CallOptions& options = {});
+  // Collective; see drun_register.
+  Status register_memory(void* memory, std::size_t n_bytes, const CallOptions& options = {});
+  // On all communicators, what begins in these bytes; nothing that is under way uses it.
+  void deregister(const void* memory, std::size_t n_bytes) { fabric_->deregister(memory, n_bytes); }
 
   // A call could not be carried out for a reason of our own: the others learn of it, and no further call works, on any
   // communicator.
@@ -150,6 +154,8 @@ class Communicator {
   Status transfer_with_nccl(const std::vector<TransferCall>& calls);  // with nccl_
   Outcome<Operation> begin_transfer(const TransferCall& call);
   void warn_of_host(const std::string& why);
+  // Each member's word, of so many bytes at most, by member. No zeros are in them.
+  Outcome<std::vector<std::string>> tell_all(std::string word, std::size_t n_bytes, const CallOptions& options);
   // What came of a call over NCCL: a failure is told to the others.
   Status enqueued(const Status& status);
   // The next call, before it has begun: what to say of it if it can't.

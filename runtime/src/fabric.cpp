@@ -198,6 +198,10 @@ gpu::NcclComm* Fabric::keep(std::unique_ptr<gpu::NcclComm> comm) {
   return nccl_.back().get();
 }
 
+void Fabric::deregister(const void* memory, std::size_t n_bytes) {
+  for (const auto& comm : nccl_) comm->deregister(memory, n_bytes);
+}
+
 // Also while nothing of ours is under way: on a host NCCL's abort waits for all members.
 void Fabric::look() {
   if (broken_ || nccl_.empty()) return;

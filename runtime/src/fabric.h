@@ -44,6 +44,8 @@ class Fabric {
   gpu::NcclComm* keep(std::unique_ptr<gpu::NcclComm> comm);
   // Now and then, once there are such: what is known of their calls without waiting. A failure breaks all.
   void look();
+  // Memory is not NCCL's any more.
+  void deregister(const void* memory, std::size_t n_bytes);
   // Before anybody learns that we leave: until what is under way on GPUs has ended, or its time has.
   Status finish_gpu();
   // Then.
@@ -61,6 +63,8 @@ class Fabric {
   gpu::Presence gpu_of(int rank) const { return gpu_[static_cast<std::size_t>(rank)]; }
   // True once: the program was not told yet that data of GPUs goes through the host.
   bool first_warning() { return !std::exchange(has_warned_, true); }
+  // And that its memory is not registered.
+  bool first_warning_of_memory() { return !std::exchange(has_warned_of_memory_, true); }
 
   // For numbers of communicators, of which those that share ranks must differ.
   std::uint32_t next_comm;
@@ -83,7 +87,7 @@ class Fabric {
   gpu::PinnedMemory pinned_;
   gpu::Devices devices_;
   std::vector<gpu::Presence> gpu_;
-  bool has_warned_ = false;
+  bool has_warned_ = false, has_warned_of_memory_ = false;
   std::vector<Backend*> backends_;
   std::vector<std::unique_ptr<gpu::NcclComm>> nccl_;  // in the order in which they were made, the same on all members
   Clock::time_point asked_{};                         // when we looked for what other ranks published

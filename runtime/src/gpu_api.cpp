@@ -268,10 +268,6 @@ int drun_alloc(void** memory, size_t n_bytes, drun_memory kind) {
   });
 }
 
-int drun_free(void* memory) {
-  return caught([&]() -> Status { return gpu::allocations().give_back(memory); });
-}
-
 int drun_gpu_copy(void* to, const void* from, size_t n_bytes, void* stream) {
   return caught([&]() -> Status {
     Work work("drun_gpu_copy", stream);

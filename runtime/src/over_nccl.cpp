@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/src/communicator.h"
+#include "runtime/src/gpu/allocations.h"
 #include "runtime/src/gpu/device.h"
 #include "runtime/src/gpu/host_copies.h"
 #include "runtime/src/gpu/kernel_module.h"
@@ -198,6 +199,67 @@ std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<Allred
         }
         return nccl.allreduce(together);
       });
+}
+
+Outcome<std::vector<std::string>> Communicator::tell_all(std::string word, std::size_t n_bytes,
+                                                         const CallOptions& options) {
+  const auto n_members = static_cast<std::size_t>(size());
+  std::string all(n_members * n_bytes, '\0');
+  word.resize(n_bytes, '\0');
+  CallOptions on_host = options;
+  on_host.memory = DRUN_MEMORY_HOST;
+  auto told = allgather(word.data(), all.data(), n_bytes, DRUN_UINT8, on_host);
+  if (!told) return tl::unexpected<Failure>(told.error());
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < n_members; ++i) words.emplace_back(all.substr(i * n_bytes, n_bytes).c_str());
+  return words;
+}
+
+// In NCCL all members' memory is registered, or none is: what one of them can't do, none does.
+Status Communicator::register_memory(void* memory, std::size_t n_bytes, const CallOptions& options) {
+  if (auto usable = check_usable(); !usable) return usable;
+  // Known of all without a word, so that members who train on the host need not come.
+  const bool all_have_gpus = std::all_of(group_.ranks.begin(), group_.ranks.end(),
+                                         [this](int rank) { return fabric_->gpu_of(rank) == gpu::Presence::kThere; });
+  if (!all_have_gpus) return {};
+  const auto name_of_member = [this](std::size_t i) { return world().name_of(group_.world_rank(static_cast<int>(i))); };
+  CallOptions named = options;
+  if (named.name.empty()) named.name = "registered memory";
+
+  const gpu::Driver* const driver = gpu::loaded_driver();
+  const bool is_device = driver != nullptr && n_bytes > 0 && gpu::is_device_memory(*driver, memory);
+  const std::string kind = !is_device ? "host" : gpu::allocations().is_of_nccl(memory) ? "NCCL" : "GPU";
+  auto kinds = tell_all(kind, 4, named);
+  if (!kinds) return tl::unexpected<Failure>(kinds.error());
+  const auto is_of_host = [](const std::string& one) { return one == "host"; };
+  const auto of_host = std::find_if(kinds->begin(), kinds->end(), is_of_host),
+             of_gpu = std::find_if_not(kinds->begin(), kinds->end(), is_of_host);
+  if (of_gpu == kinds->end()) return {};
+  const auto member = [&](auto at) { return name_of_member(static_cast<std::size_t>(at - kinds->begin())); };
+  if (of_host != kinds->end()) {
+    return failure(DRUN_ERROR_MISMATCH,
+                   "drun_register: " + member(of_gpu) + " gives memory of a GPU, and " + member(of_host) + " does not");
+  }
+  const bool are_alike = std::all_of(kinds->begin(), kinds->end(), [&](const auto& one) { return one == kind; });
+  const auto operation = begin(OpKind::kAllgather, n_bytes, DRUN_UINT8, named);
+  if (!operation) return tl::unexpected<Failure>(operation.error());
+  auto nccl = choose_way(*operation, named, {memory});
+  if (!nccl) return enqueued(tl::unexpected<Failure>(nccl.error()));
+  if (*nccl == nullptr) return {};
+
+  constexpr std::size_t kLongestReason = 200;
+  auto reasons = tell_all(are_alike ? (*nccl)->register_memory(memory, n_bytes)
+                                    : "some ranks' memory is of NCCL's allocator, and others' is not",
+                          kLongestReason, named);
+  if (!reasons) return tl::unexpected<Failure>(reasons.error());
+  const auto failed = std::find_if(reasons->begin(), reasons->end(), [](const auto& why) { return !why.empty(); });
+  if (failed == reasons->end()) return {};
+  (*nccl)->deregister(memory, 1);
+  if (group_.own == 0 && fabric_->first_warning_of_memory()) {
+    std::fprintf(stderr, "drun: warning: memory is not registered with NCCL, which copies then: %s: %s\n",
+                 name_of_member(static_cast<std::size_t>(failed - reasons->begin())).c_str(), failed->c_str());
+  }
+  return {};
 }
 
 // A setup needs all members, and these are two: what collectives have set up is used. Then what has no elements is

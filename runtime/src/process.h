@@ -42,6 +42,10 @@ class Process {
   void look() {
     if (all_ != nullptr && !is_forked_child()) all_->look();
   }
+  // Of memory that is about to be freed.
+  void deregister(const void* memory, std::size_t n_bytes) {
+    if (all_ != nullptr && !is_forked_child()) all_->deregister(memory, n_bytes);
+  }
 
   // What never waits for a call that is under way. Any thread.
   struct Place {

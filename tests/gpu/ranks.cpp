@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "drun/drun.h"
+#include "drun/gpu.h"
 #include "tests/gpu/card.h"
 
 namespace {
@@ -222,6 +223,34 @@ void requests_groups_and_parts(const Card& card, Handle stream) {
   done(drun_comm_free(&part), "free");
 }
 
+// Memory of drun_alloc that NCCL knows of: the same sums, before and after, and at an offset. It is freed both ways:
+// told first, and not.
+void registered_memory(const Card& card, Handle stream) {
+  constexpr std::size_t kCount = std::size_t{2} << 20;  // f32: from 4 MiB on it is NCCL's
+  const Buffer<float> like(card, values<float>(rank, kCount), stream);
+  const auto options = on(stream, "registered");
+  for (const bool is_told : {true, false}) {
+    void* memory = nullptr;
+    done(drun_alloc_like(&memory, 4 * kCount, like.get()), "drun_alloc_like");
+    for (const bool is_registered : {true, false}) {
+      if (is_registered) done(drun_register(memory, 4 * kCount, DRUN_COMM_WORLD, nullptr), "drun_register");
+      for (const std::size_t offset : {std::size_t{0}, std::size_t{1} << 20}) {
+        float* const data = static_cast<float*>(memory) + offset;
+        const std::size_t count = kCount - offset;
+        std::vector<float> sums(count);
+        done(drun_gpu_copy(data, like.get(), 4 * count, stream), "drun_gpu_copy");
+        done(drun_allreduce(data, data, count, DRUN_FLOAT32, DRUN_SUM, DRUN_COMM_WORLD, &options), "registered");
+        done(drun_gpu_read(sums.data(), data, 4 * count, stream), "drun_gpu_read");
+        expect(sums, reduced<float>(count, DRUN_SUM), "registered memory");
+      }
+      done(drun_barrier(DRUN_COMM_WORLD, nullptr), "barrier");
+      if (!is_told) break;
+      done(drun_deregister(memory), "drun_deregister");
+    }
+    done(drun_free(memory), "drun_free");
+  }
+}
+
 void collectives(const Card& card) {
   const Handle stream = card.new_stream();
   for (const std::size_t count : {std::size_t{1}, std::size_t{3}, std::size_t{1000}, std::size_t{1} << 20}) {
@@ -233,6 +262,7 @@ void collectives(const Card& card) {
   }
   order_of_streams(card);
   requests_groups_and_parts(card, stream);
+  registered_memory(card, stream);
 }
 
 void capture(const Card& card) {

@@ -49,6 +49,16 @@ class Bench(unittest.TestCase):
         self.assertRegex(done.stdout, r"\n# Reducing maxBytes to 26843544 due to memory limitation\n")
         self.assertEqual([row[0] for row in self.rows(done)], [str(8 << 20)])
 
+    def test_registered_buffers(self):
+        for words, n_registered in ((("-R", "1"), 1), ((), 0)):
+            done = self.bench("--json", *words, sizes=("-b", "8M", "-e", "8M"))
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(json.loads(done.stdout)["config"]["local_register"], n_registered)
+        done = self.bench("-R", "1", DRUN_FAKE_NCCL="no-register")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("drun: warning: memory is not registered with NCCL, which copies then: rank 0 on ", done.stderr)
+        self.assertEqual(self.bench("-R", "1", backend="cpu").returncode, 2)
+
     def test_wrong_sums_are_seen(self):
         done = self.bench(DRUN_FAKE_NCCL="wrong-sums")
         self.assertEqual(done.returncode, 1)

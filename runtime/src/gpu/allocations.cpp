@@ -34,7 +34,7 @@ Allocations& allocations() {
 }
 
 Outcome<void*> Allocations::take(std::size_t n_bytes, bool on_device) {
-  Allocation how{From::kHost, nullptr};
+  Allocation how{From::kHost, nullptr, n_bytes};
   auto memory = on_device ? take_of_device(n_bytes, how) : take_of_host(n_bytes, how);
   if (!memory) return memory;
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -78,6 +78,21 @@ Outcome<void*> Allocations::take_of_host(std::size_t n_bytes, Allocation& how) {
     return failure(DRUN_ERROR_SYSTEM, "drun_alloc of " + std::to_string(n_bytes) + " bytes: out of memory");
   }
   return memory;
+}
+
+bool Allocations::is_of_nccl(const void* memory) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto found = by_address_.upper_bound(const_cast<void*>(memory));
+  if (found == by_address_.begin()) return false;
+  --found;
+  const auto offset = static_cast<std::size_t>(static_cast<const char*>(memory) - static_cast<char*>(found->first));
+  return found->second.from == From::kNccl && offset < found->second.n_bytes;
+}
+
+std::size_t Allocations::size_of(void* memory) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = by_address_.find(memory);
+  return found == by_address_.end() ? 0 : found->second.n_bytes;
 }
 
 Status Allocations::give_back(void* memory) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <system_error>
@@ -192,6 +193,7 @@ void NcclComm::abort() {
   if (comm_ == nullptr) return;
   forget_pending(DRUN_ERROR_ABORTED);
   const NcclHandle comm = std::exchange(comm_, nullptr);
+  forget_memory();
   // NCCL first ends what is under way, and then waits for the graph's end.
   if (has_graph_) return in_thread(ending_of(nccl_, device_, comm), abort_communicator, kAbortWithGraph);
   ContextScope scope;
@@ -204,6 +206,7 @@ void NcclComm::end(milliseconds wait) {
   if (comm_ == nullptr) return;
   if (has_graph_) return forget();
   forget_pending(DRUN_OK);
+  forget_memory();
   in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr)), end_communicator, wait);
 }
 
@@ -211,13 +214,52 @@ void NcclComm::leave_behind() {
   if (comm_ == nullptr) return;
   if (has_graph_) return forget();
   forget_pending(DRUN_OK);
+  forget_memory();
   in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr)), finalize_communicator, kFinalizeTime);
 }
 
 void NcclComm::forget() {
   forget_pending(DRUN_OK);
   comm_ = nullptr;
+  forget_memory();
 }
+
+std::string NcclComm::register_memory(void* memory, std::size_t n_bytes) {
+  if (comm_ == nullptr) return "NCCL is not used any more";
+  if (nccl_.CommRegister == nullptr || nccl_.CommDeregister == nullptr) {
+    return "NCCL " + nccl_version_text(nccl_.version) + " can't register memory";
+  }
+  const auto known = registered_.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (known != registered_.end() && known->second.n_bytes == n_bytes) return "";
+  deregister(memory, 1);
+  ContextScope scope;
+  if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
+    return "cuCtxPushCurrent: " + device_.driver().name_of(error);
+  }
+  void* handle = nullptr;
+  if (const auto error = nccl_.CommRegister(comm_, memory, n_bytes, &handle); error != kNcclSuccess) {
+    return std::string("ncclCommRegister: ") + nccl_.GetErrorString(error);
+  }
+  registered_[reinterpret_cast<std::uintptr_t>(memory)] = {n_bytes, handle};
+  ++n_registered_;
+  return "";
+}
+
+void NcclComm::deregister(const void* memory, std::size_t n_bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const auto first = registered_.lower_bound(begin), last = registered_.lower_bound(begin + n_bytes);
+  if (first == last) return;
+  ContextScope scope;
+  const bool is_there = comm_ != nullptr && scope.enter(device_.driver(), device_.context()) == kSuccess;
+  for (auto it = first; it != last; ++it) {
+    // It has not to be there: what NCCL had no use for.
+    if (is_there && it->second.handle != nullptr) nccl_.CommDeregister(comm_, it->second.handle);
+    --n_registered_;
+  }
+  registered_.erase(first, last);
+}
+
+void NcclComm::forget_memory() { deregister(nullptr, std::numeric_limits<std::uintptr_t>::max()); }
 
 tl::unexpected<Failure> NcclComm::failed(const std::string& during, const char* function, NcclResult result) {
   std::string text = during + ": " + function + ": " + nccl_.GetErrorString(result);

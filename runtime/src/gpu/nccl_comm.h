@@ -2,10 +2,12 @@
 // wait for the device. docs/gpu.md.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,6 +68,13 @@ class NcclComm {
   // `meanwhile`: more that belongs to it, and may wait for the same peers.
   Status transfer(const std::vector<Transfer>& transfers, const std::vector<Stream>& streams,
                   const std::function<Status()>& meanwhile);
+
+  // NCCL may use it in place from here on, where all members have registered theirs. Else why not.
+  std::string register_memory(void* memory, std::size_t n_bytes);
+  // Ends that for what begins in these bytes, which nothing that is under way uses.
+  void deregister(const void* memory, std::size_t n_bytes);
+  // Of all communicators of the process. Any thread.
+  static int n_registered() { return n_registered_; }
 
   // Without waiting: calls that have ended get their time in the recorder. A failure is a call whose deadline has
   // passed, or what NCCL or the device say; it is published. Time for which this process was stopped does not count.
@@ -148,6 +157,8 @@ class NcclComm {
   void close(const Pending& pending, int status);  // its records and events
   void forget_pending(int status);
   void forget();  // the communicator, as it is
+  // What NCCL knows of memory, as long as there is a communicator; without one NCCL has forgotten it.
+  void forget_memory();
   std::string who() const { return world_.name_of(world_.rank()); }
 
   const World& world_;
@@ -156,6 +167,12 @@ class NcclComm {
   Device& device_;
   NcclHandle comm_ = nullptr;
   std::deque<Pending> pending_;
+  struct Registered {
+    std::size_t n_bytes;
+    void* handle;
+  };
+  std::map<std::uintptr_t, Registered> registered_;  // by address
+  static inline std::atomic<int> n_registered_{0};
   Patience patience_;  // of setups
   WaitNote note_;
   std::uint64_t n_calls_ = 0;

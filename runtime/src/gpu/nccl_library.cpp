@@ -212,6 +212,8 @@ bool open_nccl(const std::string& path, bool only_if_loaded, Nccl& nccl, std::st
   std::string unused;
   find(library, "ncclMemAlloc", nccl.MemAlloc, unused);
   find(library, "ncclMemFree", nccl.MemFree, unused);
+  find(library, "ncclCommRegister", nccl.CommRegister, unused);
+  find(library, "ncclCommDeregister", nccl.CommDeregister, unused);
   Dl_info info{};
   const bool known = ::dladdr(reinterpret_cast<void*>(nccl.GetVersion), &info) != 0 && info.dli_fname != nullptr;
   nccl.path = known ? info.dli_fname : path;

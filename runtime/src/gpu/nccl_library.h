@@ -71,6 +71,8 @@ struct Nccl {
   // From 2.19 on.
   NcclResult (*MemAlloc)(void** memory, std::size_t n_bytes);
   NcclResult (*MemFree)(void* memory);
+  NcclResult (*CommRegister)(NcclHandle comm, void* memory, std::size_t n_bytes, void** handle);
+  NcclResult (*CommDeregister)(NcclHandle comm, void* handle);
 };
 
 int nccl_type_of(drun_dtype dtype);

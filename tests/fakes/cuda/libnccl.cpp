@@ -3,8 +3,9 @@
 // first call, are "in progress" for a while, and a collective ends when all have come.
 // $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets done), "init-fails", "async-error" (after the first
 // call), "no-memory" (of its own), "late-error" (once somebody was told
-// that it has begun well), "call-fails", "abort-hangs", "wrong-sums" (in the last byte), "version=22703".
-// As the real one between ranks of a host, a communicator is only gone once all members have ended or aborted theirs.
+// that it has begun well), "call-fails", "abort-hangs", "wrong-sums" (in the last byte), "no-register" (of memory, in
+// the first communicator that asks), "version=22703". As the real one between ranks of a host, a communicator is only
+// gone once all members have ended or aborted theirs.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -80,7 +81,7 @@ struct Meeting {
   int n_come = 0, n_ended = 0;
   struct Call {
     std::vector<const char*> from;
-    int n_come = 0, n_done = 0;
+    int n_come = 0, n_done = 0, n_registered = 0;
   };
   std::map<int, Call> calls;
   std::map<std::pair<int, int>, std::deque<std::string>> mail;  // from whom to whom
@@ -96,6 +97,14 @@ struct Comm {
   Clock::time_point ready{};
   bool has_begun_well = false;  // and somebody was told so
   std::vector<Reduction> made;
+  std::map<const char*, std::size_t> registered;  // memory
+
+  bool is_registered(const char* data) const {
+    auto it = registered.upper_bound(data);
+    if (it == registered.begin()) return false;
+    --it;
+    return data < it->first + it->second;
+  }
 };
 
 std::mutex registry_mutex;
@@ -113,15 +122,18 @@ std::shared_ptr<Comm> share(void* comm) {
 }
 
 // All members' buffers; empty if the communicator was aborted. Then `done` must be called.
-std::vector<const char*> meet(const std::shared_ptr<Comm>& comm, int number, const char* own) {
+std::vector<const char*> meet(const std::shared_ptr<Comm>& comm, int number, const char* own, bool is_registered) {
   Meeting& all = *comm->meeting;
   std::unique_lock<std::mutex> lock(all.mutex);
   auto& call = all.calls[number];
   call.from.resize(static_cast<std::size_t>(comm->size));
   call.from[static_cast<std::size_t>(comm->rank)] = own;
   ++call.n_come;
+  call.n_registered += is_registered;
   all.changed.notify_all();
   all.changed.wait(lock, [&] { return comm->aborted || call.n_come == comm->size; });
+  // With the real one that is undefined.
+  if (!comm->aborted && call.n_registered % comm->size != 0) comm->error = kInvalidArgument;
   return comm->aborted ? std::vector<const char*>() : call.from;
 }
 // Nobody writes to what others still read.
@@ -224,6 +236,8 @@ void add(std::function<void()> enqueue_it, bool is_send = false) {
   (is_send ? group.sends : group.others).push_back(std::move(enqueue_it));
 }
 
+std::atomic<int> n_in_registered{0}, n_registered{0};
+
 // `result`: from all members' buffers what ours gets; nothing: it gets none.
 Result collective(void* handle, void* stream, const void* send, void* recv,
                   std::function<std::string(const std::vector<const char*>&)> result) {
@@ -232,9 +246,11 @@ Result collective(void* handle, void* stream, const void* send, void* recv,
   if (begun != kSuccess && begun != kInProgress) return begun;
   const int number = comm->n_calls;
   const char* const from = send != nullptr ? inside(send) : nullptr;
+  const bool is_registered = comm->is_registered(static_cast<const char*>(send));
+  if (is_registered) ++n_in_registered;
   add([=] {
     enqueue(stream, [=] {
-      const auto all = meet(comm, number, from);
+      const auto all = meet(comm, number, from, is_registered);
       if (all.empty()) return;
       const std::string bytes = result(all);
       done_reading(comm, number);
@@ -327,6 +343,8 @@ Result ncclCommDestroy(void* handle) {
     comm->meeting->changed.wait(lock, [&] { return comm->meeting->n_ended >= comm->size; });
   }
   const std::lock_guard<std::mutex> lock(registry_mutex);
+  n_registered -= static_cast<int>(comm->registered.size());
+  comm->registered.clear();
   comms().erase(comm.get());
   return kSuccess;
 }
@@ -444,10 +462,39 @@ Result ncclMemFree(void* memory) {
   const std::lock_guard<std::mutex> lock(blocks_mutex);
   const auto found = blocks().find(memory);
   if (found == blocks().end()) return kInvalidArgument;
+  {
+    const std::lock_guard<std::mutex> comms_lock(registry_mutex);
+    for (const auto& [handle, comm] : comms()) {
+      if (comm->is_registered(static_cast<const char*>(memory))) return kInvalidArgument;
+    }
+  }
   std::memset(inside(memory), 0xee, found->second);
   blocks().erase(found);
   return kSuccess;
 }
+Result ncclCommRegister(void* handle, void* memory, std::size_t n_bytes, void** registered) {
+  static std::atomic<void*> unwilling{nullptr};
+  void* none = nullptr;
+  if (told("no-register") && (unwilling.compare_exchange_strong(none, handle) || unwilling == handle)) {
+    return kSystemError;
+  }
+  const auto comm = share(handle);
+  const std::lock_guard<std::mutex> lock(registry_mutex);
+  if (!comm->registered.emplace(static_cast<const char*>(memory), n_bytes).second) return kInvalidArgument;
+  ++n_registered;
+  *registered = memory;
+  return kSuccess;
+}
+Result ncclCommDeregister(void* handle, void* registered) {
+  const auto comm = share(handle);
+  const std::lock_guard<std::mutex> lock(registry_mutex);
+  if (comm->registered.erase(static_cast<const char*>(registered)) == 0) return kInvalidArgument;
+  --n_registered;
+  return kSuccess;
+}
+int fake_nccl_registered() { return n_registered; }
+int fake_nccl_in_registered() { return n_in_registered; }  // calls that sent from such memory
+
 int fake_nccl_blocks() {
   const std::lock_guard<std::mutex> lock(blocks_mutex);
   return static_cast<int>(blocks().size());

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <thread>
 
+#include "runtime/include/drun/gpu.h"
+#include "runtime/src/gpu/nccl_comm.h"
 #include "tests/unit/runtime/fake_gpu.h"
 #include "tests/unit/runtime/fake_job.h"
 
@@ -467,6 +469,140 @@ TEST_F(NcclJobs, ARankThatLeavesAfterItsPartHarmsNobody) {
 }
 
 // Also with members that free theirs later.
+int of_nccl(const char* name) {
+  void* const library = ::dlopen(FAKE_NCCL, RTLD_NOW);
+  const auto count = reinterpret_cast<int (*)()>(::dlsym(library, name));
+  return count != nullptr ? count() : -1;
+}
+int n_registered() { return of_nccl("fake_nccl_registered"); }
+
+// Of NCCL's allocator.
+class NcclMemory {
+ public:
+  explicit NcclMemory(std::size_t n_bytes = std::size_t{4} << 20) {
+    const Device there(1);
+    EXPECT_EQ(drun_alloc_like(&memory_, n_bytes, there.get()), DRUN_OK) << drun_last_error();
+  }
+  ~NcclMemory() { EXPECT_EQ(drun_free(memory_), DRUN_OK) << drun_last_error(); }
+  NcclMemory(const NcclMemory&) = delete;
+  NcclMemory& operator=(const NcclMemory&) = delete;
+  float* get() const { return static_cast<float*>(memory_); }
+
+ private:
+  void* memory_ = nullptr;
+};
+
+TEST_F(NcclJobs, MemoryThatIsRegisteredIsNcclsUntilItIsNot) {
+  const int in_registered = of_nccl("fake_nccl_in_registered");
+  run(3, [&](Communicator& all) {
+    const NcclMemory memory;
+    ASSERT_DONE(all.register_memory(memory.get(), 4096));  // sets NCCL up
+    ASSERT_DONE(all.register_memory(memory.get(), 4096));  // known
+    ASSERT_DONE(all.register_memory(memory.get(), 8192));
+    ASSERT_DONE(all.barrier());
+    EXPECT_EQ(n_registered(), 3);
+    ASSERT_DONE(all.allreduce(memory.get() + 1024, memory.get() + 1024, 10, DRUN_FLOAT32, DRUN_SUM));
+    wait_for();
+    ASSERT_DONE(all.barrier());
+    // A part has registrations of its own.
+    auto part = all.split(0, 0);
+    ASSERT_TRUE(part);
+    ASSERT_DONE((*part)->register_memory(memory.get() + 4, 100));
+    EXPECT_EQ(gpu::NcclComm::n_registered(), n_registered());
+    ASSERT_DONE(all.barrier());
+    EXPECT_EQ(n_registered(), 6);
+    ASSERT_DONE(all.barrier());
+    all.deregister(memory.get(), 1);
+    ASSERT_DONE(all.barrier());
+    EXPECT_EQ(n_registered(), 3);
+    ASSERT_DONE(all.barrier());
+    all.deregister(memory.get(), std::size_t{4} << 20);
+    ASSERT_DONE(all.barrier());
+    EXPECT_EQ(gpu::NcclComm::n_registered(), 0);
+    ASSERT_DONE(all.allreduce(memory.get(), memory.get(), 10, DRUN_FLOAT32, DRUN_SUM));
+    wait_for();
+  });
+  EXPECT_EQ(n_registered(), 0);
+  EXPECT_EQ(of_nccl("fake_nccl_in_registered"), in_registered + 3);
+}
+
+TEST_F(NcclJobs, TheEndOfACommunicatorIsThatOfItsRegistrations) {
+  for (const bool ends_well : {true, false}) {
+    run(2, [&](Communicator& all) {
+      const NcclMemory memory;
+      ASSERT_DONE(all.register_memory(memory.get(), 4096));
+      if (ends_well) {
+        ASSERT_DONE(all.finish_gpu());
+        all.leave();
+        all.end_gpu();
+      } else {
+        ASSERT_FALSE(all.fail({DRUN_ERROR_SYSTEM, "a test's", all.rank(), "here"}));
+      }
+    });
+    EXPECT_EQ(gpu::NcclComm::n_registered(), 0);
+  }
+  EXPECT_EQ(n_registered(), 0) << "what ended well was deregistered";
+}
+
+TEST_F(NcclJobs, MemoryThatOneCanNotRegisterNoneDoes) {
+  ::setenv("DRUN_FAKE_NCCL", "no-register", 1);
+  ::testing::internal::CaptureStderr();
+  run(3, [](Communicator& all) {
+    const NcclMemory memory;
+    for (int i = 0; i < 2; ++i) ASSERT_DONE(all.register_memory(memory.get(), 4096));
+    ASSERT_DONE(all.barrier());
+    EXPECT_EQ(n_registered(), 0);
+    ASSERT_DONE(all.allreduce(memory.get(), memory.get(), 10, DRUN_FLOAT32, DRUN_SUM));
+    wait_for();
+  });
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, ::testing::MatchesRegex("drun: warning: memory is not registered with NCCL, which copies then: "
+                                            "rank [0-2] on [^\n]*: ncclCommRegister: invalid usage\n"));
+}
+
+TEST_F(NcclJobs, OnlyMemoryOfOneKindIsRegistered) {
+  run(2, [](Communicator& all) {
+    std::vector<float> here(10);
+    ASSERT_DONE(all.register_memory(here.data(), 40));
+    ASSERT_DONE(all.register_memory(nullptr, 0));
+    EXPECT_EQ(n_registered(), 0);
+    const Device there(10, 1);
+    const auto mixed = all.register_memory(all.rank() == 0 ? here.data() : there.get(), 40);
+    ASSERT_FALSE(mixed);
+    EXPECT_EQ(mixed.error().status, DRUN_ERROR_MISMATCH);
+    EXPECT_THAT(mixed.error().text, HasSubstr("drun_register: rank 1 on "));
+    EXPECT_THAT(mixed.error().text, HasSubstr(" gives memory of a GPU, and rank 0 on "));
+    ASSERT_DONE(all.allreduce(there.get(), there.get(), 10, DRUN_FLOAT32, DRUN_SUM));  // nothing is broken
+    wait_for();
+  });
+  ::testing::internal::CaptureStderr();
+  run(2, [](Communicator& all) {
+    const NcclMemory of_nccl;
+    const Device of_driver(10, 1);
+    ASSERT_DONE(all.register_memory(all.rank() == 0 ? of_nccl.get() : of_driver.get(), 40));
+    EXPECT_EQ(n_registered(), 0);
+    ASSERT_DONE(all.register_memory(of_driver.get(), 40));  // a program's own, of all
+    ASSERT_DONE(all.barrier());
+    EXPECT_EQ(n_registered(), 2);
+    ASSERT_DONE(all.barrier());
+    all.deregister(of_driver.get(), 1);
+  });
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("some ranks' memory is of NCCL's allocator"));
+}
+
+// Nobody else has to come: who has no GPU may train in memory of the host.
+TEST_F(NcclJobs, WithARankThatHasNoGpuNothingIsRegistered) {
+  run(
+      2,
+      [](Communicator& all) {
+        const Device data(10, 1);
+        if (all.rank() == 0) ASSERT_DONE(all.register_memory(data.get(), 40));
+        ASSERT_DONE(all.barrier());
+        EXPECT_EQ(n_registered(), 0);
+      },
+      std::chrono::seconds(30), 1);
+}
+
 TEST_F(NcclJobs, APartThatIsFreedIsGivenBack) {
   const int n_events = fake().n_events();
   run(2, [&](Communicator& all) {

@@ -96,6 +96,38 @@ TEST_P(GpuTraining, BucketsAreThoseOfTheHost) {
   }
 }
 
+// The transport is told once of memory that is worth it, and again of a larger one.
+TEST_P(GpuTraining, LargeBucketsAreKnownToTheTransport) {
+  class Listening final : public Forwarding {
+   public:
+    using Forwarding::Forwarding;
+    void will_use(void* memory, std::size_t n_bytes) override {
+      EXPECT_EQ(drun_memory_kind(memory), DRUN_MEMORY_DEVICE);
+      told.push_back(n_bytes);
+    }
+    void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& of) override {
+      EXPECT_EQ(told.size(), of.find("large") != std::string::npos ? 1u : 0u) << "before the first use";
+      Forwarding::allreduce(data, count, dtype, op, of);
+    }
+    std::vector<std::size_t> told;
+  };
+  run(2, [](Transport& ranks) {
+    constexpr std::size_t kCount = std::size_t{1} << 19;  // f32: two of them are 4 MiB
+    const Array<float> first(kCount), second(kCount), third(10), fourth(10);
+    Listening transport(ranks);
+    Bucketer small(transport), large(transport);
+    small.add("third", third.get(), 10);
+    small.add("fourth", fourth.get(), 10);
+    large.add("large 1", first.get(), kCount);
+    large.add("large 2", second.get(), kCount);
+    small.allreduce(DRUN_SUM);
+    EXPECT_TRUE(transport.told.empty());
+    for (int step = 0; step < 2; ++step) large.allreduce(DRUN_SUM);
+    large.allreduce(DRUN_SUM, Compression::fp16);
+    EXPECT_EQ(transport.told, std::vector<std::size_t>{8 * kCount});
+  });
+}
+
 template <typename T>
 void expect_same_sparse(Transport& ranks, const Selection& selection, bool wide, drun_op op) {
   Twins<T> twins;

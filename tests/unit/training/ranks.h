@@ -32,6 +32,7 @@ class Forwarding : public Transport {
   int rank() const override { return to_.rank(); }
   int size() const override { return to_.size(); }
   void* stream() const override { return to_.stream(); }
+  void will_use(void* memory, std::size_t n_bytes) override { to_.will_use(memory, n_bytes); }
   void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) override {
     to_.allreduce(data, count, dtype, op, name);
   }

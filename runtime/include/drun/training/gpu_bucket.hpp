@@ -26,7 +26,7 @@ class GpuBucketReducer {
     }
     void* const stream = transport.stream();
     find_pieces(tensors, bucket);
-    void* const all = buffer_.resize(bucket.count * size_of(bucket.dtype), stream, pieces_.front().data);
+    void* const all = memory_for(transport, bucket.count * size_of(bucket.dtype));
     check(drun_gpu_pack(pieces_.data(), pieces_.size(), bucket.dtype, all, stream));
     transport.allreduce(all, bucket.count, bucket.dtype, op, bucket.name);
     check(drun_gpu_unpack(all, pieces_.data(), pieces_.size(), bucket.dtype, stream));
@@ -38,11 +38,10 @@ class GpuBucketReducer {
     void* const stream = transport.stream();
     const int size = transport.size();
     find_pieces(tensors, bucket);
-    const void* const like = pieces_.front().data;
-    void* const halves = buffer_.resize(bucket.count * sizeof(std::uint16_t), stream, like);
+    void* const halves = memory_for(transport, bucket.count * sizeof(std::uint16_t));
     check(drun_gpu_narrow(pieces_.data(), pieces_.size(), bucket.dtype, size,
-                          static_cast<double>(largest_of<Half>(size)), halves, Half::kDtype, n_cut_.get(stream, like),
-                          stream));
+                          static_cast<double>(largest_of<Half>(size)), halves, Half::kDtype,
+                          n_cut_.get(stream, pieces_.front().data), stream));
     transport.allreduce(halves, bucket.count, Half::kDtype, DRUN_SUM, bucket.name);
     check(
         drun_gpu_widen(halves, Half::kDtype, is_sum ? size : 1, pieces_.data(), pieces_.size(), bucket.dtype, stream));
@@ -59,7 +58,19 @@ class GpuBucketReducer {
     }
   }
 
+  // Buckets are the same on all ranks, so that all come to a larger one together.
+  void* memory_for(Transport& transport, std::size_t n_bytes) {
+    constexpr std::size_t kLeastToRegister = std::size_t{4} << 20;  // below, drun_alloc's memory is not NCCL's
+    void* const memory = buffer_.resize(n_bytes, transport.stream(), pieces_.front().data);
+    if (buffer_.n_bytes() > n_known_ && buffer_.n_bytes() >= kLeastToRegister) {
+      transport.will_use(memory, buffer_.n_bytes());
+    }
+    n_known_ = buffer_.n_bytes();
+    return memory;
+  }
+
   GpuBuffer buffer_;
+  std::size_t n_known_ = 0;  // of buffer_, as the transport knows it
   GpuCounter n_cut_;
   std::vector<drun_gpu_piece> pieces_;
 };

@@ -38,6 +38,7 @@ class GpuBuffer {
     return data_;
   }
   void* data() const { return data_; }
+  std::size_t n_bytes() const { return n_bytes_; }
   template <typename T>
   T* as() const {
     return static_cast<T*>(data_);

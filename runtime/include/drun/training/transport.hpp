@@ -5,6 +5,7 @@
 #include <string>
 
 #include "drun/drun.hpp"
+#include "drun/gpu.h"
 
 namespace drun {
 inline namespace v0 {
@@ -18,6 +19,12 @@ class Transport {
   virtual int size() const = 0;
   // On which calls on memory of a GPU are: a CUstream or cudaStream_t. nullptr: the legacy default stream.
   virtual void* stream() const { return nullptr; }
+  // All ranks' memory, of a GPU, that allreduces will be of as a whole, or from its beginning: it may help that they
+  // are told. Until it is freed, by drun_free.
+  virtual void will_use(void* memory, std::size_t n_bytes) {
+    (void)memory;
+    (void)n_bytes;
+  }
   // In place.
   virtual void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) = 0;
   // In place: `send` is this rank's part of `recv`.
@@ -38,6 +45,9 @@ class WorldTransport final : public Transport {
   void* stream() const override { return stream_; }
   int rank() const override { return drun_rank(); }
   int size() const override { return drun_size(); }
+  void will_use(void* memory, std::size_t n_bytes) override {
+    check(drun_register(memory, n_bytes, DRUN_COMM_WORLD, nullptr));
+  }
   void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) override {
     check(drun_allreduce(data, data, count, dtype, op, DRUN_COMM_WORLD, named(name).c()));
   }
