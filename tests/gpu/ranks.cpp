@@ -1,6 +1,6 @@
 // Every rank of a job on real GPUs: collectives against what they must give, the order of streams, requests, groups,
 // parts, capture; and a rank that is killed. scripts/gpu-check starts it.
-//   drun -np N ... drun_gpu_ranks collectives|capture|kill
+//   drun -np N ... drun_gpu_ranks collectives|capture|kill [--most ELEMENTS]
 //   drun_gpu_ranks count            how many GPUs the driver shows
 #include <signal.h>
 #include <unistd.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -27,6 +28,7 @@ using drun::gpu_tests::give_up;
 using drun::gpu_tests::Handle;
 
 int rank, size;
+std::size_t most = 1u << 20;  // elements
 
 void done(int status, const std::string& what) {
   if (status != DRUN_OK) give_up("rank " + std::to_string(rank) + ": " + what + ": " + drun_last_error());
@@ -165,7 +167,7 @@ void moves(const Card& card, Handle stream, std::size_t count) {
 
 void order_of_streams(const Card& card) {
   // The call comes after the stream's work, and before its next: no wait of the program's between them.
-  const std::size_t count = 1u << 20;
+  const std::size_t count = most;
   const Handle first = card.new_stream(), second = card.new_stream();
   const Buffer<std::int32_t> one(card, count), other(card, count);
   for (int round = 1; round <= 20; ++round) {
@@ -226,7 +228,7 @@ void requests_groups_and_parts(const Card& card, Handle stream) {
 // Memory of drun_alloc that NCCL knows of: the same sums, before and after, and at an offset. It is freed both ways:
 // told first, and not.
 void registered_memory(const Card& card, Handle stream) {
-  constexpr std::size_t kCount = std::size_t{2} << 20;  // f32: from 4 MiB on it is NCCL's
+  constexpr std::size_t kCount = std::size_t{1} << 20;  // f32: from 4 MiB on it is NCCL's
   const Buffer<float> like(card, values<float>(rank, kCount), stream);
   const auto options = on(stream, "registered");
   for (const bool is_told : {true, false}) {
@@ -234,7 +236,7 @@ void registered_memory(const Card& card, Handle stream) {
     done(drun_alloc_like(&memory, 4 * kCount, like.get()), "drun_alloc_like");
     for (const bool is_registered : {true, false}) {
       if (is_registered) done(drun_register(memory, 4 * kCount, DRUN_COMM_WORLD, nullptr), "drun_register");
-      for (const std::size_t offset : {std::size_t{0}, std::size_t{1} << 20}) {
+      for (const std::size_t offset : {std::size_t{0}, std::size_t{1} << 19}) {
         float* const data = static_cast<float*>(memory) + offset;
         const std::size_t count = kCount - offset;
         std::vector<float> sums(count);
@@ -253,7 +255,7 @@ void registered_memory(const Card& card, Handle stream) {
 
 void collectives(const Card& card) {
   const Handle stream = card.new_stream();
-  for (const std::size_t count : {std::size_t{1}, std::size_t{3}, std::size_t{1000}, std::size_t{1} << 20}) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{3}, std::size_t{1000}, most}) {
     reductions<float>(card, stream, count);
     reductions<double>(card, stream, count);
     reductions<std::int32_t>(card, stream, count);
@@ -320,10 +322,12 @@ int main(int argc, char** argv) {
     std::printf("%d\n", Card::open(0).n_devices);
     return 0;
   }
-  if (argc != 2 || tests.count(argv[1]) == 0) {
-    std::fprintf(stderr, "usage: drun_gpu_ranks collectives|capture|kill|count\n");
+  const bool has_most = argc == 4 && std::string(argv[2]) == "--most";
+  if ((argc != 2 && !has_most) || tests.count(argv[1]) == 0) {
+    std::fprintf(stderr, "usage: drun_gpu_ranks collectives|capture|kill|count [--most ELEMENTS]\n");
     return 2;
   }
+  if (has_most) most = std::strtoull(argv[3], nullptr, 10);
   done(drun_init(nullptr), "drun_init");
   rank = drun_rank();
   size = drun_size();

@@ -19,6 +19,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -50,10 +51,14 @@ bool told(const char* word) {
   return words != nullptr && std::strstr(words, word) != nullptr;
 }
 
+// What was captured, in the order in which it was enqueued: one after the other, whatever streams it was on.
+using Graph = std::vector<std::function<void()>>;
+
 class StreamOfTests {
  public:
   void add(std::function<void()> work) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (graph_) return graph_->push_back(std::move(work));
     if (!worker_.joinable()) worker_ = std::thread([this] { run(); });
     works_.push_back(std::move(work));
     ++n_open_;
@@ -62,6 +67,15 @@ class StreamOfTests {
   bool is_done() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return n_open_ == 0;
+  }
+  // From here on work becomes a part of it; nullptr: no more.
+  void capture(std::shared_ptr<Graph> graph) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    graph_ = std::move(graph);
+  }
+  std::shared_ptr<Graph> captures() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return graph_;
   }
 
  private:
@@ -85,15 +99,22 @@ class StreamOfTests {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> works_;
+  std::shared_ptr<Graph> graph_;
   int n_open_ = 0;
   std::thread worker_;
 };
 
 class EventOfTests {
  public:
-  int record() {
+  // In a stream that may be captured.
+  int record(std::shared_ptr<Graph> graph) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    graph_ = std::move(graph);
     return ++recorded_;
+  }
+  std::shared_ptr<Graph> graph() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return graph_;
   }
   int recorded() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -116,6 +137,7 @@ class EventOfTests {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::shared_ptr<Graph> graph_;
   int recorded_ = 0, reached_ = 0;
 };
 
@@ -218,7 +240,7 @@ drun::runtime::gpu::Order next_order() {
   return static_cast<drun::runtime::gpu::Order>(n++ % 3);
 }
 
-constexpr int kDevices = 2;
+constexpr int kDevices = 3;
 int primary_contexts[kDevices];
 std::atomic<bool> is_capturing{false};  // every stream
 
@@ -372,7 +394,7 @@ Result cuDeviceGetUuid(void* uuid, int device) {
   // Ranks of tests are threads: each has a GPU of its own, unless they are to share it.
   static std::atomic<unsigned char> next{1};
   static_cast<unsigned char*>(uuid)[15] = told("one-gpu") ? 1 : next++;
-  return device == 0 ? kSuccess : kInvalidValue;
+  return device < kDevices ? kSuccess : kInvalidValue;
 }
 Result cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0;
@@ -387,8 +409,8 @@ Result cuStreamCreateWithPriority(void** stream, unsigned, int) {
   return kSuccess;
 }
 Result cuStreamDestroy_v2(void*) { return kSuccess; }
-Result cuStreamIsCapturing(void*, int* status) {
-  *status = is_capturing ? 1 : 0;
+Result cuStreamIsCapturing(void* stream, int* status) {
+  *status = is_capturing || stream_of(stream).captures() != nullptr ? 1 : 0;
   return kSuccess;
 }
 #ifndef FAKE_CUDA_IS_OLD
@@ -414,15 +436,21 @@ Result cuEventDestroy_v2(void*) {  // works of streams may still know it
 }
 Result cuEventRecord(void* event, void* stream) {
   auto* const one = static_cast<EventOfTests*>(event);
-  const int number = one->record();
-  stream_of(stream).add([=] { one->reach(number); });
+  StreamOfTests& its = stream_of(stream);
+  const auto graph = its.captures();
+  const int number = one->record(graph);
+  if (graph == nullptr) its.add([=] { one->reach(number); });
   return kSuccess;
 }
 Result cuEventQuery(void* event) { return static_cast<EventOfTests*>(event)->is_reached() ? kSuccess : kNotReady; }
 Result cuStreamWaitEvent(void* stream, void* event, unsigned) {
   auto* const one = static_cast<EventOfTests*>(event);
   const int number = one->recorded();
-  stream_of(stream).add([=] { one->wait(number); });
+  if (auto graph = one->graph()) {
+    stream_of(stream).capture(std::move(graph));  // it joins
+  } else {
+    stream_of(stream).add([=] { one->wait(number); });
+  }
   return kSuccess;
 }
 
@@ -466,17 +494,41 @@ Result cuMemsetD32Async(DevicePointer to, unsigned value, std::size_t n, void* s
 Result cuStreamCreate(void** stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
 int fake_wait(void* stream);
 Result cuStreamSynchronize(void* stream) { return fake_wait(stream) == 1 ? kSuccess : kNotReady; }
-// Nothing is captured here.
-Result cuStreamBeginCapture_v2(void*, int) { return kInvalidValue; }
-Result cuStreamEndCapture(void*, void**) { return kInvalidValue; }
-Result cuGraphInstantiateWithFlags(void**, void*, unsigned long long) { return kInvalidValue; }
-Result cuGraphLaunch(void*, void*) { return kInvalidValue; }
-Result cuGraphExecDestroy(void*) { return kInvalidValue; }
-Result cuGraphDestroy(void*) { return kInvalidValue; }
+Result cuStreamBeginCapture_v2(void* stream, int) {
+  stream_of(stream).capture(std::make_shared<Graph>());
+  return kSuccess;
+}
+// All streams that have joined leave it.
+Result cuStreamEndCapture(void* stream, void** graph) {
+  const auto made = stream_of(stream).captures();
+  if (made == nullptr) return kInvalidValue;
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  for (const auto& [name, one] : state().streams) {
+    if (one->captures() == made) one->capture(nullptr);
+  }
+  *graph = new Graph(*made);
+  return kSuccess;
+}
+Result cuGraphInstantiateWithFlags(void** runnable, void* graph, unsigned long long) {
+  *runnable = new Graph(*static_cast<Graph*>(graph));
+  return kSuccess;
+}
+Result cuGraphLaunch(void* runnable, void* stream) {
+  stream_of(stream).add([graph = *static_cast<Graph*>(runnable)] {
+    for (const auto& work : graph) work();
+  });
+  return kSuccess;
+}
+Result cuGraphExecDestroy(void* runnable) {
+  delete static_cast<Graph*>(runnable);
+  return kSuccess;
+}
+Result cuGraphDestroy(void* graph) { return cuGraphExecDestroy(graph); }
 
 // For tests.
-void fake_enqueue(void* stream, void (*work)(void*), void* argument) {
-  stream_of(stream).add([=] { work(argument); });
+// work(argument), once or, in a graph, more often; then drop(argument).
+void fake_enqueue(void* stream, void (*work)(void*), void* argument, void (*drop)(void*)) {
+  stream_of(stream).add([work, kept = std::shared_ptr<void>(argument, drop)] { work(kept.get()); });
 }
 Result cuMemAlloc_v2(DevicePointer* pointer, std::size_t n_bytes) { return allocate(pointer, n_bytes, false); }
 Result cuMemAllocManaged(DevicePointer* pointer, std::size_t n_bytes, unsigned) {

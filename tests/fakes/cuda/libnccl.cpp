@@ -1,11 +1,11 @@
-// Stands in for NCCL, libnccl.so.2, on machines without GPUs: collectives between communicators of one process, on the
-// streams of the driver that stands in for NVIDIA's. As the real one it does nothing at once: a communicator, and its
-// first call, are "in progress" for a while, and a collective ends when all have come.
-// $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets done), "init-fails", "async-error" (after the first
-// call), "no-memory" (of its own), "late-error" (once somebody was told
-// that it has begun well), "call-fails", "abort-hangs", "wrong-sums" (in the last byte), "no-register" (of memory, in
-// the first communicator that asks), "version=22703". As the real one between ranks of a host, a communicator is only
-// gone once all members have ended or aborted theirs.
+// Stands in for NCCL, libnccl.so.2, on machines without GPUs: collectives between communicators of one process, or of
+// several of one host (meeting.h), on the streams of the driver that stands in for NVIDIA's. As the real one it does
+// nothing at once: a communicator, and its first call, are "in progress" for a while, and a collective ends when all
+// have come. $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets done), "init-fails", "async-error" (after
+// the first call), "no-memory" (of its own), "late-error" (once somebody was told that it has begun well),
+// "call-fails", "abort-hangs", "wrong-sums" (in the last byte), "no-register" (of memory, in the first communicator
+// that asks), "version=22703". As the real one between ranks of a host, a communicator is only gone once all members
+// have ended or aborted theirs.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "drun/training/half.hpp"
+#include "tests/fakes/cuda/meeting.h"
 
 // In the memory that every thread has from the start: what a library gets that is loaded later, threads give back in a
 // way that ThreadSanitizer takes for a race.
@@ -33,6 +34,7 @@
 
 namespace {
 
+using drun::fakes::Meeting;
 using Result = int;
 using Clock = std::chrono::steady_clock;
 constexpr Result kSuccess = 0, kSystemError = 2, kInvalidArgument = 4, kRemoteError = 6, kInProgress = 7;
@@ -54,14 +56,12 @@ char* inside(const void* pointer) {
   return static_cast<char*>(function(const_cast<void*>(pointer)));
 }
 void enqueue(void* stream, std::function<void()> work) {
-  static const auto function = of_driver<void (*)(void*, void (*)(void*), void*)>("fake_enqueue");
+  using Work = std::function<void()>;
+  using Function = void (*)(void*);
+  static const auto function = of_driver<void (*)(void*, Function, void*, Function)>("fake_enqueue");
   function(
-      stream,
-      [](void* argument) {
-        const std::unique_ptr<std::function<void()>> one(static_cast<std::function<void()>*>(argument));
-        (*one)();
-      },
-      new std::function<void()>(std::move(work)));
+      stream, [](void* argument) { (*static_cast<Work*>(argument))(); }, new Work(std::move(work)),
+      [](void* argument) { delete static_cast<Work*>(argument); });
 }
 
 std::size_t size_of(int type) {
@@ -74,27 +74,15 @@ struct Reduction {
   double scale = 1;
 };
 
-// What the members of a communicator share.
-struct Meeting {
-  std::mutex mutex;
-  std::condition_variable changed;
-  int n_come = 0, n_ended = 0;
-  struct Call {
-    std::vector<const char*> from;
-    int n_come = 0, n_done = 0, n_registered = 0;
-  };
-  std::map<int, Call> calls;
-  std::map<std::pair<int, int>, std::deque<std::string>> mail;  // from whom to whom
-};
-
 struct Comm {
   std::shared_ptr<Meeting> meeting;
   int rank = 0, size = 0;
   int n_calls = 0;
+  int n_collectives = 0;  // that streams have come to
   bool blocking = false;
-  bool aborted = false, ended = false;  // under the meeting's lock
-  Result error = kSuccess;
-  Clock::time_point ready{};
+  std::atomic<bool> aborted{false};
+  std::atomic<Result> error{kSuccess};
+  std::atomic<Clock::time_point> ready{};
   bool has_begun_well = false;  // and somebody was told so
   std::vector<Reduction> made;
   std::map<const char*, std::size_t> registered;  // memory
@@ -108,10 +96,6 @@ struct Comm {
 };
 
 std::mutex registry_mutex;
-std::map<std::string, std::shared_ptr<Meeting>>& registry() {
-  static auto* const all = new std::map<std::string, std::shared_ptr<Meeting>>;
-  return *all;
-}
 std::map<Comm*, std::shared_ptr<Comm>>& comms() {
   static auto* const all = new std::map<Comm*, std::shared_ptr<Comm>>;
   return *all;
@@ -121,29 +105,20 @@ std::shared_ptr<Comm> share(void* comm) {
   return comms().at(static_cast<Comm*>(comm));
 }
 
-// All members' buffers; empty if the communicator was aborted. Then `done` must be called.
-std::vector<const char*> meet(const std::shared_ptr<Comm>& comm, int number, const char* own, bool is_registered) {
-  Meeting& all = *comm->meeting;
-  std::unique_lock<std::mutex> lock(all.mutex);
-  auto& call = all.calls[number];
-  call.from.resize(static_cast<std::size_t>(comm->size));
-  call.from[static_cast<std::size_t>(comm->rank)] = own;
-  ++call.n_come;
-  call.n_registered += is_registered;
-  all.changed.notify_all();
-  all.changed.wait(lock, [&] { return comm->aborted || call.n_come == comm->size; });
+// What all members have brought, by rank; nothing if the communicator was aborted. In the order in which streams come
+// to the calls of a communicator: a graph's come again.
+std::vector<std::string> meet(Comm& comm, std::string own, bool is_registered) {
+  own += is_registered ? 'r' : ' ';
+  auto all =
+      comm.meeting->exchange(comm.n_collectives++, comm.rank, std::move(own), [&] { return comm.aborted.load(); });
+  int n_registered = 0;
+  for (std::string& one : all) {
+    n_registered += one.back() == 'r';
+    one.pop_back();
+  }
   // With the real one that is undefined.
-  if (!comm->aborted && call.n_registered % comm->size != 0) comm->error = kInvalidArgument;
-  return comm->aborted ? std::vector<const char*>() : call.from;
-}
-// Nobody writes to what others still read.
-void done_reading(const std::shared_ptr<Comm>& comm, int number) {
-  Meeting& all = *comm->meeting;
-  std::unique_lock<std::mutex> lock(all.mutex);
-  auto& call = all.calls[number];
-  ++call.n_done;
-  all.changed.notify_all();
-  all.changed.wait(lock, [&] { return comm->aborted || call.n_done == comm->size; });
+  if (n_registered % comm.size != 0) comm.error = kInvalidArgument;
+  return all;
 }
 
 double value(const char* data, std::size_t i, int type) {
@@ -186,13 +161,13 @@ void put(double v, char* data, std::size_t i, int type) {
   std::memcpy(data + 2 * i, &half, 2);
 }
 
-std::string reduced(const std::vector<const char*>& from, std::size_t first, std::size_t count, int type,
+std::string reduced(const std::vector<std::string>& from, std::size_t first, std::size_t count, int type,
                     Reduction how) {
   std::string out(count * size_of(type), '\0');
   for (std::size_t i = 0; i < count; ++i) {
-    double sum = how.scale * value(from[0], first + i, type);
+    double sum = how.scale * value(from[0].data(), first + i, type);
     for (std::size_t r = 1; r < from.size(); ++r) {
-      const double v = how.scale * value(from[r], first + i, type);
+      const double v = how.scale * value(from[r].data(), first + i, type);
       sum = how.op == kProd ? sum * v : how.op == kMax ? std::max(sum, v) : how.op == kMin ? std::min(sum, v) : sum + v;
     }
     if (how.op == kAvg) sum /= static_cast<double>(from.size());
@@ -214,17 +189,10 @@ struct Group {
 IN_THREAD Group group;
 std::atomic<int> n_groups{0};
 
-// Under the meeting's lock.
-void end_comm(Comm& comm) {
-  if (!comm.ended) ++comm.meeting->n_ended;
-  comm.ended = true;
-  comm.meeting->changed.notify_all();
-}
-
 Result begin_call(const std::shared_ptr<Comm>& comm) {
   if (told("call-fails")) return kInvalidArgument;
   // As the real one's of communicators that do not block.
-  if (group.depth == 0 && comm->n_calls > 0 && Clock::now() < comm->ready) return kInvalidArgument;
+  if (group.depth == 0 && comm->n_calls > 0 && Clock::now() < comm->ready.load()) return kInvalidArgument;
   if (told("async-error")) comm->error = kRemoteError;
   if (comm->n_calls++ > 0 || comm->blocking) return kSuccess;
   comm->ready = Clock::now() + std::chrono::milliseconds(3);
@@ -238,22 +206,20 @@ void add(std::function<void()> enqueue_it, bool is_send = false) {
 
 std::atomic<int> n_in_registered{0}, n_registered{0};
 
-// `result`: from all members' buffers what ours gets; nothing: it gets none.
-Result collective(void* handle, void* stream, const void* send, void* recv,
-                  std::function<std::string(const std::vector<const char*>&)> result) {
+// `result`: from what all members have sent, `n_sent` bytes, what ours gets; nothing: it gets none.
+Result collective(void* handle, void* stream, const void* send, std::size_t n_sent, void* recv,
+                  std::function<std::string(const std::vector<std::string>&)> result) {
   const auto comm = share(handle);
   const Result begun = begin_call(comm);
   if (begun != kSuccess && begun != kInProgress) return begun;
-  const int number = comm->n_calls;
-  const char* const from = send != nullptr ? inside(send) : nullptr;
+  const char* const from = n_sent > 0 ? inside(send) : nullptr;
   const bool is_registered = comm->is_registered(static_cast<const char*>(send));
   if (is_registered) ++n_in_registered;
   add([=] {
     enqueue(stream, [=] {
-      const auto all = meet(comm, number, from, is_registered);
+      const auto all = meet(*comm, std::string(from, n_sent), is_registered);
       if (all.empty()) return;
       const std::string bytes = result(all);
-      done_reading(comm, number);
       if (!bytes.empty()) std::memcpy(inside(recv), bytes.data(), bytes.size());
     });
   });
@@ -301,47 +267,39 @@ Result ncclGetUniqueId(Id* id) {
 Result ncclCommInitRankConfig(void** comm, int n_ranks, Id id, int rank, const Config* config) {
   if (config->magic != 0xcafebeef) return kInvalidArgument;
   if (told("init-fails")) return kSystemError;
-  std::unique_lock<std::mutex> lock(registry_mutex);
-  auto& meeting = registry()[std::string(id.bytes, sizeof id.bytes)];
-  if (!meeting) meeting = std::make_shared<Meeting>();
   auto one = std::make_shared<Comm>();
-  one->meeting = meeting;
+  one->meeting = drun::fakes::meeting_of(std::string(id.bytes, sizeof id.bytes), n_ranks);
   one->rank = rank;
   one->size = n_ranks;
-  comms()[one.get()] = one;
-  *comm = one.get();
   one->blocking = config->blocking == 1;
-  std::unique_lock<std::mutex> meeting_lock(meeting->mutex);
-  ++meeting->n_come;
-  meeting->changed.notify_all();
+  {
+    const std::lock_guard<std::mutex> lock(registry_mutex);
+    comms()[one.get()] = one;
+  }
+  *comm = one.get();
+  one->meeting->come(rank);
   if (!one->blocking) return kInProgress;
-  const auto all = meeting;
-  lock.unlock();
-  all->changed.wait(meeting_lock, [&] { return all->n_come >= n_ranks; });
+  one->meeting->wait_for_all();
   return kSuccess;
 }
 Result ncclCommGetAsyncError(void* handle, Result* error) {
   const auto comm = share(handle);
-  const std::lock_guard<std::mutex> lock(comm->meeting->mutex);
-  const bool in_progress = told("init-stuck") || comm->meeting->n_come < comm->size || Clock::now() < comm->ready;
+  const bool in_progress =
+      told("init-stuck") || comm->meeting->n_come() < comm->size || Clock::now() < comm->ready.load();
   if (told("late-error") && comm->has_begun_well) comm->error = kRemoteError;
   if (!in_progress && comm->n_calls > 0) comm->has_begun_well = true;
-  *error = in_progress ? kInProgress : comm->error;
+  *error = in_progress ? kInProgress : comm->error.load();
   return kSuccess;
 }
 Result ncclCommFinalize(void* handle) {
   const auto comm = share(handle);
-  const std::lock_guard<std::mutex> lock(comm->meeting->mutex);
-  end_comm(*comm);
+  comm->meeting->end(comm->rank);
   return kSuccess;
 }
 Result ncclCommDestroy(void* handle) {
   const auto comm = share(handle);
-  {
-    std::unique_lock<std::mutex> lock(comm->meeting->mutex);
-    end_comm(*comm);
-    comm->meeting->changed.wait(lock, [&] { return comm->meeting->n_ended >= comm->size; });
-  }
+  comm->meeting->end(comm->rank);
+  comm->meeting->wait_for_ends();
   const std::lock_guard<std::mutex> lock(registry_mutex);
   n_registered -= static_cast<int>(comm->registered.size());
   comm->registered.clear();
@@ -351,10 +309,8 @@ Result ncclCommDestroy(void* handle) {
 Result ncclCommAbort(void* handle) {
   while (told("abort-hangs")) std::this_thread::sleep_for(std::chrono::seconds(1));
   const auto comm = share(handle);
-  {
-    const std::lock_guard<std::mutex> lock(comm->meeting->mutex);
-    comm->aborted = true;
-  }
+  comm->aborted = true;
+  comm->meeting->wake();
   return ncclCommDestroy(handle);
 }
 
@@ -376,32 +332,32 @@ Result ncclGroupEnd() {
 
 Result ncclAllReduce(const void* send, void* recv, std::size_t count, int type, int op, void* comm, void* stream) {
   const Reduction how = reduction_of(*share(comm), op);
-  return collective(comm, stream, send, recv,
-                    [=](const std::vector<const char*>& all) { return reduced(all, 0, count, type, how); });
+  return collective(comm, stream, send, count * size_of(type), recv,
+                    [=](const std::vector<std::string>& all) { return reduced(all, 0, count, type, how); });
 }
 Result ncclReduce(const void* send, void* recv, std::size_t count, int type, int op, int root, void* comm,
                   void* stream) {
   const Reduction how = reduction_of(*share(comm), op);
   const bool is_root = share(comm)->rank == root;
-  return collective(comm, stream, send, recv, [=](const std::vector<const char*>& all) {
+  return collective(comm, stream, send, count * size_of(type), recv, [=](const std::vector<std::string>& all) {
     return is_root ? reduced(all, 0, count, type, how) : std::string();
   });
 }
 Result ncclReduceScatter(const void* send, void* recv, std::size_t count, int type, int op, void* comm, void* stream) {
   const Reduction how = reduction_of(*share(comm), op);
-  const auto rank = static_cast<std::size_t>(share(comm)->rank);
-  return collective(comm, stream, send, recv,
-                    [=](const std::vector<const char*>& all) { return reduced(all, rank * count, count, type, how); });
+  const auto rank = static_cast<std::size_t>(share(comm)->rank), size = static_cast<std::size_t>(share(comm)->size);
+  return collective(comm, stream, send, size * count * size_of(type), recv,
+                    [=](const std::vector<std::string>& all) { return reduced(all, rank * count, count, type, how); });
 }
 Result ncclBroadcast(const void* send, void* recv, std::size_t count, int type, int root, void* comm, void* stream) {
-  return collective(comm, stream, send, recv, [=](const std::vector<const char*>& all) {
-    return std::string(all[static_cast<std::size_t>(root)], count * size_of(type));
-  });
+  const bool is_root = share(comm)->rank == root;
+  return collective(comm, stream, send, is_root ? count * size_of(type) : 0, recv,
+                    [=](const std::vector<std::string>& all) { return all[static_cast<std::size_t>(root)]; });
 }
 Result ncclAllGather(const void* send, void* recv, std::size_t count, int type, void* comm, void* stream) {
-  return collective(comm, stream, send, recv, [=](const std::vector<const char*>& all) {
+  return collective(comm, stream, send, count * size_of(type), recv, [=](const std::vector<std::string>& all) {
     std::string out;
-    for (const char* one : all) out.append(one, count * size_of(type));
+    for (const std::string& one : all) out += one;
     return out;
   });
 }
@@ -412,11 +368,7 @@ Result ncclSend(const void* data, std::size_t count, int type, int peer, void* h
   const char* const from = inside(data);
   add(
       [=] {
-        enqueue(stream, [=] {
-          const std::lock_guard<std::mutex> lock(comm->meeting->mutex);
-          comm->meeting->mail[{comm->rank, peer}].emplace_back(from, count * size_of(type));
-          comm->meeting->changed.notify_all();
-        });
+        enqueue(stream, [=] { comm->meeting->post(comm->rank, peer, std::string(from, count * size_of(type))); });
       },
       true);
   return kSuccess;
@@ -428,12 +380,8 @@ Result ncclRecv(void* data, std::size_t count, int type, int peer, void* handle,
   char* const to = inside(data);
   add([=] {
     enqueue(stream, [=] {
-      std::unique_lock<std::mutex> lock(comm->meeting->mutex);
-      auto& box = comm->meeting->mail[{peer, comm->rank}];
-      comm->meeting->changed.wait(lock, [&] { return comm->aborted || !box.empty(); });
-      if (comm->aborted) return;
-      std::memcpy(to, box.front().data(), count * size_of(type));
-      box.pop_front();
+      const auto letter = comm->meeting->receive(peer, comm->rank, [&] { return comm->aborted.load(); });
+      if (letter) std::memcpy(to, letter->data(), count * size_of(type));
     });
   });
   return kSuccess;

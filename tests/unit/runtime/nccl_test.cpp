@@ -166,6 +166,7 @@ TEST_F(NcclJobs, WithoutKernelsAdasumGoesThroughTheHost) {
   const int before = fake().n_pinned_ever();
   run(7, [](Communicator& all) {
     const Device same(3, 5);
+    fake().put_on(same.get(), 2);  // which has not loaded any yet
     ASSERT_DONE(all.allreduce(same.get(), same.get(), 3, DRUN_FLOAT32, DRUN_ADASUM));
     EXPECT_EQ(same.values(), repeated(3, 5));
   });
