@@ -338,25 +338,21 @@ int drun_register(void* memory, size_t n_bytes, drun_comm comm, const drun_call_
 }
 
 int drun_deregister(void* memory) {
-  if (drun::runtime::gpu::NcclComm::n_registered() == 0) return DRUN_OK;
-  return drun::runtime::guarded([&](Process& process) -> Status {
-    process.deregister(memory, 1);
-    return {};
-  });
+  if (!drun::runtime::gpu::NcclComm::is_registered(memory, 1)) return DRUN_OK;
+  return drun::runtime::guarded([&](Process& process) { return process.deregister(memory, 1, "drun_deregister"); });
 }
 
 int drun_free(void* memory) {
   namespace gpu = drun::runtime::gpu;
   return drun::runtime::caught([&]() -> Status {
     const std::size_t n_bytes = gpu::allocations().size_of(memory);
-    if (n_bytes > 0 && gpu::NcclComm::n_registered() > 0) {
-      auto deregistered = drun::runtime::in_turn([&](Process& process) -> Status {
-        process.deregister(memory, n_bytes);
-        return {};
-      });
-      if (!deregistered) return deregistered;
+    Status deregistered;
+    if (gpu::NcclComm::is_registered(memory, n_bytes)) {
+      deregistered = drun::runtime::in_turn(
+          [&](Process& process) { return process.deregister(memory, n_bytes, "drun_free"); });
     }
-    return gpu::allocations().give_back(memory);
+    auto freed = gpu::allocations().give_back(memory);
+    return deregistered ? freed : deregistered;
   });
 }
 

@@ -96,7 +96,9 @@ class Communicator {
   // Collective; see drun_register.
   Status register_memory(void* memory, std::size_t n_bytes, const CallOptions& options = {});
   // On all communicators, what begins in these bytes; nothing that is under way uses it.
-  void deregister(const void* memory, std::size_t n_bytes) { fabric_->deregister(memory, n_bytes); }
+  Status deregister(const void* memory, std::size_t n_bytes, const char* during) {
+    return fabric_->deregister(memory, n_bytes, during);
+  }
 
   // A call could not be carried out for a reason of our own: the others learn of it, and no further call works, on any
   // communicator.

@@ -198,8 +198,13 @@ gpu::NcclComm* Fabric::keep(std::unique_ptr<gpu::NcclComm> comm) {
   return nccl_.back().get();
 }
 
-void Fabric::deregister(const void* memory, std::size_t n_bytes) {
-  for (const auto& comm : nccl_) comm->deregister(memory, n_bytes);
+Status Fabric::deregister(const void* memory, std::size_t n_bytes, const char* during) {
+  std::string why_not;
+  for (const auto& comm : nccl_) {
+    if (auto why = comm->deregister(memory, n_bytes); !why.empty()) why_not = why;
+  }
+  if (why_not.empty()) return {};
+  return failure(DRUN_ERROR_SYSTEM, std::string(during) + ": " + why_not, world_.rank(), world_.host_of(world_.rank()));
 }
 
 // Also while nothing of ours is under way: on a host NCCL's abort waits for all members.

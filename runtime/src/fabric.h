@@ -44,8 +44,8 @@ class Fabric {
   gpu::NcclComm* keep(std::unique_ptr<gpu::NcclComm> comm);
   // Now and then, once there are such: what is known of their calls without waiting. A failure breaks all.
   void look();
-  // Memory is not NCCL's any more.
-  void deregister(const void* memory, std::size_t n_bytes);
+  // Memory is not NCCL's any more, on no communicator. `during`: whose doing it is, for errors.
+  Status deregister(const void* memory, std::size_t n_bytes, const char* during);
   // Before anybody learns that we leave: until what is under way on GPUs has ended, or its time has.
   Status finish_gpu();
   // Then.

@@ -123,7 +123,7 @@ Status over_elements(Work& work, const std::string& kernel, drun_dtype dtype, co
   return work.launch(kernel + name_of(dtype), &arguments, gpu::parts_of(arguments.count));
 }
 
-// The list of the large values has room for an eighth of f32 values, with their places.
+// The list of the large values has room for an eighth of f32 values, with their places, and for 7.5 % of f64 values.
 constexpr std::size_t kListedOf = 8, kPlaceBytes = sizeof(std::uint16_t);
 std::size_t list_bytes(std::size_t count) {
   return parts(count, kListedOf) * (sizeof(float) + kPlaceBytes) + alignof(double);
@@ -171,7 +171,7 @@ Status find(Work& work, drun_dtype dtype, gpu::SelectArguments a, const void* se
     };
     plan_sample(a);
     if (a.k <= a.most_listed && a.sample_rank <= a.n_sampled) {
-      look_at_digit(n_bits);
+      look_at_digit(31);  // of an f32 in either case
       auto ok = work.launch("drun_guess_pivot_" + type, &a, parts(a.n_sampled, gpu::kThreads));
       if (ok) ok = work.launch("drun_collect_" + type, &a, a.n_tiles);
       if (!ok) return ok;

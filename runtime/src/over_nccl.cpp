@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "runtime/src/communicator.h"
-#include "runtime/src/gpu/allocations.h"
 #include "runtime/src/gpu/device.h"
 #include "runtime/src/gpu/host_copies.h"
 #include "runtime/src/gpu/kernel_module.h"
@@ -224,12 +223,14 @@ Status Communicator::register_memory(void* memory, std::size_t n_bytes, const Ca
   if (!all_have_gpus) return {};
   const auto name_of_member = [this](std::size_t i) { return world().name_of(group_.world_rank(static_cast<int>(i))); };
   CallOptions named = options;
+  named.prescale = named.postscale = 1;
   if (named.name.empty()) named.name = "registered memory";
 
   const gpu::Driver* const driver = gpu::loaded_driver();
-  const bool is_device = driver != nullptr && n_bytes > 0 && gpu::is_device_memory(*driver, memory);
-  const std::string kind = !is_device ? "host" : gpu::allocations().is_of_nccl(memory) ? "NCCL" : "GPU";
-  auto kinds = tell_all(kind, 4, named);
+  bool is_device = driver != nullptr && memory != nullptr && n_bytes > 0 && options.memory != DRUN_MEMORY_HOST;
+  if (is_device && options.memory == DRUN_MEMORY_AUTO) is_device = gpu::is_device_memory(*driver, memory);
+  const std::string kind = !is_device ? "host" : gpu::is_mapped_memory(*driver, memory) ? "mapped" : "other";
+  auto kinds = tell_all(kind, 6, named);
   if (!kinds) return tl::unexpected<Failure>(kinds.error());
   const auto is_of_host = [](const std::string& one) { return one == "host"; };
   const auto of_host = std::find_if(kinds->begin(), kinds->end(), is_of_host),
@@ -241,6 +242,9 @@ Status Communicator::register_memory(void* memory, std::size_t n_bytes, const Ca
                    "drun_register: " + member(of_gpu) + " gives memory of a GPU, and " + member(of_host) + " does not");
   }
   const bool are_alike = std::all_of(kinds->begin(), kinds->end(), [&](const auto& one) { return one == kind; });
+  // cuMemAlloc's: NCCL calls it unsafe to register that, and leaves it alone unless it is told to.
+  if (are_alike && kind == "other") return {};
+  named.memory = DRUN_MEMORY_DEVICE;
   const auto operation = begin(OpKind::kAllgather, n_bytes, DRUN_UINT8, named);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   auto nccl = choose_way(*operation, named, {memory});
@@ -248,13 +252,13 @@ Status Communicator::register_memory(void* memory, std::size_t n_bytes, const Ca
   if (*nccl == nullptr) return {};
 
   constexpr std::size_t kLongestReason = 200;
-  auto reasons = tell_all(are_alike ? (*nccl)->register_memory(memory, n_bytes)
-                                    : "some ranks' memory is of NCCL's allocator, and others' is not",
-                          kLongestReason, named);
+  std::string why_not = kind == "other" ? "its memory is not of NCCL's allocator" : "";
+  if (are_alike) why_not = (*nccl)->register_memory(memory, n_bytes);
+  auto reasons = tell_all(why_not, kLongestReason, named);
   if (!reasons) return tl::unexpected<Failure>(reasons.error());
   const auto failed = std::find_if(reasons->begin(), reasons->end(), [](const auto& why) { return !why.empty(); });
   if (failed == reasons->end()) return {};
-  (*nccl)->deregister(memory, 1);
+  (void)(*nccl)->deregister(memory, 1);
   if (group_.own == 0 && fabric_->first_warning_of_memory()) {
     std::fprintf(stderr, "drun: warning: memory is not registered with NCCL, which copies then: %s: %s\n",
                  name_of_member(static_cast<std::size_t>(failed - reasons->begin())).c_str(), failed->c_str());

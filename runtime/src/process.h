@@ -42,9 +42,9 @@ class Process {
   void look() {
     if (all_ != nullptr && !is_forked_child()) all_->look();
   }
-  // Of memory that is about to be freed.
-  void deregister(const void* memory, std::size_t n_bytes) {
-    if (all_ != nullptr && !is_forked_child()) all_->deregister(memory, n_bytes);
+  // What begins in these bytes. Without a job nothing is registered, and a forked child has nothing of it.
+  Status deregister(const void* memory, std::size_t n_bytes, const char* during) {
+    return all_ != nullptr && !is_forked_child() ? all_->deregister(memory, n_bytes, during) : Status();
   }
 
   // What never waits for a call that is under way. Any thread.

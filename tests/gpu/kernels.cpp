@@ -17,6 +17,7 @@
 #include "drun/gpu.h"
 #include "drun/training/compression.hpp"
 #include "drun/training/selection.hpp"
+#include "runtime/src/gpu/kernels/arguments.h"
 #include "tests/gpu/card.h"
 
 namespace {
@@ -95,7 +96,8 @@ void check_elements(const Card& card, Handle stream, std::size_t n, const std::s
   expect_same(data.values(stream), a, what + ": unpack");
 }
 
-// In double precision, one after the other; the sum with the dots that the GPU has found.
+// In more than double precision, as the error of millions of additions, one after the other, is no less than what is to
+// be told; the sum with the dots that the GPU has found.
 template <typename T>
 void check_dots(const Card& card, Handle stream, std::size_t n, const std::string& what) {
   auto a = numbers<T>(n, 5), b = numbers<T>(n, 6);
@@ -109,15 +111,15 @@ void check_dots(const Card& card, Handle stream, std::size_t n, const std::strin
   done(drun_gpu_dots(first.get(), second.get(), n, kType<T>, dots.get(), stream));
   const auto found = dots.values(stream);
   expect_same(found, once, what + ": dots again");
-  double ab = 0, aa = 0, bb = 0;
+  long double ab = 0, aa = 0, bb = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const double x = a[i], y = b[i];
+    const long double x = a[i], y = b[i];
     ab += x * y;
     aa += x * x;
     bb += y * y;
   }
-  const bool good = std::abs(found[0] - ab) <= 1e-12 * std::sqrt(aa * bb) && std::abs(found[1] - aa) <= 1e-12 * aa &&
-                    std::abs(found[2] - bb) <= 1e-12 * bb;
+  const bool good = std::abs(found[0] - ab) <= 1e-12L * std::sqrt(aa * bb) && std::abs(found[1] - aa) <= 1e-12L * aa &&
+                    std::abs(found[2] - bb) <= 1e-12L * bb;
   if (!good) give_up(what + ": the dots are not those of the host");
   done(drun_gpu_adasum(first.get(), second.get(), n, kType<T>, dots.get(), into.get(), stream));
   const double of_a = 1 - found[0] / (2 * found[1]), of_b = 1 - found[0] / (2 * found[2]);
@@ -176,6 +178,20 @@ void check_selection(const Card& card, Handle stream, const std::vector<T>& give
 }
 
 template <typename T>
+void check_list(const Card& card, Handle stream, const std::vector<T>& given, std::size_t k) {
+  const std::string what = std::to_string(8 * sizeof(T)) + " bits, listed";
+  check_selection<T>(card, stream, given, k, 1, what);
+  const Buffer<T> values(card, given, stream);
+  const Buffer<char> selection(card, drun_gpu_selection_bytes(given.size()));
+  drun::runtime::gpu::Selection known{};
+  done(drun_gpu_find_top_k(values.get(), given.size(), kType<T>, k, selection.get(), stream));
+  done(drun_gpu_read(&known, selection.get(), sizeof known, stream));
+  if (known.source != drun::runtime::gpu::Source::kList) {
+    give_up("top " + std::to_string(k) + " of " + std::to_string(given.size()) + " was found without a list");
+  }
+}
+
+template <typename T>
 void check_all(const Card& card, Handle stream, std::size_t n, const std::string& type) {
   const std::string what = std::to_string(n) + " " + type;
   check_halves<training::Float16, T>(card, stream, n, what + ", f16");
@@ -193,6 +209,13 @@ void check(const Card& card, std::size_t most) {
     if (n > most) continue;
     check_all<float>(card, stream, n, "f32");
     check_all<double>(card, stream, n, "f64");
+  }
+  // Of so many a sixty-fourth is sampled, and what is large is listed.
+  constexpr std::size_t kMany = 9'000'001;
+  for (const std::size_t k : {kMany / 100, kMany / 25, std::size_t{1}}) {
+    if (kMany > most) break;
+    check_list(card, stream, numbers<float>(kMany, 6), k);
+    if (k < kMany / 25) check_list(card, stream, numbers<double>(kMany, 7), k);
   }
   std::printf("kernels: good\n");
 }
@@ -305,6 +328,7 @@ void speed(const Card& card, std::size_t n, int rounds) {
   }
   row("scale", 2 * bytes, [&] { done(drun_gpu_scale(other.get(), n, DRUN_FLOAT32, 1, stream)); });
   row("add", 3 * bytes, [&] { done(drun_gpu_add(other.get(), data.get(), n, DRUN_FLOAT32, stream)); });
+  // What is expected is 2.5 for the top K, and 2 with a part of one for a threshold (docs/gpu.md).
   const auto reads = [&](const char* name, const std::function<void()>& work) {
     const double took = seconds(card, stream, rounds, work), n_reads = took / (copy / 2);
     std::printf("| %s | %.1f | | %.1f reads of all | 4 | %s |\n", name, 1e6 * took, n_reads,

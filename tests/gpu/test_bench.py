@@ -54,7 +54,7 @@ class Bench(unittest.TestCase):
             done = self.bench("--json", *words, sizes=("-b", "8M", "-e", "8M"))
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertEqual(json.loads(done.stdout)["config"]["local_register"], n_registered)
-        done = self.bench("-R", "1", DRUN_FAKE_NCCL="no-register")
+        done = self.bench("-R", "1", sizes=("-b", "8M", "-e", "8M"), DRUN_FAKE_NCCL="no-register")
         self.assertEqual(done.returncode, 0)
         self.assertIn("drun: warning: memory is not registered with NCCL, which copies then: rank 0 on ", done.stderr)
         self.assertEqual(self.bench("-R", "1", backend="cpu").returncode, 2)

@@ -80,15 +80,6 @@ Outcome<void*> Allocations::take_of_host(std::size_t n_bytes, Allocation& how) {
   return memory;
 }
 
-bool Allocations::is_of_nccl(const void* memory) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  auto found = by_address_.upper_bound(const_cast<void*>(memory));
-  if (found == by_address_.begin()) return false;
-  --found;
-  const auto offset = static_cast<std::size_t>(static_cast<const char*>(memory) - static_cast<char*>(found->first));
-  return found->second.from == From::kNccl && offset < found->second.n_bytes;
-}
-
 std::size_t Allocations::size_of(void* memory) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = by_address_.find(memory);

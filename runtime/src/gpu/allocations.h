@@ -17,8 +17,6 @@ class Allocations {
   Outcome<void*> take(std::size_t n_bytes, bool on_device);
   // nullptr is fine.
   Status give_back(void* memory);
-  // Whether NCCL's allocator gave it, or what it is within.
-  bool is_of_nccl(const void* memory);
   // How many bytes it was asked for; 0: it is not ours.
   std::size_t size_of(void* memory);
 

@@ -42,6 +42,12 @@ bool is_device_memory(const Driver& driver, const void* memory) {
   return managed == 0;
 }
 
+bool is_mapped_memory(const Driver& driver, const void* memory) {
+  int is_legacy = 1;  // as drivers have it that do not know the question
+  (void)driver.pointer_get_attribute(&is_legacy, PointerAttribute::kIsLegacy, device_pointer(memory));
+  return is_legacy == 0;
+}
+
 DriverResult ContextScope::enter(const Driver& driver, Context context) {
   const auto error = driver.context_push(context);
   if (error == kSuccess) driver_ = &driver;

@@ -23,6 +23,9 @@ tl::unexpected<Failure> own_gpu_timeout(const Operation& operation);
 // has pinned.
 bool is_device_memory(const Driver& driver, const void* memory);
 
+// Whether memory of a device was mapped page by page (cuMemMap), as NCCL's allocator does it: not by cuMemAlloc.
+bool is_mapped_memory(const Driver& driver, const void* memory);
+
 // A context is current for as long as this lives, and then what was before.
 class ContextScope {
  public:

@@ -23,7 +23,7 @@ struct DeviceUuid {
 
 inline constexpr DriverResult kSuccess = 0, kNotReady = 600;
 
-enum class PointerAttribute : int { kContext = 1, kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9 };
+enum class PointerAttribute : int { kContext = 1, kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9, kIsLegacy = 10 };
 inline constexpr unsigned kMemoryTypeDevice = 2;
 inline constexpr int kMultiprocessorCount = 16;  // of cuDeviceGetAttribute
 // What loading of kernels gives that are not for this GPU, or that this driver can't compile.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
-#include <limits>
 #include <mutex>
 #include <set>
 #include <system_error>
@@ -142,12 +141,17 @@ struct Ending {
   const Driver* driver;
   Context context;
   NcclHandle comm;
+  std::vector<void*> registered;  // of memory
   std::mutex mutex;
   std::condition_variable changed;
   bool is_over = false;
 };
 
+void deregister_memory(const Ending& it) {
+  for (void* const handle : it.registered) it.nccl->CommDeregister(it.comm, handle);
+}
 void finalize_communicator(const Ending& it) {
+  deregister_memory(it);
   auto state = it.nccl->CommFinalize(it.comm);
   while (state == kNcclInProgress) {
     std::this_thread::sleep_for(kPause);
@@ -178,13 +182,42 @@ void in_thread(std::shared_ptr<Ending> it, void (*what)(const Ending&), millisec
   it->changed.wait_for(lock, wait, [&] { return it->is_over; });
 }
 
-std::shared_ptr<Ending> ending_of(const Nccl& nccl, const Device& device, NcclHandle comm) {
+std::shared_ptr<Ending> ending_of(const Nccl& nccl, const Device& device, NcclHandle comm,
+                                  std::vector<void*> registered = {}) {
   auto it = std::make_shared<Ending>();
   it->nccl = &nccl;
   it->driver = &device.driver();
   it->context = device.context();
   it->comm = comm;
+  it->registered = std::move(registered);
   return it;
+}
+
+// Where memory begins that some communicator has registered: as often as there are such.
+class Addresses {
+ public:
+  void add(std::uintptr_t address) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    all_.insert(address);
+  }
+  void remove(std::uintptr_t address) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    all_.erase(all_.find(address));
+  }
+  bool has_one_within(std::uintptr_t begin, std::size_t n_bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto next = all_.lower_bound(begin);
+    return next != all_.end() && *next - begin < n_bytes;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::multiset<std::uintptr_t> all_;
+};
+// Never destroyed: programs free memory to their very end.
+Addresses& registered_addresses() {
+  static Addresses* const all = new Addresses;
+  return *all;
 }
 
 }  // namespace
@@ -193,7 +226,7 @@ void NcclComm::abort() {
   if (comm_ == nullptr) return;
   forget_pending(DRUN_ERROR_ABORTED);
   const NcclHandle comm = std::exchange(comm_, nullptr);
-  forget_memory();
+  (void)take_registered();  // NCCL's abort clears up
   // NCCL first ends what is under way, and then waits for the graph's end.
   if (has_graph_) return in_thread(ending_of(nccl_, device_, comm), abort_communicator, kAbortWithGraph);
   ContextScope scope;
@@ -204,24 +237,28 @@ void NcclComm::abort() {
 
 void NcclComm::end(milliseconds wait) {
   if (comm_ == nullptr) return;
-  if (has_graph_) return forget();
+  if (has_graph_) return leave_to_graph(wait);
   forget_pending(DRUN_OK);
-  forget_memory();
-  in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr)), end_communicator, wait);
+  in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr), take_registered()), end_communicator, wait);
 }
 
 void NcclComm::leave_behind() {
   if (comm_ == nullptr) return;
-  if (has_graph_) return forget();
+  if (has_graph_) return leave_to_graph(kFinalizeTime);
   forget_pending(DRUN_OK);
-  forget_memory();
-  in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr)), finalize_communicator, kFinalizeTime);
+  in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr), take_registered()), finalize_communicator,
+            kFinalizeTime);
 }
 
 void NcclComm::forget() {
   forget_pending(DRUN_OK);
   comm_ = nullptr;
-  forget_memory();
+  (void)take_registered();
+}
+
+void NcclComm::leave_to_graph(milliseconds wait) {
+  forget_pending(DRUN_OK);
+  in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr), take_registered()), deregister_memory, wait);
 }
 
 std::string NcclComm::register_memory(void* memory, std::size_t n_bytes) {
@@ -231,7 +268,7 @@ std::string NcclComm::register_memory(void* memory, std::size_t n_bytes) {
   }
   const auto known = registered_.find(reinterpret_cast<std::uintptr_t>(memory));
   if (known != registered_.end() && known->second.n_bytes == n_bytes) return "";
-  deregister(memory, 1);
+  if (auto why_not = deregister(memory, 1); !why_not.empty()) return why_not;
   ContextScope scope;
   if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
     return "cuCtxPushCurrent: " + device_.driver().name_of(error);
@@ -240,26 +277,45 @@ std::string NcclComm::register_memory(void* memory, std::size_t n_bytes) {
   if (const auto error = nccl_.CommRegister(comm_, memory, n_bytes, &handle); error != kNcclSuccess) {
     return std::string("ncclCommRegister: ") + nccl_.GetErrorString(error);
   }
+  if (handle == nullptr) return "";  // NCCL has no use for it, by its environment
   registered_[reinterpret_cast<std::uintptr_t>(memory)] = {n_bytes, handle};
-  ++n_registered_;
+  registered_addresses().add(reinterpret_cast<std::uintptr_t>(memory));
   return "";
 }
 
-void NcclComm::deregister(const void* memory, std::size_t n_bytes) {
+std::string NcclComm::deregister(const void* memory, std::size_t n_bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   const auto first = registered_.lower_bound(begin), last = registered_.lower_bound(begin + n_bytes);
-  if (first == last) return;
+  if (first == last) return "";
+  std::string why_not;
   ContextScope scope;
-  const bool is_there = comm_ != nullptr && scope.enter(device_.driver(), device_.context()) == kSuccess;
+  if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
+    why_not = "cuCtxPushCurrent: " + device_.driver().name_of(error);  // the process is about to end
+  }
   for (auto it = first; it != last; ++it) {
-    // It has not to be there: what NCCL had no use for.
-    if (is_there && it->second.handle != nullptr) nccl_.CommDeregister(comm_, it->second.handle);
-    --n_registered_;
+    registered_addresses().remove(it->first);
+    if (!scope.is_entered()) continue;
+    const HangGuard guard(who(), "ncclCommDeregister", world_.timeouts.op + kNcclEndTime);
+    const auto error = nccl_.CommDeregister(comm_, it->second.handle);
+    if (error != kNcclSuccess) why_not = std::string("ncclCommDeregister: ") + nccl_.GetErrorString(error);
   }
   registered_.erase(first, last);
+  return why_not;
 }
 
-void NcclComm::forget_memory() { deregister(nullptr, std::numeric_limits<std::uintptr_t>::max()); }
+bool NcclComm::is_registered(const void* memory, std::size_t n_bytes) {
+  return registered_addresses().has_one_within(reinterpret_cast<std::uintptr_t>(memory), n_bytes);
+}
+
+std::vector<void*> NcclComm::take_registered() {
+  std::vector<void*> handles;
+  for (const auto& [address, registered] : registered_) {
+    registered_addresses().remove(address);
+    handles.push_back(registered.handle);
+  }
+  registered_.clear();
+  return handles;
+}
 
 tl::unexpected<Failure> NcclComm::failed(const std::string& during, const char* function, NcclResult result) {
   std::string text = during + ": " + function + ": " + nccl_.GetErrorString(result);

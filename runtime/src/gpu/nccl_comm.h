@@ -2,7 +2,6 @@
 // wait for the device. docs/gpu.md.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -71,10 +70,11 @@ class NcclComm {
 
   // NCCL may use it in place from here on, where all members have registered theirs. Else why not.
   std::string register_memory(void* memory, std::size_t n_bytes);
-  // Ends that for what begins in these bytes, which nothing that is under way uses.
-  void deregister(const void* memory, std::size_t n_bytes);
-  // Of all communicators of the process. Any thread.
-  static int n_registered() { return n_registered_; }
+  // Ends that for what begins in these bytes, which nothing that is under way uses; else why not. NCCL may wait for
+  // other ranks: if it does so for longer than a call may take, the process ends.
+  std::string deregister(const void* memory, std::size_t n_bytes);
+  // Whether some communicator of the process has registered what begins in these bytes. Any thread.
+  static bool is_registered(const void* memory, std::size_t n_bytes);
 
   // Without waiting: calls that have ended get their time in the recorder. A failure is a call whose deadline has
   // passed, or what NCCL or the device say; it is published. Time for which this process was stopped does not count.
@@ -157,8 +157,9 @@ class NcclComm {
   void close(const Pending& pending, int status);  // its records and events
   void forget_pending(int status);
   void forget();  // the communicator, as it is
-  // What NCCL knows of memory, as long as there is a communicator; without one NCCL has forgotten it.
-  void forget_memory();
+  // NCCL can't end it before the graph that has its calls; but it need not know of memory any more.
+  void leave_to_graph(std::chrono::milliseconds wait);
+  std::vector<void*> take_registered();  // NCCL's handles of memory, which are somebody else's to give back
   std::string who() const { return world_.name_of(world_.rank()); }
 
   const World& world_;
@@ -172,7 +173,6 @@ class NcclComm {
     void* handle;
   };
   std::map<std::uintptr_t, Registered> registered_;  // by address
-  static inline std::atomic<int> n_registered_{0};
   Patience patience_;  // of setups
   WaitNote note_;
   std::uint64_t n_calls_ = 0;

@@ -44,6 +44,7 @@ struct Region {
   std::size_t n_bytes;
   bool managed;
   int ordinal = 0;
+  bool legacy = true;  // of cuMemAlloc
 };
 
 bool told(const char* word) {
@@ -273,6 +274,9 @@ Result cuPointerGetAttribute(void* value, int attribute, DevicePointer pointer) 
       return kSuccess;
     case 9:
       *static_cast<int*>(value) = region.ordinal;
+      return kSuccess;
+    case 10:
+      *static_cast<int*>(value) = region.legacy ? 1 : 0;
       return kSuccess;
     default:
       return kInvalidValue;
@@ -556,6 +560,10 @@ void fake_block(void* stream, int ms) {
 void fake_put_on(void* pointer, int ordinal) {
   const std::lock_guard<std::mutex> lock(state().mutex);
   state().regions.at(reinterpret_cast<DevicePointer>(pointer)).ordinal = ordinal;
+}
+void fake_is_mapped(void* pointer) {
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  state().regions.at(reinterpret_cast<DevicePointer>(pointer)).legacy = false;
 }
 void fake_capture(int on) { is_capturing = on != 0; }
 int fake_wait(void* stream) {

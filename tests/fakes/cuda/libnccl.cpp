@@ -3,9 +3,9 @@
 // nothing at once: a communicator, and its first call, are "in progress" for a while, and a collective ends when all
 // have come. $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets done), "init-fails", "async-error" (after
 // the first call), "no-memory" (of its own), "late-error" (once somebody was told that it has begun well),
-// "call-fails", "abort-hangs", "wrong-sums" (in the last byte), "no-register" (of memory, in the first communicator
-// that asks), "version=22703". As the real one between ranks of a host, a communicator is only gone once all members
-// have ended or aborted theirs.
+// "call-fails", "abort-hangs", "wrong-sums" (in the last byte), "no-register" (of memory, by the last rank),
+// "deregister-hangs", "version=22703". As the real one between ranks of a host, a communicator is only gone once all
+// members have ended or aborted theirs.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -204,7 +204,7 @@ void add(std::function<void()> enqueue_it, bool is_send = false) {
   (is_send ? group.sends : group.others).push_back(std::move(enqueue_it));
 }
 
-std::atomic<int> n_in_registered{0}, n_registered{0};
+std::atomic<int> n_in_registered{0}, n_registered{0}, n_left_registered{0};
 
 // `result`: from what all members have sent, `n_sent` bytes, what ours gets; nothing: it gets none.
 Result collective(void* handle, void* stream, const void* send, std::size_t n_sent, void* recv,
@@ -301,6 +301,7 @@ Result ncclCommDestroy(void* handle) {
   comm->meeting->end(comm->rank);
   comm->meeting->wait_for_ends();
   const std::lock_guard<std::mutex> lock(registry_mutex);
+  if (!comm->aborted) n_left_registered += static_cast<int>(comm->registered.size());
   n_registered -= static_cast<int>(comm->registered.size());
   comm->registered.clear();
   comms().erase(comm.get());
@@ -401,6 +402,8 @@ Result ncclMemAlloc(void** memory, std::size_t n_bytes) {
   unsigned long long pointer = 0;
   if (allocate == nullptr || allocate(&pointer, n_bytes) != 0) return kSystemError;
   *memory = reinterpret_cast<void*>(pointer);
+  static const auto is_mapped = of_driver<void (*)(void*)>("fake_is_mapped");
+  is_mapped(*memory);
   const std::lock_guard<std::mutex> lock(blocks_mutex);
   blocks()[*memory] = n_bytes;
   return kSuccess;
@@ -421,12 +424,8 @@ Result ncclMemFree(void* memory) {
   return kSuccess;
 }
 Result ncclCommRegister(void* handle, void* memory, std::size_t n_bytes, void** registered) {
-  static std::atomic<void*> unwilling{nullptr};
-  void* none = nullptr;
-  if (told("no-register") && (unwilling.compare_exchange_strong(none, handle) || unwilling == handle)) {
-    return kSystemError;
-  }
   const auto comm = share(handle);
+  if (told("no-register") && comm->rank == comm->size - 1) return kSystemError;
   const std::lock_guard<std::mutex> lock(registry_mutex);
   if (!comm->registered.emplace(static_cast<const char*>(memory), n_bytes).second) return kInvalidArgument;
   ++n_registered;
@@ -434,6 +433,7 @@ Result ncclCommRegister(void* handle, void* memory, std::size_t n_bytes, void** 
   return kSuccess;
 }
 Result ncclCommDeregister(void* handle, void* registered) {
+  while (told("deregister-hangs")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const auto comm = share(handle);
   const std::lock_guard<std::mutex> lock(registry_mutex);
   if (comm->registered.erase(static_cast<const char*>(registered)) == 0) return kInvalidArgument;
@@ -441,7 +441,8 @@ Result ncclCommDeregister(void* handle, void* registered) {
   return kSuccess;
 }
 int fake_nccl_registered() { return n_registered; }
-int fake_nccl_in_registered() { return n_in_registered; }  // calls that sent from such memory
+int fake_nccl_left_registered() { return n_left_registered; }  // when a communicator was destroyed
+int fake_nccl_in_registered() { return n_in_registered; }      // calls that sent from such memory
 
 int fake_nccl_blocks() {
   const std::lock_guard<std::mutex> lock(blocks_mutex);

@@ -287,6 +287,17 @@ TEST_F(GpuKernels, AFewLargestAreListedAndTheRestIsLookedAtOnce) {
     top_k_of_list<float, std::uint32_t>(numbers<float>(n, 9), k);
   }
   top_k_of_list<double, std::uint64_t>(numbers<double>(n, 10), n / 100);
+  // Of one width, whatever it is: between powers of two there is no gap.
+  std::mt19937_64 random(14);
+  std::normal_distribution<double> normal;
+  for (const double width : {1.0, 1.2, 1.4, 1.7, 1e-40, 3e38}) {
+    const bool is_of_f32 = width > 0.5 && width < 2;  // other f64 values are told apart less well
+    std::vector<double> given(n);
+    for (double& value : given) value = width * normal(random);
+    if (!is_of_f32) expect_top_k<double, std::uint32_t>(given, n / 100);
+    if (is_of_f32) top_k_of_list<double, std::uint32_t>(given, n / 100);
+    if (is_of_f32) top_k_of_list<float, std::uint32_t>({given.begin(), given.end()}, n / 25);
+  }
   // Layers of a bucket: nearly all of the large ones are neighbours. And columns, at equal distances.
   auto layers = numbers<float>(n, 11), columns = layers;
   for (std::size_t i = 70'000; i < 72'000; ++i) layers[i] *= 1000;
@@ -299,6 +310,29 @@ TEST_F(GpuKernels, AFewLargestAreListedAndTheRestIsLookedAtOnce) {
   for (std::size_t i = 0; i < n; i += 10) few[i] = static_cast<float>(i);
   top_k_of_list<float, std::uint32_t>(steps, n / 100);
   top_k_of_list<float, std::uint32_t>(few, n / 100);
+}
+
+TEST_F(GpuKernels, OfManyASixtyFourthIsSampled) {
+  const std::size_t n = (std::size_t{5} << 20) + 77;
+  for (const std::size_t k : {n / 100, n / 25}) top_k_of_list<float, std::uint32_t>(numbers<float>(n, 15), k);
+  top_k_of_list<double, std::uint32_t>(numbers<double>(n, 16), n / 100);
+}
+
+// In range, and no element twice: groups come in their order.
+TEST_F(GpuKernels, SamplesAreOfAllParts) {
+  constexpr std::uint64_t kGroup = gpu::kSampleGroup;
+  for (const std::uint64_t n : {(std::uint64_t{1} << 22) + 33, std::uint64_t{25'000'000}, (std::uint64_t{1} << 32) + 5,
+                                std::uint64_t{1} << 39}) {
+    const std::uint64_t n_groups = n / 64 / kGroup, step = n_groups / 1000 + 1;
+    for (std::uint64_t group = 0; group + 1 < n_groups; group += step) {
+      const auto first = gpu::sampled(n, n_groups * kGroup, group * kGroup);
+      ASSERT_LT(first, gpu::sampled(n, n_groups * kGroup, (group + 1) * kGroup)) << n << " " << group;
+      ASSERT_EQ(first % kGroup, 0u);
+      ASSERT_EQ(gpu::sampled(n, n_groups * kGroup, group * kGroup + 31), first + 31);
+      ASSERT_GE(first, group * 64 * kGroup);
+    }
+    ASSERT_LT(gpu::sampled(n, n_groups * kGroup, n_groups * kGroup - 1), n);
+  }
 }
 
 // Whatever the sample has: large ones that are in it alone, or but for it.

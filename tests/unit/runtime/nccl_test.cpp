@@ -469,7 +469,6 @@ TEST_F(NcclJobs, ARankThatLeavesAfterItsPartHarmsNobody) {
   });
 }
 
-// Also with members that free theirs later.
 int of_nccl(const char* name) {
   void* const library = ::dlopen(FAKE_NCCL, RTLD_NOW);
   const auto count = reinterpret_cast<int (*)()>(::dlsym(library, name));
@@ -509,17 +508,19 @@ TEST_F(NcclJobs, MemoryThatIsRegisteredIsNcclsUntilItIsNot) {
     auto part = all.split(0, 0);
     ASSERT_TRUE(part);
     ASSERT_DONE((*part)->register_memory(memory.get() + 4, 100));
-    EXPECT_EQ(gpu::NcclComm::n_registered(), n_registered());
     ASSERT_DONE(all.barrier());
     EXPECT_EQ(n_registered(), 6);
+    EXPECT_TRUE(gpu::NcclComm::is_registered(memory.get() + 4, 1));
+    EXPECT_FALSE(gpu::NcclComm::is_registered(memory.get() + 1, 12));
     ASSERT_DONE(all.barrier());
-    all.deregister(memory.get(), 1);
+    ASSERT_DONE(all.deregister(memory.get(), 1, "test"));
     ASSERT_DONE(all.barrier());
     EXPECT_EQ(n_registered(), 3);
+    EXPECT_FALSE(gpu::NcclComm::is_registered(memory.get(), 1));
     ASSERT_DONE(all.barrier());
-    all.deregister(memory.get(), std::size_t{4} << 20);
+    ASSERT_DONE(all.deregister(memory.get(), std::size_t{4} << 20, "test"));
     ASSERT_DONE(all.barrier());
-    EXPECT_EQ(gpu::NcclComm::n_registered(), 0);
+    EXPECT_FALSE(gpu::NcclComm::is_registered(memory.get(), std::size_t{4} << 20));
     ASSERT_DONE(all.allreduce(memory.get(), memory.get(), 10, DRUN_FLOAT32, DRUN_SUM));
     wait_for();
   });
@@ -528,6 +529,7 @@ TEST_F(NcclJobs, MemoryThatIsRegisteredIsNcclsUntilItIsNot) {
 }
 
 TEST_F(NcclJobs, TheEndOfACommunicatorIsThatOfItsRegistrations) {
+  const int n_left = of_nccl("fake_nccl_left_registered");
   for (const bool ends_well : {true, false}) {
     run(2, [&](Communicator& all) {
       const NcclMemory memory;
@@ -539,10 +541,57 @@ TEST_F(NcclJobs, TheEndOfACommunicatorIsThatOfItsRegistrations) {
       } else {
         ASSERT_FALSE(all.fail({DRUN_ERROR_SYSTEM, "a test's", all.rank(), "here"}));
       }
+      EXPECT_FALSE(gpu::NcclComm::is_registered(memory.get(), 4096));
     });
-    EXPECT_EQ(gpu::NcclComm::n_registered(), 0);
   }
-  EXPECT_EQ(n_registered(), 0) << "what ended well was deregistered";
+  EXPECT_EQ(n_registered(), 0);
+  EXPECT_EQ(of_nccl("fake_nccl_left_registered"), n_left) << "a communicator that ended well knew of memory";
+}
+
+// As when another rank of the host is stopped.
+TEST_F(NcclJobs, NoEndWaitsForeverForNcclsWordOnMemory) {
+  const auto began = std::chrono::steady_clock::now();
+  run(2, [&](Communicator& all) {
+    const Device there(1);
+    void* memory = nullptr;  // which is never freed: NCCL knows of it to the end
+    ASSERT_EQ(drun_alloc_like(&memory, std::size_t{4} << 20, there.get()), DRUN_OK);
+    ASSERT_DONE(all.register_memory(memory, 4096));
+    auto part = all.split(0, 0);
+    ASSERT_TRUE(part);
+    ASSERT_DONE((*part)->register_memory(memory, 4096));
+    ASSERT_DONE(all.barrier());
+    ::setenv("DRUN_FAKE_NCCL", "deregister-hangs", 1);
+    ASSERT_DONE(all.barrier());
+    part->reset();
+    all.look();  // ends the part's
+    ASSERT_DONE(all.finish_gpu());
+    all.leave();
+    all.end_gpu();
+    EXPECT_FALSE(gpu::NcclComm::is_registered(memory, 4096));
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15));
+  ::unsetenv("DRUN_FAKE_NCCL");
+  while (n_registered() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // threads that were left alone
+}
+
+// A graph keeps NCCL's communicator, but not what that knew of memory.
+TEST_F(NcclJobs, ACommunicatorThatIsLeftToAGraphKnowsNoMemory) {
+  run(2, [](Communicator& all) {
+    const NcclMemory memory;
+    ASSERT_DONE(all.register_memory(memory.get(), 4096));
+    ASSERT_DONE(all.allreduce(memory.get(), memory.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    wait_for();
+    ASSERT_DONE(all.barrier());
+    fake().capture(1);
+    ASSERT_DONE(all.allreduce(memory.get(), memory.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    ASSERT_DONE(all.barrier());
+    fake().capture(0);
+    wait_for();
+    ASSERT_DONE(all.finish_gpu());
+    all.leave();
+    all.end_gpu();
+  });
+  EXPECT_EQ(n_registered(), 0);
 }
 
 TEST_F(NcclJobs, MemoryThatOneCanNotRegisterNoneDoes) {
@@ -558,7 +607,7 @@ TEST_F(NcclJobs, MemoryThatOneCanNotRegisterNoneDoes) {
   });
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, ::testing::MatchesRegex("drun: warning: memory is not registered with NCCL, which copies then: "
-                                            "rank [0-2] on [^\n]*: ncclCommRegister: invalid usage\n"));
+                                            "rank 2 on [^\n]*: ncclCommRegister: invalid usage\n"));
 }
 
 TEST_F(NcclJobs, OnlyMemoryOfOneKindIsRegistered) {
@@ -582,13 +631,16 @@ TEST_F(NcclJobs, OnlyMemoryOfOneKindIsRegistered) {
     const Device of_driver(10, 1);
     ASSERT_DONE(all.register_memory(all.rank() == 0 ? of_nccl.get() : of_driver.get(), 40));
     EXPECT_EQ(n_registered(), 0);
-    ASSERT_DONE(all.register_memory(of_driver.get(), 40));  // a program's own, of all
-    ASSERT_DONE(all.barrier());
-    EXPECT_EQ(n_registered(), 2);
-    ASSERT_DONE(all.barrier());
-    all.deregister(of_driver.get(), 1);
+    ASSERT_DONE(all.register_memory(of_driver.get(), 40));  // is left alone
+    // One says that it is the host's, though it is not.
+    CallOptions told;
+    told.memory = all.rank() == 0 ? DRUN_MEMORY_HOST : DRUN_MEMORY_AUTO;
+    const auto mixed = all.register_memory(of_nccl.get(), 40, told);
+    ASSERT_FALSE(mixed);
+    EXPECT_EQ(mixed.error().status, DRUN_ERROR_MISMATCH);
+    EXPECT_EQ(n_registered(), 0);
   });
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("some ranks' memory is of NCCL's allocator"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("its memory is not of NCCL's allocator\n"));
 }
 
 // Nobody else has to come: who has no GPU may train in memory of the host.
@@ -604,6 +656,7 @@ TEST_F(NcclJobs, WithARankThatHasNoGpuNothingIsRegistered) {
       std::chrono::seconds(30), 1);
 }
 
+// Also with members that free theirs later.
 TEST_F(NcclJobs, APartThatIsFreedIsGivenBack) {
   const int n_events = fake().n_events();
   run(2, [&](Communicator& all) {

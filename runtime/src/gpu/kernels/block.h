@@ -48,7 +48,9 @@ DRUN_DEVICE std::uint64_t add_to(std::uint64_t* sum, std::uint64_t value) {
 DRUN_DEVICE void fence() { __threadfence(); }
 // What other blocks of this kernel have written.
 DRUN_DEVICE std::uint64_t written_by_others(const std::uint64_t& value) {
-  return __ldcg(reinterpret_cast<const unsigned long long*>(&value));
+  unsigned long long out;
+  asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(out) : "l"(&value) : "memory");
+  return out;
 }
 
 }  // namespace drun::runtime::gpu

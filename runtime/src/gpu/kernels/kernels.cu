@@ -213,6 +213,7 @@ DRUN_DEVICE bool is_last_block(const Block& block, Selection& selection) {
   block.phase([&](unsigned) { fence(); });
   block.phase([&](unsigned thread) {
     if (thread > 0) return;
+    fence();  // for what the others' fences came before
     n_before = add_to(&selection.n_done, 1u);
     if (n_before + 1 == block.n_blocks()) selection.n_done = 0;
     fence();
@@ -275,19 +276,37 @@ DRUN_DEVICE void find_bin(const Block& block, u64* histogram, u64 rank, F found)
   });
 }
 
+// As an f32 that is no larger: its first digit tells magnitudes of both types apart by eighths of an octave.
+DRUN_DEVICE u32 coarse(float value) { return magnitude(value); }
+DRUN_DEVICE u32 coarse(double value) {
+  const double given = absolute(value);
+  const float rounded = static_cast<float>(given);
+  const u32 bits = magnitude(rounded);
+  return static_cast<double>(rounded) > given ? bits - 1 : bits;
+}
+// The least magnitude that begins so.
+template <typename T>
+DRUN_DEVICE u64 magnitude_of_coarse(u32 bits) {
+  union {
+    u32 bits;
+    float value;
+  } as = {bits};
+  return magnitude(static_cast<T>(as.value));
+}
+
 // What of all will be few enough for the list, and all of the top K with it: a guess, from a sample.
 template <typename T>
 DRUN_DEVICE void guess_pivot(const Block& block, const SelectArguments& a) {
   Selection& selection = *at<Selection>(a.selection);
   const T* const values = at<const T>(a.values);
   count_digits(block, a, a.n_sampled,
-               [&](u64 i) { return static_cast<u64>(magnitude(values[sampled(a.count, a.n_sampled, i)])); });
+               [&](u64 i) { return static_cast<u64>(coarse(values[sampled(a.count, a.n_sampled, i)])); });
   if (!is_last_block(block, selection)) return;
   find_bin(block, selection.histogram, a.sample_rank, [&](unsigned bin, u64 above, u64 n) {
     const double n_expected =
         static_cast<double>(above + n) / static_cast<double>(a.n_sampled) * static_cast<double>(a.count);
     if (n_expected > static_cast<double>(a.most_listed)) return;
-    selection.pivot = static_cast<u64>(bin) << a.shift;
+    selection.pivot = magnitude_of_coarse<T>(bin << a.shift);
     selection.source = Source::kList;
   });
 }
