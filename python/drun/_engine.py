@@ -81,6 +81,10 @@ class RequestHandle:
         finally:
             self._lock.release()
 
+    def is_forgettable(self):
+        """On GPUs only once somebody has waited for it: to ask libdrun would make the program's stream wait already."""
+        return not self._requests if self._requests.on_gpu else self.done()
+
     def wait(self):
         with self._lock:
             while self._requests:
@@ -179,7 +183,7 @@ class Engine:
                 direct = self._busy = True
         if not direct:
             return self.submit(lambda: work(None))
-        requests = []
+        requests = lib.Requests()
         try:
             handle = RequestHandle(requests, work(requests), keep)
         except BaseException:
@@ -198,12 +202,13 @@ class Engine:
         return handle
 
     def _forget_the_done(self):
-        while self._outstanding and self._outstanding[0].done():
+        while self._outstanding and self._outstanding[0].is_forgettable():
             self._outstanding.popleft()
 
     def is_idle(self):
         with self._changed:
-            self._forget_the_done()
+            while self._outstanding and self._outstanding[0].done():
+                self._outstanding.popleft()
             return not (self._busy or self._queue or self._outstanding)
 
     def submit(self, work):

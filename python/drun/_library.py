@@ -69,15 +69,22 @@ class CallOptions(ctypes.Structure):
 MEMORY_DEVICE = 2  # of drun_memory
 
 
+class Requests(list):
+    """Of asynchronous calls that are begun together."""
+
+    on_gpu = False
+
+
 def call_options(name=None, prescale=1.0, postscale=1.0, requests=None, stream=None):
-    """None stands for the defaults. requests: a list that gets the call's drun_request, and makes it asynchronous. stream:
-    of a GPU, which the call's memory is on."""
+    """None stands for the defaults. requests: Requests, which get the call's drun_request, and make it asynchronous.
+    stream: of a GPU, which the call's memory is on."""
     if name is None and prescale == 1.0 and postscale == 1.0 and requests is None and stream is None:
         return None
     options = CallOptions(ctypes.sizeof(CallOptions), None if name is None else str(name).encode(), 0, prescale, postscale)
     if requests is not None:
         requests.append(ctypes.c_void_p())
         options.request = ctypes.pointer(requests[-1])
+        requests.on_gpu = requests.on_gpu or stream is not None
     if stream is not None:
         options.memory, options.stream = MEMORY_DEVICE, stream
     return options

@@ -23,6 +23,7 @@
 #include "runtime/src/call_group.h"
 #include "runtime/src/call_queue.h"
 #include "runtime/src/gpu/allocations.h"
+#include "runtime/src/gpu/device.h"
 #include "runtime/src/gpu/nccl_comm.h"
 #include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/last_error.h"
@@ -154,6 +155,7 @@ Status later(LaterCall call) {
   call.options.made = Clock::now();
   if (call.options.request != nullptr) {
     call.request = std::make_shared<Request>();
+    call.options.later = &call.request->stream_wait;
     *call.options.request = new drun_request_s{call.request};
     call.options.request = nullptr;  // it may be gone when the call is carried out
   }
@@ -253,8 +255,13 @@ Status finish_request(drun_request* request) {
     return failure(DRUN_ERROR_STATE, "drun_wait: this is a forked child of the process that made the call");
   }
   CallQueue& queue = state().queue;
-  auto result = queue.wait(*(*request)->call);
-  if (queue.is_done(*(*request)->call)) delete std::exchange(*request, nullptr);
+  const auto call = (*request)->call;
+  auto result = queue.wait(*call);
+  if (!queue.is_done(*call)) return result;
+  delete std::exchange(*request, nullptr);
+  if (const auto error = call->stream_wait.carry_out(); result && error != gpu::kSuccess) {
+    return gpu::driver_failure(*gpu::loaded_driver(), "drun_wait", "cuStreamWaitEvent", error);
+  }
   return result;
 }
 
@@ -348,8 +355,8 @@ int drun_free(void* memory) {
     const std::size_t n_bytes = gpu::allocations().size_of(memory);
     Status deregistered;
     if (gpu::NcclComm::is_registered(memory, n_bytes)) {
-      deregistered = drun::runtime::in_turn(
-          [&](Process& process) { return process.deregister(memory, n_bytes, "drun_free"); });
+      deregistered =
+          drun::runtime::in_turn([&](Process& process) { return process.deregister(memory, n_bytes, "drun_free"); });
     }
     auto freed = gpu::allocations().give_back(memory);
     return deregistered ? freed : deregistered;

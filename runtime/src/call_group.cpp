@@ -64,6 +64,7 @@ std::vector<Status> carry_out_run(Process& process, const LaterCall* first, cons
             buffers.push_back(first[i].allreduce->buffers);
             buffers.back().memory = first[i].options.memory;
             buffers.back().stream = first[i].options.stream;
+            buffers.back().later = first[i].options.later;
           }
           return on.allreduce_all(buffers, kind.dtype, kind.op, together);
         });

@@ -9,6 +9,10 @@
 
 namespace drun::runtime {
 
+namespace gpu {
+class StreamWait;
+}
+
 // More, as 'never' may be written, is taken for this: 30 years, which a point in time can be apart from now.
 inline constexpr std::int64_t kLongestMs = 1'000'000'000'000;
 
@@ -18,7 +22,8 @@ struct CallOptions {
   double prescale = 1, postscale = 1;
   drun_request* request = nullptr;  // not null: the call is asynchronous
   drun_memory memory = DRUN_MEMORY_AUTO;
-  void* stream = nullptr;                        // of a device
+  void* stream = nullptr;            // of a device
+  gpu::StreamWait* later = nullptr;  // not null: the stream waits for the call when the program asks for its request
   std::chrono::steady_clock::time_point made{};  // if the call is carried out later: when the program made it
 
   static constexpr std::size_t kNameBytes = 63;

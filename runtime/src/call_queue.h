@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "runtime/src/failure.h"
+#include "runtime/src/gpu/stream_wait.h"
 
 namespace drun::runtime {
 
@@ -20,6 +21,7 @@ struct Request {
   bool submitted = false;  // false: it belongs to a group that has not ended
   bool done = false;
   Status result;
+  gpu::StreamWait stream_wait;  // its call's until it is done, then that of whoever asks for it
 };
 
 // Any thread. Never destroyed while calls are under way: it lives as long as the process.

@@ -153,7 +153,7 @@ Status Communicator::broadcast(void* data, std::size_t count, drun_dtype dtype, 
   auto operation = begin(OpKind::kBroadcast, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->root = root;
-  const auto stream = gpu::stream_of(options);
+  const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(*operation, options, {data},
                             [&](gpu::NcclComm& nccl) { return nccl.broadcast(*operation, stream, data); }))
     return *done;
@@ -184,7 +184,7 @@ Status Communicator::allgather(const void* send, void* recv, std::size_t count, 
   }
   auto operation = begin(OpKind::kAllgather, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
-  const auto stream = gpu::stream_of(options);
+  const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(*operation, options, {send, recv},
                             [&](gpu::NcclComm& nccl) { return nccl.allgather(*operation, stream, send, recv); }))
     return *done;
@@ -229,7 +229,7 @@ Status Communicator::allgatherv(const void* send, std::size_t send_count, void* 
   auto operation = begin(OpKind::kAllgatherv, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->counts = digest;
-  const auto stream = gpu::stream_of(options);
+  const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(*operation, options, {own.n_bytes > 0 ? send : nullptr, recv}, [&](gpu::NcclComm& nccl) {
         return nccl.allgatherv(*operation, stream, send, recv, *blocks);
       }))

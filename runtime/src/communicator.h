@@ -79,12 +79,14 @@ class Communicator {
     const void* send;
     void* recv;
     std::size_t count;
-    drun_memory memory = DRUN_MEMORY_AUTO;  // these two in place of those of the options
+    drun_memory memory = DRUN_MEMORY_AUTO;  // these three in place of those of the options
     void* stream = nullptr;
+    gpu::StreamWait* later = nullptr;
   };
   static CallOptions with_memory_of(const AllreduceCall& call, CallOptions options) {
     options.memory = call.memory;
     options.stream = call.stream;
+    options.later = call.later;
     return options;
   }
   Status allreduce_all(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,

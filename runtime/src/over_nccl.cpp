@@ -194,7 +194,8 @@ std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<Allred
           if (!operation) return tl::unexpected<Failure>(operation.error());
           operation->op = op;
           if (call.count == 0) continue;
-          together.push_back({std::move(*operation), static_cast<gpu::Stream>(call.stream), call.send, call.recv});
+          together.push_back(
+              {std::move(*operation), {static_cast<gpu::Stream>(call.stream), call.later}, call.send, call.recv});
         }
         return nccl.allreduce(together);
       });
@@ -272,7 +273,7 @@ Status Communicator::transfer_with_nccl(const std::vector<TransferCall>& calls) 
   if (auto usable = check_usable(); !usable) return usable;
   std::vector<TransferCall> rest;
   std::vector<Transfer> transfers;
-  std::vector<gpu::Stream> streams;
+  std::vector<gpu::UserStream> streams;
   for (const auto& call : calls) {
     Memory kind = Memory::kNone;
     add(kind, *gpu::loaded_driver(), call.options.memory, call.count > 0 ? call.data : nullptr);
@@ -281,7 +282,7 @@ Status Communicator::transfer_with_nccl(const std::vector<TransferCall>& calls) 
     auto operation = begin_transfer(call);
     if (!operation) return tl::unexpected<Failure>(operation.error());
     transfers.push_back({std::move(*operation), call.data});
-    streams.push_back(gpu::stream_of(call.options));
+    streams.push_back(gpu::user_stream_of(call.options));
   }
   // Both ways at once: the order within a group does not matter.
   const auto over_host = [&] { return rest.empty() ? Status() : transfer_over_host(rest); };

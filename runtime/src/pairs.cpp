@@ -49,7 +49,7 @@ Status Communicator::gather(const void* send, void* recv, std::size_t count, dru
   auto operation = begin(OpKind::kGather, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->root = root;
-  const auto stream = gpu::stream_of(options);
+  const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(*operation, options, {send, own != nullptr ? recv : nullptr},
                             [&](gpu::NcclComm& nccl) { return nccl.gather(*operation, stream, send, recv); }))
     return *done;
@@ -83,7 +83,7 @@ Status Communicator::scatter(const void* send, void* recv, std::size_t count, dr
   auto operation = begin(OpKind::kScatter, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->root = root;
-  const auto stream = gpu::stream_of(options);
+  const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(*operation, options, {own != nullptr ? send : nullptr, recv},
                             [&](gpu::NcclComm& nccl) { return nccl.scatter(*operation, stream, send, recv); }))
     return *done;
@@ -109,7 +109,7 @@ Status Communicator::alltoall(const void* send, void* recv, std::size_t count, d
   if (overlap(send, size * n_bytes, recv, size * n_bytes)) return check.wrong("send and recv overlap");
   auto operation = begin(OpKind::kAlltoall, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
-  const auto stream = gpu::stream_of(options);
+  const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(*operation, options, {send, recv}, [&](gpu::NcclComm& nccl) {
         return nccl.alltoall(*operation, stream, send, equal_blocks(size, n_bytes), recv, equal_blocks(size, n_bytes));
       }))
@@ -144,7 +144,7 @@ Status Communicator::alltoallv(const void* send, const std::size_t* send_counts,
   if (!operation) return tl::unexpected<Failure>(operation.error());
   // A side without data may be a pointer to anything; without any at all the pointers are all that there is to go by.
   const bool sends = end_of(*sent) > 0, receives = end_of(*received) > 0, none = !sends && !receives;
-  const auto stream = gpu::stream_of(options);
+  const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(
           *operation, options, {sends || none ? send : nullptr, receives || none ? recv : nullptr},
           [&](gpu::NcclComm& nccl) { return nccl.alltoall(*operation, stream, send, *sent, recv, *received); }))

@@ -71,7 +71,7 @@ Status Communicator::allreduce(const void* send, void* recv, std::size_t count, 
   operation->op = op;
   // Of one element or a few all that is not needed counts.
   if (!may_be_of_gpu) return allreduce_on_host(*operation, send, recv);
-  const auto stream = gpu::stream_of(options);
+  const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(*operation, options, {send, recv}, [&](gpu::NcclComm& nccl) {
         if (op == DRUN_ADASUM) return nccl.adasum(*operation, stream, send, recv);
         return nccl.allreduce({{*operation, stream, send, recv}});
@@ -175,7 +175,7 @@ Status Communicator::reduce(const void* send, void* recv, std::size_t count, dru
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
   operation->root = root;
-  const auto stream = gpu::stream_of(options);
+  const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(*operation, options, {send, is_root ? recv : nullptr},
                             [&](gpu::NcclComm& nccl) { return nccl.reduce(*operation, stream, send, recv); }))
     return *done;
@@ -205,7 +205,7 @@ Status Communicator::reduce_scatter(const void* send, void* recv, std::size_t re
   auto operation = begin(OpKind::kReduceScatter, recv_count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
-  const auto stream = gpu::stream_of(options);
+  const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(*operation, options, {send, recv},
                             [&](gpu::NcclComm& nccl) { return nccl.reduce_scatter(*operation, stream, send, recv); }))
     return *done;

@@ -185,7 +185,9 @@ DRUN_API int drun_barrier(drun_comm comm, const drun_call_options* options);
 /* Asynchronous calls of a process are carried out one after the other, in the order in which they were made, on a thread
  * of the library; a blocking call waits for those before it. All calls return DRUN_OK at once, and drun_wait what came of
  * them, also if an argument was wrong. */
-/* Until the call is over; returns its status, frees the request and sets it to NULL, which is fine to be given. */
+/* Until the call is over; returns its status, frees the request and sets it to NULL, which is fine to be given. A call on
+ * memory of a GPU that NCCL carries is over when it is enqueued: from here on its stream waits for it, and what the stream
+ * got before goes on beside it. */
 DRUN_API int drun_wait(drun_request* request);
 /* *done: 0, the call goes on; 1, as drun_wait. */
 DRUN_API int drun_test(drun_request* request, int* done);

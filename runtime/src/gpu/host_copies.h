@@ -10,11 +10,10 @@
 #include "runtime/src/gpu/device.h"
 #include "runtime/src/gpu/driver.h"
 #include "runtime/src/gpu/pinned.h"
+#include "runtime/src/gpu/stream_wait.h"
 #include "runtime/src/operation.h"
 
 namespace drun::runtime::gpu {
-
-inline Stream stream_of(const CallOptions& options) { return static_cast<Stream>(options.stream); }
 
 // Of one call, in its turn. Memory of the host is left as it is, at no cost where no driver is loaded.
 class HostCopies {

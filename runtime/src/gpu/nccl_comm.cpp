@@ -370,20 +370,20 @@ std::uint64_t NcclComm::record(const Operation& operation) {
                                 operation.queued);
 }
 
-Status NcclComm::begin_after(const std::vector<Stream>& streams, const Operation& during, bool& is_captured) {
+Status NcclComm::begin_after(const std::vector<UserStream>& streams, const Operation& during, bool& is_captured) {
   const Driver& driver = device_.driver();
   for (std::size_t i = 0; i < streams.size(); ++i) {
-    if (std::find(streams.begin(), streams.begin() + static_cast<std::ptrdiff_t>(i), streams[i]) !=
-        streams.begin() + static_cast<std::ptrdiff_t>(i)) {
+    const auto end = streams.begin() + static_cast<std::ptrdiff_t>(i);
+    const Stream stream = streams[i].stream;
+    if (std::find_if(streams.begin(), end, [&](const UserStream& one) { return one.stream == stream; }) != end)
       continue;
-    }
     int capture = kCaptureNone;
-    if (driver.stream_capture(streams[i], &capture) == kSuccess && capture != kCaptureNone) is_captured = true;
+    if (driver.stream_capture(stream, &capture) == kSuccess && capture != kCaptureNone) is_captured = true;
     Event event = nullptr;
     auto error = device_.take_event(event);
     if (error != kSuccess) return driver_failed(during, "cuEventCreate", error);
     const char* function = "cuEventRecord";
-    if ((error = driver.event_record(event, streams[i])) == kSuccess) {
+    if ((error = driver.event_record(event, stream)) == kSuccess) {
       function = "cuStreamWaitEvent";
       error = driver.stream_wait_event(device_.stream(), event, 0);
     }
@@ -393,12 +393,16 @@ Status NcclComm::begin_after(const std::vector<Stream>& streams, const Operation
   return {};
 }
 
-Status NcclComm::end_before(Pending& pending, const std::vector<Stream>& streams, bool is_captured) {
+Status NcclComm::end_before(Pending& pending, const std::vector<UserStream>& streams, bool is_captured) {
   const Driver& driver = device_.driver();
   auto error = driver.event_record(pending.end, device_.stream());
   if (error != kSuccess) return driver_failed(pending.operation, "cuEventRecord", error);
-  for (const Stream stream : streams) {
-    error = driver.stream_wait_event(stream, pending.end, 0);
+  for (const UserStream& one : streams) {
+    if (one.later != nullptr && !is_captured) {  // a capture ends where all of it is joined
+      if (auto ok = wait_later(one, pending.operation); !ok) return ok;
+      continue;
+    }
+    error = driver.stream_wait_event(one.stream, pending.end, 0);
     if (error != kSuccess) return driver_failed(pending.operation, "cuStreamWaitEvent", error);
   }
   has_graph_ = has_graph_ || is_captured;
@@ -410,7 +414,19 @@ Status NcclComm::end_before(Pending& pending, const std::vector<Stream>& streams
   return {};
 }
 
-Status NcclComm::run(const std::vector<const Operation*>& operations, const std::vector<Stream>& streams,
+// With an event of its own, as `pending`'s is used again.
+Status NcclComm::wait_later(const UserStream& stream, const Operation& operation) {
+  const Driver& driver = device_.driver();
+  Event event = nullptr;
+  auto error = driver.event_create(&event, kEventDisableTiming);
+  if (error != kSuccess) return driver_failed(operation, "cuEventCreate", error);
+  stream.later->set(driver, device_.context(), stream.stream, event);
+  error = driver.event_record(event, device_.stream());
+  if (error != kSuccess) return driver_failed(operation, "cuEventRecord", error);
+  return {};
+}
+
+Status NcclComm::run(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
                      const Enqueue& enqueue, const std::function<Status()>& meanwhile) {
   const auto steps = [&](Stream ours) -> Status {
     const auto begun = enqueue(ours);
@@ -420,7 +436,7 @@ Status NcclComm::run(const std::vector<const Operation*>& operations, const std:
   return run_steps(operations, streams, steps, meanwhile);
 }
 
-Status NcclComm::run_steps(const std::vector<const Operation*>& operations, const std::vector<Stream>& streams,
+Status NcclComm::run_steps(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
                            const Steps& steps, const std::function<Status()>& meanwhile) {
   ContextScope scope;
   if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
@@ -435,7 +451,7 @@ Status NcclComm::run_steps(const std::vector<const Operation*>& operations, cons
   return done;
 }
 
-Status NcclComm::run_recorded(Pending& pending, const std::vector<Stream>& streams, const Steps& steps,
+Status NcclComm::run_recorded(Pending& pending, const std::vector<UserStream>& streams, const Steps& steps,
                               const std::function<Status()>& meanwhile) {
   const Operation& first = pending.operation;
   bool is_captured = false;
@@ -566,7 +582,7 @@ NcclResult NcclComm::reduction_of(const Operation& operation, NcclRedOp& op, boo
   return made;
 }
 
-Status NcclComm::with_reduction(const std::vector<const Operation*>& operations, const std::vector<Stream>& streams,
+Status NcclComm::with_reduction(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
                                 const std::function<NcclResult(std::size_t, NcclRedOp, Stream)>& enqueue) {
   return run(operations, streams, [&](Stream ours) {
     std::vector<NcclRedOp> made;
@@ -589,7 +605,7 @@ Status NcclComm::with_reduction(const std::vector<const Operation*>& operations,
 
 Status NcclComm::allreduce(const std::vector<Allreduce>& calls) {
   std::vector<const Operation*> operations;
-  std::vector<Stream> streams;
+  std::vector<UserStream> streams;
   for (const auto& call : calls) {
     operations.push_back(&call.operation);
     streams.push_back(call.stream);
@@ -687,7 +703,7 @@ class NcclComm::AdasumSteps {
   DevicePointer theirs_ = 0, dots_ = 0;
 };
 
-Status NcclComm::adasum(const Operation& operation, Stream stream, const void* send, void* recv) {
+Status NcclComm::adasum(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
   return run_steps({&operation}, {stream}, [&](Stream ours) -> Status {
     AdasumSteps steps(*this, operation, ours, recv);
     if (auto ok = steps.begin(send); !ok) return ok;
@@ -696,38 +712,38 @@ Status NcclComm::adasum(const Operation& operation, Stream stream, const void* s
   });
 }
 
-Status NcclComm::reduce(const Operation& operation, Stream stream, const void* send, void* recv) {
+Status NcclComm::reduce(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
   return with_reduction({&operation}, {stream}, [&](std::size_t, NcclRedOp op, Stream ours) {
     return nccl_.Reduce(send, recv, operation.count, nccl_type_of(operation.dtype), op, operation.root, comm_, ours);
   });
 }
 
-Status NcclComm::reduce_scatter(const Operation& operation, Stream stream, const void* send, void* recv) {
+Status NcclComm::reduce_scatter(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
   return with_reduction({&operation}, {stream}, [&](std::size_t, NcclRedOp op, Stream ours) {
     return nccl_.ReduceScatter(send, recv, operation.count, nccl_type_of(operation.dtype), op, comm_, ours);
   });
 }
 
-Status NcclComm::broadcast(const Operation& operation, Stream stream, void* data) {
+Status NcclComm::broadcast(const Operation& operation, const UserStream& stream, void* data) {
   return run(operation, stream, [&](Stream ours) {
     return nccl_.Broadcast(data, data, operation.count, nccl_type_of(operation.dtype), operation.root, comm_, ours);
   });
 }
 
-Status NcclComm::allgather(const Operation& operation, Stream stream, const void* send, void* recv) {
+Status NcclComm::allgather(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
   return run(operation, stream, [&](Stream ours) {
     return nccl_.AllGather(send, recv, operation.count, nccl_type_of(operation.dtype), comm_, ours);
   });
 }
 
-Status NcclComm::allgatherv(const Operation& operation, Stream stream, const void* send, void* recv,
+Status NcclComm::allgatherv(const Operation& operation, const UserStream& stream, const void* send, void* recv,
                             const std::vector<Block>& blocks) {
   const auto own = static_cast<std::size_t>(group_.own);
   std::vector<Block> sent(blocks.size(), {0, blocks[own].n_bytes});
   return alltoall(operation, stream, send, sent, recv, blocks);
 }
 
-Status NcclComm::gather(const Operation& operation, Stream stream, const void* send, void* recv) {
+Status NcclComm::gather(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
   const std::size_t n_bytes = operation.count * size_of(operation.dtype),
                     size = static_cast<std::size_t>(group_.size());
   std::vector<Block> sent(size), received(size);
@@ -736,7 +752,7 @@ Status NcclComm::gather(const Operation& operation, Stream stream, const void* s
   return alltoall(operation, stream, send, sent, recv, received);
 }
 
-Status NcclComm::scatter(const Operation& operation, Stream stream, const void* send, void* recv) {
+Status NcclComm::scatter(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
   const std::size_t n_bytes = operation.count * size_of(operation.dtype),
                     size = static_cast<std::size_t>(group_.size());
   std::vector<Block> sent(size), received(size);
@@ -746,7 +762,7 @@ Status NcclComm::scatter(const Operation& operation, Stream stream, const void* 
 }
 
 // With ourselves, too: NCCL copies that. What is in its place already is left there.
-Status NcclComm::alltoall(const Operation& operation, Stream stream, const void* send,
+Status NcclComm::alltoall(const Operation& operation, const UserStream& stream, const void* send,
                           const std::vector<Block>& send_blocks, void* recv, const std::vector<Block>& recv_blocks) {
   const int bytes = nccl_type_of(DRUN_UINT8);
   const auto all = [&](Stream ours) {
@@ -765,7 +781,7 @@ Status NcclComm::alltoall(const Operation& operation, Stream stream, const void*
   return run(operation, stream, [&](Stream ours) { return grouped([&] { return all(ours); }); });
 }
 
-Status NcclComm::transfer(const std::vector<Transfer>& transfers, const std::vector<Stream>& streams,
+Status NcclComm::transfer(const std::vector<Transfer>& transfers, const std::vector<UserStream>& streams,
                           const std::function<Status()>& meanwhile) {
   std::vector<const Operation*> operations;
   for (const auto& transfer : transfers) operations.push_back(&transfer.operation);

@@ -17,6 +17,7 @@
 #include "runtime/src/failure.h"
 #include "runtime/src/gpu/device.h"
 #include "runtime/src/gpu/nccl_library.h"
+#include "runtime/src/gpu/stream_wait.h"
 #include "runtime/src/group.h"
 #include "runtime/src/operation.h"
 #include "runtime/src/patience.h"
@@ -42,30 +43,30 @@ class NcclComm {
   static bool can_reduce(const Operation& operation);
 
   // Device memory; arguments are checked. `stream`: the user's, after whose work the call begins, and which waits for
-  // its end. The result is of the enqueuing; what comes of the call itself is look()'s to say.
+  // its end, at once or later. The result is of the enqueuing; what comes of the call itself is look()'s to say.
   struct Allreduce {
     Operation operation;
-    Stream stream = nullptr;
+    UserStream stream;
     const void* send = nullptr;
     void* recv = nullptr;
   };
   Status allreduce(const std::vector<Allreduce>& calls);
   // In place where they are equal; they do not overlap otherwise. With the kernels, which all members have.
-  Status adasum(const Operation& operation, Stream stream, const void* send, void* recv);
+  Status adasum(const Operation& operation, const UserStream& stream, const void* send, void* recv);
   bool can_adasum() const { return has_kernels_; }
   void have_kernels(bool all_have) { has_kernels_ = all_have; }
-  Status reduce(const Operation& operation, Stream stream, const void* send, void* recv);
-  Status reduce_scatter(const Operation& operation, Stream stream, const void* send, void* recv);
-  Status broadcast(const Operation& operation, Stream stream, void* data);
-  Status allgather(const Operation& operation, Stream stream, const void* send, void* recv);
-  Status allgatherv(const Operation& operation, Stream stream, const void* send, void* recv,
+  Status reduce(const Operation& operation, const UserStream& stream, const void* send, void* recv);
+  Status reduce_scatter(const Operation& operation, const UserStream& stream, const void* send, void* recv);
+  Status broadcast(const Operation& operation, const UserStream& stream, void* data);
+  Status allgather(const Operation& operation, const UserStream& stream, const void* send, void* recv);
+  Status allgatherv(const Operation& operation, const UserStream& stream, const void* send, void* recv,
                     const std::vector<Block>& blocks);
-  Status gather(const Operation& operation, Stream stream, const void* send, void* recv);
-  Status scatter(const Operation& operation, Stream stream, const void* send, void* recv);
-  Status alltoall(const Operation& operation, Stream stream, const void* send, const std::vector<Block>& send_blocks,
-                  void* recv, const std::vector<Block>& recv_blocks);
+  Status gather(const Operation& operation, const UserStream& stream, const void* send, void* recv);
+  Status scatter(const Operation& operation, const UserStream& stream, const void* send, void* recv);
+  Status alltoall(const Operation& operation, const UserStream& stream, const void* send,
+                  const std::vector<Block>& send_blocks, void* recv, const std::vector<Block>& recv_blocks);
   // `meanwhile`: more that belongs to it, and may wait for the same peers.
-  Status transfer(const std::vector<Transfer>& transfers, const std::vector<Stream>& streams,
+  Status transfer(const std::vector<Transfer>& transfers, const std::vector<UserStream>& streams,
                   const std::function<Status()>& meanwhile);
 
   // NCCL may use it in place from here on, where all members have registered theirs. Else why not.
@@ -118,19 +119,20 @@ class NcclComm {
       : world_(world), group_(std::move(group)), nccl_(nccl), device_(device) {}
   using Enqueue = std::function<NcclResult(Stream ours)>;
   // The calls of `operations`, together: `enqueue` between the streams' events.
-  Status run(const std::vector<const Operation*>& operations, const std::vector<Stream>& streams,
+  Status run(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
              const Enqueue& enqueue, const std::function<Status()>& meanwhile = {});
-  Status run(const Operation& operation, Stream stream, const Enqueue& enqueue) {
+  Status run(const Operation& operation, const UserStream& stream, const Enqueue& enqueue) {
     return run({&operation}, {stream}, enqueue);
   }
   // `steps`: what is enqueued, as a whole.
   using Steps = std::function<Status(Stream ours)>;
-  Status run_steps(const std::vector<const Operation*>& operations, const std::vector<Stream>& streams,
+  Status run_steps(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
                    const Steps& steps, const std::function<Status()>& meanwhile = {});
-  Status begin_after(const std::vector<Stream>& streams, const Operation& during, bool& is_captured);
+  Status begin_after(const std::vector<UserStream>& streams, const Operation& during, bool& is_captured);
   // `pending` is under way from here on, if it went well.
-  Status end_before(Pending& pending, const std::vector<Stream>& streams, bool is_captured);
-  Status run_recorded(Pending& pending, const std::vector<Stream>& streams, const Steps& steps,
+  Status end_before(Pending& pending, const std::vector<UserStream>& streams, bool is_captured);
+  Status wait_later(const UserStream& stream, const Operation& operation);
+  Status run_recorded(Pending& pending, const std::vector<UserStream>& streams, const Steps& steps,
                       const std::function<Status()>& meanwhile);
   class AdasumSteps;
   std::vector<int> others() const;  // all members, but us
@@ -147,7 +149,7 @@ class NcclComm {
   // Until NCCL is no longer in progress.
   Status settle(const Operation& operation, const char* function);
   NcclResult reduction_of(const Operation& operation, NcclRedOp& op, bool& is_made);
-  Status with_reduction(const std::vector<const Operation*>& operations, const std::vector<Stream>& streams,
+  Status with_reduction(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
                         const std::function<NcclResult(std::size_t i, NcclRedOp op, Stream ours)>& enqueue);
   tl::unexpected<Failure> failed(const std::string& during, const char* function, NcclResult result);
   tl::unexpected<Failure> driver_failed(const Operation& during, const char* function, DriverResult error) const {
@@ -173,7 +175,7 @@ class NcclComm {
     void* handle;
   };
   std::map<std::uintptr_t, Registered> registered_;  // by address
-  Patience patience_;  // of setups
+  Patience patience_;                                // of setups
   WaitNote note_;
   std::uint64_t n_calls_ = 0;
   bool has_begun_ = false;  // the first call that is pending does not wait for its own GPU

@@ -12,6 +12,7 @@
 
 #include "runtime/include/drun/gpu.h"
 #include "runtime/src/gpu/nccl_comm.h"
+#include "runtime/src/gpu/stream_wait.h"
 #include "tests/unit/runtime/fake_gpu.h"
 #include "tests/unit/runtime/fake_job.h"
 
@@ -254,6 +255,59 @@ TEST_F(NcclJobs, ACallComesAfterTheStreamsWorkAndBeforeItsNextAndWaitsForNeither
     wait_for(&stream);
     EXPECT_EQ(data.values(), repeated(4, 6));
   });
+}
+
+// What the stream gets between a call in the background and the question for it goes on beside the call.
+TEST_F(NcclJobs, TheStreamWaitsForACallInTheBackgroundWhenItIsAskedFor) {
+  std::atomic<bool> is_seen{false};
+  run(2, [&](Communicator& all) {
+    int stream = 0;
+    gpu::StreamWait later;
+    CallOptions at_once, options;
+    at_once.stream = options.stream = &stream;
+    options.later = &later;
+    const Device data(4, static_cast<float>(all.rank() + 1)), other(4, -1), more(4, 2);
+    ASSERT_DONE(all.allreduce(more.get(), more.get(), 4, DRUN_FLOAT32, DRUN_SUM, at_once));  // sets up
+    while (all.rank() == 1 && !is_seen) std::this_thread::yield();
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 4, DRUN_FLOAT32, DRUN_SUM, options));
+    const auto values = repeated(4, 7);
+    fake().write_later(&stream, other.get(), values.data(), 4 * sizeof(float));
+    if (all.rank() == 0) {  // the other rank has not called yet
+      wait_for(&stream);
+      EXPECT_EQ(other.values(), values);
+      EXPECT_EQ(data.values(), repeated(4, 1));
+      is_seen = true;
+    }
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(later.carry_out(), gpu::kSuccess);
+    wait_for(&stream);
+    EXPECT_EQ(data.values(), repeated(4, 3));
+  });
+}
+
+// Together, each on a stream of its own; one of them is waited for at once, and one never.
+TEST_F(NcclJobs, CallsOfAGroupHaveWaitsOfTheirOwn) {
+  const int n_events = fake().n_events();
+  run(2, [](Communicator& all) {
+    int streams[3] = {};
+    gpu::StreamWait first, never;
+    std::vector<Device> data;
+    std::vector<Communicator::AllreduceCall> calls;
+    for (std::size_t i = 0; i < 3; ++i) {
+      data.emplace_back(std::size_t{4}, static_cast<float>(all.rank() + 1));
+      gpu::StreamWait* const later = i == 0 ? &first : i == 1 ? nullptr : &never;
+      calls.push_back({data[i].get(), data[i].get(), 4, DRUN_MEMORY_AUTO, &streams[i], later});
+    }
+    ASSERT_DONE(all.allreduce_all(calls, DRUN_FLOAT32, DRUN_SUM));
+    wait_for(&streams[1]);
+    EXPECT_EQ(data[1].values(), repeated(4, 3));
+    EXPECT_EQ(first.carry_out(), gpu::kSuccess);
+    wait_for(&streams[0]);
+    EXPECT_EQ(data[0].values(), repeated(4, 3));
+    ASSERT_DONE(all.finish_gpu());
+    all.leave();
+    all.end_gpu();
+  });
+  EXPECT_EQ(fake().n_events(), n_events);
 }
 
 TEST_F(NcclJobs, WhatIsEmptyOrOfTheHostGoesItsOwnWayInATransfer) {

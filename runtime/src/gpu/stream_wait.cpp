@@ -1,0 +1,34 @@
+#include "runtime/src/gpu/stream_wait.h"
+
+#include <utility>
+
+#include "runtime/src/gpu/device.h"
+
+namespace drun::runtime::gpu {
+
+void StreamWait::set(const Driver& driver, Context context, Stream stream, Event event) {
+  destroy();
+  driver_ = &driver;
+  context_ = context;
+  stream_ = stream;
+  event_ = event;
+}
+
+DriverResult StreamWait::carry_out() {
+  if (event_ == nullptr) return kSuccess;
+  ContextScope scope;
+  auto error = scope.enter(*driver_, context_);
+  if (error == kSuccess) error = driver_->stream_wait_event(stream_, event_, 0);
+  destroy();
+  return error == kDeinitialized ? kSuccess : error;  // the process is about to end
+}
+
+// What waits for it goes on waiting.
+void StreamWait::destroy() {
+  const Event event = std::exchange(event_, nullptr);
+  if (event == nullptr) return;
+  ContextScope scope;
+  if (scope.enter(*driver_, context_) == kSuccess) driver_->event_destroy(event);
+}
+
+}  // namespace drun::runtime::gpu
