@@ -105,6 +105,7 @@ Outcome<std::unique_ptr<Device>> Device::open(const Driver& driver, DevicePointe
 Device::~Device() {
   ContextScope scope;
   if (scope.enter(driver_, context_) != kSuccess) return;  // the process is about to end
+  if (is_last_over_) events_.push_back(last_call_);
   for (const Event event : events_) driver_.event_destroy(event);
   free_scratch();
   if (stream_ != nullptr) driver_.stream_destroy(stream_);
@@ -115,6 +116,20 @@ DriverResult Device::take_event(Event& event) {
   event = events_.back();
   events_.pop_back();
   return kSuccess;
+}
+
+void Device::give_back(Event event) {
+  if (event == last_call_) {
+    is_last_over_ = true;
+  } else {
+    events_.push_back(event);
+  }
+}
+
+void Device::set_last_call(Event end) {
+  if (is_last_over_) events_.push_back(last_call_);
+  last_call_ = end;
+  is_last_over_ = false;
 }
 
 // To free memory waits for what is under way: then it stays, until the next time or for good.

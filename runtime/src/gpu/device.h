@@ -63,7 +63,12 @@ class Device {
   int ordinal() const { return ordinal_; }
   // An event without timing, with the context current; or what cuEventCreate says.
   DriverResult take_event(Event& event);
-  void give_back(Event event) { events_.push_back(event); }
+  void give_back(Event event);
+  // NCCL's calls on a device come one after the other, whatever streams and communicators they are on: kernels of two
+  // that wait for other ranks could keep each other from running. The event at the end of the last one, which is not
+  // used again before it is another's; nullptr: it has ended, or there was none.
+  Event last_call() const { return is_last_over_ ? nullptr : last_call_; }
+  void set_last_call(Event end);
   // Memory of the device, so many bytes at least, with the context current, for what goes to stream() one after the
   // other; or what cuMemAlloc says. Kept for the next call.
   DriverResult take_scratch(std::size_t n_bytes, DevicePointer& scratch);
@@ -77,7 +82,9 @@ class Device {
   Stream stream_ = nullptr;
   DeviceUuid uuid_{};
   int ordinal_ = 0;
-  std::vector<Event> events_;           // that nobody uses
+  std::vector<Event> events_;  // that nobody uses
+  Event last_call_ = nullptr;
+  bool is_last_over_ = false;           // and its event was given back
   std::vector<DevicePointer> scratch_;  // the last is what is used; what is under way may use those before
   std::size_t scratch_bytes_ = 0;
 };

@@ -370,46 +370,60 @@ std::uint64_t NcclComm::record(const Operation& operation) {
                                 operation.queued);
 }
 
-Status NcclComm::begin_after(const std::vector<UserStream>& streams, const Operation& during, bool& is_captured) {
+// One stream that waits at once is where the call goes itself: nothing is gained by ours, and two waits between streams
+// are saved. Ours is for what is to run beside the user's stream, for calls of several streams together, and for what
+// works in memory that calls share.
+Outcome<NcclComm::Way> NcclComm::begin_after(const std::vector<UserStream>& streams, const Operation& during,
+                                             bool needs_ours) {
   const Driver& driver = device_.driver();
-  for (std::size_t i = 0; i < streams.size(); ++i) {
-    const auto end = streams.begin() + static_cast<std::ptrdiff_t>(i);
-    const Stream stream = streams[i].stream;
-    if (std::find_if(streams.begin(), end, [&](const UserStream& one) { return one.stream == stream; }) != end)
-      continue;
+  Way way{streams.front().stream, false, false};
+  std::vector<Stream> all;
+  for (const UserStream& one : streams) {
+    way.is_ours = way.is_ours || needs_ours || one.later != nullptr || one.stream != streams.front().stream;
+    if (std::find(all.begin(), all.end(), one.stream) != all.end()) continue;
+    all.push_back(one.stream);
     int capture = kCaptureNone;
-    if (driver.stream_capture(stream, &capture) == kSuccess && capture != kCaptureNone) is_captured = true;
+    if (driver.stream_capture(one.stream, &capture) == kSuccess && capture != kCaptureNone) way.is_captured = true;
+  }
+  if (way.is_ours) way.stream = device_.stream();
+  for (std::size_t i = 0; way.is_ours && i < all.size(); ++i) {
     Event event = nullptr;
     auto error = device_.take_event(event);
     if (error != kSuccess) return driver_failed(during, "cuEventCreate", error);
     const char* function = "cuEventRecord";
-    if ((error = driver.event_record(event, stream)) == kSuccess) {
+    if ((error = driver.event_record(event, all[i])) == kSuccess) {
       function = "cuStreamWaitEvent";
-      error = driver.stream_wait_event(device_.stream(), event, 0);
+      error = driver.stream_wait_event(way.stream, event, 0);
     }
     device_.give_back(event);  // the wait is for what was recorded
     if (error != kSuccess) return driver_failed(during, function, error);
   }
-  return {};
+  // A graph is in the order of its own stream.
+  if (const Event before = device_.last_call(); before != nullptr && !way.is_captured) {
+    const auto error = driver.stream_wait_event(way.stream, before, 0);
+    if (error != kSuccess) return driver_failed(during, "cuStreamWaitEvent", error);
+  }
+  return way;
 }
 
-Status NcclComm::end_before(Pending& pending, const std::vector<UserStream>& streams, bool is_captured) {
+Status NcclComm::end_before(Pending& pending, const std::vector<UserStream>& streams, const Way& way) {
   const Driver& driver = device_.driver();
-  auto error = driver.event_record(pending.end, device_.stream());
+  auto error = driver.event_record(pending.end, way.stream);
   if (error != kSuccess) return driver_failed(pending.operation, "cuEventRecord", error);
-  for (const UserStream& one : streams) {
-    if (one.later != nullptr && !is_captured) {  // a capture ends where all of it is joined
-      if (auto ok = wait_later(one, pending.operation); !ok) return ok;
+  for (std::size_t i = 0; way.is_ours && i < streams.size(); ++i) {
+    if (streams[i].later != nullptr && !way.is_captured) {  // a capture ends where all of it is joined
+      if (auto ok = wait_later(streams[i], pending.operation); !ok) return ok;
       continue;
     }
-    error = driver.stream_wait_event(one.stream, pending.end, 0);
+    error = driver.stream_wait_event(streams[i].stream, pending.end, 0);
     if (error != kSuccess) return driver_failed(pending.operation, "cuStreamWaitEvent", error);
   }
-  has_graph_ = has_graph_ || is_captured;
-  if (is_captured) {  // it is a part of a graph, and nobody can ask for it
+  has_graph_ = has_graph_ || way.is_captured;
+  if (way.is_captured) {  // it is a part of a graph, and nobody can ask for it
     close(pending, DRUN_OK);
     return {};
   }
+  device_.set_last_call(pending.end);
   pending_.push_back(std::move(pending));
   return {};
 }
@@ -433,11 +447,11 @@ Status NcclComm::run(const std::vector<const Operation*>& operations, const std:
     if (!is_begun(begun)) return explained(*operations[0], "NCCL", begun);
     return {};
   };
-  return run_steps(operations, streams, steps, meanwhile);
+  return run_steps(operations, streams, steps, false, meanwhile);
 }
 
 Status NcclComm::run_steps(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-                           const Steps& steps, const std::function<Status()>& meanwhile) {
+                           const Steps& steps, bool needs_ours, const std::function<Status()>& meanwhile) {
   ContextScope scope;
   if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
     return driver_failed(*operations[0], "cuCtxPushCurrent", error);
@@ -446,29 +460,29 @@ Status NcclComm::run_steps(const std::vector<const Operation*>& operations, cons
   if (world_.recorder) {
     for (const Operation* operation : operations) pending.records.push_back(record(*operation));
   }
-  auto done = run_recorded(pending, streams, steps, meanwhile);
+  auto done = run_recorded(pending, streams, steps, needs_ours, meanwhile);
   if (!done) close(pending, done.error().status);
   return done;
 }
 
 Status NcclComm::run_recorded(Pending& pending, const std::vector<UserStream>& streams, const Steps& steps,
-                              const std::function<Status()>& meanwhile) {
+                              bool needs_ours, const std::function<Status()>& meanwhile) {
   const Operation& first = pending.operation;
-  bool is_captured = false;
-  if (auto ok = begin_after(streams, first, is_captured); !ok) return ok;
+  const auto way = begin_after(streams, first, needs_ours);
+  if (!way) return tl::unexpected<Failure>(way.error());
   for (Event* event : {&pending.begin, &pending.end}) {
     const auto error = device_.take_event(*event);
     if (error != kSuccess) return driver_failed(first, "cuEventCreate", error);
   }
-  const auto error = device_.driver().event_record(pending.begin, device_.stream());
+  const auto error = device_.driver().event_record(pending.begin, way->stream);
   if (error != kSuccess) return driver_failed(first, "cuEventRecord", error);
-  if (auto ok = steps(device_.stream()); !ok) return ok;
+  if (auto ok = steps(way->stream); !ok) return ok;
   if (meanwhile) {
     if (auto ok = meanwhile(); !ok) return ok;
   }
   // The first calls make connections. Nothing more may be enqueued before they are there.
   if (auto ok = settle(first, "NCCL"); !ok) return ok;
-  return end_before(pending, streams, is_captured);
+  return end_before(pending, streams, *way);
 }
 
 Status NcclComm::ours(Failure failure) const {
@@ -704,12 +718,13 @@ class NcclComm::AdasumSteps {
 };
 
 Status NcclComm::adasum(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
-  return run_steps({&operation}, {stream}, [&](Stream ours) -> Status {
+  const auto all = [&](Stream ours) -> Status {
     AdasumSteps steps(*this, operation, ours, recv);
     if (auto ok = steps.begin(send); !ok) return ok;
     if (auto ok = steps.run(); !ok) return ok;
     return steps.end();
-  });
+  };
+  return run_steps({&operation}, {stream}, all, true);  // calls share scratch memory
 }
 
 Status NcclComm::reduce(const Operation& operation, const UserStream& stream, const void* send, void* recv) {

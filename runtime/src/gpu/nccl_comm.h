@@ -117,7 +117,7 @@ class NcclComm {
   };
   NcclComm(const World& world, Group group, const Nccl& nccl, Device& device)
       : world_(world), group_(std::move(group)), nccl_(nccl), device_(device) {}
-  using Enqueue = std::function<NcclResult(Stream ours)>;
+  using Enqueue = std::function<NcclResult(Stream stream)>;
   // The calls of `operations`, together: `enqueue` between the streams' events.
   Status run(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
              const Enqueue& enqueue, const std::function<Status()>& meanwhile = {});
@@ -125,14 +125,20 @@ class NcclComm {
     return run({&operation}, {stream}, enqueue);
   }
   // `steps`: what is enqueued, as a whole.
-  using Steps = std::function<Status(Stream ours)>;
+  using Steps = std::function<Status(Stream stream)>;
   Status run_steps(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-                   const Steps& steps, const std::function<Status()>& meanwhile = {});
-  Status begin_after(const std::vector<UserStream>& streams, const Operation& during, bool& is_captured);
+                   const Steps& steps, bool needs_ours, const std::function<Status()>& meanwhile = {});
+  // Where the call's work goes.
+  struct Way {
+    Stream stream;
+    bool is_ours;
+    bool is_captured;
+  };
+  Outcome<Way> begin_after(const std::vector<UserStream>& streams, const Operation& during, bool needs_ours);
   // `pending` is under way from here on, if it went well.
-  Status end_before(Pending& pending, const std::vector<UserStream>& streams, bool is_captured);
+  Status end_before(Pending& pending, const std::vector<UserStream>& streams, const Way& way);
   Status wait_later(const UserStream& stream, const Operation& operation);
-  Status run_recorded(Pending& pending, const std::vector<UserStream>& streams, const Steps& steps,
+  Status run_recorded(Pending& pending, const std::vector<UserStream>& streams, const Steps& steps, bool needs_ours,
                       const std::function<Status()>& meanwhile);
   class AdasumSteps;
   std::vector<int> others() const;  // all members, but us

@@ -257,6 +257,31 @@ TEST_F(NcclJobs, ACallComesAfterTheStreamsWorkAndBeforeItsNextAndWaitsForNeither
   });
 }
 
+// Also where one of the streams has more to do on one rank: the stand-in for NCCL meets in the order in which streams
+// come, as kernels that wait for each other do.
+TEST_F(NcclJobs, CallsOfSeveralStreamsAreOneAfterTheOther) {
+  run(2, [](Communicator& all) {
+    int streams[2] = {};
+    CallOptions options[2];
+    for (int i = 0; i < 2; ++i) options[i].stream = &streams[i];
+    auto part = all.split(0, 0);
+    ASSERT_TRUE(part);
+    const Device a(4, static_cast<float>(all.rank())), b(4, static_cast<float>(10 * all.rank()));
+    for (Communicator* comm : {&all, part->get()}) {  // sets up
+      ASSERT_DONE(comm->allreduce(a.get(), a.get(), 4, DRUN_FLOAT32, DRUN_MAX, options[0]));
+    }
+    for (int round = 0; round < 3; ++round) {
+      fake().block(&streams[round % 2], all.rank() == 0 ? 50 : 0);
+      ASSERT_DONE(all.allreduce(a.get(), a.get(), 4, DRUN_FLOAT32, DRUN_SUM, options[round % 2]));
+      ASSERT_DONE(all.allreduce(b.get(), b.get(), 4, DRUN_FLOAT32, DRUN_SUM, options[1 - round % 2]));
+      ASSERT_DONE((*part)->allreduce(b.get(), b.get(), 4, DRUN_FLOAT32, DRUN_MAX, options[1 - round % 2]));
+      for (int& stream : streams) wait_for(&stream);
+    }
+    EXPECT_EQ(a.values(), repeated(4, 8));
+    EXPECT_EQ(b.values(), repeated(4, 40));
+  });
+}
+
 // What the stream gets between a call in the background and the question for it goes on beside the call.
 TEST_F(NcclJobs, TheStreamWaitsForACallInTheBackgroundWhenItIsAskedFor) {
   std::atomic<bool> is_seen{false};
