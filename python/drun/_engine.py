@@ -201,8 +201,12 @@ class Engine:
             self._outstanding.append(handle)
         return handle
 
+    _MOST_UNASKED = 256  # of what nobody waits for libdrun is asked then: else its memory would stay for ever
+
     def _forget_the_done(self):
         while self._outstanding and self._outstanding[0].is_forgettable():
+            self._outstanding.popleft()
+        while len(self._outstanding) > self._MOST_UNASKED and self._outstanding[0].done():
             self._outstanding.popleft()
 
     def is_idle(self):
@@ -269,7 +273,7 @@ def synchronize(handle):
 
 
 def poll(handle):
-    """Whether it is done: synchronize() would not wait."""
+    """Whether it is done: synchronize() would not wait. On a GPU its stream waits for it from then on."""
     return handle.done()
 
 

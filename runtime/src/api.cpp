@@ -154,6 +154,11 @@ Status later(LaterCall call) {
   OpenGroup& group = open_group();
   call.options.made = Clock::now();
   if (call.options.request != nullptr) {
+    if (gpu::stream_of(call.options) == gpu::stream_of_thread() && call.options.memory != DRUN_MEMORY_HOST) {
+      return failure(DRUN_ERROR_ARGUMENT, std::string(call.function) +
+                                              ": the stream of a thread (cudaStreamPerThread) can't be that of a call "
+                                              "with a request, which other threads work on");
+    }
     call.request = std::make_shared<Request>();
     call.options.later = &call.request->stream_wait;
     *call.options.request = new drun_request_s{call.request};
@@ -258,6 +263,9 @@ Status finish_request(drun_request* request) {
   const auto call = (*request)->call;
   auto result = queue.wait(*call);
   if (!queue.is_done(*call)) return result;
+  if (!call->stream_wait.is_possible()) {
+    return failure(DRUN_ERROR_STATE, "drun_wait: the call's stream is being captured: wait for the call before that");
+  }
   delete std::exchange(*request, nullptr);
   if (const auto error = call->stream_wait.carry_out(); result && error != gpu::kSuccess) {
     return gpu::driver_failure(*gpu::loaded_driver(), "drun_wait", "cuStreamWaitEvent", error);

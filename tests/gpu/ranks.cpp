@@ -197,6 +197,12 @@ void requests_groups_and_parts(const Card& card, Handle stream) {
     expect(buffers[i]->values(stream), reduced<float>(1000 + i, DRUN_SUM), "request");
     buffers[i]->put(values<float>(rank, 1000 + i), stream);
   }
+  auto of_thread = on(reinterpret_cast<Handle>(std::uintptr_t{2}));
+  drun_request refused = nullptr;
+  of_thread.request = &refused;
+  if (drun_barrier(DRUN_COMM_WORLD, &of_thread) != DRUN_ERROR_ARGUMENT || refused != nullptr) {
+    give_up("a request on the stream of a thread is not refused");
+  }
   done(drun_group_start(), "group");
   const auto options = on(stream);
   for (std::size_t i = 0; i < buffers.size(); ++i) {

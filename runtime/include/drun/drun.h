@@ -1,9 +1,9 @@
 /* drun's runtime library: collectives between the workers of a job that drun started. C99, C ABI.
  *
  * Every function that returns int returns DRUN_OK or a negative drun_status; drun_last_error() then has the text, which
- * names the rank, the host and the operation. Calls of one process are carried out one after the other, from whatever thread
- * they come; all ranks must call the same collectives in the same order. A program that was not started by drun is a
- * job of size 1: everything works, with itself. The page docs/runtime-api.md says more. */
+ * names the rank, the host and the operation. Calls of one process are carried out one after the other, from whatever
+ * thread they come; all ranks must call the same collectives in the same order. A program that was not started by drun
+ * is a job of size 1: everything works, with itself. The page docs/runtime-api.md says more. */
 #ifndef DRUN_DRUN_H
 #define DRUN_DRUN_H
 
@@ -53,8 +53,8 @@ typedef enum drun_dtype DRUN_AS_INT {
 } drun_dtype;
 
 /* Reductions. The numbers are final. Integers wrap around; AVG is the sum divided by the size, for integers truncated
- * towards zero; MIN and MAX of a NaN are NaN. ADASUM is for allreduces of f32 and f64: gradients that point the same way are averaged,
- * orthogonal ones added (Maleki et al., "Scaling distributed training with adaptive summation"). */
+ * towards zero; MIN and MAX of a NaN are NaN. ADASUM is for allreduces of f32 and f64: gradients that point the same
+ * way are averaged, orthogonal ones added (Maleki et al., "Scaling distributed training with adaptive summation"). */
 typedef enum drun_op DRUN_AS_INT {
   DRUN_SUM = 0,
   DRUN_PROD = 1,
@@ -83,7 +83,8 @@ typedef struct drun_init_options {
 } drun_init_options;
 /* Where the memory of a call is. The numbers are final. */
 typedef enum drun_memory DRUN_AS_INT {
-  DRUN_MEMORY_AUTO = 0, /* the driver is asked, if the process has loaded one; what it manages or has pinned is the host's */
+  DRUN_MEMORY_AUTO =
+      0, /* the driver is asked, if the process has loaded one; what it manages or has pinned is the host's */
   DRUN_MEMORY_HOST = 1,
   DRUN_MEMORY_DEVICE = 2 /* of a GPU */
 } drun_memory;
@@ -99,9 +100,9 @@ typedef struct drun_call_options {
   /* Not NULL: the call goes on in the background, and is known by what is stored here; see drun_wait. The memory of the
    * call belongs to it until then; arrays of counts and offsets, and the options, do not. */
   drun_request* request;
-  /* Of memory of a GPU. The call comes after all work that `stream`, a CUstream or cudaStream_t, has got, and before all
-   * that it gets after the call has returned, or drun_wait has: it need not be over by then. NULL: the legacy default
-   * stream. */
+  /* Of memory of a GPU. The call comes after all work that `stream`, a CUstream or cudaStream_t, has got, and before
+   * all that it gets after the call has returned, or drun_wait has, until when there must be such a stream: it need not
+   * be over by then. NULL: the legacy default stream. cudaStreamPerThread: not with a request. */
   drun_memory memory;
   void* stream;
 } drun_call_options;
@@ -137,8 +138,9 @@ DRUN_API int drun_comm_split(drun_comm comm, int colour, int key, drun_comm* res
 /* Of one that came of a split; of this rank alone. Sets it to DRUN_COMM_NONE, which is also fine to be given. */
 DRUN_API int drun_comm_free(drun_comm* comm);
 
-/* Collectives. They block, unless options->request is set. `count` is in elements; 0 is fine. In place: send == recv. Other overlaps are an error. After a
- * failure `recv` is undefined and no communicator is of any more use: later calls return the same failure. */
+/* Collectives. They block, unless options->request is set. `count` is in elements; 0 is fine. In place: send == recv.
+ * Other overlaps are an error. After a failure `recv` is undefined and no communicator is of any more use: later calls
+ * return the same failure. */
 DRUN_API int drun_allreduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, drun_comm comm,
                             const drun_call_options* options);
 DRUN_API int drun_broadcast(void* data, size_t count, drun_dtype dtype, int root, drun_comm comm,
@@ -182,14 +184,15 @@ DRUN_API int drun_recv(void* data, size_t count, drun_dtype dtype, int peer, dru
                        const drun_call_options* options);
 DRUN_API int drun_barrier(drun_comm comm, const drun_call_options* options);
 
-/* Asynchronous calls of a process are carried out one after the other, in the order in which they were made, on a thread
- * of the library; a blocking call waits for those before it. All calls return DRUN_OK at once, and drun_wait what came of
- * them, also if an argument was wrong. */
-/* Until the call is over; returns its status, frees the request and sets it to NULL, which is fine to be given. A call on
- * memory of a GPU that NCCL carries is over when it is enqueued: from here on its stream waits for it, and what the stream
- * got before goes on beside it. */
+/* Asynchronous calls of a process are carried out one after the other, in the order in which they were made, on a
+ * thread of the library; a blocking call waits for those before it. All calls return DRUN_OK at once, and drun_wait
+ * what came of them, also if an argument was wrong. */
+/* Until the call is over; returns its status, frees the request and sets it to NULL, which is fine to be given. A call
+ * on memory of a GPU that NCCL carries is over when it is enqueued: from here on its stream waits for it, and what the
+ * stream got before goes on beside it. */
 DRUN_API int drun_wait(drun_request* request);
-/* *done: 0, the call goes on; 1, as drun_wait. */
+/* *done: 0, the call goes on; 1, as drun_wait, also for the stream. DRUN_ERROR_STATE from either, and the request
+ * stays: the call was made before its stream's capture, which is under way. */
 DRUN_API int drun_test(drun_request* request, int* done);
 
 /* The calls that this thread makes between the two are begun together by the last drun_group_end: sends and receives go
@@ -198,8 +201,8 @@ DRUN_API int drun_test(drun_request* request, int* done);
  * DRUN_OK; drun_group_end returns what came of those without a request, when they are over. Groups may be nested. */
 DRUN_API int drun_group_start(void);
 DRUN_API int drun_group_end(void);
-/* In place of the drun_group_end of the innermost group: forgets the calls that were made in it. None of them has begun;
- * what drun_wait returns of those with a request is DRUN_ERROR_STATE. All ranks must cancel alike, or fail. */
+/* In place of the drun_group_end of the innermost group: forgets the calls that were made in it. None of them has
+ * begun; what drun_wait returns of those with a request is DRUN_ERROR_STATE. All ranks must cancel alike, or fail. */
 DRUN_API int drun_group_cancel(void);
 
 /* Small values that all ranks see. A key is written once: a second, different value is an error. */

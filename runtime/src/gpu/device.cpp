@@ -134,7 +134,7 @@ void Device::set_last_call(Event end) {
 
 // To free memory waits for what is under way: then it stays, until the next time or for good.
 void Device::free_scratch() {
-  if (stream_ == nullptr || scratch_.empty() || driver_.stream_query(stream_) != kSuccess) return;
+  if (stream_ == nullptr || scratch_.empty() || is_scratch_kept_ || driver_.stream_query(stream_) != kSuccess) return;
   for (const DevicePointer scratch : scratch_) driver_.free(scratch);
   scratch_.clear();
 }

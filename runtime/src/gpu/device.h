@@ -72,6 +72,8 @@ class Device {
   // Memory of the device, so many bytes at least, with the context current, for what goes to stream() one after the
   // other; or what cuMemAlloc says. Kept for the next call.
   DriverResult take_scratch(std::size_t n_bytes, DevicePointer& scratch);
+  // Some graph works in it: nothing of it is given back before the end.
+  void keep_scratch() { is_scratch_kept_ = true; }
 
  private:
   void free_scratch();
@@ -87,6 +89,7 @@ class Device {
   bool is_last_over_ = false;           // and its event was given back
   std::vector<DevicePointer> scratch_;  // the last is what is used; what is under way may use those before
   std::size_t scratch_bytes_ = 0;
+  bool is_scratch_kept_ = false;
 };
 
 // The devices that a job's calls have met, by what the driver says of their memory.

@@ -371,20 +371,23 @@ std::uint64_t NcclComm::record(const Operation& operation) {
 }
 
 // One stream that waits at once is where the call goes itself: nothing is gained by ours, and two waits between streams
-// are saved. Ours is for what is to run beside the user's stream, for calls of several streams together, and for what
-// works in memory that calls share.
+// are saved. Ours is for what is to run beside the user's stream, for calls of several streams together, for what works
+// in memory that calls share, and in a capture, whose calls it keeps in their order. The stream of the thread is ours'
+// to wait for, as NCCL has threads of its own.
 Outcome<NcclComm::Way> NcclComm::begin_after(const std::vector<UserStream>& streams, const Operation& during,
                                              bool needs_ours) {
   const Driver& driver = device_.driver();
   Way way{streams.front().stream, false, false};
   std::vector<Stream> all;
   for (const UserStream& one : streams) {
-    way.is_ours = way.is_ours || needs_ours || one.later != nullptr || one.stream != streams.front().stream;
+    way.is_ours = way.is_ours || needs_ours || one.later != nullptr || one.stream != streams.front().stream ||
+                  one.stream == stream_of_thread();
     if (std::find(all.begin(), all.end(), one.stream) != all.end()) continue;
     all.push_back(one.stream);
     int capture = kCaptureNone;
     if (driver.stream_capture(one.stream, &capture) == kSuccess && capture != kCaptureNone) way.is_captured = true;
   }
+  way.is_ours = way.is_ours || way.is_captured;
   if (way.is_ours) way.stream = device_.stream();
   for (std::size_t i = 0; way.is_ours && i < all.size(); ++i) {
     Event event = nullptr;
@@ -398,7 +401,8 @@ Outcome<NcclComm::Way> NcclComm::begin_after(const std::vector<UserStream>& stre
     device_.give_back(event);  // the wait is for what was recorded
     if (error != kSuccess) return driver_failed(during, function, error);
   }
-  // A graph is in the order of its own stream.
+  // Nothing in a capture waits for what is not: a program launches graphs when what it made before has been waited for.
+  if (way.is_captured && needs_ours) device_.keep_scratch();
   if (const Event before = device_.last_call(); before != nullptr && !way.is_captured) {
     const auto error = driver.stream_wait_event(way.stream, before, 0);
     if (error != kSuccess) return driver_failed(during, "cuStreamWaitEvent", error);

@@ -14,6 +14,15 @@ void StreamWait::set(const Driver& driver, Context context, Stream stream, Event
   event_ = event;
 }
 
+bool StreamWait::is_possible() const {
+  if (event_ == nullptr) return true;
+  ContextScope scope;
+  if (scope.enter(*driver_, context_) != kSuccess) return true;  // which carry_out() says
+  int capture = kCaptureNone;
+  const auto asked = driver_->stream_capture(stream_, &capture);
+  return asked == kSuccess ? capture == kCaptureNone : !is_about_capture(asked);
+}
+
 DriverResult StreamWait::carry_out() {
   if (event_ == nullptr) return kSuccess;
   ContextScope scope;

@@ -2,6 +2,8 @@
 // program asks for it. docs/gpu.md.
 #pragma once
 
+#include <cstdint>
+
 #include "runtime/src/call_options.h"
 #include "runtime/src/gpu/driver.h"
 
@@ -17,6 +19,8 @@ class StreamWait {
 
   // The call is enqueued. `event`, which is ours from here on, comes at its end; the context is both's.
   void set(const Driver& driver, Context context, Stream stream, Event event);
+  // Not while its stream is being captured, which the event is not.
+  bool is_possible() const;
   // What the stream gets from here on comes after the event. Once; kSuccess if there is nothing to wait for.
   DriverResult carry_out();
 
@@ -35,6 +39,8 @@ struct UserStream {
   StreamWait* later = nullptr;  // none: it waits at once
 };
 
+// CU_STREAM_PER_THREAD: of whichever thread says it.
+inline Stream stream_of_thread() { return reinterpret_cast<Stream>(std::uintptr_t{2}); }
 inline Stream stream_of(const CallOptions& options) { return static_cast<Stream>(options.stream); }
 inline UserStream user_stream_of(const CallOptions& options) { return {stream_of(options), options.later}; }
 

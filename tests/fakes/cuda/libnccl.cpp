@@ -212,6 +212,8 @@ Result collective(void* handle, void* stream, const void* send, std::size_t n_se
   const auto comm = share(handle);
   const Result begun = begin_call(comm);
   if (begun != kSuccess && begun != kInProgress) return begun;
+  // The real one launches from threads of its own, whose stream would be another.
+  if (stream == reinterpret_cast<void*>(2)) return kInvalidArgument;
   const char* const from = n_sent > 0 ? inside(send) : nullptr;
   const bool is_registered = comm->is_registered(static_cast<const char*>(send));
   if (is_registered) ++n_in_registered;

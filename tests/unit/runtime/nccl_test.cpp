@@ -306,6 +306,33 @@ TEST_F(NcclJobs, TheStreamWaitsForACallInTheBackgroundWhenItIsAskedFor) {
     for (int i = 0; i < 2; ++i) EXPECT_EQ(later.carry_out(), gpu::kSuccess);
     wait_for(&stream);
     EXPECT_EQ(data.values(), repeated(4, 3));
+    // What is not captured can't be waited for in a capture.
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 4, DRUN_FLOAT32, DRUN_SUM, options));
+    EXPECT_TRUE(later.is_possible());
+    ASSERT_DONE(all.barrier());
+    fake().capture(1);
+    EXPECT_FALSE(later.is_possible());
+    ASSERT_DONE(all.barrier());
+    fake().capture(0);
+    ASSERT_DONE(all.barrier());
+    EXPECT_TRUE(later.is_possible());
+    EXPECT_EQ(later.carry_out(), gpu::kSuccess);
+    wait_for(&stream);
+    EXPECT_EQ(data.values(), repeated(4, 6));
+  });
+}
+
+// NCCL's calls are not on it, as NCCL has threads of its own.
+TEST_F(NcclJobs, TheStreamOfAThreadIsOnlyWaitedFor) {
+  run(2, [](Communicator& all) {
+    CallOptions options;
+    options.stream = gpu::stream_of_thread();
+    const Device data(4, static_cast<float>(all.rank() + 1));
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_DONE(all.allreduce(data.get(), data.get(), 4, DRUN_FLOAT32, DRUN_SUM, options));
+      wait_for(options.stream);
+    }
+    EXPECT_EQ(data.values(), repeated(4, 6));
   });
 }
 
