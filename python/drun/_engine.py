@@ -201,18 +201,16 @@ class Engine:
             self._outstanding.append(handle)
         return handle
 
-    _MOST_UNASKED = 256  # of what nobody waits for libdrun is asked then: else its memory would stay for ever
-
-    def _forget_the_done(self):
+    def _forget_the_done(self, most_unasked=256):
+        """Of what nobody waits for, libdrun is asked if there is more: else its memory would stay for ever."""
         while self._outstanding and self._outstanding[0].is_forgettable():
             self._outstanding.popleft()
-        while len(self._outstanding) > self._MOST_UNASKED and self._outstanding[0].done():
+        while len(self._outstanding) > most_unasked and self._outstanding[0].done():
             self._outstanding.popleft()
 
     def is_idle(self):
         with self._changed:
-            while self._outstanding and self._outstanding[0].done():
-                self._outstanding.popleft()
+            self._forget_the_done(most_unasked=0)
             return not (self._busy or self._queue or self._outstanding)
 
     def submit(self, work):

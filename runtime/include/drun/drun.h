@@ -83,8 +83,8 @@ typedef struct drun_init_options {
 } drun_init_options;
 /* Where the memory of a call is. The numbers are final. */
 typedef enum drun_memory DRUN_AS_INT {
-  DRUN_MEMORY_AUTO =
-      0, /* the driver is asked, if the process has loaded one; what it manages or has pinned is the host's */
+  /* The driver is asked, if the process has loaded one; what it manages or has pinned is the host's. */
+  DRUN_MEMORY_AUTO = 0,
   DRUN_MEMORY_HOST = 1,
   DRUN_MEMORY_DEVICE = 2 /* of a GPU */
 } drun_memory;

@@ -133,10 +133,8 @@ NcclComm::Waiting NcclComm::waiting() const {
   return {has_begun_ ? peers_of(pending_.front()) : std::vector<int>(), pending_.front().number};
 }
 
-namespace {
-
 // What a thread of ours needs that may outlive everything else.
-struct Ending {
+struct NcclEnding {
   const Nccl* nccl;
   const Driver* driver;
   Context context;
@@ -147,10 +145,12 @@ struct Ending {
   bool is_over = false;
 };
 
-void deregister_memory(const Ending& it) {
+namespace {
+
+void deregister_memory(const NcclEnding& it) {
   for (void* const handle : it.registered) it.nccl->CommDeregister(it.comm, handle);
 }
-void finalize_communicator(const Ending& it) {
+void finalize_communicator(const NcclEnding& it) {
   deregister_memory(it);
   auto state = it.nccl->CommFinalize(it.comm);
   while (state == kNcclInProgress) {
@@ -158,14 +158,14 @@ void finalize_communicator(const Ending& it) {
     if (it.nccl->CommGetAsyncError(it.comm, &state) != kNcclSuccess) break;
   }
 }
-void end_communicator(const Ending& it) {
+void end_communicator(const NcclEnding& it) {
   finalize_communicator(it);
   it.nccl->CommDestroy(it.comm);
 }
-void abort_communicator(const Ending& it) { it.nccl->CommAbort(it.comm); }
+void abort_communicator(const NcclEnding& it) { it.nccl->CommAbort(it.comm); }
 
 // On a thread of ours, for which we wait so long.
-void in_thread(std::shared_ptr<Ending> it, void (*what)(const Ending&), milliseconds wait) {
+void in_thread(std::shared_ptr<NcclEnding> it, void (*what)(const NcclEnding&), milliseconds wait) {
   try {
     const BlockedSignals blocked;
     std::thread([it, what] {
@@ -182,9 +182,9 @@ void in_thread(std::shared_ptr<Ending> it, void (*what)(const Ending&), millisec
   it->changed.wait_for(lock, wait, [&] { return it->is_over; });
 }
 
-std::shared_ptr<Ending> ending_of(const Nccl& nccl, const Device& device, NcclHandle comm,
-                                  std::vector<void*> registered = {}) {
-  auto it = std::make_shared<Ending>();
+std::shared_ptr<NcclEnding> ending_of(const Nccl& nccl, const Device& device, NcclHandle comm,
+                                      std::vector<void*> registered = {}) {
+  auto it = std::make_shared<NcclEnding>();
   it->nccl = &nccl;
   it->driver = &device.driver();
   it->context = device.context();
@@ -235,30 +235,21 @@ void NcclComm::abort() {
   nccl_.CommAbort(comm);
 }
 
-void NcclComm::end(milliseconds wait) {
-  if (comm_ == nullptr) return;
-  if (has_graph_) return leave_to_graph(wait);
-  forget_pending(DRUN_OK);
-  in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr), take_registered()), end_communicator, wait);
-}
+void NcclComm::end(milliseconds wait) { leave_to_thread(end_communicator, wait); }
 
-void NcclComm::leave_behind() {
+void NcclComm::leave_behind() { leave_to_thread(finalize_communicator, kFinalizeTime); }
+
+void NcclComm::leave_to_thread(void (*what)(const NcclEnding&), milliseconds wait) {
   if (comm_ == nullptr) return;
-  if (has_graph_) return leave_to_graph(kFinalizeTime);
   forget_pending(DRUN_OK);
-  in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr), take_registered()), finalize_communicator,
-            kFinalizeTime);
+  in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr), take_registered()),
+            has_graph_ ? deregister_memory : what, wait);
 }
 
 void NcclComm::forget() {
   forget_pending(DRUN_OK);
   comm_ = nullptr;
   (void)take_registered();
-}
-
-void NcclComm::leave_to_graph(milliseconds wait) {
-  forget_pending(DRUN_OK);
-  in_thread(ending_of(nccl_, device_, std::exchange(comm_, nullptr), take_registered()), deregister_memory, wait);
 }
 
 std::string NcclComm::register_memory(void* memory, std::size_t n_bytes) {
@@ -401,8 +392,8 @@ Outcome<NcclComm::Way> NcclComm::begin_after(const std::vector<UserStream>& stre
     device_.give_back(event);  // the wait is for what was recorded
     if (error != kSuccess) return driver_failed(during, function, error);
   }
-  // Nothing in a capture waits for what is not: a program launches graphs when what it made before has been waited for.
   if (way.is_captured && needs_ours) device_.keep_scratch();
+  // Nothing in a capture waits for what is not: a program launches graphs when what it made before has been waited for.
   if (const Event before = device_.last_call(); before != nullptr && !way.is_captured) {
     const auto error = driver.stream_wait_event(way.stream, before, 0);
     if (error != kSuccess) return driver_failed(during, "cuStreamWaitEvent", error);

@@ -29,6 +29,8 @@ namespace drun::runtime::gpu {
 // How long NCCL may take to end what cannot go on; longer, and the process ends.
 inline constexpr std::chrono::milliseconds kNcclEndTime{10'000};
 
+struct NcclEnding;
+
 // One thread at a time, which has the turn. After a failure it is aborted, and of no further use.
 class NcclComm {
  public:
@@ -165,8 +167,9 @@ class NcclComm {
   void close(const Pending& pending, int status);  // its records and events
   void forget_pending(int status);
   void forget();  // the communicator, as it is
-  // NCCL can't end it before the graph that has its calls; but it need not know of memory any more.
-  void leave_to_graph(std::chrono::milliseconds wait);
+  // Nothing is under way: the rest is done by a thread of ours, for which we wait so long. With a graph that is less
+  // than `what`: NCCL can't end before it, but need not know of memory any more.
+  void leave_to_thread(void (*what)(const NcclEnding&), std::chrono::milliseconds wait);
   std::vector<void*> take_registered();  // NCCL's handles of memory, which are somebody else's to give back
   std::string who() const { return world_.name_of(world_.rank()); }
 
