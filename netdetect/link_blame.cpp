@@ -8,7 +8,9 @@ namespace drun::netdetect {
 namespace {
 
 struct Count {
-  int n_bad = 0, n = 0;
+  int n_bad = 0, n_doubtful = 0, n = 0;
+
+  int n_wrong() const { return n_bad == 0 ? 0 : n_bad + n_doubtful; }
 };
 
 }  // namespace
@@ -19,7 +21,8 @@ std::set<int> Blame::hosts() const {
   return out;
 }
 
-Blame blame_links(const std::set<HostPair>& measured, const std::set<HostPair>& bad) {
+Blame blame_links(const std::set<HostPair>& measured, const std::set<HostPair>& bad,
+                  const std::set<HostPair>& doubtful) {
   Blame out;
   const auto explained = [&](const HostPair& pair) {
     return out.senders.contains(pair.first) || out.receivers.contains(pair.second);
@@ -28,18 +31,19 @@ Blame blame_links(const std::set<HostPair>& measured, const std::set<HostPair>& 
     std::map<std::pair<int, bool>, Count> counts;  // by host, and whether it is what it sends
     for (const HostPair& pair : measured) {
       if (explained(pair)) continue;
-      const int n_bad = bad.contains(pair) ? 1 : 0;
       for (Count* count : {&counts[{pair.first, true}], &counts[{pair.second, false}]}) {
         count->n += 1;
-        count->n_bad += n_bad;
+        count->n_bad += bad.contains(pair) ? 1 : 0;
+        count->n_doubtful += doubtful.contains(pair) ? 1 : 0;
       }
     }
     std::optional<std::pair<int, bool>> worst;
     Count of_worst;
     for (const auto& [side, count] : counts) {
-      if (count.n_bad < 2 || 3 * count.n_bad < 2 * count.n) continue;
-      const int left = count.n_bad * of_worst.n, right = of_worst.n_bad * count.n;  // shares, compared without division
-      if (!worst || left > right || (left == right && count.n_bad > of_worst.n_bad)) {
+      const int n_wrong = count.n_wrong(), most = of_worst.n_wrong();
+      if (n_wrong < 2 || 3 * n_wrong < 2 * count.n) continue;
+      const int left = n_wrong * of_worst.n, right = most * count.n;  // shares, compared without division
+      if (!worst || left > right || (left == right && n_wrong > most)) {
         worst = side;
         of_worst = count;
       }

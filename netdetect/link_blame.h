@@ -21,6 +21,9 @@ struct Blame {
 // `bad` is a subset of `measured`. A host is at fault for what it sends if at least two, and two thirds, of its
 // directions to hosts that are not at fault themselves are bad; likewise for what it receives. The worst comes first,
 // so that a peer of theirs is not blamed for what they did.
-Blame blame_links(const std::set<HostPair>& measured, const std::set<HostPair>& bad);
+// `doubtful`, a subset of `measured` without `bad`: what may be bad or good. It counts as bad for what a host sends
+// (receives) if something of that is in `bad`; alone it makes nobody guilty.
+Blame blame_links(const std::set<HostPair>& measured, const std::set<HostPair>& bad,
+                  const std::set<HostPair>& doubtful = {});
 
 }  // namespace drun::netdetect

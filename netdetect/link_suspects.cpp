@@ -47,14 +47,24 @@ double loss_above(const Edges& edges, double share, double factor) {
 }
 
 Blame blame(const Edges& edges, const Usual& usual, bool (*is_bad)(const Edge&, const Usual&),
-            bool (*counts)(const Edge&)) {
-  std::set<HostPair> measured, bad;
+            bool (*counts)(const Edge&), bool (*is_doubtful)(const Edge&, const Usual&)) {
+  std::set<HostPair> measured, bad, doubtful;
   for (const auto& [pair, edge] : edges) {
     if (!counts(edge)) continue;
     measured.insert(pair);
-    if (is_bad(edge, usual)) bad.insert(pair);
+    if (is_bad(edge, usual)) {
+      bad.insert(pair);
+    } else if (is_doubtful(edge, usual)) {
+      doubtful.insert(pair);
+    }
   }
-  return blame_links(measured, bad);
+  return blame_links(measured, bad, doubtful);
+}
+
+bool never(const Edge&, const Usual&) { return false; }
+
+bool sends_again(const Edge& edge, const Usual& usual) {
+  return edge.n_retransmits >= kLeastRetransmits && edge.loss() > usual.loss_above;
 }
 
 // A sender that was kept from running sends again what was not lost. By Mathis, Semke, Mahdavi, Ott: The Macroscopic
@@ -100,9 +110,7 @@ bool slow(const Edge& edge, const Usual& usual) {
   return edge.bits_per_second > 0 && edge.bits_per_second < usual.slow_below;
 }
 
-bool lossy(const Edge& edge, const Usual& usual) {
-  return edge.n_retransmits >= kLeastRetransmits && edge.loss() > usual.loss_above && !too_fast_for_its_loss(edge);
-}
+bool lossy(const Edge& edge, const Usual& usual) { return sends_again(edge, usual) && !too_fast_for_its_loss(edge); }
 
 bool far(const Edge& edge, const Usual& usual) {
   return usual.far_above_us > 0 && edge.rtt_us > usual.far_above_us && edge.rtt_min_us > usual.far_min_above_us;
@@ -124,9 +132,14 @@ std::set<HostPair> Suspects::pairs() const {
 
 Suspects suspects_of(const Edges& edges, const Usual& usual) {
   Suspects out;
-  out.slow = blame(edges, usual, slow, [](const Edge& edge) { return edge.bits_per_second > 0; });
-  out.lossy = blame(edges, usual, lossy, [](const Edge& edge) { return edge.n_segments > 0; });
-  out.far = blame(edges, usual, far, [](const Edge& edge) { return edge.rtt_us > 0; });
+  out.slow = blame(
+      edges, usual, slow, [](const Edge& edge) { return edge.bits_per_second > 0; }, never);
+  // What sends again and is too fast for having lost it may still have lost it: where a frame on the way is longer than
+  // a segment (veth, segmentation offload up to the other host) the formula's limit is too low.
+  out.lossy = blame(
+      edges, usual, lossy, [](const Edge& edge) { return edge.n_segments > 0; }, sends_again);
+  out.far = blame(
+      edges, usual, far, [](const Edge& edge) { return edge.rtt_us > 0; }, never);
   return out;
 }
 
