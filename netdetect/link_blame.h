@@ -14,6 +14,7 @@ struct Blame {
   std::set<int> receivers;   // hosts that are bad in what they receive
   std::set<HostPair> pairs;  // bad directions that neither end explains
 
+  bool blames(int host, bool sends) const { return (sends ? senders : receivers).contains(host); }
   bool host(int h) const { return senders.contains(h) || receivers.contains(h); }
   std::set<int> hosts() const;
 };

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cmath>
 
+#include "netdetect/tcp_info.h"
+
 namespace drun::netdetect {
 namespace {
 
@@ -17,9 +19,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr std::uint32_t kWarmUp = 5;
-constexpr microseconds kSpin{50};  // a wake-up of a sleeping thread costs as much as a round trip on a good network
-constexpr int kPollMs = 1;         // longer round trips are waited for in the event loop, whose time is noise there
-constexpr milliseconds kTurn{20};  // so long without a look at anything else
+constexpr microseconds kSpin{50};   // a wake-up of a sleeping thread costs as much as a round trip on a good network
+constexpr int kPollMs = 1;          // longer round trips are waited for in the event loop, whose time is noise there
+constexpr std::uint32_t kFew = 10;  // so few do not show what a round trip takes without a loss
+constexpr milliseconds kTurn{20};   // so long without a look at anything else
 
 using Message = std::array<char, kEchoBytes>;
 
@@ -86,6 +89,7 @@ Task<RoundTrips> measure_round_trips(LinkSocket socket, std::uint32_t n, millise
   const Deadline end = Clock::now() + limit;
   Deadline turn = Clock::now() + kTurn;
   std::vector<double> micros;
+  double shortest = 0;
   Message message{};
   for (std::uint32_t i = 0; i < n + kWarmUp; ++i) {
     const auto began = Clock::now();
@@ -94,13 +98,20 @@ Task<RoundTrips> measure_round_trips(LinkSocket socket, std::uint32_t n, millise
     const bool received = co_await receive_message(socket, message);
     if (!received) break;
     const auto now = Clock::now();
-    if (i >= kWarmUp || now >= end) micros.push_back(std::chrono::duration<double, std::micro>(now - began).count());
+    const double took = std::chrono::duration<double, std::micro>(now - began).count();
+    if (i >= kWarmUp || now >= end) micros.push_back(took);
+    shortest = i == 0 ? took : std::min(shortest, took);
     if (now >= turn) {
       co_await asio::post(executor, asio::use_awaitable);
       turn = Clock::now() + kTurn;
     }
   }
-  co_return summarize(std::move(micros));
+  RoundTrips trips = summarize(std::move(micros));
+  if (trips.n == 0) co_return trips;
+  trips.min_us = shortest;
+  const double of_tcp = trips.n < kFew && socket->is_open() ? tcp_shortest_round_trip_us(socket->native_handle()) : 0;
+  if (of_tcp > 0) trips.min_us = std::min(trips.min_us, of_tcp);
+  co_return trips;
 }
 
 Task<void> echo(LinkSocket socket) {

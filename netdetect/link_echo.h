@@ -9,6 +9,8 @@
 
 namespace drun::netdetect {
 
+// `min_us` is of the first few, too. Where frames are lost there may be one round trip, which waited for what was sent
+// again: of few the shortest is that of the connection's TCP, which leaves those out.
 struct RoundTrips {
   std::uint32_t n = 0;
   double median_us = 0, p99_us = 0, min_us = 0;

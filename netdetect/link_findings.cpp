@@ -15,6 +15,9 @@ namespace {
 
 // Of a host that was not measured again only what no scatter makes: all links of a host so much slower than usual.
 constexpr double kUnmistakable = 0.1;
+// Likewise, where so many connections with it broke off when it was measured again.
+constexpr double kMuchLoss = 0.02;
+constexpr int kFailed = 2;
 // One direction against the other, where both are sent at once over the same cable.
 constexpr double kAsymmetric = 3;
 // Of two hosts, where nothing else is there to compare with.
@@ -23,6 +26,9 @@ constexpr double kAsymmetricPair = 4;
 constexpr double kLonePairBelow = 1.0 / 3;
 // Lossy pairs that are taken for one lossy host, if it is in all of them.
 constexpr std::size_t kPairsOfOneHost = 3;
+// Full queues lose, too, those of a link that was negotiated too slow always: its losses count only if so many segments
+// were sent slower than it goes.
+constexpr std::uint64_t kEnoughPaced = 300;
 // Round trips that make small allreduces slow, in place of being merely longer.
 constexpr double kFarWarningFactor = 10, kFarWarningUs = 1000;
 
@@ -46,6 +52,12 @@ Edge pooled(const Evidence& evidence) {
   return out;
 }
 
+// Those of streams that were held.
+Evidence held(Evidence evidence) {
+  std::erase_if(evidence, [](const auto& e) { return !e.second->paced; });
+  return evidence;
+}
+
 class Judge {
  public:
   Judge(const std::vector<LinkHost>& hosts, const LinkReport& report)
@@ -54,17 +66,17 @@ class Judge {
         second_(edges_of(between_machines(hosts, report.second_pass))),
         usual_first_(usual_of(first_, on_one_machine(hosts))),
         suspects_(suspects_of(first_, usual_first_)) {
-    const std::set<int> bad_hosts = suspects_.hosts();
     const std::set<HostPair> bad_pairs = suspects_.pairs();
-    for (const auto& [pair, edge] : second_) {
-      if (bad_hosts.contains(pair.first) || bad_hosts.contains(pair.second)) continue;
+    for (auto& [pair, edge] : second_) {
+      edge.path_mtu = std::max(edge.path_mtu, path_mtu_before(pair));  // it is not measured again
+      if (!suspects_.good(pair.first) || !suspects_.good(pair.second)) continue;
       if (!bad_pairs.contains(std::minmax(pair.first, pair.second))) controls_.emplace(pair, edge);
     }
     usual_ = usual_of_controls(controls_, usual_first_);
   }
 
   std::vector<Finding> findings() {
-    for (const int host : suspects_.hosts()) judge_host(host);
+    for (const int host : suspects_.doubted()) judge_host(host);
     std::set<HostPair> pairs = suspects_.pairs();
     if (pairs.empty() && first_.size() == 2) pairs.insert(first_.begin()->first);
     for (const HostPair& pair : pairs) judge_pair(pair);
@@ -76,12 +88,17 @@ class Judge {
   const std::string& name(int host) const { return hosts_[static_cast<std::size_t>(host)].name; }
   const std::string& interface(int host) const { return hosts_[static_cast<std::size_t>(host)].interface; }
 
+  int path_mtu_before(const HostPair& pair) const {
+    const auto at = first_.find(pair);
+    return at == first_.end() ? 0 : at->second.path_mtu;
+  }
+
   // What `host` sends to (receives from) good hosts.
   Evidence evidence(const Edges& edges, int host, bool sends) const {
     Evidence out;
     for (const auto& [pair, edge] : edges) {
       const int peer = sends ? pair.second : pair.first;
-      if ((sends ? pair.first : pair.second) != host || suspects_.host(peer)) continue;
+      if ((sends ? pair.first : pair.second) != host || !suspects_.good(peer)) continue;
       out.emplace_back(pair, &edge);
     }
     return out;
@@ -92,12 +109,18 @@ class Judge {
     return std::any_of(second_.begin(), second_.end(), [&](const auto& item) {
       const auto& [pair, edge] = item;
       const int peer = pair.first == host ? pair.second : pair.first;
-      return (pair.first == host || pair.second == host) && !suspects_.host(peer) && edge.bits_per_second > 0;
+      return (pair.first == host || pair.second == host) && suspects_.good(peer) && edge.bits_per_second > 0;
     });
   }
 
+  // Whether connections with good hosts broke off, as they do where much is lost; one may have had another reason.
+  bool broke_off_again(int host) const {
+    const Evidence all = evidence(second_, host, true);
+    return std::count_if(all.begin(), all.end(), [](const auto& e) { return e.second->failed(); }) >= kFailed;
+  }
+
   bool confirmed_slow(int host, bool sends) const {
-    if (!(sends ? suspects_.slow.senders : suspects_.slow.receivers).contains(host)) return false;
+    if (!suspects_.slow.blames(host, sends)) return false;
     const bool again = measured_again(host);
     Evidence all = evidence(again ? second_ : first_, host, sends);
     std::erase_if(all, [](const auto& e) { return e.second->bits_per_second <= 0; });
@@ -107,9 +130,24 @@ class Judge {
   }
 
   bool confirmed_lossy(int host, bool sends) const {
-    if (!(sends ? suspects_.lossy.senders : suspects_.lossy.receivers).contains(host)) return false;
-    const Evidence all = evidence(second_, host, sends);
-    return !all.empty() && !controls_.empty() && lossy(pooled(all), usual_);
+    if (suspects_.left_out.contains(host) && proven_lossy(host, sends)) return true;
+    if (!suspects_.lossy.blames(host, sends)) return false;
+    return !controls_.empty() && lossy(pooled(evidence(second_, host, sends)), usual_);
+  }
+
+  // By streams that were held slower than the link goes, and by enough of them: no queue was full.
+  bool proven_lossy(int host, bool sends) const {
+    const Edge all = pooled(held(evidence(second_, host, sends)));
+    return !controls_.empty() && all.n_segments >= kEnoughPaced && lossy(all, usual_);
+  }
+
+  // By the first pass, as the second one could not be finished for its losses.
+  bool lossy_at_first(int host, bool sends) const {
+    if (!suspects_.lossy.blames(host, sends)) return false;
+    if (controls_.empty() || !broke_off_again(host)) return false;
+    Evidence all = evidence(first_, host, sends);
+    std::erase_if(all, [&](const auto& e) { return !lossy(*e.second, usual_first_); });
+    return all.size() >= 2 && pooled(all).loss() > kMuchLoss;
   }
 
   bool confirmed_far(int host) const {
@@ -120,8 +158,14 @@ class Judge {
 
   void judge_host(int host) {
     const bool slow_out = confirmed_slow(host, true), slow_in = confirmed_slow(host, false);
-    const bool lossy_out = confirmed_lossy(host, true), lossy_in = confirmed_lossy(host, false);
-    const bool again = measured_again(host);
+    bool lossy_out = confirmed_lossy(host, true), lossy_in = confirmed_lossy(host, false);
+    bool again = measured_again(host);
+    bool proven = (lossy_out && proven_lossy(host, true)) || (lossy_in && proven_lossy(host, false));
+    if (!lossy_out && !lossy_in) {
+      lossy_out = lossy_at_first(host, true);
+      lossy_in = lossy_at_first(host, false);
+      if (lossy_out || lossy_in) proven = true, again = false;
+    }
     const Edges& edges = again ? second_ : first_;
     const Evidence out = evidence(edges, host, true), in = evidence(edges, host, false);
     const double rate_out = typical_rate(out), rate_in = typical_rate(in);
@@ -131,7 +175,7 @@ class Judge {
     finding.hosts = {host};
     finding.subject = interface(host).empty() ? name(host) : name(host) + " " + interface(host);
     const bool looks_negotiated = negotiated_mbps(std::max(rate_out, rate_in)) > 0;
-    if ((lossy_out || lossy_in) && !looks_negotiated) {
+    if ((lossy_out || lossy_in) && (!looks_negotiated || proven)) {
       finding.code = "link-loss";
       finding.text = loss_words(lossy_out ? pooled(out).loss() : 0, lossy_in ? pooled(in).loss() : 0);
       if (slow_out || slow_in) finding.text += "; " + rate_words(rate_out, rate_in, slow_out, slow_in, usual);
@@ -151,12 +195,14 @@ class Judge {
       add_evidence(in, finding.details);
       if (again) add_controls(finding.details);
       findings_.push_back(finding);
+      named_.insert(host);
     }
     if (confirmed_far(host)) add_far(host, out);
   }
 
   void judge_pair(const HostPair& pair) {
     if (suspects_.host(pair.first) || suspects_.host(pair.second)) return;
+    if (named_.contains(pair.first) || named_.contains(pair.second)) return;
     const HostPair back{pair.second, pair.first};
     const bool again = second_.contains(pair);
     if (!again) return;
@@ -342,6 +388,7 @@ class Judge {
   Edges first_, second_, controls_;
   Usual usual_first_, usual_;
   Suspects suspects_;
+  std::set<int> named_;  // hosts with a finding of their own
   std::vector<Finding> findings_;
 };
 

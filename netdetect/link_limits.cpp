@@ -103,7 +103,7 @@ std::vector<Finding> unmeasured_findings(const std::vector<LinkHost>& hosts, con
   for (const auto& [pair, edge] : edges) {
     tried.insert(pair);
     // One that failed once and was measured then is no news.
-    if (!edge.error.empty() && edge.bits_per_second <= 0) failed.insert(pair);
+    if (edge.failed()) failed.insert(pair);
   }
   const Blame blame = blame_links(tried, failed);
   std::vector<Finding> out;

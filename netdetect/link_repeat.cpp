@@ -67,7 +67,7 @@ std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& ho
   const Suspects suspects = suspects_of(edges, usual_of(edges, on_one_machine(hosts)));
   if (suspects.empty() && also.empty()) return {};
 
-  const std::set<int> bad_hosts = suspects.hosts();
+  const std::set<int> bad_hosts = suspects.doubted();
   const std::set<HostPair> bad_pairs = suspects.pairs();
   std::set<int> good;
   for (const auto& [pair, edge] : edges) {
@@ -103,7 +103,7 @@ std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& ho
     ++n_controls;
   };
   std::vector<HostPair> lone(bad_pairs.begin(), bad_pairs.end());
-  std::erase_if(lone, [&](const HostPair& p) { return bad_hosts.contains(p.first) || bad_hosts.contains(p.second); });
+  std::erase_if(lone, [&](const HostPair& p) { return suspects.host(p.first) || suspects.host(p.second); });
   std::stable_sort(lone.begin(), lone.end(), [&](const HostPair& x, const HostPair& y) {
     return slower_direction(edges, x) < slower_direction(edges, y);
   });

@@ -94,6 +94,27 @@ std::set<int> crawling_hosts(const std::vector<Link>& links, int n_streams) {
   return out;
 }
 
+std::set<int> left_out_hosts(const Edges& edges) {
+  constexpr double kMost = 0.5, kTimesUsual = 2;
+  std::map<int, std::pair<int, int>> n_of_hosts;  // left out, and all
+  for (const auto& [pair, edge] : edges) {
+    const bool left_out = edge.bits_per_second <= 0 && edge.n_segments == 0 && edge.error.empty();
+    for (const int host : {pair.first, pair.second}) {
+      n_of_hosts[host].first += left_out ? 1 : 0;
+      n_of_hosts[host].second += 1;
+    }
+  }
+  const auto share = [](const std::pair<int, int>& n) { return static_cast<double>(n.first) / n.second; };
+  std::vector<double> shares;
+  for (const auto& [host, n] : n_of_hosts) shares.push_back(share(n));
+  const double usual = median(std::move(shares));
+  std::set<int> out;
+  for (const auto& [host, n] : n_of_hosts) {
+    if (share(n) > kMost && share(n) >= kTimesUsual * usual) out.insert(host);
+  }
+  return out;
+}
+
 double evenness(const Edges& edges, double usual) {
   if (usual <= 0) return 0;
   std::set<int> sound;

@@ -23,6 +23,7 @@ struct Edge {
   int path_mtu = 0;
   std::string error;
 
+  bool failed() const { return !error.empty() && bits_per_second <= 0; }
   double loss() const {  // share of segments that had to be sent again
     return n_segments == 0 ? 0 : static_cast<double>(n_retransmits) / static_cast<double>(n_segments);
   }
@@ -44,6 +45,10 @@ double usual_rate(const Edges& edges);
 // Hosts that are far slower than others with every peer with which they were measured over so many connections, and
 // these are enough to know: to measure them with the rest would cost the time of all.
 std::set<int> crawling_hosts(const std::vector<Link>& links, int n_streams);
+// Hosts with most of whose peers there was no time to measure anything, and much less time than with others: where
+// frames are lost each connection takes its time, and such a host comes last with everybody. What failed in another way
+// does not count.
+std::set<int> left_out_hosts(const Edges& edges);
 // How even a healthy part of this network is, 0 to 1: the lower fifth of the links between hosts that are not slow as a
 // whole, against the usual rate.
 double evenness(const Edges& edges, double usual);

@@ -14,7 +14,8 @@ constexpr double kSlowAtMost = 0.7, kSlowAtLeast = 0.15;
 // TCP itself makes losses: it sends more until something is dropped. Up to a hundredth is ordinary.
 constexpr double kLossAtLeast = 0.01, kLossFactor = 3, kSuspectFactor = 1.2;
 constexpr std::uint64_t kLeastRetransmits = 3;
-constexpr double kSegmentBits = 1448 * 8, kTimesMathis = 1.5;
+constexpr double kTimesMathis = 1.5;
+constexpr int kHeaders = 52, kUsualSegment = 1448;  // bytes; of IPv4 and of TCP with timestamps
 // Round trips within a network differ by a few switches and by how soon a busy core answers. The shortest one has
 // little of the latter, and a link that is far is so in every round trip.
 constexpr double kFarFactor = 3, kFarAtLeastUs = 300;
@@ -36,6 +37,11 @@ void set_far(Usual& usual, double rtt_us, double rtt_min_us) {
   usual.rtt_us = rtt_us;
   usual.far_above_us = rtt_us > 0 ? std::max(kFarFactor * rtt_us, rtt_us + kFarAtLeastUs) : 0;
   usual.far_min_above_us = rtt_min_us > 0 ? std::max(kFarMinFactor * rtt_min_us, rtt_min_us + kFarMinAtLeastUs) : 0;
+}
+
+// Formula and source: too_fast_for_its_loss().
+double segment_bits(const Edge& edge) {
+  return 8.0 * (edge.path_mtu > kHeaders ? edge.path_mtu - kHeaders : kUsualSegment);
 }
 
 double loss_above(const Edges& edges, double share, double factor) {
@@ -72,7 +78,7 @@ bool sends_again(const Edge& edge, const Usual& usual) {
 // so fast: at most (MSS / RTT) sqrt(3/2 / loss).
 bool too_fast_for_its_loss(const Edge& edge) {
   if (edge.paced || edge.rtt_min_us <= 0 || edge.loss() <= 0) return false;
-  const double limit = kSegmentBits / (edge.rtt_min_us * 1e-6) * std::sqrt(1.5 / edge.loss());
+  const double limit = segment_bits(edge) / (edge.rtt_min_us * 1e-6) * std::sqrt(1.5 / edge.loss());
   return edge.one_stream > kTimesMathis * limit;
 }
 
@@ -122,6 +128,12 @@ std::set<int> Suspects::hosts() const {
   return out;
 }
 
+std::set<int> Suspects::doubted() const {
+  std::set<int> out = hosts();
+  out.insert(left_out.begin(), left_out.end());
+  return out;
+}
+
 std::set<HostPair> Suspects::pairs() const {
   std::set<HostPair> out;
   for (const Blame* blame : {&slow, &lossy, &far}) {
@@ -140,6 +152,7 @@ Suspects suspects_of(const Edges& edges, const Usual& usual) {
       edges, usual, lossy, [](const Edge& edge) { return edge.n_segments > 0; }, sends_again);
   out.far = blame(
       edges, usual, far, [](const Edge& edge) { return edge.rtt_us > 0; }, never);
+  out.left_out = left_out_hosts(edges);
   return out;
 }
 

@@ -31,11 +31,15 @@ bool far(const Edge& edge, const Usual& usual);
 // Who is at fault for what, by kind.
 struct Suspects {
   Blame slow, lossy, far;
+  std::set<int> left_out;  // left_out_hosts(): they may be lossy, which only the second pass can show
 
   bool host(int h) const { return slow.host(h) || lossy.host(h) || far.host(h); }
   std::set<int> hosts() const;
+  // Those to measure again: hosts() and left_out. The others are good to measure them with.
+  std::set<int> doubted() const;
+  bool good(int h) const { return !host(h) && !left_out.contains(h); }
   std::set<HostPair> pairs() const;  // a < b
-  bool empty() const { return hosts().empty() && pairs().empty(); }
+  bool empty() const { return doubted().empty() && pairs().empty(); }
 };
 
 Suspects suspects_of(const Edges& edges, const Usual& usual);

@@ -7,18 +7,36 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 
 namespace drun::netdetect {
+
+namespace {
+
+// Whether the kernel knows what is wanted: fields up to `n_bytes`.
+bool get_info(int socket, struct tcp_info& info, std::size_t n_bytes) {
+  socklen_t size = sizeof info;
+  return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && size >= n_bytes;
+}
+
+}  // namespace
 
 TcpCounts tcp_counts(int socket) {
   TcpCounts counts;
   struct tcp_info info = {};
-  socklen_t size = sizeof info;
-  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return counts;
-  if (size < offsetof(struct tcp_info, tcpi_data_segs_out) + sizeof info.tcpi_data_segs_out) return counts;
+  constexpr std::size_t kWanted = offsetof(struct tcp_info, tcpi_data_segs_out) + sizeof info.tcpi_data_segs_out;
+  if (!get_info(socket, info, kWanted)) return counts;
   counts.n_segments = info.tcpi_data_segs_out;
   counts.n_retransmits = info.tcpi_total_retrans;
   return counts;
+}
+
+double tcp_shortest_round_trip_us(int socket) {
+  struct tcp_info info = {};
+  constexpr std::size_t kWanted = offsetof(struct tcp_info, tcpi_min_rtt) + sizeof info.tcpi_min_rtt;
+  constexpr auto kNone = std::numeric_limits<std::uint32_t>::max();  // before the first
+  if (!get_info(socket, info, kWanted) || info.tcpi_min_rtt == kNone) return 0;
+  return info.tcpi_min_rtt;
 }
 
 void limit_pace(int socket, std::uint64_t bytes_per_second) {

@@ -12,6 +12,9 @@ struct TcpCounts {
 
 TcpCounts tcp_counts(int socket);  // zeros if the kernel does not say
 
+// The shortest round trip that TCP itself saw, of nothing that was sent twice; 0: the kernel does not say.
+double tcp_shortest_round_trip_us(int socket);
+
 // No more than so many bytes per second are sent: TCP paces itself, whatever the queueing discipline.
 void limit_pace(int socket, std::uint64_t bytes_per_second);
 

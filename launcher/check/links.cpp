@@ -45,12 +45,6 @@ milliseconds left_until(Deadline deadline) {
 
 std::uint32_t count_of(milliseconds time) { return static_cast<std::uint32_t>(time.count()); }
 
-// Long ways need more time, whatever the others need.
-std::uint32_t stream_time(const Link& link, milliseconds time) {
-  const milliseconds long_way(static_cast<long>(kRoundTripsOfStreams * link.rtt_median_us / 1000));
-  return count_of(std::max(time, std::min(long_way, kLongestStreams)));
-}
-
 bool slow(const Link& link) {
   const auto is_slow = [](const Direction& d) { return !d.rates.empty() && d.rates[0].bits_per_second < kSlow; };
   return is_slow(link.forward) || is_slow(link.backward);
@@ -134,6 +128,17 @@ milliseconds bandwidth_time(const LinkTimes& times, milliseconds left, int n_rou
   const milliseconds each = left / n_rounds - beside;
   if (each < times.bandwidth_least) return milliseconds(0);
   return std::min(each, times.bandwidth_most);
+}
+
+bool lost_messages(const Link& link, std::uint32_t n_round_trips) {
+  constexpr double kSentAgainUs = 150e3;  // Linux waits for 200 ms at least
+  if (link.n_round_trips == 0) return true;
+  return link.n_round_trips < n_round_trips && link.rtt_p99_us > link.rtt_min_us + kSentAgainUs;
+}
+
+milliseconds stream_time(const Link& link, milliseconds time) {
+  const milliseconds long_way(static_cast<long>(kRoundTripsOfStreams * link.rtt_min_us / 1000));
+  return std::max(time, std::min(long_way, kLongestStreams));
 }
 
 LinkCheck::LinkCheck(asio::io_context& io, std::vector<HostLink*> hosts, netdetect::Choice choice, CheckDepth depth,
@@ -228,7 +233,7 @@ Task<void> LinkCheck::measure(std::size_t client, std::vector<LinkTarget> target
 Task<void> LinkCheck::measure_pair(Link& link, LinkTarget wish, Deadline deadline) {
   const bool from_a = connects(link.a, link.b);
   const int client = from_a ? link.a : link.b, server = from_a ? link.b : link.a;
-  if (wish.n_streams > 0) wish.time_ms = stream_time(link, milliseconds(wish.time_ms));
+  if (wish.n_streams > 0) wish.time_ms = count_of(stream_time(link, milliseconds(wish.time_ms)));
   LinkResult failed;
   if (!measurable(HostPair(link.a, link.b))) {
     const auto a = static_cast<std::size_t>(link.a), b = static_cast<std::size_t>(link.b);
@@ -255,36 +260,47 @@ Task<void> LinkCheck::run_rounds(const std::vector<Round>& rounds, std::vector<L
                                  milliseconds allowed, Deadline deadline, std::string what) {
   std::map<HostPair, Link*> by_pair;
   for (auto& link : links) by_pair[HostPair(link.a, link.b)] = &link;
-  std::vector<HostPair> left;
-  for (const auto& round : rounds) left.insert(left.end(), round.begin(), round.end());
-  const std::size_t n_pairs = left.size();
+  const std::uint32_t n_trips = link_times(depth_).n_round_trips;
+  std::vector<HostPair> left, late;
   Idle idle(io_.get_executor());
-  for (const auto& [a, b] : left) idle.hosts.insert({a, b});
+  for (const auto& round : rounds) {
+    for (const HostPair& pair : round) {
+      const bool last = wish.n_streams > 0 && lost_messages(*by_pair.at(pair), n_trips);
+      (last ? late : left).push_back(pair);
+      idle.hosts.insert({pair.first, pair.second});
+    }
+  }
+  const std::size_t n_pairs = left.size() + late.size();
   const milliseconds trips(wish.round_trips_ms);
   std::set<int> slow_hosts;
   TaskGroup group(io_.get_executor());
-  while (!left.empty() && Clock::now() + allowed <= deadline) {
+  while (Clock::now() + allowed <= deadline) {
     const std::set<int> crawlers =
         wish.n_streams > 0 ? netdetect::crawling_hosts(links, static_cast<int>(wish.n_streams)) : std::set<int>();
-    for (auto pair = left.begin(); pair != left.end();) {
-      const auto [a, b] = *pair;
+    const auto begun_or_skipped = [&](const HostPair& pair) {
+      const auto [a, b] = pair;
       const int crawler = crawlers.count(a) > 0 ? a : b;
       if (crawlers.count(crawler) > 0) {
         slow_hosts.insert(crawler);
-      } else if (idle.hosts.count(a) > 0 && idle.hosts.count(b) > 0) {
-        idle.hosts.erase(a);
-        idle.hosts.erase(b);
-        group.spawn(run_pair(*by_pair.at(*pair), wish, Clock::now() + trips + allowed + kPatience, idle));
-      } else {
-        ++pair;
-        continue;
+        return true;
       }
-      pair = left.erase(pair);
-    }
-    if (left.empty()) break;
+      if (idle.hosts.count(a) == 0 || idle.hosts.count(b) == 0) return false;
+      idle.hosts.erase(a);
+      idle.hosts.erase(b);
+      group.spawn(run_pair(*by_pair.at(pair), wish, Clock::now() + trips + allowed + kPatience, idle));
+      return true;
+    };
+    std::erase_if(left, begun_or_skipped);
+    std::set<int> wanted;  // by pairs that come first
+    for (const auto& [a, b] : left) wanted.insert({a, b});
+    std::erase_if(late, [&](const HostPair& pair) {
+      return wanted.count(pair.first) == 0 && wanted.count(pair.second) == 0 && begun_or_skipped(pair);
+    });
+    if (left.empty() && late.empty()) break;
     co_await idle.changed.wait_and_reset();
   }
   co_await group.join();
+  left.insert(left.end(), late.begin(), late.end());
   if (!left.empty()) {
     notes_.push_back("no time was left for " + what + " of " + std::to_string(left.size()) + " of " +
                      std::to_string(n_pairs) + " pairs");
@@ -414,8 +430,8 @@ Task<std::vector<Link>> LinkCheck::rates(std::vector<HostPair> pairs, millisecon
     wish.n_round_trips = 0;
     wish.n_streams = 1;
     wish.time_ms = count_of(time);
-    const milliseconds stream(stream_time(link, time));
-    if (link.n_round_trips > 0) co_await measure_pair(link, wish, Clock::now() + stream + kShortPatience);
+    const Deadline over = Clock::now() + stream_time(link, time) + kShortPatience;
+    if (link.n_round_trips > 0) co_await measure_pair(link, wish, over);
     links.push_back(std::move(link));
   }
   co_return links;

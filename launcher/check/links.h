@@ -29,6 +29,14 @@ LinkTimes link_times(CheckDepth depth);  // pure
 std::chrono::milliseconds bandwidth_time(const LinkTimes& times, std::chrono::milliseconds left, int n_rounds,
                                          std::chrono::milliseconds beside);
 
+// Whether messages of so many round trips were lost, or all of them: every connection of such a pair takes its time,
+// which is that of both hosts, so it is measured last. Pure.
+bool lost_messages(const netdetect::Link& link, std::uint32_t n_round_trips);
+
+// How long the bandwidth of this pair is measured where `time` is meant for all: long ways need more, by the shortest
+// round trip (others may have waited for what was lost and sent again). Pure.
+std::chrono::milliseconds stream_time(const netdetect::Link& link, std::chrono::milliseconds time);
+
 // The measurements of one check. `hosts` and `choice.hosts` have the same order; indices of pairs and links are into
 // them. Agents must have been configured. Hosts that are lost on the way cost the results
 // of their pairs, each of which says why. One call at a time.

@@ -250,6 +250,31 @@ TEST_F(Links, AHostThatIsLostCostsOnlyItsPairs) {
   }
 }
 
+TEST(LinkTimes, LongWaysGetMoreThanOthersLostFramesDoNot) {
+  netdetect::Link link;
+  EXPECT_EQ(stream_time(link, milliseconds(150)), milliseconds(150));  // nothing is known
+  link.rtt_median_us = link.rtt_min_us = 50e3;
+  EXPECT_EQ(stream_time(link, milliseconds(150)), milliseconds(600));
+  EXPECT_EQ(stream_time(link, milliseconds(800)), milliseconds(800));
+  link.rtt_median_us = link.rtt_min_us = 500e3;
+  EXPECT_EQ(stream_time(link, milliseconds(150)), seconds(2));
+  link.rtt_min_us = 25;  // the half of the messages were lost
+  EXPECT_EQ(stream_time(link, milliseconds(150)), milliseconds(150));
+}
+
+TEST(LinkTimes, LostMessagesAreToldFromLongWays) {
+  netdetect::Link link;
+  EXPECT_TRUE(lost_messages(link, 100));  // not one came back
+  link.n_round_trips = 100;
+  link.rtt_min_us = 50;
+  link.rtt_p99_us = 250e3;
+  EXPECT_FALSE(lost_messages(link, 100));  // all the same in time
+  link.n_round_trips = 70;
+  EXPECT_TRUE(lost_messages(link, 100));
+  link.rtt_p99_us = 2000;
+  EXPECT_FALSE(lost_messages(link, 100));
+}
+
 TEST(LinkTimes, ATimeFitsIntoWhatIsLeft) {
   LinkTimes times;
   times.bandwidth_least = milliseconds(100);

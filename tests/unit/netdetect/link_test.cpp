@@ -9,7 +9,9 @@
 #include <sstream>
 #include <thread>
 
+#include "netdetect/link_echo.h"
 #include "netdetect/link_measure.h"
+#include "netdetect/link_wire.h"
 #include "netdetect/proof.h"
 #include "tests/unit/netdetect/own_namespace.h"
 #include "tests/unit/netdetect/probing.h"
@@ -100,6 +102,32 @@ TEST(LinkMeasure, RoundTripsOnLoopback) {
   EXPECT_LE(results[0].rtt_min_us, results[0].rtt_median_us);
   EXPECT_LE(results[0].rtt_median_us, results[0].rtt_p99_us);
   RecordProperty("median_us", std::to_string(results[0].rtt_median_us));
+}
+
+Task<void> round_trips_into(LinkSocket socket, std::shared_ptr<RoundTrips> out) {
+  *out = co_await measure_round_trips(socket, 100, milliseconds(100));
+}
+
+// As where the first message is lost, and sent again after so long that there is no time for a second one.
+TEST(LinkMeasure, OfASingleLateRoundTripTheShortestIsThatOfTheConnection) {
+  Loop loop;
+  tcp::acceptor acceptor(loop.io(), tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  const auto socket = std::make_shared<tcp::socket>(loop.io());
+  socket->connect(acceptor.local_endpoint());
+  tcp::socket peer = acceptor.accept();
+  std::thread late([&] {
+    std::string message(kEchoBytes, '\0');
+    asio::read(peer, asio::buffer(message));
+    std::this_thread::sleep_for(milliseconds(300));
+    asio::write(peer, asio::buffer(message));
+  });
+  const auto trips = std::make_shared<RoundTrips>();
+  EXPECT_TRUE(loop.run(round_trips_into(socket, trips)));
+  late.join();
+  EXPECT_EQ(trips->n, 1u);
+  EXPECT_GE(trips->median_us, 300e3);
+  EXPECT_GT(trips->min_us, 0);
+  EXPECT_LT(trips->min_us, 200e3);
 }
 
 TEST(LinkMeasure, NoRoundTripBeginsAfterTheLimit) {
