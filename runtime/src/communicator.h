@@ -18,6 +18,7 @@ namespace drun::runtime {
 namespace gpu {
 class HostCopies;
 class NcclComm;
+struct NcclDecision;
 }  // namespace gpu
 
 // One thread at a time.
@@ -151,6 +152,8 @@ class Communicator {
   Outcome<gpu::NcclComm*> choose_way(const Operation& operation, const CallOptions& options,
                                      std::initializer_list<const void*> memory);
   Status set_up_nccl(const Operation& operation, const void* memory);
+  // The local and the cross communicator's from that of all, as they decided.
+  Status split_nccl(gpu::NcclComm& all, const gpu::NcclDecision& decision, const Operation& operation);
   // All of them in one call of NCCL's.
   std::optional<Status> allreduce_over_nccl(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
                                             const CallOptions& options);

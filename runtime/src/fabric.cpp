@@ -193,9 +193,20 @@ void Fabric::remove(Backend* backend) {
   backends_.erase(std::remove(backends_.begin(), backends_.end(), backend), backends_.end());
 }
 
+bool Fabric::has_parts() const {
+  const std::size_t n_hosts = std::set<int>(host_of_rank_.begin(), host_of_rank_.end()).size();
+  return n_hosts > 1 && n_hosts < host_of_rank_.size();
+}
+
 gpu::NcclComm* Fabric::keep(std::unique_ptr<gpu::NcclComm> comm) {
   nccl_.push_back(std::move(comm));
   return nccl_.back().get();
+}
+
+gpu::NcclComm* Fabric::nccl_of(std::uint32_t comm) const {
+  const auto found = std::find_if(nccl_.begin(), nccl_.end(),
+                                  [&](const auto& one) { return one->comm() == comm && !one->is_released(); });
+  return found != nccl_.end() ? found->get() : nullptr;
 }
 
 Status Fabric::deregister(const void* memory, std::size_t n_bytes, const char* during) {

@@ -42,6 +42,12 @@ class Fabric {
   void remove(Backend* backend);
   // Communicators in NCCL, which live as long as the fabric: on a host they end together, see end_gpu().
   gpu::NcclComm* keep(std::unique_ptr<gpu::NcclComm> comm);
+  // Whether the job has several hosts, one of them with several ranks: else its local and cross communicators are all
+  // ranks, or one.
+  bool has_parts() const;
+  // That of the communicator of this number, by itself or split off with the one of all; nullptr: there is none, or
+  // none yet. Members who meet there see the same.
+  gpu::NcclComm* nccl_of(std::uint32_t comm) const;
   // Now and then, once there are such: what is known of their calls without waiting. A failure breaks all.
   void look();
   // Memory is not NCCL's any more, on no communicator. `during`: whose doing it is, for errors.

@@ -109,6 +109,10 @@ Outcome<gpu::NcclComm*> Communicator::choose_way(const Operation& operation, con
 }
 
 Status Communicator::set_up_nccl(const Operation& operation, const void* memory) {
+  if ((nccl_ = fabric_->nccl_of(group_.comm)) != nullptr) {
+    has_chosen_ = true;
+    return {};
+  }
   const gpu::Driver& driver = *gpu::loaded_driver();
   auto device = fabric_->devices().of(driver, memory, describe(operation));
   if (!device) return tl::unexpected<Failure>(device.error());
@@ -131,6 +135,10 @@ Status Communicator::set_up_nccl(const Operation& operation, const void* memory)
         std::to_string(world().client->welcome().host_index_of_rank.at(static_cast<std::size_t>(world().rank())));
   }
   own.may_share = value_of("DRUN_SHARED_GPU") == "1";
+  // With all ranks, when they are here and nothing is under way: at the parts' own first calls neither is so.
+  const bool may_split = group_.comm == kCommWorld && fabric_->has_parts() && value_of("DRUN_NCCL_SPLIT") != "0";
+  own.splits_local = may_split && fabric_->nccl_of(kCommLocal) == nullptr;
+  own.splits_cross = may_split && fabric_->nccl_of(kCommCross) == nullptr;
 
   const auto n_members = static_cast<std::size_t>(size());
   std::string all(n_members * gpu::kNcclMemberBytes, '\0');
@@ -158,13 +166,30 @@ Status Communicator::set_up_nccl(const Operation& operation, const void* memory)
     auto made = gpu::NcclComm::create(world(), group_, *nccl, **device, operation);
     if (!made) return tl::unexpected<Failure>(made.error());
     (*made)->have_kernels(decision->has_kernels);
-    nccl_ = fabric_->keep(std::move(*made));
+    gpu::NcclComm* const whole = fabric_->keep(std::move(*made));
+    if (auto split = split_nccl(*whole, *decision, operation); !split) return split;
+    nccl_ = whole;
     if (world().on_gpu) world().on_gpu();
   } else {
     warn_of_host(decision->why_not);
   }
   has_chosen_ = true;
   return {};
+}
+
+// What is made is the fabric's also after a failure, which ends all of it, in the same order on all ranks. Nobody goes
+// on before all parts are there: one that can't be made is everybody's failure.
+Status Communicator::split_nccl(gpu::NcclComm& all, const gpu::NcclDecision& decision, const Operation& operation) {
+  std::vector<Group> groups;
+  if (decision.splits_local) groups.push_back(fabric_->local());
+  if (decision.splits_cross) groups.push_back(fabric_->cross());
+  for (const Group& group : groups) {
+    std::unique_ptr<gpu::NcclComm> part;
+    const Status split = all.split(group, operation, part);
+    fabric_->keep(std::move(part));
+    if (!split) return split;
+  }
+  return groups.empty() ? Status() : backend_->barrier(operation);
 }
 
 std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<AllreduceCall>& calls, drun_dtype dtype,

@@ -231,6 +231,24 @@ void requests_groups_and_parts(const Card& card, Handle stream) {
   done(drun_comm_free(&part), "free");
 }
 
+// Of the ranks of our host, and of those at our place on all hosts. The same on the CPUs says what is right.
+void local_and_cross(const Card& card, Handle stream) {
+  const auto options = on(stream);
+  for (const drun_comm comm : {DRUN_COMM_LOCAL, DRUN_COMM_CROSS}) {
+    const std::string what = comm == DRUN_COMM_LOCAL ? "local" : "cross";
+    const auto n_members = static_cast<std::size_t>(comm == DRUN_COMM_LOCAL ? drun_local_size() : drun_cross_size());
+    const std::vector<std::int32_t> own{rank, 1, -rank};
+    std::vector<std::int32_t> wanted(own.size()), all_wanted(own.size() * n_members);
+    done(drun_allreduce(own.data(), wanted.data(), own.size(), DRUN_INT32, DRUN_SUM, comm, nullptr), what);
+    done(drun_allgather(own.data(), all_wanted.data(), own.size(), DRUN_INT32, comm, nullptr), what);
+    const Buffer<std::int32_t> mine(card, own, stream), all(card, std::vector<std::int32_t>(all_wanted.size()), stream);
+    done(drun_allgather(mine.get(), all.get(), own.size(), DRUN_INT32, comm, &options), what);
+    done(drun_allreduce(mine.get(), mine.get(), own.size(), DRUN_INT32, DRUN_SUM, comm, &options), what);
+    expect(all.values(stream), all_wanted, what + " allgather");
+    expect(mine.values(stream), wanted, what + " allreduce");
+  }
+}
+
 // Memory of drun_alloc that NCCL knows of: the same sums, before and after, and at an offset. It is freed both ways:
 // told first, and not.
 void registered_memory(const Card& card, Handle stream) {
@@ -270,6 +288,7 @@ void collectives(const Card& card) {
   }
   order_of_streams(card);
   requests_groups_and_parts(card, stream);
+  local_and_cross(card, stream);
   registered_memory(card, stream);
 }
 

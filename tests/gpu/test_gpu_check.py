@@ -55,6 +55,10 @@ class GpuCheck(unittest.TestCase):
                      "overhead beside plain NCCL, 1 ranks", "overhead beside plain NCCL, 2 ranks",
                      "drun bench --backend nccl, a rank for each GPU", "drun bench -R 1: registered buffers"):
             self.assertEqual(rows.get(name), "good", f"{name}\n{done.stdout}")
+        can_unshare = subprocess.run(["unshare", "-Urm", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+        hosts = {name: verdict for name, verdict in rows.items() if "two hosts" in name}
+        self.assertEqual(hosts, {"collectives, 4 ranks on two hosts: splits": "good"} if can_unshare else
+                         {"collectives on two hosts": "no namespaces here: not run"}, done.stdout)
         kernels = {name: verdict for name, verdict in rows.items() if name.startswith("kernels")}
         self.assertIn(kernels, ({"kernels": "this build has none: not run"},
                                 {"kernels against the host's loops": "good", "kernels in a CUDA graph": "good"}))

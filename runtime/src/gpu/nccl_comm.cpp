@@ -72,19 +72,55 @@ Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const World& world, const Gr
   NcclConfig config;
   NcclResult begun = kNcclSuccess;
   {
-    const HangGuard guard(result->who(), "ncclCommInitRankConfig", std::max(left, milliseconds(0)) + kNcclEndTime);
+    const HangGuard guard(result->who(), "ncclCommInitRankConfig", longest(during));
     begun = nccl.CommInitRankConfig(&result->comm_, group.size(), bytes, group.own, &config);
   }
   Status ready = is_begun(begun) ? result->settle(during, "ncclCommInitRankConfig")
                                  : Status(result->failed(what, "ncclCommInitRankConfig", begun));
   if (ready) return result;
-  // A driver too old for this NCCL, for one. What another rank said has it already.
-  if (ready.error().status == DRUN_ERROR_SYSTEM && ready.error().rank == world.rank()) {
-    ready.error().text += " (hint: DRUN_GPU=0 on all ranks sends data of GPUs through the host, without NCCL)";
-  }
-  publish_failure(world, ready.error());  // before the others are waited for
+  result->publish(ready.error());
   result->abort();
   return tl::unexpected<Failure>(ready.error());
+}
+
+void NcclComm::publish(Failure& failure, const char* remedy) const {
+  // A driver too old for this NCCL, for one. What another rank said has it already.
+  if (failure.status == DRUN_ERROR_SYSTEM && failure.rank == world_.rank()) {
+    failure.text +=
+        std::string(" (hint: ") + remedy + "DRUN_GPU=0 on all ranks sends data of GPUs through the host, without NCCL)";
+  }
+  publish_failure(world_, failure);
+}
+
+milliseconds NcclComm::longest(const Operation& during) {
+  const auto left = std::chrono::duration_cast<milliseconds>(during.deadline() - Clock::now());
+  return std::max(left, milliseconds(0)) + kNcclEndTime;
+}
+
+// Who is alone in its part has a color, too: without one NCCL, up to 2.30 at least, writes to a communicator that is
+// not there if the split fails.
+Status NcclComm::split(const Group& part, const Operation& during, std::unique_ptr<NcclComm>& made) {
+  constexpr const char* kFunction = "ncclCommSplit";
+  const std::string what = "setup of NCCL for " + name_of(during);
+  made.reset(new NcclComm(world_, part, nccl_, device_));
+  made->has_kernels_ = has_kernels_;
+  ContextScope scope;
+  if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
+    return ours(driver_failure(device_.driver(), what, "cuCtxPushCurrent", error).value());
+  }
+  NcclResult begun = kNcclSuccess;
+  {
+    const HangGuard guard(who(), kFunction, longest(during));
+    begun = nccl_.CommSplit(comm_, part.ranks[0], part.own, &made->comm_, nullptr);
+  }
+  Status ready = is_begun(begun) ? settle(during, kFunction) : Status(failed(what, kFunction, begun));
+  if (ready && made->comm_ == nullptr) {
+    ready = failure(DRUN_ERROR_SYSTEM, what + ": ncclCommSplit gave no communicator", world_.rank(),
+                    world_.host_of(world_.rank()));
+  }
+  if (ready) ready = made->settle(during, kFunction);
+  if (!ready) publish(ready.error(), "DRUN_NCCL_SPLIT=0 goes without this; ");
+  return ready;
 }
 
 NcclComm::~NcclComm() { end(milliseconds(0)); }
@@ -342,7 +378,10 @@ Status NcclComm::settle(const Operation& operation, const char* function) {
       looked = now;
       if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
       if (patience_.left(operation).count() <= 0) {
-        return tl::unexpected<Failure>(timeout_failure(world_, group_, operation, others()));
+        const auto where = [function](int) {
+          return std::string("in ") + function + ", which does not say for whom it waits";
+        };
+        return tl::unexpected<Failure>(timeout_failure(world_, group_, operation, others(), where));
       }
     }
     if (now - asked >= kLookAtOthers) {

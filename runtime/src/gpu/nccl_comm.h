@@ -37,6 +37,10 @@ class NcclComm {
   // Collective among the members of `group`, within the call's time; `during`, which all of them make.
   static Outcome<std::unique_ptr<NcclComm>> create(const World& world, const Group& group, const Nccl& nccl,
                                                    Device& device, const Operation& during);
+  // The communicator of a part of its members, by ncclCommSplit. All members make it at once, before any call, each for
+  // its own part; parts do not overlap. `made` is there after a failure, too: it is to be aborted after this one,
+  // whose split may still be writing to it.
+  Status split(const Group& part, const Operation& during, std::unique_ptr<NcclComm>& made);
   ~NcclComm();
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
@@ -94,6 +98,7 @@ class NcclComm {
   // The program has freed the communicator.
   void release() { is_released_ = true; }
   bool is_released() const { return is_released_; }
+  std::uint32_t comm() const { return group_.comm; }  // the number of the communicator that it is of
   int device() const { return device_.ordinal(); }
   bool is_idle() const { return pending_.empty(); }
   std::string pending_call() const { return pending_.empty() ? "" : name_of(pending_.front().operation); }
@@ -154,6 +159,10 @@ class NcclComm {
   // A failure of it is published.
   Outcome<bool> is_reached(Event event, const Operation& operation);
   Status ours(Failure failure) const;  // published
+  // A setup that fails is told to the others before they are waited for. `remedy`: what else helps.
+  void publish(Failure& failure, const char* remedy = "") const;
+  // How long NCCL may be in a call of a setup.
+  static std::chrono::milliseconds longest(const Operation& during);
   // Until NCCL is no longer in progress.
   Status settle(const Operation& operation, const char* function);
   NcclResult reduction_of(const Operation& operation, NcclRedOp& op, bool& is_made);

@@ -48,6 +48,7 @@ bool find_all(void* library, Nccl& n, std::string& why_not) {
          find(library, "ncclGetLastError", n.GetLastError, why_not) &&
          find(library, "ncclGetUniqueId", n.GetUniqueId, why_not) &&
          find(library, "ncclCommInitRankConfig", n.CommInitRankConfig, why_not) &&
+         find(library, "ncclCommSplit", n.CommSplit, why_not) &&
          find(library, "ncclCommGetAsyncError", n.CommGetAsyncError, why_not) &&
          find(library, "ncclCommFinalize", n.CommFinalize, why_not) &&
          find(library, "ncclCommDestroy", n.CommDestroy, why_not) &&

@@ -49,6 +49,8 @@ struct Nccl {
   const char* (*GetLastError)(NcclHandle comm);
   NcclResult (*GetUniqueId)(NcclId* id);
   NcclResult (*CommInitRankConfig)(NcclHandle* comm, int n_ranks, NcclId id, int rank, NcclConfig* config);
+  // `part` is written once the parent is no longer in progress. No `config`: the parent's.
+  NcclResult (*CommSplit)(NcclHandle comm, int color, int key, NcclHandle* part, NcclConfig* config);
   NcclResult (*CommGetAsyncError)(NcclHandle comm, NcclResult* error);
   NcclResult (*CommFinalize)(NcclHandle comm);
   NcclResult (*CommDestroy)(NcclHandle comm);

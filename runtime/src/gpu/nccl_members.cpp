@@ -26,7 +26,8 @@ std::string encode_member(const NcclMember& member) {
   out.str(member.path.substr(0, kLongestPath));
   out.str(std::string(reinterpret_cast<const char*>(member.device.bytes), sizeof member.device.bytes));
   out.str(member.machine.substr(0, kLongestMachine));
-  out.u8(static_cast<std::uint8_t>((member.may_share ? 1 : 0) + (member.has_kernels ? 2 : 0)));
+  out.u8(static_cast<std::uint8_t>((member.may_share ? 1 : 0) + (member.has_kernels ? 2 : 0) +
+                                   (member.splits_local ? 4 : 0) + (member.splits_cross ? 8 : 0)));
   std::string bytes = out.take();
   bytes.resize(kNcclMemberBytes, '\0');
   return bytes;
@@ -43,6 +44,8 @@ NcclMember decode_member(const std::string& bytes) {
   const auto flags = in.u8();
   member.may_share = (flags & 1) != 0;
   member.has_kernels = (flags & 2) != 0;
+  member.splits_local = (flags & 4) != 0;
+  member.splits_cross = (flags & 8) != 0;
   if (!in.ok() || uuid.size() != sizeof member.device.bytes) {
     member.why_not = "it said something else than it should";
   } else {
@@ -83,7 +86,12 @@ Outcome<NcclDecision> decide_nccl(const std::vector<NcclMember>& members, const 
                        "host)");
   }
   out.use = true;
-  out.has_kernels = std::all_of(members.begin(), members.end(), [](const NcclMember& m) { return m.has_kernels; });
+  const auto all = [&](bool NcclMember::*flag) {
+    return std::all_of(members.begin(), members.end(), [&](const NcclMember& member) { return member.*flag; });
+  };
+  out.has_kernels = all(&NcclMember::has_kernels);
+  out.splits_local = all(&NcclMember::splits_local);
+  out.splits_cross = all(&NcclMember::splits_cross);
   return out;
 }
 

@@ -19,6 +19,8 @@ struct NcclMember {
   std::string machine;       // what NCCL takes for a host
   bool may_share = false;    // DRUN_SHARED_GPU=1
   bool has_kernels = false;  // for its GPU
+  // Whether it would split the local and the cross communicator off: it has none yet, and may.
+  bool splits_local = false, splits_cross = false;
 };
 
 inline constexpr std::size_t kNcclMemberBytes = 512;
@@ -28,8 +30,9 @@ NcclMember decode_member(const std::string& bytes);
 
 struct NcclDecision {
   bool use = false;
-  bool has_kernels = false;  // all have
-  std::string why_not;       // of a communicator that goes through the host
+  bool has_kernels = false;                         // all have
+  bool splits_local = false, splits_cross = false;  // all would
+  std::string why_not;                              // of a communicator that goes through the host
 };
 // `names`: "rank 3 on node7", by member. A failure is one of all members.
 Outcome<NcclDecision> decide_nccl(const std::vector<NcclMember>& members, const std::vector<std::string>& names);

@@ -567,6 +567,7 @@ void fake_is_mapped(void* pointer) {
   state().regions.at(reinterpret_cast<DevicePointer>(pointer)).legacy = false;
 }
 void fake_capture(int on) { is_capturing = on != 0; }
+int fake_is_done(void* stream) { return stream_of(stream).is_done() ? 1 : 0; }
 int fake_wait(void* stream) {
   for (int i = 0; i < 20000; ++i) {
     if (stream_of(stream).is_done()) return 1;

@@ -2,7 +2,8 @@
 // several of one host (meeting.h), on the streams of the driver that stands in for NVIDIA's. As the real one it does
 // nothing at once: a communicator, and its first call, are "in progress" for a while, and a collective ends when all
 // have come. $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets done), "init-fails", "async-error" (after
-// the first call), "no-memory" (of its own), "late-error" (once somebody was told that it has begun well),
+// the first call), "split-stuck" (until the parent is aborted), "split-fails" (on the first rank), "second-part-fails"
+// (on the second, later), "no-memory" (of its own), "late-error" (once somebody was told that it has begun well),
 // "call-fails", "abort-hangs", "wrong-sums" (in the last byte), "no-register" (of memory, by the last rank),
 // "deregister-hangs", "version=22703". As the real one between ranks of a host, a communicator is only gone once all
 // members have ended or aborted theirs.
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -22,6 +24,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -75,6 +78,10 @@ struct Reduction {
 };
 
 struct Comm {
+  ~Comm() {
+    if (splitter.joinable()) splitter.join();
+  }
+  std::string name;
   std::shared_ptr<Meeting> meeting;
   int rank = 0, size = 0;
   int n_calls = 0;
@@ -84,6 +91,10 @@ struct Comm {
   std::atomic<Result> error{kSuccess};
   std::atomic<Clock::time_point> ready{};
   bool has_begun_well = false;  // and somebody was told so
+  int n_splits = 0;
+  std::shared_ptr<Meeting> split;  // in which all say of which part they are
+  std::thread splitter;
+  std::atomic<bool> splitting{false};
   std::vector<Reduction> made;
   std::map<const char*, std::size_t> registered;  // memory
 
@@ -96,6 +107,7 @@ struct Comm {
 };
 
 std::mutex registry_mutex;
+std::atomic<int> n_split{0}, n_ids{0}, n_aborted{0};
 std::map<Comm*, std::shared_ptr<Comm>>& comms() {
   static auto* const all = new std::map<Comm*, std::shared_ptr<Comm>>;
   return *all;
@@ -175,6 +187,41 @@ std::string reduced(const std::vector<std::string>& from, std::size_t first, std
   }
   if (!out.empty() && told("wrong-sums")) out.back() = static_cast<char>(out.back() ^ 1);
   return out;
+}
+
+void* add_comm(const std::string& name, int rank, int size, bool blocking) {
+  auto one = std::make_shared<Comm>();
+  one->name = name;
+  one->meeting = drun::fakes::meeting_of(name, size);
+  one->rank = rank;
+  one->size = size;
+  one->blocking = blocking;
+  one->meeting->come(rank);
+  const std::lock_guard<std::mutex> lock(registry_mutex);
+  comms()[one.get()] = one;
+  return one.get();
+}
+
+// All members say their color and their key; those of ours are the part, in the order of keys.
+Result split_now(Comm& comm, int color, int key, void** part) {
+  const std::string own = std::to_string(color) + " " + std::to_string(key);
+  const auto all = comm.split->exchange(0, comm.rank, own, [&] { return comm.aborted.load(); });
+  if (all.empty()) return kRemoteError;
+  while (told("split-stuck") && !comm.aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (told("second-part-fails") && comm.n_splits == 2 && comm.rank == 1) return kSystemError;
+  std::vector<std::pair<int, int>> members;  // by key
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const auto space = all[rank].find(' ');
+    if (std::stoi(all[rank]) == color) members.emplace_back(std::stoi(all[rank].substr(space)), static_cast<int>(rank));
+  }
+  ++n_split;
+  const char* const debug = std::getenv("NCCL_DEBUG");
+  if (debug != nullptr && std::strcmp(debug, "INFO") == 0) std::printf("NCCL INFO ncclCommSplit color %d\n", color);
+  std::sort(members.begin(), members.end());
+  const auto place = std::find(members.begin(), members.end(), std::make_pair(key, comm.rank));
+  *part = add_comm(comm.name + " split " + std::to_string(comm.n_splits) + " color " + std::to_string(color),
+                   static_cast<int>(place - members.begin()), static_cast<int>(members.size()), comm.blocking);
+  return kSuccess;
 }
 
 Reduction reduction_of(const Comm& comm, int op) {
@@ -263,31 +310,43 @@ const char* ncclGetLastError(void*) { return "the last word of the fake"; }
 Result ncclGetUniqueId(Id* id) {
   std::random_device random;
   for (char& byte : id->bytes) byte = static_cast<char>(random());
+  ++n_ids;
   return kSuccess;
 }
+int fake_nccl_ids() { return n_ids; }  // that were made
 
 Result ncclCommInitRankConfig(void** comm, int n_ranks, Id id, int rank, const Config* config) {
   if (config->magic != 0xcafebeef) return kInvalidArgument;
   if (told("init-fails")) return kSystemError;
-  auto one = std::make_shared<Comm>();
-  one->meeting = drun::fakes::meeting_of(std::string(id.bytes, sizeof id.bytes), n_ranks);
-  one->rank = rank;
-  one->size = n_ranks;
-  one->blocking = config->blocking == 1;
-  {
-    const std::lock_guard<std::mutex> lock(registry_mutex);
-    comms()[one.get()] = one;
-  }
-  *comm = one.get();
-  one->meeting->come(rank);
-  if (!one->blocking) return kInProgress;
-  one->meeting->wait_for_all();
+  *comm = add_comm(std::string(id.bytes, sizeof id.bytes), rank, n_ranks, config->blocking == 1);
+  if (config->blocking != 1) return kInProgress;
+  share(*comm)->meeting->wait_for_all();
   return kSuccess;
 }
+// As the real one: `part` is written by a thread, and the parent is in progress until then. Not without a color: in the
+// real one that ends in a null pointer if the split fails.
+Result ncclCommSplit(void* handle, int color, int key, void** part, const Config* config) {
+  const auto comm = share(handle);
+  if (config != nullptr || color < 0 || comm->n_calls > 0 || comm->splitting) return kInvalidArgument;
+  *part = nullptr;
+  if (told("split-fails") && comm->rank == 0) return kSystemError;
+  if (comm->splitter.joinable()) comm->splitter.join();
+  comm->splitting = true;
+  comm->split = drun::fakes::meeting_of(comm->name + " split " + std::to_string(++comm->n_splits), comm->size);
+  comm->splitter = std::thread([it = comm.get(), color, key, part] {
+    const Result result = split_now(*it, color, key, part);
+    if (result != kSuccess) it->error = result;
+    it->splitting = false;
+  });
+  if (!comm->blocking) return kInProgress;
+  comm->splitter.join();
+  return comm->error;
+}
+int fake_nccl_splits() { return n_split; }  // parts that were made so
 Result ncclCommGetAsyncError(void* handle, Result* error) {
   const auto comm = share(handle);
-  const bool in_progress =
-      told("init-stuck") || comm->meeting->n_come() < comm->size || Clock::now() < comm->ready.load();
+  const bool in_progress = told("init-stuck") || comm->splitting || comm->meeting->n_come() < comm->size ||
+                           Clock::now() < comm->ready.load();
   if (told("late-error") && comm->has_begun_well) comm->error = kRemoteError;
   if (!in_progress && comm->n_calls > 0) comm->has_begun_well = true;
   *error = in_progress ? kInProgress : comm->error.load();
@@ -301,7 +360,7 @@ Result ncclCommFinalize(void* handle) {
 Result ncclCommDestroy(void* handle) {
   const auto comm = share(handle);
   comm->meeting->end(comm->rank);
-  comm->meeting->wait_for_ends();
+  if (!comm->aborted || comm->meeting->n_come() == comm->size) comm->meeting->wait_for_ends();
   const std::lock_guard<std::mutex> lock(registry_mutex);
   if (!comm->aborted) n_left_registered += static_cast<int>(comm->registered.size());
   n_registered -= static_cast<int>(comm->registered.size());
@@ -312,10 +371,15 @@ Result ncclCommDestroy(void* handle) {
 Result ncclCommAbort(void* handle) {
   while (told("abort-hangs")) std::this_thread::sleep_for(std::chrono::seconds(1));
   const auto comm = share(handle);
+  ++n_aborted;
   comm->aborted = true;
   comm->meeting->wake();
+  if (comm->split) comm->split->wake();
+  if (comm->splitter.joinable()) comm->splitter.join();
   return ncclCommDestroy(handle);
 }
+
+int fake_nccl_aborted() { return n_aborted; }
 
 int fake_groups() { return n_groups; }  // that have ended, of more than one call
 

@@ -21,6 +21,8 @@
 namespace drun::fakes {
 namespace {
 
+constexpr std::size_t kIdBytes = 128;  // of NCCL's; behind it a name says which part of that communicator it is
+
 class OfThreads final : public Meeting {
  public:
   explicit OfThreads(int size) : size_(size) {}
@@ -187,6 +189,7 @@ std::shared_ptr<Meeting> meeting_of(const std::string& name, int size) {
       file += digits[byte >> 4];
       file += digits[byte & 15];
     }
+    for (std::size_t i = kIdBytes; i < name.size(); ++i) file += name[i] == ' ' ? '-' : name[i];
     return std::make_shared<OfProcesses>(file, size);
   }
   static std::mutex mutex;

@@ -127,6 +127,16 @@ TEST(NcclMembers, HaveKernelsIfAllHave) {
   EXPECT_FALSE(decide_nccl({one, other}, kNames)->has_kernels);
 }
 
+TEST(NcclMembers, SplitWhatAllWouldSplit) {
+  auto one = member(1), other = member(2);
+  one.splits_local = other.splits_local = other.splits_cross = true;
+  EXPECT_TRUE(decode_member(encode_member(one)).splits_local);
+  EXPECT_FALSE(decode_member(encode_member(one)).splits_cross);
+  EXPECT_TRUE(decode_member(encode_member(other)).splits_cross);
+  EXPECT_TRUE(decide_nccl({one, other}, kNames)->splits_local);
+  EXPECT_FALSE(decide_nccl({one, other}, kNames)->splits_cross);
+}
+
 TEST(NcclMembers, SurviveTheWay) {
   NcclMember one = member(7, "my host");
   one.why_not = std::string(1000, 'x');

@@ -33,7 +33,10 @@ class NcclJobs : public ::testing::Test {
     ::setenv("DRUN_NCCL_LIB", FAKE_NCCL, 1);
   }
   void TearDown() override {
-    for (const char* name : {"DRUN_FAKE_CUDA", "DRUN_FAKE_NCCL", "DRUN_SHARED_GPU", "DRUN_NCCL_LIB"}) ::unsetenv(name);
+    for (const char* name :
+         {"DRUN_FAKE_CUDA", "DRUN_FAKE_NCCL", "DRUN_SHARED_GPU", "DRUN_NCCL_LIB", "DRUN_NCCL_SPLIT"}) {
+      ::unsetenv(name);
+    }
   }
   static void run(int size, const std::function<void(Communicator& all)>& body,
                   std::chrono::milliseconds timeout = std::chrono::seconds(30), int without = -1) {
@@ -921,6 +924,158 @@ TEST_F(NcclJobs, MemoryOfBothKindsInOneCallIsRefused) {
     ASSERT_FALSE(done);
     EXPECT_THAT(done.error().text, HasSubstr("some of its memory is a GPU's and some the host's"));
   });
+}
+
+// Three hosts with two, two and one ranks: all get their parts with the communicator of all, and need no ids of their
+// own.
+class NcclOnHosts : public NcclJobs {
+ protected:
+  struct Parts {
+    std::unique_ptr<Communicator> local, cross;
+  };
+  static void run(const std::vector<int>& hosts, const std::function<void(Communicator& all, Parts& parts)>& body,
+                  std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
+    FakeJob job(static_cast<int>(hosts.size()), timeout);
+    job.place_on_hosts(hosts);
+    for (int rank = 0; rank < job.size(); ++rank) job.set_gpu(rank, gpu::Presence::kThere);
+    job.run([&](int rank) {
+      auto all = Communicator::create(job.world(rank));
+      ASSERT_TRUE(all) << all.error().text;
+      Parts parts;
+      for (auto* part : {&parts.local, &parts.cross}) {
+        auto made = (*all)->among(part == &parts.local ? (*all)->local_group() : (*all)->cross_group(),
+                                  std::chrono::seconds(30), "test");
+        ASSERT_TRUE(made) << made.error().text;
+        *part = std::move(*made);
+      }
+      body(**all, parts);
+      EXPECT_EQ(fake().n_contexts(), 0);
+    });
+  }
+  // Each rank brings its number and one.
+  static std::vector<float> sum_of(Communicator& comm, int rank) {
+    const Device data(3, static_cast<float>(rank + 1));
+    const Status done = comm.allreduce(data.get(), data.get(), 3, DRUN_FLOAT32, DRUN_SUM);
+    EXPECT_TRUE(done) << done.error().text;
+    wait_for();
+    return data.values();
+  }
+  static int n_split() { return of_nccl("fake_nccl_splits"); }
+  static int n_ids() { return of_nccl("fake_nccl_ids"); }
+  static int n_aborted() { return of_nccl("fake_nccl_aborted"); }
+};
+
+TEST_F(NcclOnHosts, LocalAndCrossAreSplitFromAll) {
+  const int split_before = n_split(), ids_before = n_ids();
+  run({0, 0, 1, 1, 2}, [&](Communicator& all, Parts& parts) {
+    const int rank = all.rank();
+    EXPECT_EQ(sum_of(all, rank), repeated(3, 15));
+    EXPECT_EQ(sum_of(*parts.local, rank),
+              repeated(3, std::vector<float>{3, 3, 7, 7, 5}[static_cast<std::size_t>(rank)]));
+    EXPECT_EQ(sum_of(*parts.cross, rank), repeated(3, rank % 2 == 0 ? 9 : 6));
+    // In the order of their members.
+    const Device own(1, static_cast<float>(rank)), got(static_cast<std::size_t>(parts.cross->size()), 0);
+    ASSERT_DONE(parts.cross->allgather(own.get(), got.get(), 1, DRUN_FLOAT32));
+    wait_for();
+    EXPECT_EQ(got.values(), rank % 2 == 0 ? (std::vector<float>{0, 2, 4}) : (std::vector<float>{1, 3}));
+  });
+  EXPECT_EQ(n_split() - split_before, 5 + 5);
+  EXPECT_EQ(n_ids() - ids_before, 1);
+}
+
+TEST_F(NcclOnHosts, APartThatIsUsedBeforeAllHasItsOwn) {
+  const int split_before = n_split(), ids_before = n_ids();
+  run({0, 0, 1, 1}, [&](Communicator& all, Parts& parts) {
+    const int rank = all.rank();
+    EXPECT_EQ(sum_of(*parts.local, rank), repeated(3, rank < 2 ? 3 : 7));
+    EXPECT_EQ(sum_of(all, rank), repeated(3, 10));
+    EXPECT_EQ(sum_of(*parts.local, rank), repeated(3, rank < 2 ? 3 : 7));
+    EXPECT_EQ(sum_of(*parts.cross, rank), repeated(3, rank % 2 == 0 ? 4 : 6));
+  });
+  EXPECT_EQ(n_ids() - ids_before, 3);      // two hosts', and that of all
+  EXPECT_EQ(n_split() - split_before, 4);  // cross
+}
+
+// One host, or a rank on each: a part of all ranks, or of one, is not worth a communicator that nobody may ever use.
+TEST_F(NcclOnHosts, WhereThereAreNoPartsNothingIsSplit) {
+  const int before = n_split();
+  for (const auto& hosts : {std::vector<int>{0, 0, 0}, std::vector<int>{0, 1, 2}}) {
+    run(hosts, [](Communicator& all, Parts& parts) {
+      EXPECT_EQ(sum_of(all, all.rank()), repeated(3, 6));
+      auto& whole = parts.local->size() == all.size() ? *parts.local : *parts.cross;
+      EXPECT_EQ(sum_of(whole, all.rank()), repeated(3, 6));
+    });
+  }
+  EXPECT_EQ(n_split(), before);
+}
+
+TEST_F(NcclOnHosts, WithoutSplitsEachPartHasAnIdOfItsOwn) {
+  ::setenv("DRUN_NCCL_SPLIT", "0", 1);
+  const int split_before = n_split(), ids_before = n_ids();
+  run({0, 0, 1, 1}, [](Communicator& all, Parts& parts) {
+    EXPECT_EQ(sum_of(all, all.rank()), repeated(3, 10));
+    EXPECT_EQ(sum_of(*parts.cross, all.rank()), repeated(3, all.rank() % 2 == 0 ? 4 : 6));
+  });
+  EXPECT_EQ(n_split(), split_before);
+  EXPECT_EQ(n_ids() - ids_before, 3);
+}
+
+TEST_F(NcclOnHosts, ASplitThatFailsFailsTheSetupOfAll) {
+  int fails = 0;
+  for (const char* what : {"split-fails", "second-part-fails"}) {
+    ::setenv("DRUN_FAKE_NCCL", what, 1);
+    const int before = n_aborted();
+    const int culprit = fails++;
+    run({0, 0, 1, 1}, [&](Communicator& all, Parts&) {
+      const Device data(2, 1);
+      const Status done = all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+      ASSERT_FALSE(done);
+      EXPECT_THAT(done.error().text, HasSubstr("ncclCommSplit"));
+      EXPECT_THAT(done.error().text, HasSubstr("(hint: DRUN_NCCL_SPLIT=0 goes without this; DRUN_GPU=0 on all ranks"));
+      EXPECT_EQ(done.error().rank, culprit) << done.error().text;
+      EXPECT_TRUE(all.is_broken());
+    });
+    // Of the second split's parts one can be made.
+    EXPECT_EQ(n_aborted() - before, culprit == 0 ? 4 : 4 + 4 + 3);
+  }
+}
+
+// NCCL is still at the parts when the others are aborted, and gives them then: they are aborted, too.
+TEST_F(NcclOnHosts, ASplitThatNeverEndsIsADeadline) {
+  ::setenv("DRUN_FAKE_NCCL", "split-stuck", 1);
+  const int before = n_aborted();
+  run(
+      {0, 0, 1, 1},
+      [](Communicator& all, Parts&) {
+        const Device data(2, 1);
+        const Status done = all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT) << done.error().text;
+        EXPECT_THAT(done.error().text, HasSubstr("(in ncclCommSplit, which does not say for whom it waits)"));
+      },
+      std::chrono::milliseconds(2000));
+  EXPECT_EQ(n_aborted() - before, 4 + 4);
+}
+
+// Parts that have calls under way end with all the others.
+TEST_F(NcclOnHosts, AFailureEndsThePartsToo) {
+  run(
+      {0, 0, 1, 1},
+      [](Communicator& all, Parts& parts) {
+        const int rank = all.rank();
+        EXPECT_EQ(sum_of(all, rank), repeated(3, 10));
+        if (rank == 3) {
+          (void)all.fail(Failure{DRUN_ERROR_ABORTED, "rank 3 gives up", 3, ""});
+          return;
+        }
+        const Device data(2, 1);
+        (void)parts.local->allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+        const Status done = look_until_broken(*parts.local, data);
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().rank, 3) << done.error().text;
+        wait_for();  // the user's stream goes on
+      },
+      std::chrono::seconds(20));
 }
 
 }  // namespace
