@@ -1,5 +1,6 @@
 """What only torch has; and everything else of drun, so that `import drun.torch as hvd` is enough."""
 import contextlib
+import functools
 import warnings
 
 import torch
@@ -139,16 +140,36 @@ def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None):
         optimizer.load_state_dict(state)
 
 
+@functools.lru_cache(maxsize=None)
+def _stream_beside(device):
+    """For what is to run on that GPU beside the backward pass."""
+    return torch.cuda.Stream(device, priority=-1)
+
+
 def ddp_hook(state, bucket):
     """For torch's DistributedDataParallel: model.register_comm_hook(None, drun.torch.ddp_hook) has drun average the gradients.
-    `state` may be a process set."""
-    future = torch.futures.Future()
+    `state` may be a process set. On a GPU they go on a stream of their own: the future has that to be waited for, not the
+    backward pass."""
+    buffer = bucket.buffer()
+    on_stream = contextlib.nullcontext
+    if buffer.is_cuda:
+        stream = _stream_beside(buffer.device)
+        stream.wait_stream(torch.cuda.current_stream(buffer.device))
+        buffer.record_stream(stream)  # whoever frees it does so on the other one
+
+        def on_stream():
+            return torch.cuda.stream(stream)
+
+    future = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else None)
 
     def tell(handle):
-        try:
-            future.set_result(handle.wait())
-        except BaseException as error:
-            future.set_exception(error)
+        with on_stream():  # of this thread; it is what the future has to be waited for
+            try:
+                future.set_result(handle.wait())
+            except BaseException as error:
+                future.set_exception(error)
 
-    allreduce_async_(bucket.buffer(), name=f"ddp bucket {bucket.index()}", process_set=state).when_done(tell)
+    with on_stream():
+        handle = allreduce_async_(buffer, name=f"ddp bucket {bucket.index()}", process_set=state)
+    handle.when_done(tell)
     return future

@@ -76,6 +76,74 @@ class Gpu(unittest.TestCase):
         self.assertIn("nccl 22809", out)
         self.assertEqual(err, "")
 
+    def test_the_hook_of_torch_s_ddp_keeps_the_backward_pass_free(self):
+        """torch is that of processors: its streams of GPUs are this driver's, by their numbers."""
+        self.job(1, """
+            import contextlib, threading, torch
+            import drun.torch
+            cuda.fake_block.argtypes = [ctypes.c_void_p, ctypes.c_int]
+            log, local = [], threading.local()
+
+            class Stream:
+                def __init__(self, device=None, priority=0, cuda_stream=None):
+                    assert (device, priority) == (torch.device("cuda", 0), -1) or cuda_stream
+                    self.cuda_stream = cuda_stream or 500
+                def wait_stream(self, other):
+                    log.append(("wait", self.cuda_stream, other.cuda_stream))
+            backward = Stream(cuda_stream=77)
+
+            @contextlib.contextmanager
+            def on_stream(stream):
+                local.stream, before = stream, current()
+                yield
+                local.stream = before
+            def current(device=None):
+                return getattr(local, "stream", None) or Stream(cuda_stream=1)
+
+            class Future:
+                def __init__(self, devices=None):
+                    self.devices, self.done = devices, threading.Event()
+                def set_result(self, result):
+                    self.result, self.stream = result, current().cuda_stream
+                    self.done.set()
+                def set_exception(self, error):
+                    self.result = error
+                    self.done.set()
+            torch.cuda.Stream, torch.cuda.stream, torch.cuda.current_stream = Stream, on_stream, current
+            torch.futures.Future = Future
+
+            class OnGpu(torch.Tensor):
+                device, is_cuda = torch.device("cuda", 0), True
+                def data_ptr(self):
+                    return array.pointer
+                def record_stream(self, stream):
+                    log.append(("record", stream.cuda_stream))
+            class Bucket:
+                def index(self):
+                    return 3
+                def buffer(self):
+                    return tensor
+
+            hvd.init()
+            array = Array([4.0, 6.0])
+            tensor = torch.zeros(2).as_subclass(OnGpu)
+            hvd.allreduce_(array)  # sets NCCL up
+            assert cuda.fake_wait(77) == 1
+            for _ in range(2):
+                log.clear()
+                cuda.fake_block(500, 1000)  # the call's stream is busy; the backward pass's is not
+                with on_stream(backward):
+                    future = drun.torch.ddp_hook(None, Bucket())
+                assert future.done.wait(20)
+                assert future.devices == [torch.device("cuda", 0)], future.devices
+                assert future.result is tensor and future.stream == 500, (future.result, future.stream)
+                assert log == [("wait", 500, 77), ("record", 500)], log
+                assert cuda.fake_is_done(ctypes.c_void_p(77)) == 1
+                assert cuda.fake_wait(500) == 1
+                assert array.values() == [4, 6]
+            hvd.shutdown()
+        """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"))
+
     def test_dlpack_is_taken_in_the_order_of_the_legacy_default_stream(self):
         self.job(1, """
             from drun import _dlpack
