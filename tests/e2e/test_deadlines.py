@@ -236,9 +236,9 @@ class Running(ClusterTest):
         self.cluster.assert_clean()
 
     def timeout(self, *command, options=(), hosts="localhost:1,host1:1"):
-        job = self.drun("--timeout", "1.5", *options, "-H", hosts, *command, cwd=BIN)
+        job = self.drun("--timeout", "3", *options, "-H", hosts, *command, cwd=BIN)
         self.assertEqual(job.status, 75, str(job))
-        self.assertIn("error: --timeout: the job did not end within 1.5 s", job.err)
+        self.assertIn("error: --timeout: the job did not end within 3 s", job.err)
         self.cluster.assert_clean()
         return job
 

@@ -99,6 +99,7 @@ class FirstFailure(ClusterTest):
 
     def test_workers_that_did_not_join_get_term_at_once(self):
         # All hosts of the cluster have one clock; each worker says itself when it was.
+        self.cluster.shell("h1", "mkfifo /tmp/go")
         job = self.start_drun("--grace", "30", "-H", HOSTS, "python3", "-c", """
 import os, signal, sys, time
 def say(what):
@@ -115,7 +116,6 @@ if os.environ["RANK"] == "1":
 while True:
     time.sleep(1000)
 """)
-        self.cluster.shell("h1", "mkfifo /tmp/go")
         job.wait_for(r"\] up", 3)
         self.cluster.shell("h1", "echo > /tmp/go")
         self.assertEqual(job.finish(), 9, str(job))
