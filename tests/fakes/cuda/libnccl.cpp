@@ -78,7 +78,8 @@ struct Reduction {
 };
 
 struct Comm {
-  ~Comm() {
+  ~Comm() { end_splitter(); }
+  void end_splitter() {
     if (splitter.joinable()) splitter.join();
   }
   std::string name;
@@ -330,7 +331,7 @@ Result ncclCommSplit(void* handle, int color, int key, void** part, const Config
   if (config != nullptr || color < 0 || comm->n_calls > 0 || comm->splitting) return kInvalidArgument;
   *part = nullptr;
   if (told("split-fails") && comm->rank == 0) return kSystemError;
-  if (comm->splitter.joinable()) comm->splitter.join();
+  comm->end_splitter();
   comm->splitting = true;
   comm->split = drun::fakes::meeting_of(comm->name + " split " + std::to_string(++comm->n_splits), comm->size);
   comm->splitter = std::thread([it = comm.get(), color, key, part] {
@@ -339,14 +340,17 @@ Result ncclCommSplit(void* handle, int color, int key, void** part, const Config
     it->splitting = false;
   });
   if (!comm->blocking) return kInProgress;
-  comm->splitter.join();
+  comm->end_splitter();
   return comm->error;
 }
 int fake_nccl_splits() { return n_split; }  // parts that were made so
 Result ncclCommGetAsyncError(void* handle, Result* error) {
   const auto comm = share(handle);
-  const bool in_progress = told("init-stuck") || comm->splitting || comm->meeting->n_come() < comm->size ||
-                           Clock::now() < comm->ready.load();
+  const bool splitting = comm->splitting;
+  // Before anybody hears that it has ended: a process may end while a thread still destroys its communicators.
+  if (!splitting) comm->end_splitter();
+  const bool in_progress =
+      told("init-stuck") || splitting || comm->meeting->n_come() < comm->size || Clock::now() < comm->ready.load();
   if (told("late-error") && comm->has_begun_well) comm->error = kRemoteError;
   if (!in_progress && comm->n_calls > 0) comm->has_begun_well = true;
   *error = in_progress ? kInProgress : comm->error.load();
@@ -375,7 +379,7 @@ Result ncclCommAbort(void* handle) {
   comm->aborted = true;
   comm->meeting->wake();
   if (comm->split) comm->split->wake();
-  if (comm->splitter.joinable()) comm->splitter.join();
+  comm->end_splitter();
   return ncclCommDestroy(handle);
 }
 
