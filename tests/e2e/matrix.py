@@ -139,6 +139,15 @@ def with_job_id(job_id):
     return [process for process in found if process]
 
 
+def _cpu_pressure():
+    """For how many seconds so far something on this machine waited for a processor; 0 where the kernel does not say."""
+    try:
+        with open("/proc/pressure/cpu", encoding="ascii") as file:
+            return int(re.search(r"some .*total=(\d+)", file.read())[1]) / 1e6
+    except OSError:
+        return 0.0
+
+
 class Watch:
     """Sees processes end, to the millisecond, without looking for them: pidfds."""
 
@@ -148,6 +157,7 @@ class Watch:
         self._known = set()
         self.ended = []  # (time, process)
         self.stalled = 0.0  # how long this machine kept us from looking: noise, not drun's
+        self._pressure = []  # (time, _cpu_pressure()), every 20 ms
 
     def add(self, found):
         for process in found:
@@ -166,11 +176,17 @@ class Watch:
             before = time.monotonic()
             ready = self._poll.poll(20)
             now = time.monotonic()
+            self._pressure.append((now, _cpu_pressure()))
             self.stalled += max(0.0, now - before - 0.05)
             for fd, _ in ready:
                 self.ended.append((now, self._fds.pop(fd)))
                 self._poll.unregister(fd)
                 os.close(fd)
+
+    def contended(self, begin, end):
+        """For how many seconds between these two times something waited for a processor."""
+        between = [total for at, total in self._pressure if begin <= at <= end]
+        return between[-1] - between[0] if between else 0.0
 
     def close(self):
         for fd in self._fds:
@@ -431,9 +447,11 @@ class Lane:
                     if self._column(rank, column) != "ignores-term" and
                     not (row.acts_on == "worker" and rank == target_rank)}
         noticed = [(at, process) for at, process in ended if (process.host, process.inner_pid) in obedient]
-        limit = (self._limit(row) + (NOTICED_S if row.silent else 0)) * SLOWDOWN + watch.stalled  # TERM has its way, too
         if noticed:
             result.noticed, slowest = max(noticed, key=lambda pair: pair[0])
+            limit = (self._limit(row) + (NOTICED_S if row.silent else 0)) * SLOWDOWN + watch.stalled  # TERM has its way, too
+            # It takes longer where others want the processors: as long again, at most.
+            limit += min(watch.contended(event, event + result.noticed), NOTICED_S)
             if result.noticed > limit:
                 result.problems.append(f"{slowest.host} noticed it after {result.noticed:.2f} s, the limit is {limit:.2f} s")
         job.finish(5 * SLOWDOWN)

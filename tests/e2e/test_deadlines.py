@@ -202,7 +202,7 @@ class Running(ClusterTest):
     hosts = 2
 
     def test_a_rank_that_never_joins_is_named_to_those_that_wait_and_by_drun(self):
-        job = self.drun("--start-timeout", str(int(4 * SLOWDOWN)), "-x", f"DRUN_INIT_TIMEOUT={int(4 * SLOWDOWN)}",
+        job = self.drun("--start-timeout", str(int(6 * SLOWDOWN)), "-x", f"DRUN_INIT_TIMEOUT={int(7 * SLOWDOWN)}",
                         "-H", "localhost:1,host1:1", "sh", "-c", "test $RANK = 1 && exec sleep 1000; exec ./hello", cwd=BIN)
         self.assertEqual(job.status, 1, str(job))
         self.assertRegex(job.err, r"not every rank called drun_init within \d+ s; missing: "
@@ -357,7 +357,7 @@ class Progress(Gated):
 
     def test_an_error_takes_the_line_away(self):
         self.gate("silent")
-        status, data = self.on_terminal("--start-timeout", str(int(3 * SLOWDOWN)), "-H", "localhost:1,host1:1", "true")
+        status, data = self.on_terminal("--start-timeout", str(LIMIT), "-H", "localhost:1,host1:1", "true")
         self.assertEqual(status, 68, data)
         self.assertIn("waiting for host1 (agent)", data)
         shown = screen(data)
