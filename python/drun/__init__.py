@@ -18,6 +18,7 @@ from ._reductions import (Adasum, Average, Max, Min, Product, Sum, allreduce, al
                           allreduce_async_, grouped_allreduce, grouped_allreduce_, grouped_allreduce_async,
                           grouped_allreduce_async_, grouped_reducescatter, grouped_reducescatter_async, reducescatter,
                           reducescatter_async)
+from ._streams import synchronize_stream
 
 __version__ = "0.1.0"
 

@@ -129,6 +129,7 @@ _FUNCTIONS = {
     "drun_comm_size": (_int, [_pointer]),
     "drun_wait": (_int, [_handle]),
     "drun_test": (_int, [_handle, ctypes.POINTER(_int)]),
+    "drun_synchronize": (_int, [_pointer, ctypes.c_int64]),
     "drun_group_start": (_int, []),
     "drun_group_end": (_int, []),
     "drun_group_cancel": (_int, []),

@@ -12,6 +12,8 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,6 +29,7 @@
 #include "runtime/src/gpu/nccl_comm.h"
 #include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/last_error.h"
+#include "runtime/src/patience.h"
 #include "runtime/src/process.h"
 
 struct drun_request_s {
@@ -253,24 +256,80 @@ Status end_group(std::vector<LaterCall> calls) {
   return all.queue.wait(*whole);
 }
 
-// What came of the call, once it is over. The request is gone then.
-Status finish_request(drun_request* request) {
+// What came of the call, once it is over. The request is gone then. `stream`: what waits in place of the call's.
+Status finish_request(const char* function, drun_request* request, std::optional<gpu::Stream> stream = {}) {
+  const std::string during = function;
   if (Process::is_forked_child()) {  // it is the parent's: nobody here completes it, and the queue is not to be touched
     *request = nullptr;
-    return failure(DRUN_ERROR_STATE, "drun_wait: this is a forked child of the process that made the call");
+    return failure(DRUN_ERROR_STATE, during + ": this is a forked child of the process that made the call");
   }
   CallQueue& queue = state().queue;
   const auto call = (*request)->call;
   auto result = queue.wait(*call);
   if (!queue.is_done(*call)) return result;
-  if (!call->stream_wait.is_possible()) {
-    return failure(DRUN_ERROR_STATE, "drun_wait: the call's stream is being captured: wait for the call before that");
+  if (!call->stream_wait.is_possible(stream)) {
+    return failure(DRUN_ERROR_STATE, during + (stream ? ": the stream" : ": the call's stream") +
+                                         " is being captured: wait for the call before that");
   }
   delete std::exchange(*request, nullptr);
-  if (const auto error = call->stream_wait.carry_out(); result && error != gpu::kSuccess) {
-    return gpu::driver_failure(*gpu::loaded_driver(), "drun_wait", "cuStreamWaitEvent", error);
+  if (const auto error = call->stream_wait.carry_out(stream); result && error != gpu::kSuccess) {
+    return gpu::driver_failure(*gpu::loaded_driver(), during, "cuStreamWaitEvent", error);
   }
   return result;
+}
+
+// Until the stream is done, or the job is known to have failed. That is looked for now and then, if it is nobody's
+// turn, and at the end, as NCCL's work ends when it is aborted.
+Status synchronize(gpu::Stream stream, std::chrono::milliseconds timeout) {
+  const char* const during = "drun_synchronize";
+  Operation wait;
+  wait.timeout = timeout;
+  std::string under_way;
+  gpu::Context ours = nullptr;
+  const auto look = [&](Process& process) -> Status {
+    auto all = process.communicator(during);
+    if (!all) return tl::unexpected<Failure>(all.error());
+    if (wait.timeout.count() == 0) wait.timeout = (*all)->world().timeouts.op;
+    auto looked = (*all)->look_for_failure();
+    under_way = (*all)->under_way();
+    ours = (*all)->gpu_context();
+    return looked;
+  };
+  wait.clock.began();
+  const gpu::Driver* const driver = gpu::loaded_driver();
+  if (auto ok = in_turn(look); !ok || driver == nullptr) return ok;
+  gpu::Context current = nullptr;
+  gpu::ContextScope scope;
+  if (driver->context_current(&current) != gpu::kSuccess || current == nullptr) {  // as in a thread that is new
+    if (ours == nullptr && stream == nullptr) return {};
+    if (ours != nullptr) (void)scope.enter(*driver, ours);
+  }
+  if (gpu::is_captured(*driver, stream)) {
+    return failure(DRUN_ERROR_STATE, std::string(during) + ": the stream is being captured");
+  }
+
+  CallQueue& queue = state().queue;
+  Status seen;
+  Patience patience;
+  auto looked = Clock::now();
+  const auto go_on = [&] {
+    const auto now = Clock::now();
+    if (now - looked >= kLookAtGpus) {
+      looked = now;
+      queue.try_run([&] { seen = look(state().process); });
+    }
+    return seen && patience.left(wait).count() > 0;
+  };
+  const auto error = gpu::wait_for_stream(*driver, stream, go_on);
+  if (!seen) return seen;
+  if (auto ok = in_turn(look); !ok) return ok;
+  if (error == gpu::kNotReady) {
+    return failure(DRUN_ERROR_TIMEOUT, std::string(during) + ": the stream still has work after " +
+                                           in_words(wait.timeout) +
+                                           (under_way.empty() ? "" : "; under way over NCCL: " + under_way));
+  }
+  if (error != gpu::kSuccess) return gpu::driver_failure(*driver, during, "cuStreamQuery", error);
+  return {};
 }
 
 int place_of(const char* function, drun_comm comm, int Process::Place::*which) noexcept {
@@ -472,7 +531,7 @@ int drun_wait(drun_request* request) {
   return drun::runtime::caught([&]() -> Status {
     if (request == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_wait: request is a null pointer");
     if (*request == nullptr) return {};
-    return drun::runtime::finish_request(request);
+    return drun::runtime::finish_request("drun_wait", request);
   });
 }
 
@@ -484,7 +543,23 @@ int drun_test(drun_request* request, int* done) {
                 ? 1
                 : 0;
     if (*done == 0 || *request == nullptr) return {};
-    return drun::runtime::finish_request(request);
+    return drun::runtime::finish_request("drun_test", request);
+  });
+}
+
+int drun_wait_stream(drun_request* request, void* stream) {
+  return drun::runtime::caught([&]() -> Status {
+    if (request == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_wait_stream: request is a null pointer");
+    if (*request == nullptr) return {};
+    return drun::runtime::finish_request("drun_wait_stream", request, static_cast<drun::runtime::gpu::Stream>(stream));
+  });
+}
+
+int drun_synchronize(void* stream, int64_t timeout_ms) {
+  return drun::runtime::caught([&]() -> Status {
+    if (timeout_ms < 0) return failure(DRUN_ERROR_ARGUMENT, "drun_synchronize: the timeout is negative");
+    const std::chrono::milliseconds timeout(std::min(timeout_ms, drun::runtime::kLongestMs));
+    return drun::runtime::synchronize(static_cast<drun::runtime::gpu::Stream>(stream), timeout);
   });
 }
 

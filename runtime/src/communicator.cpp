@@ -96,6 +96,7 @@ void Communicator::leave() {
 }
 
 tl::unexpected<Failure> Communicator::earlier_failure() const {
+  fabric_->tell();
   Failure again = *fabric_->broken();
   again.text = "an earlier collective failed: " + again.text;
   return tl::unexpected<Failure>(std::move(again));

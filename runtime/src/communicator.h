@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/call_options.h"
@@ -112,6 +113,14 @@ class Communicator {
   const World& world() const { return fabric_->world(); }
   // Now and then, once GPUs are in use: Fabric::look().
   void look() { fabric_->look(); }
+  // Then what has failed, if anything has.
+  Status look_for_failure() {
+    look();
+    return check_usable();
+  }
+  gpu::Context gpu_context() const { return fabric_->devices().context(); }  // nullptr: no GPU is in use over NCCL
+  // "allreduce #3 'grad'", which is not over on a GPU, as far as look() has seen; "": nothing.
+  std::string under_way() const { return fabric_->under_way(); }
   // Before leave(), and after it.
   Status finish_gpu() { return fabric_->finish_gpu(); }
   void end_gpu() { fabric_->end_gpu(); }

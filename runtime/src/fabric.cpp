@@ -223,7 +223,7 @@ void Fabric::look() {
   if (broken_ || nccl_.empty()) return;
   const gpu::NcclComm* waiting = nullptr;
   for (const auto& comm : nccl_) {
-    if (auto ok = comm->look(); !ok) return break_all(ok.error());
+    if (auto ok = comm->look(); !ok) return break_later(ok.error());
     if (comm->is_released() && comm->is_idle()) comm->end(std::chrono::milliseconds(0));
     if (waiting == nullptr && !comm->is_idle()) waiting = comm.get();
   }
@@ -231,11 +231,17 @@ void Fabric::look() {
                              [](const auto& comm) { return comm->is_released() && comm->is_idle(); }),
               nccl_.end());
   const std::string during = waiting != nullptr ? waiting->pending_call() : "collectives on GPUs";
-  if (auto alive = check_alive(world_, during); !alive) return break_all(alive.error());
+  const auto break_what_waits = [&](const Failure& why) { waiting != nullptr ? break_later(why) : break_all(why); };
+  if (auto alive = check_alive(world_, during); !alive) return break_what_waits(alive.error());
   if (Clock::now() - asked_ < kAskOthers) return;
   asked_ = Clock::now();
-  if (auto cause = published_failure(world_, during, std::chrono::milliseconds(1))) return break_all(*cause);
+  if (auto cause = published_failure(world_, during, std::chrono::milliseconds(1))) return break_what_waits(*cause);
   if (waiting != nullptr) look_for_leavers(waiting->waiting(), during);
+}
+
+std::string Fabric::under_way() const {
+  const auto busy = std::find_if(nccl_.begin(), nccl_.end(), [](const auto& comm) { return !comm->is_idle(); });
+  return busy != nccl_.end() ? (*busy)->pending_call() : "";
 }
 
 // A few at a time: each is a question to the rendezvous. Who has left may have done its part long ago, and our GPU may
@@ -250,11 +256,12 @@ void Fabric::look_for_leavers(const gpu::NcclComm::Waiting& waiting, const std::
   Failure failure{DRUN_ERROR_PEER, during + ": " + world_.name_of(leaver_->rank) + " has left: it called drun_finalize",
                   leaver_->rank, world_.host_of(leaver_->rank)};
   publish_failure(world_, failure);
-  break_all(failure);
+  break_later(failure);
 }
 
 Status Fabric::finish_gpu() {
-  if (nccl_.empty() || broken_) return {};  // a failure has been told
+  if (broken_ && !is_told_) return tl::unexpected<Failure>(*broken_);
+  if (nccl_.empty() || broken_) return {};
   const auto all_idle = [this] {
     return std::all_of(nccl_.begin(), nccl_.end(), [](const auto& comm) { return comm->is_idle(); });
   };
@@ -283,6 +290,11 @@ void Fabric::end_gpu() {
       comm->leave_behind();
     }
   }
+}
+
+void Fabric::break_later(const Failure& failure) {
+  break_all(failure);
+  is_told_ = false;
 }
 
 void Fabric::break_all(const Failure& failure) {

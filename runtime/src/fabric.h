@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,8 @@ class Fabric {
   gpu::NcclComm* nccl_of(std::uint32_t comm) const;
   // Now and then, once there are such: what is known of their calls without waiting. A failure breaks all.
   void look();
+  // The call that has been under way on some communicator of NCCL's; "": none.
+  std::string under_way() const;
   // Memory is not NCCL's any more, on no communicator. `during`: whose doing it is, for errors.
   Status deregister(const void* memory, std::size_t n_bytes, const char* during);
   // Before anybody learns that we leave: until what is under way on GPUs has ended, or its time has.
@@ -60,6 +63,9 @@ class Fabric {
   const std::optional<Failure>& broken() const { return broken_; }
   // Something failed, and the others know or will see.
   void break_all(const Failure& failure);
+
+  // The program gets to know of it.
+  void tell() { is_told_ = true; }
 
   // For whatever call is being made.
   Scratch& scratch() { return scratch_; }
@@ -77,6 +83,8 @@ class Fabric {
 
  private:
   explicit Fabric(World world);
+  // What was under way on a GPU, whose call has returned long ago.
+  void break_later(const Failure& failure);
   void look_for_leavers(const gpu::NcclComm::Waiting& waiting, const std::string& during);
   Status share_memory();
   Outcome<std::string> word_of_first(Backend& network, const Group& group, const Operation& setup,
@@ -105,6 +113,7 @@ class Fabric {
   };
   std::optional<Leaver> leaver_;  // that a call waits for
   std::optional<Failure> broken_;
+  bool is_told_ = true;  // broken_, by some call, if it is of what was under way on a GPU
 };
 
 }  // namespace drun::runtime

@@ -197,6 +197,19 @@ void requests_groups_and_parts(const Card& card, Handle stream) {
     expect(buffers[i]->values(stream), reduced<float>(1000 + i, DRUN_SUM), "request");
     buffers[i]->put(values<float>(rank, 1000 + i), stream);
   }
+  // Another stream waits in the place of the call's, and so does the program for that one.
+  const Handle other = card.new_stream();
+  auto in_background = on(stream, "for another stream");
+  in_background.request = &requests[0];
+  done(drun_allreduce(buffers[0]->get(), buffers[0]->get(), 1000, DRUN_FLOAT32, DRUN_MAX, DRUN_COMM_WORLD,
+                      &in_background),
+       "for another stream");
+  done(drun_wait_stream(&requests[0], other), "drun_wait_stream");
+  if (requests[0] != nullptr) give_up("drun_wait_stream leaves the request");
+  done(drun_synchronize(other, 0), "drun_synchronize");
+  expect(buffers[0]->values(other), reduced<float>(1000, DRUN_MAX), "for another stream");
+  buffers[0]->put(values<float>(rank, 1000), other);
+  done(drun_synchronize(other, 60'000), "drun_synchronize");
   auto of_thread = on(reinterpret_cast<Handle>(std::uintptr_t{2}));
   drun_request refused = nullptr;
   of_thread.request = &refused;
@@ -302,6 +315,7 @@ void capture(const Card& card) {
   Handle graph = nullptr, runnable = nullptr;
   Card::check(card.cuStreamBeginCapture_v2(stream, 1), "begin capture");  // thread-local, as torch's in its own stream
   done(drun_allreduce(data.get(), data.get(), count, DRUN_FLOAT32, DRUN_SUM, DRUN_COMM_WORLD, &options), "captured");
+  if (drun_synchronize(stream, 0) != DRUN_ERROR_STATE) give_up("drun_synchronize in a capture is not refused");
   Card::check(card.cuStreamEndCapture(stream, &graph), "end capture");
   Card::check(card.cuGraphInstantiateWithFlags(&runnable, graph, 0), "instantiate");
   for (int round = 1; round <= 3; ++round) {
@@ -315,7 +329,8 @@ void capture(const Card& card) {
   Card::check(card.cuGraphDestroy(graph), "destroy");
 }
 
-// The last rank ends by SIGKILL between two calls: the others' next ones fail, and name it.
+// The last rank ends by SIGKILL between two calls: the others' next ones fail, or the wait for their stream does, and
+// name it.
 void kill_one(const Card& card) {
   const Handle stream = card.new_stream();
   const Buffer<float> data(card, values<float>(rank, 1000), stream);
@@ -329,8 +344,10 @@ void kill_one(const Card& card) {
   int status = DRUN_OK;
   for (int i = 0; i < 2000 && status == DRUN_OK; ++i) {
     status = drun_allreduce(data.get(), data.get(), 1000, DRUN_FLOAT32, DRUN_MAX, DRUN_COMM_WORLD, &options);
-    ::usleep(10'000);
+    if (status == DRUN_OK) status = drun_synchronize(stream, 0);
   }
+  if (status == DRUN_OK) give_up("nobody said that a rank has died");
+  if (drun_synchronize(stream, 0) != status) give_up("drun_synchronize does not say what the call said");
   std::printf("rank %d: named rank %d: %s\n", rank, drun_last_error_rank(), drun_last_error());
   std::fflush(stdout);
   card.wait(stream);  // NCCL was aborted: the stream goes on

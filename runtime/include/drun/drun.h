@@ -116,7 +116,7 @@ typedef struct drun_call_options {
  * DRUN_ERROR_STATE. */
 DRUN_API int drun_init(const drun_init_options* options);
 /* Leaves the job in an orderly way. Other ranks may still be working, but can't count on this one. Without drun_init:
- * OK. */
+ * OK. Waits for what is under way on GPUs, and returns what went wrong there, if no call has yet. */
 DRUN_API int drun_finalize(void);
 DRUN_API int drun_is_initialized(void); /* 0 or 1 */
 
@@ -194,6 +194,19 @@ DRUN_API int drun_wait(drun_request* request);
 /* *done: 0, the call goes on; 1, as drun_wait, also for the stream. DRUN_ERROR_STATE from either, and the request
  * stays: the call was made before its stream's capture, which is under way. */
 DRUN_API int drun_test(drun_request* request, int* done);
+
+/* As drun_wait, but it is `stream`, a CUstream or cudaStream_t of any GPU of this process, that waits for a call on
+ * memory of a GPU; that of the call does not, and must not touch the call's memory before it has waited for `stream`.
+ * NULL: the legacy default stream of the call's GPU. */
+DRUN_API int drun_wait_stream(drun_request* request, void* stream);
+/* Until `stream` has done all that it got, as cudaStreamSynchronize; but it says what became of the calls in it: where
+ * one has failed, or another rank has not come to it by its deadline, it returns that failure, with the rank at fault,
+ * as the next call would, and what the calls have written is undefined. With `timeout_ms`, 0: DRUN_OP_TIMEOUT,
+ * DRUN_ERROR_TIMEOUT if work is left then; that is no failure of the job. NULL: the legacy default stream of the GPU
+ * whose context is current, or of the job's if none is. Comes after the calls that were made before it; those with a
+ * request are in their streams only once they were waited for. Not while the stream is being captured:
+ * DRUN_ERROR_STATE. A process that has no driver of GPUs loaded has nothing to wait for. */
+DRUN_API int drun_synchronize(void* stream, int64_t timeout_ms);
 
 /* The calls that this thread makes between the two are begun together by the last drun_group_end: sends and receives go
  * at the same time and can't wait for one another, and small allreduces that follow each other and have the same type,

@@ -69,6 +69,8 @@ class Request {
 
   // Until it is over; throws if it failed. Nothing to wait for is fine.
   void wait() { check(drun_wait(&request_)); }
+  // In place of wait(): the stream that waits for a call on memory of a GPU; see drun_wait_stream.
+  void wait_stream(void* stream) { check(drun_wait_stream(&request_, stream)); }
   // Whether it is over; throws if it failed.
   bool test() {
     int done = 0;
@@ -84,6 +86,12 @@ class Request {
  private:
   drun_request request_ = nullptr;
 };
+
+// Until a stream of a GPU has done all that it got; throws what became of the calls in it. No time: the default. See
+// drun_synchronize.
+inline void synchronize(void* stream, std::chrono::milliseconds timeout = {}) {
+  check(drun_synchronize(stream, timeout.count()));
+}
 
 // The calls of this thread during its life are begun together by end(), which throws the failure of those without a
 // request. Without end() they are begun by the destructor, or, where an exception destroys it, not at all: their

@@ -1,6 +1,8 @@
 #include "runtime/src/gpu/device.h"
 
+#include <chrono>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 namespace drun::runtime::gpu {
@@ -31,6 +33,22 @@ tl::unexpected<Failure> own_gpu_timeout(const Operation& operation) {
   return failure(
       DRUN_ERROR_TIMEOUT,
       describe(operation) + " timed out waiting for this rank's own GPU, whose stream has work that does not end");
+}
+
+DriverResult wait_for_stream(const Driver& driver, Stream stream, const std::function<bool()>& go_on) {
+  constexpr auto kSpin = std::chrono::microseconds(50), kPause = std::chrono::microseconds(100);
+  const auto began = Clock::now();
+  for (;;) {
+    const auto error = driver.stream_query(stream);
+    if (error != kNotReady || !go_on()) return error;
+    if (Clock::now() - began > kSpin) std::this_thread::sleep_for(kPause);
+  }
+}
+
+bool is_captured(const Driver& driver, Stream stream) {
+  int capture = kCaptureNone;
+  const auto asked = driver.stream_capture(stream, &capture);
+  return asked == kSuccess ? capture != kCaptureNone : is_about_capture(asked);
 }
 
 bool is_device_memory(const Driver& driver, const void* memory) {

@@ -1,6 +1,7 @@
 // One GPU as this process uses it: its context, a stream of ours, events. docs/gpu.md.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +19,13 @@ tl::unexpected<Failure> driver_failure(const Driver& driver, const std::string& 
 
 // The deadline of `operation` has passed, and no other rank is at fault.
 tl::unexpected<Failure> own_gpu_timeout(const Operation& operation);
+
+// Until the stream has nothing left to do, which is kSuccess; or it, or the driver, says what is bad; or `go_on`, which
+// is asked ever again, says false: kNotReady.
+DriverResult wait_for_stream(const Driver& driver, Stream stream, const std::function<bool()>& go_on);
+
+// Whether the stream is being captured, or may not be touched as another is.
+bool is_captured(const Driver& driver, Stream stream);
 
 // Whether the processor can't touch it. What the driver does not know is memory of the host; so is what it manages, or
 // has pinned.
@@ -96,6 +104,8 @@ class Device {
 class Devices {
  public:
   Outcome<Device*> of(const Driver& driver, const void* memory, const std::string& during);
+  // Of the first of them; nullptr: they have met none.
+  Context context() const { return by_ordinal_.empty() ? nullptr : by_ordinal_.begin()->second->context(); }
 
  private:
   std::map<int, std::unique_ptr<Device>> by_ordinal_;

@@ -1,16 +1,9 @@
 #include "runtime/src/gpu/host_copies.h"
 
-#include <chrono>
 #include <string>
-#include <thread>
 #include <utility>
 
 namespace drun::runtime::gpu {
-namespace {
-
-constexpr auto kSpin = std::chrono::microseconds(50), kPause = std::chrono::microseconds(100);
-
-}  // namespace
 
 tl::unexpected<Failure> HostCopies::failed(const char* function, DriverResult error) const {
   return driver_failure(*driver_, describe(operation_), function, error);
@@ -76,15 +69,11 @@ Status HostCopies::copy_back() {
 }
 
 Status HostCopies::wait() {
-  const auto began = Clock::now();
-  for (;;) {
-    const auto error = driver_->stream_query(stream_of(options_));
-    if (error == kSuccess) return {};
-    if (error != kNotReady) return failed("cuStreamQuery", error);
-    const auto now = Clock::now();
-    if (now >= operation_.deadline()) return own_gpu_timeout(operation_);
-    if (now - began > kSpin) std::this_thread::sleep_for(kPause);
-  }
+  const auto go_on = [this] { return Clock::now() < operation_.deadline(); };
+  const auto error = wait_for_stream(*driver_, stream_of(options_), go_on);
+  if (error == kNotReady) return own_gpu_timeout(operation_);
+  if (error != kSuccess) return failed("cuStreamQuery", error);
+  return {};
 }
 
 void HostCopies::release() {

@@ -542,6 +542,7 @@ Status NcclComm::look() {
   ContextScope scope;
   const bool is_there = scope.enter(driver, device_.context()) == kSuccess;
   Status result;
+  const Operation first = pending_.front().operation;
   has_begun_ = false;
   while (is_there && result && !pending_.empty()) {
     Pending& next = pending_.front();
@@ -562,18 +563,19 @@ Status NcclComm::look() {
     return {};
   }
   if (!result) return result;
+  // Also of what has ended: it may have ended by an error.
+  NcclResult state = kNcclSuccess;
+  if (nccl_.CommGetAsyncError(comm_, &state) == kNcclSuccess && !is_begun(state)) {
+    auto failure = explained(pending_.empty() ? first : pending_.front().operation, "NCCL", state).value();
+    publish_failure(world_, failure);
+    return tl::unexpected<Failure>(std::move(failure));
+  }
   if (pending_.empty()) {
     note_.done(world_);
     return {};
   }
   const Pending& front = pending_.front();
   const Operation& waiting = front.operation;
-  NcclResult state = kNcclSuccess;
-  if (nccl_.CommGetAsyncError(comm_, &state) == kNcclSuccess && !is_begun(state)) {
-    auto failure = explained(waiting, "NCCL", state).value();
-    publish_failure(world_, failure);
-    return tl::unexpected<Failure>(std::move(failure));
-  }
   // Who waits for its own GPU waits for nobody, and has no note.
   const bool waits_for_others = has_begun_ && group_.size() > 1;
   if (waits_for_others) {

@@ -14,20 +14,18 @@ void StreamWait::set(const Driver& driver, Context context, Stream stream, Event
   event_ = event;
 }
 
-bool StreamWait::is_possible() const {
+bool StreamWait::is_possible(std::optional<Stream> other) const {
   if (event_ == nullptr) return true;
   ContextScope scope;
   if (scope.enter(*driver_, context_) != kSuccess) return true;  // which carry_out() says
-  int capture = kCaptureNone;
-  const auto asked = driver_->stream_capture(stream_, &capture);
-  return asked == kSuccess ? capture == kCaptureNone : !is_about_capture(asked);
+  return !is_captured(*driver_, other.value_or(stream_));
 }
 
-DriverResult StreamWait::carry_out() {
+DriverResult StreamWait::carry_out(std::optional<Stream> other) {
   if (event_ == nullptr) return kSuccess;
   ContextScope scope;
   auto error = scope.enter(*driver_, context_);
-  if (error == kSuccess) error = driver_->stream_wait_event(stream_, event_, 0);
+  if (error == kSuccess) error = driver_->stream_wait_event(other.value_or(stream_), event_, 0);
   destroy();
   return error == kDeinitialized ? kSuccess : error;  // the process is about to end
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "runtime/src/call_options.h"
 #include "runtime/src/gpu/driver.h"
@@ -19,10 +20,10 @@ class StreamWait {
 
   // The call is enqueued. `event`, which is ours from here on, comes at its end; the context is both's.
   void set(const Driver& driver, Context context, Stream stream, Event event);
-  // Not while its stream is being captured, which the event is not.
-  bool is_possible() const;
+  // Not while its stream, or `other` in its place, is being captured, which the event is not.
+  bool is_possible(std::optional<Stream> other = {}) const;
   // What the stream gets from here on comes after the event. Once; kSuccess if there is nothing to wait for.
-  DriverResult carry_out();
+  DriverResult carry_out(std::optional<Stream> other = {});
 
  private:
   void destroy();

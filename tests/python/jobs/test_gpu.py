@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import unittest
 
@@ -75,6 +76,90 @@ class Gpu(unittest.TestCase):
         """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"))
         self.assertIn("nccl 22809", out)
         self.assertEqual(err, "")
+
+    def test_a_stream_is_waited_for_with_what_became_of_its_calls(self):
+        self.job(1, """
+            import time
+            cuda.fake_block.argtypes = [ctypes.c_void_p, ctypes.c_int]
+            hvd.init()
+            hvd.synchronize_stream(0)  # there is nothing in it
+            data = Array([1.0, 10.0])
+            hvd.allreduce_(data, op=hvd.Sum)
+            class OfTorch:
+                cuda_stream = 77
+            class OfCupy:
+                ptr = 77
+            for stream in (77, OfTorch(), OfCupy()):
+                cuda.fake_block(77, 200)
+                hvd.allreduce_(data, op=hvd.Sum, postscale_factor=2.0)
+                hvd.synchronize_stream(stream)
+                assert cuda.fake_is_done(ctypes.c_void_p(77)) == 1
+            assert data.values() == [8, 80], data.values()
+
+            def refused(code, word, **how):
+                try:
+                    hvd.synchronize_stream(77, **how)
+                except hvd.DrunError as error:
+                    assert error.status == code and word in str(error), (error.status, error)
+                else:
+                    raise AssertionError(word)
+            cuda.fake_block(77, 2000)
+            hvd.allreduce_(data, op=hvd.Sum, name="grad.17")
+            began = time.monotonic()
+            refused(hvd.ERROR_TIMEOUT, "still has work after 200 ms; under way over NCCL: allreduce #5 'grad.17'", timeout=0.2)
+            assert time.monotonic() - began < 1.5
+            cuda.fake_capture(1)
+            refused(hvd.ERROR_STATE, "is being captured")
+            cuda.fake_capture(0)
+            hvd.synchronize_stream(77)  # the job goes on
+            assert cuda.fake_is_done(ctypes.c_void_p(77)) == 1
+            hvd.shutdown()
+            refused(hvd.ERROR_STATE, "drun_init was not called")
+        """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"))
+
+    def test_a_failure_in_a_stream_is_told_at_its_end_or_at_that_of_the_job(self):
+        """The call has returned long ago, the stream goes on as NCCL was aborted, and nothing else is called."""
+        for end in ("hvd.synchronize_stream(77)", "hvd.shutdown()"):
+            out, _ = self.job(1, f"""
+                cuda.fake_block.argtypes = [ctypes.c_void_p, ctypes.c_int]
+                hvd.init()
+                data = Array([1.0])
+                cuda.fake_block(77, 1000)
+                hvd.allreduce_(data, op=hvd.Sum)
+                assert cuda.fake_wait(77) == 1
+                try:
+                    {end}
+                except hvd.DrunError as error:
+                    print("told", error)
+                hvd.shutdown()  # once is enough
+            """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"), DRUN_FAKE_NCCL="late-error")
+            self.assertIn("told", out, end)
+            self.assertIn("remote process exited or there was a network error", out, end)
+
+    def test_a_stream_that_waits_for_a_rank_names_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out, _ = self.job(2, """
+                import time
+                os.environ["NCCL_HOSTID"] = os.environ["DRUN_RANK"]
+                hvd.init(op_timeout=2)
+                data = Array([1.0])
+                hvd.allreduce_(data, op=hvd.Sum)
+                hvd.synchronize_stream(77)
+                if hvd.rank() == 0:
+                    hvd.allreduce_(data, op=hvd.Sum)
+                began = time.monotonic()
+                while True:
+                    try:
+                        hvd.synchronize_stream(77, timeout=60)
+                    except hvd.DrunError as error:
+                        print(f"rank {hvd.rank()}: {error.rank}: {error}", flush=True)
+                        break
+                    assert hvd.rank() == 1 and time.monotonic() - began < 20  # it has nothing in its own
+                assert time.monotonic() - began < 20
+                hvd.shutdown()
+            """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"), DRUN_FAKE_NCCL_FOLDER=folder)
+        for rank in (0, 1):
+            self.assertRegex(out, rf"rank {rank}: 1: .*allreduce #2 timed out after 2 s waiting for rank 1")
 
     def test_the_hook_of_torch_s_ddp_keeps_the_backward_pass_free(self):
         """torch is that of processors: its streams of GPUs are this driver's, by their numbers."""

@@ -325,6 +325,37 @@ TEST_F(NcclJobs, TheStreamWaitsForACallInTheBackgroundWhenItIsAskedFor) {
   });
 }
 
+// In place of the call's own, which goes on.
+TEST_F(NcclJobs, AnotherStreamMayWaitForACallInTheBackground) {
+  run(2, [](Communicator& all) {
+    int stream = 0, reader = 0;
+    gpu::StreamWait later;
+    CallOptions options;
+    options.stream = &stream;
+    const Device data(4, static_cast<float>(all.rank() + 1)), seen(4, -1), other(4, -1);
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 4, DRUN_FLOAT32, DRUN_SUM, options));  // sets up
+    wait_for(&stream);
+    options.later = &later;
+    if (all.rank() == 1) fake().block(&stream, 1000);
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 4, DRUN_FLOAT32, DRUN_SUM, options));
+    const auto other_stream = reinterpret_cast<gpu::Stream>(&reader);
+    EXPECT_TRUE(later.is_possible(other_stream));
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(later.carry_out(other_stream), gpu::kSuccess);
+    EXPECT_EQ(drun_gpu_copy(seen.get(), data.get(), 4 * sizeof(float), &reader), DRUN_OK);
+    const auto values = repeated(4, 7);
+    fake().write_later(&stream, other.get(), values.data(), 4 * sizeof(float));
+    if (all.rank() == 0) {  // the other rank's GPU has not come to the call
+      wait_for(&stream);
+      EXPECT_EQ(other.values(), values);
+      EXPECT_EQ(seen.values(), repeated(4, -1));
+    }
+    wait_for(&reader);
+    EXPECT_EQ(seen.values(), repeated(4, 6));
+    wait_for(&stream);
+    all.look();
+  });
+}
+
 // NCCL's calls are not on it, as NCCL has threads of its own.
 TEST_F(NcclJobs, TheStreamOfAThreadIsOnlyWaitedFor) {
   run(2, [](Communicator& all) {
