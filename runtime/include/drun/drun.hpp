@@ -163,6 +163,14 @@ class Communicator {
   Communicator(Communicator&& other) noexcept
       : kind_(std::exchange(other.kind_, Kind::kBorrowed)), comm_(std::exchange(other.comm_, DRUN_COMM_NONE)) {}
 
+  // What the destructor does, which can't throw: leaves the job, and throws what went wrong on a GPU, if no call has
+  // yet. Nothing is left to do then. See drun_finalize.
+  void finalize() {
+    const Kind kind = std::exchange(kind_, Kind::kBorrowed);
+    if (kind == Kind::kSplit) check(drun_comm_free(&comm_));
+    if (kind == Kind::kJob) check(drun_finalize());
+  }
+
   int rank() const { return drun_comm_rank(comm_); }
   int size() const { return drun_comm_size(comm_); }
   drun_comm c() const { return comm_; }

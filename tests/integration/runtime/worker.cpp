@@ -243,7 +243,11 @@ int run(const std::string& scenario, int who) {
     if (all.rank() == 0) all.set("greeting", std::string(5000, 'x'));
     if (all.get("greeting", std::chrono::seconds(10)).size() != 5000) return 1;
     all.barrier();
-    return 0;
+    auto part = all.split(0);
+    for (int i = 0; i < 2; ++i) part->finalize();
+    if (part->rank() != -1 || !drun_is_initialized()) return 1;
+    for (int i = 0; i < 2; ++i) all.finalize();
+    return drun_is_initialized() ? 1 : 0;
   }
   if (scenario == "background") return background(all) ? 0 : 1;
   if (scenario == "die-in-background") {  // while others only wait for a request
