@@ -10,8 +10,8 @@
 namespace drun::netdetect {
 
 struct PartialChoice {
-  // By index of all hosts. Those that are left out have a HostChoice without interface and address; `reach` has for them
-  // whether any address was reached.
+  // By index of all hosts. Those that are left out have a HostChoice without interface and address; `reach` has for
+  // them whether any address was reached.
   Choice choice;
   std::vector<int> left_out;   // ascending; empty: `choice` is what choose() returned
   std::optional<Error> error;  // of choose() for all hosts that are not gone; nothing: there was none

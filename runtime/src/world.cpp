@@ -98,8 +98,7 @@ std::optional<Failure> published_failure(const World& world, const std::string& 
   return result;
 }
 
-Failure explain_closed(const World& world, int peer, const std::string& during,
-                       const std::function<pid_t()>& ended) {
+Failure explain_closed(const World& world, int peer, const std::string& during, const std::function<pid_t()>& ended) {
   if (auto reason = published_failure(world, during, kExplainWait)) return *reason;
   // We are the first to know: whoever sees our connections close in turn shall learn of this one.
   Failure result{DRUN_ERROR_PEER, world.name_of(peer) + " closed its connection during " + during, peer,

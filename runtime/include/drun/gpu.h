@@ -34,14 +34,14 @@ DRUN_API int drun_alloc_like(void** memory, size_t n_bytes, const void* like);
 /* Of drun_alloc or drun_alloc_like. What was enqueued with it must be over. NULL is fine. */
 DRUN_API int drun_free(void* memory);
 
-/* Collective on `comm`: NCCL may use these bytes of each member in place, where the links between the GPUs allow it, which
- * saves its copies. Then it asks that the buffers of a call, those that send and those that receive, are in such memory
- * on all members, at the same distance from its beginning. For memory of NCCL's allocator, which drun_alloc gives from
- * 4 MiB on, or mapped as that is (cuMemMap). Until drun_free or drun_deregister, or the communicator's end; what is
- * enqueued must be over by then, and a CUDA graph with such a call must not be launched any more. DRUN_OK also where it
- * has no effect: NCCL is not used; one member can't do it (a warning says so); the memory is the host's, or cuMemAlloc's,
- * on all members; or some member has no GPU (who need not call). DRUN_ERROR_MISMATCH: some give memory of a GPU and
- * others not. Never asynchronous, nor part of a group. */
+/* Collective on `comm`: NCCL may use these bytes of each member in place, where the links between the GPUs allow it,
+ * which saves its copies. Then it asks that the buffers of a call, those that send and those that receive, are in such
+ * memory on all members, at the same distance from its beginning. For memory of NCCL's allocator, which drun_alloc
+ * gives from 4 MiB on, or mapped as that is (cuMemMap). Until drun_free or drun_deregister, or the communicator's end;
+ * what is enqueued must be over by then, and a CUDA graph with such a call must not be launched any more. DRUN_OK also
+ * where it has no effect: NCCL is not used; one member can't do it (a warning says so); the memory is the host's, or
+ * cuMemAlloc's, on all members; or some member has no GPU (who need not call). DRUN_ERROR_MISMATCH: some give memory of
+ * a GPU and others not. Never asynchronous, nor part of a group. */
 DRUN_API int drun_register(void* memory, size_t n_bytes, drun_comm comm, const drun_call_options* options);
 /* Of all communicators, what was registered at this address, if anything was; before memory that is not drun_alloc's is
  * freed. Each rank for itself, but NCCL asks that all do it before their next call with this memory. As drun_free of

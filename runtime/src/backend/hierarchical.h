@@ -14,8 +14,8 @@ namespace drun::runtime {
 
 // `host_of_member`: a number for each host, the same on all ranks. `local`: shared memory of the members on our host,
 // none if we are alone there. `over_network` makes a backend between any of the members.
-std::unique_ptr<Backend> make_hierarchical_backend(const Group& group, std::vector<int> host_of_member,
-                                                   std::unique_ptr<ShmBackend> local,
-                                                   std::function<std::unique_ptr<TcpBackend>(const Group&)> over_network);
+std::unique_ptr<Backend> make_hierarchical_backend(
+    const Group& group, std::vector<int> host_of_member, std::unique_ptr<ShmBackend> local,
+    std::function<std::unique_ptr<TcpBackend>(const Group&)> over_network);
 
 }  // namespace drun::runtime

@@ -187,7 +187,8 @@ TEST_F(Facts, AHangingProgramEndsAtTheDeadline) {
   EXPECT_LT(Clock::now() - began, std::chrono::seconds(15));
   EXPECT_TRUE(facts.has_nvidia_smi);
   EXPECT_NE(facts.nvidia_smi_problem.find("it did not answer within "), std::string::npos) << facts.nvidia_smi_problem;
-  // The two seconds are those of the whole question: what a loaded machine takes to get as far as nvidia-smi is part of them.
+  // The two seconds are those of the whole question: what a loaded machine takes to get as far as nvidia-smi is part of
+  // them.
   EXPECT_GE(facts.nvidia_smi_ms, 500);
   EXPECT_TRUE(facts.nvidia_smi_late);
 }

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/rank_list.h"
 #include <signal.h>
+#include "launcher/rank_list.h"
 
 namespace drun::launcher {
 namespace {

@@ -19,8 +19,8 @@ class Transport {
   virtual int size() const = 0;
   // On which calls on memory of a GPU are: a CUstream or cudaStream_t. nullptr: the legacy default stream.
   virtual void* stream() const { return nullptr; }
-  // All ranks' memory, of a GPU, that allreduces will be of as a whole, or from its beginning: it may help that they are
-  // told. Until it is freed, by drun_free, or the job ends: it is not told again after another drun_init.
+  // All ranks' memory, of a GPU, that allreduces will be of as a whole, or from its beginning: it may help that they
+  // are told. Until it is freed, by drun_free, or the job ends: it is not told again after another drun_init.
   virtual void will_use(void* memory, std::size_t n_bytes) {
     (void)memory;
     (void)n_bytes;

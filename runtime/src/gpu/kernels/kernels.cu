@@ -550,7 +550,8 @@ DRUN_DEVICE void scatter_zero(const Block& block, const ScatterArguments& a) {
   scatter<T, Index>(block, a, [](T& element, u64) { element = 0; });
 }
 
-// What the threads of a block have, added up in an order that is always the same: the first thread has it in `sums` [0].
+// What the threads of a block have, added up in an order that is always the same: the first thread has it in `sums`
+// [0].
 DRUN_DEVICE void add_up(const Block& block, Dots* sums) {
   for (unsigned half = kThreads / 2; half > 0; half /= 2) {
     block.phase([&](unsigned thread) {
