@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "netdetect/candidates.h"
-#include "netdetect/probe.h"
+#include "netdetect/probe_target.h"
 
 namespace drun::netdetect {
 
@@ -44,10 +44,10 @@ struct Choice {
 };
 
 // A candidate is good if a peer tried it and every one that did reached it (its peers: the hosts in another network
-// namespace). Best first: highest speed (measured, else the driver's; unknown is lowest), RDMA, no tunnel, IPv4 before IPv6, on a network that most
-// hosts share, lowest route metric, fastest round trip (in steps: 1, 2, 4, 8 ms), name. One address family for all
-// hosts of a job if there is one: that whose slowest choice is faster, then IPv4. Hosts of one network namespace get
-// the same.
+// namespace). Best first: highest speed (measured, else the driver's; unknown is lowest), RDMA, no tunnel, IPv4 before
+// IPv6, on a network that most hosts share, lowest route metric, fastest round trip (in steps: 1, 2, 4, 8 ms), name.
+// One address family for all hosts of a job if there is one: that whose slowest choice is faster, then IPv4. Hosts of
+// one network namespace get the same.
 //
 // A host without a good candidate gets one that is not (one_way.h): it is enough that of any two hosts that tried each
 // other one reached the other at the chosen address. `warnings` says so. Where it is not so: Errc::kUnreachable, whose

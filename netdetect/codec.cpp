@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "netdetect/interface.h"
-#include "netdetect/probe.h"
+#include "netdetect/probe_target.h"
 
 namespace drun::netdetect {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "netdetect/link_measure.h"
+#include "netdetect/link_target.h"
 
 namespace drun::netdetect {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/bytes.h"
-#include "netdetect/link_measure.h"
+#include "netdetect/link_target.h"
 
 namespace drun::netdetect {
 namespace {

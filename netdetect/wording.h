@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "netdetect/probe.h"
+#include "netdetect/probe_target.h"
 
 namespace drun::netdetect {
 

@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "netdetect/link_measure.h"
 #include "netdetect/link_stats.h"
+#include "netdetect/link_target.h"
 #include "netdetect/proof.h"
 
 namespace drun::launcher {

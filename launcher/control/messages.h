@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "launcher/check/host_facts.h"
 #include "netdetect/interface.h"
-#include "netdetect/link_measure.h"
-#include "netdetect/probe.h"
+#include "netdetect/link_target.h"
+#include "netdetect/probe_target.h"
 
 namespace drun::control {
 

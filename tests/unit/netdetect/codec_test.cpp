@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "netdetect/probe.h"
+#include "netdetect/probe_target.h"
 #include "tests/unit/netdetect/hosts.h"
 
 namespace drun::netdetect::testing {

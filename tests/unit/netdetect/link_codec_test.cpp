@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "netdetect/link_echo.h"
-#include "netdetect/link_measure.h"
+#include "netdetect/link_target.h"
 #include "netdetect/link_wire.h"
 #include "netdetect/path_mtu.h"
 
