@@ -1,5 +1,7 @@
 // Coroutines on Boost.Asio, the way drun uses them: one io_context, one I/O thread, cancel by close.
 //
+// What can be is compiled once, in asio.cpp: each instantiation of a timer's wait or of co_spawn costs seconds.
+//
 // The rule for GCC 12: no braced temporary that owns memory and no lambda in a statement with co_await. Name the
 // object on the line before and move it.
 #pragma once
@@ -34,41 +36,25 @@ using Task = asio::awaitable<T>;
 // Completion token: co_await op(..., as_result) yields a tuple (error_code, values...).
 inline constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
 
-inline Error asio_error(const boost::system::error_code& ec, const std::string& what) {
-  if (ec == asio::error::operation_aborted) return Error(Errc::kCanceled, what + ": canceled");
-  if (ec == asio::error::eof) return Error(Errc::kClosed, what + ": closed by the other side");
-  return errno_error(ec.value(), what);
-}
+// `ec` as an Error about `what`: kCanceled, kClosed, or the system's error.
+Error asio_error(const boost::system::error_code& ec, const std::string& what);
 
 // A condition that coroutines of one thread wait for. `notify` is sticky until the next `reset` or auto-reset wait.
 class Event {
  public:
-  explicit Event(asio::any_io_executor executor) : timer_(std::move(executor)) { timer_.expires_at(Deadline::max()); }
-  void notify() {
-    set_ = true;
-    timer_.cancel();
-  }
+  explicit Event(asio::any_io_executor executor);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  void notify();
   void reset() { set_ = false; }
   bool is_set() const { return set_; }
   // Waits until notified; leaves it set.
-  Task<void> wait() {
-    while (!set_) co_await timer_.async_wait(as_result);
-  }
+  Task<void> wait();
   // Waits until notified, then resets: each notify wakes a single pass of a work loop.
-  Task<void> wait_and_reset() {
-    while (!set_) co_await timer_.async_wait(as_result);
-    set_ = false;
-  }
+  Task<void> wait_and_reset();
   // False if the deadline passed first. All waiters of one Event must agree on the deadline at a time.
-  Task<bool> wait_until(Deadline deadline) {
-    while (!set_) {
-      if (Clock::now() >= deadline) co_return false;
-      timer_.expires_at(deadline);
-      co_await timer_.async_wait(as_result);
-      timer_.expires_at(Deadline::max());
-    }
-    co_return true;
-  }
+  Task<bool> wait_until(Deadline deadline);
 
  private:
   Timer timer_;
@@ -78,20 +64,8 @@ class Event {
 // Runs `action` (typically a close) when the deadline passes; disarmed by its destructor.
 class DeadlineGuard {
  public:
-  DeadlineGuard(const asio::any_io_executor& executor, Deadline deadline, std::function<void()> action)
-      : timer_(executor), state_(std::make_shared<State>()) {
-    state_->action = std::move(action);
-    timer_.expires_at(deadline);
-    timer_.async_wait([state = state_](const boost::system::error_code& ec) {
-      if (ec || state->disarmed) return;
-      state->fired = true;
-      state->action();
-    });
-  }
-  ~DeadlineGuard() {
-    state_->disarmed = true;
-    state_->action = nullptr;
-  }
+  DeadlineGuard(const asio::any_io_executor& executor, Deadline deadline, std::function<void()> action);
+  ~DeadlineGuard();
   DeadlineGuard(const DeadlineGuard&) = delete;
   DeadlineGuard& operator=(const DeadlineGuard&) = delete;
   bool fired() const { return state_->fired; }
@@ -106,11 +80,7 @@ class DeadlineGuard {
   std::shared_ptr<State> state_;
 };
 
-inline Task<void> sleep_until(Deadline deadline) {
-  Timer timer(co_await asio::this_coro::executor);
-  timer.expires_at(deadline);
-  co_await timer.async_wait(as_result);
-}
+Task<void> sleep_until(Deadline deadline);
 
 template <typename F>
 Task<std::invoke_result_t<F>> call_as_coroutine(F f) {
@@ -129,15 +99,8 @@ Task<std::invoke_result_t<F>> run_blocking(asio::thread_pool& pool, F f) {
 // Owned by the object whose coroutines it holds; that object must outlive join().
 class TaskGroup {
  public:
-  explicit TaskGroup(asio::any_io_executor executor) : executor_(executor), idle_(executor) { idle_.notify(); }
-  void spawn(Task<void> task) {
-    ++running_;
-    idle_.reset();
-    asio::co_spawn(executor_, std::move(task), [this](std::exception_ptr e) {
-      if (e) std::rethrow_exception(e);
-      if (--running_ == 0) idle_.notify();
-    });
-  }
+  explicit TaskGroup(asio::any_io_executor executor);
+  void spawn(Task<void> task);
   Task<void> join() { return idle_.wait(); }
   int running() const { return running_; }
 
