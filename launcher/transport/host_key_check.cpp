@@ -117,15 +117,13 @@ Task<Result<void>> HostKeyCheck::check(ssh_session session, const SshTarget& tar
     }
     if (entry.revoked || entry.authority) continue;
     if (same) trusted = true;
-    if (!same && !entry.plain_name && entry.key.type == server->key.type && changed == nullptr) changed = &entry;
+    // Whatever its type: a host that shows only a key of another type is not known by it, as in OpenSSH.
+    if (!same && !entry.plain_name && changed == nullptr) changed = &entry;
   }
-  for (auto [at, end] = in_memory_.equal_range(name); at != end; ++at) {
-    if (at->second == server->key) trusted = true;
-    if (at->second.type == server->key.type && at->second != server->key && !trusted) {
-      co_return fail(refused(target, "another " + server->key.type + " key than a moment ago", keyscan_hint(target)));
-    }
-  }
+  const auto [first, last] = in_memory_.equal_range(name);
+  for (auto at = first; at != last; ++at) trusted = trusted || at->second == server->key;
   if (trusted) co_return Result<void>{};
+  if (first != last) co_return fail(refused(target, "another key than a moment ago", keyscan_hint(target)));
   if (changed != nullptr) {
     std::string why = "has changed: " + server->key.type + " " + server->fingerprint + " is not the one in ";
     why += changed->file + ":" + std::to_string(changed->line);

@@ -136,8 +136,8 @@ void Sshd::start() {
                       folder_.path("host_key") +
                       "\nPidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"
                       "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nLogLevel VERBOSE\n"
-                      "AuthorizedKeysFile " +
-                      folder_.path("authorized_keys") + "\n");
+                      "SetEnv HOME=" +  // what the shell of this machine's own home would do first takes time
+                      folder_.path() + "\nAuthorizedKeysFile " + folder_.path("authorized_keys") + "\n");
     daemon_ = std::make_unique<Daemon>(
         std::vector<std::string>{"/usr/sbin/sshd", "-D", "-e", "-f", folder_.path("sshd_config")},
         folder_.path("sshd.log"));
@@ -155,11 +155,11 @@ void Sshd::start() {
 
 std::string Sshd::host_key_line() const { return first_two_words(folder_.read("host_key.pub")); }
 
-void Sshd::restart_with_new_host_key() {
+void Sshd::restart_with_new_host_key(const std::string& type) {
   daemon_.reset();
   std::filesystem::remove(folder_.path("host_key"));
   std::filesystem::remove(folder_.path("host_key.pub"));
-  output_of("ssh-keygen -q -t ed25519 -N '' -f " + folder_.path("host_key"));
+  output_of("ssh-keygen -q -t " + type + " -N '' -f " + folder_.path("host_key"));
   start();
 }
 

@@ -51,7 +51,7 @@ class Sshd {
   std::string key() const { return folder_.path("user_key"); }
   std::string known_hosts() const { return folder_.path("known_hosts"); }
   std::string host_key_line() const;  // "type base64"
-  void restart_with_new_host_key();
+  void restart_with_new_host_key(const std::string& type = "ed25519");
   // Kills the processes that serve connections, and the listener: as if the host had vanished with a reset.
   void kill_everything();
   std::string log() const { return folder_.read("sshd.log"); }

@@ -22,6 +22,11 @@ class Transports : public ::testing::TestWithParam<Kind> {
     if (!channel) return Outcome{"", -1, "", channel.error().message()};
     return loop_.run(converse(loop_.io, std::move(*channel), input));
   }
+  static int count_of(const std::string& text, const std::string& words) {
+    int n = 0;
+    for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++n;
+    return n;
+  }
   // libssh fails to open; ssh starts, and its words are on stderr.
   std::string words_of(const Outcome& outcome) { return outcome.error + outcome.err; }
 
@@ -141,11 +146,14 @@ TEST_P(Transports, StoreANewHostKeyOnceAndRefuseAChangedOne) {
   EXPECT_EQ(sshd_.folder().read("known_hosts"), line);
   EXPECT_EQ(run(sshd_.target(), "echo in").out, "in\n");
   EXPECT_EQ(sshd_.folder().read("known_hosts"), line);
-  sshd_.restart_with_new_host_key();
-  const auto outcome = run(sshd_.target(), "echo in");
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_NE(lower(words_of(outcome)).find("changed"), std::string::npos) << words_of(outcome);
-  EXPECT_EQ(sshd_.folder().read("known_hosts"), line);
+  // Of the same type, or of another one alone: the host is known, and this is not its key.
+  for (const std::string type : {"ed25519", "ecdsa"}) {
+    sshd_.restart_with_new_host_key(type);
+    const auto outcome = run(sshd_.target(), "echo in");
+    EXPECT_EQ(outcome.out, "") << type;
+    EXPECT_NE(lower(words_of(outcome)).find("changed"), std::string::npos) << type << ": " << words_of(outcome);
+    EXPECT_EQ(sshd_.folder().read("known_hosts"), line) << type;
+  }
 }
 
 TEST_P(Transports, RefuseALoginWithAWrongKey) {
@@ -157,7 +165,12 @@ TEST_P(Transports, RefuseALoginWithAWrongKey) {
 
 TEST_P(Transports, GoThroughAProxyCommand) {
   const std::string bytes = random_bytes(1u << 20);
-  const auto outcome = run(sshd_.target(sshd_.proxy_command()), "exec cat", bytes);
+  // The proxy leaves a mark, and goes where the port of the config does not lead.
+  const std::string proxy = sshd_.proxy_command("open('" + sshd_.folder().path("used") + "', 'a').write('x')\n" +
+                                                "sys.argv[2] = '" + std::to_string(sshd_.port()) + "'\n");
+  const auto target = sshd_.target("Host box\n Port " + std::to_string(free_port()) + "\n " + proxy);
+  const auto outcome = run(target, "exec cat", bytes);
+  EXPECT_EQ(sshd_.folder().read("used"), "x");
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.exit_status, 0);
   EXPECT_TRUE(outcome.out == bytes) << outcome.out.size();
@@ -167,6 +180,8 @@ TEST_P(Transports, GoThroughAJumpHost) {
   const auto outcome = run(sshd_.target("Host box\n ProxyJump box2"), "exec cat", "hello");
   EXPECT_EQ(outcome.out, "hello") << words_of(outcome);
   EXPECT_EQ(outcome.exit_status, 0);
+  // The jump host is the same server: it has been logged in to twice, and the second time by itself.
+  EXPECT_EQ(count_of(sshd_.log(), "Accepted publickey for"), 2) << sshd_.log();
 }
 
 TEST_P(Transports, CarryTheWordsOfAProxyThatFails) {
