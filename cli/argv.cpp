@@ -42,7 +42,7 @@ Extent find_command(const std::vector<std::string>& args, const ValueOptions& va
   if (!args.empty() && args[0] == "run") out.options_begin = 1;
   std::size_t i = out.options_begin;
   while (i < args.size() && args[i].size() > 1 && args[i][0] == '-' && args[i] != "--") {
-    i += takes_next(long_form(args[i]), value_options) ? 2 : 1;
+    i += takes_next(long_form(args[i]), value_options) ? 2u : 1u;
   }
   i = std::min(i, args.size());
   out.options_end = i;

@@ -285,8 +285,8 @@ std::vector<Finding> baseline_findings(const std::vector<std::string>& names, co
   std::size_t n_rtt = 0, n_farther = 0;
   for (const auto& [pair, change] : changes) {
     if (comparable_rate(change)) shares.push_back(share(change));
-    n_rtt += comparable_rtt(change) ? 1 : 0;
-    n_farther += comparable_rtt(change) && farther(change) ? 1 : 0;
+    n_rtt += comparable_rtt(change) ? 1u : 0u;
+    n_farther += comparable_rtt(change) && farther(change) ? 1u : 0u;
   }
   std::vector<Finding> out;
   // If even the better third is slower, it is nobody in particular.

@@ -169,8 +169,8 @@ class Model {
   // The one that libdrun takes, of one rank per host or of a lane.
   double network_seconds(const std::vector<int>& hosts, double n_bytes, int n_lanes = 1) const {
     if (hosts.size() < 2) return 0;
-    if (n_bytes <= doubling_bytes(hosts.size())) return doubling_seconds(hosts, n_bytes, n_lanes);
-    if (n_bytes < ring_bytes(hosts.size())) return halving_seconds(hosts, n_bytes, n_lanes);
+    if (n_bytes <= static_cast<double>(doubling_bytes(hosts.size()))) return doubling_seconds(hosts, n_bytes, n_lanes);
+    if (n_bytes < static_cast<double>(ring_bytes(hosts.size()))) return halving_seconds(hosts, n_bytes, n_lanes);
     return ring_seconds(hosts, n_bytes, n_lanes);
   }
 

@@ -17,7 +17,7 @@ std::string agent_socket(const SshTarget& target) {
   return path != nullptr ? path : "";
 }
 
-std::string method_words(int methods) {
+std::string method_words(unsigned methods) {
   std::vector<std::string> words;
   if (methods & SSH_AUTH_METHOD_PUBLICKEY) words.push_back("publickey");
   if (methods & SSH_AUTH_METHOD_PASSWORD) words.push_back("password");
@@ -63,7 +63,7 @@ struct Login::Attempt {
     if (n_agent_keys > 0) words.push_back("ssh-agent: " + plural(n_agent_keys, "key"));
     error.cause += words.empty() ? " (no key to try)" : " (tried " + join(words, ", ") + ")";
     if (!skipped.empty()) error.cause += "; skipped " + join(skipped, ", ");
-    const std::string methods = method_words(ssh_userauth_list(session.raw(), nullptr));
+    const std::string methods = method_words(static_cast<unsigned>(ssh_userauth_list(session.raw(), nullptr)));
     if (!methods.empty()) error.context = "the server offers: " + methods;
     return error;
   }

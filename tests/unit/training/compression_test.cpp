@@ -58,7 +58,7 @@ void expect_average(Transport& ranks, std::size_t count, Compression compression
 TEST_P(Compressing, GivesTheAverageOfWhatWasRounded) {
   for (const int size : {1, 2, 3, 5}) {
     run_ranks(size, [](Transport& ranks) {
-      for (const std::size_t count : {0, 1, 3, 1000, 16383, 16384, 50001}) {
+      for (const std::size_t count : {0U, 1U, 3U, 1000U, 16383U, 16384U, 50001U}) {
         expect_average<float>(ranks, count, GetParam(), DRUN_AVG);
       }
       expect_average<double>(ranks, 2000, GetParam(), DRUN_SUM);
@@ -68,7 +68,7 @@ TEST_P(Compressing, GivesTheAverageOfWhatWasRounded) {
 }
 
 TEST_P(Compressing, FiniteGradientsHaveFiniteAverages) {
-  for (const std::size_t count : {8, 20000}) {
+  for (const std::size_t count : {8U, 20000U}) {
     run_ranks(3, [count](Transport& ranks) {
       const double largest = GetParam() == Compression::fp16 ? 65504 : Bfloat16::kLargest;
       std::vector<double> data(count, largest);
