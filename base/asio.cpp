@@ -8,7 +8,7 @@ Error asio_error(const boost::system::error_code& ec, const std::string& what) {
   return errno_error(ec.value(), what);
 }
 
-Event::Event(asio::any_io_executor executor) : timer_(std::move(executor)) { timer_.expires_at(Deadline::max()); }
+Event::Event(asio::any_io_executor executor) : timer_(executor) { timer_.expires_at(Deadline::max()); }
 
 Event::~Event() = default;
 

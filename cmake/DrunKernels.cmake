@@ -75,8 +75,7 @@ function(drun_cuda_codes result)
   set(${result} ${codes} PARENT_SCOPE)
 endfunction()
 
-# drun_embed_kernels(KERNELS IMAGE HEADER...): what nvcc makes of KERNELS, a .cu file that includes HEADER..., is put where
-# the source file IMAGE says.
+# drun_embed_kernels(KERNELS IMAGE): what nvcc makes of KERNELS, a .cu file, is put where the source file IMAGE says.
 function(drun_embed_kernels kernels image)
   if(NOT DRUN_HAS_NVCC)
     return()
@@ -84,9 +83,9 @@ function(drun_embed_kernels kernels image)
   drun_cuda_codes(codes)
   set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/kernels.fatbin)
   add_custom_command(OUTPUT ${fatbin}
-    COMMAND ${DRUN_NVCC} ${DRUN_NVCC_OPTIONS} ${DRUN_NVCC_HOST} ${codes} -fatbin -Xfatbin=-compress-all -o ${fatbin}
-            ${CMAKE_CURRENT_SOURCE_DIR}/${kernels}
-    DEPENDS ${kernels} ${ARGN}
+    COMMAND ${DRUN_NVCC} ${DRUN_NVCC_OPTIONS} ${DRUN_NVCC_HOST} ${codes} -fatbin -Xfatbin=-compress-all -MD -MF ${fatbin}.d
+            -o ${fatbin} ${CMAKE_CURRENT_SOURCE_DIR}/${kernels}
+    DEPENDS ${kernels} DEPFILE ${fatbin}.d
     COMMENT "Building kernels for GPUs"
     VERBATIM)
   set_source_files_properties(${image} PROPERTIES

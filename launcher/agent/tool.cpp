@@ -21,7 +21,7 @@ Tools::Tools(asio::io_context& io, const std::string& path) : io_(io) {
 
 std::string Tools::find(const std::string& name) const {
   for (const auto& folder : folders_) {
-    const std::string path = folder + "/" + name;
+    std::string path = folder + "/" + name;
     if (::access(path.c_str(), X_OK) == 0) return path;
   }
   return "";

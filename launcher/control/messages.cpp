@@ -16,6 +16,8 @@ template <typename String>
 struct Rest {
   String& bytes;
 };
+template <typename String>
+Rest(String&) -> Rest<String>;  // for compilers before C++20 deduced aggregates, clang 14 among them
 
 template <typename... Field>
 std::tuple<Field...> all(Field&&... field) {
