@@ -148,8 +148,12 @@ def _candidates():
     given = os.environ.get("DRUN_LIBRARY")
     if given:
         return [given]
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
-    return sorted(glob.glob(os.path.join(beside, "libdrun.so*"))) + ["libdrun.so.0", "libdrun.so"]
+    here = os.path.dirname(os.path.abspath(__file__))
+    found = sorted(glob.glob(os.path.join(here, "lib", "libdrun.so*")))
+    tree = os.path.dirname(os.path.dirname(here))
+    if os.path.exists(os.path.join(tree, "CMakePresets.json")):  # not installed: what the tree has built
+        found += glob.glob(os.path.join(tree, "build", "release", "lib", "libdrun.so.0"))
+    return found + ["libdrun.so.0", "libdrun.so"]
 
 
 @functools.lru_cache(maxsize=None)

@@ -206,6 +206,7 @@ class Result:
     left: dict = dataclasses.field(default_factory=dict)  # column -> what is left of it
     ended: dict = dataclasses.field(default_factory=dict)  # column -> seconds after the event
     text: str = ""
+    seconds: float = 0.0  # that the job took, its start included
 
     def ok(self, column):
         return column not in self.left and (not self.problems or bool(self.left))
@@ -510,10 +511,12 @@ def run_cells(todo, n_lanes, done):
                     return
                 transport, user, row, column = cell
                 lane = lane or Lane(transport, user)
+                began = time.monotonic()
                 try:
                     result = lane.run(row, column)
                 except Exception as error:  # pylint: disable=broad-except
                     result = Result(row, column, transport, user, problems=[repr(error)])
+                result.seconds = time.monotonic() - began
                 with lock:
                     done(result)
         finally:

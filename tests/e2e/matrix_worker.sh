@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2016
 # One worker of the matrix (see matrix.py); drun runs it as `sh -c TEXT`. MATRIX_COLUMN says what it is, or "all": then
 # its local rank does. Each process that is to be there writes /tmp/matrix.CELL.RANK.NAME when it is; .top has the pid
 # of the worker itself. The rank MATRIX_EXITS exits with 3 once somebody writes to /tmp/matrix.CELL.RANK.go.

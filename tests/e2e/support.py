@@ -25,7 +25,9 @@ CLUSTER = f"{HERE}/cluster"
 
 
 def reachable_copy(folder):
-    """The binaries where every user can reach them: a checkout may lie below /root, which the hosts replace."""
+    """The binaries where every user can reach them: a checkout may lie below /root, which the hosts replace.
+
+    Hard links where that is possible, as each class makes a copy of its own."""
     if not folder or not os.path.exists(os.path.join(folder, "drun")):
         return folder
     copy = tempfile.mkdtemp(prefix="drun-e2e-", dir="/var/cache")
@@ -33,18 +35,23 @@ def reachable_copy(folder):
     os.chmod(copy, 0o755)
     for name in os.listdir(folder):
         if os.path.isfile(os.path.join(folder, name)):
-            shutil.copy2(os.path.join(folder, name), copy)
+            try:
+                os.link(os.path.join(folder, name), os.path.join(copy, name))
+            except OSError:  # another file system
+                shutil.copy2(os.path.join(folder, name), copy)
     return copy
 
 
 BIN = reachable_copy(os.environ.get("DRUN_BIN_DIR", ""))
-SLOWDOWN = float(os.environ.get("DRUN_TEST_SLOWDOWN", "1"))  # sanitizers
+# How many times longer the limits of assertions are with sanitizers. Never a factor of a timeout that is handed to drun
+# as the thing under test: waiting for it would only take longer.
+SLOWDOWN = float(os.environ.get("DRUN_TEST_SLOWDOWN", "1"))
 LIMIT_S = 60 * SLOWDOWN
 CLEAN_LIMIT_S = 10 * SLOWDOWN
 
 
 class Job:
-    """A process on a host, seen from here. `front` is the `cluster exec` that stands for it."""
+    """A process on a host, seen from here. `front` is the `enter` that stands for it."""
 
     def __init__(self, argv, stdin, env):
         self.argv = argv
@@ -135,9 +142,12 @@ class Cluster:
                        if name in ("PATH", "LANG", "TERM") or name.endswith("SAN_OPTIONS")}
         environment["PATH"] = f"{BIN}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
         environment.update(env or {})
-        homes = {"root": "/root", "drun-user": "/home/drun-user"}
-        argv = [CLUSTER, "exec", "--name", self.name, "--user", user, "--cwd", cwd or homes[user], host, "--", *command]
-        return Job(argv, stdin, environment)
+        return Job(self.entering(host, user, cwd, *command), stdin, environment)
+
+    def entering(self, host, user, cwd, *command):
+        """The command line that runs the command on the host, as `cluster exec` would."""
+        pid = next(one["pid"] for one in self.data["hosts"] if one["name"] == host)
+        return [f"{HERE}/enter", str(pid), user, cwd, *command]
 
     def run(self, host, *command, stdin_text=None, limit=LIMIT_S, **options):
         """Runs it to its end; the Job has status, out and err."""

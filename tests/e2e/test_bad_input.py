@@ -1,5 +1,5 @@
 """What is wrong is said, where, and what to type instead; the status tells its kind; nothing was started."""
-from support import SLOWDOWN, ClusterTest
+from support import ClusterTest
 
 
 class BadInput(ClusterTest):
@@ -52,7 +52,7 @@ class BadInput(ClusterTest):
 
     def test_all_failing_hosts_are_reported(self):
         # One does not resolve, one refuses the port, one is not there; the fourth is well, and starts nothing.
-        self.bad(68, ["nowhere.invalid", "10.77.0.3", "10.77.0.200"], "--start-timeout", str(10 * SLOWDOWN), "-H",
+        self.bad(68, ["nowhere.invalid", "10.77.0.3", "10.77.0.200"], "--start-timeout", "10", "-H",
                  "localhost:1,host1:1,nowhere.invalid:1,root@10.77.0.3:1,10.77.0.200:1", "touch", "/root/started")
 
 

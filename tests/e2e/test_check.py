@@ -75,7 +75,7 @@ class CheckTest(ClusterTest):
         go_on = f"kill -CONT $(cat {sshd.RUN}/pid)"
         self.cluster.shell(host, f"kill -STOP $(cat {sshd.RUN}/pid)")
         self.addCleanup(self.cluster.shell, host, go_on)
-        timer = threading.Timer(seconds * SLOWDOWN, self.cluster.shell, (host, go_on))
+        timer = threading.Timer(seconds, self.cluster.shell, (host, go_on))
         timer.start()
         self.addCleanup(timer.join)
         return timer

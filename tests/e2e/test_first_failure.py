@@ -88,7 +88,7 @@ class FirstFailure(ClusterTest):
         self.cluster.assert_clean()
 
     def test_a_frozen_rank_that_shares_memory_is_named_at_the_deadline(self):
-        limit = int(2 * SLOWDOWN)
+        limit = 2
         job = self.start_drun("-x", f"DRUN_OP_TIMEOUT={limit}", "-np", "3", "train", "--epochs", "100000")
         job.wait_for(r"epoch")
         frozen = self.cluster.find_all("h0", r"^train")[1]
@@ -234,7 +234,7 @@ class Stopped(ClusterTest):
             self.await_state(pid, STOPPED)
 
     def test_all_workers_stop_and_go_on_with_drun_and_no_deadline_counts_it(self):
-        job = self.begin("--heartbeat-timeout", "3", "--timeout", str(int(60 * SLOWDOWN)), "-H", HOSTS, "sh", "-c",
+        job = self.begin("--heartbeat-timeout", "3", "--timeout", "300", "-H", HOSTS, "sh", "-c",
                          "while :; do echo tick; sleep 0.1; done")
         self.addCleanup(self._end, job)
         job.wait_for(r"\[2\] tick")
@@ -257,7 +257,7 @@ class Stopped(ClusterTest):
         self.cluster.assert_clean()
 
     def test_a_collective_outlives_a_stop_that_is_longer_than_its_deadline(self):
-        limit = 3 * SLOWDOWN
+        limit = 3
         job = self.begin("-x", f"DRUN_OP_TIMEOUT={limit}", "-H", HOSTS, "train", "--epochs", "60")
         self.addCleanup(self._end, job)
         job.wait_for(r"epoch")
@@ -282,7 +282,7 @@ class Stopped(ClusterTest):
     def test_a_start_is_stopped_too_and_its_deadline_does_not_count_it(self):
         self.cluster.filter("h2", input=["tcp dport 12345 drop"])
         self.addCleanup(self.cluster.unfilter, "h2")
-        limit = int(6 * SLOWDOWN)
+        limit = 6
         job = self.begin("-vv", "--start-timeout", str(limit), "-H", HOSTS, "hostname")
         self.addCleanup(self._end, job)
         job.wait_for(r"host1: .*agent")
@@ -294,7 +294,7 @@ class Stopped(ClusterTest):
         self.cluster.assert_clean()
 
     def test_the_time_that_ranks_have_to_join_does_not_count_it(self):
-        limit = int(8 * SLOWDOWN)  # the warning comes after half of it
+        limit = 8  # the warning comes after half of it
         job = self.begin("-vv", "--start-timeout", str(limit), "-x", f"DRUN_INIT_TIMEOUT={limit}", "-H", HOSTS, "sh", "-c",
                          "test $RANK = 1 && exec sleep 1000; exec hello")
         self.addCleanup(self._end, job)

@@ -10,6 +10,7 @@ import time
 import unittest
 
 import matrix
+from results import record
 from support import SLOWDOWN, ClusterTest
 
 N_LANES = int(os.environ.get("DRUN_MATRIX_LANES", "6"))
@@ -26,10 +27,12 @@ class Matrix(unittest.TestCase):
         todo = [cell for transport in transports for user in users
                 for cell in matrix.cells(transport, user, chosen_rows())]
         todo.sort(key=lambda cell: not cell[2].silent)
-        results = []
+        found = []
 
         def done(result):
-            results.append(result)
+            found.append(result)
+            record(f"{self.id()}[{result.row.name}, {result.column}, {result.user}]", result.seconds,
+                   "failed" if result.problems else "passed")
             words = "; ".join(result.problems) or "ok"
             print(f"{result.row.name}, {result.column}, {result.transport}, {result.user}: noticed after "
                   f"{result.noticed:.2f} s, gone after {result.gone:.2f} s: {words}", flush=True)
@@ -37,14 +40,14 @@ class Matrix(unittest.TestCase):
         matrix.run_cells(todo, N_LANES, done)
         where = os.environ.get("DRUN_MATRIX_TABLE")
         if where:
-            text = "\n".join(matrix.table(results)) + "\n"
+            text = "\n".join(matrix.table(found)) + "\n"
             if where == "-":
                 sys.stdout.write(text)
             else:
                 with open(where, "a", encoding="utf-8") as out:
                     out.write(text)
-        self.assertEqual(len(results), len(todo))
-        for result in results:
+        self.assertEqual(len(found), len(todo))
+        for result in found:
             with self.subTest(row=result.row.name, column=result.column, transport=result.transport, user=result.user):
                 self.assertFalse(result.problems, "\n".join([*result.problems, result.text]))
 

@@ -62,11 +62,9 @@ constexpr Call kCalls[] = {
     {"split", 1},
     {"init", 1},
 };
-#ifndef SLOWDOWN
-#define SLOWDOWN 1
-#endif
-// The deadline of ranks that wait for one that is stopped: longer than any of the calls takes on a busy machine.
-constexpr int deadline_s() { return 3 * SLOWDOWN; }
+// The deadline of ranks that wait for one that is stopped, in seconds: longer than any of the calls takes on a busy
+// machine, with sanitizers too.
+constexpr int kDeadline = 3;
 
 constexpr int kRanks = 5;  // no power of two; three and two on the hosts
 constexpr int kVictims[] = {0, 3, 4};
@@ -91,7 +89,7 @@ std::vector<WorkerEnd> run(const Fault& fault) {
   const bool stops = fault.signal == SIGSTOP;
   options.limit = std::chrono::seconds(80);
   // What is not tried has time.
-  const std::string timeout = std::to_string(deadline_s()), long_time = "60";
+  const std::string timeout = std::to_string(kDeadline), long_time = "60";
   const bool joins = fault.call.name == std::string("init");
   // A rank that is stopped at the end of drun_init holds up what follows it.
   options.env = {"DRUN_OP_TIMEOUT=" + (stops ? timeout : long_time),
@@ -137,7 +135,7 @@ bool try_it(const Fault& fault, Tally& tally) {
           << end.rank << ": " << end.output;
     }
     const auto took = end.after - victim.after;
-    EXPECT_LT(took, stops ? std::chrono::seconds(deadline_s()) + 20s : 20s) << end.rank << ": " << end.output;
+    EXPECT_LT(took, stops ? std::chrono::seconds(kDeadline) + 20s : 20s) << end.rank << ": " << end.output;
     const std::lock_guard<std::mutex> lock(tally.mutex);
     tally.longest = std::max(tally.longest, took);
   }

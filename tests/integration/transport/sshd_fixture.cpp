@@ -137,7 +137,8 @@ void Sshd::start() {
                       "\nPidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"
                       "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nLogLevel VERBOSE\n"
                       "SetEnv HOME=" +  // what the shell of this machine's own home would do first takes time
-                      folder_.path() + "\nAuthorizedKeysFile " + folder_.path("authorized_keys") + "\n");
+                      folder_.path() +
+                      "\nAuthorizedKeysFile " + folder_.path("authorized_keys") + "\n");
     daemon_ = std::make_unique<Daemon>(
         std::vector<std::string>{"/usr/sbin/sshd", "-D", "-e", "-f", folder_.path("sshd_config")},
         folder_.path("sshd.log"));

@@ -1,4 +1,5 @@
-// A job whose ranks are threads of this process and whose rendezvous is a map: real TCP between the ranks, no server.
+// A job whose ranks are threads of this process and whose rendezvous is a map. The ranks have real TCP alone; with
+// DRUN_FAKE_JOB=memory all of them share memory, with DRUN_FAKE_JOB=hosts those of a host do.
 #pragma once
 
 #include <fcntl.h>
@@ -8,12 +9,15 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -32,14 +36,19 @@ class FakeJob {
     timeouts_.op = op_timeout;
     for (int rank = 0; rank < size; ++rank) wakeups_.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     for (int rank = 0; rank < size; ++rank) host_of_rank_.push_back(rank);
-#ifdef FAKE_JOB_SHARES_MEMORY
-    share_memory();
-#endif
-#ifdef FAKE_JOB_HAS_HOSTS  // two ranks on each, one on the last if they are odd; three on the first if there are many
-    std::vector<int> hosts;
-    for (int rank = 0; rank < size; ++rank) hosts.push_back(size > 6 && rank == 2 ? 0 : rank / 2);
-    place_on_hosts(hosts);
-#endif
+    const char* const topology = std::getenv("DRUN_FAKE_JOB");
+    if (topology == nullptr) return;
+    if (topology == std::string_view("memory")) {
+      share_memory();
+    } else if (topology == std::string_view("hosts")) {
+      // Two ranks on each, one on the last if they are odd; three on the first if there are many.
+      std::vector<int> hosts;
+      for (int rank = 0; rank < size; ++rank) hosts.push_back(size > 6 && rank == 2 ? 0 : rank / 2);
+      place_on_hosts(hosts);
+    } else {
+      std::fprintf(stderr, "DRUN_FAKE_JOB=%s: memory, hosts, or unset\n", topology);
+      std::abort();
+    }
   }
 
   // Changes what `rank` reads for `key`.

@@ -1,0 +1,130 @@
+# How tests are added. docs/testing.md says which test runs in which build, and why.
+#
+# A test has the label of its kind (unit, integration, python, e2e), and a label `in-BUILD` for each build of
+# `scripts/test --ci` that runs it: in-asan, in-tsan, in-release. The target `tests-in-BUILD` builds what they need.
+# Every preset has every test that it can run, with these labels: `ctest` there, and `scripts/test --full`, run them all.
+include(GoogleTest)
+
+foreach(build asan tsan release)
+  add_custom_target(tests-in-${build})
+endforeach()
+
+# Results of single cases, which scripts/test reads: RESULTS/PREFIX/NAME.json of GoogleTest, RESULTS/NAME.jsonl of Python.
+set(DRUN_TEST_RESULTS ${PROJECT_BINARY_DIR}/results)
+
+# The headers that nearly every test includes.
+drun_precompile(gtest <map> <string> <vector> <gtest/gtest.h> <gmock/gmock.h> FOR_PROGRAMS
+  OPTIONS drun_test_options LIBS GTest::gmock)
+drun_precompile(gtest_computes <map> <string> <vector> <gtest/gtest.h> <gmock/gmock.h> FOR_PROGRAMS
+  OPTIONS drun_test_options LIBS GTest::gmock)
+if(TARGET drun_precompiled_gtest_computes)
+  drun_computes(drun_precompiled_gtest_computes)
+endif()
+
+# drun_test_needs(TARGETS TARGET... IN BUILD...): the tests of these builds use the targets.
+function(drun_test_needs)
+  cmake_parse_arguments(ARG "" "" "TARGETS;IN" ${ARGN})
+  foreach(build IN LISTS ARG_IN)
+    add_dependencies(tests-in-${build} ${ARG_TARGETS})
+  endforeach()
+endfunction()
+
+# drun_gtest_entries(TARGET [LABEL unit] [PREFIX p.] [IN asan...] [TIMEOUT 60] [SHARDS 1] [FILTER f] [ENVIRONMENT e...]):
+# the cases of a GoogleTest program as ctest entries, which may be called several times with other prefixes and
+# environments. Names are LABEL.PREFIXSuite.Case. With sanitizers, whose programs take long to start, the program is one
+# entry, or SHARDS of them, and TIMEOUT counts ten times.
+function(drun_gtest_entries target)
+  cmake_parse_arguments(ARG "" "LABEL;PREFIX;TIMEOUT;SHARDS;FILTER" "IN;ENVIRONMENT" ${ARGN})
+  foreach(default "LABEL unit" "TIMEOUT 60" "SHARDS 1" "IN asan" "FILTER *")
+    separate_arguments(default)
+    list(POP_FRONT default option)
+    if(NOT ARG_${option})
+      set(ARG_${option} ${default})
+    endif()
+  endforeach()
+  drun_test_needs(TARGETS ${target} IN ${ARG_IN})
+  list(TRANSFORM ARG_IN PREPEND in- OUTPUT_VARIABLE labels)
+  list(PREPEND labels ${ARG_LABEL})
+  if(NOT DRUN_SANITIZE)
+    gtest_discover_tests(${target} NO_PRETTY_TYPES NO_PRETTY_VALUES TEST_PREFIX "${ARG_LABEL}.${ARG_PREFIX}" TEST_FILTER "${ARG_FILTER}"
+      TEST_LIST ${target}_${ARG_PREFIX}tests DISCOVERY_TIMEOUT 60
+      PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${ARG_ENVIRONMENT}")
+    return()
+  endif()
+  math(EXPR last "${ARG_SHARDS} - 1")
+  math(EXPR timeout "${ARG_TIMEOUT} * 10")
+  foreach(shard RANGE ${last})
+    set(name ${target})
+    set(environment ${ARG_ENVIRONMENT})
+    if(last GREATER 0)
+      set(name ${target}.${shard})
+      list(APPEND environment GTEST_TOTAL_SHARDS=${ARG_SHARDS} GTEST_SHARD_INDEX=${shard})
+    endif()
+    list(APPEND environment GTEST_OUTPUT=json:${DRUN_TEST_RESULTS}/${ARG_LABEL}.${ARG_PREFIX}/${name}.json)
+    add_test(NAME ${ARG_LABEL}.${ARG_PREFIX}${name} COMMAND ${target} --gtest_filter=${ARG_FILTER})
+    set_tests_properties(${ARG_LABEL}.${ARG_PREFIX}${name} PROPERTIES
+      LABELS "${labels}" TIMEOUT ${timeout} ENVIRONMENT "${environment}")
+  endforeach()
+endfunction()
+
+# drun_add_test(NAME [COMPUTES] [HEADERS] SOURCES... LIBS... and what drun_gtest_entries takes): a GoogleTest program and its entries.
+function(drun_add_test name)
+  cmake_parse_arguments(ARG "COMPUTES;HEADERS" "" "SOURCES;LIBS;LABEL;PREFIX;TIMEOUT;SHARDS;FILTER;IN;ENVIRONMENT" ${ARGN})
+  set(flags "")
+  foreach(flag COMPUTES HEADERS)
+    if(ARG_${flag})
+      list(APPEND flags ${flag})
+    endif()
+  endforeach()
+  drun_add_test_program(${name} ${flags} SOURCES ${ARG_SOURCES} LIBS ${ARG_LIBS})
+  set(entries "")
+  foreach(option IN ITEMS LABEL PREFIX TIMEOUT SHARDS FILTER "IN" ENVIRONMENT)
+    if(ARG_${option})
+      list(APPEND entries ${option} ${ARG_${option}})
+    endif()
+  endforeach()
+  drun_gtest_entries(${name} ${entries})
+endfunction()
+
+# drun_add_test_program(NAME [COMPUTES] [HEADERS] SOURCES... LIBS...): the program alone. COMPUTES: see drun_computes.
+# HEADERS: what is tested are headers, so that the program's own code is checked as the product's is.
+function(drun_add_test_program name)
+  cmake_parse_arguments(ARG "COMPUTES;HEADERS" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} $<IF:$<BOOL:${ARG_HEADERS}>,drun_options,drun_test_options>
+    GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if(ARG_COMPUTES)
+    drun_computes(${name})
+  endif()
+  if(ARG_HEADERS)
+    return()
+  endif()
+  if(ARG_COMPUTES)
+    drun_use_precompiled(gtest_computes ${name})
+  else()
+    drun_use_precompiled(gtest ${name})
+  endif()
+endfunction()
+
+# drun_add_helper(NAME SOURCES... LIBS...): a program that tests start.
+function(drun_add_helper name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} drun_options)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+endfunction()
+
+# drun_add_script_test(NAME COMMAND... LABEL l [IN asan...] [TIMEOUT 120] [ENVIRONMENT e...] [PROPERTIES p...]): a test that
+# is a command. Exit status 77: it can't run on this machine.
+function(drun_add_script_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "COMMAND;IN;ENVIRONMENT;PROPERTIES" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND})
+  list(TRANSFORM ARG_IN PREPEND in- OUTPUT_VARIABLE labels)
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL};${labels}" TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77
+    ENVIRONMENT "${ARG_ENVIRONMENT};PYTHONDONTWRITEBYTECODE=1;DRUN_TEST_RESULT=${DRUN_TEST_RESULTS}/${name}.jsonl"
+    ${ARG_PROPERTIES})
+endfunction()
