@@ -1,4 +1,7 @@
 """How the agent gets to hosts whose shells and homes are all sorts."""
+import os
+import signal
+
 from support import BIN, ClusterTest, untagged
 
 
@@ -41,8 +44,14 @@ class Shells(ClusterTest):
     def test_a_damaged_agent_is_replaced(self):
         self.check()
         self.addCleanup(self.cluster.shell, "h1", "rm -rf /root/.cache/drun")
-        self.cluster.shell("h1", "f=$(ls /root/.cache/drun/agent-*); head -c 1000 $f > $f.new; mv $f.new $f; chmod 700 $f")
-        self.check()
+        whole = self.cluster.shell("h1", "sha256sum /root/.cache/drun/*")
+        self.assertEqual(len(whole.splitlines()), 1, whole)
+        for damage in ("head -c 1000 $f", ":", "cat $f; echo"):  # what is left of it: a part, nothing, and something more
+            with self.subTest(damage):
+                self.cluster.shell("h1", f"f=$(ls /root/.cache/drun/agent-*); ({damage}) > /root/new; mv /root/new $f; chmod 700 $f")
+                self.assertNotEqual(self.cluster.shell("h1", "sha256sum /root/.cache/drun/*"), whole)
+                self.check()
+                self.assertEqual(self.cluster.shell("h1", "sha256sum /root/.cache/drun/*"), whole)
 
 
 class Homes(ClusterTest):
@@ -88,4 +97,13 @@ class SharedHome(ClusterTest):
         left = self.cluster.shell("h5", "ls -a /root/.cache/drun").split()
         self.assertEqual(len([name for name in left if name.startswith("agent-")]), 1, left)
         self.assertEqual([name for name in left if "tmp" in name], [])
+        # All of them run that one file from now on.
+        inode = self.cluster.shell("h5", "stat -c %i /root/.cache/drun/agent-*").strip()
+        job = self.start_drun("-np", "16", "-H", hosts, "sh", "-c", "echo up; exec sleep 1000")
+        job.wait_for(r"\] up", 16)
+        for i in range(1, 16):
+            pid = self.cluster.find(f"h{i}", "^drun-agent$")
+            self.assertEqual(str(os.stat(f"/proc/{pid}/exe").st_ino), inode, f"host{i}")
+        job.signal(signal.SIGINT)
+        self.assertEqual(job.finish(), 130, str(job))
         self.assert_trained(self.drun("-np", "16", "-H", hosts, "./train", cwd=BIN), 16)

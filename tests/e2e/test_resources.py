@@ -1,5 +1,8 @@
 """Many hosts and workers with the limits that people have."""
+import json
 import os
+import re
+import signal
 import threading
 import time
 
@@ -27,19 +30,27 @@ class ManyHosts(ClusterTest):
 
     def test_a_thousand_workers_under_a_soft_limit_of_1024_descriptors(self):
         hosts = ",".join(f"{'localhost' if i == 0 else f'host{i}'}:{PER_HOST}" for i in range(N_HOSTS))
+        n = N_HOSTS * PER_HOST
         job = self.cluster.start("h0", "bash", "-c", "ulimit -Sn 1024; exec drun \"$@\"", "drun", "--start-timeout",
-                                 "240", "-H", hosts, "sh", "-c", "echo rank $RANK of $WORLD_SIZE; read x")
-        self.addCleanup(lambda: job.front.poll() is None and job.front.kill())
+                                 "240", "--events", "/tmp/events", "-H", hosts, "sh", "-c",
+                                 "echo rank $RANK of $WORLD_SIZE; exec sleep 1000")
+        self.addCleanup(self._end, job)
         peaks, done = {"threads": 0, "kb": 0, "files": 0}, threading.Event()
         watcher = threading.Thread(target=self.watch, args=(self.cluster.find("h0", "^drun$"), peaks, done))
         watcher.start()
-        status = job.finish(280 * max(1, SLOWDOWN / 2))
+        job.wait_for(rf"rank \d+ of {n}$", n, limit=280 * max(1, SLOWDOWN / 2))
+        ranks = sorted(int(rank) for rank in re.findall(rf"rank (\d+) of {n}$", job.out, re.MULTILINE))
+        self.assertEqual(ranks, list(range(n)))
+        running = sum(command == "sleep 1000" for rest in self.cluster.processes().values() for _, _, command in rest)
+        self.assertEqual(running, n)
+        job.signal(signal.SIGINT)
+        status = job.finish(60 * SLOWDOWN)
         done.set()
         watcher.join()
-        self.assertEqual(status, 1, str(job))  # `read` at the end of input; rank 0's stdin is /dev/null too
-        n = N_HOSTS * PER_HOST
-        ranks = sorted(int(line.split()[2]) for line in job.out.splitlines() if line.endswith(f"of {n}"))
-        self.assertEqual(len(ranks), len(set(ranks)))
+        self.assertEqual(status, 130, str(job)[-3000:])
+        events = [json.loads(line) for line in self.cluster.shell("h0", "cat /tmp/events").splitlines()]
+        for name in ("worker_started", "worker_exited"):
+            self.assertEqual(sorted(event["rank"] for event in events if event["event"] == name), list(range(n)), name)
         print(f"{N_HOSTS} hosts, {n} workers: at most {peaks}")
         self.assertLess(peaks["threads"], 16)  # not one per host
         self.assertLess(peaks["files"], 64 + 4 * N_HOSTS + n)

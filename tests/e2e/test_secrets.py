@@ -1,7 +1,8 @@
 """What other users of the hosts, and strangers on the network, can see and do."""
 import re
+import subprocess
 
-from support import ClusterTest
+from support import BIN, ClusterTest
 
 SECRET = "tomato-4711-soup"
 STRANGER = """
@@ -21,14 +22,10 @@ for attempt in (b"", b"GET / HTTP/1.0\\r\\n\\r\\n", os.urandom(65536), b"\\xff" 
     except OSError:
         pass
     s.close()
-idle = []
-for _ in range(100):
-    try:
-        idle.append(socket.create_connection((host, port), 5))
-    except OSError:
-        break
-sys.stdout.buffer.write(seen)
+idle = [socket.create_connection((host, port), 5) for _ in range(100)]
+sys.stdout.buffer.write(seen + b"\\nholds %d\\n" % len(idle))
 sys.stdout.flush()
+sys.stdin.read()  # and holds them until it is told to go
 """
 
 
@@ -57,13 +54,15 @@ class Secrets(ClusterTest):
             got = self.cluster.run(host, "sh", "-c", "cat /proc/[0-9]*/environ | tr '\\0' '\\n'", user="drun-user")
             self.assertNotIn(SECRET, got.out)
             path = sockets[str(rank)]
-            if path.startswith("/"):
-                self.assertEqual(self.cluster.shell(host, f"stat -c %a $(dirname {path})").strip(), "700")
-                self.assertNotEqual(self.cluster.run(host, "ls", path, user="drun-user").status, 0)
+            self.assertTrue(path.startswith("/"), sockets)
+            self.assertEqual(self.cluster.shell(host, f"stat -c %a $(dirname {path})").strip(), "700")
+            self.assertEqual(self.cluster.run(host, "test", "-S", path).status, 0)
+            self.assertNotEqual(self.cluster.run(host, "ls", path, user="drun-user").status, 0)
 
     def test_a_stranger_learns_nothing_and_disturbs_nothing(self):
         self.cluster.write("h1", "/tmp/stranger.py", STRANGER)
-        go = "while ! test -e /tmp/go; do sleep 0.1; done"
+        # What comes after it joins the rendezvous and reduces, beside the connections that the stranger holds.
+        go = f"while ! test -e /tmp/go; do sleep 0.1; done; exec {BIN}/hello"
         job = self.start_drun("-x", "SECRET", "-H", "localhost:1,host1:1,host2:1", "sh", "-c",
                               f"echo job $DRUN_JOB_ID; echo ready; {go}", env={"SECRET": SECRET})
         job.wait_for(r"\] ready", 3)
@@ -71,14 +70,21 @@ class Secrets(ClusterTest):
         listening = self.cluster.shell("h0", "ss -Hltnp")
         places = re.findall(r"(\S+):(\d+)\s+\S+\s+users:\(\(\"drun\"", listening)
         self.assertTrue(places, listening)
+        strangers = []
         for address, port in places:
             self.assertEqual(address, "10.77.0.1", listening)
-            got = self.cluster.run("h1", "python3", "/tmp/stranger.py", "10.77.0.1", port)
-            self.assertEqual(got.status, 0, str(got))
-            self.assertNotIn(job_id, got.out)
-            self.assertNotIn(SECRET, got.out)
-            self.assertNotIn("10.77", got.out)
+            stranger = self.cluster.start("h1", "python3", "/tmp/stranger.py", "10.77.0.1", port, stdin=subprocess.PIPE)
+            self.addCleanup(self._end, stranger)
+            stranger.wait_for(r"^holds 100$")
+            strangers.append(stranger)
         for host in ("h0", "h1", "h2"):
             self.cluster.shell(host, "touch /tmp/go")
         self.assertEqual(job.finish(), 0, str(job))
+        self.assertEqual(len(re.findall(r"^\[\d\] .*of 3", job.out, re.MULTILINE)), 3, str(job))
+        for stranger in strangers:
+            self.assertIsNone(stranger.front.poll(), str(stranger))
+            stranger.front.stdin.close()
+            self.assertEqual(stranger.finish(), 0, str(stranger))
+            for word in (job_id, SECRET, "10.77"):
+                self.assertNotIn(word, stranger.out)
         self.cluster.assert_clean()

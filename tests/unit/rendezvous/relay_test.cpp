@@ -89,7 +89,11 @@ class Relayed {
 TEST(Relay, ListensOnLoopbackOnly) {
   Relayed relayed(1);
   EXPECT_EQ(relayed.address, "127.0.0.1");
-  EXPECT_GT(relayed.port, 0);
+  EXPECT_TRUE(connect_tcp("127.0.0.1", relayed.port, SteadyClock::now() + 10s));
+  // A socket on 0.0.0.0 would answer on every address of this machine, on the rest of 127/8, too.
+  const auto other = connect_tcp("127.0.0.2", relayed.port, SteadyClock::now() + 10s);
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message().find("refused"), std::string::npos) << other.error().message();
 }
 
 TEST(Relay, CarriesSixtyFourClients) {
