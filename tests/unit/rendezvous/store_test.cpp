@@ -226,6 +226,19 @@ TEST_F(StoreTest, IsBoundedInBytesWaitsAndNames) {
   EXPECT_TRUE(small.get(asker(2, 3), GetMessage{3, "x", 1000}, now).empty());
 }
 
+TEST(RosterTest, KnowsWhoIsNotInTheJobNow) {
+  std::vector<Member> four(4);
+  for (auto& m : four) m.host = "h";
+  Roster roster(four, "job");
+  for (const int rank : {0, 1, 2}) ASSERT_TRUE(roster.join(rank, 1));
+  roster.leave(1, true);
+  roster.leave(2, false);
+  EXPECT_EQ(roster.joined(), std::vector<int>{0});
+  EXPECT_EQ(roster.absent(), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(roster.describe(roster.absent()),
+            "rank 1 on h (left), rank 2 on h (disconnected), rank 3 on h (has not joined)");
+}
+
 TEST(RosterTest, DescribesAtMostEightRanks) {
   std::vector<Member> many(12);
   for (auto& m : many) m.host = "h";

@@ -1,0 +1,36 @@
+#include "netdetect/blame.h"
+
+#include <gtest/gtest.h>
+
+namespace drun::netdetect {
+namespace {
+
+Candidates candidates_of(const std::vector<int>& hosts) {
+  Candidates candidates;
+  for (const int host : hosts) {
+    Candidate one;
+    one.host = host;
+    candidates.tried.push_back(one);
+  }
+  return candidates;
+}
+
+TEST(Guilty, NobodyWhereAllPairsAreConnected) { EXPECT_TRUE(find_guilty(3, candidates_of({0, 1, 2}), {}).empty()); }
+
+TEST(Guilty, TheHostThatIsInEveryPair) {
+  EXPECT_EQ(find_guilty(4, candidates_of({0, 1, 2, 3}), {{0, 2}, {1, 2}, {2, 3}}), std::vector<int>{2});
+}
+
+TEST(Guilty, HostsWithoutAnAddressComeFirst) {
+  EXPECT_EQ(find_guilty(5, candidates_of({0, 1, 2, 4}), {{0, 1}, {0, 2}, {2, 3}}), (std::vector<int>{3, 0}));
+}
+
+// Half of them may be at fault, and the next one still be named; with more than half nobody would look further.
+TEST(Guilty, EndsWithMoreThanHalfOfTheHosts) {
+  EXPECT_EQ(find_guilty(4, candidates_of({3}), {}), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(find_guilty(5, candidates_of({4}), {}), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(find_guilty(4, candidates_of({2, 3}), {{2, 3}}), (std::vector<int>{0, 1, 2}));
+}
+
+}  // namespace
+}  // namespace drun::netdetect
