@@ -57,7 +57,7 @@ class Job:
         self.argv = argv
         self.front = subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
         self._lines = queue.Queue()
-        self._text = {"out": "", "err": ""}
+        self._read_lines = {"out": [], "err": []}  # not one text each: that would be copied with every line
         self._readers = [threading.Thread(target=self._read, args=(name, pipe), daemon=True)
                          for name, pipe in (("out", self.front.stdout), ("err", self.front.stderr))]
         for reader in self._readers:
@@ -66,17 +66,17 @@ class Job:
     def _read(self, name, pipe):
         for raw in pipe:
             line = raw.decode(errors="replace")
-            self._text[name] += line
+            self._read_lines[name].append(line)
             self._lines.put(line)
         self._lines.put(None)
 
     @property
     def out(self):
-        return self._text["out"]
+        return "".join(self._read_lines["out"])
 
     @property
     def err(self):
-        return self._text["err"]
+        return "".join(self._read_lines["err"])
 
     def wait_for(self, pattern, count=1, limit=LIMIT_S):
         """Until `count` lines of either stream matched."""
