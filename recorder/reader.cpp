@@ -41,9 +41,9 @@ Standing Reader::standing() const {
     auto here = call(out.n_begun - i);
     if (!here) continue;
     if (here->ended_ns == 0) {
-      out.open = std::move(here);
+      out.open = here;
     } else if (!out.last) {
-      out.last = std::move(here);
+      out.last = here;
     }
   }
   return out;
