@@ -18,8 +18,8 @@ foreach(options drun_options drun_test_options)
   if(DRUN_SANITIZE MATCHES thread)
     target_compile_options(${options} INTERFACE -Wno-tsan)
   endif()
-  # What GCC 12 sees where it optimizes, and is not so: std::string of C++20, variants in vectors, frames of Asio's
-  # coroutines. Sanitizers find the real ones.
+  # GCC 12's false positives in optimized builds: C++20's std::string, variants in vectors, frames of Asio's coroutines.
+  # The sanitizer builds find real errors of these kinds.
   target_compile_options(${options} INTERFACE $<$<NOT:$<CONFIG:Debug>>:
     -Wno-array-bounds -Wno-maybe-uninitialized -Wno-mismatched-new-delete -Wno-restrict -Wno-stringop-overflow
     -Wno-stringop-overread>)
@@ -28,13 +28,13 @@ target_compile_options(drun_options INTERFACE -Wconversion -Wsign-conversion)
 # Line numbers take two thirds of drun's file where they are not compressed.
 target_link_options(drun_options INTERFACE $<$<CONFIG:RelWithDebInfo>:-Wl,--compress-debug-sections=zlib>)
 if(DRUN_SANITIZE MATCHES undefined)
-  # In the tests' own code, of which there is as much as of the product: these cost a third of its compilation, and what
-  # they find AddressSanitizer finds as well, or is of no consequence.
+  # These checks cost a third of the compile time of test code. AddressSanitizer finds most of the same errors, and the
+  # product keeps the checks.
   target_compile_options(drun_test_options INTERFACE -fno-sanitize=null,alignment,object-size,vptr)
 endif()
 
-# drun_computes(TARGET...): with sanitizers, these spend their time in loops over elements: unoptimized they take several
-# times as long as their compilation does.
+# drun_computes(TARGET...): compiles targets with loops over elements at -O1 in sanitizer builds. At -O0 their tests take
+# several times as long as the compilation.
 function(drun_computes)
   if(DRUN_SANITIZE)
     foreach(target IN LISTS ARGN)
@@ -53,7 +53,7 @@ function(drun_is_runtime)
 endfunction()
 find_program(DRUN_CCACHE ccache)
 if(DRUN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # What ccache asks for where headers are precompiled: the sloppinesses. They are new in each new build folder.
+  # ccache requires the sloppiness for precompiled headers, whose modification times differ between build folders.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DRUN_CCACHE})
 endif()

@@ -265,7 +265,7 @@ class Cut(ClusterTest):
 
 class BadLinks(ClusterTest):
     hosts = 3
-    # Not what is tested: time enough to bring an agent, with sanitizers 30 MB of it, over 10 Mb/s.
+    # Long enough to deliver an agent over 10 Mb/s, also the sanitizers' agent of 90 MB in `scripts/test --full`.
     patience = ("--start-timeout", "240")
 
     def test_train_over_lossy_links(self):

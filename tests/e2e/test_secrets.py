@@ -25,7 +25,7 @@ for attempt in (b"", b"GET / HTTP/1.0\\r\\n\\r\\n", os.urandom(65536), b"\\xff" 
 idle = [socket.create_connection((host, port), 5) for _ in range(100)]
 sys.stdout.buffer.write(seen + b"\\nholds %d\\n" % len(idle))
 sys.stdout.flush()
-sys.stdin.read()  # and holds them until it is told to go
+sys.stdin.read()  # holds the connections until the test closes this pipe
 """
 
 
@@ -61,7 +61,7 @@ class Secrets(ClusterTest):
 
     def test_a_stranger_learns_nothing_and_disturbs_nothing(self):
         self.cluster.write("h1", "/tmp/stranger.py", STRANGER)
-        # What comes after it joins the rendezvous and reduces, beside the connections that the stranger holds.
+        # After that the workers join the rendezvous and reduce, while the stranger holds its connections.
         go = f"while ! test -e /tmp/go; do sleep 0.1; done; exec {BIN}/hello"
         job = self.start_drun("-x", "SECRET", "-H", "localhost:1,host1:1,host2:1", "sh", "-c",
                               f"echo job $DRUN_JOB_ID; echo ready; {go}", env={"SECRET": SECRET})

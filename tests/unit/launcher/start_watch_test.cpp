@@ -28,8 +28,8 @@ Task<void> stop_after(StartWatch& watch, milliseconds time) {
   watch.stop();
 }
 
-// What is drawn of a start of one host that takes so long. Both timers are of one loop, which runs those that have
-// expired in their order: however busy the machine is, one of 100 ms comes before one of 300 ms.
+// Returns the status lines of a one-host start that takes `time`. Both timers belong to one event loop, which runs
+// expired timers in order: a timer of 100 ms fires before one of 300 ms on a busy machine, too.
 std::vector<std::string> drawn(milliseconds time, std::size_t width = 80) {
   asio::io_context io;
   Terminal terminal(width);

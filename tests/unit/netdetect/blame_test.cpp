@@ -25,7 +25,7 @@ TEST(Guilty, HostsWithoutAnAddressComeFirst) {
   EXPECT_EQ(find_guilty(5, candidates_of({0, 1, 2, 4}), {{0, 1}, {0, 2}, {2, 3}}), (std::vector<int>{3, 0}));
 }
 
-// Half of them may be at fault, and the next one still be named; with more than half nobody would look further.
+// The search continues at exactly half of the hosts and stops above half.
 TEST(Guilty, EndsWithMoreThanHalfOfTheHosts) {
   EXPECT_EQ(find_guilty(4, candidates_of({3}), {}), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(find_guilty(5, candidates_of({4}), {}), (std::vector<int>{0, 1, 2}));
