@@ -9,6 +9,8 @@ target_compile_options(drun_warnings INTERFACE
 
 add_library(drun_options INTERFACE)
 add_library(drun_test_options INTERFACE)
+# Both get the sanitizers themselves: flags of a linked target come last, and -fsanitize after drun_test_options'
+# -fno-sanitize would turn its checks on again.
 foreach(options drun_options drun_test_options)
   target_link_libraries(${options} INTERFACE drun_warnings)
   if(DRUN_SANITIZE)
