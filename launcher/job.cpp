@@ -418,7 +418,10 @@ Result<void> Job::start_rendezvous() {
     members.push_back(std::move(m));
   }
   rendezvous::ServerEvents events;
-  events.joined = [this](int rank, int pid) { attendance_.on_joined(rank, pid); };
+  events.joined = [this](int rank, int pid) {
+    attendance_.on_joined(rank, pid);
+    supervisor_.on_joined(rank);
+  };
   events.complained = [this](int rank, const std::string& text) { supervisor_.on_complaint(rank, text); };
   events.abort_requested = [this](const rendezvous::Abort& abort) { supervisor_.on_abort_requested(abort); };
   server_ = rendezvous::Server::create(io_.get_executor(), key_, std::move(members), job_id_, std::move(events));

@@ -348,6 +348,10 @@ void Supervisor::on_abort_requested(const rendezvous::Abort& abort) {
   failed(std::move(f));
 }
 
+void Supervisor::on_joined(int rank) {
+  if (rank >= 0 && rank < static_cast<int>(workers_.size())) workers_[static_cast<std::size_t>(rank)].complaint.clear();
+}
+
 void Supervisor::on_complaint(int rank, const std::string& text) {
   if (rank < 0 || rank >= static_cast<int>(workers_.size())) return;
   log::debug(worker_name(rank) + " says: " + text);

@@ -56,6 +56,8 @@ class Supervisor {
   void on_abort_requested(const rendezvous::Abort& abort);
   // A rank's libdrun says that another one failed it.
   void on_complaint(int rank, const std::string& text);
+  // A program of libdrun begins in the worker: complaints of an earlier one say nothing about how this one ends.
+  void on_joined(int rank);
   void on_output_broken(Error error);
   // Ends the job. `status` is drun's exit status unless an earlier reason gave one; `why` is what the workers hear.
   void stop(int status, const std::string& why);

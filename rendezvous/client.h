@@ -18,7 +18,8 @@ namespace drun::rendezvous {
 class Client {
  public:
   using Milliseconds = std::chrono::milliseconds;
-  // Connects, proves the key, joins as `rank`. A rank that is already joined is refused (kProtocol).
+  // Connects, proves the key, joins as `rank`, in the epoch that welcome() says. A rank that is in the job, and does
+  // not leave it within a second, is refused (kProtocol).
   static Result<std::unique_ptr<Client>> join(const std::string& address, int port, const JobKey& key, int rank,
                                               Milliseconds timeout);
   virtual ~Client() = default;  // leaves in an orderly way if leave() was not called: closes

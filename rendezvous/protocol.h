@@ -27,6 +27,7 @@ struct Welcome {
   int cross_rank = 0, cross_size = 1;
   std::vector<std::string> host_of_rank;  // by rank, for messages: two hosts may have one name
   std::vector<int> host_index_of_rank;    // by rank: a number for each host
+  int epoch = 1;                          // which of the programs of libdrun that these workers run in turn: roster.h
 };
 
 struct AbortNotice {

@@ -117,7 +117,9 @@ Result<ServerMessage> decode_server_message(std::string_view bytes) {
     case MessageType::kWelcome: {
       Welcome m;
       m.job_id = in.str();
-      for (int* v : {&m.rank, &m.size, &m.local_rank, &m.local_size, &m.cross_rank, &m.cross_size}) *v = in.i32();
+      for (int* v : {&m.rank, &m.size, &m.local_rank, &m.local_size, &m.cross_rank, &m.cross_size, &m.epoch}) {
+        *v = in.i32();
+      }
       const std::vector<std::string> names = in.strs();
       const std::size_t n_ranks = in.count(4);
       m.host_of_rank.reserve(n_ranks);

@@ -88,7 +88,7 @@ struct Encoder {
   std::string operator()(const Welcome& m) const {
     auto out = start(MessageType::kWelcome);
     out.str(m.job_id);
-    for (const int v : {m.rank, m.size, m.local_rank, m.local_size, m.cross_rank, m.cross_size}) out.i32(v);
+    for (const int v : {m.rank, m.size, m.local_rank, m.local_size, m.cross_rank, m.cross_size, m.epoch}) out.i32(v);
     std::vector<std::string> names;  // by host, "" of those without a rank
     for (std::size_t rank = 0; rank < m.host_index_of_rank.size(); ++rank) {
       const auto host = static_cast<std::size_t>(m.host_index_of_rank[rank]);

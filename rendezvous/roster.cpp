@@ -10,47 +10,54 @@ constexpr std::size_t kMostNamed = 8;
 }  // namespace
 
 Roster::Roster(std::vector<Member> members, std::string job_id)
-    : members_(std::move(members)),
-      states_(members_.size(), State::kExpected),
-      pids_(members_.size(), 0),
-      notes_(members_.size()),
-      job_id_(std::move(job_id)) {}
+    : members_(std::move(members)), seats_(members_.size()), job_id_(std::move(job_id)) {}
 
 Result<void> Roster::join(int rank, int pid) {
   if (!has(rank)) {
     return fail(Errc::kProtocol, "rank " + std::to_string(rank) + " does not exist: the job has ranks 0 to " +
                                      std::to_string(size() - 1));
   }
-  const auto i = static_cast<std::size_t>(rank);
-  if (states_[i] == State::kJoined) {
-    return fail(Errc::kProtocol, "rank " + std::to_string(rank) + " has already joined: pid " +
-                                     std::to_string(pids_[i]) + " on " + members_[i].host);
+  Seat& s = seat(rank);
+  if (s.state == State::kJoined) {
+    return fail(Errc::kProtocol, "rank " + std::to_string(rank) + " has already joined: pid " + std::to_string(s.pid) +
+                                     " on " + host(rank));
   }
-  states_[i] = State::kJoined;
-  pids_[i] = pid;
+  if (s.epoch == epoch_ || spoiled_) ++epoch_;
+  spoiled_ = false;
+  s.state = State::kJoined;
+  s.epoch = epoch_;
+  s.pid = pid;
   return {};
 }
 
 void Roster::leave(int rank, bool orderly) {
-  states_[static_cast<std::size_t>(rank)] = orderly ? State::kLeft : State::kLost;
+  Seat& s = seat(rank);
+  s.state = orderly ? State::kLeft : State::kLost;
+  const auto is_of_epoch = [this](const Seat& one) { return one.epoch == epoch_; };
+  if (is_of_epoch(s) && !std::all_of(seats_.begin(), seats_.end(), is_of_epoch)) spoiled_ = true;
 }
 
 void Roster::note(int rank, std::string text) {
-  if (has(rank)) notes_[static_cast<std::size_t>(rank)] = std::move(text);
+  if (has(rank)) seat(rank).note = std::move(text);
 }
 
 std::vector<int> Roster::joined() const {
   std::vector<int> out;
   for (int rank = 0; rank < size(); ++rank) {
-    if (states_[static_cast<std::size_t>(rank)] == State::kJoined) out.push_back(rank);
+    if (is_joined(rank)) out.push_back(rank);
   }
   return out;
 }
 
-std::vector<int> Roster::absent() const {
+int Roster::joined_in(int epoch) const {
+  return static_cast<int>(std::count_if(
+      seats_.begin(), seats_.end(), [epoch](const Seat& s) { return s.state == State::kJoined && s.epoch == epoch; }));
+}
+
+std::vector<int> Roster::absent(int epoch) const {
   std::vector<int> out;
   for (int rank = 0; rank < size(); ++rank) {
-    if (states_[static_cast<std::size_t>(rank)] != State::kJoined) out.push_back(rank);
+    if (!is_joined(rank) || epoch_of(rank) != epoch) out.push_back(rank);
   }
   return out;
 }
@@ -59,6 +66,7 @@ Welcome Roster::welcome(int rank) const {
   const Member& m = members_[static_cast<std::size_t>(rank)];
   Welcome out;
   out.job_id = job_id_;
+  out.epoch = epoch_of(rank);
   out.rank = rank;
   out.size = size();
   out.local_rank = m.local_rank;
@@ -76,21 +84,27 @@ std::string Roster::name(int rank) const {
   return "rank " + std::to_string(rank) + (has(rank) ? " on " + host(rank) : "");
 }
 
-std::string Roster::describe(int rank) const {
+std::string Roster::describe(int rank, int epoch) const {
   std::string out = name(rank);
   if (!has(rank)) return out;
-  const auto i = static_cast<std::size_t>(rank);
-  if (states_[i] == State::kExpected) out += " (has not joined" + (notes_[i].empty() ? "" : "; " + notes_[i]) + ")";
-  if (states_[i] == State::kLeft) out += " (left)";
-  if (states_[i] == State::kLost) out += " (disconnected)";
+  const Seat& s = seat(rank);
+  if (s.epoch < epoch) {
+    std::string why = s.note;
+    if (s.state == State::kJoined) why = "pid " + std::to_string(s.pid) + " is in epoch " + std::to_string(s.epoch);
+    out += " (has not joined" + (epoch > 1 ? " epoch " + std::to_string(epoch) : "");
+    return out + (why.empty() ? "" : "; " + why) + ")";
+  }
+  if (s.epoch > epoch) return out + " (is in epoch " + std::to_string(s.epoch) + ")";
+  if (s.state == State::kLeft) out += " (left)";
+  if (s.state == State::kLost) out += " (disconnected)";
   return out;
 }
 
-std::string Roster::describe(const std::vector<int>& ranks) const {
+std::string Roster::describe(const std::vector<int>& ranks, int epoch) const {
   std::string out;
   for (std::size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i) {
     if (i > 0) out += ", ";
-    out += describe(ranks[i]);
+    out += describe(ranks[i], epoch);
   }
   if (ranks.size() > kMostNamed) out += " and " + std::to_string(ranks.size() - kMostNamed) + " more";
   return out;

@@ -21,6 +21,9 @@ using SessionPtr = std::shared_ptr<Session>;
 
 constexpr auto kAdmissionTimeout = std::chrono::seconds(5);  // from the connection to the accepted JOIN
 constexpr auto kFinishTimeout = std::chrono::seconds(2);
+// For a rank that is in the job already to be seen leaving it: a program may follow another one before the news of the
+// other's end has come (a lost packet is sent again after 200 ms).
+constexpr auto kSuccessionTimeout = std::chrono::seconds(1);
 constexpr std::size_t kMaxStrangers = 1024;  // connections that have not joined yet
 constexpr std::size_t kMaxFirstFrame = 4096;
 
@@ -83,6 +86,7 @@ class ServerImpl final : public Server {
     boost::system::error_code ignored;
     if (acceptor_) acceptor_->close(ignored);
     for (const auto& [id, session] : sessions_) session->close();
+    for (const auto& [rank, seat_is_free] : successors_) seat_is_free->notify();
     sooner_.notify();
   }
 
@@ -126,6 +130,8 @@ class ServerImpl final : public Server {
       co_return false;
     }
     const auto* join = std::get_if<JoinMessage>(&*message);
+    if (join != nullptr) co_await wait_for_seat(join->rank);
+    if (!session->is_open()) co_return false;
     if (abort_) {
       session->send(*abort_);
       co_return false;
@@ -140,9 +146,20 @@ class ServerImpl final : public Server {
     strangers_.erase(session->id());
     session->rank = join->rank;
     session->pid = join->pid;
+    session->epoch = roster_.epoch();
     session->send(roster_.welcome(join->rank));
+    deliver(store_.close_epochs());
     if (events_.joined) events_.joined(join->rank, join->pid);
     co_return true;
+  }
+
+  // Until the rank is not in the job, but not for long.
+  Task<void> wait_for_seat(int rank) {
+    if (!roster_.is_joined(rank)) co_return;
+    Event seat_is_free(executor_);
+    const auto place = successors_.emplace(rank, &seat_is_free);
+    co_await seat_is_free.wait_until(Clock::now() + kSuccessionTimeout);
+    successors_.erase(place);
   }
 
   Task<void> converse(SessionPtr session) {
@@ -161,7 +178,7 @@ class ServerImpl final : public Server {
   }
 
   void handle(Session& session, ClientMessage message) {
-    const Asker asker{session.id(), session.rank, request_of(message)};
+    const Asker asker{session.id(), session.rank, request_of(message), session.epoch};
     const Deadline now = Clock::now();
     if (auto* set = std::get_if<SetMessage>(&message)) deliver(store_.set(asker, std::move(*set)));
     if (const auto* get = std::get_if<GetMessage>(&message)) deliver(store_.get(asker, *get, now));
@@ -192,7 +209,10 @@ class ServerImpl final : public Server {
     const int rank = std::exchange(session.rank, -1);
     store_.forget(session.id());
     roster_.leave(rank, orderly);
+    deliver(store_.close_epochs());
     if (events_.left) events_.left(rank, orderly);
+    const auto [first, last] = successors_.equal_range(rank);
+    for (auto at = first; at != last; ++at) at->second->notify();
   }
 
   void deliver(const StoreReplies& replies) {
@@ -220,7 +240,8 @@ class ServerImpl final : public Server {
   std::optional<Tcp::acceptor> acceptor_;
   std::uint64_t last_session_ = 0;
   std::map<std::uint64_t, SessionPtr> sessions_;
-  std::set<std::uint64_t> strangers_;  // have not joined; ids grow with age
+  std::set<std::uint64_t> strangers_;      // have not joined; ids grow with age
+  std::multimap<int, Event*> successors_;  // by rank: who waits until it has left the job
   Deadline armed_ = Deadline::max();
   Event sooner_;  // a deadline earlier than armed_ came up
   bool stopped_ = false;

@@ -28,6 +28,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Who it is in the job; -1 before it has joined and after it has left.
   int rank = -1;
   int pid = 0;
+  int epoch = 0;
 
   Task<Result<void>> prove(JobKey key);
   // kProtocol for a frame of more than `limit` plaintext bytes or no valid message.

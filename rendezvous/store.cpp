@@ -1,11 +1,16 @@
 #include "rendezvous/store.h"
 
 #include <algorithm>
+#include <climits>
 
 namespace drun::rendezvous {
 namespace {
 
 constexpr std::size_t kEntryOverhead = 128;  // what a key costs beside its bytes, roughly
+
+std::size_t cost(const std::pair<int, std::string>& name, const std::string& value) {
+  return name.second.size() + value.size() + kEntryOverhead;
+}
 
 StoreReplies one(const Asker& asker, ServerMessage message) {
   StoreReplies out;
@@ -33,57 +38,49 @@ std::string duration(std::uint32_t ms) {
 }  // namespace
 
 StoreReplies Store::set(const Asker& asker, SetMessage message) {
-  const auto found = values_.find(message.key);
+  Name name(asker.epoch, std::move(message.key));
+  const auto found = values_.find(name);
   if (found != values_.end() && !message.overwrite && found->second != message.value) {
-    return refused(asker, "key " + in_quotes(message.key) + " already has another value");
+    return refused(asker, "key " + in_quotes(name.second) + " already has another value");
   }
-  const std::size_t before = found == values_.end() ? 0 : message.key.size() + found->second.size() + kEntryOverhead;
-  const std::size_t after = message.key.size() + message.value.size() + kEntryOverhead;
+  const std::size_t before = found == values_.end() ? 0 : cost(name, found->second);
+  const std::size_t after = cost(name, message.value);
   if (bytes_ - before + after > limits_.bytes || (before == 0 && values_.size() >= limits_.names)) {
     return refused(asker, "the rendezvous store is full: " + std::to_string(bytes_) + " bytes of at most " +
                               std::to_string(limits_.bytes));
   }
   bytes_ = bytes_ - before + after;
   StoreReplies out = one(asker, DoneReply{asker.request});
-  if (const auto waiting = key_waits_.find(message.key); waiting != key_waits_.end()) {
+  if (const auto waiting = key_waits_.find(name); waiting != key_waits_.end()) {
     const std::set<WaitId> ids = waiting->second;
     for (const WaitId id : ids) {
       const Wait wait = remove_wait(id);
       out.push_back({wait.asker.session, ValueReply{wait.asker.request, message.value}});
     }
   }
-  values_.insert_or_assign(std::move(message.key), std::move(message.value));
+  values_.insert_or_assign(std::move(name), std::move(message.value));
   return out;
 }
 
 StoreReplies Store::get(const Asker& asker, const GetMessage& message, StoreTime now) {
-  if (const auto found = values_.find(message.key); found != values_.end()) {
+  Wait wait = wait_of(Wait::Kind::kKey, asker, message.key, message.timeout_ms, now);
+  if (const auto found = values_.find(wait.name); found != values_.end()) {
     return one(asker, ValueReply{asker.request, found->second});
   }
-  if (auto refusal = refuse_wait(asker)) return one(asker, std::move(*refusal));
-  Wait wait;
-  wait.kind = Wait::Kind::kKey;
-  wait.asker = asker;
-  wait.name = message.key;
-  wait.timeout_ms = message.timeout_ms;
-  wait.deadline = now + std::chrono::milliseconds(message.timeout_ms);
+  if (auto refusal = refuse_wait(wait)) return one(asker, std::move(*refusal));
   add_wait(std::move(wait));
   return {};
 }
 
 StoreReplies Store::barrier(const Asker& asker, const BarrierMessage& message, StoreTime now) {
-  if (auto refusal = refuse_wait(asker)) return one(asker, std::move(*refusal));
-  Barrier& barrier = barriers_[message.name];
+  Wait wait = wait_of(Wait::Kind::kBarrier, asker, message.name, message.timeout_ms, now);
+  if (auto refusal = refuse_wait(wait)) return one(asker, std::move(*refusal));
+  const Name name = wait.name;
+  Barrier& barrier = barriers_[name];
   if (barrier.waiting.count(asker.rank) > 0) {
     return refused(asker,
                    "rank " + std::to_string(asker.rank) + " already waits in barrier " + in_quotes(message.name));
   }
-  Wait wait;
-  wait.kind = Wait::Kind::kBarrier;
-  wait.asker = asker;
-  wait.name = message.name;
-  wait.timeout_ms = message.timeout_ms;
-  wait.deadline = now + std::chrono::milliseconds(message.timeout_ms);
   barrier.gave_up.erase(asker.rank);
   barrier.waiting[asker.rank] = add_wait(std::move(wait));
   if (barrier.waiting.size() < static_cast<std::size_t>(roster_.size())) return {};
@@ -93,7 +90,7 @@ StoreReplies Store::barrier(const Asker& asker, const BarrierMessage& message, S
     const Wait done = remove_wait(id);
     out.push_back({done.asker.session, DoneReply{done.asker.request}});
   }
-  barriers_.erase(message.name);
+  barriers_.erase(name);
   return out;
 }
 
@@ -103,7 +100,7 @@ ServerMessage Store::nccl_reply(const Roster& roster, std::uint32_t request, con
 }
 
 StoreReplies Store::nccl_put(const Asker& asker, NcclPutMessage message) {
-  const NcclKey key(message.communicator, message.attempt);
+  const NcclKey key({asker.epoch, message.communicator}, message.attempt);
   const std::string where =
       "communicator " + in_quotes(message.communicator) + ", attempt " + std::to_string(message.attempt);
   if (const auto found = nccl_ids_.find(key); found != nccl_ids_.end()) {
@@ -113,8 +110,9 @@ StoreReplies Store::nccl_put(const Asker& asker, NcclPutMessage message) {
   if (message.ok) {
     const auto [earlier, is_new] = nccl_by_id_.emplace(message.id_or_reason, key);
     if (!is_new) {
-      return refused(asker, where + ", must not have the id of communicator " + in_quotes(earlier->second.first) +
-                                ", attempt " + std::to_string(earlier->second.second));
+      return refused(asker, where + ", must not have the id of communicator " +
+                                in_quotes(earlier->second.first.second) + ", attempt " +
+                                std::to_string(earlier->second.second));
     }
   }
   NcclId given{message.ok, std::move(message.id_or_reason), asker.rank};
@@ -135,18 +133,13 @@ StoreReplies Store::nccl_get(const Asker& asker, const NcclGetMessage& message, 
     return refused(asker, "the root " + std::to_string(message.root) + " of communicator " +
                               in_quotes(message.communicator) + " is no rank of this job");
   }
-  if (const auto found = nccl_ids_.find({message.communicator, message.attempt}); found != nccl_ids_.end()) {
-    return one(asker, nccl_reply(roster_, asker.request, found->second));
-  }
-  if (auto refusal = refuse_wait(asker)) return one(asker, std::move(*refusal));
-  Wait wait;
-  wait.kind = Wait::Kind::kNccl;
-  wait.asker = asker;
-  wait.name = message.communicator;
+  Wait wait = wait_of(Wait::Kind::kNccl, asker, message.communicator, message.timeout_ms, now);
   wait.attempt = message.attempt;
   wait.root = message.root;
-  wait.timeout_ms = message.timeout_ms;
-  wait.deadline = now + std::chrono::milliseconds(message.timeout_ms);
+  if (const auto found = nccl_ids_.find({wait.name, wait.attempt}); found != nccl_ids_.end()) {
+    return one(asker, nccl_reply(roster_, asker.request, found->second));
+  }
+  if (auto refusal = refuse_wait(wait)) return one(asker, std::move(*refusal));
   add_wait(std::move(wait));
   return {};
 }
@@ -165,11 +158,8 @@ StoreReplies Store::expire(StoreTime now) {
   }
   for (const WaitId id : due) {
     const Wait wait = remove_wait(id);
-    if (wait.kind != Wait::Kind::kBarrier) continue;
-    Barrier& barrier = barriers_[wait.name];
-    barrier.waiting.erase(wait.asker.rank);
-    barrier.gave_up.insert(wait.asker.rank);
-    if (barrier.waiting.empty()) barriers_.erase(wait.name);
+    if (wait.kind == Wait::Kind::kBarrier) barriers_[wait.name].gave_up.insert(wait.asker.rank);
+    leave_barrier(wait);
   }
   return out;
 }
@@ -184,18 +174,79 @@ void Store::forget(std::uint64_t session) {
   if (found == session_waits_.end()) return;
   const std::set<WaitId> ids = found->second;
   for (const WaitId id : ids) {
-    const Wait wait = remove_wait(id);
-    if (wait.kind != Wait::Kind::kBarrier) continue;
-    Barrier& barrier = barriers_[wait.name];
-    barrier.waiting.erase(wait.asker.rank);
-    if (barrier.waiting.empty()) barriers_.erase(wait.name);
+    leave_barrier(remove_wait(id));
   }
 }
 
-std::optional<ErrorReply> Store::refuse_wait(const Asker& asker) const {
-  const auto found = session_waits_.find(asker.session);
+void Store::leave_barrier(const Wait& wait) {
+  if (wait.kind != Wait::Kind::kBarrier) return;
+  Barrier& barrier = barriers_[wait.name];
+  barrier.waiting.erase(wait.asker.rank);
+  if (barrier.waiting.empty()) barriers_.erase(wait.name);
+}
+
+StoreReplies Store::close_epochs() {
+  StoreReplies out;
+  if (first_epoch_ == roster_.epoch()) return out;
+  std::vector<WaitId> hopeless;
+  for (const auto& [id, wait] : waits_) {
+    auto why = left_behind(wait);
+    if (!why) continue;
+    hopeless.push_back(id);
+    out.push_back({wait.asker.session, std::move(*why)});
+  }
+  for (const WaitId id : hopeless) leave_barrier(remove_wait(id));
+  while (first_epoch_ < roster_.epoch() && roster_.joined_in(first_epoch_) == 0) forget_epoch(first_epoch_++);
+  return out;
+}
+
+void Store::forget_epoch(int epoch) {
+  const Name begin(epoch, ""), end(epoch + 1, "");
+  const auto first_value = values_.lower_bound(begin), last_value = values_.lower_bound(end);
+  for (auto at = first_value; at != last_value; ++at) bytes_ -= cost(at->first, at->second);
+  values_.erase(first_value, last_value);
+  const auto first_id = nccl_ids_.lower_bound({begin, INT_MIN}), last_id = nccl_ids_.lower_bound({end, INT_MIN});
+  for (auto at = first_id; at != last_id; ++at) {
+    if (at->second.ok) nccl_by_id_.erase(at->second.id_or_reason);
+  }
+  nccl_ids_.erase(first_id, last_id);
+}
+
+std::optional<ErrorReply> Store::refuse_wait(const Wait& wait) const {
+  if (auto why = left_behind(wait)) return why;
+  const auto found = session_waits_.find(wait.asker.session);
   if (found == session_waits_.end() || found->second.size() < limits_.waits_per_session) return std::nullopt;
-  return ErrorReply{asker.request, Errc::kProtocol, "too many waits at once: " + std::to_string(found->second.size())};
+  return ErrorReply{wait.asker.request, Errc::kProtocol,
+                    "too many waits at once: " + std::to_string(found->second.size())};
+}
+
+std::optional<ErrorReply> Store::left_behind(const Wait& wait) const {
+  const int epoch = wait.asker.epoch;
+  if (epoch == roster_.epoch()) return std::nullopt;
+  int ahead = -1;  // the first of those that it waits for in vain
+  if (wait.kind == Wait::Kind::kNccl) {
+    if (roster_.epoch_of(wait.root) > epoch) ahead = wait.root;
+  } else if (wait.kind == Wait::Kind::kBarrier || roster_.joined_in(epoch) == 1) {
+    for (int rank = roster_.size() - 1; rank >= 0; --rank) {
+      if (roster_.epoch_of(rank) > epoch) ahead = rank;
+    }
+  }
+  if (ahead < 0) return std::nullopt;
+  return ErrorReply{wait.asker.request, Errc::kPeerFailed,
+                    "left behind in epoch " + std::to_string(epoch) + ": " + roster_.name(ahead) + " has begun epoch " +
+                        std::to_string(roster_.epoch_of(ahead)) +
+                        ", which is another program, or this one started again"};
+}
+
+Store::Wait Store::wait_of(Wait::Kind kind, const Asker& asker, std::string name, std::uint32_t timeout_ms,
+                           StoreTime now) {
+  Wait wait;
+  wait.kind = kind;
+  wait.asker = asker;
+  wait.name = {asker.epoch, std::move(name)};
+  wait.timeout_ms = timeout_ms;
+  wait.deadline = now + std::chrono::milliseconds(timeout_ms);
+  return wait;
 }
 
 Store::WaitId Store::add_wait(Wait wait) {
@@ -224,14 +275,15 @@ Store::Wait Store::remove_wait(WaitId id) {
 }
 
 std::string Store::timeout_text(const Wait& wait) const {
-  const std::string late = " within " + duration(wait.timeout_ms);
+  const std::string late = " within " + duration(wait.timeout_ms), name = in_quotes(wait.name.second);
+  const int epoch = wait.asker.epoch;
   if (wait.kind == Wait::Kind::kNccl) {
-    return "the NCCL id of communicator " + in_quotes(wait.name) + ", attempt " + std::to_string(wait.attempt) +
-           ", did not come" + late + " from " + roster_.describe(wait.root);
+    return "the NCCL id of communicator " + name + ", attempt " + std::to_string(wait.attempt) + ", did not come" +
+           late + " from " + roster_.describe(wait.root, epoch);
   }
   if (wait.kind == Wait::Kind::kKey) {
-    const std::string absent = roster_.describe(roster_.absent());
-    return "key " + in_quotes(wait.name) + " was not set" + late + (absent.empty() ? "" : "; not there: " + absent);
+    const std::string absent = roster_.describe(roster_.absent(epoch), epoch);
+    return "key " + name + " was not set" + late + (absent.empty() ? "" : "; not there: " + absent);
   }
   const Barrier& barrier = barriers_.at(wait.name);
   std::vector<int> missing, gave_up;
@@ -239,9 +291,9 @@ std::string Store::timeout_text(const Wait& wait) const {
     if (barrier.waiting.count(rank) > 0) continue;
     (barrier.gave_up.count(rank) > 0 ? gave_up : missing).push_back(rank);
   }
-  std::string out = "barrier " + in_quotes(wait.name) + " was not complete" + late;
-  if (!missing.empty()) out += "; missing: " + roster_.describe(missing);
-  if (!gave_up.empty()) out += "; gave up before: " + roster_.describe(gave_up);
+  std::string out = "barrier " + name + " was not complete" + late;
+  if (!missing.empty()) out += "; missing: " + roster_.describe(missing, epoch);
+  if (!gave_up.empty()) out += "; gave up before: " + roster_.describe(gave_up, epoch);
   return out;
 }
 

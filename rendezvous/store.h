@@ -1,5 +1,6 @@
-// What the server keeps for a job, and who waits for what: keys and values, barriers, NCCL ids. Pure: no I/O and no
-// clock; it is told the time and returns the replies that a step causes, in the order in which they must be sent.
+// What the server keeps for a job, and who waits for what: keys and values, barriers, NCCL ids; all of them belong to
+// an epoch (roster.h), and ranks of different epochs don't see each other's. Pure: no I/O and no clock; it is told the
+// time and returns the replies that a step causes, in the order in which they must be sent.
 #pragma once
 
 #include <chrono>
@@ -19,11 +20,12 @@ namespace drun::rendezvous {
 
 using StoreTime = Clock::time_point;
 
-// Who asked: the connection, the rank that it joined as, and its request.
+// Who asked: the connection, the rank that it joined as, its request, and the epoch that it is in.
 struct Asker {
   std::uint64_t session = 0;
   int rank = 0;
   std::uint32_t request = 0;
+  int epoch = 1;
 };
 
 struct StoreReply {
@@ -55,16 +57,20 @@ class Store {
   std::optional<StoreTime> next_deadline() const;
   // The connection is gone: its waits are dropped, its rank is out of the barriers it waited in.
   void forget(std::uint64_t session);
+  // After a rank has joined or left, if there have been several epochs: ends the waits of earlier ones that no rank
+  // could end any more (kPeerFailed), and forgets what the epochs that are over have kept.
+  StoreReplies close_epochs();
 
   std::size_t bytes() const { return bytes_; }
   std::size_t waits() const { return waits_.size(); }
 
  private:
-  using NcclKey = std::pair<std::string, int>;  // communicator, attempt
+  using Name = std::pair<int, std::string>;  // epoch, name
+  using NcclKey = std::pair<Name, int>;      // communicator, attempt
   struct Wait {
     enum class Kind { kKey, kBarrier, kNccl } kind = Kind::kKey;
     Asker asker;
-    std::string name;  // key, barrier or communicator
+    Name name;  // key, barrier or communicator
     int attempt = 0;
     int root = 0;
     StoreTime deadline;
@@ -80,7 +86,12 @@ class Store {
     int root = 0;
   };
   using WaitId = std::uint64_t;
-  std::optional<ErrorReply> refuse_wait(const Asker& asker) const;
+  std::optional<ErrorReply> refuse_wait(const Wait& wait) const;
+  // Why it can't come to a good end: those that it waits for are in a later epoch.
+  std::optional<ErrorReply> left_behind(const Wait& wait) const;
+  static Wait wait_of(Wait::Kind kind, const Asker& asker, std::string name, std::uint32_t timeout_ms, StoreTime now);
+  void leave_barrier(const Wait& wait);
+  void forget_epoch(int epoch);
   WaitId add_wait(Wait wait);
   Wait remove_wait(WaitId id);
   std::string timeout_text(const Wait& wait) const;
@@ -90,13 +101,14 @@ class Store {
   StoreLimits limits_;
   std::size_t bytes_ = 0;
   WaitId last_wait_ = 0;
-  std::map<std::string, std::string> values_;
+  int first_epoch_ = 1;  // of which anything is kept
+  std::map<Name, std::string> values_;
   std::map<NcclKey, NcclId> nccl_ids_;
   std::map<std::string, NcclKey> nccl_by_id_;
-  std::map<std::string, Barrier> barriers_;
+  std::map<Name, Barrier> barriers_;
   std::map<WaitId, Wait> waits_;
   std::set<std::pair<StoreTime, WaitId>> by_deadline_;
-  std::map<std::string, std::set<WaitId>> key_waits_;
+  std::map<Name, std::set<WaitId>> key_waits_;
   std::map<NcclKey, std::set<WaitId>> nccl_waits_;
   std::map<std::uint64_t, std::set<WaitId>> session_waits_;
 };

@@ -81,7 +81,6 @@ Status Process::init(const drun_init_options* options) {
   if (!world) return tl::unexpected<Failure>(world.error());
   std::uint64_t old_interrupts = 0;
   (void)!::read(interrupt_.get(), &old_interrupts, sizeof old_interrupts);
-  world->generation = ++generation_;
   world->first_comm = next_comm_;
   world->interrupt_fd = interrupt_.get();
   world->on_gpu = on_gpu_;

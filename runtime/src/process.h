@@ -76,7 +76,6 @@ class Process {
   static inline std::atomic<bool> in_use_{false}, forked_{false};
   std::function<void()> on_gpu_;
   std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns_;
-  int generation_ = 0;
   std::uint32_t next_comm_ = kFirstCommOfSplit;
   Fd interrupt_ = make_interrupt();
   static Fd make_interrupt();

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kFailureKey = "failure";
 constexpr std::chrono::milliseconds kExplainWait{1000};
 
-std::string left_key(const World& world, int rank) { return world.own_key("left/" + std::to_string(rank)); }
+std::string left_key(int rank) { return own_key("left/" + std::to_string(rank)); }
 
 Failure from_abort(const rendezvous::AbortNotice& notice, const std::string& during) {
   Failure result;
@@ -51,7 +51,7 @@ std::string World::name_of(int rank) const {
   return "rank " + std::to_string(rank) + (host.empty() ? "" : " on " + host);
 }
 
-std::string World::own_key(const std::string& name) const { return "drun/" + std::to_string(generation) + "/" + name; }
+std::string own_key(const std::string& name) { return "drun/" + name; }
 
 Status check_alive(const World& world, const std::string& during) {
   if (world.interrupt_fd >= 0) {
@@ -70,19 +70,19 @@ void publish_failure(const World& world, const Failure& failure) {
   out.i32(failure.rank);
   out.str(failure.host);
   out.str(failure.text);
-  (void)world.client->set(world.own_key(kFailureKey), out.bytes());  // another rank may have been first
+  (void)world.client->set(own_key(kFailureKey), out.bytes());  // another rank may have been first
   world.client->complain(failure.text);
 }
 
-void publish_leaving(const World& world) { (void)world.client->set(left_key(world, world.rank()), "left"); }
+void publish_leaving(const World& world) { (void)world.client->set(left_key(world.rank()), "left"); }
 
 bool has_left(const World& world, int rank, std::chrono::milliseconds wait) {
-  return world.client->get(left_key(world, rank), wait).has_value();
+  return world.client->get(left_key(rank), wait).has_value();
 }
 
 std::optional<Failure> published_failure(const World& world, const std::string& during,
                                          std::chrono::milliseconds wait) {
-  const auto published = world.client->get(world.own_key(kFailureKey), wait);
+  const auto published = world.client->get(own_key(kFailureKey), wait);
   if (auto ended = aborted(world, during)) return ended;
   if (!published) return std::nullopt;
   ByteReader in(*published);

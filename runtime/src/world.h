@@ -45,15 +45,16 @@ struct World {
   std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns;
   mutable std::uint64_t n_wait_notes = 0;  // that this rank has written, see WaitNote
   int interrupt_fd = -1;                   // readable once drun_abort was called; not owned
-  int generation = 1;                      // counts this process's drun_init, so that a second one finds no old keys
 
   Clock::duration stopped() const { return std::chrono::nanoseconds(stopped_ns ? stopped_ns->load() : 0); }
   int rank() const { return client->welcome().rank; }
   int size() const { return client->welcome().size; }
   std::string host_of(int rank) const;
-  std::string name_of(int rank) const;                 // "rank 3 on node7"
-  std::string own_key(const std::string& name) const;  // of the runtime itself: "drun/1/NAME"
+  std::string name_of(int rank) const;  // "rank 3 on node7"
 };
+
+// A key of the runtime's own, which no key of the program is like: "drun/NAME".
+std::string own_key(const std::string& name);
 
 // What ended the job, if something did: the launcher's ABORT or our own drun_abort. Does not block. `during` is what
 // the text says was going on: "allreduce #12".

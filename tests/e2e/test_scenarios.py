@@ -45,6 +45,16 @@ class TwoMachines(ClusterTest):
         self.cluster.shell("h0", "ssh-keygen -F '[10.77.0.2]:12345'")  # the entry may be hashed
         self.cluster.assert_clean()
 
+    def test_programs_of_libdrun_one_after_the_other(self):
+        """The first one is killed in one rank, and started again; then another follows it."""
+        script = ("mark=$(mktemp -u); kill_1=$(test $RANK = 0 || echo timeout -s KILL 1);"
+                  "once() { if test -e $mark; then ./train --epochs 1 && ./train --epochs 2; else"
+                  " touch $mark; $kill_1 ./train --epochs 100000; false; fi; }; until once; do :; done; rm $mark")
+        job = self.good("-np", "2", "-H", "localhost:1,host1:1", "sh", "-c", script, cwd=BIN)
+        self.assertIn("rank 1 on host1", job.err)
+        self.assertEqual(len(re.findall("checksum [0-9a-f]+, the same on 2 of 2 ranks", job.out)), 2, str(job))
+        self.cluster.assert_clean()
+
     def test_train_with_the_interface_given(self):
         job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "--network-interfaces", "enp3s0",
                         "./train", cwd=BIN)

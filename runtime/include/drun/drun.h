@@ -112,7 +112,8 @@ typedef struct drun_call_options {
 #define DRUN_CALL_OPTIONS {sizeof(drun_call_options), NULL, 0, 1.0, 1.0, NULL, DRUN_MEMORY_AUTO, NULL}
 /* clang-format on */
 
-/* Joins the job; returns when all ranks have come. NULL: defaults. A second call before drun_finalize:
+/* Joins the job; returns when all ranks have come. Another program may have been in the job before, in the same worker,
+ * and have ended in whatever way: all ranks start anew then. NULL: defaults. A second call before drun_finalize:
  * DRUN_ERROR_STATE. */
 DRUN_API int drun_init(const drun_init_options* options);
 /* Leaves the job in an orderly way. Other ranks may still be working, but can't count on this one. Without drun_init:
@@ -218,7 +219,8 @@ DRUN_API int drun_group_end(void);
  * begun; what drun_wait returns of those with a request is DRUN_ERROR_STATE. All ranks must cancel alike, or fail. */
 DRUN_API int drun_group_cancel(void);
 
-/* Small values that all ranks see. A key is written once: a second, different value is an error. */
+/* Small values that all ranks see, until they have called drun_finalize. A key is written once: a second, different
+ * value is an error. Of programs that follow one another in the workers, each has keys of its own. */
 DRUN_API int drun_kv_set(const char* key, const void* value, size_t n_bytes);
 /* Waits until the key is there. In: *n_bytes is the room at `value`; out: the size of the value. */
 DRUN_API int drun_kv_get(const char* key, void* value, size_t* n_bytes, int64_t timeout_ms);

@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kLongWait{1000};
 constexpr std::size_t kMostLinks = 4;  // of a chain that are told
 
 // One for each rank.
-std::string note_key(const World& world, int rank) { return world.own_key("waits/" + std::to_string(rank)); }
+std::string note_key(int rank) { return own_key("waits/" + std::to_string(rank)); }
 
 struct Note {
   std::uint32_t comm = 0;
@@ -53,7 +53,7 @@ Note decode(const std::string& bytes) {
 }
 
 void write_note(const World& world, const Note& note) {
-  (void)world.client->set(note_key(world, world.rank()), encode(note), true);
+  (void)world.client->set(note_key(world.rank()), encode(note), true);
 }
 
 Note note_of(const Group& group, const Operation& operation, const std::vector<int>& waited_for) {
@@ -162,7 +162,7 @@ Culprit find_culprit(const World& world, const Group& group, const Operation& op
     open.pop_back();
     if (!walk.comes_to(rank, from)) continue;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-    const auto bytes = world.client->get(note_key(world, rank), std::max(left, std::chrono::milliseconds(1)));
+    const auto bytes = world.client->get(note_key(rank), std::max(left, std::chrono::milliseconds(1)));
     if (!bytes) return walk.ends_at(rank);
     const Note theirs = decode(*bytes);
     if (theirs.waits_for.empty()) return walk.ends_at(rank);

@@ -48,7 +48,7 @@ Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const World& world, const Gr
   const std::string what = "setup of NCCL for " + name_of(during);
   std::unique_ptr<NcclComm> result(new NcclComm(world, group, nccl, device));
   // The same on all members, and no other communicator's: those of hosts share their number.
-  const std::string key = world.own_key("nccl/" + std::to_string(group.comm) + "/" + std::to_string(group.ranks[0]));
+  const std::string key = own_key("nccl/" + std::to_string(group.comm) + "/" + std::to_string(group.ranks[0]));
   const auto left = std::chrono::duration_cast<milliseconds>(during.deadline() - Clock::now());
   const auto id = world.client->nccl_id(
       key, 0, group.ranks[0],

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "tests/contains.h"
 #include "tests/integration/runtime/job_server.h"
@@ -238,6 +239,43 @@ TEST_P(Job, InitTimesOutOnARankThatNeverComes) {
     EXPECT_EQ(end.status, 3) << end.output;
     EXPECT_TRUE(contains(end.output, "drun_init") && contains(end.output, "2")) << end.output;
     EXPECT_LT(end.after, 10s);
+  }
+}
+
+// Programs of libdrun one after the other in each worker, of which some do no more than to join.
+TEST_P(Job, ProgramsFollowOneAnother) {
+  JobOptions options;
+  options.size = 3;
+  options.ranks_per_host = 2;
+  options.shares_memory = GetParam() == Ways::kMemory;
+  const std::string n_times = GetParam() == Ways::kMemory ? "17" : "3";
+  const std::string script = "for i in $(seq " + n_times + "); do $0 join && $0 work && $0 join || exit; done";
+  for (const auto& end : run_job({"/bin/sh", "-c", script, kWorker}, options)) {
+    EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;
+  }
+}
+
+TEST_P(Job, ProgramThatReplacesItselfInTheMiddleStartsAnew) {
+  for (const auto& end : run(4, "again", -1)) EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;
+}
+
+// until ./train; do :; done, where the first program of rank 1 is killed: its next one may join while the others are
+// still in the first. Or it ends before it has joined, and its next one joins those that wait for it.
+TEST_P(Job, ProgramIsStartedUntilItSucceeds) {
+  for (const std::string first : {"$0 die 1", "if [ $DRUN_RANK = 1 ]; then false; else $0 work; fi"}) {
+    char directory[] = "/tmp/drun-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory), nullptr);
+    JobOptions options;
+    options.size = 4;
+    options.shares_memory = GetParam() == Ways::kMemory;
+    options.abort_on_death = false;
+    const std::string mark = std::string(directory) + "/$DRUN_RANK";
+    const std::string script = "once() { if [ -e " + mark + " ]; then $0 work; else touch " + mark + "; " + first +
+                               "; fi; }; until once; do :; done";
+    for (const auto& end : run_job({"/bin/sh", "-c", script, kWorker}, options)) {
+      EXPECT_EQ(end.status, 0) << first << ", rank " << end.rank << ": " << end.output;
+    }
+    std::filesystem::remove_all(directory);
   }
 }
 

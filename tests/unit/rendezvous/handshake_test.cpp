@@ -39,7 +39,7 @@ TEST(Handshake, HasTheDocumentedSizesAndBytes) {
   ClientHandshake client(key, Purpose::kPeer);
   const std::string hello = client.hello();
   ASSERT_EQ(hello.size(), kClientHelloBytes);
-  EXPECT_EQ(hello.substr(0, 8), std::string("DRUN\0\1\2\0", 8));
+  EXPECT_EQ(hello.substr(0, 8), std::string("DRUN\0\2\2\0", 8));
   ServerHandshake server(key, Purpose::kPeer);
   const auto answer = server.answer(hello);
   ASSERT_TRUE(answer);
@@ -91,11 +91,11 @@ TEST(Handshake, OtherVersionGetsBothNumbersOnBothSides) {
   const auto answer = server.answer(hello);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, Errc::kProtocol);
-  EXPECT_EQ(answer.error().cause, "the client speaks protocol version 9, this side speaks 1");
+  EXPECT_EQ(answer.error().cause, "the client speaks protocol version 9, this side speaks 2");
   std::string refusal = version_refusal(hello);
   ASSERT_EQ(refusal.size(), kServerHelloBytes);
   refusal[5] = 9;  // as the newer server would say it
-  EXPECT_EQ(client.finish(refusal).error().cause, "the server speaks protocol version 9, this side speaks 1");
+  EXPECT_EQ(client.finish(refusal).error().cause, "the server speaks protocol version 9, this side speaks 2");
 }
 
 TEST(Handshake, RefusalGoesOnlyToADrunOfAnotherVersion) {

@@ -32,6 +32,7 @@ std::vector<ServerMessage> server_messages() {
   welcome.cross_size = 2;
   welcome.host_of_rank = {"a", "a", "b", "a"};
   welcome.host_index_of_rank = {0, 3, 1, 0};
+  welcome.epoch = 7;
   return {welcome,
           DoneReply{4},
           ValueReply{5, std::string("v\0", 2)},
@@ -64,6 +65,7 @@ TEST(Protocol, WelcomeKeepsTheHosts) {
   ASSERT_TRUE(back);
   EXPECT_EQ(std::get<Welcome>(*back).host_of_rank, (std::vector<std::string>{"a", "a", "b", "a"}));
   EXPECT_EQ(std::get<Welcome>(*back).host_index_of_rank, (std::vector<int>{0, 3, 1, 0}));
+  EXPECT_EQ(std::get<Welcome>(*back).epoch, 7);
 }
 
 TEST(Protocol, EveryTruncationAndSurplusIsRefused) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <latch>
 #include <set>
 #include <string>
@@ -204,7 +205,49 @@ TEST(Rendezvous, RankMayComeAgainAfterItLeft) {
     EXPECT_FALSE((*client)->aborted());
   }
   auto again = server.join(0);
-  EXPECT_TRUE(again);
+  ASSERT_TRUE(again);
+  EXPECT_EQ((*again)->welcome().epoch, 2);
+}
+
+// A program that is killed, and the next one in its place: the news of the first one's end may come later than it.
+TEST(Rendezvous, RankThatFollowsAnotherWaitsForItsSeat) {
+  ServerThread server(1);
+  auto first = server.join(0);
+  ASSERT_TRUE(first);
+  auto second = std::async(std::launch::async, [&] { return server.join(0); });
+  EXPECT_EQ(second.wait_for(100ms), std::future_status::timeout);
+  ::shutdown((*first)->fd(), SHUT_RDWR);
+  auto joined = second.get();
+  ASSERT_TRUE(joined);
+  EXPECT_EQ((*joined)->welcome().epoch, 2);
+  EXPECT_TRUE((*joined)->set("a", "b"));
+  EXPECT_TRUE(server.told("lost 0"));
+  EXPECT_TRUE(server.told("joined 0", 2));
+}
+
+TEST(Rendezvous, RankThatIsLeftBehindIsToldAtOnce) {
+  ServerThread server(2);
+  auto c0 = server.join(0);
+  auto c1 = server.join(1);
+  ASSERT_TRUE(c0 && c1);
+  auto met = std::async(std::launch::async, [&] { return (*c1)->barrier("b", 60s); });
+  ::shutdown((*c0)->fd(), SHUT_RDWR);
+  auto again = server.join(0);
+  ASSERT_TRUE(again);
+  const auto left_behind = met.get();
+  ASSERT_FALSE(left_behind);
+  EXPECT_EQ(left_behind.error().code, Errc::kPeerFailed);
+  EXPECT_NE(left_behind.error().cause.find("left behind in epoch 1: rank 0 on node0 has begun epoch 2"),
+            std::string::npos)
+      << left_behind.error().cause;
+  // Its next program meets the other one.
+  auto other = std::async(std::launch::async, [&] { return (*again)->barrier("b", 60s); });
+  (*c1).reset();
+  c1 = server.join(1);
+  ASSERT_TRUE(c1);
+  EXPECT_EQ((*c1)->welcome().epoch, 2);
+  EXPECT_TRUE((*c1)->barrier("b", 60s));
+  EXPECT_TRUE(other.get());
 }
 
 TEST(Rendezvous, TellsOrderlyAndDisorderlyEndsApart) {

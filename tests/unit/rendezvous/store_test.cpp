@@ -24,9 +24,21 @@ class StoreTest : public testing::Test {
     }
     return out;
   }
-  // Rank r's connection is session r + 10; requests are told apart by number.
-  static Asker asker(int rank, std::uint32_t request = 1) {
-    return {static_cast<std::uint64_t>(rank) + 10, rank, request};
+  // Rank r's connection is session r + 10; requests are told apart by number. It asks in the epoch that it is in.
+  Asker asker(int rank, std::uint32_t request = 1) const {
+    return {static_cast<std::uint64_t>(rank) + 10, rank, request, roster.epoch_of(rank)};
+  }
+  // As the server does when a connection ends, and when the rank's next program joins.
+  StoreReplies leave(int rank) {
+    store.forget(asker(rank).session);
+    roster.leave(rank, true);
+    return store.close_epochs();
+  }
+  StoreReplies begin_another(int rank) {
+    auto out = leave(rank);
+    EXPECT_TRUE(roster.join(rank, 200 + rank));
+    for (auto& reply : store.close_epochs()) out.push_back(std::move(reply));
+    return out;
   }
   StoreReplies set(int rank, const std::string& key, const std::string& value, bool overwrite = false) {
     return store.set(asker(rank), SetMessage{1, key, value, overwrite});
@@ -234,8 +246,8 @@ TEST(RosterTest, KnowsWhoIsNotInTheJobNow) {
   roster.leave(1, true);
   roster.leave(2, false);
   EXPECT_EQ(roster.joined(), std::vector<int>{0});
-  EXPECT_EQ(roster.absent(), (std::vector<int>{1, 2, 3}));
-  EXPECT_EQ(roster.describe(roster.absent()),
+  EXPECT_EQ(roster.absent(1), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(roster.describe(roster.absent(1), 1),
             "rank 1 on h (left), rank 2 on h (disconnected), rank 3 on h (has not joined)");
 }
 
@@ -248,10 +260,111 @@ TEST(RosterTest, DescribesAtMostEightRanks) {
     ASSERT_TRUE(roster.join(i, 1));
     ranks.push_back(i);
   }
-  EXPECT_EQ(roster.describe(ranks),
+  EXPECT_EQ(roster.describe(ranks, 1),
             "rank 0 on h, rank 1 on h, rank 2 on h, rank 3 on h, rank 4 on h, rank 5 on h, rank 6 on h, rank 7 on h "
             "and 4 more");
-  EXPECT_EQ(roster.describe(std::vector<int>{}), "");
+  EXPECT_EQ(roster.describe(std::vector<int>{}, 1), "");
+}
+
+TEST_F(StoreTest, EpochsDoNotSeeEachOthersKeysBarriersAndIds) {
+  set(0, "k", "first");
+  put(0, "world", 0, 'a');
+  set(1, "only here", "v");
+  const std::size_t bytes_of_one = store.bytes();
+  begin_another(0);
+  EXPECT_EQ(roster.epoch_of(0), 2);
+  EXPECT_TRUE(is_done(set(0, "k", "second")));
+  EXPECT_TRUE(get(0, "only here").empty());
+  EXPECT_EQ(value(get(1, "k")[0]), "first");
+  EXPECT_TRUE(is_done(put(0, "world", 0, 'b')));
+  EXPECT_EQ(value(nccl_get(1, "world", 0)[0]), std::string(kNcclIdBytes, 'a'));
+  // What the first epoch kept goes when the last rank has left it.
+  begin_another(1);
+  EXPECT_GT(store.bytes(), bytes_of_one);
+  begin_another(2);
+  EXPECT_EQ(roster.epoch_of(2), 2);
+  EXPECT_LT(store.bytes(), bytes_of_one);
+  EXPECT_EQ(value(get(2, "k")[0]), "second");
+  EXPECT_EQ(value(nccl_get(2, "world", 0)[0]), std::string(kNcclIdBytes, 'b'));
+  EXPECT_TRUE(is_done(put(1, "other", 0, 'a')));  // that id was of the first epoch
+}
+
+TEST_F(StoreTest, BarrierOfAnEpochThatARankHasLeftForALaterOneFailsAtOnce) {
+  EXPECT_TRUE(barrier(1, "b").empty());
+  EXPECT_TRUE(leave(0).empty());  // it may come back to no other epoch, but nobody knows yet that it comes at all
+  EXPECT_TRUE(roster.join(0, 7));
+  const auto ended = store.close_epochs();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].session, 11u);
+  EXPECT_EQ(std::get<ErrorReply>(ended[0].message).code, Errc::kPeerFailed);
+  const std::string why =
+      "left behind in epoch 1: rank 0 on h0 has begun epoch 2, which is another program, or this one started again";
+  EXPECT_EQ(error_text(ended), why);
+  EXPECT_EQ(error_text(barrier(2, "b")), why);
+  EXPECT_EQ(error_text(nccl_get(2, "world", 0)), why);
+  EXPECT_TRUE(nccl_get(2, "world", 0, 1).empty());  // rank 1 may still make it
+  // Those that follow meet in the second.
+  EXPECT_TRUE(barrier(0, "b").empty());
+  begin_another(1);
+  EXPECT_TRUE(barrier(1, "b").empty());
+  begin_another(2);
+  EXPECT_EQ(barrier(2, "b").size(), 3u);
+}
+
+TEST_F(StoreTest, GetEndsWhenNobodyElseIsLeftInTheEpoch) {
+  EXPECT_TRUE(get(1, "k").empty());
+  EXPECT_TRUE(begin_another(0).empty());  // rank 2 may still set it
+  const auto ended = begin_another(2);
+  EXPECT_EQ(error_text(ended),
+            "left behind in epoch 1: rank 0 on h0 has begun epoch 2, which is another program, or this one started "
+            "again");
+  EXPECT_EQ(store.waits(), 0u);
+  EXPECT_EQ(error_text(get(1, "k")), error_text(ended));
+}
+
+TEST(RosterTest, RankThatComesLateIsInTheEpochOfTheOthers) {
+  Roster roster(std::vector<Member>(2), "job");
+  for (int attempt = 1; attempt <= 3; ++attempt) {  // until ./train; do :; done
+    ASSERT_TRUE(roster.join(0, attempt));
+    EXPECT_EQ(roster.welcome(0).epoch, attempt);
+    roster.leave(0, false);
+  }
+  ASSERT_TRUE(roster.join(0, 4));
+  ASSERT_TRUE(roster.join(1, 1));
+  EXPECT_EQ(roster.epoch_of(1), 4);
+  // The next program, whoever is the first in it; an epoch that has begun and ended as it should is no obstacle.
+  roster.leave(1, true);
+  ASSERT_TRUE(roster.join(1, 2));
+  roster.leave(0, true);
+  ASSERT_TRUE(roster.join(0, 5));
+  EXPECT_EQ(roster.epoch_of(0), 5);
+  EXPECT_EQ(roster.epoch_of(1), 5);
+}
+
+TEST(RosterTest, NobodyJoinsAnEpochThatARankHasGoneFromBeforeAllWereThere) {
+  Roster roster(std::vector<Member>(3), "job");
+  ASSERT_TRUE(roster.join(0, 1));
+  ASSERT_TRUE(roster.join(1, 1));
+  roster.leave(0, false);
+  ASSERT_TRUE(roster.join(2, 1));
+  ASSERT_TRUE(roster.join(0, 2));
+  EXPECT_EQ(roster.epoch_of(1), 1);
+  EXPECT_EQ(roster.epoch_of(2), 2);
+  EXPECT_EQ(roster.epoch_of(0), 2);
+}
+
+TEST(RosterTest, SaysWhereARankIsThatIsNotInThisEpoch) {
+  std::vector<Member> three(3);
+  for (auto& m : three) m.host = "h";
+  Roster roster(three, "job");
+  for (const int rank : {0, 1, 2}) ASSERT_TRUE(roster.join(rank, 40 + rank));
+  for (const int rank : {0, 2}) roster.leave(rank, true);
+  ASSERT_TRUE(roster.join(0, 50));
+  roster.note(2, "pid 9 runs");
+  EXPECT_EQ(roster.describe(roster.absent(2), 2),
+            "rank 1 on h (has not joined epoch 2; pid 41 is in epoch 1), rank 2 on h (has not joined epoch 2; pid 9 "
+            "runs)");
+  EXPECT_EQ(roster.describe(roster.absent(1), 1), "rank 0 on h (is in epoch 2), rank 2 on h (left)");
 }
 
 }  // namespace

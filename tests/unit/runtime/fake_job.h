@@ -73,9 +73,9 @@ class FakeJob {
   void set_streams(int rank, int n_streams) { n_streams_[rank] = n_streams; }
   void set_timeouts(const Timeouts& timeouts) { timeouts_ = timeouts; }
 
-  World world(int rank) {
+  World world(int rank, int epoch = 1) {
     World world;
-    world.client = std::make_unique<FakeClient>(*this, rank);
+    world.client = std::make_unique<FakeClient>(*this, rank, epoch);
     world.key = other_keys_.count(rank) != 0 ? other_keys_[rank] : key_;
     world.timeouts = timeouts_;
     if (gpu_.count(rank) != 0) world.gpu = gpu_[rank];
@@ -111,8 +111,9 @@ class FakeJob {
  private:
   class FakeClient final : public rendezvous::Client {
    public:
-    FakeClient(FakeJob& job, int rank) : job_(job) {
+    FakeClient(FakeJob& job, int rank, int epoch) : job_(job) {
       welcome_.job_id = "fake";
+      welcome_.epoch = epoch;
       welcome_.rank = rank;
       welcome_.size = welcome_.local_size = job.size_;
       welcome_.local_rank = rank;
@@ -135,7 +136,7 @@ class FakeJob {
     const rendezvous::Welcome& welcome() const override { return welcome_; }
     Result<void> set(std::string_view key, std::string_view value, bool overwrite) override {
       const std::lock_guard<std::mutex> lock(job_.mutex_);
-      auto [place, is_new] = job_.values_.emplace(key, value);
+      auto [place, is_new] = job_.values_.emplace(in_epoch(key), value);
       if (!is_new && place->second != value) {
         if (!overwrite) return fail(Errc::kProtocol, "already set");
         place->second = value;
@@ -144,7 +145,7 @@ class FakeJob {
       return {};
     }
     Result<std::string> get(std::string_view key_view, Milliseconds timeout) override {
-      const std::string key(key_view);
+      const std::string key = in_epoch(key_view);
       std::unique_lock<std::mutex> lock(job_.mutex_);
       job_.changed_.wait_for(lock, timeout, [&] { return job_.values_.count(key) != 0 || job_.notice_; });
       if (job_.notice_) return fail(Errc::kPeerFailed, "aborted");
@@ -154,7 +155,7 @@ class FakeJob {
     void complain(std::string_view) override {}
     Result<void> barrier(std::string_view name, Milliseconds timeout) override {
       std::unique_lock<std::mutex> lock(job_.mutex_);
-      auto& arrived = job_.barriers_[std::string(name)];
+      auto& arrived = job_.barriers_[in_epoch(name)];
       arrived.insert(welcome_.rank);
       job_.changed_.notify_all();
       const auto all = [&] { return static_cast<int>(arrived.size()) == job_.size_; };
@@ -181,6 +182,9 @@ class FakeJob {
     }
 
    private:
+    std::string in_epoch(std::string_view name) const {
+      return (welcome_.epoch == 1 ? "" : std::to_string(welcome_.epoch) + ":") + std::string(name);
+    }
     FakeJob& job_;
     rendezvous::Welcome welcome_;
   };

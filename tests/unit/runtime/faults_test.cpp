@@ -217,7 +217,7 @@ TEST(Stranger, LearnsNothingAndDisturbsNothing) {
     if (rank == 2) {
       // Before this rank joins, strangers visit the ports of the two others, which wait for it.
       for (int victim = 0; victim < 2; ++victim) {
-        const auto endpoint = job.value_of("drun/1/data/" + std::to_string(victim), 10s);
+        const auto endpoint = job.value_of("drun/data/" + std::to_string(victim), 10s);
         const auto parts = split(endpoint, ' ');
         ASSERT_EQ(parts.size(), 3u);
         const int port = static_cast<int>(*parse_number(parts[1]));
@@ -266,7 +266,7 @@ TEST(Dialing, IsPassedOnWhereOneSideCannotReachTheOther) {
   const std::string nowhere = "127.0.0.1 " + std::to_string(closed->port);
   closed->fd.reset();
   job.bend([&](int rank, const std::string& key, const std::string& value) {
-    return rank == 3 && key.rfind("drun/1/data/", 0) == 0 ? nowhere + " 1" : value;
+    return rank == 3 && key.rfind("drun/data/", 0) == 0 ? nowhere + " 1" : value;
   });
   job.run([&](int rank) {
     const World world = job.world(rank);

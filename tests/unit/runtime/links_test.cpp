@@ -51,8 +51,7 @@ TEST(Links, OfAPairAreOne) {
   FakeJob job(6);
   for (int repeat = 0; repeat < 20; ++repeat) {
     job.run([&](int rank) {
-      World world = job.world(rank);
-      world.generation = repeat + 1;
+      const World world = job.world(rank, repeat + 1);
       const auto links = Links::connect(world);
       ASSERT_TRUE(links) << links.error().text;
       const int peer = (rank + 3) % 6;
@@ -129,7 +128,7 @@ TEST(Links, AreDialedByTheOtherSideWhereOneCannotReachIt) {
   closed->fd.reset();
   std::atomic<bool> joined{false};
   job.bend([&](int rank, const std::string& key, const std::string& value) {
-    return rank == 3 && joined && key == "drun/1/data/0" ? nowhere + " 1" : value;
+    return rank == 3 && joined && key == "drun/data/0" ? nowhere + " 1" : value;
   });
   const auto began = Clock::now();
   job.run([&](int rank) {
@@ -153,7 +152,7 @@ TEST(Links, ThatCannotBeMadeAreNamedAtTheDeadline) {
   const std::string nowhere = "127.0.0.1 " + std::to_string(closed->port);
   closed->fd.reset();
   job.bend([&](int rank, const std::string& key, const std::string& value) {
-    return rank == 3 && key == "drun/1/data/0" ? nowhere + " 1" : value;
+    return rank == 3 && key == "drun/data/0" ? nowhere + " 1" : value;
   });
   Events over;
   job.run([&](int rank) {
@@ -239,7 +238,7 @@ TEST(Links, AreRefusedToStrangersDuringACall) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
     if (rank == 5) {  // visits rank 0, which waits
-      const auto endpoint = job.value_of("drun/1/data/0", 10s);
+      const auto endpoint = job.value_of("drun/data/0", 10s);
       const auto parts = split(endpoint, ' ');
       ASSERT_EQ(parts.size(), 3u);
       std::vector<Fd> kept;

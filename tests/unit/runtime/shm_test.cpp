@@ -238,14 +238,12 @@ TEST(SharedMemorySetUp, EveryRankMapsTheSame) {
   FakeJob job(5);
   job.share_memory();
   job.run([&](int rank) {
-    for (int generation = 1; generation <= 2; ++generation) {  // drun_init again: nothing of the first is left
-      World world = job.world(rank);
-      world.generation = generation;
-      auto all = Communicator::create(std::move(world));
+    for (int epoch = 1; epoch <= 2; ++epoch) {  // drun_init again: nothing of the first is left
+      auto all = Communicator::create(job.world(rank, epoch));
       ASSERT_TRUE(all) << all.error().text;
-      std::vector<double> data(300'000, (rank + 1.0) * generation);
+      std::vector<double> data(300'000, (rank + 1.0) * epoch);
       ASSERT_TRUE((*all)->allreduce(data.data(), data.data(), data.size(), DRUN_FLOAT64, DRUN_SUM));
-      for (const double v : data) ASSERT_EQ(v, 15.0 * generation);
+      for (const double v : data) ASSERT_EQ(v, 15.0 * epoch);
     }
   });
 }

@@ -21,9 +21,9 @@ constexpr milliseconds kLongestWait{1000};  // in the rendezvous, between looks 
 constexpr int kMostAtOnce = 64;             // accepted, before anything else is looked at
 constexpr int kBacklog = 4096;              // all ranks may come while this one is not in a call
 
-std::string endpoint_key(const World& world, int rank) { return world.own_key("data/" + std::to_string(rank)); }
-std::string request_key(const World& world, int dialer, int waiter) {
-  return world.own_key("dial/" + std::to_string(dialer) + "/" + std::to_string(waiter));
+std::string endpoint_key(int rank) { return own_key("data/" + std::to_string(rank)); }
+std::string request_key(int dialer, int waiter) {
+  return own_key("dial/" + std::to_string(dialer) + "/" + std::to_string(waiter));
 }
 
 }  // namespace
@@ -73,12 +73,12 @@ Status Links::publish(StallWatch& stops) {
   auto& client = *world_.client;
   const std::string own =
       listener_.address + " " + std::to_string(listener_.port) + " " + std::to_string(world_.n_streams);
-  if (auto set = client.set(endpoint_key(world_, world_.rank()), own); !set) {
+  if (auto set = client.set(endpoint_key(world_.rank()), own); !set) {
     return rendezvous_failure(set.error(), "drun_init");
   }
   deadline_ += stops.look();
   // Its timeout names the ranks that never came.
-  if (auto all = client.barrier(world_.own_key("init"), left()); !all) return init_failure(all.error());
+  if (auto all = client.barrier(own_key("init"), left()); !all) return init_failure(all.error());
   return {};
 }
 
@@ -173,12 +173,12 @@ void Links::close() {
 }
 
 PeerIdentity Links::identity(int peer, int stream) const {
-  return {world_.client->welcome().job_id, world_.generation, world_.rank(), peer, stream};
+  return {world_.client->welcome().job_id, world_.client->welcome().epoch, world_.rank(), peer, stream};
 }
 
 // All ranks have published theirs: there is nothing to wait for.
 Status Links::look_up(Edge& edge, const std::string& during) {
-  auto endpoint = world_.client->get(endpoint_key(world_, edge.peer), kLookUpWait);
+  auto endpoint = world_.client->get(endpoint_key(edge.peer), kLookUpWait);
   if (!endpoint) return rendezvous_failure(endpoint.error(), during);
   const auto parts = split(*endpoint, ' ');
   const auto port = parts.size() == 3 ? parse_number(parts[1]) : std::nullopt;
@@ -218,7 +218,7 @@ Status Links::dial(Edge& edge, const std::string& during) {
       one.passed_on = true;
       if (one.last_error.empty()) one.last_error = "no answer";
     }
-    (void)world_.client->set(request_key(world_, edge.peer, world_.rank()), "please");
+    (void)world_.client->set(request_key(edge.peer, world_.rank()), "please");
     return {};
   }
   if (edge.attempt || now < edge.next_try) return {};
@@ -242,7 +242,7 @@ void Links::dial_failed(Edge& edge, const Error& error) {
 
 // Has a higher rank that we wait for asked us to dial?
 void Links::dial_if_asked(int peer) {
-  if (!world_.client->get(request_key(world_, world_.rank(), peer), kLookWait)) return;
+  if (!world_.client->get(request_key(world_.rank(), peer), kLookWait)) return;
   for (auto& edge : edges_) {
     if (edge.peer != peer || edge.dial) continue;
     edge.dial = true;

@@ -18,7 +18,7 @@ constexpr std::size_t kLengthBytes = 4;
 std::string encode(const PeerIdentity& identity) {
   ByteWriter out;
   out.str(identity.job_id);
-  out.i32(identity.generation);
+  out.i32(identity.epoch);
   out.i32(identity.from);
   out.i32(identity.to);
   out.i32(identity.stream);
@@ -150,13 +150,13 @@ Result<void> PeerHandshake::take_in_identity() {
   ByteReader in(*plain);
   PeerIdentity theirs;
   theirs.job_id = in.str();
-  theirs.generation = in.i32();
+  theirs.epoch = in.i32();
   theirs.from = in.i32();
   theirs.to = in.i32();
   theirs.stream = in.i32();
   if (!in.done()) return fail(Errc::kProtocol, "malformed identity");
-  if (theirs.job_id != own_.job_id || theirs.generation != own_.generation) {
-    return fail(Errc::kProtocol, "a rank of another job or of an earlier drun_init");
+  if (theirs.job_id != own_.job_id || theirs.epoch != own_.epoch) {
+    return fail(Errc::kProtocol, "a rank of another job or of another epoch");
   }
   if (theirs.to != own_.from || (client_ && theirs.from != own_.to)) {
     return fail(Errc::kProtocol, "rank " + std::to_string(theirs.from) + " looking for rank " +

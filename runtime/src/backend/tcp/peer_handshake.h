@@ -23,7 +23,7 @@ namespace drun::runtime {
 
 struct PeerIdentity {
   std::string job_id;
-  int generation = 1;
+  int epoch = 1;
   int from = -1;
   int to = -1;
   int stream = 0;  // which of the connections of the two
