@@ -18,6 +18,23 @@ bool same_kind(const LaterCall& a, const LaterCall& b) {
   return same_allreduce(a, b) || (a.transfer && b.transfer && a.comm == b.comm);
 }
 
+// "a, b and 3 more": as many of the names as have room.
+std::string name_of_group(const LaterCall* calls, const std::vector<std::size_t>& members) {
+  constexpr std::size_t kRoomForRest = sizeof " and 1000000 more";
+  std::string result;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::string& name = calls[members[i]].options.name;
+    if (i > 0 && (name.empty() || result.size() + 2 + name.size() + kRoomForRest > kNameBytes)) {
+      const std::string rest = " and " + std::to_string(members.size() - i) + " more";
+      result.resize(std::min(result.size(), kNameBytes - rest.size()));
+      return result + rest;
+    }
+    if (name.empty()) return "";
+    result += (i > 0 ? ", " : "") + name;
+  }
+  return result;
+}
+
 // `first` to before `last` are of one kind. The result of each: one whose arguments are wrong does not keep the others
 // from being carried out together.
 std::vector<Status> carry_out_run(Process& process, const LaterCall* first, const LaterCall* last) {
@@ -56,9 +73,10 @@ std::vector<Status> carry_out_run(Process& process, const LaterCall* first, cons
         },
         [&](Communicator& on, const std::vector<std::size_t>& good) {
           CallOptions together = first[good.front()].options;
-          if (good.size() > 1 && !together.name.empty()) {
-            together.name += " and " + std::to_string(good.size() - 1) + " more";
+          for (std::size_t i = 1; i < good.size(); ++i) {
+            together.names = digest_of_names(together.names, first[good[i]].options.names);
           }
+          if (good.size() > 1) together.name = name_of_group(first, good);
           std::vector<Communicator::AllreduceCall> buffers;
           for (const std::size_t i : good) {
             buffers.push_back(first[i].allreduce->buffers);

@@ -3,25 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 
 namespace drun::runtime {
-namespace {
 
-// As much of it as is kept, without half a character at the end and without what would break a line of an error.
-std::string shown_name(const char* name) {
-  std::string result(name, ::strnlen(name, CallOptions::kNameBytes + 1));
-  if (result.size() > CallOptions::kNameBytes) {
-    std::size_t end = CallOptions::kNameBytes;
-    while (end > 0 && (static_cast<unsigned char>(result[end]) & 0xc0) == 0x80) --end;
-    result.resize(end);
+void CallOptions::give_name(std::string_view given) {
+  const ScannedName scanned = scan_name(given);
+  names = scanned.digest;
+  std::size_t end = given.size();
+  if (end > kNameBytes) {  // not half a character at the end
+    end = kNameBytes;
+    while (end > 0 && (static_cast<unsigned char>(given[end]) & 0xc0) == 0x80) --end;
   }
-  for (char& c : result) {
+  name.assign(given.data(), end);
+  if (!scanned.has_controls) return;
+  for (char& c : name) {
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
   }
-  return result;
 }
-
-}  // namespace
 
 Status read_call_options(const char* function, const drun_call_options* given, CallOptions& result) {
   if (given == nullptr) return {};
@@ -36,7 +35,7 @@ Status read_call_options(const char* function, const drun_call_options* given, C
   if (options.timeout_ms < 0) return wrong("options.timeout_ms is negative");
   if (!std::isfinite(options.prescale)) return wrong("options.prescale is not a finite number");
   if (!std::isfinite(options.postscale)) return wrong("options.postscale is not a finite number");
-  if (options.name != nullptr && *options.name != '\0') result.name = shown_name(options.name);
+  if (options.name != nullptr && *options.name != '\0') result.give_name(options.name);
   result.timeout = std::chrono::milliseconds(std::min(options.timeout_ms, kLongestMs));
   result.prescale = options.prescale;
   result.postscale = options.postscale;

@@ -118,12 +118,15 @@ Operation Communicator::to_come(OpKind kind, std::size_t count, drun_dtype dtype
   operation.kind = kind;
   operation.count = count;
   operation.dtype = dtype;
-  if (kind != OpKind::kSend && kind != OpKind::kRecv) operation.seq = seq_ + 1;
+  if (kind != OpKind::kSend && kind != OpKind::kRecv) {
+    operation.seq = seq_ + 1;
+    operation.names = options.names;
+  }
   operation.timeout = options.timeout.count() > 0 ? options.timeout : world().timeouts.op;
   if (options.made != Clock::time_point{}) operation.queued = operation.clock.began() - options.made;
   operation.prescale = options.prescale;
   operation.postscale = options.postscale;
-  operation.name = options.name;
+  if (!options.name.empty()) operation.name = options.name;
   return operation;
 }
 

@@ -1,15 +1,17 @@
 #include "runtime/src/operation.h"
 
+#include <cstring>
 #include <utility>
 
 #include "base/bytes.h"
 #include "runtime/src/dtype.h"
+#include "runtime/src/words.h"
 
 namespace drun::runtime {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x6472'756e;  // "drun"
-constexpr std::uint8_t kVersion = 2;
+constexpr std::uint8_t kVersion = 3;
 
 // What a text says behind the count.
 enum class Detail { kNothing, kOp, kFromRoot, kToRoot, kOpToRoot, kCounts, kTypeAlone };
@@ -36,6 +38,24 @@ constexpr KindInfo kKinds[] = {
 };
 
 const KindInfo& info(OpKind kind) { return kKinds[static_cast<std::size_t>(kind) - 1]; }
+
+constexpr std::uint64_t of_each_byte(unsigned char byte) { return 0x0101010101010101u * byte; }
+constexpr std::uint64_t kBlanks = of_each_byte(' ');
+
+// Not 0 if one of the eight is below ' ' or DEL. A byte that is 0 after xor borrows from its highest bit in the
+// subtraction; so may the ones above it, but only where there is one.
+std::uint64_t control_bytes(std::uint64_t word) {
+  const std::uint64_t is_del = (word ^ of_each_byte(0x7f)) - of_each_byte(1);
+  return ((word - kBlanks) & ~word & of_each_byte(0x80)) | (is_del & ~(word ^ of_each_byte(0x7f)) & of_each_byte(0x80));
+}
+
+template <typename T>
+T big_endian(T value) {
+  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+  if constexpr (sizeof value == 8) return __builtin_bswap64(value);
+  if constexpr (sizeof value == 4) return __builtin_bswap32(value);
+  return value;
+}
 
 std::string hex(std::uint32_t value) {
   std::string text;
@@ -90,7 +110,26 @@ std::string name_of_comm(std::uint32_t comm) {
 
 bool same_call(const Operation& a, const Operation& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.op == b.op && a.comm == b.comm && a.root == b.root &&
-         a.seq == b.seq && a.count == b.count && a.counts == b.counts;
+         a.seq == b.seq && a.count == b.count && a.counts == b.counts &&
+         (a.names == b.names || a.names == 0 || b.names == 0);
+}
+
+ScannedName scan_name(std::string_view name) {
+  std::uint64_t digest = name.size(), controls = 0;
+  for_words(name, [&](std::uint64_t word, std::size_t n_bytes) {
+    controls |= control_bytes(n_bytes == 8 ? word : word | kBlanks << 8 * n_bytes);
+    digest = (digest ^ word) * 0x9e3779b97f4a7c15u;
+    digest ^= digest >> 32;
+  });
+  const auto folded = static_cast<std::uint32_t>(digest);
+  return {folded != 0 ? folded : 1, controls != 0};
+}
+
+std::uint32_t digest_of_names(std::uint32_t of_first, std::uint32_t of_next) {
+  if (of_first == 0 || of_next == 0) return 0;
+  const std::uint64_t mixed = (std::uint64_t{of_first} << 32 | of_next) * 0x9e3779b97f4a7c15u;
+  const auto result = static_cast<std::uint32_t>(mixed >> 32);
+  return result != 0 ? result : 1;
 }
 
 void CallClock::begin_at(Clock::time_point time) const {
@@ -99,18 +138,26 @@ void CallClock::begin_at(Clock::time_point time) const {
 }
 
 std::string encode_header(const Operation& operation) {
-  ByteWriter out;
-  out.u32(kMagic);
-  out.u8(kVersion);
-  out.u8(static_cast<std::uint8_t>(operation.kind));
-  out.u8(static_cast<std::uint8_t>(operation.dtype));
-  out.u8(static_cast<std::uint8_t>(operation.op));
-  out.u32(operation.comm);
-  out.i32(operation.root);
-  out.u32(operation.counts);
-  out.u64(operation.seq);
-  out.u64(operation.count);
-  return out.take();
+  std::string out(kHeaderBytes, '\0');
+  char* at = out.data();
+  const auto put = [&at](auto value) {
+    value = big_endian(value);
+    std::memcpy(at, &value, sizeof value);
+    at += sizeof value;
+  };
+  put(kMagic);
+  put(kVersion);
+  put(static_cast<std::uint8_t>(operation.kind));
+  put(static_cast<std::uint8_t>(operation.dtype));
+  put(static_cast<std::uint8_t>(operation.op));
+  put(operation.comm);
+  put(static_cast<std::uint32_t>(operation.root));
+  put(operation.counts);
+  put(operation.seq);
+  put(operation.count);
+  put(operation.names);
+  if (operation.names != 0) operation.name.copy(at, kNameBytes);
+  return out;
 }
 
 std::optional<Operation> decode_header(std::string_view bytes) {
@@ -125,12 +172,19 @@ std::optional<Operation> decode_header(std::string_view bytes) {
   operation.counts = in.u32();
   operation.seq = in.u64();
   operation.count = in.u64();
+  operation.names = in.u32();
+  (void)in.raw(kNameBytes + 1);
   if (!in.done() || kind < 1 || kind >= static_cast<int>(OpKind::kRecv) || !is_dtype(dtype) || !is_op(op))
     return std::nullopt;
   operation.kind = static_cast<OpKind>(kind);
   operation.dtype = static_cast<drun_dtype>(dtype);
   operation.op = static_cast<drun_op>(op);
   return operation;
+}
+
+std::string name_in_header(std::string_view bytes) {
+  const auto name = bytes.substr(kHeaderBytes - kNameBytes - 1);
+  return std::string(name.substr(0, name.find('\0')));
 }
 
 }  // namespace drun::runtime

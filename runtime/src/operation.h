@@ -72,13 +72,14 @@ struct Operation {
   std::uint64_t seq = 0;   // counts the calls of the communicator, from 1; sends to and from each rank apart
   std::uint64_t count = 0;
   std::uint32_t counts = 0;  // allgatherv: a digest of the counts of all ranks
+  std::uint32_t names = 0;   // scan_name()'s digest, of several calls in one that of all of them; 0: not compared
+  std::string name;          // for messages, and compared by its digest; at most kNameBytes if names is not 0
   // Not sent:
   int place = -1;        // of the root among those that carry out this part of the call, if these are not all
   bool partial = false;  // not all ranks' contributions come together in this part: averages are not divided yet
   CallClock clock;
   std::chrono::milliseconds timeout{0};
   double prescale = 1, postscale = 1;  // of what is given, of the result
-  std::string name;                    // that the program gave it, for messages
   std::chrono::nanoseconds queued{0};  // for how long it waited for its turn, if it was not carried out at once
 
   Clock::time_point deadline() const { return clock.began() + timeout; }
@@ -93,14 +94,25 @@ std::string name_of_comm(std::uint32_t comm);      // "local", "comm 5"
 inline bool is_of_two(const Operation& operation) {
   return operation.kind == OpKind::kSend || operation.kind == OpKind::kRecv;
 }
+// Names differ if both gave one, and they do; those of a send and of its receive are the business of each.
 bool same_call(const Operation& a, const Operation& b);
+struct ScannedName {
+  std::uint32_t digest;  // of all its bytes, also those that no text shows; not 0
+  bool has_controls;     // what would break a line: bytes below ' ', and DEL
+};
+ScannedName scan_name(std::string_view name);
+// In this order. 0 if one of them is.
+std::uint32_t digest_of_names(std::uint32_t of_first, std::uint32_t of_next);
 
 std::string in_words(std::chrono::milliseconds time);  // "300 s", "1500 ms"
 
-// magic:4 version:1 kind:1 dtype:1 op:1 comm:4 root:4 counts:4 seq:8 count:8
-inline constexpr std::size_t kHeaderBytes = 36;
+inline constexpr std::size_t kNameBytes = 63;
+
+// magic:4 version:1 kind:1 dtype:1 op:1 comm:4 root:4 counts:4 seq:8 count:8 names:4 name:64, which zeros fill up
+inline constexpr std::size_t kHeaderBytes = 40 + kNameBytes + 1;
 std::string encode_header(const Operation& operation);
-// Nothing if it is not a header.
+// Nothing if it is not a header. Without the name, which only an error needs.
 std::optional<Operation> decode_header(std::string_view bytes);
+std::string name_in_header(std::string_view bytes);
 
 }  // namespace drun::runtime

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
+#include <string_view>
+
+#include "runtime/src/words.h"
 
 namespace drun::runtime {
 
@@ -31,13 +33,12 @@ static_assert(word_of(offsetof(Call, comm)) == word_of(offsetof(Call, group)) &&
               word_of(offsetof(Call, kind)) == kStatusWord && word_of(offsetof(Call, dtype)) == kStatusWord &&
               word_of(offsetof(Call, op)) == kStatusWord);
 
-void write_name(Entry& place, const std::string& name) {
-  std::uint64_t words[kCallWords - kNameWord] = {};
-  static_assert(sizeof words == recorder::kNameBytes);
-  std::memcpy(words, name.data(), std::min(name.size(), recorder::kNameBytes - 1));
-  for (std::size_t i = 0; i < kCallWords - kNameWord; ++i) {
-    place.words[kNameWord + i].store(words[i], std::memory_order_release);
-  }
+// Up to the zero behind it.
+void write_name(Entry& place, std::string_view name) {
+  static_assert((kCallWords - kNameWord) * sizeof(std::uint64_t) == recorder::kNameBytes);
+  std::size_t at = kNameWord;
+  for_words(name.substr(0, recorder::kNameBytes - 1),
+            [&](std::uint64_t word, std::size_t) { place.words[at++].store(word, std::memory_order_release); });
 }
 
 constexpr std::uint32_t kMostEntries = 1u << 20;

@@ -90,10 +90,11 @@ typedef enum drun_memory DRUN_AS_INT {
 } drun_memory;
 
 /* About one call; NULL where it is asked for: the defaults. As above, start from DRUN_CALL_OPTIONS. Ranks need not
- * agree on it, but for the scales of allreduces in a group, and of reductions on GPUs. */
+ * agree on it, but for names, the scales of allreduces in a group, and of reductions on GPUs. */
 typedef struct drun_call_options {
   size_t struct_size;
-  const char* name;   /* shown in errors: "allreduce #12 'grad.17'"; 63 bytes of it are kept. NULL: none */
+  const char* name;   /* shown in errors: "allreduce #12 'grad.17'", 63 bytes of it. NULL: none. A collective, of memory
+                       * of the host, that two ranks give different names is DRUN_ERROR_MISMATCH */
   int64_t timeout_ms; /* 0: the communicator's */
   double prescale;    /* reductions of floating types: what is given is multiplied by this, */
   double postscale;   /* the result by that; both 1 elsewhere */

@@ -173,6 +173,21 @@ class Ends(Script):
         self.assertEqual(sorted(out.splitlines()), ["[0] caught True True", "[1] caught True True"])
         self.assertEqual(status, 0, out)
 
+    def test_ranks_that_call_things_of_other_names(self):
+        """Equal in shape and type, the two would be summed up with one another."""
+        status, out, _ = self.run_script(2, """
+            hvd.init()
+            names = ["a", "b"] if hvd.rank() == 0 else ["b", "a"]
+            handles = [hvd.allreduce_async(array.array("d", [ord(name)]), name=name) for name in names]
+            try:
+                print("no error", [hvd.synchronize(handle) for handle in handles])
+            except hvd.DrunError as error:
+                both = [f"called allreduce #1 '{name}' of 1 f64" in str(error) for name in "ab"]
+                print("caught", error.status == hvd.ERROR_MISMATCH, *both)
+        """)
+        self.assertEqual(sorted(out.splitlines()), ["[0] caught True True True", "[1] caught True True True"])
+        self.assertEqual(status, 0, out)
+
     def test_models_that_differ(self):
         status, out, _ = self.run_script(2, """
             import torch

@@ -141,23 +141,99 @@ TEST(NameAndTimeout, OfACallAreInItsError) {
   });
 }
 
-TEST(NameAndTimeout, NeedNotAgree) {
+TEST(Timeout, NeedsNotAgree) {
   FakeJob job(2);
   job.run([&](int rank) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
     CallOptions options;
-    options.name = "tensor " + std::to_string(rank);
+    options.give_name("tensor");
     options.timeout = std::chrono::seconds(40 + rank);
     double value = 1;
     ASSERT_TRUE(all->allreduce(&value, &value, 1, DRUN_FLOAT64, DRUN_SUM, options));
     EXPECT_EQ(value, 2);
-    // What they call is compared without it, and shown with it.
     const auto done = all->allreduce(&value, &value, static_cast<std::size_t>(rank), DRUN_FLOAT64, DRUN_SUM, options);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().status, DRUN_ERROR_MISMATCH);
-    EXPECT_NE(done.error().text.find("allreduce #2 'tensor "), std::string::npos) << done.error().text;
+    EXPECT_NE(done.error().text.find("called allreduce #2 'tensor' of 0 f64"), std::string::npos) << done.error().text;
+    EXPECT_NE(done.error().text.find("called allreduce #2 'tensor' of 1 f64"), std::string::npos) << done.error().text;
   });
+}
+
+TEST(Name, IsShownAsFarAsItGoesAndComparedInFull) {
+  CallOptions a, b;
+  a.give_name(std::string(70, 'x') + "a\n");
+  b.give_name(std::string(70, 'x') + "b\n");
+  EXPECT_EQ(a.name, std::string(63, 'x'));
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_NE(a.names, b.names);
+  EXPECT_NE(a.names, 0u);
+}
+
+// Where ranks share memory, where they are on different hosts, and where both.
+class Names : public ::testing::TestWithParam<std::vector<int>> {
+ protected:
+  // Each rank's outcome of the calls of `body`.
+  std::vector<Status> outcomes(const std::function<Status(Communicator&, int rank)>& body) {
+    const int size = static_cast<int>(GetParam().size());
+    FakeJob job(size);
+    job.place_on_hosts(GetParam());
+    std::vector<Status> result(static_cast<std::size_t>(size));
+    job.run([&](int rank) {
+      auto all = join(job, rank);
+      ASSERT_TRUE(all);
+      auto& done = result[static_cast<std::size_t>(rank)];
+      done = body(*all, rank);
+      for (int i = 0; i < 2 && done; ++i) done = all->barrier();
+    });
+    return result;
+  }
+  static CallOptions named(const std::string& name) {
+    CallOptions options;
+    if (!name.empty()) options.give_name(name);
+    return options;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Over, Names,
+                         ::testing::Values(std::vector{0, 1}, std::vector{0, 0, 0}, std::vector{0, 0, 1, 1}));
+
+// Equal in all else: without the names the sums would be mixed.
+TEST_P(Names, ThatDifferAreAnErrorThatNamesBothCalls) {
+  const auto done = outcomes([](Communicator& all, int rank) {
+    double value = rank;
+    return all.allreduce(&value, &value, 1, DRUN_FLOAT64, DRUN_SUM, named(rank == 0 ? "loss" : "accuracy"));
+  });
+  for (const auto& one : done) {
+    ASSERT_FALSE(one);
+    EXPECT_EQ(one.error().status, DRUN_ERROR_MISMATCH) << one.error().text;
+    EXPECT_NE(one.error().text.find("allreduce #1 'loss' of 1 f64 (sum)"), std::string::npos) << one.error().text;
+    EXPECT_NE(one.error().text.find("allreduce #1 'accuracy' of 1 f64 (sum)"), std::string::npos) << one.error().text;
+  }
+}
+
+TEST_P(Names, ThatOnlySomeGiveAreNotCompared) {
+  const auto done = outcomes([](Communicator& all, int rank) -> Status {
+    double value = 1;
+    for (int i = 0; i < 100; ++i) {
+      auto sum = all.allreduce(&value, &value, 1, DRUN_FLOAT64, DRUN_MAX, named((rank + i) % 2 == 0 ? "x" : ""));
+      if (!sum) return sum;
+      auto sent = all.broadcast(&value, 1, DRUN_FLOAT64, 0, named(rank == 0 ? "from" : ""));
+      if (!sent) return sent;
+    }
+    return {};
+  });
+  for (const auto& one : done) EXPECT_TRUE(one) << one.error().text;
+}
+
+// What one rank sends the other receives, under names of their own.
+TEST_P(Names, OfASendAndItsReceiveNeedNotAgree) {
+  const auto done = outcomes([](Communicator& all, int rank) -> Status {
+    int value = rank;
+    if (rank == 0) return all.send(&value, 1, DRUN_INT32, 1, named("activations"));
+    if (rank == 1) return all.recv(&value, 1, DRUN_INT32, 0, named("input"));
+    return {};
+  });
+  for (const auto& one : done) EXPECT_TRUE(one) << one.error().text;
 }
 
 }  // namespace

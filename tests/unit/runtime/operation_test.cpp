@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "runtime/src/backend/tcp/links.h"
 
@@ -51,6 +53,54 @@ TEST(Operation, TellsEveryDifference) {
   EXPECT_TRUE(differs([](Operation& o) { o.seq = 18; }));
   EXPECT_TRUE(differs([](Operation& o) { o.count = 13; }));
   EXPECT_TRUE(differs([](Operation& o) { o.counts = 1; }));
+}
+
+TEST(Operation, NamesAreComparedWhereBothGaveOne) {
+  Operation a = sample(), b = sample();
+  a.names = scan_name("a").digest;
+  EXPECT_TRUE(same_call(a, b));
+  EXPECT_TRUE(same_call(b, a));
+  b.names = scan_name("b").digest;
+  EXPECT_FALSE(same_call(a, b));
+  a.name = "a";
+  const auto bytes = encode_header(a);
+  EXPECT_FALSE(same_call(*decode_header(bytes), b));
+  EXPECT_EQ(name_in_header(bytes), "a");
+  a.name.assign(kNameBytes, 'n');
+  EXPECT_EQ(name_in_header(encode_header(a)), a.name);
+}
+
+TEST(Operation, EveryControlCharacterOfANameIsFound) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool is_control = byte < 0x20 || byte == 0x7f;
+    for (const char other : {'a', '\xff', '\x80', '~', ' ', '!'}) {
+      for (std::size_t length = 1; length <= 20; ++length) {
+        for (std::size_t place = 0; place < length; ++place) {
+          std::string name(length, other);
+          name[place] = static_cast<char>(byte);
+          ASSERT_EQ(scan_name(name).has_controls, is_control) << byte << " at " << place << " of " << length;
+        }
+      }
+    }
+  }
+}
+
+TEST(Operation, DigestOfNamesTellsThemApart) {
+  std::set<std::uint32_t> digests;
+  std::string name;
+  for (int length = 1; length <= 40; ++length) {  // words of all sizes at the end
+    name += static_cast<char>('a' + length % 26);
+    for (std::size_t place = 0; place < name.size(); ++place) {
+      std::string other = name;
+      other[place] = 'Z';
+      EXPECT_TRUE(digests.insert(scan_name(other).digest).second) << other;
+    }
+  }
+  const auto a = scan_name("a").digest, b = scan_name("b").digest;
+  EXPECT_NE(digest_of_names(a, b), digest_of_names(b, a));
+  EXPECT_NE(digest_of_names(a, b), 0u);
+  EXPECT_EQ(digest_of_names(a, 0), 0u);
+  EXPECT_EQ(digest_of_names(0, b), 0u);
 }
 
 TEST(Neighbours, AreMutualAndFew) {

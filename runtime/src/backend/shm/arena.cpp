@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kAllotBytes = 1u << 20;
-constexpr std::uint64_t kLayout = 0x6472'756e'0000'0004;  // "drun", and the version of what is in the memory
+constexpr std::uint64_t kLayout = 0x6472'756e'0000'0005;  // "drun", and the version of what is in the memory
 
 std::size_t whole_pages(std::size_t n_bytes) { return (n_bytes + kPage - 1) / kPage * kPage; }
 

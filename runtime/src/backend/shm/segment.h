@@ -28,6 +28,9 @@ class Segment {
     std::uint32_t counts, comm;
     std::int32_t root;
     std::uint8_t kind, dtype, op, zero[1];
+    std::uint32_t names;
+    char name[kNameBytes + 1];  // if names is not 0
+    std::uint8_t end[28];       // of its two cache lines
   };
   static_assert(std::has_unique_object_representations_v<Call>);
   // That it has given what belongs to a step, and is through with all steps before. With it, for whoever waits for it,

@@ -12,6 +12,7 @@
 #include "runtime/src/dtype.h"
 #include "runtime/src/patience.h"
 #include "runtime/src/reduce.h"
+#include "runtime/src/words.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -71,7 +72,7 @@ std::uint64_t digest_of(const Operation& operation) {
   const auto kinds = static_cast<std::uint32_t>(operation.kind) << 16 |
                      static_cast<std::uint32_t>(operation.dtype) << 8 | static_cast<std::uint32_t>(operation.op);
   // Two chains, which go on at once.
-  const std::uint64_t one = mixed(mixed(1, operation.seq), operation.count);
+  const std::uint64_t one = mixed(mixed(1, operation.seq ^ std::uint64_t{operation.names} << 32), operation.count);
   const std::uint64_t other = mixed(mixed(2, halves(operation.counts, operation.comm)),
                                     halves(static_cast<std::uint32_t>(operation.root), kinds));
   return mixed(one, other);
@@ -176,6 +177,14 @@ class ShmBackendImpl final : public ShmBackend {
     call.kind = static_cast<std::uint8_t>(operation.kind);
     call.dtype = static_cast<std::uint8_t>(operation.dtype);
     call.op = static_cast<std::uint8_t>(operation.op);
+    call.names = operation.names;
+    if (operation.names != 0) {
+      char* at = call.name;
+      for_words(operation.name, [&at](std::uint64_t word, std::size_t) {
+        std::memcpy(at, &word, sizeof word);
+        at += sizeof word;
+      });
+    }
     own().arrival(step_ + 1).digest = digest_ = digest_of(operation);
   }
 
@@ -559,6 +568,9 @@ class ShmBackendImpl final : public ShmBackend {
       theirs.seq = call.seq;
       theirs.count = call.count;
       theirs.counts = call.counts;
+      theirs.names = call.names;
+      if (same_call(theirs, operation)) continue;  // one of us gave no name
+      if (call.names != 0) theirs.name.assign(call.name, ::strnlen(call.name, kNameBytes));
       return tl::unexpected<Failure>(
           mismatch_failure(world_, group_, operation, group_.world_rank(rank), describe_in(group_, theirs)));
     }

@@ -240,7 +240,7 @@ Outcome<bool> Mesh::move_stripes(Message& message) {
 Status Mesh::check_header(const Message& message) {
   const Operation& operation = *message.operation;
   const int peer = message.peer;
-  const auto theirs = decode_header(message.header);
+  auto theirs = decode_header(message.header);
   if (!theirs) {
     return failure(DRUN_ERROR_INTERNAL,
                    name_of(operation) + ": " + world_.name_of(peer) + " sent something else than a message", peer,
@@ -248,6 +248,7 @@ Status Mesh::check_header(const Message& message) {
   }
   const Operation ours = expected(operation, *message.flow);
   if (same_call(*theirs, ours)) return {};
+  theirs->name = name_in_header(message.header);
   // Whoever only sends may be through with a call, and hears in the next one that the others' was another.
   if (theirs->comm == previous_.comm && theirs->seq == previous_.seq && !same_call(*theirs, previous_)) {
     return tl::unexpected<Failure>(mismatch_failure(world_, group_, previous_, peer, describe_in(group_, *theirs)));
