@@ -40,6 +40,7 @@ constexpr std::string_view kLaunch[] = {
     // drun gives these too, but -x may set them
     "MASTER_ADDR",
     "MASTER_PORT",
+    "JAX_COORDINATOR_ADDRESS",
     // drun's own option: a drun inside of a job would write over its file
     "DRUN_TIMELINE",
     // torchrun; PET_* are torchrun's own options, and those of an outer pod name that pod

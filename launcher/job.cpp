@@ -99,6 +99,7 @@ class Job {
   Task<Result<void>> choose_way(std::size_t host);
   Task<std::vector<Error>> prepare();
   Task<void> prepare_host(std::size_t host, std::vector<Error>& errors);
+  void say_threads();
   void spawn();
   Task<void> write_output();
   void attach();
@@ -522,6 +523,23 @@ Task<std::vector<Error>> Job::prepare() {
   co_return all;
 }
 
+// For who looks on, as of the network.
+void Job::say_threads() {
+  std::vector<ThreadsOfHost> threads;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const int n_cpus = static_cast<int>(hosts_[i]->hello().n_cpus), n_workers = placement_.local_sizes[i];
+    threads.push_back(
+        {hosts_[i]->name(), n_cpus, n_workers, threads_of_worker(n_cpus, n_workers, options_.env, options_.own_env)});
+  }
+  const std::string text = threads_in_short(threads);
+  if (text.empty()) return;
+  if (reporter_.status_width() > 0) {
+    reporter_.note(text);
+  } else {
+    log::info(text);
+  }
+}
+
 void Job::spawn() {
   const auto credit =
       std::clamp<std::size_t>(kOutputBudget / (2 * static_cast<std::size_t>(placement_.size)), 16u << 10, 512u << 10);
@@ -538,6 +556,7 @@ void Job::spawn() {
     in.rendezvous = host_port(handouts_[host].rendezvous_address, handouts_[host].rendezvous_port);
     in.nccl_interfaces = network_.hosts[host].interfaces;
     in.ip_interface = network_.hosts[host].interface;
+    in.n_cpus = static_cast<int>(hosts_[host]->hello().n_cpus);
     control::WorkerSpec spec;
     spec.rank = static_cast<std::uint32_t>(place.rank);
     spec.local_rank = static_cast<std::uint32_t>(place.local_rank);
@@ -551,6 +570,7 @@ void Job::spawn() {
     }
     orders[host].workers.push_back(std::move(spec));
   }
+  say_threads();
   if (timeline_.is_open()) {
     control::Record order;
     order.n_entries = kTimelineEntries;

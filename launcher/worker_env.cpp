@@ -11,6 +11,8 @@
 namespace drun::launcher {
 namespace {
 
+constexpr const char* kThreads = "OMP_NUM_THREADS";
+
 // One -x word, taken apart.
 struct Export {
   std::string name;                  // or the glob
@@ -137,6 +139,26 @@ bool set_by_user(const EnvRequest& request, const Environment& own, const std::s
   return false;
 }
 
+int threads_of_worker(int n_cpus, int local_size, const EnvRequest& request, const Environment& own) {
+  if (n_cpus <= 0 || local_size <= 1) return 0;
+  const bool is_inherited = request.inherit && own.count(kThreads) > 0;
+  return is_inherited || set_by_user(request, own, kThreads) ? 0 : std::max(1, n_cpus / local_size);
+}
+
+std::string threads_in_short(const std::vector<ThreadsOfHost>& hosts) {
+  std::vector<ThreadsOfHost> set;
+  std::copy_if(hosts.begin(), hosts.end(), std::back_inserter(set), [](const auto& host) { return host.threads > 0; });
+  if (set.empty()) return "";
+  const auto fewer = [](const ThreadsOfHost& a, const ThreadsOfHost& b) { return a.threads < b.threads; };
+  const auto [least, most] = std::minmax_element(set.begin(), set.end(), fewer);
+  const std::string value =
+      std::to_string(least->threads) + (least->threads < most->threads ? " to " + std::to_string(most->threads) : "");
+  const std::string text = std::string(kThreads) + "=" + value + ": ";
+  if (set.size() > 1) return text + "the workers of a host share its processors";
+  return text + std::to_string(set[0].n_workers) + " workers share the " +
+         plural(static_cast<std::size_t>(set[0].n_cpus), "processor") + " of " + set[0].host;
+}
+
 Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, const Environment& own) {
   const RankPlace& p = in.place;
   const auto text = [](int v) { return std::to_string(v); };
@@ -177,6 +199,13 @@ Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, 
   set_unless_user("GLOO_SOCKET_IFNAME", in.ip_interface);
   set_unless_user("TP_SOCKET_IFNAME", in.ip_interface);
   set_unless_user("NCCL_RAS_ADDR", ras_address(in.job_id));
+  if (const int n = threads_of_worker(in.n_cpus, p.local_size, request, own); n > 0) out[kThreads] = text(n);
+  // torchrun's: by them Lightning, transformers and others know that the job was started for them.
+  set_unless_user("TORCHELASTIC_RUN_ID", in.job_id);
+  set_unless_user("TORCHELASTIC_RESTART_COUNT", "0");
+  set_unless_user("TORCHELASTIC_MAX_RESTARTS", "0");
+  const bool has_master = !in.master_addr.empty() && in.master_port > 0;
+  set_unless_user("JAX_COORDINATOR_ADDRESS", has_master ? host_port(in.master_addr, in.master_port) : "");
   return out;
 }
 

@@ -44,7 +44,21 @@ struct RankEnvInput {
   std::string rendezvous;                    // host:port, for people to see; the key is never in the environment
   std::vector<std::string> nccl_interfaces;  // exact names of the chosen NICs on this rank's host; may be empty
   std::string ip_interface;                  // the first of them, for GLOO and TP
+  int n_cpus = 0;                            // that the workers of this host may use at a time; 0: not known
 };
+
+// OMP_NUM_THREADS of each of the workers that share a host: without it each computes on all processors. 0: drun leaves
+// it alone, since the worker has them for itself, or the user has set it.
+int threads_of_worker(int n_cpus, int local_size, const EnvRequest& request, const Environment& own);
+
+// For people: "OMP_NUM_THREADS=4: 2 workers share the 8 processors of node1", or of several hosts at once. Empty where
+// it is set nowhere.
+struct ThreadsOfHost {
+  std::string host;
+  int n_cpus = 0, n_workers = 0;
+  int threads = 0;  // threads_of_worker()
+};
+std::string threads_in_short(const std::vector<ThreadsOfHost>& hosts);
 
 // The names that drun sets itself, for one rank (RANK ... DRUN_*, MASTER_*, *_SOCKET_IFNAME). DRUN_AGENT is added by
 // the agent. Names that the user set by -x are left out of the *_IFNAME and MASTER_* part, never of the rank part.

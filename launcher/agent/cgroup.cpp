@@ -70,6 +70,21 @@ void remove_tree(const std::string& directory, int depth) {
   ::rmdir(directory.c_str());
 }
 
+// Of this type, and with this option if it is not empty.
+std::vector<CgroupMount> mounts_of(std::string_view mountinfo, std::string_view type, std::string_view option) {
+  // ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAG...] - TYPE SOURCE OPTIONS
+  std::vector<CgroupMount> out;
+  for (const auto line : split(mountinfo, '\n')) {
+    const auto fields = split(line, ' ');
+    const auto dash = std::find(fields.begin(), fields.end(), "-");
+    if (dash - fields.begin() < 6 || fields.end() - dash < 2 || *(dash + 1) != type) continue;
+    const auto options = fields.end() - dash > 3 ? split(*(dash + 3), ',') : std::vector<std::string_view>();
+    if (!option.empty() && std::find(options.begin(), options.end(), option) == options.end()) continue;
+    out.push_back({unescape(fields[3]), unescape(fields[4])});
+  }
+  return out;
+}
+
 Result<std::string> own_directory() {
   const auto own = read_file("/proc/self/cgroup");
   if (!own) return fail(own.error());
@@ -83,16 +98,10 @@ Result<std::string> own_directory() {
 
 }  // namespace
 
-std::vector<CgroupMount> cgroup2_mounts(std::string_view mountinfo) {
-  // ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAG...] - TYPE SOURCE OPTIONS
-  std::vector<CgroupMount> out;
-  for (const auto line : split(mountinfo, '\n')) {
-    const auto fields = split(line, ' ');
-    const auto dash = std::find(fields.begin(), fields.end(), "-");
-    if (dash - fields.begin() < 6 || fields.end() - dash < 2 || *(dash + 1) != "cgroup2") continue;
-    out.push_back({unescape(fields[3]), unescape(fields[4])});
-  }
-  return out;
+std::vector<CgroupMount> cgroup2_mounts(std::string_view mountinfo) { return mounts_of(mountinfo, "cgroup2", ""); }
+
+std::vector<CgroupMount> cgroup1_mounts(std::string_view mountinfo, std::string_view controller) {
+  return mounts_of(mountinfo, "cgroup", controller);
 }
 
 std::optional<std::string> cgroup2_path(std::string_view proc_cgroup) {

@@ -25,6 +25,8 @@ struct CgroupMount {
 };
 // From /proc/self/mountinfo; also one that is mounted beside version 1.
 std::vector<CgroupMount> cgroup2_mounts(std::string_view mountinfo);
+// The same of version 1: those that have this controller.
+std::vector<CgroupMount> cgroup1_mounts(std::string_view mountinfo, std::string_view controller);
 // From /proc/PID/cgroup: the path within the hierarchy of version 2.
 std::optional<std::string> cgroup2_path(std::string_view proc_cgroup);
 // Where that path lies in the file system; nothing if the mount does not show it.

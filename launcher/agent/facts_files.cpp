@@ -11,12 +11,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
-#include <thread>
 
 #include "base/fd.h"
 #include "base/text.h"
 #include "launcher/agent/facts.h"
 #include "launcher/agent/facts_text.h"
+#include "launcher/agent/usable_cpus.h"
 
 extern char** environ;
 
@@ -120,7 +120,7 @@ void read_machine(const FactsRoot& root, launcher::HostFacts& facts) {
   facts.host_name = names.nodename;
   if (const char* path = std::getenv("PATH")) facts.path = path;
   facts.cpu = cpu_model(text_of(root.at("/proc/cpuinfo")).substr(0, 8192));
-  facts.n_cpus = static_cast<std::int32_t>(std::thread::hardware_concurrency());  // those that we may use
+  facts.n_cpus = usable_cpus();
   const std::string meminfo = text_of(root.at("/proc/meminfo"));
   facts.memory_total_mib = meminfo_mib(meminfo, "MemTotal");
   facts.memory_available_mib = meminfo_mib(meminfo, "MemAvailable");

@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "launcher/agent/usable_cpus.h"
 #include "launcher/control/frames.h"
 
 namespace drun::agent {
@@ -34,6 +35,7 @@ control::Hello take_inventory() {
   hello.mnt_namespace = link_text("/proc/self/ns/mnt");
   hello.uid = ::getuid();
   hello.pid = ::getpid();
+  hello.n_cpus = static_cast<std::uint32_t>(usable_cpus());
   hello.path = link_text("/proc/self/exe");
   if (auto interfaces = netdetect::list_interfaces()) hello.interfaces = std::move(*interfaces);
   return hello;

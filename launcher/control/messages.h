@@ -27,6 +27,7 @@ struct Hello {
   std::uint32_t uid = 0;
   std::int32_t pid = 0;
   std::string path;  // the agent's own executable
+  std::uint32_t n_cpus = 0;  // that its workers may use at a time
   std::vector<netdetect::Interface> interfaces;
 
   // Equal: the same machine as far as a job can tell.

@@ -28,11 +28,12 @@ TEST(MessageBytes, OfTheStart) {
   hello.uid = 1000;
   hello.pid = -1;
   hello.path = "/a";
+  hello.n_cpus = 7;
   hello.interfaces.resize(1);
   hello.interfaces[0].name = "e";
   expect_bytes(hello,
-               "00020000000168000000016d0000000162000000016e00000001700000000174000003e8ffffffff000000022f6100000001000"
-               "0000165000000000000000000000000000000000000000000ffffffffffffffff00000000");
+               "00020000000168000000016d0000000162000000016e00000001700000000174000003e8ffffffff000000022f610000000700"
+               "0000010000000165000000000000000000000000000000000000000000ffffffffffffffff00000000");
   Configure configure;
   configure.job_id = "id";
   configure.heartbeat_ms = 1;

@@ -30,6 +30,7 @@ RankEnvInput rank_five() {
   in.rendezvous = "10.0.0.9:99";
   in.nccl_interfaces = {"eth0", "eth1"};
   in.ip_interface = "eth0";
+  in.n_cpus = 16;
   return in;
 }
 
@@ -222,7 +223,50 @@ TEST(RankEnvironment, HoldsEveryName) {
                                                                 {"NCCL_SOCKET_IFNAME", "=eth0,eth1"},
                                                                 {"GLOO_SOCKET_IFNAME", "eth0"},
                                                                 {"TP_SOCKET_IFNAME", "eth0"},
-                                                                {"NCCL_RAS_ADDR", "localhost:21060"}}));
+                                                                {"NCCL_RAS_ADDR", "localhost:21060"},
+                                                                {"OMP_NUM_THREADS", "5"},
+                                                                {"TORCHELASTIC_RUN_ID", "j1"},
+                                                                {"TORCHELASTIC_RESTART_COUNT", "0"},
+                                                                {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                                                                {"JAX_COORDINATOR_ADDRESS", "10.0.0.1:4711"}}));
+}
+
+TEST(RankEnvironment, BracketsAnIpv6AddressForJax) {
+  RankEnvInput in = rank_five();
+  in.master_addr = "fd00::1";
+  EXPECT_EQ(rank_environment(in, {}, {}).at("JAX_COORDINATOR_ADDRESS"), "[fd00::1]:4711");
+  in.master_port = 0;
+  EXPECT_EQ(rank_environment(in, {}, {}).count("JAX_COORDINATOR_ADDRESS"), 0u);
+}
+
+TEST(Threads, AreTheProcessorsOfTheHostDividedByItsWorkers) {
+  EXPECT_EQ(threads_of_worker(8, 2, {}, {}), 4);
+  EXPECT_EQ(threads_of_worker(8, 3, {}, {}), 2);
+  EXPECT_EQ(threads_of_worker(2, 4, {}, {}), 1);
+  EXPECT_EQ(threads_of_worker(8, 1, {}, {}), 0) << "it has them for itself";
+  EXPECT_EQ(threads_of_worker(0, 4, {}, {}), 0) << "nobody knows how many there are";
+}
+
+TEST(Threads, AreTheUsersWhereHeHasSetThem) {
+  const Environment own{{"OMP_NUM_THREADS", "3"}};
+  EXPECT_EQ(threads_of_worker(8, 2, {}, own), 0);
+  EXPECT_EQ(threads_of_worker(8, 2, exports({"OMP_NUM_THREADS=1"}), {}), 0);
+  EnvRequest request;
+  request.file = {{"OMP_NUM_THREADS", "1"}};
+  EXPECT_EQ(threads_of_worker(8, 2, request, {}), 0);
+  request = {};
+  request.inherit = false;
+  EXPECT_EQ(threads_of_worker(8, 2, request, own), 4) << "--env none";
+  EXPECT_EQ(whole(own, {}, true).at("OMP_NUM_THREADS"), "3");
+}
+
+TEST(Threads, AreToldInOneLine) {
+  EXPECT_EQ(threads_in_short({{"a", 8, 1, 0}}), "");
+  EXPECT_EQ(threads_in_short({{"a", 8, 1, 0}, {"b", 8, 2, 4}}),
+            "OMP_NUM_THREADS=4: 2 workers share the 8 processors of b");
+  EXPECT_EQ(threads_in_short({{"a", 1, 2, 1}}), "OMP_NUM_THREADS=1: 2 workers share the 1 processor of a");
+  EXPECT_EQ(threads_in_short({{"a", 8, 8, 1}, {"b", 64, 8, 8}}),
+            "OMP_NUM_THREADS=1 to 8: the workers of a host share its processors");
 }
 
 TEST(RankEnvironment, ShowsOneGpuIfTheHostListSaysWhich) {
@@ -248,6 +292,7 @@ TEST(WorkerEnvironment, AnInheritedRankNeverWins) {
   const auto assigned = rank_environment(rank_five(), {}, {});
   Environment own;
   for (const auto& [name, value] : assigned) own[name] = "inherited";
+  own.erase("OMP_NUM_THREADS");  // that one is the user's
   own["HOROVOD_RANK"] = "7";
   for (const bool other_host : {false, true}) {
     const auto env = whole(own, {}, other_host);

@@ -1,0 +1,109 @@
+#include "launcher/agent/usable_cpus.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "launcher/agent/cgroup.h"
+
+namespace drun::agent {
+
+namespace {
+
+constexpr int kMaxCpus = 1 << 16;
+
+// 0: it can't be said.
+int cpus_of_affinity() {
+  for (int n_cpus = 1024; n_cpus <= kMaxCpus; n_cpus *= 2) {  // the kernel refuses a mask that is too small for it
+    cpu_set_t* const set = CPU_ALLOC(static_cast<std::size_t>(n_cpus));
+    const std::size_t n_bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(n_cpus));
+    const bool known = ::sched_getaffinity(0, n_bytes, set) == 0;
+    const int count = known ? CPU_COUNT_S(n_bytes, set) : 0;
+    CPU_FREE(set);
+    if (known) return count;
+  }
+  return 0;
+}
+
+bool has_word(std::string_view list, std::string_view word) {
+  const auto words = split(list, ',');
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Of version 1, "4:cpu,cpuacct:/path": the hierarchy that has the controller `cpu`.
+std::optional<std::string> cpu_path_of_version_1(std::string_view proc_cgroup) {
+  for (const auto line : split(proc_cgroup, '\n')) {
+    const auto first = line.find(':');
+    const auto second = first == std::string_view::npos ? first : line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    if (has_word(line.substr(first + 1, second - first - 1), "cpu")) return std::string(line.substr(second + 1));
+  }
+  return std::nullopt;
+}
+
+std::optional<double> quota_of_version_2(const std::string& directory) {
+  const auto text = read_file(directory + "/cpu.max", 256);
+  return text ? parse_cpu_max(*text) : std::nullopt;
+}
+
+std::optional<double> quota_of_version_1(const std::string& directory) {
+  const auto quota = read_file(directory + "/cpu.cfs_quota_us", 256);
+  const auto period = read_file(directory + "/cpu.cfs_period_us", 256);
+  // -1 is none, which is no such number.
+  return quota && period ? parse_cpu_max(quota->substr(0, quota->find('\n')) + " " + *period) : std::nullopt;
+}
+
+using QuotaOf = std::optional<double> (*)(const std::string& directory);
+
+// The lowest from there up to where the hierarchy is mounted. A path that the mount does not show is that of another
+// cgroup namespace: then the mount is all that we see.
+std::optional<double> lowest_quota(const std::string& root, const CgroupMount& mount,
+                                   const std::optional<std::string>& path, QuotaOf quota_of) {
+  const std::string top = root + (mount.point == "/" ? "" : mount.point);
+  const auto below = path ? cgroup_directory(mount, *path) : std::nullopt;
+  std::optional<double> lowest;
+  for (std::string directory = below ? root + *below : top; directory.size() >= top.size();
+       directory.resize(directory.rfind('/'))) {
+    const auto quota = quota_of(directory);
+    if (quota && (!lowest || *quota < *lowest)) lowest = quota;
+    if (directory.rfind('/') == std::string::npos) break;
+  }
+  return lowest;
+}
+
+}  // namespace
+
+std::optional<double> parse_cpu_max(std::string_view text) {
+  const auto words = split(text.substr(0, text.find('\n')), ' ');
+  if (words.size() != 2) return std::nullopt;
+  const auto quota = parse_number(words[0]), period = parse_number(words[1]);
+  if (!quota || !period || *quota == 0 || *period == 0) return std::nullopt;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+std::optional<double> cpu_quota(const std::string& root) {
+  const auto mountinfo = read_file(root + "/proc/self/mountinfo"), own = read_file(root + "/proc/self/cgroup");
+  if (!mountinfo || !own) return std::nullopt;
+  std::optional<double> lowest;
+  const auto look = [&](const std::vector<CgroupMount>& mounts, const std::optional<std::string>& path, QuotaOf of) {
+    for (const auto& mount : mounts) {
+      const auto quota = lowest_quota(root, mount, path, of);
+      if (quota && (!lowest || *quota < *lowest)) lowest = quota;
+    }
+  };
+  look(cgroup2_mounts(*mountinfo), cgroup2_path(*own), quota_of_version_2);
+  look(cgroup1_mounts(*mountinfo, "cpu"), cpu_path_of_version_1(*own), quota_of_version_1);
+  return lowest;
+}
+
+int usable_cpus() {
+  const int of_affinity = cpus_of_affinity();
+  const auto quota = cpu_quota("");
+  const int of_quota = quota ? static_cast<int>(std::min(*quota, double{kMaxCpus})) : kMaxCpus;
+  return std::max(1, of_affinity > 0 ? std::min(of_affinity, of_quota) : 1);
+}
+
+}  // namespace drun::agent
