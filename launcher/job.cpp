@@ -567,6 +567,9 @@ void Job::spawn() {
     const auto& exports = options_.env.exports;
     if (std::find(exports.begin(), exports.end(), "DRUN_KEY") != exports.end()) {
       spec.environment["DRUN_KEY"] = rendezvous::job_key_to_hex(key_);
+      if (!set_by_user(options_.env, options_.own_env, "DRUN_DATA_ADDRESS")) {
+        spec.environment["DRUN_DATA_ADDRESS"] = handouts_[host].data_address;
+      }
     }
     orders[host].workers.push_back(std::move(spec));
   }

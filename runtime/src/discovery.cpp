@@ -1,7 +1,10 @@
 #include "runtime/src/discovery.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include <cstdio>
@@ -73,29 +76,73 @@ void warn_about_key(const std::string& why) {
   std::fprintf(stderr, "drun: warning: %s: using DRUN_KEY and DRUN_RENDEZVOUS, without shared memory\n", why.c_str());
 }
 
-Outcome<rendezvous::Fetched> find_handout(const Surroundings& surroundings) {
+struct Found : rendezvous::Fetched {
+  bool is_by_key = false;
+};
+
+Found found_by_key(const Surroundings& surroundings) {
+  Found found;
+  found.handout = handout_from_key(surroundings);
+  found.is_by_key = true;
+  return found;
+}
+
+Outcome<Found> find_handout(const Surroundings& surroundings) {
   if (surroundings.kind == Surroundings::Kind::kKey) {
     warn_about_key("DRUN_AGENT is not set");
-    return rendezvous::Fetched{handout_from_key(surroundings), Fd(), Fd()};
+    return found_by_key(surroundings);
   }
   auto fetched = rendezvous::fetch_handout(surroundings.agent_socket, kAgentTimeout);
   if (fetched) {
     if (!surroundings.data_address.empty()) fetched->handout.data_address = surroundings.data_address;
     if (!surroundings.use_memory) fetched->memory.reset();
-    return std::move(*fetched);
+    return Found{std::move(*fetched)};
   }
   if (surroundings.has_key) {
     warn_about_key("the agent's socket " + surroundings.agent_socket + " can't be reached");
-    return rendezvous::Fetched{handout_from_key(surroundings), Fd(), Fd()};
+    return found_by_key(surroundings);
   }
   Failure result;
   result.status = DRUN_ERROR_CONNECT;
   result.text = "drun_init: can't reach this worker's agent at DRUN_AGENT=" + surroundings.agent_socket + ": " +
-                fetched.error().message() + " (hint: start the program with drun, or unset DRUN_AGENT to run it alone)";
+                fetched.error().message() +
+                " (hint: drun -x DRUN_KEY for a container that hides it; unset DRUN_AGENT to run the program alone)";
   return tl::unexpected<Failure>(std::move(result));
 }
 
+bool is_loopback(const std::string& address) {
+  in_addr v4{};
+  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  return address == "::1";
+}
+
+tl::unexpected<Failure> cleared(pid_t agent) {
+  return failure(DRUN_ERROR_CONNECT,
+                 "drun_init: this program runs below drun (its agent is pid " + std::to_string(agent) +
+                     "), but without DRUN_AGENT: something between, as env -i, sudo or su -, has cleared the "
+                     "environment (hint: sudo --preserve-env=DRUN_AGENT,DRUN_RANK; DRUN_SOLO=1 if each worker is to be "
+                     "a job of its own)");
+}
+
 }  // namespace
+
+pid_t agent_above(const std::string& proc) {
+  constexpr int kMostAncestors = 256;
+  pid_t pid = ::getppid();
+  for (int i = 0; i < kMostAncestors && pid > 1; ++i) {
+    const auto stat = read_file(proc + "/" + std::to_string(pid) + "/stat", 4096);
+    if (!stat) return 0;
+    // PID (NAME) STATE PPID ..., and the name may hold anything.
+    const auto open = stat->find('('), close = stat->rfind(") ");
+    if (open == std::string::npos || close == std::string::npos || close < open) return 0;
+    if (stat->substr(open + 1, close - open - 1) == "drun-agent") return pid;
+    const auto fields = split(std::string_view(*stat).substr(close + 2), ' ');
+    const auto parent = fields.size() > 1 ? parse_number(fields[1]) : std::nullopt;
+    if (!parent) return 0;
+    pid = static_cast<pid_t>(*parent);
+  }
+  return 0;
+}
 
 Outcome<Surroundings> read_surroundings(const GetEnv& get_env) {
   const auto value_of = [&](const char* name) {
@@ -107,6 +154,7 @@ Outcome<Surroundings> read_surroundings(const GetEnv& get_env) {
   result.data_address = value_of("DRUN_DATA_ADDRESS");
   const std::string key = value_of("DRUN_KEY"), endpoint = value_of("DRUN_RENDEZVOUS"), rank = value_of("DRUN_RANK");
   result.use_memory = value_of("DRUN_SHARED_MEMORY") != "0";
+  result.is_solo = value_of("DRUN_SOLO") == "1";
   if (const std::string streams = value_of("DRUN_STREAMS"); !streams.empty()) {
     const auto n_streams = parse_number(streams);
     if (!n_streams || *n_streams < 1 || *n_streams > kMostStreams) {
@@ -148,6 +196,7 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
   world.allreduce = surroundings.allreduce;
   world.gpu = gpu::look_for_gpu([](const char* name) -> const char* { return std::getenv(name); });
   if (surroundings.kind == Surroundings::Kind::kAlone) {
+    if (const pid_t agent = surroundings.is_solo ? 0 : agent_above("/proc"); agent != 0) return cleared(agent);
     world.client = make_solo_client();
     return world;
   }
@@ -167,7 +216,14 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
   world.recorder = Recorder::open(fetched->recorder, surroundings.rank);
   // Alone on one host nothing has to listen on the network.
   const auto& welcome = world.client->welcome();
-  if (!handout->data_address.empty() && welcome.local_size != welcome.size) world.data_address = handout->data_address;
+  if (welcome.local_size == welcome.size || handout->data_address.empty()) return world;
+  // By key the address is that of the way to the rendezvous, which may be a relay on this host.
+  if (fetched->is_by_key && surroundings.data_address.empty() && is_loopback(handout->data_address)) {
+    return failure(DRUN_ERROR_CONNECT,
+                   "drun_init: no address is known at which other hosts reach this one (hint: pass DRUN_DATA_ADDRESS "
+                   "into the container, as DRUN_KEY, DRUN_RENDEZVOUS and DRUN_RANK)");
+  }
+  world.data_address = handout->data_address;
   return world;
 }
 

@@ -1,6 +1,8 @@
 // Where the job is: what a worker's environment says, and joining it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <optional>
 #include <string>
@@ -31,10 +33,15 @@ struct Surroundings {
   int n_streams = 1;                            // $DRUN_STREAMS
   std::optional<AllreduceAlgorithm> allreduce;  // $DRUN_TEST_ALLREDUCE
   std::string data_address;  // $DRUN_DATA_ADDRESS; empty: the one that the rendezvous is reached from
+  bool is_solo = false;      // $DRUN_SOLO is 1: to be alone is what is meant
 };
 Outcome<Surroundings> read_surroundings(const GetEnv& get_env);
 
-// Joins the job that the surroundings name, or a job of this process alone. `timeouts.init` bounds it.
+// The nearest agent of drun's among the ancestors of this process; 0: none, or none that can be seen. `proc`: "/proc".
+pid_t agent_above(const std::string& proc);
+
+// Joins the job that the surroundings name, or a job of this process alone: not below drun, where it would be one of
+// several that know nothing of each other, unless that is meant. `timeouts.init` bounds it.
 Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& timeouts);
 
 }  // namespace drun::runtime

@@ -55,6 +55,13 @@ class TwoMachines(ClusterTest):
         self.assertEqual(len(re.findall("checksum [0-9a-f]+, the same on 2 of 2 ranks", job.out)), 2, str(job))
         self.cluster.assert_clean()
 
+    def test_an_environment_that_was_cleared_is_no_job_of_one(self):
+        job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "env", "-i", "./train", "--epochs", "1", cwd=BIN)
+        self.assertEqual(job.status, 1, str(job))
+        self.assertIn("has cleared the environment", job.err)
+        job = self.good("-np", "2", "-H", "localhost:1,host1:1", "env", "-i", "DRUN_SOLO=1", "./train", "--epochs", "1", cwd=BIN)
+        self.assertEqual(job.out.count("rank 0 of 1"), 2, str(job))
+
     def test_train_with_the_interface_given(self):
         job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "--network-interfaces", "enp3s0",
                         "./train", cwd=BIN)
@@ -145,6 +152,19 @@ class FourContainersOnFourMachines(ClusterTest):
     def test_train_and_leave_nothing(self):
         hosts = "localhost:1,host1:1,host2:1,host3:1"
         self.assert_trained(self.drun("-np", "4", "-H", hosts, "./train", cwd=BIN), 4)
+        self.cluster.assert_clean()
+
+    def test_train_where_their_agents_are_hidden(self):
+        """As in containers: by the key. With the first host in the job its rendezvous is reached directly, else relayed."""
+        hidden = "unset DRUN_AGENT; exec ./train"
+        for hosts in ("localhost:1,host1:1", "localhost:1,host1:1,host2:1,host3:1", "host1:1,host2:1", "host1:2,host2:1,host3:1"):
+            job = self.drun("-H", hosts, "-x", "DRUN_KEY", "sh", "-c", hidden, cwd=BIN)
+            self.assert_trained(job, sum(int(item[-1]) for item in hosts.split(",")))
+        # Of the relay's 127.0.0.1 nobody makes an address that is published.
+        hidden = "unset DRUN_AGENT DRUN_DATA_ADDRESS; exec ./train"
+        job = self.drun("-H", "host1:1,host2:1", "-x", "DRUN_KEY", "sh", "-c", hidden, cwd=BIN)
+        self.assertEqual(job.status, 1, str(job))
+        self.assertIn("no address is known at which other hosts reach this one", job.err)
         self.cluster.assert_clean()
 
 

@@ -1,7 +1,10 @@
 #include "runtime/src/discovery.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 namespace drun::runtime {
@@ -68,6 +71,40 @@ TEST(Discovery, NamesAnAgentThatIsNotThere) {
   ASSERT_FALSE(world);
   EXPECT_EQ(world.error().status, DRUN_ERROR_CONNECT);
   EXPECT_NE(world.error().text.find("DRUN_AGENT=/nonexistent/agent.sock"), std::string::npos) << world.error().text;
+}
+
+// A process table of our own: us below `names`, the last of them the child of init.
+class Ancestors : public ::testing::Test {
+ protected:
+  Ancestors() {
+    char folder[] = "/tmp/drun-test-XXXXXX";
+    proc_ = ::mkdtemp(folder);
+  }
+  ~Ancestors() override { std::filesystem::remove_all(proc_); }
+  void are(const std::vector<std::string>& names) {
+    pid_t pid = ::getppid();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const pid_t parent = i + 1 < names.size() ? static_cast<pid_t>(5'000'000 + i) : 1;
+      const std::string folder = proc_ + "/" + std::to_string(pid);
+      std::filesystem::create_directories(folder);
+      std::ofstream(folder + "/stat") << pid << " (" << names[i] << ") S " << parent << " 1 1 0 -1 4194560\n";
+      pid = parent;
+    }
+  }
+  std::string proc_;
+};
+
+TEST_F(Ancestors, WithAnAgentAmongThemAreFound) {
+  EXPECT_EQ(agent_above(proc_), 0);
+  are({"sh", "a) S 1 (b", "drun-agent", "drun"});
+  EXPECT_EQ(agent_above(proc_), 5'000'001);
+  are({"drun-agent"});
+  EXPECT_EQ(agent_above(proc_), ::getppid());
+}
+
+TEST_F(Ancestors, WithoutAnAgentAreNone) {
+  are({"sh", "drun", "bash", "drun-agent-like"});
+  EXPECT_EQ(agent_above(proc_), 0);
 }
 
 }  // namespace
