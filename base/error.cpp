@@ -1,6 +1,9 @@
 #include "base/error.h"
 
+#include <algorithm>
 #include <system_error>
+
+#include "base/text.h"
 
 namespace drun {
 
@@ -21,6 +24,37 @@ Error Error::with_subject(std::string text) && {
 }
 
 std::string Error::message() const { return subject.empty() ? cause : subject + ": " + cause; }
+
+std::vector<Error> fold_errors(const std::vector<Error>& errors) {
+  constexpr std::size_t kMostNamed = 8;
+  std::vector<Error> out;
+  std::vector<std::vector<std::string>> subjects;  // of each
+  for (const Error& e : errors) {
+    const auto same = [&e](const Error& other) {
+      return e.code == other.code && e.cause == other.cause && e.context == other.context && e.hint == other.hint &&
+             !e.subject.empty() && !other.subject.empty();
+    };
+    const auto known = std::find_if(out.begin(), out.end(), same);
+    if (known == out.end()) {
+      out.push_back(e);
+      subjects.push_back({e.subject});
+    } else {
+      subjects[static_cast<std::size_t>(known - out.begin())].push_back(e.subject);
+    }
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    auto names = subjects[i];
+    if (names.size() == 1) continue;
+    std::string last = names.back();
+    if (names.size() > kMostNamed) {
+      last = std::to_string(names.size() - kMostNamed + 1) + " others";
+      names.resize(kMostNamed);
+    }
+    names.pop_back();
+    out[i].subject = join(names, ", ") + " and " + last;
+  }
+  return out;
+}
 
 Error errno_error(int err, std::string what) {
   std::string words = std::generic_category().message(err);

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <tl/expected.hpp>
+#include <vector>
 
 namespace drun {
 
@@ -43,6 +44,10 @@ struct Error {
   // "SUBJECT: CAUSE", without context and hint.
   std::string message() const;
 };
+
+// Those that differ in their subject alone become one: "h1, h2 and h3", or "h1, h2, h3 and 5 others". In the order in
+// which they came first.
+std::vector<Error> fold_errors(const std::vector<Error>& errors);
 
 // An Error from errno: cause is "WHAT: strerror(err)".
 Error errno_error(int err, std::string what);

@@ -9,23 +9,50 @@ namespace {
 
 bool begins_with(std::string_view s, std::string_view prefix) { return s.substr(0, prefix.size()) == prefix; }
 
-bool is_np_with_digits(std::string_view arg) {
-  return arg.size() > 3 && begins_with(arg, "-np") &&
-         std::all_of(arg.begin() + 3, arg.end(), [](char c) { return c >= '0' && c <= '9'; });
+bool are_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The long form of a single-dash word; any other argument unchanged.
-std::string long_form(const std::string& arg) {
-  if (arg == "-np" || begins_with(arg, "-np=")) return "--num-proc" + arg.substr(3);
-  if (is_np_with_digits(arg)) return "--num-proc=" + arg.substr(3);
-  if (arg == "-hostfile" || begins_with(arg, "-hostfile=")) return "-" + arg;
+struct OtherWord {
+  std::string_view typed, ours;
+};
+// Of horovodrun, mpirun, srun and torchrun. All of ours take a value but the last.
+constexpr OtherWord kOtherWords[] = {
+    {"-np", "--num-proc"},
+    {"-n", "--num-proc"},
+    {"--np", "--num-proc"},
+    {"--ntasks", "--num-proc"},
+    {"-host", "--hosts"},
+    {"--host", "--hosts"},
+    {"-hostfile", "--hostfile"},
+    {"-machinefile", "--hostfile"},
+    {"--machinefile", "--hostfile"},
+    {"-wdir", "--wdir"},
+    {"--nproc_per_node", "--nproc-per-node"},
+    {"-oversubscribe", "--oversubscribe"},
+};
+
+// Ours for a word of another launcher; any other argument unchanged, and a word that has a meaning here (`-n` of drun
+// bench).
+std::string long_form(const std::string& arg, const ValueOptions& value_options) {
+  const auto has_meaning = [&](std::string_view word) { return value_options.count(std::string(word)) > 0; };
+  const auto equals = arg.find('=');
+  const std::string_view word = std::string_view(arg).substr(0, equals);
+  for (const auto& [typed, ours] : kOtherWords) {
+    if (word == typed && !has_meaning(typed))
+      return std::string(ours) + (equals == std::string::npos ? "" : arg.substr(equals));
+  }
+  for (const std::string_view count : {"-np", "-n"}) {
+    const auto rest = std::string_view(arg).substr(std::min(count.size(), arg.size()));
+    if (begins_with(arg, count) && are_digits(rest) && !has_meaning(count)) return "--num-proc=" + std::string(rest);
+  }
   return arg;
 }
 
 // Does `option`, in its long form, take the next argument as its value?
 bool takes_next(const std::string& option, const ValueOptions& value_options) {
   if (begins_with(option, "--")) {
-    return option == "--num-proc" || option == "--hostfile" || value_options.count(option) > 0;
+    return option == "--num-proc" || option == "--hosts" || option == "--hostfile" || value_options.count(option) > 0;
   }
   for (std::size_t i = 1; i < option.size(); ++i) {
     if (value_options.count(std::string{'-', option[i]}) > 0) return i + 1 == option.size();
@@ -42,7 +69,7 @@ Extent find_command(const std::vector<std::string>& args, const ValueOptions& va
   if (!args.empty() && args[0] == "run") out.options_begin = 1;
   std::size_t i = out.options_begin;
   while (i < args.size() && args[i].size() > 1 && args[i][0] == '-' && args[i] != "--") {
-    i += takes_next(long_form(args[i]), value_options) ? 2u : 1u;
+    i += takes_next(long_form(args[i], value_options), value_options) ? 2u : 1u;
   }
   i = std::min(i, args.size());
   out.options_end = i;
@@ -56,7 +83,7 @@ std::vector<std::string> rewrite_argv(const std::vector<std::string>& args, cons
   std::vector<std::string> out = args;
   const Extent extent = find_command(args, value_options);
   for (std::size_t i = extent.options_begin; i < extent.options_end; ++i) {
-    out[i] = long_form(args[i]);
+    out[i] = long_form(args[i], value_options);
     if (takes_next(out[i], value_options)) ++i;  // its value
   }
   return out;

@@ -1,5 +1,5 @@
-// What happens to argv before CLI11 sees it: the command is cut off, and mpirun's single-dash words become long
-// options (`-np` would be read as the short options -n -p). Pure. `args` never holds the program's own name.
+// What happens to argv before CLI11 sees it: the command is cut off, and words of other launchers become ours (`-np`
+// would be read as the short options -n -p). Pure. `args` never holds the program's own name.
 #pragma once
 
 #include <set>
@@ -8,8 +8,8 @@
 
 namespace drun::cli {
 
-// Every option that takes a value, as typed: "--hosts", "-H", "-x". All others are flags. "-np", "--num-proc",
-// "-hostfile" and "--hostfile" are known without being listed.
+// Every option that takes a value, as typed: "--hosts", "-H", "-x". All others are flags. "--num-proc", "--hosts" and
+// "--hostfile" are known without being listed, and what other launchers call them.
 //
 // An option's value is the next argument, whatever it looks like (`-x -np` exports "-np"), unless it is attached:
 // `--hosts=a:1`, `-Ha:1`, `-p12345`. Short flags may be bundled (`-vp 12345`).
@@ -20,9 +20,9 @@ struct SplitArgs {
   std::vector<std::string> command;  // from the first positional on, or all that follows `--`; may be empty
 };
 
-// Takes `-np N`, `-np=N`, `-npN` (N of digits) and `-hostfile F`, `-hostfile=F` to `--num-proc N`, `--num-proc=N`,
-// `--hostfile F`, `--hostfile=F`. Only among the options of drun: the values of other options, and everything from
-// the command on, stay as they are. A leading `run` stays, and is looked past.
+// Takes `-np N`, `-np=N`, `-npN` (N of digits), `-n`, `--np` and `--ntasks` to `--num-proc`, `--host` to `--hosts`,
+// `-hostfile` and `-machinefile` to `--hostfile`, and more of the kind. Only among the options of drun: the values of
+// other options, and everything from the command on, stay as they are. A leading `run` stays, and is looked past.
 //
 // Other subcommands (`check`, `bench`, `clean`) have no command behind them: take their word off before calling.
 std::vector<std::string> rewrite_argv(const std::vector<std::string>& args, const ValueOptions& value_options);

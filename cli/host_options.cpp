@@ -13,7 +13,8 @@ namespace drun::cli {
 void describe_hosts(CLI::App& app, RawHostOptions& raw, Letters letters) {
   app.add_option("-H,--hosts", raw.hosts,
                  "hosts and slots: a:2,root@b:4,node[01-16]:8,[fd00::2]:2,c:gpus=0,2; default: localhost")
-      ->type_name("LIST");
+      ->type_name("LIST")
+      ->allow_extra_args(false);  // else CLI11 takes the brackets off "[fd00::1],[fd00::2]"
   app.add_option("--hostfile", raw.hostfile,
                  "the same from a file, as mpirun, MPICH and DeepSpeed take it (also -hostfile F)")
       ->type_name("FILE");

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -20,6 +22,9 @@ namespace {
 // What CLI11 fills in, before it is checked and turned into JobOptions.
 struct Raw : RawJobOptions {
   std::string env_file, env_mode = "all";
+  std::string per_node;  // workers on each host
+  bool oversubscribe = false;
+  std::string mpi = "refuse";
   std::string wdir, stdin_to = "0", output_directory;
   std::string tag, ranks;
   bool no_tag = false, timestamp = false, pty = false;
@@ -32,6 +37,8 @@ struct Raw : RawJobOptions {
 void describe(CLI::App& app, Raw& raw) {
   app.set_help_flag("-h,--help", "this text");
   describe_workers(app, raw);
+  app.add_option("--nproc-per-node", raw.per_node, "workers on each host; default: its slots")->type_name("N");
+  app.add_flag("--oversubscribe", raw.oversubscribe, "more workers than slots, spread over the hosts by their slots");
   describe_hosts(app, raw);
   describe_interfaces(app, raw);
   describe_cache(app, raw);
@@ -43,6 +50,9 @@ void describe(CLI::App& app, Raw& raw) {
       ->type_name("all|none")
       ->transform(one_of("--env", {"all", "none"}));
   app.add_option("--wdir", raw.wdir, "working directory of the workers; default: this one")->type_name("DIR");
+  app.add_option("--mpi", raw.mpi, "none: start a program of MPI all the same, each worker as a world of one rank")
+      ->type_name("refuse|none")
+      ->transform(one_of("--mpi", {"refuse", "none"}));
   app.add_option("--stdin", raw.stdin_to, "who gets drun's standard input")->type_name("RANK|all|none");
   app.add_option("--output-filename", raw.output_directory,
                  "also write each rank's output to DIR/rank.N/stdout and stderr")
@@ -130,12 +140,36 @@ Result<void> choose_stdin(const std::string& text, launcher::JobOptions& job) {
   return {};
 }
 
-Result<void> check_command(const std::vector<std::string>& command, const Raw& raw) {
+// Here; on other hosts there may be others.
+bool is_program(const std::string& word, const launcher::Environment& env) {
+  if (word.find('/') != std::string::npos) return true;
+  const auto path = env.find("PATH");
+  if (path == env.end()) return false;
+  const auto directories = split(path->second, ':');
+  return std::any_of(directories.begin(), directories.end(), [&word](std::string_view directory) {
+    return ::access((std::string(directory) + "/" + word).c_str(), X_OK) == 0;
+  });
+}
+
+Result<void> check_command(const std::vector<std::string>& command, const Raw& raw,
+                           const launcher::Environment& own_env) {
   if (command.empty()) {
     return fail(usage_error("command", "there is none", "drun -np 2 ./train   (see drun --help)"));
   }
   if (command[0].empty()) return fail(usage_error("command", "it is an empty word"));
   const std::string& word = command[0];
+  for (std::size_t i = 1; i + 1 < command.size(); ++i) {
+    if (command[i] != ":" || (command[i + 1] != "-np" && command[i + 1] != "-n")) continue;
+    return fail(usage_error("command", "':' and another program: drun starts one program, with one -np",
+                            "drun -np 2 sh -c 'if [ $RANK = 0 ]; then exec ./a; else exec ./b; fi'"));
+  }
+  if (const auto meant = nearest(word, {"bench", "check", "clean"}); meant && !is_program(word, own_env)) {
+    std::vector<std::string> words{"drun", *meant};
+    std::transform(command.begin() + 1, command.end(), std::back_inserter(words),
+                   [](const std::string& rest) { return shell_quote(rest); });
+    return fail(
+        usage_error("command", "there is no '" + word + "'; did you mean drun " + *meant + "?", join(words, " ")));
+  }
   if (!raw.hosts.empty() && launcher::looks_like_host_item(word) && ::access(word.c_str(), F_OK) != 0) {
     return fail(usage_error("command", "'" + word + "' looks like a host, and is not a file: a comma may be missing",
                             "-H " + join(raw.hosts, ",") + "," + word));
@@ -143,10 +177,32 @@ Result<void> check_command(const std::vector<std::string>& command, const Raw& r
   return {};
 }
 
+// --nproc-per-node and --oversubscribe.
+Result<void> fill_slots(const Raw& raw, launcher::JobOptions& job) {
+  if (!raw.per_node.empty()) {
+    const auto n = parse_number(raw.per_node);
+    if (!n || *n == 0 || *n > 1024) {
+      return fail(usage_error("--nproc-per-node", "'" + raw.per_node + "' is not a number from 1 to 1024",
+                              "--nproc-per-node 8"));
+    }
+    for (auto& host : job.hosts) {
+      if (host.slots_given && host.slots != static_cast<int>(*n)) {
+        return fail(usage_error("--nproc-per-node",
+                                host.name + " has " + plural(static_cast<std::size_t>(host.slots), "slot") +
+                                    " in the list of hosts, which is not " + raw.per_node,
+                                "leave one of the two out"));
+      }
+      host.slots = static_cast<int>(*n);
+    }
+  }
+  if (raw.oversubscribe) job.hosts = launcher::with_slots_for(std::move(job.hosts), job.np);
+  return {};
+}
+
 Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, const launcher::Environment& own_env,
                       Options& out) {
   launcher::JobOptions& job = out.job;
-  if (auto ok = check_command(command, raw); !ok) return ok;
+  if (auto ok = check_command(command, raw, own_env); !ok) return ok;
   job.command = command;
   job.env.inherit = raw.env_mode == "all";
   if (!raw.env_file.empty()) {
@@ -157,11 +213,17 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
     job.env.file = std::move(*file);
   }
   if (auto ok = fill_job(raw, own_env, job); !ok) return ok;
+  if (auto ok = fill_slots(raw, job); !ok) return ok;
+  if (starts_with(raw.wdir, "~") && ::access(raw.wdir.c_str(), F_OK) != 0) {
+    return fail(usage_error("--wdir", "'" + raw.wdir + "': a '~' in quotes stays what it is",
+                            "--wdir \"$HOME" + raw.wdir.substr(1) + "\""));
+  }
   job.working_directory = raw.wdir.empty() ? current_directory() : absolute(raw.wdir);
   if (auto ok = choose_stdin(raw.stdin_to, job); !ok) return ok;
   job.output.directory = absolute(raw.output_directory);
   job.output.timestamp = raw.timestamp;
   job.pty = raw.pty;
+  job.allows_mpi = raw.mpi == "none";
   const auto stacks = seconds("--stack-timeout", raw.stack_timeout, true);
   const auto stall = seconds("--stall-timeout", raw.stall_timeout, true);
   const auto grace = seconds("--grace", raw.grace, true);

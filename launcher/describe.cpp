@@ -53,7 +53,10 @@ std::string end_words(int status) {
   return "was ended by " + signal_name(WTERMSIG(status));
 }
 
-std::string rank_words(const RankState& r) {
+constexpr const char* kPySpy = " (pip install py-spy there shows the lines of Python)";
+
+// `tells_joined`: some rank has joined the rendezvous, so that the program is one of libdrun.
+std::string rank_words(const RankState& r, bool tells_joined) {
   std::string out = "rank " + std::to_string(r.rank) + " on " + r.host + ": ";
   if (!r.described) return out + "no answer from its agent";
   const auto& d = *r.described;
@@ -62,7 +65,8 @@ std::string rank_words(const RankState& r) {
     out += (i == 0 ? "" : "; ") + process_words(d.processes[i]);
   }
   if (d.processes.empty()) out += "running, pid " + std::to_string(d.pid);
-  return out + (r.joined ? "; joined" : "; has not joined");
+  if (tells_joined) out += r.joined ? "; joined" : "; has not joined";
+  return out;
 }
 
 std::string_view skip_hex(std::string_view s) {
@@ -176,7 +180,8 @@ std::string plain_stack(const std::string& output) {
 
 std::string describe_ranks(const std::vector<RankState>& ranks) {
   std::vector<std::string> lines;
-  for (const auto& r : ranks) lines.push_back(rank_words(r));
+  const bool any_joined = std::any_of(ranks.begin(), ranks.end(), [](const RankState& r) { return r.joined; });
+  for (const auto& r : ranks) lines.push_back(rank_words(r, any_joined));
   return join(lines, "\n");
 }
 
@@ -186,7 +191,9 @@ std::string describe_stacks(const std::vector<RankState>& ranks) {
     if (!r.described) continue;
     for (const auto& p : r.described->processes) {
       if (!p.stack.empty()) add(stacks, p.name + ":\n" + indented(plain_stack(p.stack)), r.rank);
-      if (!p.problem.empty()) add(problems, p.name + ": no stack: " + p.problem, r.rank);
+      if (p.problem.empty()) continue;
+      const bool is_python = starts_with(p.name, "python");
+      add(problems, p.name + ": no stack: " + p.problem + (is_python ? kPySpy : ""), r.rank);
     }
   }
   std::string out;

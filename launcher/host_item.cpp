@@ -12,7 +12,8 @@
 namespace drun::launcher {
 namespace {
 
-constexpr std::size_t kMaxName = 255;  // of a DNS name
+constexpr std::size_t kMaxName = 255;    // of a DNS name
+constexpr std::size_t kMostShown = 500;  // of an item, in a hint
 constexpr const char* kOwnGpuHint = "a GPU for each worker; workers that share one are slots without 'gpus='";
 
 tl::unexpected<TextFault> fault(std::size_t offset, std::string cause, std::string hint = {}) {
@@ -77,6 +78,20 @@ FaultOr<void> check_name(std::string_view name, std::size_t offset) {
   return {};
 }
 
+// What is separated by blanks, separated by commas.
+std::string with_commas(std::string_view words) {
+  std::string out;
+  for (const char c : words) {
+    const bool blank = c == ' ' || c == '\t' || c == '\n';
+    if (!blank) {
+      out += c;
+    } else if (!out.empty() && out.back() != ',') {
+      out += ',';
+    }
+  }
+  return out;
+}
+
 // Characters that can't stand anywhere in an item, with what was probably meant.
 FaultOr<void> check_characters(std::string_view item) {
   bool in_brackets = false;
@@ -97,8 +112,7 @@ FaultOr<void> check_characters(std::string_view item) {
     if (c == ' ' || c == '\t' || c == '\n') {
       std::string hint;
       if (!in_brackets) {
-        hint = "commas between hosts, no spaces: " + std::string(item.substr(0, i)) + "," +
-               std::string(trim(item.substr(i + 1)).substr(0, 60));
+        hint = "commas between hosts, no spaces: " + with_commas(item.substr(0, kMostShown));
         if (item.find("slots=") != std::string_view::npos) hint = std::string(item.substr(0, i)) + ":2";
       }
       return fault(i, c == ' ' ? "a space inside of the item" : shown(c) + " inside of the item", hint);

@@ -157,8 +157,9 @@ class Job {
 
 int Job::report(const std::vector<Error>& errors) {
   int status = 0;
-  why_not_started_ = errors.front().message();
-  for (const auto& e : errors) {
+  const auto folded = fold_errors(errors);
+  why_not_started_ = folded.front().message();
+  for (const auto& e : folded) {
     reporter_.error(e);
     if (status == 0) status = exit_status(e.code);
   }
@@ -479,6 +480,7 @@ Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
   order.working_directory = options_.working_directory;
   order.environment = base_environment(options_.own_env, options_.env, !is_head(host));
   if (host == 0) order.master_address = network_.hosts[0].address.text();
+  order.refuses_mpi = !options_.allows_mpi && placement_.size > 1;
   std::string body = control::encode(order);
   if (body.size() >= control::kMaxFrame) {
     errors.push_back(Error(Errc::kUsage, "environment and command", "larger than 16 MiB"));
@@ -501,7 +503,7 @@ Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
     Errc code = Errc::kUnreachable;
     if (p.kind == control::ProblemKind::kNotFound) code = Errc::kNotFound;
     if (p.kind == control::ProblemKind::kNotExecutable) code = Errc::kNotExecutable;
-    if (p.kind == control::ProblemKind::kWorkingDirectory) code = Errc::kUsage;
+    if (p.kind == control::ProblemKind::kWorkingDirectory || p.kind == control::ProblemKind::kMpi) code = Errc::kUsage;
     errors.push_back(Error(code, hosts_[host]->name(), std::move(p.cause)).with_hint(std::move(p.hint)));
   }
 }

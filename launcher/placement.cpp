@@ -96,4 +96,25 @@ Result<Placement> place(const std::vector<Host>& hosts, int np) {
   return out;
 }
 
+std::vector<Host> with_slots_for(std::vector<Host> hosts, int np) {
+  std::int64_t missing = np;
+  std::vector<int> slots;
+  for (const auto& host : hosts) {
+    slots.push_back(usable_slots(host));
+    missing -= slots.back();
+  }
+  for (bool any = true; missing > 0 && any;) {
+    any = false;
+    for (std::size_t i = 0; i < hosts.size() && missing > 0; ++i) {
+      const int room = hosts[i].max_slots > 0 ? hosts[i].max_slots - hosts[i].slots : slots[i];
+      const int more = static_cast<int>(std::min<std::int64_t>({missing, slots[i], room}));
+      if (more <= 0) continue;
+      hosts[i].slots += more;
+      missing -= more;
+      any = true;
+    }
+  }
+  return hosts;
+}
+
 }  // namespace drun::launcher

@@ -30,4 +30,8 @@ struct Placement {
 // many there are and what to type.
 Result<Placement> place(const std::vector<Host>& hosts, int np);
 
+// With slots for `np` workers where there are fewer: all slots again and again, in their order, as far as a host's
+// max_slots allows.
+std::vector<Host> with_slots_for(std::vector<Host> hosts, int np);
+
 }  // namespace drun::launcher

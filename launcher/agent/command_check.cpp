@@ -1,15 +1,13 @@
 #include "launcher/agent/command_check.h"
 
-#include <elf.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "launcher/agent/elf_file.h"
 
 namespace drun::agent {
 
@@ -20,32 +18,27 @@ bool is_file(const std::string& path) {
   return ::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode);
 }
 
-// A binary for another processor type passes access(X_OK) and fails at exec only: look at its ELF header.
-std::string foreign_machine(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  Elf64_Ehdr header{};
-  if (!fd || ::read(fd.get(), &header, sizeof header) != static_cast<ssize_t>(sizeof header)) return {};
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
-#if defined(__x86_64__)
-  constexpr unsigned own = EM_X86_64, own32 = EM_386;
-#elif defined(__aarch64__)
-  constexpr unsigned own = EM_AARCH64, own32 = EM_ARM;
-#else
-  return {};
-#endif
-  if (header.e_machine == own || header.e_machine == own32) return {};
-  switch (header.e_machine) {
-    case EM_X86_64:
-      return "x86_64";
-    case EM_AARCH64:
-      return "aarch64";
-    case EM_PPC64:
-      return "ppc64";
-    case EM_RISCV:
-      return "riscv";
-    default:
-      return "ELF machine " + std::to_string(header.e_machine);
-  }
+// As many directories of a PATH as a line has room for.
+std::string shortened(const std::string& path) {
+  constexpr std::size_t kMost = 100;
+  if (path.size() <= kMost) return path;
+  const auto end = path.rfind(':', kMost);
+  return path.substr(0, end == std::string::npos ? kMost : end + 1) + "... (" +
+         std::to_string(split(path, ':').size()) + " directories)";
+}
+
+bool is_python(const std::string& file) { return file.size() > 3 && file.substr(file.size() - 3) == ".py"; }
+
+// A word that is in no directory of PATH, but may be a file here, as it is for Python's own launchers.
+std::string hint_for_word(const std::string& word) {
+  if (is_file(word) && is_python(word)) return "python3 " + word;
+  if (is_file(word)) return "./" + word;
+  return "give the full path, or set PATH for the workers with -x PATH=...";
+}
+
+std::string hint_for_no_program(const std::string& file) {
+  if (is_python(file)) return "python3 " + file;
+  return "chmod +x it on that host; on a noexec file system put it elsewhere";
 }
 
 }  // namespace
@@ -70,7 +63,7 @@ Result<std::string> find_command(const std::string& argv0, const std::map<std::s
     not_executable = candidate;
   }
   if (!not_executable.empty()) return fail(Errc::kNotExecutable, "'" + not_executable + "' is not executable");
-  return fail(Errc::kNotFound, "no '" + argv0 + "' in PATH=" + dirs);
+  return fail(Errc::kNotFound, "no '" + argv0 + "' in PATH=" + shortened(dirs));
 }
 
 std::vector<control::Problem> check_command(const control::Prepare& job) {
@@ -100,13 +93,20 @@ std::vector<control::Problem> check_command(const control::Prepare& job) {
     const bool by_path = job.argv[0].find('/') != std::string::npos;
     add(missing ? ProblemKind::kNotFound : ProblemKind::kNotExecutable, command.error().cause,
         missing ? (by_path ? "copy it there, or name a directory that every host has with --wdir DIR"
-                           : "give the full path, or set PATH for the workers with -x PATH=...")
-                : "chmod +x it on that host; on a noexec file system put it elsewhere");
+                           : hint_for_word(job.argv[0]))
+                : hint_for_no_program(job.argv[0]));
     return problems;
   }
   if (const std::string machine = foreign_machine(*command); !machine.empty()) {
     add(ProblemKind::kNotExecutable, "'" + *command + "' is built for " + machine + ", another processor type",
         "build it for this host's processor");
+  }
+  const std::string mpi = job.refuses_mpi ? mpi_library(needed_libraries(*command)) : "";
+  if (!mpi.empty()) {
+    add(ProblemKind::kMpi,
+        "'" + job.argv[0] + "' needs " + mpi +
+            ": MPI is not served, so that each worker would be a world of its own, of one rank",
+        "start it with mpirun; drun --mpi none starts it all the same");
   }
   return problems;
 }

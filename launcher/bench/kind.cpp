@@ -1,6 +1,8 @@
 #include "launcher/bench/kind.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace drun::bench {
 
@@ -22,13 +24,20 @@ constexpr std::array<KindInfo, 10> kKinds = {{
     {Kind::kBarrier, "barrier", false, false, false, false, false},
 }};
 
+// libdrun and Horovod write "allreduce", nccl-tests "all_reduce".
+std::string without_signs(std::string_view name) {
+  std::string out;
+  std::copy_if(name.begin(), name.end(), std::back_inserter(out), [](char c) { return c != '_' && c != '-'; });
+  return out;
+}
+
 }  // namespace
 
 const KindInfo& info(Kind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 
 std::optional<Kind> kind_of(std::string_view name) {
   for (const auto& one : kKinds) {
-    if (name == one.name) return one.kind;
+    if (without_signs(name) == without_signs(one.name)) return one.kind;
   }
   return std::nullopt;
 }

@@ -38,7 +38,9 @@ auto fields(Is<ProbeResults> auto& m) { return all(m.results); }
 auto fields(Is<LinkListen> auto& m) { return all(m.token); }
 auto fields(Is<LinkRun> auto& m) { return all(m.targets, m.token); }
 auto fields(Is<LinkResults> auto& m) { return all(m.results); }
-auto fields(Is<Prepare> auto& m) { return all(m.argv, m.working_directory, m.environment, m.master_address); }
+auto fields(Is<Prepare> auto& m) {
+  return all(m.argv, m.working_directory, m.environment, m.master_address, m.refuses_mpi);
+}
 auto fields(Is<Problem> auto& m) { return all(m.kind, m.cause, m.hint); }
 auto fields(Is<Prepared> auto& m) { return all(m.problems, m.master_port); }
 auto fields(Is<WorkerSpec> auto& m) { return all(m.rank, m.local_rank, m.wants_stdin, m.environment); }

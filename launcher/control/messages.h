@@ -26,7 +26,7 @@ struct Hello {
   std::string net_namespace, pid_namespace, mnt_namespace;  // "net:[4026531840]"; equal ones are the same namespace
   std::uint32_t uid = 0;
   std::int32_t pid = 0;
-  std::string path;  // the agent's own executable
+  std::string path;          // the agent's own executable
   std::uint32_t n_cpus = 0;  // that its workers may use at a time
   std::vector<netdetect::Interface> interfaces;
 
@@ -75,8 +75,9 @@ struct Prepare {
   std::string working_directory;
   std::map<std::string, std::string> environment;
   std::string master_address;  // not empty: reserve a port on it for MASTER_PORT
+  bool refuses_mpi = false;    // a program of MPI is a problem
 };
-enum class ProblemKind : std::uint8_t { kWorkingDirectory, kNotFound, kNotExecutable, kOther };
+enum class ProblemKind : std::uint8_t { kWorkingDirectory, kNotFound, kNotExecutable, kOther, kMpi };
 struct Problem {
   ProblemKind kind = ProblemKind::kOther;
   std::string cause;

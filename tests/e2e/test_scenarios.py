@@ -1,5 +1,7 @@
 """The lines that users type, as they type them."""
 import re
+import subprocess
+import tempfile
 
 from support import BIN, ClusterTest, environments, untagged
 
@@ -25,6 +27,21 @@ class OneMachine(ClusterTest):
 
     def test_train_gives_the_same_model_for_one_worker_without_drun(self):
         self.assertEqual(self.cluster.run("h0", "./train", cwd=BIN).status, 0)
+
+    def test_a_program_of_mpi_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text, options in (("libmpi.so.40", "", ["-shared", "-Wl,-soname,libmpi.so.40"]),
+                                        ("ring", "int main(void) { return 0; }", ["-Wl,--no-as-needed", f"{folder}/libmpi.so.40"])):
+                with open(f"{folder}/{name}.c", "w", encoding="utf-8") as source:
+                    source.write(text)
+                subprocess.run(["gcc", "-o", f"{folder}/{name}", f"{folder}/{name}.c", *options], check=True, timeout=60)
+                self.cluster.put("h0", f"{folder}/{name}")
+            shown = ("-x", f"LD_LIBRARY_PATH={folder}", f"{folder}/ring")
+            job = self.drun("-np", "2", *shown)
+            self.assertEqual(job.status, 2, str(job))
+            self.assertIn("needs libmpi.so.40: MPI is not served", job.err)
+            self.good("-np", "2", "--mpi", "none", *shown)
+            self.good("-np", "1", *shown)
 
     def test_four_workers_train(self):
         self.assert_trained(self.drun("-np", "4", "-H", "localhost:4", "./train", cwd=BIN), 4)

@@ -44,5 +44,26 @@ TEST(Error, FromErrnoBeginsInLowerCase) {
   EXPECT_EQ(e.cause, "hosts: no such file or directory");
 }
 
+TEST(FoldErrors, ThoseThatDifferInTheirSubjectAloneBecomeOne) {
+  std::vector<Error> errors;
+  for (const char* host : {"h1", "h2", "h3"}) errors.push_back(Error(Errc::kNotFound, host, "no 'x'").with_hint("y"));
+  errors.insert(errors.begin() + 1, Error(Errc::kNotFound, "h9", "no 'z'"));
+  errors.emplace_back(Errc::kUsage, "of the job");
+  errors.emplace_back(Errc::kUsage, "of the job");
+  const auto folded = fold_errors(errors);
+  ASSERT_EQ(folded.size(), 4u);
+  EXPECT_EQ(folded[0].message(), "h1, h2 and h3: no 'x'");
+  EXPECT_EQ(folded[0].hint, "y");
+  EXPECT_EQ(folded[1].message(), "h9: no 'z'");
+  EXPECT_EQ(folded[3].message(), "of the job");
+}
+
+TEST(FoldErrors, ManyAreCounted) {
+  std::vector<Error> errors;
+  for (int i = 1; i <= 64; ++i) errors.emplace_back(Errc::kNotFound, "h" + std::to_string(i), "no 'x'");
+  ASSERT_EQ(fold_errors(errors).size(), 1u);
+  EXPECT_EQ(fold_errors(errors)[0].subject, "h1, h2, h3, h4, h5, h6, h7 and 57 others");
+}
+
 }  // namespace
 }  // namespace drun

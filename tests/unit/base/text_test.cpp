@@ -75,6 +75,7 @@ TEST(Nearest, FindsATypingErrorAndNothingElse) {
   EXPECT_EQ(nearest("--host", options), "--hosts");
   EXPECT_EQ(nearest("--hosts", options), "--hosts");
   EXPECT_EQ(nearest("--nump-roc", options), "--num-proc");
+  EXPECT_EQ(nearest("cehck", {"bench", "check", "clean"}), "check");
   EXPECT_FALSE(nearest("--xyzzyxyzzy", options));
   EXPECT_FALSE(nearest("x", {}));
 }

@@ -14,7 +14,10 @@ TEST(BenchKind, NamesGoThereAndBack) {
     EXPECT_EQ(info(*kind).name, name);
     EXPECT_EQ(info(*kind).kind, *kind);
   }
-  EXPECT_FALSE(kind_of("allreduce").has_value());
+  EXPECT_EQ(kind_of("allreduce"), Kind::kAllReduce);
+  EXPECT_EQ(kind_of("all-gather"), Kind::kAllGather);
+  EXPECT_EQ(kind_of("send_recv"), Kind::kSendRecv);
+  EXPECT_FALSE(kind_of("allredcue").has_value());
 }
 
 TEST(BenchKind, WholeBuffersAreSizeOverElement) {

@@ -40,6 +40,12 @@ TEST(Argv, RewritesAndSplits) {
       {{"-hostfile", "hosts", "x"}, {"--hostfile", "hosts"}, {"x"}},
       {{"-hostfile=hosts", "x"}, {"--hostfile=hosts"}, {"x"}},
       {{"--hostfile", "hosts", "python3", "train.py"}, {"--hostfile", "hosts"}, {"python3", "train.py"}},
+      // of mpirun, srun and torchrun
+      {{"-n", "2", "--host", "a,b", "x"}, {"--num-proc", "2", "--hosts", "a,b"}, {"x"}},
+      {{"-n2", "-host", "a", "x"}, {"--num-proc=2", "--hosts", "a"}, {"x"}},
+      {{"--np=2", "--ntasks", "3", "x"}, {"--num-proc=2", "--num-proc", "3"}, {"x"}},
+      {{"-machinefile", "h", "--machinefile=g", "x"}, {"--hostfile", "h", "--hostfile=g"}, {"x"}},
+      {{"-nb", "x"}, {"-nb"}, {"x"}},
       // the command's own words are its own
       {{"-np", "2", "mpi", "-np", "4", "-hostfile", "h"}, {"--num-proc", "2"}, {"mpi", "-np", "4", "-hostfile", "h"}},
       {{"./x", "--", "-np", "1"}, {}, {"./x", "--", "-np", "1"}},
@@ -86,7 +92,7 @@ TEST(Argv, RewritesAndSplits) {
       {{"", "x"}, {}, {"", "x"}},
       {{"-npx", "y"}, {"-npx"}, {"y"}},
       {{"-nproc", "2", "y"}, {"-nproc"}, {"2", "y"}},
-      {{"--np", "2", "y"}, {"--np"}, {"2", "y"}},
+      {{"--npp", "2", "y"}, {"--npp"}, {"2", "y"}},
       {{"-hostfiles", "y"}, {"-hostfiles"}, {"y"}},
       {{"-x", "V=two words\nand a line", "my prog", ""}, {"-x", "V=two words\nand a line"}, {"my prog", ""}},
   };
@@ -111,6 +117,12 @@ TEST(Argv, SplitsTheSameBeforeTheRewrite) {
   const Words args{"-np", "2", "-hostfile", "f", "-v", "y", "-np"};
   EXPECT_EQ(split_command(args, kValues).command, (Words{"y", "-np"}));
   EXPECT_EQ(split_command(args, kValues).options, (Words{"-np", "2", "-hostfile", "f", "-v"}));
+}
+
+TEST(Argv, LeavesAWordThatHasAMeaningHere) {
+  ValueOptions values = kValues;
+  values.insert("-n");  // iterations, in drun bench
+  EXPECT_EQ(rewrite_argv({"-n", "20", "-n5", "-np", "2"}, values), (Words{"-n", "20", "-n5", "--num-proc", "2"}));
 }
 
 TEST(Argv, KnowsItsOwnWordsWithoutATable) {

@@ -97,7 +97,7 @@ TEST(BenchOptions, ComplainAndNameTheOption) {
                         {{"-n", "0"}, "-n"},
                         {{"-w", "-1"}, "-w"},
                         {{"-c", "yes"}, "-c"},
-                        {{"-o", "allreduce"}, "-o"},
+                        {{"-o", "allredcue"}, "-o"},
                         {{"-o", "sendrecv"}, "-o"},
                         {{"-d", "float16"}, "-d"},
                         {{"--redop", "mulsum"}, "--redop"},
@@ -117,7 +117,7 @@ TEST(BenchOptions, ComplainAndNameTheOption) {
 }
 
 TEST(BenchOptions, ANearNameIsSuggested) {
-  EXPECT_EQ(parse_bench({"-o", "allreduce"}, {}).error().hint, "-o all_reduce");
+  EXPECT_EQ(parse_bench({"-o", "all_redcue"}, {}).error().hint, "-o all_reduce");
 }
 
 TEST(BenchOptions, HelpNamesThemAll) {

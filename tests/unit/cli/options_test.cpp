@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -175,6 +176,12 @@ TEST(Options, EachBadInputIsNamedWithWhatToType) {
       {{"--events", "-", "true"}, "--events", "stdout"},
       {{"-x", "NO_SUCH_NAME_HERE", "true"}, "", "NO_SUCH_NAME_HERE"},
       {{"-H", "a:1", "--hostfile", "f", "true"}, "-H", "--hostfile"},
+      {{"-H", "h1 h2\th3  h4", "true"}, "-H", "h1,h2,h3,h4"},
+      {{"-np", "1", "./a", ":", "-np", "1", "./b"}, "command", "one program"},
+      {{"cehck", "-H", "h1"}, "command", "drun check"},
+      {{"--wdir", "~", "true"}, "--wdir", "\"$HOME\""},
+      {{"--nproc-per-node", "0", "true"}, "--nproc-per-node", "from 1 to 1024"},
+      {{"--nproc-per-node", "2", "-H", "a:3", "true"}, "--nproc-per-node", "a has 3 slots"},
   };
   for (const auto& bad : table) {
     std::string line;
@@ -187,6 +194,45 @@ TEST(Options, EachBadInputIsNamedWithWhatToType) {
     EXPECT_NE((error.message() + " " + error.hint).find(bad.contains), std::string::npos)
         << error.message() << " | " << error.hint;
   }
+}
+
+TEST(Options, WordsOfOtherLaunchersAreTaken) {
+  const auto o = parse({"-n", "3", "--host", "[fd77::11],[fd77::12]:2", "true"});
+  ASSERT_TRUE(o.has_value()) << o.error().message();
+  EXPECT_EQ(o->job.np, 3);
+  ASSERT_EQ(o->job.hosts.size(), 2u);
+  EXPECT_EQ(o->job.hosts[0].name, "fd77::11");
+  EXPECT_EQ(o->job.hosts[1].name, "fd77::12");
+  EXPECT_EQ(o->job.hosts[1].slots, 2);
+  EXPECT_EQ(parse({"-H", "[fd77::11],[fd77::12]", "true"})->job.hosts.size(), 2u);
+}
+
+TEST(Options, WorkersOfEachHostInPlaceOfSlots) {
+  const auto o = parse({"--nproc_per_node=4", "-H", "a,b", "true"});
+  ASSERT_TRUE(o.has_value()) << o.error().message();
+  for (const auto& host : o->job.hosts) EXPECT_EQ(host.slots, 4);
+  EXPECT_EQ(parse({"--nproc-per-node", "4", "true"})->job.hosts[0].slots, 4);
+}
+
+TEST(Options, MoreWorkersThanSlotsWhereThatIsAskedFor) {
+  const auto o = parse({"--oversubscribe", "-np", "8", "-H", "a:2,b:1", "true"});
+  ASSERT_TRUE(o.has_value()) << o.error().message();
+  EXPECT_EQ(o->job.hosts[0].slots, 6);
+  EXPECT_EQ(o->job.hosts[1].slots, 2);
+}
+
+// Files of that name are programs, wherever PATH leads.
+TEST(Options, AWordLikeASubcommandIsAProgramIfThereIsOne) {
+  char folder[] = "/tmp/drun-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string program = std::string(folder) + "/chek";
+  const launcher::Environment env{{"PATH", std::string("/nowhere:") + folder}};
+  EXPECT_FALSE(parse_options({"chek"}, env).has_value());
+  std::ofstream(program) << "#!/bin/sh\n";
+  ASSERT_EQ(::chmod(program.c_str(), 0755), 0);
+  EXPECT_TRUE(parse_options({"chek"}, env).has_value());
+  EXPECT_TRUE(parse_options({"./chek"}, {}).has_value());
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Options, HelpAndVersionNeedNoCommand) {

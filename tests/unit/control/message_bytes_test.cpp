@@ -69,7 +69,8 @@ TEST(MessageBytes, OfTheStart) {
   prepare.working_directory = "/";
   prepare.environment = {{"K", "V"}};
   prepare.master_address = "m";
-  expect_bytes(prepare, "00000002000000016100000000000000012f00000001000000014b0000000156000000016d");
+  prepare.refuses_mpi = true;
+  expect_bytes(prepare, "00000002000000016100000000000000012f00000001000000014b0000000156000000016d01");
   Prepared prepared;
   prepared.problems.resize(1);
   prepared.problems[0].kind = ProblemKind::kNotExecutable;

@@ -142,5 +142,21 @@ TEST(DescribeRanks, SaysWhatEachDoes) {
             "rank 4 on node1: was ended by SIGKILL");
 }
 
+// A program that is not libdrun's: none of its ranks joins anything.
+TEST(DescribeRanks, SaysNothingOfJoiningWhereNobodyHas) {
+  EXPECT_EQ(describe_ranks({running(0, "", false), running(1, "", false)}),
+            "rank 0 on node0: pid 100 (train) sleeps in do_sys_poll, 1.50 s of CPU\n"
+            "rank 1 on node0: pid 101 (train) sleeps in do_sys_poll, 1.50 s of CPU");
+}
+
+TEST(DescribeStacks, NamesPySpyWhereAPythonHasNone) {
+  auto rank = running(0, "");
+  rank.described->processes[0].name = "python3";
+  rank.described->processes[0].problem = "gdb did not finish in time";
+  EXPECT_EQ(
+      describe_stacks({rank}),
+      "rank 0, python3: no stack: gdb did not finish in time (pip install py-spy there shows the lines of Python)");
+}
+
 }  // namespace
 }  // namespace drun::launcher
