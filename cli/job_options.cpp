@@ -1,5 +1,7 @@
 #include "cli/job_options.h"
 
+#include <sys/stat.h>
+
 #include <utility>
 
 #include "cli/usage.h"
@@ -48,6 +50,8 @@ Result<void> fill_job(const RawJobOptions& raw, const launcher::Environment& own
   job.env.exports = raw.exports;
   if (auto ok = launcher::check_exports(job.env, own_env); !ok) return ok;
   job.own_env = own_env;
+  job.umask = ::umask(022);  // which can't be read without being set
+  ::umask(static_cast<mode_t>(job.umask));
   const auto timeout = seconds("--timeout", raw.timeout, true);
   if (!timeout) return fail(timeout.error());
   job.timeout = *timeout;

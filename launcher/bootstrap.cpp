@@ -145,7 +145,9 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
          "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
          "l $d||continue;chmod 700 $d 2>/dev/null;k $d/$n&&x $d/$n;done;"
          "f=;for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
-         "[ -d $d ]||mkdir -p $d 2>/dev/null;l $d||continue;chmod 700 $d 2>/dev/null;"
+         // A home that does not exist is not made.
+         "[ -d $d ]||{ { [ -d ${d%/*} ]||[ -d ${d%/*/*}/ ];}&&mkdir -p $d 2>/dev/null;};l $d||continue;chmod 700 $d "
+         "2>/dev/null;"
          "t=$d/.$n.$(uname -n).$$." +
          nonce +
          ";"

@@ -584,6 +584,7 @@ void Job::spawn() {
   }
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     orders[i].pty = options_.pty;
+    orders[i].umask = options_.umask;
     orders[i].handout = rendezvous::encode_handout(handouts_[i]);
     orders[i].output_credit = static_cast<std::uint32_t>(credit);
     hosts_[i]->send(control::Type::kSpawn, control::encode(orders[i]));

@@ -34,7 +34,8 @@ struct JobOptions {
   int stdin_rank = 0;
   OutputOptions output;
   bool pty = false;
-  bool allows_mpi = false;  // to start a program of MPI, which finds no other rank
+  std::uint32_t umask = 022;  // of the workers, on every host
+  bool allows_mpi = false;    // to start a program of MPI, which finds no other rank
   std::chrono::milliseconds grace{5000};
   std::chrono::milliseconds timeout{0};            // of the whole job; 0 = none
   std::chrono::milliseconds stack_timeout{10000};  // then: how long reading stacks may take; 0 = no stacks

@@ -53,10 +53,9 @@ std::optional<std::string> read_trusted(const std::string& path) {
   }
 }
 
+// The last two, .cache/drun say: a home that does not exist is not made.
 void make_directories(const std::string& path) {
-  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    ::mkdir(path.substr(0, slash).c_str(), 0700);
-  }
+  ::mkdir(path.substr(0, path.rfind('/')).c_str(), 0700);
   ::mkdir(path.c_str(), 0700);
 }
 

@@ -538,7 +538,7 @@ void Agent::spawn(control::Spawn message) {
   }
   oom_.emplace();
   for (auto& [rank, worker] : workers_) {
-    start(worker, message.pty, message.output_credit);
+    start(worker, message);
     sign_of_life();  // each start waits for its exec, which may be slow
   }
   if (paused_) signal_workers(SIGSTOP);
@@ -550,7 +550,7 @@ void Agent::make_cgroup() {
   if (made) cgroup_ = std::move(*made);
 }
 
-void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
+void Agent::start(Worker& worker, const control::Spawn& order) {
   WorkerStart start;
   start.file = command_;
   start.argv = job_.argv;
@@ -561,7 +561,8 @@ void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
     start.environment.emplace(kErrorFile, socket_->file("rank." + std::to_string(worker.spec.rank) + ".error"));
   }
   start.wants_stdin = worker.spec.wants_stdin;
-  start.pty = pty;
+  start.pty = order.pty;
+  start.umask = static_cast<mode_t>(order.umask & 0777);
   if (cgroup_) start.cgroup_procs = cgroup_->procs_fd();
 
   control::Started reply;
@@ -578,9 +579,9 @@ void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
   worker.group_alive = true;
   reply.pid = worker.pid;
   send(Type::kStarted, control::encode(reply));
-  pump_output(worker, worker.out, std::move(process->stdout_end), control::Stream::kStdout, credit);
+  pump_output(worker, worker.out, std::move(process->stdout_end), control::Stream::kStdout, order.output_credit);
   if (process->stderr_end) {
-    pump_output(worker, worker.err, std::move(process->stderr_end), control::Stream::kStderr, credit);
+    pump_output(worker, worker.err, std::move(process->stderr_end), control::Stream::kStderr, order.output_credit);
   } else {
     control::Output none;  // a terminal has one output
     none.rank = worker.spec.rank;
@@ -596,7 +597,7 @@ void Agent::start(Worker& worker, bool pty, std::uint32_t credit) {
       m.n_bytes = static_cast<std::uint32_t>(n);
       send(Type::kStdinCredit, control::encode(m));
     };
-    worker.in = std::make_unique<StdinPump>(io_, std::move(process->stdin_end), pty, credit_back,
+    worker.in = std::make_unique<StdinPump>(io_, std::move(process->stdin_end), order.pty, credit_back,
                                             [credit_back] { credit_back(control::Credit::kNoMore); });
     pumps_.spawn(worker.in->run());
   }

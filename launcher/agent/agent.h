@@ -78,7 +78,7 @@ class Agent {
   void prepare(control::Prepare message);
   void spawn(control::Spawn message);
   void make_cgroup();
-  void start(Worker& worker, bool pty, std::uint32_t credit);
+  void start(Worker& worker, const control::Spawn& order);
   void pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd, control::Stream stream,
                    std::uint32_t credit);
   void on_reaped(pid_t pid, int wait_status);

@@ -70,6 +70,7 @@ struct ChildFds {
   int in = -1, out = -1, err = -1;
   std::string slave;  // of the pty, or empty
   int cgroup_procs = -1;
+  mode_t umask = 022;
 };
 
 [[noreturn]] void run_child(const ChildFds& fds, int report, pid_t agent, const char* file, char** argv, char** envp) {
@@ -98,6 +99,7 @@ struct ChildFds {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::umask(fds.umask);
   ::execve(file, argv, envp);
   if (errno == ENOEXEC) {
     // A script without "#!": what a shell, and execvp, would do.
@@ -121,6 +123,7 @@ Result<WorkerProcess> start_worker(const WorkerStart& start) {
   WorkerProcess worker;
   ChildFds child;
   child.cgroup_procs = start.cgroup_procs;
+  child.umask = start.umask;
   Fd child_in, child_out, child_err;
   if (start.pty) {
     auto pty = open_pty();

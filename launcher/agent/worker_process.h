@@ -18,6 +18,7 @@ struct WorkerStart {
   std::map<std::string, std::string> environment;
   bool wants_stdin = false;
   bool pty = false;
+  mode_t umask = 022;
   int cgroup_procs = -1;  // of the cgroup to run in; if it can't be entered the worker runs without
 };
 

@@ -99,6 +99,7 @@ struct Spawn {
   bool pty = false;
   std::string handout;              // rendezvous::encode_handout
   std::uint32_t output_credit = 0;  // bytes per rank and stream before the first kCredit
+  std::uint32_t umask = 022;        // of the workers: drun's own
 };
 struct Started {
   std::uint32_t rank = 0;

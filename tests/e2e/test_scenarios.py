@@ -79,6 +79,12 @@ class TwoMachines(ClusterTest):
         job = self.good("-np", "2", "-H", "localhost:1,host1:1", "env", "-i", "DRUN_SOLO=1", "./train", "--epochs", "1", cwd=BIN)
         self.assertEqual(job.out.count("rank 0 of 1"), 2, str(job))
 
+    def test_the_umask_is_that_of_the_command_line(self):
+        script = "umask 027; HOME=/nosuch drun -np 2 -H localhost:1,host1:1 -F /root/.ssh/config sh -c umask; ls -d /nosuch"
+        out = self.cluster.shell("h0", f"PATH={BIN}:$PATH; {script} 2>&1 || true")
+        self.assertEqual(sorted(out.splitlines()[:2]), ["[0] 0027", "[1] 0027"], out)
+        self.assertIn("cannot access '/nosuch'", out)
+
     def test_train_with_the_interface_given(self):
         job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "--network-interfaces", "enp3s0",
                         "./train", cwd=BIN)

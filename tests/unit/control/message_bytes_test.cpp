@@ -90,7 +90,8 @@ TEST(MessageBytes, OfWorkers) {
   spawn.pty = true;
   spawn.handout = "h";
   spawn.output_credit = 16;
-  expect_bytes(spawn, "00000001000000030000000101000000010000000141000000014201000000016800000010");
+  spawn.umask = 027;
+  expect_bytes(spawn, "0000000100000003000000010100000001000000014100000001420100000001680000001000000017");
   Started started;
   started.rank = 3;
   started.pid = 4;
