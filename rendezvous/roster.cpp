@@ -22,8 +22,7 @@ Result<void> Roster::join(int rank, int pid) {
     return fail(Errc::kProtocol, "rank " + std::to_string(rank) + " has already joined: pid " + std::to_string(s.pid) +
                                      " on " + host(rank));
   }
-  if (s.epoch == epoch_ || spoiled_) ++epoch_;
-  spoiled_ = false;
+  if (s.epoch == epoch_ || spoiler_of(epoch_) >= 0) ++epoch_;
   s.state = State::kJoined;
   s.epoch = epoch_;
   s.pid = pid;
@@ -34,7 +33,12 @@ void Roster::leave(int rank, bool orderly) {
   Seat& s = seat(rank);
   s.state = orderly ? State::kLeft : State::kLost;
   const auto is_of_epoch = [this](const Seat& one) { return one.epoch == epoch_; };
-  if (is_of_epoch(s) && !std::all_of(seats_.begin(), seats_.end(), is_of_epoch)) spoiled_ = true;
+  if (is_of_epoch(s) && !std::all_of(seats_.begin(), seats_.end(), is_of_epoch)) spoilers_.emplace(epoch_, rank);
+}
+
+int Roster::spoiler_of(int epoch) const {
+  const auto found = spoilers_.find(epoch);
+  return found == spoilers_.end() ? -1 : found->second;
 }
 
 void Roster::note(int rank, std::string text) {

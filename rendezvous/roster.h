@@ -6,6 +6,7 @@
 // in one epoch, also where some of them had to start several times.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ class Roster {
   int epoch() const { return epoch_; }
   // The latest one that the rank has joined; 0: none.
   int epoch_of(int rank) const { return seat(rank).epoch; }
+  // Who has gone from it before all had joined; -1: nobody. It can't become complete.
+  int spoiler_of(int epoch) const;
   // How many ranks are in the job now, and in this epoch.
   int joined_in(int epoch) const;
 
@@ -62,7 +65,7 @@ class Roster {
   std::vector<Member> members_;
   std::vector<Seat> seats_;  // by rank
   int epoch_ = 1;
-  bool spoiled_ = false;  // a rank has gone from the epoch before all had joined it
+  std::map<int, int> spoilers_;  // by epoch
   std::string job_id_;
 };
 

@@ -130,7 +130,7 @@ class ServerImpl final : public Server {
       co_return false;
     }
     const auto* join = std::get_if<JoinMessage>(&*message);
-    if (join != nullptr) co_await wait_for_seat(join->rank);
+    if (join != nullptr) co_await wait_for_seat(session, join->rank);
     if (!session->is_open()) co_return false;
     if (abort_) {
       session->send(*abort_);
@@ -154,12 +154,14 @@ class ServerImpl final : public Server {
   }
 
   // Until the rank is not in the job, but not for long.
-  Task<void> wait_for_seat(int rank) {
-    if (!roster_.is_joined(rank)) co_return;
-    Event seat_is_free(executor_);
-    const auto place = successors_.emplace(rank, &seat_is_free);
-    co_await seat_is_free.wait_until(Clock::now() + kSuccessionTimeout);
-    successors_.erase(place);
+  Task<void> wait_for_seat(SessionPtr session, int rank) {
+    const Deadline deadline = Clock::now() + kSuccessionTimeout;
+    for (bool free = true; free && session->is_open() && roster_.is_joined(rank);) {
+      Event seat_is_free(executor_);
+      const auto place = successors_.emplace(rank, &seat_is_free);
+      free = co_await seat_is_free.wait_until(deadline);
+      successors_.erase(place);
+    }
   }
 
   Task<void> converse(SessionPtr session) {

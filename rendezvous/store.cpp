@@ -232,10 +232,13 @@ std::optional<ErrorReply> Store::left_behind(const Wait& wait) const {
     }
   }
   if (ahead < 0) return std::nullopt;
+  const int spoiler = roster_.spoiler_of(epoch);
+  const std::string why = spoiler >= 0
+                              ? roster_.name(spoiler) + " had gone from it before all ranks had joined"
+                              : roster_.name(ahead) + " has begun epoch " + std::to_string(roster_.epoch_of(ahead)) +
+                                    ", which is another program, or this one started again";
   return ErrorReply{wait.asker.request, Errc::kPeerFailed,
-                    "left behind in epoch " + std::to_string(epoch) + ": " + roster_.name(ahead) + " has begun epoch " +
-                        std::to_string(roster_.epoch_of(ahead)) +
-                        ", which is another program, or this one started again"};
+                    "left behind in epoch " + std::to_string(epoch) + ": " + why};
 }
 
 Store::Wait Store::wait_of(Wait::Kind kind, const Asker& asker, std::string name, std::uint32_t timeout_ms,

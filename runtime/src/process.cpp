@@ -1,5 +1,6 @@
 #include "runtime/src/process.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -91,6 +92,7 @@ Status Process::init(const drun_init_options* options) {
   all_ = communicator->get();
   communicators_[DRUN_COMM_WORLD] = std::move(*communicator);
   note_forks();
+  rendezvous_fd_ = all_->world().client->fd();
   in_use_ = true;
   note_place(DRUN_COMM_WORLD, welcome.rank, welcome.size, has_as_many_each(welcome.host_index_of_rank) ? 1 : 0);
   note_place(DRUN_COMM_LOCAL, welcome.local_rank, welcome.local_size);
@@ -107,6 +109,7 @@ Status Process::finalize() {
     places_.clear();
   }
   in_use_ = false;
+  rendezvous_fd_ = -1;
   next_comm_ = all_->next_comm();
   const Status gpu = all_->finish_gpu();
   all_->leave();
@@ -120,10 +123,18 @@ Status Process::finalize() {
   return gpu;
 }
 
-// Asking for the process id would cost more than a small collective.
+// Asking for the process id would cost more than a small collective. A child lets go of the connection with the
+// rendezvous, so that it ends with the process that has joined, and the next program can come: what the client holds
+// becomes /dev/null.
 void Process::note_forks() {
   static const int registered = ::pthread_atfork(nullptr, nullptr, [] {
-    if (in_use_) forked_ = true;
+    if (!in_use_) return;
+    forked_ = true;
+    const int fd = rendezvous_fd_;
+    const int nothing = fd >= 0 ? ::open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+    if (nothing < 0) return;
+    ::dup3(nothing, fd, O_CLOEXEC);
+    ::close(nothing);
   });
   (void)registered;
 }

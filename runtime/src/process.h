@@ -74,6 +74,7 @@ class Process {
   std::map<drun_comm, Place> places_;
   static void note_forks();
   static inline std::atomic<bool> in_use_{false}, forked_{false};
+  static inline std::atomic<int> rendezvous_fd_{-1};  // of the client; -1: there is none
   std::function<void()> on_gpu_;
   std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns_;
   std::uint32_t next_comm_ = kFirstCommOfSplit;

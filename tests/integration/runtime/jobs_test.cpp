@@ -262,7 +262,8 @@ TEST_P(Job, ProgramThatReplacesItselfInTheMiddleStartsAnew) {
 // until ./train; do :; done, where the first program of rank 1 is killed: its next one may join while the others are
 // still in the first. Or it ends before it has joined, and its next one joins those that wait for it.
 TEST_P(Job, ProgramIsStartedUntilItSucceeds) {
-  for (const std::string first : {"$0 die 1", "if [ $DRUN_RANK = 1 ]; then false; else $0 work; fi"}) {
+  for (const std::string first :
+       {"$0 die 1", "$0 die-and-leave-a-child 1", "if [ $DRUN_RANK = 1 ]; then false; else $0 work; fi"}) {
     char directory[] = "/tmp/drun-test-XXXXXX";
     ASSERT_NE(::mkdtemp(directory), nullptr);
     JobOptions options;

@@ -306,6 +306,18 @@ int run(const std::string& scenario, int who) {
     return 0;
   }
   if (scenario == "join") return 0;
+  if (scenario == "die-and-leave-a-child") {  // which has everything that this process has open
+    all.barrier();
+    if (is_it) {
+      if (::fork() == 0) {
+        for (const int fd : {1, 2}) ::close(fd);
+        ::sleep(2);
+        ::_exit(0);
+      }
+      ::raise(SIGKILL);
+    }
+    endless(all);
+  }
   if (scenario == "again") {  // another program in the same process, in the middle of this one
     all.barrier();
     const std::string path = "/proc/self/exe";

@@ -349,6 +349,13 @@ TEST(RosterTest, NobodyJoinsAnEpochThatARankHasGoneFromBeforeAllWereThere) {
   ASSERT_TRUE(roster.join(2, 1));
   ASSERT_TRUE(roster.join(0, 2));
   EXPECT_EQ(roster.epoch_of(1), 1);
+  EXPECT_EQ(roster.spoiler_of(1), 0);
+  EXPECT_EQ(roster.spoiler_of(2), -1);
+  Store store(roster);
+  const auto told = store.barrier({11, 1, 1, 1}, BarrierMessage{1, "b", 1000}, StoreTime());
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(std::get<ErrorReply>(told[0].message).text,
+            "left behind in epoch 1: rank 0 on  had gone from it before all ranks had joined");
   EXPECT_EQ(roster.epoch_of(2), 2);
   EXPECT_EQ(roster.epoch_of(0), 2);
 }
