@@ -140,6 +140,8 @@ Result<void> choose_stdin(const std::string& text, launcher::JobOptions& job) {
   return {};
 }
 
+constexpr std::size_t kLongestSlip = 5;  // letters of a word that may be a slip of a subcommand
+
 // Here; on other hosts there may be others.
 bool is_program(const std::string& word, const launcher::Environment& env) {
   if (word.find('/') != std::string::npos) return true;
@@ -163,7 +165,12 @@ Result<void> check_command(const std::vector<std::string>& command, const Raw& r
     return fail(usage_error("command", "':' and another program: drun starts one program, with one -np",
                             "drun -np 2 sh -c 'if [ $RANK = 0 ]; then exec ./a; else exec ./b; fi'"));
   }
-  if (const auto meant = nearest(word, {"bench", "check", "clean"}); meant && !is_program(word, own_env)) {
+  // A slip of one letter, not `cleanup`. Where the workers get another PATH nobody here knows what is in it.
+  const auto meant = word.size() <= kLongestSlip ? nearest(word, {"bench", "check", "clean"}) : std::nullopt;
+  const bool has_path_of_its_own =
+      std::any_of(raw.exports.begin(), raw.exports.end(),
+                  [](const std::string& word_of_x) { return word_of_x == "PATH" || starts_with(word_of_x, "PATH="); });
+  if (meant && !has_path_of_its_own && raw.env_file.empty() && !is_program(word, own_env)) {
     std::vector<std::string> words{"drun", *meant};
     std::transform(command.begin() + 1, command.end(), std::back_inserter(words),
                    [](const std::string& rest) { return shell_quote(rest); });
@@ -192,6 +199,10 @@ Result<void> fill_slots(const Raw& raw, launcher::JobOptions& job) {
                                     " in the list of hosts, which is not " + raw.per_node,
                                 "leave one of the two out"));
       }
+      if (host.max_slots > 0 && host.max_slots < static_cast<int>(*n)) {
+        return fail(usage_error("--nproc-per-node", host.name + " has max_slots=" + std::to_string(host.max_slots),
+                                "--nproc-per-node " + std::to_string(host.max_slots)));
+      }
       host.slots = static_cast<int>(*n);
     }
   }
@@ -214,7 +225,8 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
   }
   if (auto ok = fill_job(raw, own_env, job); !ok) return ok;
   if (auto ok = fill_slots(raw, job); !ok) return ok;
-  if (starts_with(raw.wdir, "~") && ::access(raw.wdir.c_str(), F_OK) != 0) {
+  const bool is_of_home = raw.wdir == "~" || starts_with(raw.wdir, "~/");
+  if (is_of_home && ::access(raw.wdir.c_str(), F_OK) != 0) {
     return fail(usage_error("--wdir", "'" + raw.wdir + "': a '~' in quotes stays what it is",
                             "--wdir \"$HOME" + raw.wdir.substr(1) + "\""));
   }

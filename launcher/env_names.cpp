@@ -41,6 +41,7 @@ constexpr std::string_view kLaunch[] = {
     "MASTER_ADDR",
     "MASTER_PORT",
     "JAX_COORDINATOR_ADDRESS",
+    "DRUN_DATA_ADDRESS",
     // drun's own option: a drun inside of a job would write over its file
     "DRUN_TIMELINE",
     // torchrun; PET_* are torchrun's own options, and those of an outer pod name that pod

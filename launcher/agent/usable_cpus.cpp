@@ -58,19 +58,30 @@ std::optional<double> quota_of_version_1(const std::string& directory) {
 
 using QuotaOf = std::optional<double> (*)(const std::string& directory);
 
-// The lowest from there up to where the hierarchy is mounted. A path that the mount does not show is that of another
-// cgroup namespace: then the mount is all that we see.
-std::optional<double> lowest_quota(const std::string& root, const CgroupMount& mount,
-                                   const std::optional<std::string>& path, QuotaOf quota_of) {
-  const std::string top = root + (mount.point == "/" ? "" : mount.point);
-  const auto below = path ? cgroup_directory(mount, *path) : std::nullopt;
+std::optional<double> lower(std::optional<double> a, std::optional<double> b) { return !a || (b && *b < *a) ? b : a; }
+
+// The lowest from `directory` up to `top`.
+std::optional<double> lowest_quota(std::string directory, const std::string& top, QuotaOf quota_of) {
   std::optional<double> lowest;
-  for (std::string directory = below ? root + *below : top; directory.size() >= top.size();
-       directory.resize(directory.rfind('/'))) {
-    const auto quota = quota_of(directory);
-    if (quota && (!lowest || *quota < *lowest)) lowest = quota;
-    if (directory.rfind('/') == std::string::npos) break;
+  for (;;) {
+    lowest = lower(lowest, quota_of(directory));
+    const auto slash = directory.rfind('/');
+    if (directory.size() <= top.size() || slash == std::string::npos) return lowest;
+    directory.resize(slash);
   }
+}
+
+// Of one hierarchy. A path that none of its mounts shows is that of another cgroup namespace: then what is mounted is
+// all that we see.
+std::optional<double> quota_of_hierarchy(const std::string& root, const std::vector<CgroupMount>& mounts,
+                                         const std::optional<std::string>& path, QuotaOf quota_of) {
+  const auto top_of = [&root](const CgroupMount& mount) { return root + (mount.point == "/" ? "" : mount.point); };
+  for (const auto& mount : mounts) {
+    const auto below = path ? cgroup_directory(mount, *path) : std::nullopt;
+    if (below) return lowest_quota(root + *below, top_of(mount), quota_of);
+  }
+  std::optional<double> lowest;
+  for (const auto& mount : mounts) lowest = lower(lowest, quota_of(top_of(mount)));
   return lowest;
 }
 
@@ -87,16 +98,9 @@ std::optional<double> parse_cpu_max(std::string_view text) {
 std::optional<double> cpu_quota(const std::string& root) {
   const auto mountinfo = read_file(root + "/proc/self/mountinfo"), own = read_file(root + "/proc/self/cgroup");
   if (!mountinfo || !own) return std::nullopt;
-  std::optional<double> lowest;
-  const auto look = [&](const std::vector<CgroupMount>& mounts, const std::optional<std::string>& path, QuotaOf of) {
-    for (const auto& mount : mounts) {
-      const auto quota = lowest_quota(root, mount, path, of);
-      if (quota && (!lowest || *quota < *lowest)) lowest = quota;
-    }
-  };
-  look(cgroup2_mounts(*mountinfo), cgroup2_path(*own), quota_of_version_2);
-  look(cgroup1_mounts(*mountinfo, "cpu"), cpu_path_of_version_1(*own), quota_of_version_1);
-  return lowest;
+  return lower(
+      quota_of_hierarchy(root, cgroup2_mounts(*mountinfo), cgroup2_path(*own), quota_of_version_2),
+      quota_of_hierarchy(root, cgroup1_mounts(*mountinfo, "cpu"), cpu_path_of_version_1(*own), quota_of_version_1));
 }
 
 int usable_cpus() {

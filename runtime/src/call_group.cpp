@@ -26,7 +26,7 @@ std::string name_of_group(const LaterCall* calls, const std::vector<std::size_t>
     const std::string& name = calls[members[i]].options.name;
     if (i > 0 && (name.empty() || result.size() + 2 + name.size() + kRoomForRest > kNameBytes)) {
       const std::string rest = " and " + std::to_string(members.size() - i) + " more";
-      result.resize(std::min(result.size(), kNameBytes - rest.size()));
+      result.resize(whole_characters(result, kNameBytes - rest.size()));
       return result + rest;
     }
     if (name.empty()) return "";

@@ -10,12 +10,7 @@ namespace drun::runtime {
 void CallOptions::give_name(std::string_view given) {
   const ScannedName scanned = scan_name(given);
   names = scanned.digest;
-  std::size_t end = given.size();
-  if (end > kNameBytes) {  // not half a character at the end
-    end = kNameBytes;
-    while (end > 0 && (static_cast<unsigned char>(given[end]) & 0xc0) == 0x80) --end;
-  }
-  name.assign(given.data(), end);
+  name.assign(given.data(), whole_characters(given, kNameBytes));
   if (!scanned.has_controls) return;
   for (char& c : name) {
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';

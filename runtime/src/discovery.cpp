@@ -104,9 +104,10 @@ Outcome<Found> find_handout(const Surroundings& surroundings) {
   }
   Failure result;
   result.status = DRUN_ERROR_CONNECT;
-  result.text = "drun_init: can't reach this worker's agent at DRUN_AGENT=" + surroundings.agent_socket + ": " +
-                fetched.error().message() +
-                " (hint: drun -x DRUN_KEY for a container that hides it; unset DRUN_AGENT to run the program alone)";
+  result.text =
+      "drun_init: can't reach this worker's agent at DRUN_AGENT=" + surroundings.agent_socket + ": " +
+      fetched.error().message() +
+      " (hint: drun -x DRUN_KEY for a container that hides it; DRUN_SOLO=1 and no DRUN_AGENT to run the program alone)";
   return tl::unexpected<Failure>(std::move(result));
 }
 
@@ -117,11 +118,13 @@ bool is_loopback(const std::string& address) {
 }
 
 tl::unexpected<Failure> cleared(pid_t agent) {
-  return failure(DRUN_ERROR_CONNECT,
-                 "drun_init: this program runs below drun (its agent is pid " + std::to_string(agent) +
-                     "), but without DRUN_AGENT: something between, as env -i, sudo or su -, has cleared the "
-                     "environment (hint: sudo --preserve-env=DRUN_AGENT,DRUN_RANK; DRUN_SOLO=1 if each worker is to be "
-                     "a job of its own)");
+  return failure(
+      DRUN_ERROR_CONNECT,
+      "drun_init: this program runs below drun (its agent is pid " + std::to_string(agent) +
+          "), but without DRUN_AGENT: something between, as env -i, sudo or su -, has cleared the "
+          "environment (hint: drun -x DRUN_KEY ... sudo "
+          "--preserve-env=DRUN_RANK,DRUN_KEY,DRUN_RENDEZVOUS,DRUN_DATA_ADDRESS; DRUN_SOLO=1 if each worker is "
+          "to be a job of its own)");
 }
 
 }  // namespace

@@ -125,6 +125,12 @@ ScannedName scan_name(std::string_view name) {
   return {folded != 0 ? folded : 1, controls != 0};
 }
 
+std::size_t whole_characters(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text.size();
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+  return most;
+}
+
 std::uint32_t digest_of_names(std::uint32_t of_first, std::uint32_t of_next) {
   if (of_first == 0 || of_next == 0) return 0;
   const std::uint64_t mixed = (std::uint64_t{of_first} << 32 | of_next) * 0x9e3779b97f4a7c15u;

@@ -121,7 +121,7 @@ class Group {
 
 // About one call.
 struct CallOptions {
-  std::string name;                      // shown in errors; ranks that give one must give the same
+  std::string name;                      // shown in errors; ranks that give one must give the same (drun.h)
   std::chrono::milliseconds timeout{0};  // 0: the communicator's
   double prescale = 1, postscale = 1;    // reductions of floating types
   Request* request = nullptr;            // not null: the call goes on in the background, and is known by this

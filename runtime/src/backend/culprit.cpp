@@ -193,10 +193,12 @@ Failure timeout_failure(const World& world, const Group& group, const Operation&
 
 Failure mismatch_failure(const World& world, const Group& group, const Operation& operation, int peer,
                          const std::string& their_call) {
-  Failure result{DRUN_ERROR_MISMATCH,
-                 world.name_of(peer) + " called " + their_call + " while " + world.name_of(world.rank()) + " called " +
-                     describe_in(group, operation),
-                 peer, world.host_of(peer)};
+  const std::string own_call = describe_in(group, operation);
+  Failure result{
+      DRUN_ERROR_MISMATCH,
+      world.name_of(peer) + " called " + their_call + " while " + world.name_of(world.rank()) + " called " + own_call,
+      peer, world.host_of(peer)};
+  if (own_call == their_call) result.text += "; their names differ in what is not shown of them";
   publish_failure(world, result);
   return result;
 }
