@@ -47,6 +47,7 @@ TEST(NcclId, RealOneReachesEveryRankAndIsNewForEachAttempt) {
   in_ranks(kRanks, [&](int rank) {
     auto client = server.join(rank);
     ASSERT_TRUE(client) << client.error().message();
+    ASSERT_TRUE((*client)->barrier("init", 30s));  // as in drun_init: nobody leaves before all are there
     const auto make = [&]() -> Result<std::string> {
       UniqueId id{};
       if (const int rc = get_unique_id(&id); rc != 0) return fail(Errc::kIo, "ncclGetUniqueId: " + std::to_string(rc));

@@ -388,6 +388,7 @@ TEST(Rendezvous, NcclIdIsTheSameEverywhereAndNewForEachAttempt) {
   in_ranks(kRanks, [&](int rank) {
     auto client = server.join(rank);
     ASSERT_TRUE(client);
+    ASSERT_TRUE((*client)->barrier("init", 20s));  // as in drun_init: nobody leaves before all are there
     for (const std::string communicator : {"world", "local"}) {
       for (int attempt = 0; attempt < 3; ++attempt) {
         const int root = attempt;
@@ -420,6 +421,7 @@ TEST(Rendezvous, NcclIdThatCannotBeMadeEndsEverybodysWait) {
   in_ranks(2, [&](int rank) {
     auto client = server.join(rank);
     ASSERT_TRUE(client);
+    ASSERT_TRUE((*client)->barrier("init", 20s));  // as in drun_init: nobody leaves before all are there
     const auto id = (*client)->nccl_id(
         "world", 0, 0, []() -> Result<std::string> { return fail(Errc::kNotFound, "libnccl.so.2", "not found"); }, 20s);
     ASSERT_FALSE(id);
