@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "base/text.h"
+#include "base/wording.h"
 
 namespace drun {
 
@@ -26,7 +26,7 @@ Error Error::with_subject(std::string text) && {
 std::string Error::message() const { return subject.empty() ? cause : subject + ": " + cause; }
 
 std::vector<Error> fold_errors(const std::vector<Error>& errors) {
-  constexpr std::size_t kMostNamed = 8;
+  constexpr std::size_t kMostNamed = 7;
   std::vector<Error> out;
   std::vector<std::vector<std::string>> subjects;  // of each
   for (const Error& e : errors) {
@@ -43,15 +43,7 @@ std::vector<Error> fold_errors(const std::vector<Error>& errors) {
     }
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
-    auto names = subjects[i];
-    if (names.size() == 1) continue;
-    std::string last = names.back();
-    if (names.size() > kMostNamed) {
-      last = std::to_string(names.size() - kMostNamed + 1) + " others";
-      names.resize(kMostNamed);
-    }
-    names.pop_back();
-    out[i].subject = join(names, ", ") + " and " + last;
+    if (subjects[i].size() > 1) out[i].subject = list_some(subjects[i], kMostNamed, "others");
   }
   return out;
 }

@@ -10,13 +10,13 @@ namespace {
 bool begins_with(std::string_view s, std::string_view prefix) { return s.substr(0, prefix.size()) == prefix; }
 
 bool are_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 struct OtherWord {
   std::string_view typed, ours;
 };
-// Of horovodrun, mpirun, srun and torchrun. All of ours take a value but the last.
+// Words that horovodrun, mpirun, srun and torchrun use for options of drun.
 constexpr OtherWord kOtherWords[] = {
     {"-np", "--num-proc"},
     {"-n", "--num-proc"},

@@ -1,5 +1,5 @@
-// What happens to argv before CLI11 sees it: the command is cut off, and words of other launchers become ours (`-np`
-// would be read as the short options -n -p). Pure. `args` never holds the program's own name.
+// Prepares argv for CLI11: cuts the command off and replaces the option names of other launchers by drun's (CLI11 would
+// read `-np` as the short options -n -p). Pure. `args` never holds the program's own name.
 #pragma once
 
 #include <set>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/wording.h"
 
 namespace drun::cli {
 
@@ -54,13 +55,6 @@ std::string right(const std::string& text, std::size_t width) {
   return text + std::string(width > text.size() ? width - text.size() : 0, ' ');
 }
 
-// Never in the middle of a UTF-8 character.
-std::string cut(const std::string& text, std::size_t n_bytes) {
-  if (text.size() <= n_bytes) return text;
-  while (n_bytes > 0 && (static_cast<unsigned char>(text[n_bytes]) & 0xC0) == 0x80) --n_bytes;
-  return text.substr(0, n_bytes);
-}
-
 std::string rows(const std::vector<const LeftProcess*>& processes, std::size_t width) {
   std::size_t user_width = 4;
   for (const auto* p : processes) user_width = std::max(user_width, p->user.size());
@@ -69,7 +63,7 @@ std::string rows(const std::vector<const LeftProcess*>& processes, std::size_t w
     const std::string head =
         "  " + left(rank, 5) + " " + left(pid, 8) + "  " + right(user, user_width) + " " + left(age, 7) + "  ";
     const std::size_t room = width > head.size() + kMinCommand ? width - head.size() : kMinCommand;
-    return head + (width == 0 ? command : cut(command, room)) + "\n";
+    return head + (width == 0 ? command : std::string(cut_text(command, room))) + "\n";
   };
   std::string out = row("RANK", "PID", "USER", "AGE", "COMMAND");
   for (const auto* p : processes) {

@@ -12,6 +12,7 @@
 #include "cli/job_options.h"
 #include "cli/paths.h"
 #include "cli/usage.h"
+#include "launcher/host_item.h"
 #include "launcher/hostlist.h"
 #include "launcher/rank_list.h"
 
@@ -188,7 +189,7 @@ Result<void> check_command(const std::vector<std::string>& command, const Raw& r
 Result<void> fill_slots(const Raw& raw, launcher::JobOptions& job) {
   if (!raw.per_node.empty()) {
     const auto n = parse_number(raw.per_node);
-    if (!n || *n == 0 || *n > 1024) {
+    if (!n || *n == 0 || *n > static_cast<std::uint64_t>(launcher::kMaxSlots)) {
       return fail(usage_error("--nproc-per-node", "'" + raw.per_node + "' is not a number from 1 to 1024",
                               "--nproc-per-node 8"));
     }

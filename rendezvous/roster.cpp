@@ -22,7 +22,11 @@ Result<void> Roster::join(int rank, int pid) {
     return fail(Errc::kProtocol, "rank " + std::to_string(rank) + " has already joined: pid " + std::to_string(s.pid) +
                                      " on " + host(rank));
   }
-  if (s.epoch == epoch_ || spoiler_of(epoch_) >= 0) ++epoch_;
+  if (s.epoch == epoch_ || spoiler_of(epoch_) >= 0) {
+    ++epoch_;
+    n_came_ = 0;
+  }
+  ++n_came_;
   s.state = State::kJoined;
   s.epoch = epoch_;
   s.pid = pid;
@@ -32,8 +36,7 @@ Result<void> Roster::join(int rank, int pid) {
 void Roster::leave(int rank, bool orderly) {
   Seat& s = seat(rank);
   s.state = orderly ? State::kLeft : State::kLost;
-  const auto is_of_epoch = [this](const Seat& one) { return one.epoch == epoch_; };
-  if (is_of_epoch(s) && !std::all_of(seats_.begin(), seats_.end(), is_of_epoch)) spoilers_.emplace(epoch_, rank);
+  if (s.epoch == epoch_ && n_came_ < size()) spoilers_.emplace(epoch_, rank);
 }
 
 int Roster::spoiler_of(int epoch) const {

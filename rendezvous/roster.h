@@ -65,6 +65,7 @@ class Roster {
   std::vector<Member> members_;
   std::vector<Seat> seats_;  // by rank
   int epoch_ = 1;
+  int n_came_ = 0;               // ranks that have joined this epoch
   std::map<int, int> spoilers_;  // by epoch
   std::string job_id_;
 };

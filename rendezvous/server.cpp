@@ -156,10 +156,10 @@ class ServerImpl final : public Server {
   // Until the rank is not in the job, but not for long.
   Task<void> wait_for_seat(SessionPtr session, int rank) {
     const Deadline deadline = Clock::now() + kSuccessionTimeout;
-    for (bool free = true; free && session->is_open() && roster_.is_joined(rank);) {
+    for (bool in_time = true; in_time && session->is_open() && roster_.is_joined(rank);) {
       Event seat_is_free(executor_);
       const auto place = successors_.emplace(rank, &seat_is_free);
-      free = co_await seat_is_free.wait_until(deadline);
+      in_time = co_await seat_is_free.wait_until(deadline);
       successors_.erase(place);
     }
   }

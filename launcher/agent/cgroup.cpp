@@ -70,7 +70,7 @@ void remove_tree(const std::string& directory, int depth) {
   ::rmdir(directory.c_str());
 }
 
-// Of this type, and with this option if it is not empty.
+// Lists the mounts of one type; if `option` is not empty, only those that have it.
 std::vector<CgroupMount> mounts_of(std::string_view mountinfo, std::string_view type, std::string_view option) {
   // ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAG...] - TYPE SOURCE OPTIONS
   std::vector<CgroupMount> out;

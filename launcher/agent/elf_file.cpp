@@ -21,7 +21,7 @@ constexpr std::size_t kMostDynamic = 4096;  // entries
 constexpr std::size_t kMostLibraries = 1024;
 constexpr std::size_t kLongestName = 255;
 
-// Up to `count` of them; fewer where the file ends.
+// Reads up to `count` records, fewer where the file ends.
 template <typename T>
 std::vector<T> read_at(int fd, std::uint64_t offset, std::size_t count) {
   std::vector<T> out(count);
@@ -36,7 +36,7 @@ std::optional<Elf64_Ehdr> header_of(int fd) {
   return headers[0];
 }
 
-// Where in the file an address of the program lies.
+// Translates an address of the program into an offset in the file.
 std::optional<std::uint64_t> offset_of(const std::vector<Elf64_Phdr>& segments, std::uint64_t address) {
   for (const auto& segment : segments) {
     if (segment.p_type != PT_LOAD || address < segment.p_vaddr || address - segment.p_vaddr >= segment.p_filesz)

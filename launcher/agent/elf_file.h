@@ -1,4 +1,4 @@
-// What an ELF file says of itself: for which processor it is, and which libraries it needs.
+// Reads an ELF file's headers: the processor that it is built for, and the libraries that it needs.
 #pragma once
 
 #include <string>

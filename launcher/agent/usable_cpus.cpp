@@ -33,7 +33,7 @@ bool has_word(std::string_view list, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Of version 1, "4:cpu,cpuacct:/path": the hierarchy that has the controller `cpu`.
+// Finds our path in the version 1 hierarchy that has the controller `cpu`: a line "4:cpu,cpuacct:/path".
 std::optional<std::string> cpu_path_of_version_1(std::string_view proc_cgroup) {
   for (const auto line : split(proc_cgroup, '\n')) {
     const auto first = line.find(':');
@@ -60,7 +60,7 @@ using QuotaOf = std::optional<double> (*)(const std::string& directory);
 
 std::optional<double> lower(std::optional<double> a, std::optional<double> b) { return !a || (b && *b < *a) ? b : a; }
 
-// The lowest from `directory` up to `top`.
+// Returns the lowest quota from `directory` up to `top`.
 std::optional<double> lowest_quota(std::string directory, const std::string& top, QuotaOf quota_of) {
   std::optional<double> lowest;
   for (;;) {
@@ -71,8 +71,8 @@ std::optional<double> lowest_quota(std::string directory, const std::string& top
   }
 }
 
-// Of one hierarchy. A path that none of its mounts shows is that of another cgroup namespace: then what is mounted is
-// all that we see.
+// Returns the lowest quota in one hierarchy. If none of its mounts shows our path, the path belongs to another cgroup
+// namespace, and the roots of the mounts are all that we can see.
 std::optional<double> quota_of_hierarchy(const std::string& root, const std::vector<CgroupMount>& mounts,
                                          const std::optional<std::string>& path, QuotaOf quota_of) {
   const auto top_of = [&root](const CgroupMount& mount) { return root + (mount.point == "/" ? "" : mount.point); };

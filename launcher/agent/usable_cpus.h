@@ -13,7 +13,7 @@ int usable_cpus();
 // In processors, 1.5 say: the lowest of our cgroup's and of those above it, of versions 1 and 2. Nothing: there is
 // none. `root` stands before every path that is read: "" but for tests.
 std::optional<double> cpu_quota(const std::string& root);
-// Of cpu.max: "150000 100000", "max 100000".
+// Parses the text of cpu.max: "150000 100000" is 1.5; "max 100000" is no quota.
 std::optional<double> parse_cpu_max(std::string_view text);
 
 }  // namespace drun::agent

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/wording.h"
+
 namespace drun::runtime {
 namespace {
 
@@ -26,8 +28,7 @@ std::string name_of_group(const LaterCall* calls, const std::vector<std::size_t>
     const std::string& name = calls[members[i]].options.name;
     if (i > 0 && (name.empty() || result.size() + 2 + name.size() + kRoomForRest > kNameBytes)) {
       const std::string rest = " and " + std::to_string(members.size() - i) + " more";
-      result.resize(whole_characters(result, kNameBytes - rest.size()));
-      return result + rest;
+      return std::string(cut_text(result, kNameBytes - rest.size())) + rest;
     }
     if (name.empty()) return "";
     result += (i > 0 ? ", " : "") + name;

@@ -5,12 +5,14 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/wording.h"
+
 namespace drun::runtime {
 
 void CallOptions::give_name(std::string_view given) {
   const ScannedName scanned = scan_name(given);
   names = scanned.digest;
-  name.assign(given.data(), whole_characters(given, kNameBytes));
+  name = cut_text(given, kNameBytes);
   if (!scanned.has_controls) return;
   for (char& c : name) {
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';

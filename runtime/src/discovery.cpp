@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "base/fd.h"
+#include "base/process_stat.h"
 #include "base/text.h"
 #include "rendezvous/agent_socket.h"
 #include "runtime/src/solo_client.h"
@@ -133,16 +134,11 @@ pid_t agent_above(const std::string& proc) {
   constexpr int kMostAncestors = 256;
   pid_t pid = ::getppid();
   for (int i = 0; i < kMostAncestors && pid > 1; ++i) {
-    const auto stat = read_file(proc + "/" + std::to_string(pid) + "/stat", 4096);
+    const auto text = read_file(proc + "/" + std::to_string(pid) + "/stat", 4096);
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
     if (!stat) return 0;
-    // PID (NAME) STATE PPID ..., and the name may hold anything.
-    const auto open = stat->find('('), close = stat->rfind(") ");
-    if (open == std::string::npos || close == std::string::npos || close < open) return 0;
-    if (stat->substr(open + 1, close - open - 1) == "drun-agent") return pid;
-    const auto fields = split(std::string_view(*stat).substr(close + 2), ' ');
-    const auto parent = fields.size() > 1 ? parse_number(fields[1]) : std::nullopt;
-    if (!parent) return 0;
-    pid = static_cast<pid_t>(*parent);
+    if (stat->name == "drun-agent") return pid;
+    pid = stat->parent;
   }
   return 0;
 }

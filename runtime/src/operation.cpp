@@ -118,17 +118,10 @@ ScannedName scan_name(std::string_view name) {
   std::uint64_t digest = name.size(), controls = 0;
   for_words(name, [&](std::uint64_t word, std::size_t n_bytes) {
     controls |= control_bytes(n_bytes == 8 ? word : word | kBlanks << 8 * n_bytes);
-    digest = (digest ^ word) * 0x9e3779b97f4a7c15u;
-    digest ^= digest >> 32;
+    digest = mixed(digest, word);
   });
   const auto folded = static_cast<std::uint32_t>(digest);
   return {folded != 0 ? folded : 1, controls != 0};
-}
-
-std::size_t whole_characters(std::string_view text, std::size_t most) {
-  if (text.size() <= most) return text.size();
-  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
-  return most;
 }
 
 std::uint32_t digest_of_names(std::uint32_t of_first, std::uint32_t of_next) {

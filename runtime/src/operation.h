@@ -101,8 +101,6 @@ struct ScannedName {
   bool has_controls;     // what would break a line: bytes below ' ', and DEL
 };
 ScannedName scan_name(std::string_view name);
-// How many bytes of a text to keep, at most `most`, without half a character of UTF-8 at the end.
-std::size_t whole_characters(std::string_view text, std::size_t most);
 // In this order. 0 if one of them is.
 std::uint32_t digest_of_names(std::uint32_t of_first, std::uint32_t of_next);
 

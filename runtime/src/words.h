@@ -1,4 +1,4 @@
-// A short text as words, which cost less than its bytes one by one, or a call of memcpy.
+// Short texts as words, which cost less than their bytes one by one, or a call of memcpy; and digests over words.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,12 @@ T read_word(const char* at) {
   T word;
   std::memcpy(&word, at, sizeof word);
   return word;
+}
+
+// A step of a digest over words.
+inline std::uint64_t mixed(std::uint64_t digest, std::uint64_t word) {
+  digest = (digest ^ word) * 0x9e3779b97f4a7c15u;
+  return digest ^ digest >> 32;
 }
 
 // take(word, n_bytes) for each eight bytes of the text, as they lie in memory, and for what is left of it, 0 to 7

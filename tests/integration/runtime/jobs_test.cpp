@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "tests/contains.h"
 #include "tests/integration/runtime/job_server.h"
+#include "tests/temp_folder.h"
 
 namespace drun {
 namespace {
@@ -264,19 +264,17 @@ TEST_P(Job, ProgramThatReplacesItselfInTheMiddleStartsAnew) {
 TEST_P(Job, ProgramIsStartedUntilItSucceeds) {
   for (const std::string first :
        {"$0 die 1", "$0 die-and-leave-a-child 1", "if [ $DRUN_RANK = 1 ]; then false; else $0 work; fi"}) {
-    char directory[] = "/tmp/drun-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory), nullptr);
+    const testing::TempFolder folder;
     JobOptions options;
     options.size = 4;
     options.shares_memory = GetParam() == Ways::kMemory;
     options.abort_on_death = false;
-    const std::string mark = std::string(directory) + "/$DRUN_RANK";
+    const std::string mark = folder.path("$DRUN_RANK");
     const std::string script = "once() { if [ -e " + mark + " ]; then $0 work; else touch " + mark + "; " + first +
                                "; fi; }; until once; do :; done";
     for (const auto& end : run_job({"/bin/sh", "-c", script, kWorker}, options)) {
       EXPECT_EQ(end.status, 0) << first << ", rank " << end.rank << ": " << end.output;
     }
-    std::filesystem::remove_all(directory);
   }
 }
 

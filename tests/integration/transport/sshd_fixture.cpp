@@ -25,24 +25,6 @@
 
 namespace drun::launcher::testing {
 
-TempFolder::TempFolder() {
-  std::string path = std::filesystem::temp_directory_path().string() + "/drun-transport-XXXXXX";
-  if (::mkdtemp(path.data()) == nullptr) std::abort();
-  path_ = path;
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-void TempFolder::write(const std::string& name, const std::string& text) const {
-  std::ofstream(path(name), std::ios::binary) << text;
-  ::chmod(path(name).c_str(), 0600);
-}
-
-std::string TempFolder::read(const std::string& name) const { return read_file(path(name)).value_or(""); }
-
 Daemon::Daemon(const std::vector<std::string>& argv, const std::string& log_file) {
   std::vector<char*> words;
   for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));

@@ -11,20 +11,11 @@
 #include "base/asio.h"
 #include "launcher/ssh_config.h"
 #include "launcher/transport/transport.h"
+#include "tests/temp_folder.h"
 
 namespace drun::launcher::testing {
 
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  std::string path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
-  void write(const std::string& name, const std::string& text) const;
-  std::string read(const std::string& name) const;
-
- private:
-  std::string path_;
-};
+using drun::testing::TempFolder;
 
 // A process that ends with the test, whatever happens to it.
 class Daemon {

@@ -4,28 +4,21 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <random>
 
 #include "base/fd.h"
+#include "tests/temp_folder.h"
 
 namespace drun::agent {
 namespace {
 
 class ElfFile : public ::testing::Test {
  protected:
-  ElfFile() {
-    char folder[] = "/tmp/drun-test-XXXXXX";
-    folder_ = ::mkdtemp(folder);
-  }
-  ~ElfFile() override { std::filesystem::remove_all(folder_); }
   std::string file(const std::string& bytes) const {
-    const std::string path = folder_ + "/file";
-    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-    return path;
+    folder_.write("file", bytes);
+    return folder_.path("file");
   }
-  std::string folder_;
+  drun::testing::TempFolder folder_;
 };
 
 TEST_F(ElfFile, NamesTheLibrariesThatItNeeds) {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <filesystem>
-#include <fstream>
 #include <thread>
+
+#include "tests/temp_folder.h"
 
 namespace drun::agent {
 namespace {
@@ -13,16 +13,9 @@ namespace {
 // A file system of its own, as far as cpu_quota() reads it.
 class CpuQuota : public ::testing::Test {
  protected:
-  CpuQuota() {
-    char folder[] = "/tmp/drun-test-XXXXXX";
-    root_ = ::mkdtemp(folder);
-  }
-  ~CpuQuota() override { std::filesystem::remove_all(root_); }
-  void write(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
-    std::ofstream(root_ + path) << text;
-  }
-  std::string root_;
+  void write(const std::string& path, const std::string& text) { folder_.write(path.substr(1), text); }
+  drun::testing::TempFolder folder_;
+  const std::string root_ = folder_.path();
 };
 
 TEST(CpuMax, IsAShareOfThePeriod) {

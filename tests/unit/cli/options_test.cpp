@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/temp_folder.h"
+
 namespace drun::cli {
 namespace {
 
@@ -223,16 +225,13 @@ TEST(Options, MoreWorkersThanSlotsWhereThatIsAskedFor) {
 
 // Files of that name are programs, wherever PATH leads.
 TEST(Options, AWordLikeASubcommandIsAProgramIfThereIsOne) {
-  char folder[] = "/tmp/drun-test-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
-  const std::string program = std::string(folder) + "/chek";
-  const launcher::Environment env{{"PATH", std::string("/nowhere:") + folder}};
+  const drun::testing::TempFolder folder;
+  const launcher::Environment env{{"PATH", "/nowhere:" + folder.path()}};
   EXPECT_FALSE(parse_options({"chek"}, env).has_value());
-  std::ofstream(program) << "#!/bin/sh\n";
-  ASSERT_EQ(::chmod(program.c_str(), 0755), 0);
+  folder.write("chek", "#!/bin/sh\n");
+  ASSERT_EQ(::chmod(folder.path("chek").c_str(), 0755), 0);
   EXPECT_TRUE(parse_options({"chek"}, env).has_value());
   EXPECT_TRUE(parse_options({"./chek"}, {}).has_value());
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Options, HelpAndVersionNeedNoCommand) {

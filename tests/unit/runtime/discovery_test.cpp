@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <map>
+
+#include "tests/temp_folder.h"
 
 namespace drun::runtime {
 namespace {
@@ -76,22 +76,17 @@ TEST(Discovery, NamesAnAgentThatIsNotThere) {
 // A process table of our own: us below `names`, the last of them the child of init.
 class Ancestors : public ::testing::Test {
  protected:
-  Ancestors() {
-    char folder[] = "/tmp/drun-test-XXXXXX";
-    proc_ = ::mkdtemp(folder);
-  }
-  ~Ancestors() override { std::filesystem::remove_all(proc_); }
   void are(const std::vector<std::string>& names) {
     pid_t pid = ::getppid();
     for (std::size_t i = 0; i < names.size(); ++i) {
       const pid_t parent = i + 1 < names.size() ? static_cast<pid_t>(5'000'000 + i) : 1;
-      const std::string folder = proc_ + "/" + std::to_string(pid);
-      std::filesystem::create_directories(folder);
-      std::ofstream(folder + "/stat") << pid << " (" << names[i] << ") S " << parent << " 1 1 0 -1 4194560\n";
+      const std::string before = std::to_string(pid) + " (" + names[i] + ") S " + std::to_string(parent);
+      folder_.write(std::to_string(pid) + "/stat", before + " 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 4711 0\n");
       pid = parent;
     }
   }
-  std::string proc_;
+  drun::testing::TempFolder folder_;
+  const std::string proc_ = folder_.path();
 };
 
 TEST_F(Ancestors, WithAnAgentAmongThemAreFound) {

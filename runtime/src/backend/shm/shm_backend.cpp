@@ -62,10 +62,6 @@ void fetch_to_write(const char* data, std::size_t n_bytes) {
   }
 }
 
-std::uint64_t mixed(std::uint64_t digest, std::uint64_t word) {
-  digest = (digest ^ word) * 0x9e3779b97f4a7c15u;
-  return digest ^ digest >> 32;
-}
 // Of all that Segment::Call has.
 std::uint64_t digest_of(const Operation& operation) {
   const auto halves = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32 | b; };
