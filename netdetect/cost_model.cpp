@@ -34,6 +34,9 @@ constexpr double kChance = 1.6, kChanceOfSlow = 2.2, kSlow = 100e6;
 // Below this share of a ring's usual rate a link stands out; hosts are worth leaving out for at least this gain.
 constexpr double kStandsOut = 0.5, kWorthLeavingOut = 2;
 
+// How the hosts' sums become one; the way inside a host is the same.
+enum class Between { kAsLibdrun, kRing, kTree };
+
 class Model {
  public:
   Model(const CostInput& input, const LinkReport& report) : input_(input) {
@@ -166,9 +169,13 @@ class Model {
     });
   }
 
-  // The one that libdrun takes, of one rank per host or of a lane.
-  double network_seconds(const std::vector<int>& hosts, double n_bytes, int n_lanes = 1) const {
+  // Between hosts, of one rank per host or of a lane.
+  double network_seconds(const std::vector<int>& hosts, double n_bytes, Between between, int n_lanes = 1) const {
     if (hosts.size() < 2) return 0;
+    if (between == Between::kRing) return ring_seconds(hosts, n_bytes, n_lanes);
+    if (between == Between::kTree) {
+      return std::min(doubling_seconds(hosts, n_bytes, n_lanes), halving_seconds(hosts, n_bytes, n_lanes));
+    }
     if (n_bytes <= static_cast<double>(doubling_bytes(hosts.size()))) return doubling_seconds(hosts, n_bytes, n_lanes);
     if (n_bytes < static_cast<double>(ring_bytes(hosts.size()))) return halving_seconds(hosts, n_bytes, n_lanes);
     return ring_seconds(hosts, n_bytes, n_lanes);
@@ -183,8 +190,8 @@ class Model {
     return std::any_of(hosts.begin(), hosts.end(), [&](int host) { return slots(host) > 1; });
   }
 
-  double seconds(const std::vector<int>& hosts, double n_bytes) const {
-    if (!several_slots(hosts)) return network_seconds(hosts, n_bytes);
+  double seconds(const std::vector<int>& hosts, double n_bytes, Between between = Between::kAsLibdrun) const {
+    if (!several_slots(hosts)) return network_seconds(hosts, n_bytes, between);
     int most = 1;
     for (const int host : hosts) most = std::max(most, slots(host));
     const double in_host =
@@ -192,9 +199,11 @@ class Model {
     const int lanes = n_bytes <= kOneLaneBytes ? 1 : n_lanes(hosts);
     const double lane_bytes = n_bytes / lanes;
     if (lane_bytes <= static_cast<double>(lane_piece_bytes(hosts.size()))) {
-      return in_host + network_seconds(hosts, lane_bytes, lanes);
+      return in_host + network_seconds(hosts, lane_bytes, between, lanes);
     }
-    const double network = hosts.size() < 2 ? 0 : ring_seconds(hosts, lane_bytes, lanes);
+    // In pieces libdrun takes the ring for each.
+    const Between each = between == Between::kAsLibdrun ? Between::kRing : between;
+    const double network = network_seconds(hosts, lane_bytes, each, lanes);
     // In pieces, memory and network at the same time: what is longer, and a piece of the other. But where ranks wait
     // for each other's cores, what the network takes of them memory can't have.
     if (crowding_ > 1) {
@@ -332,8 +341,8 @@ Prediction predict(const CostInput& input, const LinkReport& links, std::size_t 
     CostPoint point;
     point.n_bytes = size;
     point.seconds = model.seconds(hosts, bytes);
-    point.ring_seconds = model.ring_seconds(hosts, bytes);
-    point.tree_seconds = std::min(model.doubling_seconds(hosts, bytes), model.halving_seconds(hosts, bytes));
+    point.ring_seconds = model.seconds(hosts, bytes, Between::kRing);
+    point.tree_seconds = model.seconds(hosts, bytes, Between::kTree);
     out.curve.push_back(point);
   }
   if (n_bytes == 0) return out;

@@ -23,8 +23,8 @@ enum class Algorithm { kRing, kTree, kHierarchical };
 
 struct CostPoint {
   std::size_t n_bytes = 0;
-  double seconds = 0;  // of the algorithm that libdrun would use
-  double ring_seconds = 0, tree_seconds = 0;
+  double seconds = 0;                         // of the algorithm that libdrun would use
+  double ring_seconds = 0, tree_seconds = 0;  // the same job, with these between the hosts
 };
 
 struct Prediction {

@@ -126,6 +126,21 @@ TEST(CostModel, SeveralRanksPerHostSendWhatOneWould) {
   EXPECT_GT(predict(input, links(4, 1e9, 50), 100'000'000).seconds, 6.4);
 }
 
+// A ring of one rank per host would be another job than that of eight, whose sums inside the host come first.
+TEST(CostModel, TheLinesOfRingAndTreeAreOfTheSameJob) {
+  CostInput input = one_rank_each(4);
+  input.slots.assign(4, 8);
+  input.memory_bytes_per_second = 5e9;
+  const Prediction p = predict(input, links(4, 10e9, 50), 0);
+  for (const CostPoint& point : p.curve) {
+    const double best = std::min(point.ring_seconds, point.tree_seconds);
+    EXPECT_GE(point.seconds, best * (1 - 1e-9)) << point.n_bytes;
+    EXPECT_LE(point.seconds, 2 * best) << point.n_bytes;
+  }
+  EXPECT_DOUBLE_EQ(p.curve.back().seconds, p.curve.back().ring_seconds);
+  EXPECT_GT(p.curve.back().ring_seconds, 8 * 8 * 1.07 / 5);  // by memory, far above the 1.3 s of the network
+}
+
 TEST(CostModel, ALinkThatWasNotMeasuredIsAsTheHostsOthers) {
   LinkReport report = links(4, 1e9, 50, [](int from, int to) { return from == 3 || to == 3 ? 1e7 : 0.0; });
   std::erase_if(report.links, [](const Link& l) { return l.a == 2 && l.b == 3; });
