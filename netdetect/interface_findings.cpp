@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "netdetect/duplicates.h"
 #include "netdetect/network.h"
 #include "netdetect/wording.h"
 
@@ -19,9 +20,6 @@ constexpr std::size_t kDetails = 12;
 std::string speed_text(int mbps) { return mbps > 0 ? std::to_string(mbps) + " Mb/s" : "speed unknown"; }
 
 bool is_tunnel(const Interface& nic) { return nic.kind == "tun" || nic.kind == "wireguard"; }
-
-// What a machine makes for itself: its addresses are no business of other hosts.
-bool is_internal(const Interface& nic) { return nic.kind == "bridge" || nic.kind == "virtual" || is_tunnel(nic); }
 
 bool is_hardware(const Interface& nic) { return nic.kind == "physical" || nic.kind == "bond" || nic.kind == "vlan"; }
 
@@ -35,8 +33,13 @@ struct Group {
 class Interfaces {
  public:
   Interfaces(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally,
-             const PartialChoice& most, const std::vector<int>& gone)
-      : hosts_(hosts), candidates_(candidates), tally_(tally), most_(most), gone_(gone.begin(), gone.end()) {
+             const PartialChoice& most, const std::vector<SharedAddress>& shared, const std::vector<int>& gone)
+      : hosts_(hosts),
+        candidates_(candidates),
+        tally_(tally),
+        most_(most),
+        shared_(shared),
+        gone_(gone.begin(), gone.end()) {
     for (std::size_t c = 0; c < candidates.tried.size(); ++c) {
       of_[{candidates.tried[c].host, candidates.tried[c].interface}].push_back(c);
     }
@@ -117,56 +120,27 @@ class Interfaces {
     out_.push_back(std::move(finding));
   }
 
-  struct Owner {
-    int host = 0;
-    const Interface* nic = nullptr;
-    Address address;
-  };
-
-  // Whether some other host has an address of its own in the network: then the network is a real one.
-  bool is_shared_network(const Address& address, const std::map<std::string, std::vector<Owner>>& owners) const {
-    for (const auto& [bytes, list] : owners) {
-      if (bytes == address.bytes || list.size() != 1 || is_internal(*list.front().nic)) continue;
-      if (in_network(network_of(address), list.front().address)) return true;
-    }
-    return false;
-  }
-
   void find_same_addresses() {
-    std::map<std::string, std::vector<Owner>> owners;
-    for (int h = 0; h < n_hosts(); ++h) {
-      if (gone_.count(h) > 0) continue;
-      for (const auto& nic : nics(h)) {
-        for (const auto& address : nic.addresses) {
-          if (!nic.up || nic.loopback || address.link_local || is_loopback(address)) continue;
-          auto& list = owners[address.bytes];
-          const bool same = std::any_of(list.begin(), list.end(), [&](const Owner& o) {
-            return tally_.namespaces[static_cast<std::size_t>(o.host)] ==
-                   tally_.namespaces[static_cast<std::size_t>(h)];
-          });
-          if (!same) list.push_back({h, &nic, address});
-        }
-      }
-    }
-    for (const auto& [bytes, list] : owners) {
-      if (list.size() < 2) continue;
-      const bool internal = std::any_of(list.begin(), list.end(), [](const Owner& o) { return is_internal(*o.nic); });
-      const bool stranded = std::any_of(list.begin(), list.end(), [&](const Owner& o) { return !has_choice(o.host); });
+    for (const SharedAddress& shared : shared_) {
+      const bool internal = std::any_of(shared.owners.begin(), shared.owners.end(),
+                                        [](const auto& owner) { return is_internal(*owner.nic); });
+      const bool stranded = std::any_of(shared.owners.begin(), shared.owners.end(),
+                                        [&](const auto& owner) { return !has_choice(owner.host); });
       Group group;
-      for (const auto& owner : list) {
+      for (const auto& owner : shared.owners) {
         group.hosts.push_back(owner.host);
         group.interfaces.push_back(name(owner.host) + " " + owner.nic->name);
       }
-      const Owner& first = list.front();
-      const std::string text = first.address.text();
-      if (!internal && (stranded || is_shared_network(first.address, owners))) {
+      const auto& first = shared.owners.front();
+      const std::string text = shared.address.text();
+      if (!internal && (stranded || shared.in_one_network)) {
         add(stranded ? Severity::kFailure : Severity::kWarning, "address-duplicate", std::move(group),
             "all have the address " + text + " in one network: who connects to it reaches one of them, or none",
             "arping -D -c 2 -I " + first.nic->name + " " + text + "  # on " + name(first.host));
         continue;
       }
       add(Severity::kNote, "interface-same-address", std::move(group),
-          "the address " + text + " is on " + plural(list.size(), "host") +
+          "the address " + text + " is on " + plural(shared.owners.size(), "host") +
               ", so who connects to it reaches itself: not used",
           "ip -brief address show " + first.nic->name + "  # on " + name(first.host));
     }
@@ -430,6 +404,7 @@ class Interfaces {
   const Candidates& candidates_;
   const Tally& tally_;
   const PartialChoice& most_;
+  const std::vector<SharedAddress>& shared_;
   std::set<int> gone_;
   std::map<std::pair<int, int>, std::vector<std::size_t>> of_;  // host, interface: its candidates
   std::vector<Finding> out_;
@@ -438,8 +413,9 @@ class Interfaces {
 }  // namespace
 
 std::vector<Finding> interface_findings(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
-                                        const Tally& tally, const PartialChoice& most, const std::vector<int>& gone) {
-  return Interfaces(hosts, candidates, tally, most, gone).run();
+                                        const Tally& tally, const PartialChoice& most,
+                                        const std::vector<SharedAddress>& shared, const std::vector<int>& gone) {
+  return Interfaces(hosts, candidates, tally, most, shared, gone).run();
 }
 
 }  // namespace drun::netdetect

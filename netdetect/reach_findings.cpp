@@ -9,6 +9,7 @@
 
 #include "netdetect/blame.h"
 #include "netdetect/directions.h"
+#include "netdetect/duplicates.h"
 #include "netdetect/interface_findings.h"
 #include "netdetect/network.h"
 #include "netdetect/wording.h"
@@ -48,14 +49,23 @@ ObstacleText text_of(Obstacle obstacle) {
 class Reach {
  public:
   Reach(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally,
-        const PartialChoice& most, const std::vector<int>& gone)
+        const PartialChoice& most, const std::vector<SharedAddress>& shared, const std::vector<int>& gone)
       : hosts_(hosts),
         candidates_(candidates),
         tally_(tally),
         most_(most),
         gone_(gone.begin(), gone.end()),
         directions_(hosts, candidates, tally),
-        pairs_(find_unconnected(tally, directions_)) {}
+        pairs_(find_unconnected(tally, directions_)) {
+    for (const SharedAddress& one : shared) {
+      for (const auto& owner : one.owners) {
+        if (one.in_one_network && chosen(owner.host).bytes.empty()) without_address_.insert(owner.host);
+      }
+    }
+    std::erase_if(pairs_, [&](const auto& pair) {
+      return without_address_.contains(pair.first) || without_address_.contains(pair.second);
+    });
+  }
 
   std::vector<Finding> run() {
     if (tally_.n_namespaces > 1) {
@@ -161,7 +171,7 @@ class Reach {
   void find_hosts_without_address() {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       const int host = static_cast<int>(h);
-      if (gone_.count(host) > 0 || has_candidate(host)) continue;
+      if (gone_.count(host) > 0 || has_candidate(host) || without_address_.contains(host)) continue;
       bool by_option = false;
       std::vector<std::string> details;
       for (const auto& r : candidates_.rejected) {
@@ -269,6 +279,7 @@ class Reach {
       const int host = static_cast<int>(h);
       const Ways in = ways(host, true);
       if (in.failed.empty() || in.n_reached > 0 || ways(host, false).n_reached == 0) continue;
+      if (without_address_.contains(host)) continue;
       std::vector<std::string> details = lines_at(host);
       for (const int from : in.failed) told_.emplace(from, host);
       std::string text =
@@ -299,6 +310,7 @@ class Reach {
       const int host = static_cast<int>(h);
       const Ways out = ways(host, false);
       if (out.failed.empty() || out.n_reached > 0 || ways(host, true).n_reached == 0) continue;
+      if (without_address_.contains(host)) continue;
       if (std::all_of(out.failed.begin(), out.failed.end(), [&](int to) { return told_.count({host, to}) > 0; })) {
         continue;
       }
@@ -332,6 +344,7 @@ class Reach {
     for (const AttemptResult* a : failed_at_chosen(-1, -1)) {
       const int to = candidates_.tried[static_cast<std::size_t>(a->attempt.candidate)].host;
       if (told_.count({a->attempt.from, to}) > 0 || is_unconnected(a->attempt.from, to)) continue;
+      if (without_address_.contains(a->attempt.from) || without_address_.contains(to)) continue;
       groups[{to, obstacle(*a)}].push_back(a);
     }
     for (const auto& [key, list] : groups) {
@@ -364,6 +377,8 @@ class Reach {
   std::set<int> gone_;
   Directions directions_;
   Pairs pairs_;
+  // Another host has their address: that says why connections with them fail (address-duplicate).
+  std::set<int> without_address_;
   std::set<std::pair<int, int>> told_;  // directions that a finding has already named
   std::vector<Finding> out_;
 };
@@ -375,8 +390,10 @@ std::vector<Finding> reach_findings(const std::vector<HostInterfaces>& hosts, co
                                     const std::vector<int>& gone) {
   if (most.choice.hosts.size() != hosts.size()) return {};
   const Tally tally = tally_results(hosts, candidates, results);
-  std::vector<Finding> out = Reach(hosts, candidates, tally, most, gone).run();
-  for (auto& finding : interface_findings(hosts, candidates, tally, most, gone)) out.push_back(std::move(finding));
+  const std::vector<SharedAddress> shared = find_shared_addresses(hosts, tally.namespaces, gone);
+  std::vector<Finding> out = Reach(hosts, candidates, tally, most, shared, gone).run();
+  for (auto& finding : interface_findings(hosts, candidates, tally, most, shared, gone))
+    out.push_back(std::move(finding));
   sort_findings(out);
   return out;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "netdetect/duplicates.h"
 #include "netdetect/wording.h"
 
 namespace drun::netdetect {
@@ -31,11 +32,20 @@ class Report {
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
       by_host_[static_cast<std::size_t>(candidates_.tried[c].host)].push_back(c);
     }
+    const std::vector<int> order = told();
+    const auto is_told = [&](const auto& owner) {
+      return std::find(order.begin(), order.end(), owner.host) != order.end();
+    };
+    for (SharedAddress& one : find_shared_addresses(hosts_, tally_.namespaces)) {
+      const bool concerns = std::any_of(one.owners.begin(), one.owners.end(), is_told);
+      if (one.in_one_network && concerns) duplicates_.push_back(std::move(one));
+    }
   }
 
   Error make() const {
     const std::vector<int> order = told();
     Error error = headline(order);
+    for (const SharedAddress& one : duplicates_) error = std::move(error).with_context(duplicate_line(one));
     const std::size_t n_shown = order.size() <= kHostsShown + 1 ? order.size() : kHostsShown;
     for (std::size_t i = 0; i < n_shown; ++i) {
       for (auto& line : host_lines(order[i])) error = std::move(error).with_context(std::move(line));
@@ -123,11 +133,19 @@ class Report {
                  "no connection with " + with + " comes about, in either direction");
   }
 
+  // "10.0.0.5 is on host3 (eth0) and host4 (eth1)".
+  std::string duplicate_line(const SharedAddress& one) const {
+    std::vector<std::string> owners;
+    for (const auto& owner : one.owners) owners.push_back(name(owner.host) + " (" + owner.nic->name + ")");
+    return one.address.text() + " is on " + list_some(owners, kHostsShown);
+  }
+
   std::vector<std::string> host_lines(int host) const {
     std::vector<std::string> lines;
     if (auto line = from_line(host); !line.empty()) lines.push_back(std::move(line));
     for (const std::size_t c : candidates_of(host)) lines.push_back(candidate_line(c));
-    for (auto& line : rejection_lines(host)) lines.push_back(std::move(line));
+    for (auto& line : rejection_lines(host, false)) lines.push_back(std::move(line));
+    if (lines.empty()) lines = rejection_lines(host, true);
     if (lines.empty()) lines.push_back(name(host) + ": no interfaces");
     return lines;
   }
@@ -165,12 +183,15 @@ class Report {
     return host.host + ": " + nic.name + ": " + candidate.address.text() + " " + join(parts, "; ");
   }
 
-  // A line per reason.
-  std::vector<std::string> rejection_lines(int host) const {
+  // A line per reason. Without `all` only those that somebody could do something about: every host has loopback and
+  // link-local addresses.
+  std::vector<std::string> rejection_lines(int host, bool all) const {
     std::vector<std::string> reasons;
     std::map<std::string, std::vector<std::string>> interfaces;
     for (const auto& r : candidates_.rejected) {
       if (r.host != host) continue;
+      const bool is_usual = r.reason == "loopback" || r.reason.ends_with("is link-local");
+      if (is_usual && !all) continue;
       if (interfaces.count(r.reason) == 0) reasons.push_back(r.reason);
       interfaces[r.reason].push_back(r.interface);
     }
@@ -204,6 +225,12 @@ class Report {
       if (names.empty()) return "leave out --network-interfaces";
       return "leave out --network-interfaces, or add one of " + name(host) + "'s: " + join(names, ",");
     }
+    if (!duplicates_.empty()) {
+      const SharedAddress& one = duplicates_.front();
+      return "give all but one of them another address than " + one.address.text() +
+             ", and see who answers for it: " + "arping -D -c 2 -I " + one.owners.front().nic->name + " " +
+             one.address.text() + "  # on " + name(one.owners.front().host);
+    }
     bool dropped = false;
     for (const auto& candidate : tally_.candidates) {
       for (const AttemptResult* a : candidate.attempts) dropped |= a->result.outcome == ProbeOutcome::kTimedOut;
@@ -219,6 +246,7 @@ class Report {
   const std::vector<int>& guilty_;
   const std::vector<int>& lacking_;
   std::vector<std::vector<std::size_t>> by_host_;  // indices of its candidates
+  std::vector<SharedAddress> duplicates_;          // of those that the error is about
 };
 
 }  // namespace

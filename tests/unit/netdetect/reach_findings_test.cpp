@@ -175,8 +175,21 @@ TEST(ReachFindings, NamesAnAddressThatTwoHostsHaveInOneNetwork) {
 TEST(ReachFindings, NamesAnAddressThatBothOfTwoHostsHave) {
   const std::vector<HostInterfaces> hosts = {host("a", {nic("x", {"10.0.0.1/24"})}),
                                              host("b", {nic("x", {"10.0.0.1/24"})})};
-  EXPECT_THAT(heads(run(hosts, all_reached)), UnorderedElementsAre("failure address-duplicate: a x and b x",
-                                                                   "failure no-address: a", "failure no-address: b"));
+  EXPECT_THAT(heads(run(hosts, all_reached)), UnorderedElementsAre("failure no-address: a", "failure no-address: b",
+                                                                   "failure address-duplicate: a x and b x"));
+}
+
+// The one has no other address, so nobody reaches it, while what it sends gets answers now and then.
+TEST(ReachFindings, AnAddressThatAnotherHostHasAsWellSaysWhyNobodyReachesAHost) {
+  for (const bool other_way : {false, true}) {
+    const std::vector<HostInterfaces> hosts = {
+        host("a", {nic("x", {"10.0.0.1/24"})}), host("b", {nic("x", {"10.0.0.2/24"})}),
+        host("c", {nic("x", {"10.0.0.5/24"})}), host("d", {nic("x", {"10.0.0.6/24", "10.0.0.5/24"})})};
+    const auto findings = run(hosts, [other_way](int from, const Candidate&) {
+      return from == 2 && !other_way ? ProbeOutcome::kTimedOut : ProbeOutcome::kReached;
+    });
+    EXPECT_THAT(heads(findings), ElementsAre("failure address-duplicate: c x and d x")) << other_way;
+  }
 }
 
 TEST(ReachFindings, NamesIpv6Only) {

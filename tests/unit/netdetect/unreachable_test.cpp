@@ -42,9 +42,23 @@ TEST(Unreachable, BlamesTheHostThatIsCutOff) {
   EXPECT_EQ(error.context,
             "h2: did not reach h0, h1 and h3\n"
             "h2: eth0: 10.0.0.3 timed out from h0, h1 and h3\n"
-            "h2: lo: loopback\n"
             "h2: docker0: 172.17.0.1 is also on h0, h1 and h3");
   EXPECT_THAT(error.hint, HasSubstr("firewall"));
+}
+
+// That it is on two hosts explains the rest, and link-local addresses nothing.
+TEST(Unreachable, AnAddressThatAnotherHostHasAsWellComesFirst) {
+  const std::vector<HostInterfaces> hosts = {host("h0", {nic("eth0", {"10.0.0.1/24", "fe80::1/64"})}),
+                                             host("h1", {nic("eth1", {"10.0.0.5/24", "fe80::2/64"})}),
+                                             host("h2", {nic("eth2", {"10.0.0.6/24", "10.0.0.5/24", "fe80::3/64"})})};
+  const Error error = run(hosts, [](int from, const Candidate& to) {
+    return from == 1 || to.host == 1 ? ProbeOutcome::kTimedOut : ProbeOutcome::kReached;
+  });
+  EXPECT_THAT(error.context, ::testing::StartsWith("10.0.0.5 is on h1 (eth1) and h2 (eth2)\n"));
+  EXPECT_THAT(error.context, Not(HasSubstr("link-local")));
+  EXPECT_THAT(error.context, Not(HasSubstr("loopback")));
+  EXPECT_THAT(error.hint, HasSubstr("another address than 10.0.0.5"));
+  EXPECT_THAT(error.hint, Not(HasSubstr("firewall")));
 }
 
 TEST(Unreachable, NamesTheHostsFromWhichOneIsCutOff) {
