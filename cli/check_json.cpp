@@ -103,13 +103,16 @@ Json host_json(const launcher::CheckedHost& host) {
 Json direction_json(const netdetect::Direction& direction) {
   Json out;
   out["rates"] = Json::array();
-  for (const auto& rate : direction.rates) {
+  std::vector<netdetect::Rate> rates = direction.rates;
+  const bool has_paced = direction.paced.n_segments > 0;
+  if (has_paced) rates.push_back(direction.paced);
+  for (const auto& rate : rates) {
     Json entry;
     entry["streams"] = rate.n_streams;
     entry["bits_per_second"] = measured(rate.bits_per_second);
     entry["seconds"] = rate.seconds;
     entry["segments"] = rate.n_segments > 0 ? Json(rate.n_segments) : Json(nullptr);
-    entry["paced"] = rate.paced;
+    entry["paced"] = has_paced && &rate == &rates.back();
     entry["retransmits"] = rate.n_segments > 0 ? Json(rate.n_retransmits) : Json(nullptr);
     out["rates"].push_back(entry);
   }

@@ -14,7 +14,6 @@ struct Rate {
   double seconds = 0;               // that the measurement took
   std::uint64_t n_segments = 0;     // that the sender's TCP sent; 0: the kernel does not say
   std::uint64_t n_retransmits = 0;  // of these
-  bool paced = false;               // held far below what the link can do: what is lost then is not lost in full queues
 };
 
 // One direction of a pair.
@@ -22,6 +21,7 @@ struct Direction {
   std::vector<Rate> rates;  // by n_streams, the single stream first; empty: not measured
   int path_mtu = 0;         // bytes; the largest IP packet that passed with DF set; 0: not measured
   std::string error;        // why nothing was measured; "" = it was, or was not tried
+  Rate paced;               // held far below these, so that nothing is lost in full queues; 0 segments: not measured
 };
 
 struct Link {

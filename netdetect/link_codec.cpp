@@ -10,7 +10,7 @@ namespace drun::netdetect {
 namespace {
 
 // The fewest bytes that an element takes: bounds what a count may claim.
-constexpr std::size_t kMinTarget = 4 + 4 + 2 + 4 + 4 + 4 + 1 + 4 + 4 + 4 + 1 + 1 + 8;
+constexpr std::size_t kMinTarget = 4 + 4 + 2 + 4 + 4 + 4 + 1 + 4 + 4 + 4 + 1 + 1 + 8 + 2;
 constexpr std::size_t kRate = 4 + 8 + 8 + 8 + 8;
 constexpr std::size_t kMinResult = 4 + 4 + 4 + 3 * 8 + 2 * 4 + 2 * kRate;
 constexpr double kNanosecondsPerMicrosecond = 1e3;
@@ -57,6 +57,7 @@ void encode(ByteWriter& out, const std::vector<LinkTarget>& targets) {
     out.boolean(target.sends);
     out.boolean(target.receives);
     out.u64(target.max_rate);
+    out.u16(target.segment_bytes);
   }
 }
 
@@ -78,6 +79,7 @@ std::vector<LinkTarget> decode_link_targets(ByteReader& in) {
     target.sends = in.boolean();
     target.receives = in.boolean();
     target.max_rate = in.u64();
+    target.segment_bytes = in.u16();
     if (in.ok()) targets.push_back(std::move(target));
   }
   return targets;

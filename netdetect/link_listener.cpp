@@ -232,6 +232,7 @@ class Listener final : public LinkListener {
     plan.sends = order.server_sends;
     plan.receives = order.client_sends;
     plan.max_rate = order.max_rate;
+    plan.segment_bytes = order.segment_bytes;
     plan.over = std::make_shared<Event>(executor_);
     plan.give_up = plan.begin + plan.time + milliseconds(5);  // clocks need not run alike
     TaskGroup watching(executor_);

@@ -236,6 +236,7 @@ Task<Result<void>> bandwidth(Peer peer, Deadline begin_at, LinkResult& result) {
   order.server_sends = target.receives;
   order.time_ms = std::clamp(target.time_ms, 1u, kMaxLinkTime);
   order.max_rate = target.max_rate;
+  order.segment_bytes = target.segment_bytes;
   Result<void> done = co_await set_up_streams(peer, *control, order, streams);
   if (done) co_await over->wait_until(begin_at);
   // Before the word is sent: the other side's time must not be over before ours, as its end resets the streams.
@@ -254,6 +255,7 @@ Task<Result<void>> bandwidth(Peer peer, Deadline begin_at, LinkResult& result) {
   plan.sends = order.client_sends;
   plan.receives = order.server_sends;
   plan.max_rate = order.max_rate;
+  plan.segment_bytes = order.segment_bytes;
   plan.over = over;
   plan.give_up = plan.begin + plan.time + kFiguresTime;
   auto far = std::make_shared<Result<LinkFigures>>(fail(Errc::kCanceled, "canceled"));

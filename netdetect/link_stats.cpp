@@ -8,21 +8,32 @@ namespace drun::netdetect {
 namespace {
 
 constexpr double kSound = 0.6;  // of the usual rate
+// In the first pass: of fewer segments chance has too much to say, and those of full streams must do. The second one
+// takes what it gets, and judges many pairs together.
+constexpr std::uint64_t kEnoughPaced = 200;
 
-void add(Edge& edge, const Link& link, const Direction& direction) {
+void add_segments(Edge& edge, const Link& link, const Direction& direction) {
+  if (direction.paced.n_segments >= (link.again ? 1 : kEnoughPaced)) {
+    if (!edge.paced) edge.n_segments = edge.n_retransmits = 0;
+    edge.paced = true;
+    edge.n_segments += direction.paced.n_segments;
+    edge.n_retransmits += direction.paced.n_retransmits;
+    return;
+  }
+  if (edge.paced) return;
   for (const Rate& rate : direction.rates) {
-    if (rate.paced && rate.n_segments == 0) continue;
-    edge.bits_per_second = std::max(edge.bits_per_second, rate.bits_per_second);
-    double& best = rate.n_streams <= 1 ? edge.one_stream : edge.several_streams;
-    best = std::max(best, rate.bits_per_second);
-    if (rate.paced != edge.paced) {
-      if (edge.paced) continue;
-      edge.paced = true;
-      edge.n_segments = edge.n_retransmits = 0;
-    }
     edge.n_segments += rate.n_segments;
     edge.n_retransmits += rate.n_retransmits;
   }
+}
+
+void add(Edge& edge, const Link& link, const Direction& direction) {
+  for (const Rate& rate : direction.rates) {
+    edge.bits_per_second = std::max(edge.bits_per_second, rate.bits_per_second);
+    double& best = rate.n_streams <= 1 ? edge.one_stream : edge.several_streams;
+    best = std::max(best, rate.bits_per_second);
+  }
+  add_segments(edge, link, direction);
   edge.path_mtu = std::max(edge.path_mtu, direction.path_mtu);
   if (edge.error.empty()) edge.error = direction.error;
   if (link.n_round_trips == 0) return;

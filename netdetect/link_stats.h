@@ -17,7 +17,7 @@ struct Edge {
   double bits_per_second = 0;                       // the best of all numbers of streams and repeats; 0: not measured
   double one_stream = 0;                            // the best with one connection
   double several_streams = 0;                       // the best with more
-  std::uint64_t n_segments = 0, n_retransmits = 0;  // of paced measurements alone, if there are some
+  std::uint64_t n_segments = 0, n_retransmits = 0;  // of paced measurements alone, if they are enough to tell
   bool paced = false;
   double rtt_us = 0, rtt_min_us = 0;  // of the pair; 0: not measured
   int path_mtu = 0;

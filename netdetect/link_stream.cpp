@@ -20,7 +20,10 @@ constexpr std::chrono::milliseconds kSendOn{300};
 
 struct Running {
   explicit Running(const StreamPlan& p)
-      : plan(p), meter(p.begin + p.time / 4, p.begin + p.time), payload(kSendPiece, '\0'), room(kReceivePiece, '\0') {}
+      : plan(p),
+        meter(p.begin + p.time / 4, p.begin + p.time),
+        payload(p.segment_bytes > 0 ? p.segment_bytes : kSendPiece, '\0'),
+        room(kReceivePiece, '\0') {}
 
   // Late enough, it is the other side that is done.
   void broke(int why) {
@@ -39,9 +42,10 @@ struct Running {
 Task<void> send_all(LinkSocket socket, std::shared_ptr<Running> running) {
   const auto executor = co_await asio::this_coro::executor;
   const Deadline until = running->meter.end() + kSendOn;
+  // The kernel puts no other bytes behind the end of a record into the same segment or frame.
+  const int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (running->plan.segment_bytes > 0 ? MSG_EOR : 0);
   while (!running->over && Clock::now() < until) {
-    const ssize_t n =
-        ::send(socket->native_handle(), running->payload.data(), running->payload.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = ::send(socket->native_handle(), running->payload.data(), running->payload.size(), flags);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno != EAGAIN) {
       running->broke(errno);

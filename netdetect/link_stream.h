@@ -20,9 +20,10 @@ struct StreamPlan {
   Deadline begin;
   std::chrono::milliseconds time{};  // the first quarter is warm-up
   bool sends = false, receives = false;
-  std::uint64_t max_rate = 0;   // bits/s, over all streams; 0: no limit
-  std::shared_ptr<Event> over;  // ends it before `give_up`
-  Deadline give_up;             // later than the end of the window
+  std::uint64_t max_rate = 0;       // bits/s, over all streams; 0: no limit
+  std::uint16_t segment_bytes = 0;  // LinkTarget's
+  std::shared_ptr<Event> over;      // ends it before `give_up`
+  Deadline give_up;                 // later than the end of the window
 };
 
 struct StreamResult {

@@ -28,6 +28,9 @@ struct LinkTarget {
   bool sends = true;              // to the target
   bool receives = true;           // from the target
   std::uint64_t max_rate = 0;     // bits/s in each direction over all streams; 0 = as fast as it goes
+  // Payload of each segment; 0 = as TCP likes. Else no two of them share a frame, as they do below the interface's
+  // MTU or where the card cuts them (segmentation offload), so that each is lost by itself.
+  std::uint16_t segment_bytes = 0;
 };
 
 struct LinkResult {

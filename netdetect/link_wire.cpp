@@ -27,6 +27,7 @@ std::string encode_order(const LinkOrder& order) {
   out.u8(static_cast<std::uint8_t>((order.client_sends ? kClientSends : 0) | (order.server_sends ? kServerSends : 0)));
   out.u32(order.time_ms);
   out.u64(order.max_rate);
+  out.u16(order.segment_bytes);
   return out.take();
 }
 
@@ -43,6 +44,7 @@ std::optional<LinkOrder> decode_order(std::string_view bytes) {
   order.server_sends = (flags & kServerSends) != 0;
   order.time_ms = in.u32();
   order.max_rate = in.u64();
+  order.segment_bytes = in.u16();
   if (!in.done() || kind < 1 || kind > 4) return std::nullopt;
   if (order.kind == LinkOrderKind::kMtu && order.udp_port == 0) return std::nullopt;
   if (order.kind == LinkOrderKind::kStreams) {

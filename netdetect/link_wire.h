@@ -27,11 +27,12 @@ struct LinkOrder {
   std::uint16_t udp_port = 0;   // of the client
   std::uint16_t n_streams = 0;  // 1 to kMaxStreams
   bool client_sends = false, server_sends = false;
-  std::uint32_t time_ms = 0;   // at most kMaxLinkTime
-  std::uint64_t max_rate = 0;  // bits/s per direction, over all streams; 0: no limit
+  std::uint32_t time_ms = 0;        // at most kMaxLinkTime
+  std::uint64_t max_rate = 0;       // bits/s per direction, over all streams; 0: no limit
+  std::uint16_t segment_bytes = 0;  // payload of each segment; 0: as TCP likes
 };
 
-inline constexpr std::size_t kLinkOrderBytes = 1 + kSessionBytes + 2 + 2 + 1 + 4 + 8;
+inline constexpr std::size_t kLinkOrderBytes = 1 + kSessionBytes + 2 + 2 + 1 + 4 + 8 + 2;
 std::string encode_order(const LinkOrder& order);
 std::optional<LinkOrder> decode_order(std::string_view bytes);  // nothing: not an order, or beyond the limits
 

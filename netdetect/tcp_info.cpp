@@ -27,7 +27,8 @@ TcpCounts tcp_counts(int socket) {
   constexpr std::size_t kWanted = offsetof(struct tcp_info, tcpi_data_segs_out) + sizeof info.tcpi_data_segs_out;
   if (!get_info(socket, info, kWanted)) return counts;
   counts.n_segments = info.tcpi_data_segs_out;
-  counts.n_retransmits = info.tcpi_total_retrans;
+  // Fields that an older kernel does not have stay 0.
+  counts.n_retransmits = info.tcpi_total_retrans - std::min(info.tcpi_dsack_dups, info.tcpi_total_retrans);
   return counts;
 }
 

@@ -7,7 +7,7 @@ namespace drun::netdetect {
 
 struct TcpCounts {
   std::uint64_t n_segments = 0;     // with payload, that were sent, retransmitted ones included
-  std::uint64_t n_retransmits = 0;  // of these
+  std::uint64_t n_retransmits = 0;  // of these, but for those that the other end said it had twice (DSACK, RFC 2883)
 };
 
 TcpCounts tcp_counts(int socket);  // zeros if the kernel does not say

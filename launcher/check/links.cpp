@@ -33,9 +33,11 @@ constexpr milliseconds kLongestStreams{2000};
 constexpr double kRoundTripsOfStreams = 12;  // slow start needs a few before the window begins
 constexpr double kSlow = 100e6;              // bits/s: queues of a slow link fill and drain in tenths of a second
 constexpr milliseconds kSlowTime{1000};
-// Full queues lose, too. Of a pair that does, some is sent so slowly that none fills.
-constexpr double kWorthPacing = 0.005, kLeastPaced = 1e6, kMostPaced = 100e6;
-constexpr milliseconds kPacedTime{600}, kQuickPacedTime{250};
+// Full queues lose, too. So what a link loses is counted where so little is sent that none fills: in whole segments, as
+// a bad cable loses long frames sooner than short ones, each in a frame of its own, so many a second.
+constexpr double kLeastPaced = 1e6, kPacedShare = 0.25, kPacedSegments = 5000;
+constexpr int kHeaders = 52, kUsualMtu = 1500;  // bytes; of IPv4 and of TCP with timestamps
+constexpr milliseconds kLossTime{200}, kLeastLossTime{40}, kLossTimeAgain{300};
 constexpr milliseconds kRingStart{150};  // until all agents have their connections
 constexpr std::uint32_t kManyStreams = 4;
 
@@ -50,30 +52,23 @@ bool slow(const Link& link) {
   return is_slow(link.forward) || is_slow(link.backward);
 }
 
-double loss(const Direction& direction) {
-  std::uint64_t n_segments = 0, n_retransmits = 0;
-  for (const auto& rate : direction.rates) {
-    n_segments += rate.n_segments;
-    n_retransmits += rate.n_retransmits;
-  }
-  return n_segments == 0 ? 0 : static_cast<double>(n_retransmits) / static_cast<double>(n_segments);
-}
-bool loses(const Link& link) { return std::max(loss(link.forward), loss(link.backward)) > kWorthPacing; }
-
-// A quarter of what the slower direction does, which leaves all queues empty.
-std::uint64_t paced_rate(const Link& link) {
-  double rate = kMostPaced;
+// How what a link loses is measured, once it is known what it moves: far less than the slower direction does.
+LinkTarget loss_target(const Link& link, milliseconds time) {
+  int mtu = kUsualMtu;
+  double rate = 0;
   for (const Direction* direction : {&link.forward, &link.backward}) {
-    for (const auto& r : direction->rates) rate = std::min(rate, std::max(r.bits_per_second / 4, kLeastPaced));
+    if (direction->path_mtu > 0)
+      mtu = direction == &link.forward ? direction->path_mtu : std::min(mtu, direction->path_mtu);
+    for (const auto& r : direction->rates) rate = rate == 0 ? r.bits_per_second : std::min(rate, r.bits_per_second);
   }
-  return static_cast<std::uint64_t>(rate);
-}
-
-void add_paced(const Direction& measured, Direction& to) {
-  for (auto rate : measured.rates) {
-    rate.paced = true;
-    to.rates.push_back(rate);
-  }
+  LinkTarget out;
+  out.segment_bytes = static_cast<std::uint16_t>(std::clamp(mtu, 576, 9000) - kHeaders);
+  rate = std::min(rate * kPacedShare, kPacedSegments * 8 * out.segment_bytes);
+  out.max_rate = static_cast<std::uint64_t>(std::max(rate, kLeastPaced));
+  // One that has lost what it sent again waits for 200 ms at least; the others go on.
+  out.n_streams = kManyStreams;
+  out.time_ms = count_of(time);
+  return out;
 }
 
 void store(const LinkResult& result, bool from_a, Link& link) {
@@ -249,14 +244,25 @@ Task<void> LinkCheck::measure_pair(Link& link, LinkTarget wish, Deadline deadlin
   store(results[0], from_a, link);
 }
 
-Task<void> LinkCheck::run_pair(Link& link, LinkTarget wish, Deadline deadline, Idle& idle) {
-  co_await measure_pair(link, std::move(wish), deadline);
+Task<void> LinkCheck::measure_loss(Link& link, LinkTarget wish, Deadline deadline) {
+  if (link.forward.rates.empty() && link.backward.rates.empty()) co_return;  // nothing large gets through
+  Link paced;
+  paced.a = link.a;
+  paced.b = link.b;
+  paced.rtt_min_us = link.rtt_min_us;
+  co_await measure_pair(paced, loss_target(link, milliseconds(wish.time_ms)), deadline);
+  if (!paced.forward.rates.empty()) link.forward.paced = paced.forward.rates[0];
+  if (!paced.backward.rates.empty()) link.backward.paced = paced.backward.rates[0];
+}
+
+Task<void> LinkCheck::run_pair(Link& link, Step step, LinkTarget wish, Deadline deadline, Idle& idle) {
+  co_await (this->*step)(link, std::move(wish), deadline);
   idle.hosts.insert(link.a);
   idle.hosts.insert(link.b);
   idle.changed.notify();
 }
 
-Task<void> LinkCheck::run_rounds(const std::vector<Round>& rounds, std::vector<Link>& links, LinkTarget wish,
+Task<void> LinkCheck::run_rounds(const std::vector<Round>& rounds, std::vector<Link>& links, Step step, LinkTarget wish,
                                  milliseconds allowed, Deadline deadline, std::string what) {
   std::map<HostPair, Link*> by_pair;
   for (auto& link : links) by_pair[HostPair(link.a, link.b)] = &link;
@@ -287,7 +293,7 @@ Task<void> LinkCheck::run_rounds(const std::vector<Round>& rounds, std::vector<L
       if (idle.hosts.count(a) == 0 || idle.hosts.count(b) == 0) return false;
       idle.hosts.erase(a);
       idle.hosts.erase(b);
-      group.spawn(run_pair(*by_pair.at(pair), wish, Clock::now() + trips + allowed + kPatience, idle));
+      group.spawn(run_pair(*by_pair.at(pair), step, wish, Clock::now() + trips + allowed + kPatience, idle));
       return true;
     };
     std::erase_if(left, begun_or_skipped);
@@ -340,26 +346,35 @@ Task<std::vector<Link>> LinkCheck::first_pass(Deadline deadline) {
   trips.path_mtu = true;
   // A host whose every connection takes its time, because frames are lost, does not cost the others' bandwidth.
   const Deadline half_way = Clock::now() + left_until(deadline) / 2;
-  co_await run_rounds(rounds, links, trips, kMtuTime, half_way, "round trips");
+  co_await run_rounds(rounds, links, &LinkCheck::measure_pair, trips, kMtuTime, half_way, "round trips");
 
   LinkTarget streams;
   streams.n_streams = 1;
   bool four = times.four_streams;
-  milliseconds time = bandwidth_time(times, left_until(deadline), n_rounds * (four ? 2 : 1), kRequestTime);
+  const milliseconds for_streams = left_until(deadline) * 4 / 5;  // the rest is for losses
+  milliseconds time = bandwidth_time(times, for_streams, n_rounds * (four ? 2 : 1), kRequestTime);
   if (time.count() == 0 && four) {
     four = false;
     notes_.push_back("no time was left for bandwidth over several connections");
-    time = bandwidth_time(times, left_until(deadline), n_rounds, kRequestTime);
+    time = bandwidth_time(times, for_streams, n_rounds, kRequestTime);
   }
   if (time.count() == 0) time = times.bandwidth_least;
   streams.time_ms = count_of(time);
-  co_await run_rounds(rounds, links, streams, time, deadline, "bandwidth");
+  co_await run_rounds(rounds, links, &LinkCheck::measure_pair, streams, time, deadline, "bandwidth");
+
+  LinkTarget paced;
+  const milliseconds for_loss = std::min(kLossTime, left_until(deadline) / n_rounds - kRequestTime);
+  if (for_loss >= kLeastLossTime) {
+    paced.time_ms = count_of(for_loss);
+    co_await run_rounds(rounds, links, &LinkCheck::measure_loss, paced, for_loss, deadline, "counting losses");
+  }
   if (!four) co_return links;
   streams.n_streams = kManyStreams;
   time = bandwidth_time(times, left_until(deadline), n_rounds, kRequestTime);
   if (time.count() == 0) time = times.bandwidth_least;
   streams.time_ms = count_of(time);
-  co_await run_rounds(rounds, links, streams, time, deadline, "bandwidth over several connections");
+  co_await run_rounds(rounds, links, &LinkCheck::measure_pair, streams, time, deadline,
+                      "bandwidth over several connections");
   co_return links;
 }
 
@@ -398,19 +413,8 @@ Task<std::vector<Link>> LinkCheck::measure_again(std::vector<HostPair> pairs, De
       co_await measure_pair(link, wish, Clock::now() + time + kPatience);
     }
     // Also when time is up: what full queues lost would be taken for loss.
-    if (loses(link)) {
-      const milliseconds paced_time = depth_ == CheckDepth::kQuick ? kQuickPacedTime : kPacedTime;
-      wish.n_round_trips = 0;
-      wish.n_streams = 1;
-      wish.time_ms = count_of(paced_time);
-      wish.max_rate = paced_rate(link);
-      Link paced;
-      paced.a = link.a;
-      paced.b = link.b;
-      co_await measure_pair(paced, wish, Clock::now() + paced_time + kPatience);
-      add_paced(paced.forward, link.forward);
-      add_paced(paced.backward, link.backward);
-    }
+    wish.time_ms = count_of(slow(link) ? 2 * kLossTimeAgain : kLossTimeAgain);
+    co_await measure_loss(link, wish, Clock::now() + milliseconds(wish.time_ms) + kPatience);
     links.push_back(std::move(link));
   }
   co_return links;

@@ -52,8 +52,9 @@ class LinkCheck {
   // connect to.
   Task<void> listen(Deadline deadline);
 
-  // Round trips and path MTU of all pairs that can connect, then bandwidth over one connection, then over
-  // four if the depth asks for it and there is time. What did not fit before the deadline is in notes().
+  // Round trips and path MTU of all pairs that can connect, then bandwidth over one connection, then what is lost while
+  // little is sent, then bandwidth over four if the depth asks for it; both of these if there is time. What did not fit
+  // before the deadline is in notes().
   Task<std::vector<netdetect::Link>> first_pass(Deadline deadline);
 
   // These pairs again, one at a time, with nothing else going on; slow ones over one connection only, but for longer.
@@ -76,16 +77,19 @@ class LinkCheck {
                      std::vector<netdetect::LinkResult>& results);
   Task<void> listen_on(std::size_t host, Deadline deadline);
   Task<void> measure_pair(netdetect::Link& link, netdetect::LinkTarget wish, Deadline deadline);
+  // What it loses, once it is known what it moves; of `wish` only the time counts.
+  Task<void> measure_loss(netdetect::Link& link, netdetect::LinkTarget wish, Deadline deadline);
+  using Step = Task<void> (LinkCheck::*)(netdetect::Link&, netdetect::LinkTarget, Deadline);
   // Hosts that are in no pair now.
   struct Idle {
     explicit Idle(const asio::any_io_executor& executor) : changed(executor) {}
     std::set<int> hosts;
     Event changed;
   };
-  Task<void> run_pair(netdetect::Link& link, netdetect::LinkTarget wish, Deadline deadline, Idle& idle);
+  Task<void> run_pair(netdetect::Link& link, Step step, netdetect::LinkTarget wish, Deadline deadline, Idle& idle);
   // The pairs in this order, each as soon as both of its hosts are free, as long as there is time for another one that
   // takes `allowed`. `what`: for notes.
-  Task<void> run_rounds(const std::vector<netdetect::Round>& rounds, std::vector<netdetect::Link>& links,
+  Task<void> run_rounds(const std::vector<netdetect::Round>& rounds, std::vector<netdetect::Link>& links, Step step,
                         netdetect::LinkTarget wish, std::chrono::milliseconds allowed, Deadline deadline,
                         std::string what);
   bool connects(int from, int to) const;

@@ -147,6 +147,14 @@ class Links(CheckTest):
         self.assert_found(report, "link-loss", "host3")
         self.assert_blameless(report, "localhost", "host1", "host2", "host4")
 
+    def test_loss_one_way_between_two_hosts_is_found_in_little_time(self):
+        self.switch("nft 'add table bridge oneway; add chain bridge oneway f { type filter hook forward priority 0; };"
+                    " add rule bridge oneway f iifname \"h1\" oifname \"h2\" numgen random mod 1000 < 30 drop'")
+        self.addCleanup(self.switch, "nft delete table bridge oneway")
+        report = self.check("--quick")
+        self.assert_found(report, "link-loss", "host1", "host2", words=["of what host1 sends"])
+        self.assert_blameless(report, "localhost", "host3", "host4")
+
     def test_a_host_whose_mtu_is_another(self):
         self.switch("ip link set data0 mtu 9000; for h in h0 h1 h2 h3 h4; do ip link set $h mtu 9000; done; "
                     "ip link set h3 mtu 1500")

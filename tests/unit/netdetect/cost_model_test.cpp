@@ -31,7 +31,7 @@ LinkReport links(int n, double rate, double rtt_us, const std::function<double(i
         Rate r;
         r.n_streams = 1;
         r.bits_per_second = special && special(from, to) > 0 ? special(from, to) : rate;
-        return Direction{{r}, 0, ""};
+        return Direction{{r}, 0, "", {}};
       };
       link.forward = direction(a, b);
       link.backward = direction(b, a);

@@ -24,6 +24,7 @@ TEST(LinkCodec, TargetsComeBackAsTheyWere) {
   target.sends = false;
   target.receives = true;
   target.max_rate = 8;
+  target.segment_bytes = 9;
   ByteWriter out;
   encode(out, std::vector<LinkTarget>{target, LinkTarget()});
   ByteReader in(out.bytes());
@@ -32,6 +33,7 @@ TEST(LinkCodec, TargetsComeBackAsTheyWere) {
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[0].source, "10.0.0.1");
   EXPECT_FALSE(back[0].sends);
+  EXPECT_EQ(back[0].segment_bytes, 9);
   ByteWriter again;
   encode(again, back);
   EXPECT_EQ(hex(again.bytes()), hex(out.bytes()));
@@ -89,6 +91,7 @@ LinkOrder streams_order() {
   order.client_sends = true;
   order.time_ms = 150;
   order.max_rate = 1000;
+  order.segment_bytes = 1448;
   return order;
 }
 
@@ -97,7 +100,7 @@ TEST(LinkWire, AnOrderHasThisForm) {
   EXPECT_EQ(bytes.size(), kLinkOrderBytes);
   EXPECT_EQ(hex(bytes),
             "03303132333435363738396162636465660000000401000000960000000000000"
-            "3e8");
+            "3e805a8");
   const auto back = decode_order(bytes);
   ASSERT_TRUE(back);
   EXPECT_EQ(hex(encode_order(*back)), hex(bytes));

@@ -228,6 +228,7 @@ struct BrokenOff {
       if (link.a != 5 && link.b != 5) continue;
       for (Direction* d : {&link.forward, &link.backward}) {
         d->rates.clear();
+        d->paced = {};
         if (n_broken > 0) d->error = "no answer within 3 s";
       }
       --n_broken;
@@ -297,7 +298,7 @@ TEST(LinkFindings, ALossThatHeldStreamsShowIsNotTakenForAWrongNegotiation) {
     bool first = true;  // one that was not held takes nothing from what the others show
     for (Link& link : report.second_pass) {
       for (Direction* d : {&link.forward, &link.backward}) {
-        if (!held || ((link.a == 2 || link.b == 2) && first)) d->rates.resize(2);
+        if (!held || ((link.a == 2 || link.b == 2) && first)) d->paced = {};
       }
       first = first && link.a != 2 && link.b != 2;
     }
@@ -334,9 +335,51 @@ TEST(LinkFindings, ALossThatTheSecondPassDoesNotConfirmIsNone) {
   for (Link& link : report.second_pass) {
     for (Direction* d : {&link.forward, &link.backward}) {
       for (Rate& rate : d->rates) rate.n_retransmits = 0;
+      d->paced.n_retransmits = 0;
     }
   }
   EXPECT_THAT(heads(link_findings(network.link_hosts(), report)), IsEmpty());
+}
+
+TEST(LinkFindings, FewSlowSegmentsOfTheFirstPassLeaveTheWordToTheStreams) {
+  for (const std::uint64_t n_segments : {0u, 199u, 200u}) {
+    Link link;
+    link.b = 1;
+    Rate full;
+    full.n_segments = 1000;
+    full.n_retransmits = 40;
+    link.forward.rates = {full, full};
+    link.forward.paced.n_segments = n_segments;
+    const Edge first = edges_of({link}).at({0, 1});
+    EXPECT_EQ(first.paced, n_segments >= 200) << n_segments;
+    EXPECT_EQ(first.n_segments, n_segments >= 200 ? n_segments : 2000);
+    EXPECT_EQ(first.n_retransmits, n_segments >= 200 ? 0 : 80);
+    link.again = true;  // many pairs are judged together
+    EXPECT_EQ(edges_of({link}).at({0, 1}).paced, n_segments > 0) << n_segments;
+  }
+}
+
+// Streams at full speed send again what was lost in frames of many segments, and what a sender that was kept from
+// running took for lost; what was sent slowly, segment by segment, says what the link does.
+TEST(LinkFindings, WhatIsSentSlowlyInTheFirstPassDecidesWhatALinkLoses) {
+  for (const std::uint64_t n_lost : {0u, 9u, 12u, 30u}) {
+    FakeNetwork network(5);
+    for (auto& host : network.hosts) host.sends = host.receives = 20e9;
+    network.special = [](int, int, Rate& rate) { rate.n_retransmits = rate.n_segments / 50; };  // too fast for that
+    network.paced = [n_lost](int from, int to) {
+      Rate rate;
+      rate.n_streams = 4;
+      rate.n_segments = 1000;
+      rate.n_retransmits = from == 1 && to == 2 ? n_lost : 0;
+      return rate;
+    };
+    const auto found = heads(network.findings());
+    if (n_lost > 10) {
+      EXPECT_THAT(found, ElementsAre("link-loss h1 to h2")) << n_lost;
+    } else {
+      EXPECT_THAT(found, IsEmpty()) << n_lost;
+    }
+  }
 }
 
 TEST(LinkFindings, ASlownessThatTheSecondPassDoesNotConfirmIsNone) {

@@ -29,6 +29,8 @@ struct FakeNetwork {
   std::string kind = "physical", machine;
   // Changes what is measured from a to b.
   std::function<void(int from, int to, Rate&)> special = [](int, int, Rate&) {};
+  // What slow streams show from a to b; without, only the second pass has some, as `loss` says.
+  std::function<Rate(int from, int to)> paced;
   // Pairs for whose bandwidth there is no time in the first pass.
   std::function<bool(int a, int b)> left_out = [](int, int) { return false; };
   std::function<double(int a, int b)> pair_us = [](int, int) { return 0.0; };
@@ -57,6 +59,7 @@ struct FakeNetwork {
     for (int a = 0; a < n; ++a) {
       for (int b = a + 1; b < n; ++b) {
         out.links.push_back(link(a, b, random, 1));
+        if (paced) hold(out.links.back());
         if (!left_out(a, b)) continue;
         for (Direction* d : {&out.links.back().forward, &out.links.back().backward}) d->rates.clear();
       }
@@ -74,16 +77,20 @@ struct FakeNetwork {
 
  private:
   // What loses is sent once more, so slowly that no queue is full.
-  static void hold(Link& link) {
+  void hold(Link& link) const {
+    if (paced) {
+      link.forward.paced = paced(link.a, link.b);
+      link.backward.paced = paced(link.b, link.a);
+      return;
+    }
     for (Direction* d : {&link.forward, &link.backward}) {
       Rate rate = d->rates[0];
       if (200 * rate.n_retransmits <= rate.n_segments) continue;
       const double share = static_cast<double>(rate.n_retransmits) / static_cast<double>(rate.n_segments);
-      rate.paced = true;
       rate.bits_per_second = std::clamp(rate.bits_per_second / 4, 1e6, 100e6);
       rate.n_segments = static_cast<std::uint64_t>(rate.bits_per_second * 0.6 / 8 / 1448);
       rate.n_retransmits = static_cast<std::uint64_t>(std::lround(share * static_cast<double>(rate.n_segments)));
-      d->rates.push_back(rate);
+      d->paced = rate;
     }
   }
 

@@ -336,6 +336,27 @@ TEST(LinkNamespace, ARateIsNotExceededOnTheInterface) {
   }
 }
 
+TEST(LinkNamespace, SegmentsOfAChosenSizeShareNoFrame) {
+  constexpr double kRate = 20e6;
+  LinkTarget target = streams_at(0, 2, 600);
+  target.max_rate = static_cast<std::uint64_t>(kRate);
+  target.segment_bytes = 1000;
+  const std::vector<std::string> filter = {"nft add table inet t",
+                                           "nft 'add chain inet t i { type filter hook input priority 0; }'",
+                                           "nft add rule inet t i meta length gt 1052 drop"};
+  const auto run = in_own_namespace(filter, MeasureAlone{target});
+  DRUN_SKIP_UNLESS_ALLOWED(run);
+  ByteReader in(run.output);
+  const auto results = decode_link_results(in);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].error, "");
+  for (const Rate& rate : {results[0].forward, results[0].backward}) {
+    EXPECT_GT(rate.bits_per_second, kRate / 2);
+    EXPECT_EQ(rate.n_retransmits, 0u);
+    EXPECT_GE(static_cast<double>(rate.n_segments), rate.bits_per_second * rate.seconds / 8 / 1000);
+  }
+}
+
 TEST(LinkNamespace, PathMtuIsWhatPassesAndNotWhatTheInterfaceTakes) {
   LinkTarget target = target_at(0);
   target.path_mtu = true;
