@@ -15,7 +15,8 @@ namespace {
 
 // Of a host that was not measured again only what no scatter makes: all links of a host so much slower than usual.
 constexpr double kUnmistakable = 0.1;
-// Likewise, where so many connections with it broke off when it was measured again.
+// Likewise, where so many connections with it broke off when it was measured again, or where there was no time for that
+// and it was sent so slowly that no queue was full.
 constexpr double kMuchLoss = 0.02;
 constexpr int kFailed = 2;
 // One direction against the other, where both are sent at once over the same cable.
@@ -45,6 +46,7 @@ double typical_rate(const Evidence& evidence) {
 
 Edge pooled(const Evidence& evidence) {
   Edge out;
+  out.paced = std::all_of(evidence.begin(), evidence.end(), [](const auto& e) { return e.second->paced; });
   for (const auto& [pair, edge] : evidence) {
     out.n_segments += edge->n_segments;
     out.n_retransmits += edge->n_retransmits;
@@ -132,18 +134,26 @@ class Judge {
   bool confirmed_lossy(int host, bool sends) const {
     if (suspects_.left_out.contains(host) && proven_lossy(host, sends)) return true;
     if (!suspects_.lossy.blames(host, sends)) return false;
-    return !controls_.empty() && lossy(pooled(evidence(second_, host, sends)), usual_);
+    const Edge all = pooled(evidence(second_, host, sends));
+    return (!controls_.empty() || enough_paced(all)) && lossy(all, usual_);
   }
 
   // By streams that were held slower than the link goes, and by enough of them: no queue was full.
   bool proven_lossy(int host, bool sends) const {
     const Edge all = pooled(held(evidence(second_, host, sends)));
-    return !controls_.empty() && all.n_segments >= kEnoughPaced && lossy(all, usual_);
+    return enough_paced(all) && lossy(all, usual_);
+  }
+  static bool enough_paced(const Edge& edge) { return edge.paced && edge.n_segments >= kEnoughPaced; }
+
+  // Without a second look.
+  bool unmistakably_lossy(const Edge& edge) const {
+    return enough_paced(edge) && lossy(edge, usual_first_) && edge.loss() > kMuchLoss;
   }
 
-  // By the first pass, as the second one could not be finished for its losses.
+  // By the first pass, as the second one could not be finished for its losses, or had no time.
   bool lossy_at_first(int host, bool sends) const {
     if (!suspects_.lossy.blames(host, sends)) return false;
+    if (evidence(second_, host, sends).empty()) return unmistakably_lossy(pooled(held(evidence(first_, host, sends))));
     if (controls_.empty() || !broke_off_again(host)) return false;
     Evidence all = evidence(first_, host, sends);
     std::erase_if(all, [&](const auto& e) { return !lossy(*e.second, usual_first_); });
@@ -205,20 +215,22 @@ class Judge {
     if (named_.contains(pair.first) || named_.contains(pair.second)) return;
     const HostPair back{pair.second, pair.first};
     const bool again = second_.contains(pair);
-    if (!again) return;
-    const Edge &there = second_.at(pair), &home = second_.at(back);
+    const Edges& edges = again ? second_ : first_;
+    const Edge &there = edges.at(pair), &home = edges.at(back);
     const bool alone = first_.size() == 2;  // the only two hosts
     Usual usual = usual_;
     usual.slow_below = std::min(usual.slow_below, kLonePairBelow * usual.bits_per_second);
     if (alone) usual = usual_first_;
     const bool comparable = alone || !controls_.empty();
     const auto both = [&](bool (*is)(const Edge&, const Usual&), const HostPair& way, const Edge& second) {
-      return comparable && is(first_.at(way), usual_first_) && is(second, usual);
+      return again && (comparable || (is == lossy && enough_paced(second))) && is(first_.at(way), usual_first_) &&
+             is(second, usual);
     };
     bool slow_there = both(slow, pair, there), slow_home = both(slow, back, home);
-    const bool lossy_there = both(lossy, pair, there), lossy_home = both(lossy, back, home);
+    const bool lossy_there = both(lossy, pair, there) || (!again && unmistakably_lossy(there));
+    const bool lossy_home = both(lossy, back, home) || (!again && unmistakably_lossy(home));
     double usual_rate = usual.bits_per_second;
-    if (alone) {
+    if (alone && again) {
       // The other direction is what there is to compare with.
       const auto lags = [&](const HostPair& way, const HostPair& other) {
         const auto less = [&](const Edges& e) {

@@ -95,8 +95,9 @@ std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& ho
     n_used[next->second] += 1;
   }
 
-  // By turns: of each bad host the first good peer, then of each the second, so that a plan that is cut short has
-  // something of all; controls in between, so that they see the same minute.
+  // Lone pairs first: a plan that is cut short can say nothing of a pair that it left out. Then by turns: of each bad
+  // host the first good peer, then of each the second, so that a plan that is cut short has something of all; controls
+  // in between, so that they see the same minute.
   std::size_t n_controls = 0;
   const auto control = [&] {
     if (n_controls < controls.size()) plan.add(controls[n_controls].first, controls[n_controls].second);
@@ -109,6 +110,7 @@ std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& ho
   });
   for (const auto& [a, b] : also) lone.emplace_back(std::minmax(a, b));
   std::map<int, int> n_met;
+  for (const HostPair& pair : lone) plan.add(pair.first, pair.second);
   for (std::size_t turn = 0; turn < kPeersPerSuspect; ++turn) {
     control();
     for (const int host : bad_hosts) {
@@ -123,9 +125,6 @@ std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& ho
       n_met[host * static_cast<int>(hosts.size()) + peer] = 1;
       n_used[peer] += 1;
       plan.add(host, peer);
-    }
-    if (turn == 0) {
-      for (const HostPair& pair : lone) plan.add(pair.first, pair.second);
     }
     if (turn == 1) {
       for (const HostPair& pair : lone) plan.add(pair.first, pair.second, true);

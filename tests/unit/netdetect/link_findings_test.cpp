@@ -341,6 +341,27 @@ TEST(LinkFindings, ALossThatTheSecondPassDoesNotConfirmIsNone) {
   EXPECT_THAT(heads(link_findings(network.link_hosts(), report)), IsEmpty());
 }
 
+TEST(LinkFindings, WithoutTimeForASecondPassMuchLossOfSlowSegmentsIsEnough) {
+  for (const bool of_host : {false, true}) {
+    for (const std::uint64_t n_lost : {0u, 15u, 30u}) {
+      FakeNetwork network(5);
+      network.has_second_pass = false;
+      network.paced = [=](int from, int to) {
+        Rate rate;
+        rate.n_segments = 1000;
+        rate.n_retransmits = from == 1 && (of_host || to == 2) ? n_lost : 0;
+        return rate;
+      };
+      const auto found = heads(network.findings());
+      if (n_lost > 20) {
+        EXPECT_THAT(found, ElementsAre(of_host ? "link-loss h1 eth1" : "link-loss h1 to h2"));
+      } else {
+        EXPECT_THAT(found, IsEmpty()) << of_host << " " << n_lost;
+      }
+    }
+  }
+}
+
 TEST(LinkFindings, FewSlowSegmentsOfTheFirstPassLeaveTheWordToTheStreams) {
   for (const std::uint64_t n_segments : {0u, 199u, 200u}) {
     Link link;
