@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 
 #include "base/fd.h"
 #include "base/terminal.h"
@@ -29,7 +30,7 @@ constexpr std::size_t kMinWidth = 60, kDefaultWidth = 80, kMaxWidth = 120;
 // What CLI11 fills in, before it is checked.
 struct Raw : RawJobOptions {
   bool quick = false, full = false, json = false, strict = false;
-  std::string max_rate, gradient_size, model_params, dtype, step_time;
+  std::string max_rate, gradient_size, model_params, dtype, step_time, purpose;
   std::string baseline, save_baseline, html;
 };
 
@@ -39,6 +40,8 @@ void describe(CLI::App& app, Raw& raw) {
   describe_interfaces(app, raw);
   app.add_flag("--quick", raw.quick, "in 5 seconds, to 32 hosts; default: 15, and up to 30 if something looks wrong");
   app.add_flag("--full", raw.full, "in 60 to 120 seconds: longer measurements");
+  app.add_option("--for", raw.purpose, "what will run: nccl, torch, libdrun or mpi; default: all, the worst counts")
+      ->type_name("WHAT");
   app.add_option("--max-rate", raw.max_rate, "of what is measured, per host and direction: 1gbit, 100mbit, 125MB/s")
       ->type_name("RATE");
   app.add_option("--gradient-size", raw.gradient_size, "the allreduce whose time is predicted; default: 100MB")
@@ -92,6 +95,15 @@ Result<void> take(Parse parse, const char* option, const std::string& text, T& i
   return {};
 }
 
+Result<netdetect::Purpose> parse_purpose(const std::string& text) {
+  using netdetect::Purpose;
+  const std::map<std::string, Purpose> known = {
+      {"nccl", Purpose::kNccl}, {"torch", Purpose::kTorch}, {"libdrun", Purpose::kLibdrun}, {"mpi", Purpose::kMpi}};
+  const auto at = known.find(text);
+  if (at != known.end()) return at->second;
+  return fail(Error(Errc::kUsage, "'" + text + "' is none of nccl, torch, libdrun and mpi").with_hint("torch"));
+}
+
 Result<void> choose_gradients(const CLI::App& app, const Raw& raw, launcher::CheckOptions& check) {
   const bool sized = app.count("--gradient-size") > 0, counted = app.count("--model-params") > 0;
   if (sized && counted) {
@@ -122,6 +134,9 @@ Result<void> choose_measurements(const CLI::App& app, const Raw& raw, launcher::
   if (raw.quick && raw.full) return fail(usage_error("--quick", "can't be used together with --full"));
   if (raw.quick) check.depth = launcher::CheckDepth::kQuick;
   if (raw.full) check.depth = launcher::CheckDepth::kFull;
+  if (app.count("--for") > 0) {
+    if (auto ok = take(parse_purpose, "--for", raw.purpose, check.purpose); !ok) return ok;
+  }
   if (app.count("--max-rate") > 0) {
     if (auto ok = take(parse_rate, "--max-rate", raw.max_rate, check.max_rate_bps); !ok) return ok;
   }

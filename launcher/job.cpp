@@ -103,6 +103,8 @@ class Job {
   void spawn();
   Task<void> write_output();
   void attach();
+  void put_rank_0_where_all_reach_it();
+  void expect_workers();
   void tell_events(const Placement& planned);
   void on_frame(HostLink& host, control::Frame frame);
   Task<void> report_timeout();
@@ -248,11 +250,12 @@ Task<int> Job::run_phases() {
   }
   auto network = co_await find_network(std::move(known));
   if (!network) co_return co_await finish(report(network.error()));
+  put_rank_0_where_all_reach_it();
   auto rendezvous = start_rendezvous();
   if (!rendezvous) co_return co_await finish(report(rendezvous.error()));
 
   supervisor_.serve(*server_);
-  attendance_.expect(hosts_, placement_, server_.get());
+  expect_workers();
 
   std::vector<Error> errors = co_await prepare();
   if (!errors.empty()) co_return co_await finish(report(errors));
@@ -294,8 +297,6 @@ Task<int> Job::run_phases() {
 
 // The parts that the supervisor needs, but for the rendezvous.
 void Job::attach() {
-  activity_.expect(hosts_, placement_);
-  if (timeline_.is_open()) timeline_.expect(hosts_, placement_, began_ns_);
   Supervisor::Parts parts;
   parts.hosts = hosts_;
   parts.placement = placement_;
@@ -310,15 +311,45 @@ void Job::attach() {
     activity_.exited(static_cast<int>(m.rank));
     timeline_.ended(static_cast<int>(m.rank), m.time_ns);
   };
-  if (options_.stdin_mode != StdinMode::kNone) {
-    std::vector<int> readers;
-    for (const auto& place : placement_.ranks) {
-      if (options_.stdin_mode == StdinMode::kAll || place.rank == options_.stdin_rank) readers.push_back(place.rank);
-    }
-    input_ = std::make_unique<WorkerInput>(io_, reporter_, supervisor_, hosts_, placement_, readers);
-    parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) { input_->on_taken(rank, n_bytes); };
-  }
+  parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) {
+    if (input_) input_->on_taken(rank, n_bytes);
+  };
   supervisor_.attach(std::move(parts));
+}
+
+// MASTER_ADDR is rank 0's host, so every other has to reach it. Else the first one that all reach gets the first ranks.
+void Job::put_rank_0_where_all_reach_it() {
+  const auto& chosen = network_.hosts;
+  if (chosen.front().reached_by_all) return;
+  const auto other = std::find_if(chosen.begin(), chosen.end(), [](const auto& host) { return host.reached_by_all; });
+  const std::string why = "not every host can connect to " + hosts_.front()->name();
+  if (other == chosen.end()) {
+    reporter_.warning(why + ", where MASTER_ADDR is, nor to any other: torch can't start");
+    return;
+  }
+  const int host = static_cast<int>(other - chosen.begin());
+  const std::string& name = hosts_[static_cast<std::size_t>(host)]->name();
+  reporter_.warning(why + ": rank 0 and MASTER_ADDR are on " + name + "; put " + name + " first in the list of hosts");
+  const auto to_front = [host](auto& list) { std::rotate(list.begin(), list.begin() + host, list.begin() + host + 1); };
+  placement_ = led_by(placement_, host);
+  to_front(hosts_);
+  to_front(network_.hosts);
+  to_front(network_.reach);
+  for (auto& row : network_.reach) to_front(row);
+  supervisor_.place(hosts_, placement_);
+}
+
+// Who is about to start.
+void Job::expect_workers() {
+  activity_.expect(hosts_, placement_);
+  if (timeline_.is_open()) timeline_.expect(hosts_, placement_, began_ns_);
+  attendance_.expect(hosts_, placement_, server_.get());
+  if (options_.stdin_mode == StdinMode::kNone) return;
+  std::vector<int> readers;
+  for (const auto& place : placement_.ranks) {
+    if (options_.stdin_mode == StdinMode::kAll || place.rank == options_.stdin_rank) readers.push_back(place.rank);
+  }
+  input_ = std::make_unique<WorkerInput>(io_, reporter_, supervisor_, hosts_, placement_, readers);
 }
 
 int Job::head_index() const {
@@ -332,6 +363,7 @@ int Job::head_index() const {
 Task<int> Job::check_hosts_first(std::optional<NetworkProbe>* network) {
   CheckOptions check;
   check.depth = *options_.check;
+  check.purpose = netdetect::Purpose::kUnknown;
   check.interfaces = options_.interfaces;
   check.command = options_.command;
   check.working_directory = options_.working_directory;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "base/text.h"
@@ -93,6 +94,25 @@ Result<Placement> place(const std::vector<Host>& hosts, int np) {
     out.local_sizes.push_back(local_size);
   }
   for (RankPlace& r : out.ranks) r.cross_size = hosts_with[static_cast<std::size_t>(r.local_rank)];
+  return out;
+}
+
+Placement led_by(const Placement& placement, int host) {
+  Placement out = placement;
+  const auto index_of = [host](int before) { return before == host ? 0 : before < host ? before + 1 : before; };
+  for (std::size_t i = 0; i < placement.host_indices.size(); ++i) {
+    const auto to = static_cast<std::size_t>(index_of(static_cast<int>(i)));
+    out.host_indices[to] = placement.host_indices[i];
+    out.local_sizes[to] = placement.local_sizes[i];
+  }
+  for (RankPlace& r : out.ranks) r.host = index_of(r.host);
+  std::stable_sort(out.ranks.begin(), out.ranks.end(),
+                   [](const RankPlace& a, const RankPlace& b) { return a.host < b.host; });
+  std::map<int, int> n_with;  // by local rank
+  for (std::size_t i = 0; i < out.ranks.size(); ++i) {
+    out.ranks[i].rank = static_cast<int>(i);
+    out.ranks[i].cross_rank = n_with[out.ranks[i].local_rank]++;
+  }
   return out;
 }
 

@@ -30,6 +30,10 @@ struct Placement {
 // many there are and what to type.
 Result<Placement> place(const std::vector<Host>& hosts, int np);
 
+// The same workers on the same hosts, but `host` (an index among those that have a rank) is the first of them, with the
+// first ranks; the others follow in their order.
+Placement led_by(const Placement& placement, int host);
+
 // With slots for `np` workers where there are fewer: all slots again and again, in their order, as far as a host's
 // max_slots allows.
 std::vector<Host> with_slots_for(std::vector<Host> hosts, int np);

@@ -54,11 +54,17 @@ Supervisor::Supervisor(asio::io_context& io, Reporter& reporter, milliseconds gr
 
 void Supervisor::attach(Parts parts) {
   parts_ = std::move(parts);
+  for (const HostLink* host : parts_.hosts) hosts_[host];
+  place(std::move(parts_.hosts), std::move(parts_.placement));
+}
+
+void Supervisor::place(std::vector<HostLink*> hosts, Placement placement) {
+  parts_.hosts = std::move(hosts);
+  parts_.placement = std::move(placement);
   workers_.resize(parts_.placement.ranks.size());
   for (const auto& place : parts_.placement.ranks) {
     workers_[static_cast<std::size_t>(place.rank)].host = place.host;
   }
-  for (const HostLink* host : parts_.hosts) hosts_[host];
 }
 
 Result<void> Supervisor::activate() {

@@ -44,6 +44,8 @@ class Supervisor {
 
   Supervisor(asio::io_context& io, Reporter& reporter, std::chrono::milliseconds grace);
   void attach(Parts parts);
+  // The same hosts in another order than attach() said, and so other ranks on them. Before activate().
+  void place(std::vector<HostLink*> hosts, Placement placement);
   void serve(rendezvous::Server& server) { server_ = &server; }  // before add_relay() and activate()
   // Before this a lost host is only remembered: whoever waits for its answer reports it. An error if one is gone
   // already.

@@ -124,10 +124,10 @@ std::vector<std::string> one_way_warnings(const std::vector<HostInterfaces>& hos
     for (const int f : from) names.push_back(name(f));
     const std::string address =
         candidates.tried[static_cast<std::size_t>(picks[static_cast<std::size_t>(tally.namespaces[h])])].address.text();
-    std::string text = name(host) + " accepts no connections from the other hosts (" + address + " " +
-                       words[{*from.begin(), host}] + " from " + list_some(names, kHostsShown) + "): " + kWhoNeedsBoth;
-    if (host == 0) text += ", and MASTER_ADDR is on it";
-    out.push_back(std::move(text));
+    const std::string text = name(host) + " accepts no connections from the other hosts (" + address + " " +
+                             words[{*from.begin(), host}] + " from " + list_some(names, kHostsShown) +
+                             "): " + kWhoNeedsBoth;
+    out.push_back(text);
     for (const int f : from) failures.forget(f, host);
   }
   for (std::size_t h = 0; h < hosts.size(); ++h) {

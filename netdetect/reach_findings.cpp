@@ -49,12 +49,14 @@ ObstacleText text_of(Obstacle obstacle) {
 class Reach {
  public:
   Reach(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally,
-        const PartialChoice& most, const std::vector<SharedAddress>& shared, const std::vector<int>& gone)
+        const PartialChoice& most, const std::vector<SharedAddress>& shared, const std::vector<int>& gone,
+        Purpose purpose)
       : hosts_(hosts),
         candidates_(candidates),
         tally_(tally),
         most_(most),
         gone_(gone.begin(), gone.end()),
+        purpose_(purpose),
         directions_(hosts, candidates, tally),
         pairs_(find_unconnected(tally, directions_)) {
     for (const SharedAddress& one : shared) {
@@ -166,6 +168,10 @@ class Reach {
     std::vector<std::string> out;
     for (const AttemptResult* a : attempts) out.push_back(line(*a));
     return out;
+  }
+
+  Severity one_way_severity() const {
+    return needs_both_directions(purpose_) ? Severity::kFailure : Severity::kWarning;
   }
 
   void find_hosts_without_address() {
@@ -282,11 +288,9 @@ class Reach {
       if (without_address_.contains(host)) continue;
       std::vector<std::string> details = lines_at(host);
       for (const int from : in.failed) told_.emplace(from, host);
-      std::string text =
-          "accepts no connections from the other hosts, only makes them: libdrun can work with that, "
-          "torch, Gloo and NCCL can not";
-      if (host == 0) text += "; and MASTER_ADDR is on it";
-      add(Severity::kWarning, "host-hidden", {host}, std::move(text), std::move(details),
+      std::string text = "accepts no connections from the other hosts, only makes them: " + one_way_words(purpose_);
+      if (host == 0) text += "; put another host first, as MASTER_ADDR would be on this one";
+      add(one_way_severity(), "host-hidden", {host}, std::move(text), std::move(details),
           "nft list ruleset  # on " + name(host));
     }
   }
@@ -317,9 +321,9 @@ class Reach {
       std::vector<std::string> details;
       for (const AttemptResult* a : failed_at_chosen(host, -1)) details.push_back(line(*a));
       for (const int to : out.failed) told_.emplace(host, to);
-      add(Severity::kWarning, "host-reaches-nobody", {host},
-          "can't connect to the other hosts, only they to it: libdrun can work with that, torch, Gloo and NCCL can not",
-          std::move(details), "nft list ruleset; ip route  # on " + name(host));
+      add(one_way_severity(), "host-reaches-nobody", {host},
+          "can't connect to the other hosts, only they to it: " + one_way_words(purpose_), std::move(details),
+          "nft list ruleset; ip route  # on " + name(host));
     }
   }
 
@@ -362,9 +366,9 @@ class Reach {
       const bool at_target = what == Obstacle::kFiltered || what == Obstacle::kRefused;
       std::string command = "ip route get " + address + "  # on " + name(from.front());
       if (at_target) command = "nft list ruleset  # on " + name(to) + " and " + names(from);
-      add(Severity::kWarning, text.code, std::move(involved),
+      add(one_way_severity(), text.code, std::move(involved),
           "only " + name(to) + " can connect to " + names(from) + ", not the other way round (" + text.words +
-              "): libdrun can work with that, torch, Gloo and NCCL can not",
+              "): " + one_way_words(purpose_),
           std::move(details), std::move(command));
       out_.back().subject = names(from) + " to " + name(to);
     }
@@ -375,6 +379,7 @@ class Reach {
   const Tally& tally_;
   const PartialChoice& most_;
   std::set<int> gone_;
+  Purpose purpose_;
   Directions directions_;
   Pairs pairs_;
   // Another host has their address: that says why connections with them fail (address-duplicate).
@@ -387,11 +392,11 @@ class Reach {
 
 std::vector<Finding> reach_findings(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
                                     const std::vector<AttemptResult>& results, const PartialChoice& most,
-                                    const std::vector<int>& gone) {
+                                    const std::vector<int>& gone, Purpose purpose) {
   if (most.choice.hosts.size() != hosts.size()) return {};
   const Tally tally = tally_results(hosts, candidates, results);
   const std::vector<SharedAddress> shared = find_shared_addresses(hosts, tally.namespaces, gone);
-  std::vector<Finding> out = Reach(hosts, candidates, tally, most, shared, gone).run();
+  std::vector<Finding> out = Reach(hosts, candidates, tally, most, shared, gone, purpose).run();
   for (auto& finding : interface_findings(hosts, candidates, tally, most, shared, gone))
     out.push_back(std::move(finding));
   sort_findings(out);

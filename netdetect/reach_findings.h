@@ -6,13 +6,15 @@
 
 #include "netdetect/choose_most.h"
 #include "netdetect/finding.h"
+#include "netdetect/purpose.h"
 
 namespace drun::netdetect {
 
 // Who can't connect to whom, and why; then interface_findings(). `gone`: hosts that were lost, of which nothing is
-// said.
+// said. `purpose`: what runs on the hosts; a host that connects in one direction only is a failure for what can't work
+// with it.
 std::vector<Finding> reach_findings(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
                                     const std::vector<AttemptResult>& results, const PartialChoice& most,
-                                    const std::vector<int>& gone = {});
+                                    const std::vector<int>& gone = {}, Purpose purpose = Purpose::kAll);
 
 }  // namespace drun::netdetect

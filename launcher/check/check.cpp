@@ -267,7 +267,7 @@ class Check {
   void judge_network() {
     if (!network_probed_) return;
     append(result_.findings, netdetect::reach_findings(network_.inventories, network_.candidates, network_.results,
-                                                       network_.most, gone()));
+                                                       network_.most, gone(), options_.purpose));
     result_.links.max_rate = options_.max_rate_bps;
     if (options_.max_rate_bps > 0) {
       result_.notes.push_back("rates, and what is predicted of them, are those that --max-rate allows");

@@ -14,6 +14,7 @@
 #include "launcher/host_link.h"
 #include "launcher/network.h"
 #include "launcher/reporter.h"
+#include "netdetect/purpose.h"
 
 namespace drun::launcher {
 
@@ -22,9 +23,10 @@ struct CheckOptions {
   ConnectOptions connect;
   std::vector<std::string> interfaces;  // --network-interfaces
   CheckDepth depth = CheckDepth::kDefault;
-  double max_rate_bps = 0;                    // 0: as fast as it goes
-  std::optional<std::size_t> gradient_bytes;  // of the prediction; nothing: 100 MB
-  double step_seconds = 0;                    // 0: not given
+  netdetect::Purpose purpose = netdetect::Purpose::kAll;  // --for
+  double max_rate_bps = 0;                                // 0: as fast as it goes
+  std::optional<std::size_t> gradient_bytes;              // of the prediction; nothing: 100 MB
+  double step_seconds = 0;                                // 0: not given
   std::string baseline_file, save_baseline_file;
   std::vector<std::string> command;                // may be empty
   std::string working_directory;                   // where `command` is looked for

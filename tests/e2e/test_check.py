@@ -221,14 +221,15 @@ class Reach(CheckTest):
 
     def test_a_host_that_drops_what_comes_in(self):
         self.keep_out("h2", "drop")
-        report = self.check()
-        finding = self.assert_found(report, "host-hidden", "host2", severity="warning")
+        report = self.check(statuses=(1,))
+        finding = self.assert_found(report, "host-hidden", "host2", severity="failure")
         self.assertIn("timed out", json.dumps(finding))
         self.assert_blameless(report, "localhost", "host1", "host3")
 
     def test_a_host_that_refuses_what_comes_in(self):
         self.keep_out("h2", "reject with tcp reset")
-        finding = self.assert_found(self.check(), "host-hidden", "host2", severity="warning")
+        report = self.check("--for", "libdrun")
+        finding = self.assert_found(report, "host-hidden", "host2", severity="warning", words=["libdrun can work"])
         self.assertIn("refused", json.dumps(finding))
 
     def test_single_directions_that_are_filtered_and_refused(self):
@@ -238,7 +239,7 @@ class Reach(CheckTest):
         self.cluster.filter("h3", input=["ip saddr 10.77.0.3 tcp flags & (syn|ack) == syn reject with tcp reset",
                                          "ip6 saddr fd77::3 tcp flags & (syn|ack) == syn reject with tcp reset"])
         self.addCleanup(self.cluster.unfilter, "h3")
-        report = self.check()
+        report = self.check("--for", "libdrun")
         filtered = self.assert_found(report, "direction-filtered", "localhost", "host1", severity="warning")
         self.assertEqual(filtered["subject"], "localhost to host1")
         refused = self.assert_found(report, "direction-refused", "host2", "host3", severity="warning")
@@ -438,7 +439,7 @@ class Together(CheckTest):
         self.addCleanup(self.cluster.verb, "lossy", "h5", "0")
         self.cluster.write("h0", "/root/skewed_ssh", SKEWED_SSH, 0o755)
         self.stop_sshd("h4", 10)  # three times what the others take on a busy machine
-        report = self.check("--launch-agent", "/root/skewed_ssh")
+        report = self.check("--launch-agent", "/root/skewed_ssh", statuses=(1,))
         everybody = [host["name"] for host in report["hosts"]]
         self.assert_found(report, "link-slow", "host1")
         self.assert_found(report, "clock-off", "host2")

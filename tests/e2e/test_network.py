@@ -101,7 +101,12 @@ class OneWay(ClusterTest):
         self.hide("h1")
         job = self.drun("-H", "host1:1,host2:1,host3:1", "./train", cwd=BIN)
         self.check(job, 3, "host1")
-        self.assertIn("MASTER_ADDR", job.err)
+        self.assertIn("rank 0 and MASTER_ADDR are on host2", job.err)
+        show = 'echo "$RANK $GROUP_RANK $MASTER_ADDR $(hostname)"'
+        job = self.drun("-H", "host1:2,host2:1,host3:1", "--no-tag-output", "sh", "-c", show)
+        self.assertEqual(sorted(job.out.splitlines()),
+                         [f"{rank} {node} 10.77.0.3 {host}"
+                          for rank, node, host in ((0, 0, "h2"), (1, 1, "h1"), (2, 1, "h1"), (3, 2, "h3"))], str(job))
 
     def test_train_with_a_host_that_can_connect_to_nobody(self):
         self.cluster.filter("h2", output=['oifname "lo" accept', "tcp flags & (syn|ack) == syn drop"])

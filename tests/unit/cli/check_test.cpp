@@ -58,6 +58,18 @@ TEST(CheckOptions, AreThoseOfRunForHosts) {
   EXPECT_EQ(c->check.timeout.count(), 30000);
 }
 
+TEST(CheckOptions, SayWhatWillRun) {
+  EXPECT_EQ(parse_check({})->check.purpose, netdetect::Purpose::kAll);
+  EXPECT_EQ(parse_check({"--for", "nccl"})->check.purpose, netdetect::Purpose::kNccl);
+  EXPECT_EQ(parse_check({"--for", "torch"})->check.purpose, netdetect::Purpose::kTorch);
+  EXPECT_EQ(parse_check({"--for", "libdrun"})->check.purpose, netdetect::Purpose::kLibdrun);
+  EXPECT_EQ(parse_check({"--for", "mpi"})->check.purpose, netdetect::Purpose::kMpi);
+  const auto unknown = parse_check({"--for", "horovod"});
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_EQ(unknown.error().message(), "--for: 'horovod' is none of nccl, torch, libdrun and mpi");
+  EXPECT_EQ(unknown.error().hint, "--for torch");
+}
+
 TEST(CheckOptions, TakeFiguresWithUnits) {
   const auto c = parse_check({"--full", "--max-rate", "100mbit", "--model-params", "110M", "--dtype", "f16",
                               "--step-time", "300ms", "--json", "--strict"});

@@ -32,6 +32,23 @@ TEST(Placement, PacksHostByHost) {
   EXPECT_EQ(p->local_sizes, (std::vector<int>{2, 2}));
 }
 
+TEST(Placement, AnotherHostCanLead) {
+  auto list = hosts("a:2,b:1,c:3,d:1");
+  list[2].gpus = {"5", "6", "7"};
+  const auto before = place(list, 7);
+  ASSERT_TRUE(before);
+  const Placement p = led_by(*before, 2);
+  EXPECT_EQ(text(p), "0 0/3 0/4\n0 1/3 0/2\n0 2/3 0/1\n1 0/2 1/4\n1 1/2 1/2\n2 0/1 2/4\n3 0/1 3/4\n");
+  EXPECT_EQ(p.host_indices, (std::vector<int>{2, 0, 1, 3}));
+  EXPECT_EQ(p.local_sizes, (std::vector<int>{3, 2, 1, 1}));
+  EXPECT_EQ(p.size, 7);
+  for (int rank = 0; rank < 7; ++rank) {
+    EXPECT_EQ(p.ranks[static_cast<std::size_t>(rank)].rank, rank);
+    EXPECT_EQ(p.ranks[static_cast<std::size_t>(rank)].gpu, rank < 3 ? std::to_string(rank + 5) : "");
+  }
+  EXPECT_EQ(text(led_by(*before, 0)), text(*before));
+}
+
 TEST(Placement, GivesEachRankItsGpu) {
   const auto p = place(hosts("a:gpus=0,2,b:2,c:gpus=5"), 0);
   ASSERT_TRUE(p);

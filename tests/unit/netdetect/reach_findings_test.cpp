@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "tests/unit/netdetect/hosts.h"
 
@@ -95,7 +96,7 @@ TEST_P(OneDirection, IsToldApart) {
     if (is_decoy(to)) return kTimedOut;
     return from == 0 && to.host == 1 ? c.outcome : kReached;
   });
-  EXPECT_THAT(heads(findings), ElementsAre(std::string("warning ") + c.code + ": h0 to h1"));
+  EXPECT_THAT(heads(findings), ElementsAre(std::string("failure ") + c.code + ": h0 to h1"));
   EXPECT_THAT(find(findings, c.code).text, HasSubstr(c.words));
   EXPECT_THAT(find(findings, c.code).details, Contains(HasSubstr("h0 to h1, eth1 10.0.0.2: ")));
   EXPECT_THAT(find(findings, c.code).command, HasSubstr("# on h"));
@@ -115,24 +116,45 @@ TEST(ReachFindings, NamesOneDirectionThatIsFilteredAndOneThatIsRefused) {
     return from == 3 && to.host == 2 ? ProbeOutcome::kRefused : kReached;
   });
   EXPECT_THAT(heads(findings),
-              UnorderedElementsAre("warning direction-filtered: h0 to h1", "warning direction-refused: h3 to h2"));
+              UnorderedElementsAre("failure direction-filtered: h0 to h1", "failure direction-refused: h3 to h2"));
 }
 
 TEST(ReachFindings, NamesAHiddenHost) {
   const auto findings =
       run(cluster(4), [](int, const Candidate& to) { return is_decoy(to) || to.host == 2 ? kTimedOut : kReached; });
-  EXPECT_THAT(heads(findings), ElementsAre("warning host-hidden: h2"));
+  EXPECT_THAT(heads(findings), ElementsAre("failure host-hidden: h2"));
   EXPECT_THAT(find(findings, "host-hidden").details,
               ElementsAre("h0 to h2, ens5 10.0.0.3: timed out", "h1 to h2, ens5 10.0.0.3: timed out",
                           "h3 to h2, ens5 10.0.0.3: timed out"));
   EXPECT_EQ(find(findings, "host-hidden").command, "nft list ruleset  # on h2");
 }
 
+TEST(ReachFindings, AHiddenHostIsAFailureForWhatNeedsBothDirections) {
+  const auto hosts = cluster(4);
+  const auto candidates = find_candidates(hosts, {});
+  ASSERT_TRUE(candidates);
+  const auto results = play(
+      hosts, *candidates, [](int, const Candidate& to) { return is_decoy(to) || to.host == 0 ? kTimedOut : kReached; });
+  const auto most = choose_most(hosts, *candidates, results, {});
+  for (const auto& [purpose, severity, words] : std::vector<std::tuple<Purpose, Severity, std::string>>{
+           {Purpose::kAll, Severity::kFailure, "libdrun can work with that, torch, Gloo, NCCL and MPI can not"},
+           {Purpose::kUnknown, Severity::kWarning, "libdrun can work with that, torch, Gloo, NCCL and MPI can not"},
+           {Purpose::kNccl, Severity::kFailure, "NCCL can not work with that"},
+           {Purpose::kTorch, Severity::kFailure, "torch can not work with that"},
+           {Purpose::kMpi, Severity::kFailure, "MPI can not work with that"},
+           {Purpose::kLibdrun, Severity::kWarning, "libdrun can work with that"}}) {
+    const Finding finding = find(reach_findings(hosts, *candidates, results, most, {}, purpose), "host-hidden");
+    EXPECT_EQ(finding.severity, severity) << words;
+    EXPECT_THAT(finding.text, HasSubstr(": " + words + ";"));
+    EXPECT_THAT(finding.text, HasSubstr("put another host first"));
+  }
+}
+
 TEST(ReachFindings, NamesTwoHiddenHostsAndThatTheyCantBeConnected) {
   const auto findings =
       run(cluster(4), [](int, const Candidate& to) { return is_decoy(to) || to.host >= 2 ? kTimedOut : kReached; });
   EXPECT_THAT(heads(findings),
-              ElementsAre("failure not-connected: h2 and h3", "warning host-hidden: h2", "warning host-hidden: h3"));
+              ElementsAre("failure not-connected: h2 and h3", "failure host-hidden: h2", "failure host-hidden: h3"));
   EXPECT_EQ(find(findings, "not-connected").text, "neither can connect to the other");
   EXPECT_THAT(find(findings, "not-connected").hosts, ElementsAre(2, 3));
   EXPECT_THAT(find(findings, "not-connected").details,  // without the NICs that lead nowhere
@@ -143,7 +165,7 @@ TEST(ReachFindings, NamesTwoHiddenHostsAndThatTheyCantBeConnected) {
 TEST(ReachFindings, NamesAHostThatReachesNobody) {
   const auto findings =
       run(cluster(4), [](int from, const Candidate& to) { return is_decoy(to) || from == 1 ? kTimedOut : kReached; });
-  EXPECT_THAT(heads(findings), ElementsAre("warning host-reaches-nobody: h1"));
+  EXPECT_THAT(heads(findings), ElementsAre("failure host-reaches-nobody: h1"));
 }
 
 TEST(ReachFindings, NamesAHostThatIsCutOff) {
