@@ -153,7 +153,8 @@ class Judge {
   // By the first pass, as the second one could not be finished for its losses, or had no time.
   bool lossy_at_first(int host, bool sends) const {
     if (!suspects_.lossy.blames(host, sends)) return false;
-    if (evidence(second_, host, sends).empty()) return unmistakably_lossy(pooled(held(evidence(first_, host, sends))));
+    const bool seen_again = enough_paced(pooled(held(evidence(second_, host, sends))));
+    if (!seen_again && unmistakably_lossy(pooled(held(evidence(first_, host, sends))))) return true;
     if (controls_.empty() || !broke_off_again(host)) return false;
     Evidence all = evidence(first_, host, sends);
     std::erase_if(all, [&](const auto& e) { return !lossy(*e.second, usual_first_); });
@@ -227,8 +228,15 @@ class Judge {
              is(second, usual);
     };
     bool slow_there = both(slow, pair, there), slow_home = both(slow, back, home);
-    const bool lossy_there = both(lossy, pair, there) || (!again && unmistakably_lossy(there));
-    const bool lossy_home = both(lossy, back, home) || (!again && unmistakably_lossy(home));
+    // A second look that saw little acquits nobody: where much is lost it may have seen one connection wait.
+    const auto by_first = [&](const HostPair& way, const Edge& second) {
+      return unmistakably_lossy(first_.at(way)) && !(again && enough_paced(second));
+    };
+    // What shows that it loses; null: nothing does.
+    const auto proof = [&](const HostPair& way, const Edge& second) {
+      return by_first(way, second) ? &first_.at(way) : both(lossy, way, second) ? &second : nullptr;
+    };
+    const Edge *const lossy_there = proof(pair, there), *const lossy_home = proof(back, home);
     double usual_rate = usual.bits_per_second;
     if (alone && again) {
       // The other direction is what there is to compare with.
@@ -247,9 +255,9 @@ class Judge {
     finding.severity = Severity::kWarning;
     finding.hosts = {pair.first, pair.second};
     finding.subject = name(pair.first) + " to " + name(pair.second);
-    if (lossy_there || lossy_home) {
+    if (lossy_there != nullptr || lossy_home != nullptr) {
       finding.code = "link-loss";
-      finding.text = pair_loss_words(pair, lossy_there ? there.loss() : 0, lossy_home ? home.loss() : 0);
+      finding.text = pair_loss_words(pair, lossy_there ? lossy_there->loss() : 0, lossy_home ? lossy_home->loss() : 0);
       if (slow_there || slow_home) finding.text += "; " + pair_rate_words(there, home, usual_rate);
       finding.command = "ip -s link show " + interface(pair.first) + "  # on " + name(pair.first) +
                         ", and likewise on " + name(pair.second);
@@ -265,7 +273,8 @@ class Judge {
                           name(pair.second);
     }
     if (!finding.code.empty()) {
-      add_evidence({{pair, &there}, {back, &home}}, finding.details);
+      add_evidence({{pair, lossy_there ? lossy_there : &there}, {back, lossy_home ? lossy_home : &home}},
+                   finding.details);
       if (!alone) add_controls(finding.details);
       findings_.push_back(finding);
     }

@@ -362,6 +362,25 @@ TEST(LinkFindings, WithoutTimeForASecondPassMuchLossOfSlowSegmentsIsEnough) {
   }
 }
 
+TEST(LinkFindings, ASecondLookThatSawLittleAcquitsNobody) {
+  for (const std::uint64_t n_again : {0u, 40u, 149u, 150u}) {  // twice each
+    FakeNetwork network(5);
+    network.paced = [=](int from, int to) {
+      Rate rate;
+      rate.n_segments = 1000;
+      rate.n_retransmits = from == 1 && to == 2 ? 30 : 0;
+      return rate;
+    };
+    LinkReport report = network.measure();
+    for (Link& link : report.second_pass) link.forward.paced = Rate{4, 1e6, 0.3, n_again, 0};
+    const auto found = link_findings(network.link_hosts(), report);
+    ASSERT_EQ(found.size(), n_again < 150 ? 1u : 0u) << n_again;
+    if (found.empty()) continue;
+    EXPECT_EQ(found[0].code + " " + found[0].subject, "link-loss h1 to h2");
+    EXPECT_EQ(found[0].text, "3 % of what h1 sends is lost and sent again");
+  }
+}
+
 TEST(LinkFindings, FewSlowSegmentsOfTheFirstPassLeaveTheWordToTheStreams) {
   for (const std::uint64_t n_segments : {0u, 199u, 200u}) {
     Link link;
