@@ -210,7 +210,7 @@ int command_bench(const std::vector<std::string>& args, const launcher::Environm
     printer.error(command.error());
     return launcher::exit_status(command.error().code);
   }
-  if (const auto status = begin(*command, printer)) return *status;
+  if (const auto status = begin(*command, command->job.hosts, printer)) return *status;
   if (command->log_level != log::Level::kOff && command->log_file.empty()) printer.disable_status();
   return launcher::run_job(std::move(command->job), printer);
 }

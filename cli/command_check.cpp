@@ -175,7 +175,7 @@ std::size_t prose_width() {
 
 }  // namespace
 
-Result<CheckCommand> parse_check(const std::vector<std::string>& args) {
+Result<CheckCommand> parse_check(const std::vector<std::string>& args, const launcher::Environment& own_env) {
   CLI::App app;
   Raw raw;
   describe(app, raw);
@@ -188,7 +188,7 @@ Result<CheckCommand> parse_check(const std::vector<std::string>& args) {
     out.help = usage(app);
     return out;
   }
-  auto hosts = chosen_hosts(raw, 1);
+  auto hosts = chosen_hosts(raw, 1, own_env);
   if (!hosts) return fail(std::move(hosts.error()));
   auto connect = connect_options(raw);
   if (!connect) return fail(std::move(connect.error()));
@@ -213,13 +213,14 @@ Result<CheckCommand> parse_check(const std::vector<std::string>& args) {
   return out;
 }
 
-int command_check(const std::vector<std::string>& args, const Checker& checker, Printer& printer) {
-  auto command = parse_check(args);
+int command_check(const std::vector<std::string>& args, const Checker& checker, Printer& printer,
+                  const launcher::Environment& own_env) {
+  auto command = parse_check(args, own_env);
   if (!command) {
     printer.error(command.error());
     return launcher::exit_status(command.error().code);
   }
-  if (const auto status = begin(*command, printer)) return *status;
+  if (const auto status = begin(*command, command->check.hosts, printer)) return *status;
   if (command->log_level != log::Level::kOff && command->log_file.empty()) printer.disable_status();
   const launcher::CheckResult result = checker.check(std::move(command->check), printer);
   int status = checker.status(result, command->strict);

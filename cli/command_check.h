@@ -9,6 +9,7 @@
 #include "cli/printer.h"
 #include "cli/subcommand.h"
 #include "launcher/check/check.h"
+#include "launcher/worker_env.h"
 
 namespace drun::cli {
 
@@ -19,9 +20,9 @@ struct CheckCommand : Subcommand {
   std::string html_file;  // "" = none
 };
 
-// `args` without the program's name and without the word `check`. Every complaint is Errc::kUsage; files that can't be
-// read or written later are found here.
-Result<CheckCommand> parse_check(const std::vector<std::string>& args);
+// `own_env`: drun's. `args` without the program's name and without the word `check`. Every complaint is Errc::kUsage;
+// files that can't be read or written later are found here.
+Result<CheckCommand> parse_check(const std::vector<std::string>& args, const launcher::Environment& own_env = {});
 
 // Who checks and who judges: launcher::check_hosts and launcher::check_status, or a test's.
 struct Checker {
@@ -31,6 +32,7 @@ struct Checker {
 
 // Parses, checks, writes the reports. Returns the exit status: the checker's; 2 also if the page could not be written
 // after a check that went well.
-int command_check(const std::vector<std::string>& args, const Checker& checker, Printer& printer);
+int command_check(const std::vector<std::string>& args, const Checker& checker, Printer& printer,
+                  const launcher::Environment& own_env = {});
 
 }  // namespace drun::cli

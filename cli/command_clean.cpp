@@ -64,7 +64,7 @@ std::size_t terminal_width() {
 
 }  // namespace
 
-Result<CleanCommand> parse_clean(const std::vector<std::string>& args) {
+Result<CleanCommand> parse_clean(const std::vector<std::string>& args, const launcher::Environment& own_env) {
   CLI::App app;
   Raw raw;
   describe(app, raw);
@@ -78,7 +78,7 @@ Result<CleanCommand> parse_clean(const std::vector<std::string>& args) {
   if (raw.job.find_first_of(" \t\n/") != std::string::npos || (app.count("--job") > 0 && raw.job.empty())) {
     return fail(usage_error("--job", "'" + raw.job + "' is not the id of a job", "drun clean   (lists them)"));
   }
-  auto hosts = chosen_hosts(raw, 1);
+  auto hosts = chosen_hosts(raw, 1, own_env);
   if (!hosts) return fail(std::move(hosts.error()));
   auto connect = connect_options(raw);
   if (!connect) return fail(std::move(connect.error()));
@@ -97,13 +97,13 @@ Result<CleanCommand> parse_clean(const std::vector<std::string>& args) {
   return out;
 }
 
-int command_clean(const std::vector<std::string>& args, Printer& printer) {
-  auto command = parse_clean(args);
+int command_clean(const std::vector<std::string>& args, Printer& printer, const launcher::Environment& own_env) {
+  auto command = parse_clean(args, own_env);
   if (!command) {
     printer.error(command.error());
     return launcher::exit_status(command.error().code);
   }
-  if (const auto status = begin(*command, printer)) return *status;
+  if (const auto status = begin(*command, command->clean.hosts, printer)) return *status;
   const bool end = command->clean.order.end;
   const launcher::CleanResult result = launcher::clean_hosts(std::move(command->clean), printer);
   for (const auto& error : result.errors) printer.error(error);

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "launcher/allocation.h"
 #include "launcher/exit_status.h"
 #include "launcher/placement.h"
 
@@ -30,6 +31,8 @@ int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
     plan["command"] = job.command;
     plan["working_directory"] = job.working_directory;
     plan["size"] = placed->size;
+    const std::string& allocation = job.hosts.front().job;
+    plan["allocation"] = allocation.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(allocation);
     plan["hosts"] = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < placed->host_indices.size(); ++i) {
       const auto& host = job.hosts[static_cast<std::size_t>(placed->host_indices[i])];
@@ -103,6 +106,7 @@ int command_run(Options options, Printer& printer) {
     return launcher::kExitUsage;
   }
   if (options.log_level != log::Level::kOff && options.log_file.empty()) printer.disable_status();
+  if (const std::string note = launcher::allocation_note(options.job.hosts); !note.empty()) printer.note(note);
   if (options.dry_run) return dry_run(options.job, options.json, printer);
   printer.set_report_file(options.report_file);
   return launcher::run_job(std::move(options.job), printer);

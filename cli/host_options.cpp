@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "cli/usage.h"
+#include "launcher/allocation.h"
 #include "launcher/hostfile.h"
 #include "launcher/hostlist.h"
 #include "launcher/ssh_config.h"
@@ -12,7 +14,7 @@ namespace drun::cli {
 
 void describe_hosts(CLI::App& app, RawHostOptions& raw, Letters letters) {
   app.add_option("-H,--hosts", raw.hosts,
-                 "hosts and slots: a:2,root@b:4,node[01-16]:8,[fd00::2]:2,c:gpus=0,2; default: localhost")
+                 "a:2,root@b:4,node[01-16]:8,[fd00::2]:2,c:gpus=0,2; default: the batch job's, or localhost")
       ->type_name("LIST")
       ->allow_extra_args(false);  // else CLI11 takes the brackets off "[fd00::1],[fd00::2]"
   app.add_option("--hostfile", raw.hostfile,
@@ -52,20 +54,30 @@ Result<int> worker_count(const std::string& text) {
   return static_cast<int>(*n);
 }
 
-Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int default_slots) {
+namespace {
+
+// Those that the user named; none without -H and --hostfile.
+Result<std::vector<launcher::Host>> named_hosts(const RawHostOptions& raw) {
+  if (raw.hosts.empty() && raw.hostfile.empty()) return std::vector<launcher::Host>{};
   if (!raw.hosts.empty() && !raw.hostfile.empty()) {
     return fail(usage_error("-H", "can't be used together with --hostfile", "put all hosts into one of them"));
   }
-  if (!raw.hostfile.empty()) {
-    auto hosts = launcher::read_hostfile(raw.hostfile);
-    if (!hosts) return hosts;
-    return launcher::add_slots(std::move(*hosts));
-  }
-  if (!raw.hosts.empty()) {
-    auto hosts = launcher::parse_hostlist(join(raw.hosts, ","));
-    if (!hosts) return hosts;
-    return launcher::add_slots(std::move(*hosts));
-  }
+  auto hosts =
+      raw.hosts.empty() ? launcher::read_hostfile(raw.hostfile) : launcher::parse_hostlist(join(raw.hosts, ","));
+  if (!hosts) return hosts;
+  return launcher::add_slots(std::move(*hosts));
+}
+
+}  // namespace
+
+Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
+                                                 const launcher::Environment& own_env) {
+  auto named = named_hosts(raw);
+  if (!named) return named;
+  if (!named->empty()) return named;
+  auto allocation = launcher::find_allocation(own_env, [](const std::string& path) { return read_file(path); });
+  if (!allocation) return fail(std::move(allocation.error()));
+  if (*allocation) return std::move((*allocation)->hosts);
   launcher::Host host;
   host.name = "localhost";
   host.slots = std::max(default_slots, 1);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "launcher/connect.h"
 #include "launcher/host.h"
+#include "launcher/worker_env.h"
 
 namespace drun::cli {
 
@@ -34,8 +35,10 @@ void describe_log(CLI::App& app, RawHostOptions& raw);
 
 // What follows -np; 0: nothing does.
 Result<int> worker_count(const std::string& text);
-// With their slots added; without -H and --hostfile: localhost with `default_slots` (at least 1).
-Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int default_slots);
+// With their slots added; without -H and --hostfile those of the batch scheduler's job that `own_env` tells of, or
+// localhost with `default_slots` (at least 1).
+Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
+                                                 const launcher::Environment& own_env);
 Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw);
 log::Level log_level(const RawHostOptions& raw);
 

@@ -38,7 +38,7 @@ Result<void> fill_job(const RawJobOptions& raw, const launcher::Environment& own
   const auto np = worker_count(raw.np);
   if (!np) return fail(np.error());
   job.np = *np;
-  auto hosts = chosen_hosts(raw, job.np);
+  auto hosts = chosen_hosts(raw, job.np, own_env);
   if (!hosts) return fail(std::move(hosts.error()));
   job.hosts = std::move(*hosts);
   auto connect = connect_options(raw);

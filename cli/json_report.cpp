@@ -74,6 +74,7 @@ std::string to_json(const launcher::JobReport& report) {
   out["status"] = report.status;
   out["why"] = optional_text(report.why);
   out["hosts"] = report.hosts;
+  out["allocation"] = optional_text(report.allocation);
   out["first_failure"] = nullptr;
   if (report.failure) {
     Json failure;

@@ -48,7 +48,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> args(argv + 1, argv + argc);
   if (!args.empty() && args[0] == "clean") {
     args.erase(args.begin());
-    return drun::cli::command_clean(args, printer);
+    return drun::cli::command_clean(args, printer, own_environment());
   }
   if (!args.empty() && args[0] == "bench") {
     args.erase(args.begin());
@@ -63,7 +63,7 @@ int run(int argc, char** argv) {
                                        return drun::launcher::check_hosts(std::move(options), reporter);
                                      },
                                      drun::launcher::check_status};
-    return drun::cli::command_check(args, checker, printer);
+    return drun::cli::command_check(args, checker, printer, own_environment());
   }
   auto options = drun::cli::parse_options(std::move(args), own_environment());
   if (!options) {

@@ -118,6 +118,7 @@ std::string usage(const CLI::App& app) {
          "  drun -np 2 -H localhost:1,host1:1 -p 12345 ./train      two machines, sshd on port 12345\n"
          "  drun --hostfile hosts python3 train.py                  all slots of a hostfile\n"
          "  drun -np 16 -H gpu[1-2]:8 -x NCCL_DEBUG=INFO python3 train.py\n"
+         "  salloc -N 2 --ntasks-per-node=8 drun python3 train.py   the hosts of a batch job: docs/schedulers.md\n"
          "\n" +
          options +
          "\nThe exit status is that of the worker that failed first (128+n after signal n); 2: bad usage; 68: a host\n"

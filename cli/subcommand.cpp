@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "cli/argv.h"
 #include "cli/usage.h"
+#include "launcher/allocation.h"
 #include "launcher/exit_status.h"
 
 namespace drun::cli {
@@ -24,7 +25,7 @@ Result<bool> parse_words(CLI::App& app, const std::vector<std::string>& args, co
   return true;
 }
 
-std::optional<int> begin(const Subcommand& command, Printer& printer) {
+std::optional<int> begin(const Subcommand& command, const std::vector<launcher::Host>& hosts, Printer& printer) {
   if (!command.help.empty()) {
     write_all(STDOUT_FILENO, command.help);
     return launcher::kExitOk;
@@ -33,6 +34,7 @@ std::optional<int> begin(const Subcommand& command, Printer& printer) {
     printer.error(ok.error());
     return launcher::kExitUsage;
   }
+  if (const std::string note = launcher::allocation_note(hosts); !note.empty()) printer.note(note);
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/printer.h"
+#include "launcher/host.h"
 
 namespace CLI {
 class App;
@@ -24,7 +25,8 @@ struct Subcommand {
 // False: the help text is asked for. `name`: "drun clean".
 Result<bool> parse_words(CLI::App& app, const std::vector<std::string>& args, const std::string& name);
 
-// Prints the help, or starts the log. The exit status, if that was all or did not work.
-std::optional<int> begin(const Subcommand& command, Printer& printer);
+// Prints the help, or starts the log and says which hosts a batch scheduler gave. The exit status, if that was all or
+// did not work.
+std::optional<int> begin(const Subcommand& command, const std::vector<launcher::Host>& hosts, Printer& printer);
 
 }  // namespace drun::cli

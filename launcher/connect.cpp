@@ -124,6 +124,11 @@ Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, 
     attempt.error = std::move(link.error());
     if (!attempt.host.where.empty())
       attempt.error = std::move(attempt.error).with_context("named in " + attempt.host.where);
+    if (!attempt.host.job.empty() && !attempt.local && tools.options.launch_agent.empty()) {
+      attempt.error = std::move(attempt.error)
+                          .with_context("drun reaches the hosts of " + attempt.host.job +
+                                        " by ssh, which the cluster must allow within a job");
+    }
     if (watch != nullptr) watch->failed(index, attempt.error);
   }
 }

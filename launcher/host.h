@@ -16,6 +16,7 @@ struct Host {
   // Of each worker there, by local rank: what CUDA_VISIBLE_DEVICES is for it. Empty: drun leaves that alone.
   std::vector<std::string> gpus;
   std::string where;  // for messages: "-H, item 2 (column 14)" or "hosts.txt:4:1"
+  std::string job;    // of the batch scheduler that gave the host: "Slurm job 4"; "" = the user named it
 };
 
 }  // namespace drun::launcher

@@ -106,6 +106,12 @@ std::vector<Host> add_slots(std::vector<Host> hosts) {
   return out;
 }
 
+std::string to_item(const Host& host, std::int64_t slots) {
+  std::string out = host.user.empty() ? "" : host.user + "@";
+  out += host.name.find(':') == std::string::npos ? host.name : "[" + host.name + "]";
+  return out + ":" + std::to_string(slots);
+}
+
 bool looks_like_host_item(std::string_view word) {
   const auto hosts = host_item(word, "");
   return hosts && hosts->front().slots_given;

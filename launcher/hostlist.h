@@ -1,6 +1,8 @@
 // The -H list: `[user@]host[:slots]`, commas, `node[01-16,20]:8` (several brackets multiply), `[v6]:n`, raw addresses.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +22,9 @@ Result<std::vector<Host>> parse_host_item(std::string_view item, const std::stri
 
 // Merges hosts with equal name, user and port: slots are added, the first one's place is kept, as mpirun does.
 std::vector<Host> add_slots(std::vector<Host> hosts);
+
+// A host as an item of the list: "root@a:2", "[fd00::2]:2".
+std::string to_item(const Host& host, std::int64_t slots);
 
 // True if `word` looks like a forgotten `host:slots` (`-H a:2 b:2 ./train`): used for a hint on the command.
 bool looks_like_host_item(std::string_view word);

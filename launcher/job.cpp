@@ -713,6 +713,7 @@ void Job::report_job(int status) {
   report.job_id = job_id_;
   report.command = options_.command;
   report.working_directory = options_.working_directory;
+  report.allocation = options_.hosts.front().job;
   report.begin = began_;
   report.seconds = static_cast<double>(monotonic_ns() - began_ns_) * 1e-9;
   reporter_.job_over(report);

@@ -28,6 +28,7 @@ struct JobReport {
   int status = 0;      // drun's exit status
   std::string why;     // of the end, if it was not that all workers exited with 0
   std::vector<std::string> hosts;
+  std::string allocation;         // the batch scheduler's job that gave them: "Slurm job 4"; "" = the user named them
   std::vector<RankReport> ranks;  // empty: nothing was started
   std::optional<FirstFailure> failure;
   double failed_after_s = 0;  // the first failure, from the start of the workers

@@ -35,7 +35,10 @@ bool is_local(const Host& host, const SshTarget& target, const OwnIdentity& own)
     if (address.family == 4 && !address.bytes.empty() && address.bytes[0] == 127) return true;
     if (address.bytes == std::string(15, '\0') + '\1') return true;
     // Our own name, unless ssh config says that the word stands for something else.
-    const bool own_name = name == lower(own.host_name) || name == short_name(own.host_name);
+    bool own_name = name == lower(own.host_name) || name == short_name(own.host_name);
+    // Schedulers write names with or without the domain, whatever the host calls itself.
+    if (!host.job.empty() && address.bytes.empty())
+      own_name = own_name || short_name(name) == short_name(own.host_name);
     if (own_name && target.host_name == host.name) return true;
   }
   if (target.user_or_port_set) return false;

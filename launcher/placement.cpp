@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "launcher/hostlist.h"
 
 namespace drun::launcher {
 namespace {
@@ -18,17 +19,12 @@ int usable_slots(const Host& host) {
   return host.max_slots > 0 ? std::min(slots, host.max_slots) : slots;
 }
 
-std::string as_typed(const Host& host, std::int64_t slots) {
-  std::string out = host.user.empty() ? "" : host.user + "@";
-  out += host.name.find(':') == std::string::npos ? host.name : "[" + host.name + "]";
-  return out + ":" + std::to_string(slots);
-}
-
 // What to type for `np` workers: the number that fits, or the same hosts with the missing slots spread over them.
 std::string more_slots_hint(const std::vector<Host>& hosts, std::int64_t total, int np) {
   constexpr std::size_t kMostHosts = 8;
   const std::string fewer = total > 0 ? "-np " + std::to_string(total) + ", or " : "";
-  const bool from_list = starts_with(hosts.front().where, "-H") || hosts.front().where.empty();
+  const bool from_list =
+      starts_with(hosts.front().where, "-H") || hosts.front().where.empty() || !hosts.front().job.empty();
   if (!from_list) return fewer + "more slots= at " + hosts.front().where;
   const auto n = static_cast<std::int64_t>(hosts.size());
   const std::int64_t missing = np - total;
@@ -38,7 +34,7 @@ std::string more_slots_hint(const std::vector<Host>& hosts, std::int64_t total, 
   std::vector<std::string> items;
   for (std::int64_t i = 0; i < n; ++i) {
     const Host& host = hosts[static_cast<std::size_t>(i)];
-    items.push_back(as_typed(host, usable_slots(host) + missing / n + (i < missing % n ? 1 : 0)));
+    items.push_back(to_item(host, usable_slots(host) + missing / n + (i < missing % n ? 1 : 0)));
   }
   return fewer + "-H " + join(items, ",");
 }
@@ -51,8 +47,10 @@ Result<Placement> place(const std::vector<Host>& hosts, int np) {
   std::int64_t total = 0;
   for (const auto& host : hosts) total += usable_slots(host);
   if (np > total) {
+    const std::string& job = hosts.front().job;
     return fail(Error(Errc::kUsage, "-np " + std::to_string(np),
-                      "only " + plural(static_cast<std::size_t>(total), "slot") + " on " + plural(hosts.size(), "host"))
+                      "only " + plural(static_cast<std::size_t>(total), "slot") + " on " +
+                          plural(hosts.size(), "host") + (job.empty() ? "" : " of " + job))
                     .with_hint(more_slots_hint(hosts, total, np)));
   }
   // A host that was named twice, once with its GPUs and once without.

@@ -39,6 +39,14 @@ TEST(CleanOptions, DefaultsLookAtLocalhost) {
   EXPECT_EQ(c->clean.order.grace_ms, 5000u);
 }
 
+TEST(CleanOptions, LookAtTheHostsOfTheBatchJob) {
+  const auto c =
+      parse_clean({}, {{"SLURM_JOB_ID", "4"}, {"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "1(x2)"}});
+  ASSERT_TRUE(c.has_value()) << c.error().message();
+  ASSERT_EQ(c->clean.hosts.size(), 2u);
+  EXPECT_EQ(c->clean.hosts[1].name, "n2");
+}
+
 TEST(CleanOptions, AreThoseOfRunForHosts) {
   const auto c = parse_clean({"-H", "localhost:1,root@host1:2", "-p", "12345", "-F", "none", "--transport", "openssh",
                               "--start-timeout", "7", "--job", "abc", "--yes", "--grace", "0.5"});

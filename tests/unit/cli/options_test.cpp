@@ -57,6 +57,40 @@ TEST(Options, NoHostsMeanLocalhostWithAllSlots) {
   EXPECT_EQ(o->job.hosts[0].slots, 3);
 }
 
+const launcher::Environment kSlurm = {
+    {"PATH", "/bin"}, {"SLURM_JOB_ID", "4"}, {"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "3,1"}};
+
+TEST(Options, NoHostsMeanThoseOfTheBatchJob) {
+  const auto o = parse_options({"hostname"}, kSlurm);
+  ASSERT_TRUE(o.has_value()) << o.error().message();
+  ASSERT_EQ(o->job.hosts.size(), 2u);
+  EXPECT_EQ(o->job.hosts[0].name, "n1");
+  EXPECT_EQ(o->job.hosts[0].slots, 3);
+  EXPECT_EQ(o->job.hosts[1].job, "Slurm job 4");
+  const auto few = parse_options({"-np", "2", "hostname"}, kSlurm);
+  ASSERT_TRUE(few.has_value());
+  EXPECT_EQ(few->job.hosts.size(), 2u);
+  const auto per_node = parse_options({"--nproc-per-node", "8", "hostname"}, kSlurm);
+  ASSERT_TRUE(per_node.has_value()) << per_node.error().message();
+  EXPECT_EQ(per_node->job.hosts[0].slots, 8);
+  EXPECT_EQ(per_node->job.hosts[1].slots, 8);
+  const auto more = parse_options({"-np", "5", "hostname"}, kSlurm);
+  ASSERT_FALSE(more.has_value());
+  EXPECT_EQ(more.error().hint, "-np 4, or -H n1:4,n2:1");
+}
+
+TEST(Options, NamedHostsWinOverTheBatchJob) {
+  const auto o = parse_options({"-np", "2", "-H", "localhost:2", "hostname"}, kSlurm);
+  ASSERT_TRUE(o.has_value());
+  ASSERT_EQ(o->job.hosts.size(), 1u);
+  EXPECT_EQ(o->job.hosts[0].name, "localhost");
+  EXPECT_EQ(o->job.hosts[0].job, "");
+  const auto unknown = parse_options({"hostname"}, {{"SLURM_JOB_ID", "4"}});
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_EQ(unknown.error().code, Errc::kUsage);
+  EXPECT_TRUE(parse_options({"-H", "localhost", "hostname"}, {{"SLURM_JOB_ID", "4"}}).has_value());
+}
+
 TEST(Options, ReadsAHostfile) {
   const auto path = std::filesystem::temp_directory_path() / ("drun-hosts-" + std::to_string(::getpid()));
   std::ofstream(path) << "localhost:2\nhost slots=2\n";

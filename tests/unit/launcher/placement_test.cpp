@@ -200,5 +200,17 @@ TEST(Placement, PlacesEightyThousandRanks) {
   EXPECT_EQ(p->ranks.back().cross_size, 10000);
 }
 
+TEST(Placement, TooFewSlotsOfASchedulersJobAreNamed) {
+  auto list = hosts("a,b");
+  for (auto& host : list) {
+    host.where = "SLURM_JOB_NODELIST";
+    host.job = "Slurm job 4";
+  }
+  const auto p = place(list, 4);
+  ASSERT_FALSE(p);
+  EXPECT_EQ(p.error().message(), "-np 4: only 2 slots on 2 hosts of Slurm job 4");
+  EXPECT_EQ(p.error().hint, "-np 2, or -H a:2,b:2");
+}
+
 }  // namespace
 }  // namespace drun::launcher
