@@ -74,6 +74,11 @@ Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int 
                                                  const launcher::Environment& own_env) {
   auto named = named_hosts(raw);
   if (!named) return named;
+  const bool elsewhere = std::any_of(named->begin(), named->end(),
+                                     [](const launcher::Host& host) { return lower(host.name) != "localhost"; });
+  if (named->empty() || elsewhere) {
+    if (auto several = launcher::one_of_several_tasks(own_env)) return fail(std::move(*several));
+  }
   if (!named->empty()) return named;
   auto allocation = launcher::find_allocation(own_env, [](const std::string& path) { return read_file(path); });
   if (!allocation) return fail(std::move(allocation.error()));

@@ -36,7 +36,8 @@ void describe_log(CLI::App& app, RawHostOptions& raw);
 // What follows -np; 0: nothing does.
 Result<int> worker_count(const std::string& text);
 // With their slots added; without -H and --hostfile those of the batch scheduler's job that `own_env` tells of, or
-// localhost with `default_slots` (at least 1).
+// localhost with `default_slots` (at least 1). An error where drun is one of several tasks of srun or mpirun, unless
+// all hosts are named and are localhost.
 Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
                                                  const launcher::Environment& own_env);
 Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw);

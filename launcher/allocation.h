@@ -27,4 +27,8 @@ Result<std::optional<Allocation>> find_allocation(const Environment& env, const 
 // "in Slurm job 4: hosts n1:3,n2:1", for people; long lists are cut. "" for hosts that the user named.
 std::string allocation_note(const std::vector<Host>& hosts);
 
+// Where srun or mpirun started drun as one of several tasks, each of which would start a whole job: the error that says
+// so, with what to type.
+std::optional<Error> one_of_several_tasks(const Environment& env);
+
 }  // namespace drun::launcher

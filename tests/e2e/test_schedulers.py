@@ -57,6 +57,9 @@ class BatchJobs(ClusterTest):
             job = self.drun(*subcommand, *command, env={"PBS_JOBID": "7.head", "PBS_NODEFILE": "/nosuch"})
             self.assertEqual(job.status, 2, str(job))
             self.assertIn("PBS job 7.head: PBS_NODEFILE=/nosuch can't be read: no such file or directory\n  hint: -H ", job.err)
+        job = self.drun("hostname", env={**BATCH, "SLURM_STEP_NUM_TASKS": "3"})
+        self.assertEqual(job.status, 2, str(job))
+        self.assertIn("srun: started drun 3 times", job.err)
         job = self.drun("hostname", env=BATCH)  # port 22, where nobody listens
         self.assertEqual(job.status, 68, str(job))
         self.assertIn("drun reaches the hosts of Slurm job 4 by ssh, which the cluster must allow within a job", job.err)

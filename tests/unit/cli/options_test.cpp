@@ -91,6 +91,14 @@ TEST(Options, NamedHostsWinOverTheBatchJob) {
   EXPECT_TRUE(parse_options({"-H", "localhost", "hostname"}, {{"SLURM_JOB_ID", "4"}}).has_value());
 }
 
+TEST(Options, OneOfSeveralTasksMayStartWorkersOnItsOwnHostAlone) {
+  const launcher::Environment env = {{"OMPI_COMM_WORLD_SIZE", "2"}};
+  EXPECT_FALSE(parse_options({"hostname"}, env).has_value());
+  EXPECT_FALSE(parse_options({"-H", "localhost,h1", "hostname"}, env).has_value());
+  EXPECT_TRUE(parse_options({"-np", "2", "-H", "localhost:2", "hostname"}, env).has_value());
+  EXPECT_TRUE(parse_options({"--version"}, env).has_value());
+}
+
 TEST(Options, ReadsAHostfile) {
   const auto path = std::filesystem::temp_directory_path() / ("drun-hosts-" + std::to_string(::getpid()));
   std::ofstream(path) << "localhost:2\nhost slots=2\n";

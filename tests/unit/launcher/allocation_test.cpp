@@ -42,6 +42,11 @@ const Environment kStepOnOneHost = {{"SLURM_JOB_CPUS_PER_NODE", "3,1"},
                                     {"SLURM_STEP_NUM_TASKS", "1"},
                                     {"SLURM_STEP_TASKS_PER_NODE", "1"},
                                     {"SLURM_TASKS_PER_NODE", "1"}};
+// salloc -N2 -n4 srun -n2
+const Environment kTwoTasks = {{"SLURM_JOB_ID", "3"},         {"SLURM_JOB_NODELIST", "h[1-2]"},
+                               {"SLURM_NTASKS", "2"},         {"SLURM_PROCID", "0"},
+                               {"SLURM_STEP_ID", "0"},        {"SLURM_STEP_NODELIST", "h[1-2]"},
+                               {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_TASKS_PER_NODE", "1(x2)"}};
 // salloc where sites set LaunchParameters=use_interactive_step: srun --interactive --preserve-env --pty
 const Environment kInteractiveStep = {
     {"SLURM_JOB_ID", "5"},          {"SLURM_JOB_NODELIST", "h[1-2]"}, {"SLURM_NTASKS", "4"},
@@ -241,6 +246,43 @@ TEST(Allocation, OfOarHasALinePerCore) {
   EXPECT_EQ(text({{"OAR_JOB_ID", "27"}, {"OAR_NODEFILE", file}}, {{file, "n1\nn1\nn2\n"}}), "OAR job 27: n1:2,n2:1");
   EXPECT_EQ(text({{"OAR_JOBID", "27"}, {"OAR_NODE_FILE", file}}, {{file, "n1\nn1\n"}}), "OAR job 27: n1:2");
   EXPECT_EQ(text({{"OAR_JOB_ID", "27"}}), "OAR job 27: OAR_NODEFILE is not set: its hosts are not known" + kNameThem);
+}
+
+// The error and its hint; "" if drun is alone.
+std::string several(const Environment& env) {
+  const auto error = one_of_several_tasks(env);
+  if (!error) return "";
+  EXPECT_EQ(error->code, Errc::kUsage);
+  return error->message() + " | " + error->hint;
+}
+
+TEST(SeveralTasks, AreRefused) {
+  const std::string of_srun =
+      "srun: started drun 2 times, and each would start all workers: drun runs once"
+      " | salloc -n 2 drun ..., or drun in the script of sbatch, without srun";
+  EXPECT_EQ(several(kTwoTasks), of_srun);
+  EXPECT_EQ(several(with(kTwoTasks, {{"SLURM_PROCID", "1"}})), of_srun);
+  EXPECT_EQ(several({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}),
+            "mpirun: started drun 4 times, and each would start all workers: drun runs once"
+            " | drun -np 4 ..., without mpirun");
+  EXPECT_NE(several({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}), "");
+  EXPECT_NE(several({{"MV2_COMM_WORLD_SIZE", "2"}}), "");
+  EXPECT_EQ(
+      several({{"JSM_NAMESPACE_SIZE", "2"}}),
+      "jsrun: started drun 2 times, and each would start all workers: drun runs once | drun -np 2 ..., without jsrun");
+}
+
+TEST(SeveralTasks, AreNotWhatJobsAndSessionsOfSlurmAre) {
+  for (const auto& env : {kSalloc, kBatch, kStepOnOneHost, kInteractiveStep, kHeterogeneous, Environment{}}) {
+    EXPECT_EQ(several(env), "");
+  }
+  EXPECT_EQ(several({{"OMPI_COMM_WORLD_SIZE", "1"}, {"PMI_SIZE", "1"}}), "");
+  // srun -n2 --pty: a shell at a terminal is task 0, the others end at once.
+  const auto session = with(kTwoTasks, {{"SLURM_PTY_PORT", "40201"}});
+  EXPECT_EQ(several(session), "");
+  EXPECT_NE(several(with(session, {{"SLURM_PROCID", "1"}})), "");
+  // sbatch -n1, typed in a step of two tasks, whose variables it inherits.
+  EXPECT_EQ(several(with(kTwoTasks, {{"SLURM_NTASKS", "1"}, {"SLURM_TASKS_PER_NODE", "1"}})), "");
 }
 
 }  // namespace
