@@ -1,4 +1,4 @@
-"""drun in the jobs of batch schedulers, by the environment that they make."""
+"""drun in the jobs of batch schedulers, by the environment that they make. With a real Slurm: slurm_test.py."""
 import json
 
 from support import ClusterTest, environments, untagged
