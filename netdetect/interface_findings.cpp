@@ -49,6 +49,7 @@ class Interfaces {
     find_same_addresses();
     find_unreached();
     find_partly_reached();
+    find_sent_elsewhere();
     find_unused();
     find_choices();
     find_families();
@@ -196,6 +197,58 @@ class Interfaces {
     const std::string command = plain.hosts.empty() ? "" : "ip route  # on " + name(plain.hosts.front());
     add(Severity::kNote, "interface-unreached", std::move(plain),
         "up, with an address, but no other host reaches it: not used", command);
+  }
+
+  // Whose address it is; null: nobody's, or the chosen interface has it as well.
+  const Interface* other_source(int host, const std::string& source) const {
+    const std::string bytes = parse_address(source).bytes;
+    const Interface* found = nullptr;
+    for (const auto& nic : nics(host)) {
+      const bool has = std::any_of(nic.addresses.begin(), nic.addresses.end(),
+                                   [&](const Address& address) { return address.bytes == bytes; });
+      if (!has) continue;
+      if (&nic == chosen_nic(host)) return nullptr;
+      found = &nic;
+    }
+    return bytes.empty() || found == nullptr || found->loopback ? nullptr : found;
+  }
+
+  static bool is_in_network_of(const Interface& nic, const Address& other) {
+    return std::any_of(nic.addresses.begin(), nic.addresses.end(), [&](const Address& own) {
+      return own.family == other.family && in_network(network_of(own), other);
+    });
+  }
+
+  // NCCL and Gloo bind the side that listens to the chosen interface, and the kernel chooses that of the side that
+  // connects. Both of one network, its first route decides.
+  void find_sent_elsewhere() {
+    std::map<std::pair<int, std::string>, std::vector<std::string>> by_nic;  // host, interface: what showed it
+    std::map<std::pair<int, std::string>, std::string> examples;
+    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
+      const Candidate& to = candidates_.tried[c];
+      if (!has_choice(to.host) || !(choice(to.host).address == to.address)) continue;
+      for (const AttemptResult* a : tally_.candidates[c].attempts) {
+        const int from = a->attempt.from;
+        const bool same = candidates_.tried[static_cast<std::size_t>(a->attempt.candidate)].host == to.host;
+        if (!reached(*a) || !same || gone_.count(from) > 0 || chosen_nic(from) == nullptr) continue;
+        const Interface* nic = other_source(from, a->result.source);
+        if (nic == nullptr) continue;
+        // Hosts of which each was chosen on another network: that is told by what kept them from sharing one.
+        if (is_in_network_of(*nic, to.address) && !is_in_network_of(*chosen_nic(from), to.address)) continue;
+        const std::pair<int, std::string> key(from, nic->name);
+        by_nic[key].push_back(name(from) + " to " + name(to.host) + " at " + to.address.text() + ": from " +
+                              a->result.source + " on " + nic->name);
+        examples.emplace(key, to.address.text());
+      }
+    }
+    for (auto& [key, details] : by_nic) {
+      const auto& [host, nic] = key;
+      const std::string chosen = chosen_nic(host)->name;
+      add(Severity::kWarning, "sends-elsewhere", {{host}, {name(host) + " " + nic}, std::move(details)},
+          "sends by " + nic + ", listens on " + chosen +
+              ": what it sends does not go over the interface that was chosen",
+          "ip route get " + examples.at(key) + "  # on " + name(host));
+    }
   }
 
   void find_partly_reached() {

@@ -282,6 +282,12 @@ class Reach(CheckTest):
                                  f"echo 1 > /proc/sys/net/ipv4/conf/{self.nic('h1')}/rp_filter")
         self.addCleanup(self.cluster.shell, "h1", f"echo 0 > /proc/sys/net/ipv4/conf/{self.nic('h1')}/rp_filter")
         self.assert_found(self.check(), "rp-filter", "host1", words=["second", self.nic("h1")])
+        self.cluster.shell("h1", f"echo 0 > /proc/sys/net/ipv4/conf/{self.nic('h1')}/rp_filter; "
+                                 "echo 0 > /proc/sys/net/ipv4/conf/second/rp_filter; "
+                                 "ip route add 10.77.0.0/25 dev second; ip route add 10.77.0.128/25 dev second")
+        nics = ",".join(host["nic"] for host in self.cluster.data["hosts"])
+        self.assert_found(self.check("--quick", "--network-interfaces", nics), "sends-elsewhere", "host1",
+                          words=[f"sends by second, listens on {self.nic('h1')}"])
 
     def test_routing_rules_are_named(self):
         self.cluster.shell("h2", "ip rule add from 10.77.0.3 lookup main priority 1000")

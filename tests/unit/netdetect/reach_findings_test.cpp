@@ -214,6 +214,30 @@ TEST(ReachFindings, AnAddressThatAnotherHostHasAsWellSaysWhyNobodyReachesAHost) 
   }
 }
 
+TEST(ReachFindings, NamesTheInterfaceThatSendsIfAnotherOneListens) {
+  const std::vector<HostInterfaces> hosts = {
+      host("a", {nic("eno1", {"10.0.0.1/24"}), nic("enp37s0f0", {"10.0.0.11/24"})}),
+      host("b", {nic("x", {"10.0.0.2/24"})}), host("c", {nic("x", {"10.0.0.3/24"})})};
+  for (const char* source : {"10.0.0.11", "10.0.0.1"}) {
+    const auto candidates = find_candidates(hosts, {"10.0.0.11/32", "x"});
+    ASSERT_TRUE(candidates);
+    auto results = play(hosts, *candidates, all_reached);
+    for (auto& r : results)
+      r.result.source = r.attempt.from == 0 ? source : r.attempt.from == 1 ? "10.0.0.2" : "10.0.0.3";
+    const auto findings = reach_findings(hosts, *candidates, results, choose_most(hosts, *candidates, results));
+    if (std::string(source) == "10.0.0.11") {
+      EXPECT_THAT(heads(findings), IsEmpty());
+      continue;
+    }
+    EXPECT_THAT(heads(findings), ElementsAre("warning sends-elsewhere: a eno1"));
+    const Finding finding = find(findings, "sends-elsewhere");
+    EXPECT_THAT(finding.text, HasSubstr("sends by eno1, listens on enp37s0f0"));
+    EXPECT_THAT(finding.details,
+                ElementsAre("a to b at 10.0.0.2: from 10.0.0.1 on eno1", "a to c at 10.0.0.3: from 10.0.0.1 on eno1"));
+    EXPECT_EQ(finding.command, "ip route get 10.0.0.2  # on a");
+  }
+}
+
 TEST(ReachFindings, NamesIpv6Only) {
   auto hosts = cluster(3);
   for (auto& h : hosts) h.interfaces[1].addresses.erase(h.interfaces[1].addresses.begin());
