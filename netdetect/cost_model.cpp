@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "base/allreduce_sizes.h"
 #include "netdetect/link_stats.h"
@@ -323,6 +324,15 @@ void find_without(const Model& model, const std::vector<int>& hosts, Prediction&
   out.seconds_without = times[chosen];
 }
 
+// Powers of two, and the size that was asked for.
+std::vector<std::size_t> curve_sizes(std::size_t n_bytes) {
+  const std::size_t most = std::max(std::size_t{1} << 30, n_bytes);
+  std::set<std::size_t> out = {4};
+  while (*out.rbegin() <= most / 2) out.insert(*out.rbegin() * 2);
+  if (n_bytes > 0) out.insert(n_bytes);
+  return {out.begin(), out.end()};
+}
+
 }  // namespace
 
 Prediction predict(const CostInput& input, const LinkReport& links, std::size_t n_bytes, double step_seconds) {
@@ -336,7 +346,7 @@ Prediction predict(const CostInput& input, const LinkReport& links, std::size_t 
   const Model model(input, links);
   if (hosts.size() < 2 || !model.knows_links()) return out;
 
-  for (std::size_t size = 4; size <= std::size_t{1} << 30; size *= 2) {
+  for (const std::size_t size : curve_sizes(n_bytes)) {
     const auto bytes = static_cast<double>(size);
     CostPoint point;
     point.n_bytes = size;

@@ -37,7 +37,7 @@ struct Prediction {
   // The hosts without which it would be so much faster that it is worth saying; empty: none.
   std::vector<int> without;
   double seconds_without = 0;
-  std::vector<CostPoint> curve;  // 4 B to 1 GiB, for the plot
+  std::vector<CostPoint> curve;  // 4 B to 1 GiB, for the plot; n_bytes is one of its points, and may be the last
   // With a step time: share of the ideal speed that is left, if communication comes after the computation, and if all
   // of it is hidden behind the computation. 0: no step time.
   double step_seconds = 0, efficiency = 0, efficiency_overlapped = 0;

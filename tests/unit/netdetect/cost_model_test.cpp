@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -159,6 +160,21 @@ TEST(CostModel, TheCurveRisesAndSpansFourBytesToAGibibyte) {
   }
   EXPECT_LT(p.curve.front().tree_seconds, p.curve.front().ring_seconds);
   EXPECT_EQ(p.seconds, 0);
+}
+
+TEST(CostModel, TheCurveReachesToTheSizeThatWasAskedForAndHasIt) {
+  for (const std::size_t n_bytes : {std::size_t{14'000'000'000}, std::size_t{100'000'000}, std::size_t{2}}) {
+    const Prediction p = predict(one_rank_each(4), links(4, 1e9, 50), n_bytes);
+    ASSERT_THAT(p.curve, ::testing::Not(IsEmpty()));
+    EXPECT_EQ(p.curve.back().n_bytes, std::max(n_bytes, std::size_t{1} << 30));
+    const auto at =
+        std::find_if(p.curve.begin(), p.curve.end(), [&](const CostPoint& c) { return c.n_bytes == n_bytes; });
+    ASSERT_NE(at, p.curve.end()) << n_bytes;
+    EXPECT_DOUBLE_EQ(at->seconds, p.seconds);
+    for (std::size_t i = 1; i < p.curve.size(); ++i) EXPECT_LE(p.curve[i].n_bytes, 2 * p.curve[i - 1].n_bytes) << i;
+    EXPECT_TRUE(std::is_sorted(p.curve.begin(), p.curve.end(),
+                               [](const CostPoint& a, const CostPoint& b) { return a.n_bytes < b.n_bytes; }));
+  }
 }
 
 TEST(CostModel, NothingIsPredictedOfNothing) {
