@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/check_units.h"
 #include "cli/markup.h"
 
 namespace drun::cli {
 
 namespace {
 
-constexpr int kFiguresTo = 16;       // hosts
 constexpr double kMapWidth = 640;    // of the cells of a large map
 constexpr std::size_t kLabel = 18;   // characters
 constexpr double kCharacter = 0.56;  // width of one, in font sizes
@@ -146,12 +144,12 @@ std::string heat_map_svg(const HeatMap& map) {
       const std::string pair = map.symmetric ? a + " and " + b : a + " to " + b;
       out += "<g><rect class='c " + std::string(heat_class(heat)) + "'" + box + "/>";
       if (s.figures) {
-        out += svg_text(middle, line, cell.value > 0 ? digits(cell.value / map.unit) : "failed",
+        out += svg_text(middle, line, cell.value > 0 ? map.unit.figure(cell.value) : "failed",
                         " class='v " + std::string(heat_class(heat)) + "' text-anchor='middle'");
       } else {
         out += mark(heat, x, y, s.cell_w, s.cell_h);
       }
-      out += hover_title(pair + ": " + (cell.value > 0 ? map.text(cell.value) : cell.error)) + "</g>";
+      out += hover_title(pair + ": " + (cell.value > 0 ? map.unit.text(cell.value) : cell.error)) + "</g>";
     }
   }
   return out + "</svg>";

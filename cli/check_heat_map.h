@@ -4,22 +4,23 @@
 #include <string>
 #include <vector>
 
-#include "cli/check_view.h"
+#include "cli/check_figures.h"
 
 namespace drun::cli {
+
+inline constexpr int kFiguresTo = 16;  // hosts
 
 struct HeatMap {
   const Matrix* matrix = nullptr;
   std::vector<std::string> names;
   std::string label;  // for those who don't see it
   Heat (*heat)(const Matrix&, int, int) = nullptr;
-  double unit = 1;                        // the figures in the cells are in multiples of this
-  std::string (*text)(double) = nullptr;  // a value with its unit, for titles
-  bool symmetric = false;                 // titles say "between a and b"
+  netdetect::Unit unit;
+  bool symmetric = false;  // titles say "between a and b"
 };
 
-// An <svg>. One <rect class='c ...'> for each directed pair that was measured or that failed. To 16 hosts with figures,
-// beyond that with marks in place of them, so that colour is never the only sign.
+// An <svg>. One <rect class='c ...'> for each directed pair that was measured or that failed. To kFiguresTo hosts with
+// figures, beyond that with marks in place of them, so that colour is never the only sign.
 std::string heat_map_svg(const HeatMap& map);
 
 // The words, colours and marks that occur, an <ul>. "faster", "slower".

@@ -4,9 +4,11 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <string_view>
 
 #include "base/text.h"
 #include "cli/check_cost_plot.h"
+#include "cli/check_figures.h"
 #include "cli/check_heat_map.h"
 #include "cli/check_style.h"
 #include "cli/check_topology.h"
@@ -58,10 +60,15 @@ std::string cell(const std::string& text, const char* name = "") {
          (text.empty() ? kNone : escape(text)) + "</td>";
 }
 
+// The time's sign as a page can show it.
+Figures with_micro_sign(Figures figures) {
+  if (std::string_view(figures.time.name) == "us") figures.time.name = "\u00b5s";
+  return figures;
+}
+
 class Page {
  public:
-  explicit Page(const launcher::CheckResult& result)
-      : result_(result), bandwidth_(bandwidth_matrix(result)), latency_(latency_matrix(result)) {}
+  explicit Page(const launcher::CheckResult& result) : result_(result), figures_(with_micro_sign(Figures(result))) {}
 
   std::string build() const {
     const std::string title = "drun check: " + verdict_text(result_.verdict);
@@ -92,31 +99,31 @@ class Page {
     std::string out =
         "<div class='tiles'>" +
         tile("Hosts that can take part", std::to_string(usable) + " of " + std::to_string(n), effort_sentence(result_));
-    if (bandwidth_.median > 0) {
-      out += tile("Bandwidth, median", netdetect::rate_text(bandwidth_.median),
-                  extremes(bandwidth_, netdetect::rate_text));
+    if (figures_.bandwidth.median > 0) {
+      out += tile("Bandwidth, median", figures_.rate.text(figures_.bandwidth.median),
+                  extremes(figures_.bandwidth, figures_.rate));
     }
-    if (latency_.median > 0)
-      out += tile("Round trip, median", time_markup(latency_.median), extremes(latency_, time_markup));
+    if (figures_.latency.median > 0)
+      out += tile("Round trip, median", figures_.time.text(figures_.latency.median),
+                  extremes(figures_.latency, figures_.time));
     if (result_.predicted) {
       const auto& p = *result_.predicted;
       out += tile("Allreduce of " + netdetect::size_text(p.n_bytes), time_markup(p.seconds),
-                  p.step_seconds > 0
-                      ? netdetect::share_text(p.efficiency) + " to " + netdetect::share_text(p.efficiency_overlapped) +
-                            " of the ideal speed with steps of " + time_markup(p.step_seconds)
-                      : "predicted from the links");
+                  p.step_seconds > 0 ? netdetect::share_text(p.efficiency) + " of the ideal speed with steps of " +
+                                           time_markup(p.step_seconds)
+                                     : "predicted from the links");
     }
     return out + "</div>\n";
   }
 
-  static std::string extremes(const Matrix& matrix, std::string (*text)(double)) {
+  static std::string extremes(const Matrix& matrix, const netdetect::Unit& unit) {
     double least = 0, most = 0;
     for (const auto& c : matrix.cells) {
       if (c.value <= 0) continue;
       least = least == 0 ? c.value : std::min(least, c.value);
       most = std::max(most, c.value);
     }
-    return "from " + text(least) + " to " + text(most);
+    return "from " + unit.figure(least) + " to " + unit.text(most);
   }
 
   std::string findings() const {
@@ -130,6 +137,11 @@ class Page {
       if (!f.details.empty()) {
         out += "<ul>";
         for (const auto& detail : f.details) out += "<li>" + escape(detail) + "</li>";
+        out += "</ul>";
+      }
+      if (!f.comparison.empty()) {
+        out += "<p class='soft small'>" + escape(kComparisonHead) + ":</p><ul>";
+        for (const auto& line : f.comparison) out += "<li>" + escape(line) + "</li>";
         out += "</ul>";
       }
       if (!f.command.empty()) out += "<pre><code>" + escape(f.command) + "</code></pre>";
@@ -160,7 +172,7 @@ class Page {
 
   std::string host_row(int index) const {
     const auto& host = result_.hosts[static_cast<std::size_t>(index)];
-    const HostRates rates = host_rates(bandwidth_, latency_, index);
+    const HostRates rates = host_rates(figures_.bandwidth, figures_.latency, index);
     const auto* interface = chosen_interface(host);
     std::string out =
         "<tr class='row " + std::string(state_class(host.verdict)) + "'><td><b>" + escape(host.name) + "</b>";
@@ -172,17 +184,17 @@ class Page {
     if (host.error) out += "<span class='why'>" + escape(host.error->cause) + "</span>";
     out += "</td>";
     out += cell(host.choice ? host.choice->interface : "") + cell(host.choice ? host.choice->address.text() : "");
-    out += cell(line_speed_text(host), "num");
-    out += cell(rates.sent > 0 ? netdetect::rate_text(rates.sent) : "", "num");
-    out += cell(rates.received > 0 ? netdetect::rate_text(rates.received) : "", "num");
-    out += cell(rates.round_trip > 0 ? time_markup(rates.round_trip) : "", "num");
+    out += cell(line_rate(host) > 0 ? figures_.rate.text(line_rate(host)) : "", "num");
+    out += cell(rates.sent > 0 ? figures_.rate.text(rates.sent) : "", "num");
+    out += cell(rates.received > 0 ? figures_.rate.text(rates.received) : "", "num");
+    out += cell(rates.round_trip > 0 ? figures_.time.text(rates.round_trip) : "", "num");
     out += cell(interface != nullptr && interface->mtu > 0 ? std::to_string(interface->mtu) : "", "num");
     out += cell(host.connect_seconds > 0 ? time_markup(host.connect_seconds) : "", "num");
     return out + "</tr>";
   }
 
   std::string topology() const {
-    const std::string drawing = topology_markup(result_, bandwidth_);
+    const std::string drawing = topology_markup(result_, figures_);
     if (drawing.empty()) return "";
     return "<section id='topology'><h2>Topology</h2><p class='soft small'>Every link once, as the slower of its two "
            "directions, coloured against the median.</p><div class='scroll'>" +
@@ -192,52 +204,48 @@ class Page {
   std::string heat_maps() const {
     std::string out;
     const auto names = short_names(result_);
-    if (!bandwidth_.empty()) {
-      const bool giga = bandwidth_.median >= 10e9;
+    if (!figures_.bandwidth.empty()) {
       HeatMap map;
-      map.matrix = &bandwidth_;
+      map.matrix = &figures_.bandwidth;
       map.names = names;
       map.label = "bandwidth between hosts";
       map.heat = bandwidth_heat;
-      map.unit = giga ? 1e9 : 1e6;
-      map.text = netdetect::rate_text;
-      const std::string unit = giga ? "Gb/s" : "Mb/s";
-      const std::string figures = bandwidth_.n_hosts <= 16 ? ", in " + unit : "";
+      map.unit = figures_.rate;
+      const std::string unit = figures_.rate.name;
+      const std::string figures = figures_.bandwidth.n_hosts <= 16 ? ", in " + unit : "";
       out +=
           "<section id='bandwidth'><h2>Bandwidth" + figures +
           "</h2><p class='soft small'>From the row\u2019s host to the column\u2019s, while as much goes the other way" +
-          median_words(bandwidth_, netdetect::rate_text) + ".</p><div class='scroll'>" + heat_map_svg(map) + "</div>" +
-          heat_legend(bandwidth_, bandwidth_heat, "faster", "slower") + "</section>\n";
+          median_words(figures_.bandwidth, figures_.rate) + ".</p><div class='scroll'>" + heat_map_svg(map) + "</div>" +
+          heat_legend(figures_.bandwidth, bandwidth_heat, "faster", "slower") + "</section>\n";
     }
-    if (latency_.median > 0) {
-      const bool milli = latency_.median >= 10e-3;
+    if (figures_.latency.median > 0) {
       HeatMap map;
-      map.matrix = &latency_;
+      map.matrix = &figures_.latency;
       map.names = names;
       map.label = "round trips between hosts";
       map.heat = latency_heat;
-      map.unit = milli ? 1e-3 : 1e-6;
-      map.text = time_markup;
+      map.unit = figures_.time;
       map.symmetric = true;
-      const std::string figures = latency_.n_hosts <= 16 ? std::string(", in ") + (milli ? "ms" : "\u00b5s") : "";
+      const std::string figures = figures_.latency.n_hosts <= 16 ? std::string(", in ") + figures_.time.name : "";
       out += "<section id='latency'><h2>Round trip" + figures +
              "</h2><p class='soft small'>The median of many small messages, one at a time" +
-             median_words(latency_, time_markup) + ".</p><div class='scroll'>" + heat_map_svg(map) + "</div>" +
-             heat_legend(latency_, latency_heat, "shorter", "longer") + "</section>\n";
+             median_words(figures_.latency, figures_.time) + ".</p><div class='scroll'>" + heat_map_svg(map) +
+             "</div>" + heat_legend(figures_.latency, latency_heat, "shorter", "longer") + "</section>\n";
     }
     // Side by side where there is room for both.
     return result_.hosts.size() <= 6 && !out.empty() ? "<div class='pair'>" + out + "</div>" : out;
   }
 
-  static std::string median_words(const Matrix& matrix, std::string (*text)(double)) {
-    return matrix.median > 0 ? "; the median is " + text(matrix.median) : "";
+  static std::string median_words(const Matrix& matrix, const netdetect::Unit& unit) {
+    return matrix.median > 0 ? "; the median is " + unit.text(matrix.median) : "";
   }
 
   std::string prediction() const {
     if (!result_.predicted) return "";
     const std::string efficiency = efficiency_sentence(result_);
     return "<section id='cost'><h2>What an allreduce will cost</h2><p>" +
-           escape(capital(prediction_sentence(result_))) + "." +
+           escape(capital(prediction_sentence(result_, figures_))) + "." +
            (efficiency.empty() ? "" : " " + escape(capital(efficiency)) + ".") + "</p>" +
            cost_plot_markup(*result_.predicted) + "</section>\n";
   }
@@ -321,7 +329,7 @@ class Page {
   }
 
   const launcher::CheckResult& result_;
-  Matrix bandwidth_, latency_;
+  Figures figures_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/check_figures.h"
 #include "cli/check_view.h"
 #include "launcher/check/host_facts_json.h"
 #include "launcher/events.h"
@@ -74,7 +75,7 @@ Json interface_json(const netdetect::Interface& interface) {
   return out;
 }
 
-Json host_json(const launcher::CheckedHost& host) {
+Json host_json(const launcher::CheckedHost& host, const HostRates& rates) {
   Json out;
   out["name"] = host.name;
   out["host_name"] = text_or_null(host.host_name);
@@ -86,6 +87,9 @@ Json host_json(const launcher::CheckedHost& host) {
   out["nccl_interfaces"] = host.choice ? Json(host.choice->interfaces) : Json::array();
   out["reached_by_all"] = host.choice ? Json(host.choice->reached_by_all) : Json(nullptr);
   out["connect_seconds"] = measured(host.connect_seconds);
+  out["sends_bits_per_second"] = measured(rates.sent);
+  out["receives_bits_per_second"] = measured(rates.received);
+  out["round_trip_microseconds"] = measured(rates.round_trip * 1e6);
   out["interfaces"] = Json::array();
   for (const auto& interface : host.interfaces) out["interfaces"].push_back(interface_json(interface));
   out["rejected"] = Json::array();
@@ -166,11 +170,12 @@ Json finding_json(const launcher::CheckResult& result, const netdetect::Finding&
   out["subject"] = text_or_null(finding.subject);
   out["text"] = finding.text;
   out["details"] = finding.details;
+  out["comparison"] = finding.comparison;
   out["command"] = text_or_null(finding.command);
   return out;
 }
 
-Json prediction_json(const launcher::CheckResult& result) {
+Json prediction_json(const launcher::CheckResult& result, const Figures& figures) {
   if (!result.predicted) return nullptr;
   const auto& p = *result.predicted;
   Json out;
@@ -179,6 +184,9 @@ Json prediction_json(const launcher::CheckResult& result) {
   out["slowest_from"] = host_name(result, p.slowest_from);
   out["slowest_to"] = host_name(result, p.slowest_to);
   out["slowest_bits_per_second"] = measured(p.slowest_bits_per_second);
+  const bool named = p.slowest_from >= 0 && p.slowest_to >= 0;
+  out["slowest_measured_bits_per_second"] =
+      named ? measured(figures.bandwidth.at(p.slowest_from, p.slowest_to).value) : Json(nullptr);
   out["without"] = host_list(result, p.without);
   out["allreduce_seconds_without"] = p.without.empty() ? Json(nullptr) : Json(p.seconds_without);
   out["step_seconds"] = measured(p.step_seconds);
@@ -209,14 +217,20 @@ std::string check_json(const launcher::CheckResult& result) {
   out["findings"] = Json::array();
   for (const auto& finding : result.findings) out["findings"].push_back(finding_json(result, finding));
   out["hosts"] = Json::array();
-  for (const auto& host : result.hosts) out["hosts"].push_back(host_json(host));
+  const Figures figures(result);
+  for (std::size_t i = 0; i < result.hosts.size(); ++i) {
+    const HostRates rates = host_rates(figures.bandwidth, figures.latency, static_cast<int>(i));
+    out["hosts"].push_back(host_json(result.hosts[i], rates));
+  }
   out["network_error"] = result.network_error ? error_json(*result.network_error) : Json(nullptr);
   out["reached"] = reach_json(result);
   out["links"] = Json::array();
   for (const auto& link : result.links.links) out["links"].push_back(link_json(result, link, 1));
   for (const auto& link : result.links.second_pass) out["links"].push_back(link_json(result, link, 2));
+  out["bandwidth_median_bits_per_second"] = measured(figures.bandwidth.median);
+  out["round_trip_median_microseconds"] = measured(figures.latency.median * 1e6);
   out["ring"] = ring_json(result);
-  out["prediction"] = prediction_json(result);
+  out["prediction"] = prediction_json(result, figures);
   out["notes"] = result.notes;
   // A host's words need not be UTF-8.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -4,9 +4,8 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/check_units.h"
+#include "cli/check_figures.h"
 #include "cli/check_view.h"
-#include "netdetect/units.h"
 
 namespace drun::cli {
 
@@ -52,7 +51,7 @@ std::string shortened(const std::string& name) {
 class Report {
  public:
   Report(const launcher::CheckResult& result, const TextStyle& style)
-      : result_(result), style_(style), bandwidth_(bandwidth_matrix(result)), latency_(latency_matrix(result)) {}
+      : result_(result), style_(style), figures_(result) {}
 
   std::string build() {
     add_verdict();
@@ -101,43 +100,60 @@ class Report {
     add_wrapped("", "", hosts_sentence(result_) + "; " + findings_sentence(result_));
   }
 
+  // A column of the hosts' table; one in which no host has anything is left out.
+  struct Column {
+    std::string title;
+    std::vector<std::string> cells;
+    bool figures = false;  // stand at the right
+
+    bool empty() const {
+      return std::all_of(cells.begin(), cells.end(), [](const std::string& cell) { return cell.empty(); });
+    }
+    std::size_t width() const {
+      std::size_t out = columns(title);
+      for (const auto& cell : cells) out = std::max(out, columns(cell));
+      return out;
+    }
+    std::string placed(const std::string& text) const { return figures ? right(text, width()) : left(text, width()); }
+  };
+
   void add_hosts() {
-    struct Row {
-      std::string name, verdict, interface, address, line, sends, receives;
-    };
-    const std::string none = "-";
+    Column name{"HOST", {}}, state{"STATE", {}}, interface {
+      "INTERFACE", {}
+    }, address{"ADDRESS", {}};
+    Column line{"LINE", {}, true}, sends{"SENDS", {}, true}, receives{"RECEIVES", {}, true};
     const auto names = short_names(result_);
-    std::vector<Row> rows;
+    const auto rate = [&](double value) { return value > 0 ? figures_.rate.figure(value) : ""; };
     for (std::size_t i = 0; i < result_.hosts.size(); ++i) {
       const auto& host = result_.hosts[i];
-      const HostRates rates = host_rates(bandwidth_, latency_, static_cast<int>(i));
-      Row row;
-      row.name = printable(names[i]);
-      row.verdict = verdict_text(host.verdict);
-      row.interface = host.choice ? printable(host.choice->interface) : none;
-      row.address = host.choice ? host.choice->address.text() : none;
-      row.line = line_speed_text(host).empty() ? none : line_speed_text(host);
-      row.sends = rates.sent > 0 ? netdetect::rate_text(rates.sent) : none;
-      row.receives = rates.received > 0 ? netdetect::rate_text(rates.received) : none;
-      rows.push_back(std::move(row));
+      const HostRates rates = host_rates(figures_.bandwidth, figures_.latency, static_cast<int>(i));
+      name.cells.push_back(printable(names[i]));
+      state.cells.push_back(verdict_text(host.verdict));
+      interface.cells.push_back(host.choice ? printable(host.choice->interface) : "");
+      address.cells.push_back(host.choice ? host.choice->address.text() : "");
+      line.cells.push_back(rate(line_rate(host)));
+      sends.cells.push_back(rate(rates.sent));
+      receives.cells.push_back(rate(rates.received));
     }
-    const auto widest = [&](std::string Row::*column, std::size_t least) {
-      for (const auto& row : rows) least = std::max(least, columns(row.*column));
-      return least;
-    };
-    const std::size_t name = widest(&Row::name, 4), verdict = widest(&Row::verdict, 5);
-    const std::size_t interface = widest(&Row::interface, 9), address = widest(&Row::address, 7);
-    const std::size_t line = widest(&Row::line, 4), sends = widest(&Row::sends, 5);
-    out_ += "\n" +
-            bold(left("HOST", name) + "  " + left("STATE", verdict) + "  " + left("INTERFACE", interface) + "  " +
-                 left("ADDRESS", address) + "  " + left("LINE", line) + "  " + left("SENDS", sends) + "  RECEIVES") +
-            "\n";
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const Row& row = rows[i];
-      out_ += left(row.name, name) + "  " + paint(color_of(result_.hosts[i].verdict), row.verdict) +
-              std::string(verdict - columns(row.verdict), ' ') + "  " + left(row.interface, interface) + "  " +
-              left(row.address, address) + "  " + left(row.line, line) + "  " + left(row.sends, sends) + "  " +
-              row.receives + "\n";
+    const bool rates_shown = !line.empty() || !sends.empty() || !receives.empty();
+    std::vector<Column> shown = {std::move(name), std::move(state), std::move(interface), std::move(address),
+                                 std::move(line), std::move(sends), std::move(receives)};
+    std::erase_if(shown, [](const Column& column) { return column.empty(); });
+    std::string head;
+    for (const Column& column : shown) head += (head.empty() ? "" : "  ") + column.placed(column.title);
+    head.erase(head.find_last_not_of(' ') + 1);
+    out_ += "\n" + bold(head) + (rates_shown ? std::string("  in ") + figures_.rate.name : "") + "\n";
+    for (std::size_t i = 0; i < result_.hosts.size(); ++i) {
+      std::string row;
+      for (const Column& column : shown) {
+        const std::string& text = column.cells[i];
+        std::string cell = column.placed(text.empty() ? "-" : text);
+        // The escapes take no columns: placed first, painted after.
+        if (column.title == "STATE") cell.replace(0, text.size(), paint(color_of(result_.hosts[i].verdict), text));
+        row += (row.empty() ? "" : "  ") + cell;
+      }
+      row.erase(row.find_last_not_of(' ') + 1);
+      out_ += row + "\n";
     }
   }
 
@@ -150,16 +166,41 @@ class Report {
       const std::size_t at = out_.size();
       add_wrapped(severity + ": ", "  ", subject + finding.text + " [" + finding.code + "]");
       out_.replace(at, severity.size(), paint(color_of(finding.severity), severity));
-      for (const auto& detail : finding.details) add_wrapped("  ", "    ", detail);
+      add_evidence(finding);
       // Never wrapped: it is there to be copied.
       if (!finding.command.empty()) out_ += "  " + paint("1;36", "try") + ": " + printable(finding.command) + "\n";
     }
   }
 
-  std::string cell_text(const Matrix& matrix, int from, int to, double unit) const {
+  // What is to be compared stands side by side where there is room for both.
+  void add_evidence(const netdetect::Finding& finding) {
+    if (finding.comparison.empty()) {
+      for (const auto& detail : finding.details) add_wrapped("  ", "    ", detail);
+      return;
+    }
+    Column own{evidence_head(finding), {}}, others{kComparisonHead, {}};
+    for (const auto& detail : finding.details) own.cells.push_back(printable(detail));
+    for (const auto& line : finding.comparison) others.cells.push_back(printable(line));
+    const std::size_t wide = own.width();
+    if (2 + wide + 3 + others.width() > style_.width) {
+      for (const auto& detail : finding.details) add_wrapped("  ", "    ", detail);
+      out_ += "  " + others.title + ":\n";
+      for (const auto& line : finding.comparison) add_wrapped("    ", "      ", line);
+      return;
+    }
+    out_ += "  " + bold(left(own.title, wide)) + "   " + bold(others.title) + "\n";
+    for (std::size_t i = 0; i < std::max(own.cells.size(), others.cells.size()); ++i) {
+      std::string row = "  " + left(i < own.cells.size() ? own.cells[i] : "", wide) + "   " +
+                        (i < others.cells.size() ? others.cells[i] : "");
+      row.erase(row.find_last_not_of(' ') + 1);
+      out_ += row + "\n";
+    }
+  }
+
+  std::string cell_text(const Matrix& matrix, int from, int to, const netdetect::Unit& unit) const {
     const Cell& cell = matrix.at(from, to);
     if (from == to) return ".";
-    if (cell.value > 0) return digits(cell.value / unit);
+    if (cell.value > 0) return unit.figure(cell.value);
     return cell.error.empty() ? "-" : "failed";
   }
 
@@ -183,7 +224,7 @@ class Report {
     return "2";
   }
 
-  void add_cells(const Matrix& matrix, double unit, Heat (*heat)(const Matrix&, int, int)) {
+  void add_cells(const Matrix& matrix, const netdetect::Unit& unit, Heat (*heat)(const Matrix&, int, int)) {
     std::vector<std::string> names;
     std::size_t name_width = 0;
     for (const auto& name : short_names(result_)) {
@@ -211,13 +252,13 @@ class Report {
     }
   }
 
-  void add_worst(const Matrix& matrix, const std::vector<Entry>& entries, std::string (*text)(double)) {
+  void add_worst(const Matrix& matrix, const std::vector<Entry>& entries, const netdetect::Unit& unit) {
     for (std::size_t i = 0; i < std::min(entries.size(), kWorstShown); ++i) {
       const Entry& entry = entries[i];
       const Cell& cell = matrix.at(entry.from, entry.to);
       out_ += "  " + printable(result_.hosts[static_cast<std::size_t>(entry.from)].name) + " to " +
               printable(result_.hosts[static_cast<std::size_t>(entry.to)].name) + ": " +
-              paint(heat_color(entry.heat), cell.value > 0 ? text(cell.value) : printable(cell.error)) + "\n";
+              paint(heat_color(entry.heat), cell.value > 0 ? unit.text(cell.value) : printable(cell.error)) + "\n";
     }
     if (entries.size() > kWorstShown) {
       out_ += "  and " + std::to_string(entries.size() - kWorstShown) + " more: --html FILE shows all\n";
@@ -226,41 +267,37 @@ class Report {
   }
 
   void add_bandwidth() {
-    if (bandwidth_.empty()) return;
-    const bool whole = bandwidth_.n_hosts <= kMatrixHosts;
-    const bool giga = bandwidth_.median >= 10e9;
-    std::string head = whole ? "bandwidth from the row's host to the column's, both directions at once, in " +
-                                   std::string(giga ? "Gb/s" : "Mb/s")
-                             : "bandwidth, the worst";
-    if (bandwidth_.median > 0)
-      head += (whole ? "; median " : " (median ") + netdetect::rate_text(bandwidth_.median) + (whole ? "" : ")");
+    const Matrix& matrix = figures_.bandwidth;
+    if (matrix.empty()) return;
     out_ += "\n";
-    add_wrapped("", "", head + ":");
-    if (whole) {
-      add_cells(bandwidth_, giga ? 1e9 : 1e6, bandwidth_heat);
+    const std::string median = matrix.median > 0 ? "median " + figures_.rate.text(matrix.median) : "";
+    if (matrix.n_hosts <= kMatrixHosts) {
+      add_wrapped("", "",
+                  std::string("bandwidth from the row's host to the column's, both directions at once, in ") +
+                      figures_.rate.name + (median.empty() ? "" : "; " + median) + ":");
+      add_cells(matrix, figures_.rate, bandwidth_heat);
     } else {
-      add_worst(bandwidth_, worst_bandwidth(bandwidth_), netdetect::rate_text);
+      add_wrapped("", "", "bandwidth, the worst" + (median.empty() ? "" : " (" + median + ")") + ":");
+      add_worst(matrix, worst_bandwidth(matrix), figures_.rate);
     }
   }
 
   void add_latency() {
-    if (latency_.median <= 0) return;
-    const bool whole = latency_.n_hosts <= kMatrixHosts;
-    const bool milli = latency_.median >= 10e-3;
+    const Matrix& matrix = figures_.latency;
+    if (matrix.median <= 0) return;
     out_ += "\n";
-    if (whole) {
-      add_wrapped("", "",
-                  std::string("round trip, in ") + (milli ? "ms" : "us") + "; median " +
-                      netdetect::time_text(latency_.median) + ":");
-      add_cells(latency_, milli ? 1e-3 : 1e-6, latency_heat);
+    const std::string median = "median " + figures_.time.text(matrix.median);
+    if (matrix.n_hosts <= kMatrixHosts) {
+      add_wrapped("", "", std::string("round trip, in ") + figures_.time.name + "; " + median + ":");
+      add_cells(matrix, figures_.time, latency_heat);
     } else {
-      add_wrapped("", "", "round trip, the worst (median " + netdetect::time_text(latency_.median) + "):");
-      add_worst(latency_, worst_latency(latency_), netdetect::time_text);
+      add_wrapped("", "", "round trip, the worst (" + median + "):");
+      add_worst(matrix, worst_latency(matrix), figures_.time);
     }
   }
 
   void add_prediction() {
-    const std::string sentence = prediction_sentence(result_);
+    const std::string sentence = prediction_sentence(result_, figures_);
     if (sentence.empty()) return;
     out_ += "\n";
     add_wrapped("", "", sentence);
@@ -276,7 +313,7 @@ class Report {
 
   const launcher::CheckResult& result_;
   const TextStyle& style_;
-  Matrix bandwidth_, latency_;
+  Figures figures_;
   std::string out_;
 };
 

@@ -7,9 +7,7 @@
 
 #include "base/text.h"
 #include "cli/check_heat_map.h"
-#include "cli/check_units.h"
 #include "cli/markup.h"
-#include "netdetect/units.h"
 
 namespace drun::cli {
 
@@ -63,8 +61,12 @@ std::vector<Group> group_hosts(const launcher::CheckResult& result) {
 
 class Topology {
  public:
-  Topology(const launcher::CheckResult& result, const Matrix& bandwidth)
-      : result_(result), bandwidth_(bandwidth), groups_(group_hosts(result)), names_(short_names(result)) {
+  Topology(const launcher::CheckResult& result, const Figures& figures)
+      : result_(result),
+        bandwidth_(figures.bandwidth),
+        unit_(figures.rate),
+        groups_(group_hosts(result)),
+        names_(short_names(result)) {
     place();
   }
 
@@ -130,9 +132,7 @@ class Topology {
 
   std::string direction_text(int from, int to) const {
     const Cell& cell = bandwidth_.at(from, to);
-    const std::string what = cell.value > 0       ? netdetect::rate_text(cell.value)
-                             : cell.error.empty() ? "not measured"
-                                                  : cell.error;
+    const std::string what = cell.value > 0 ? unit_.text(cell.value) : cell.error.empty() ? "not measured" : cell.error;
     return name(from) + " to " + name(to) + ": " + what;
   }
   const std::string& name(int host) const { return names_[static_cast<std::size_t>(host)]; }
@@ -155,7 +155,7 @@ class Topology {
     const Cell& there = bandwidth_.at(line.a, line.b);
     const Cell& back = bandwidth_.at(line.b, line.a);
     double worse = there.value > 0 && back.value > 0 ? std::min(there.value, back.value) : 0;
-    const std::string text = worse > 0 ? netdetect::rate_text(worse) : "failed";
+    const std::string text = worse > 0 ? unit_.text(worse) : "failed";
     const double x = a.x + (b.x - a.x) * along, y = a.y + (b.y - a.y) * along;
     const double width = static_cast<double>(text.size()) * 7 + 10;
     return "<rect class='plate'" + attribute("x", x - width / 2) + attribute("y", y - 10) + attribute("width", width) +
@@ -253,6 +253,7 @@ class Topology {
 
   const launcher::CheckResult& result_;
   const Matrix& bandwidth_;
+  netdetect::Unit unit_;
   std::vector<Group> groups_;
   std::vector<std::string> names_;
   std::vector<double> angles_;
@@ -262,9 +263,9 @@ class Topology {
 
 }  // namespace
 
-std::string topology_markup(const launcher::CheckResult& result, const Matrix& bandwidth) {
+std::string topology_markup(const launcher::CheckResult& result, const Figures& figures) {
   if (result.hosts.size() < 2) return "";
-  return Topology(result, bandwidth).markup();
+  return Topology(result, figures).markup();
 }
 
 }  // namespace drun::cli

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "cli/check_view.h"
+#include "cli/check_figures.h"
 
 namespace drun::cli {
 
 // An <svg> and the legend below it. Hosts stand around a circle, those of one network side by side; a link is drawn
 // once for both directions, as the worse of them. "" = there is nothing to draw.
-std::string topology_markup(const launcher::CheckResult& result, const Matrix& bandwidth);
+std::string topology_markup(const launcher::CheckResult& result, const Figures& figures);
 
 }  // namespace drun::cli

@@ -66,6 +66,8 @@ void put(Cell& cell, double value, const std::string& error) {
   }
 }
 
+void put_better(Cell& cell, double value, const std::string& error) { put(cell, std::max(value, cell.value), error); }
+
 // A pair that can't connect was never measured: what reachability found stands for it.
 void put_unreachable(Matrix& matrix, const launcher::CheckResult& result) {
   const std::size_t n = std::min(result.reach.size(), result.hosts.size());
@@ -127,11 +129,13 @@ double median_of(std::vector<double> values) {
 Matrix bandwidth_matrix(const launcher::CheckResult& result) {
   Matrix out = empty_matrix(result);
   for (const auto* pass : {&result.links.links, &result.links.second_pass}) {
+    Matrix best = empty_matrix(result);
     for (const auto& link : *pass) {
       if (!valid(out, link)) continue;
-      put(out.at(link.a, link.b), best_rate(link.forward), link.forward.error);
-      put(out.at(link.b, link.a), best_rate(link.backward), link.backward.error);
+      put_better(best.at(link.a, link.b), best_rate(link.forward), link.forward.error);
+      put_better(best.at(link.b, link.a), best_rate(link.backward), link.backward.error);
     }
+    for (std::size_t i = 0; i < out.cells.size(); ++i) put(out.cells[i], best.cells[i].value, best.cells[i].error);
   }
   put_unreachable(out, result);
   find_median(out, std::greater<>());
@@ -196,9 +200,9 @@ const netdetect::Interface* chosen_interface(const launcher::CheckedHost& host) 
   return nullptr;
 }
 
-std::string line_speed_text(const launcher::CheckedHost& host) {
+double line_rate(const launcher::CheckedHost& host) {
   const auto* interface = chosen_interface(host);
-  return interface == nullptr || interface->speed_mbps <= 0 ? "" : netdetect::rate_text(interface->speed_mbps * 1e6);
+  return interface == nullptr || interface->speed_mbps <= 0 ? 0 : interface->speed_mbps * 1e6;
 }
 
 std::vector<std::string> short_names(const launcher::CheckResult& result) {
@@ -219,6 +223,10 @@ std::string severity_text(Severity severity) {
   return severity == Severity::kFailure ? "failure" : severity == Severity::kWarning ? "warning" : "note";
 }
 
+std::string evidence_head(const netdetect::Finding& finding) {
+  return finding.subject.empty() ? "the cluster" : finding.subject;
+}
+
 std::string hosts_sentence(const launcher::CheckResult& result) {
   std::size_t n[3] = {0, 0, 0};
   for (const auto& host : result.hosts) ++n[static_cast<std::size_t>(host.verdict)];
@@ -237,13 +245,6 @@ std::string findings_sentence(const launcher::CheckResult& result) {
   if (n[1] > 0) parts.push_back(plural(n[1], "warning"));
   if (n[0] > 0) parts.push_back(plural(n[0], "note"));
   return parts.empty() ? "nothing wrong was found" : join(parts, ", ");
-}
-
-std::string prediction_sentence(const launcher::CheckResult& result) {
-  if (!result.predicted) return "";
-  std::vector<std::string> names;
-  for (const auto& host : result.hosts) names.push_back(host.name);
-  return netdetect::prediction_text(*result.predicted, names);
 }
 
 std::string efficiency_sentence(const launcher::CheckResult& result) {

@@ -61,9 +61,11 @@ struct CostInput {
 // An empty curve: no link at all was measured between hosts that take part, or there is but one host.
 Prediction predict(const CostInput& input, const LinkReport& links, std::size_t n_bytes, double step_seconds = 0);
 
-// "an allreduce of 100 MB takes about 128 ms on these 4 hosts; the slowest link, gpu1 to gpu2 at 9.4 Mb/s, sets it;
-// without gpu2: 12 ms". Empty if nothing was predicted.
-std::string prediction_text(const Prediction& prediction, const std::vector<std::string>& names);
+// "an allreduce of 100 MB takes about 128 ms on these 4 hosts; PACE; without gpu2: 12 ms". Empty if nothing was
+// predicted. `pace`: what sets it, in words, with the figure by which the report's reader knows that link; may be
+// empty.
+std::string prediction_text(const Prediction& prediction, const std::vector<std::string>& names,
+                            const std::string& pace);
 // "with steps of 300 ms: 70 % of the ideal speed, 100 % if it all happens during the computation"; empty without a
 // step.
 std::string efficiency_text(const Prediction& prediction);

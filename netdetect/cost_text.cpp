@@ -1,5 +1,4 @@
 // What people read of the cost model.
-#include <cmath>
 #include <string>
 
 #include "base/text.h"
@@ -8,16 +7,14 @@
 #include "netdetect/wording.h"
 
 namespace drun::netdetect {
-std::string prediction_text(const Prediction& prediction, const std::vector<std::string>& names) {
+std::string prediction_text(const Prediction& prediction, const std::vector<std::string>& names,
+                            const std::string& pace) {
   if (prediction.seconds <= 0) return "";
   const auto name = [&](int host) { return names[static_cast<std::size_t>(host)]; };
   std::string out = "an allreduce of " + size_text(prediction.n_bytes) + " takes about " +
                     time_text(prediction.seconds) + " on these " +
                     plural(static_cast<std::size_t>(prediction.n_hosts), "host");
-  if (prediction.slowest_from >= 0) {
-    out += "; the slowest link, " + name(prediction.slowest_from) + " to " + name(prediction.slowest_to) + " at " +
-           rate_text(prediction.slowest_bits_per_second) + ", sets it";
-  }
+  if (!pace.empty()) out += "; " + pace;
   if (!prediction.without.empty()) {
     std::vector<std::string> hosts;
     for (const int host : prediction.without) hosts.push_back(name(host));
@@ -28,10 +25,9 @@ std::string prediction_text(const Prediction& prediction, const std::vector<std:
 
 std::string efficiency_text(const Prediction& prediction) {
   if (prediction.step_seconds <= 0) return "";
-  const auto percent = [](double share) { return std::to_string(std::lround(100 * share)) + " %"; };
-  return "with steps of " + time_text(prediction.step_seconds) + ": " + percent(prediction.efficiency) +
-         " of the ideal speed, " + percent(prediction.efficiency_overlapped) +
-         " if it all happens during the computation";
+  const std::string after = share_text(prediction.efficiency), during = share_text(prediction.efficiency_overlapped);
+  return "with steps of " + time_text(prediction.step_seconds) + ": " + after + " of the ideal speed, " +
+         (after == during ? "also" : during) + " if it all happens during the computation";
 }
 
 }  // namespace drun::netdetect

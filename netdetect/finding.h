@@ -21,8 +21,9 @@ struct Finding {
   std::vector<int> hosts;  // indices of those at fault, or that it is about; empty: the cluster as a whole
   std::string subject;     // "host2", "host2 eth1", "host1 to host2"
   std::string text;        // lower case, no full stop, with figures and units: "moves 9.4 Mb/s, the median is 941 Mb/s"
-  std::vector<std::string> details;  // the evidence, a line each; may be empty
-  std::string command;               // that mends or investigates it, as typed; may be empty
+  std::vector<std::string> details;     // the evidence, a line each; may be empty
+  std::vector<std::string> comparison;  // the same figures of others, measured the same way; may be empty
+  std::string command;                  // that mends or investigates it, as typed; may be empty
 };
 
 // Ready, ready with warnings, not ready.

@@ -33,6 +33,9 @@ constexpr std::uint64_t kEnoughPaced = 300;
 // Round trips that make small allreduces slow, in place of being merely longer.
 constexpr double kFarWarningFactor = 10, kFarWarningUs = 1000;
 
+// In the evidence: some segments are sent again on any link.
+constexpr double kLossWorthSaying = 0.0005;
+
 // The directions by which a host or a pair is judged: those of the second pass, else those of the first.
 using Evidence = std::vector<std::pair<HostPair, const Edge*>>;
 
@@ -181,6 +184,7 @@ class Judge {
     const Evidence out = evidence(edges, host, true), in = evidence(edges, host, false);
     const double rate_out = typical_rate(out), rate_in = typical_rate(in);
     const double usual = again ? usual_.bits_per_second : usual_first_.bits_per_second;
+    const Unit unit = unit_of({out, in}, usual);
     Finding finding;
     finding.severity = Severity::kWarning;
     finding.hosts = {host};
@@ -189,12 +193,14 @@ class Judge {
     if ((lossy_out || lossy_in) && (!looks_negotiated || proven)) {
       finding.code = "link-loss";
       finding.text = loss_words(lossy_out ? pooled(out).loss() : 0, lossy_in ? pooled(in).loss() : 0);
-      if (slow_out || slow_in) finding.text += "; " + rate_words(rate_out, rate_in, slow_out, slow_in, usual);
+      if (slow_out || slow_in)
+        finding.text +=
+            "; " + rate_words(rate_out, rate_in, slow_out, slow_in, unit) + others_words(usual, again, unit);
       finding.command = "ip -s link show " + interface(host) + "  # on " + name(host);
     } else if (slow_out || slow_in) {
       const bool one_way = slow_out != slow_in || rate_out > kAsymmetric * rate_in || rate_in > kAsymmetric * rate_out;
       finding.code = one_way ? "link-asymmetric" : "link-slow";
-      finding.text = rate_words(rate_out, rate_in, slow_out, slow_in, usual);
+      finding.text = rate_words(rate_out, rate_in, slow_out, slow_in, unit) + others_words(usual, again, unit);
       finding.text += negotiated_words(slow_out && slow_in ? std::max(rate_out, rate_in)
                                        : slow_out          ? rate_out
                                                            : rate_in);
@@ -202,9 +208,7 @@ class Judge {
       add_nominal(host, finding.details);
     }
     if (!finding.code.empty()) {
-      add_evidence(out, finding.details);
-      add_evidence(in, finding.details);
-      if (again) add_controls(finding.details);
+      add_figures(finding, {out, in}, again, unit);
       findings_.push_back(finding);
       named_.insert(host);
     }
@@ -251,6 +255,8 @@ class Judge {
       slow_home = lags(back, pair);
       usual_rate = 0;
     }
+    const Evidence own = {{pair, lossy_there ? lossy_there : &there}, {back, lossy_home ? lossy_home : &home}};
+    const Unit unit = unit_of({own}, usual.bits_per_second);
     Finding finding;
     finding.severity = Severity::kWarning;
     finding.hosts = {pair.first, pair.second};
@@ -258,14 +264,14 @@ class Judge {
     if (lossy_there != nullptr || lossy_home != nullptr) {
       finding.code = "link-loss";
       finding.text = pair_loss_words(pair, lossy_there ? lossy_there->loss() : 0, lossy_home ? lossy_home->loss() : 0);
-      if (slow_there || slow_home) finding.text += "; " + pair_rate_words(there, home, usual_rate);
+      if (slow_there || slow_home) finding.text += "; " + pair_rate_words(there, home, usual_rate, unit);
       finding.command = "ip -s link show " + interface(pair.first) + "  # on " + name(pair.first) +
                         ", and likewise on " + name(pair.second);
     } else if (slow_there || slow_home) {
       const double r = there.bits_per_second, s = home.bits_per_second;
       finding.code =
           slow_there != slow_home || r > kAsymmetric * s || s > kAsymmetric * r ? "link-asymmetric" : "link-slow";
-      finding.text = pair_rate_words(there, home, usual_rate);
+      finding.text = pair_rate_words(there, home, usual_rate, unit);
       if (!alone) finding.text += "; both are fast with others";
       finding.command = "tracepath " + name(pair.second) + "  # on " + name(pair.first);
       if (alone)
@@ -273,9 +279,7 @@ class Judge {
                           name(pair.second);
     }
     if (!finding.code.empty()) {
-      add_evidence({{pair, lossy_there ? lossy_there : &there}, {back, lossy_home ? lossy_home : &home}},
-                   finding.details);
-      if (!alone) add_controls(finding.details);
+      add_figures(finding, {own}, !alone, unit);
       findings_.push_back(finding);
     }
     if (!alone && both(far, pair, there)) {
@@ -314,9 +318,7 @@ class Judge {
     finding.subject = name(host) + " " + interface(host);
     finding.text = loss_words(pooled(out).loss(), pooled(in).loss());
     finding.command = "ip -s link show " + interface(host) + "  # on " + name(host);
-    add_evidence(out, finding.details);
-    add_evidence(in, finding.details);
-    add_controls(finding.details);
+    add_figures(finding, {out, in}, true, unit_of({out, in}, usual_.bits_per_second));
     findings_.push_back(finding);
   }
 
@@ -344,19 +346,33 @@ class Judge {
     return finding;
   }
 
-  static std::string rate_words(double out, double in, bool slow_out, bool slow_in, double usual) {
-    const std::string others = ", others move " + rate_text(usual);
-    if (slow_out && slow_in && out < 1.5 * in && in < 1.5 * out)
-      return "moves " + rate_text(std::min(out, in)) + others;
-    if (slow_out && !slow_in) return "sends " + rate_text(out) + " but receives " + rate_text(in) + others;
-    if (slow_in && !slow_out) return "receives " + rate_text(in) + " but sends " + rate_text(out) + others;
-    return "sends " + rate_text(out) + " and receives " + rate_text(in) + others;
+  // In which its own figures and those of others are told.
+  static Unit unit_of(const std::vector<Evidence>& own, double usual) {
+    double least = usual;
+    for (const Evidence& evidence : own) {
+      for (const auto& [pair, edge] : evidence) {
+        if (edge->bits_per_second > 0) least = std::min(least, edge->bits_per_second);
+      }
+    }
+    return rate_unit(usual, least);
   }
 
-  std::string pair_rate_words(const Edge& there, const Edge& home, double usual) const {
+  static std::string rate_words(double out, double in, bool slow_out, bool slow_in, const Unit& unit) {
+    if (slow_out && slow_in && out < 1.5 * in && in < 1.5 * out) return "moves " + unit.text(std::min(out, in));
+    if (slow_out && !slow_in) return "sends " + unit.text(out) + " but receives " + unit.text(in);
+    if (slow_in && !slow_out) return "receives " + unit.text(in) + " but sends " + unit.text(out);
+    return "sends " + unit.text(out) + " and receives " + unit.text(in);
+  }
+
+  // Nothing else is on the network in the second pass, so its links are faster than the median of all.
+  static std::string others_words(double usual, bool again, const Unit& unit) {
+    return ", others move " + unit.text(usual) + (again ? " measured the same way" : "");
+  }
+
+  static std::string pair_rate_words(const Edge& there, const Edge& home, double usual, const Unit& unit) {
     std::string text =
-        "moves " + rate_text(there.bits_per_second) + " there and " + rate_text(home.bits_per_second) + " back";
-    if (usual > 0) text += ", others move " + rate_text(usual);
+        "moves " + unit.text(there.bits_per_second) + " there and " + unit.text(home.bits_per_second) + " back";
+    if (usual > 0) text += others_words(usual, true, unit);
     return text;
   }
 
@@ -386,23 +402,23 @@ class Judge {
     details.push_back(line);
   }
 
-  void add_evidence(const Evidence& evidence, std::vector<std::string>& details) const {
+  // Its own figures and, to compare, those of good hosts with each other.
+  void add_figures(Finding& finding, const std::vector<Evidence>& own, bool compare, const Unit& unit) const {
+    for (const Evidence& evidence : own) add_evidence(evidence, unit, finding.details);
+    if (!compare) return;
+    Evidence controls;
+    for (const auto& [pair, edge] : controls_) controls.emplace_back(pair, &edge);
+    add_evidence(controls, unit, finding.comparison);
+  }
+
+  void add_evidence(const Evidence& evidence, const Unit& unit, std::vector<std::string>& lines) const {
     for (std::size_t i = 0; i < evidence.size() && i < kHostsShown; ++i) {
       const auto& [pair, edge] = evidence[i];
       std::string line = name(pair.first) + " to " + name(pair.second) + ": ";
-      line += edge->bits_per_second > 0 ? rate_text(edge->bits_per_second) : "nothing came through";
-      if (edge->n_retransmits > 0) line += ", " + share_text(edge->loss()) + " sent again";
-      details.push_back(line);
+      line += edge->bits_per_second > 0 ? unit.text(edge->bits_per_second) : "nothing came through";
+      if (edge->loss() >= kLossWorthSaying) line += ", " + share_text(edge->loss()) + " sent again";
+      lines.push_back(line);
     }
-  }
-
-  void add_controls(std::vector<std::string>& details) const {
-    Evidence evidence;
-    for (const auto& [pair, edge] : controls_) evidence.emplace_back(pair, &edge);
-    if (evidence.empty()) return;
-    details.emplace_back("to compare, measured the same way:");
-    if (evidence.size() > 4) evidence.resize(4);
-    add_evidence(evidence, details);
   }
 
   const std::vector<LinkHost>& hosts_;

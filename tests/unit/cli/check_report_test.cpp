@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "check_samples.h"
+#include "cli/check_figures.h"
 #include "cli/check_html.h"
 #include "cli/check_json.h"
 #include "cli/check_text.h"
@@ -60,6 +61,82 @@ TEST(CheckText, ColorsAddNothingButEscapes) {
   EXPECT_EQ(plain, check_text(samples::one_slow(4), {}));
 }
 
+TEST(CheckText, WhatIsComparedStandsSideBySideOrBelow) {
+  const auto result = samples::one_slow(4);
+  EXPECT_NE(check_text(result, {}).find("  gpu1 to gpu3: 9.4 Mb/s   gpu1 to gpu2: 941 Mb/s\n"), std::string::npos);
+  TextStyle narrow;
+  narrow.width = 40;
+  const std::string text = check_text(result, narrow);
+  EXPECT_NE(text.find("  gpu3 to gpu1: 9.4 Mb/s\n  others, measured the same way:\n    gpu1 to gpu2: 941 Mb/s\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(CheckText, LeavesOutAColumnThatIsEmpty) {
+  auto result = samples::healthy(2);
+  EXPECT_NE(check_text(result, {}).find("LINE"), std::string::npos);
+  for (auto& host : result.hosts) host.interfaces[0].speed_mbps = 0;
+  EXPECT_EQ(check_text(result, {}).find("LINE"), std::string::npos);
+  result.hosts[1].interfaces[0].speed_mbps = 10000;  // of one host alone
+  EXPECT_NE(check_text(result, {}).find("LINE"), std::string::npos);
+}
+
+// The words around a matrix, and every figure of the page, in the unit of the matrix.
+TEST(CheckFigures, AReportHasOneUnit) {
+  const std::string slow = check_text(samples::one_slow(4), {});
+  EXPECT_EQ(slow.find("Gb/s"), std::string::npos);
+  const std::string fast = check_text(samples::healthy(4), {});
+  EXPECT_EQ(fast.find("Mb/s"), std::string::npos);
+  EXPECT_EQ(check_html(samples::healthy(4)).find("Mb/s"), std::string::npos);
+  auto mixed = samples::healthy(4);
+  for (auto& link : mixed.links.links) {
+    if (link.b != 3) continue;
+    for (auto& rate : link.forward.rates) rate.bits_per_second = 9.44e6;
+  }
+  const std::string text = check_text(mixed, {});
+  EXPECT_EQ(text.find("Gb/s"), std::string::npos) << text;
+  EXPECT_NE(text.find(" 9.44\n"), std::string::npos) << text;
+  EXPECT_EQ(check_html(mixed).find("Gb/s"), std::string::npos);
+}
+
+TEST(CheckFigures, ThePaceIsAFigureOfTheMatrix) {
+  const auto pair = samples::uneven_pair();
+  const Figures figures(pair);
+  EXPECT_EQ(prediction_sentence(pair, figures),
+            "an allreduce of 14 GB takes about 7.13 s on these 2 hosts; the slower direction, gpu2 to gpu1 at "
+            "6.84 Gb/s, sets the pace");
+  for (const std::string& report : {check_text(pair, {}), check_html(pair)}) {
+    EXPECT_EQ(report.find("15.7"), std::string::npos);
+    EXPECT_EQ(report.find("slowest"), std::string::npos);
+  }
+  EXPECT_EQ(prediction_sentence(samples::healthy(2), Figures(samples::healthy(2))),
+            "an allreduce of 100 MB takes about 88 ms on these 2 hosts");
+
+  auto four = samples::one_slow(4);
+  EXPECT_NE(prediction_sentence(four, Figures(four)).find("; the link gpu1 to gpu3, at 9.44 Mb/s, sets the pace;"),
+            std::string::npos);
+  four.predicted->slowest_to = 1;  // whose link is as fast as others alone: only the ring knows it as slow
+  EXPECT_NE(
+      prediction_sentence(four, Figures(four)).find("; with all hosts at once the link gpu1 to gpu2 sets the pace"),
+      std::string::npos);
+}
+
+TEST(CheckFigures, NoLinkSetsThePaceOfWhatMemoryTakes) {
+  auto result = samples::one_slow(4);
+  for (auto& point : result.predicted->curve) point.seconds *= 3.5;
+  result.predicted->seconds *= 3.5;
+  EXPECT_EQ(prediction_sentence(result, Figures(result)).find("pace"), std::string::npos);
+}
+
+TEST(CheckFigures, SharesAreTheSameInEveryReport) {
+  const auto result = samples::uneven_pair();
+  const std::string words = "4 % of the ideal speed";
+  EXPECT_NE(check_text(result, {}).find("with steps of 300 ms: " + words), std::string::npos) << check_text(result, {});
+  EXPECT_NE(check_html(result).find(words + " with steps of 300 ms</span>"), std::string::npos);
+  const auto json = nlohmann::json::parse(check_json(result));
+  EXPECT_NEAR(json["prediction"]["efficiency"].get<double>(), 0.04, 0.001);
+}
+
 TEST(CheckView, OneBadHostOfThreeIsNotWhatIsNormal) {
   const auto bandwidth = bandwidth_matrix(samples::one_slow(3));
   EXPECT_GT(bandwidth.median, 900e6);
@@ -83,6 +160,16 @@ TEST(CheckView, TheSecondPassCounts) {
   for (auto& rate : again.forward.rates) rate.bits_per_second = 5e9;
   result.links.second_pass.push_back(again);
   EXPECT_EQ(bandwidth_matrix(result).at(0, 1).value, 5e9);
+}
+
+TEST(CheckView, OfSeveralMeasurementsOfTheSecondPassTheBestCounts) {
+  auto result = samples::healthy(3);
+  auto again = result.links.links[0];
+  for (const double rate : {5e9, 7e9, 6e9}) {
+    for (auto& r : again.forward.rates) r.bits_per_second = rate;
+    result.links.second_pass.push_back(again);
+  }
+  EXPECT_EQ(bandwidth_matrix(result).at(0, 1).value, 7e9);
 }
 
 TEST(CheckView, OfTwoRoundTripsTheBetterCounts) {
@@ -160,6 +247,23 @@ TEST(CheckJson, HasUnitsAndNullsWhereNothingWasMeasured) {
   EXPECT_EQ(json["prediction"]["gradient_bytes"], 100000000);
   EXPECT_TRUE(json["prediction"]["efficiency"].is_null());
   EXPECT_EQ(json["prediction"]["curve"][0]["bytes"], 4);
+}
+
+TEST(CheckJson, HasTheFiguresOfTheOtherReports) {
+  const auto json = nlohmann::json::parse(check_json(samples::uneven_pair()));
+  EXPECT_EQ(json["bandwidth_median_bits_per_second"], 10e9);
+  EXPECT_NEAR(json["round_trip_median_microseconds"].get<double>(), 84, 5);
+  EXPECT_EQ(json["hosts"][0]["sends_bits_per_second"], 10e9);
+  EXPECT_EQ(json["hosts"][0]["receives_bits_per_second"], 6.84e9);
+  EXPECT_EQ(json["prediction"]["slowest_bits_per_second"], 15.7e9);
+  EXPECT_EQ(json["prediction"]["slowest_measured_bits_per_second"], 10e9);
+  const auto slow = nlohmann::json::parse(check_json(samples::one_slow(4)));
+  EXPECT_EQ(slow["findings"][0]["comparison"][0], "gpu1 to gpu2: 941 Mb/s");
+  EXPECT_EQ(slow["findings"][0]["details"].size(), 2u);
+  EXPECT_TRUE(slow["findings"][1]["comparison"].empty());
+  const auto nothing = nlohmann::json::parse(check_json(samples::nothing_reachable(2)));
+  EXPECT_TRUE(nothing["bandwidth_median_bits_per_second"].is_null());
+  EXPECT_TRUE(nothing["hosts"][0]["sends_bits_per_second"].is_null());
 }
 
 TEST(CheckJson, IsValidWhateverHostsSay) {

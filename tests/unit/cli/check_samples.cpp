@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 namespace drun::cli::samples {
 
@@ -106,20 +107,22 @@ bool measured(int n_hosts, int a, int b) {
 }
 
 // 2(n-1) steps of alpha and a share of the bytes; a tree has log2(n) levels, twice.
-void predict(CheckResult& result, double bits_per_second, double round_trip_us) {
+void predict(CheckResult& result, double bits_per_second, double round_trip_us, std::size_t n_bytes = 100000000) {
   const auto usable =
       std::count_if(result.hosts.begin(), result.hosts.end(), [](const CheckedHost& h) { return !h.error; });
   const auto n = static_cast<double>(usable);
   const double alpha = round_trip_us * 0.5e-6 + 10e-6, beta = 8 / bits_per_second;
-  const auto ring = [&](double n_bytes) { return 2 * (n - 1) * (alpha + n_bytes / n * beta); };
-  const auto tree = [&](double n_bytes) { return 2 * std::ceil(std::log2(n)) * (alpha + n_bytes * beta); };
+  const auto ring = [&](double x) { return 2 * (n - 1) * (alpha + x / n * beta); };
+  const auto tree = [&](double x) { return 2 * std::ceil(std::log2(n)) * (alpha + x * beta); };
   netdetect::Prediction p;
-  p.n_bytes = 100000000;
+  p.n_bytes = n_bytes;
   p.n_hosts = static_cast<int>(usable);
-  p.seconds = std::min(ring(1e8), tree(1e8));
-  for (std::size_t n_bytes = 4; n_bytes <= (std::size_t{1} << 30); n_bytes *= 4) {
-    const auto x = static_cast<double>(n_bytes);
-    p.curve.push_back({n_bytes, std::min(ring(x), tree(x)), ring(x), tree(x)});
+  std::set<std::size_t> sizes = {n_bytes};
+  for (std::size_t size = 4; size <= std::max(n_bytes, std::size_t{1} << 30); size *= 4) sizes.insert(size);
+  for (const std::size_t size : sizes) {
+    const auto x = static_cast<double>(size);
+    p.curve.push_back({size, std::min(ring(x), tree(x)), ring(x), tree(x)});
+    if (size == n_bytes) p.seconds = p.curve.back().seconds;
   }
   result.predicted = p;
 }
@@ -185,13 +188,13 @@ CheckResult one_slow(int n_hosts) {
   out.links.second_pass = {link(0, kSlow, 9.4e6, 1240), link(0, 1, 941e6, 180)};
   Finding slow;
   slow.severity = Severity::kWarning;
-  slow.code = "host-slow";
+  slow.code = "link-slow";
   slow.hosts = {kSlow};
   slow.subject = "gpu3 enp3s0";
   slow.text =
-      "moves 9.4 Mb/s with every peer, the median of the others is 941 Mb/s; its cable, its port of the switch, "
-      "or its network card";
-  slow.details = {"gpu1 to gpu3: 9.4 Mb/s, gpu3 to gpu1: 9.4 Mb/s", "measured again, alone, with gpu1: 9.4 Mb/s"};
+      "moves 9.4 Mb/s, others move 941 Mb/s measured the same way; a link that was negotiated at 10 Mb/s does that";
+  slow.details = {"gpu1 to gpu3: 9.4 Mb/s", "gpu3 to gpu1: 9.4 Mb/s"};
+  slow.comparison = {"gpu1 to gpu2: 941 Mb/s"};
   slow.command = "ssh gpu3 ethtool enp3s0";
   Finding note;
   note.code = "versions-differ";
@@ -258,7 +261,7 @@ CheckResult troubled(int n_hosts) {
   const auto name = [&](int i) { return out.hosts[static_cast<std::size_t>(i)].name; };
   Finding f;
   f.severity = Severity::kWarning;
-  f.code = "host-slow";
+  f.code = "link-slow";
   f.hosts = {slow};
   f.subject = name(slow);
   f.text = "moves 940 Mb/s with every peer, the median of the others is 9.41 Gb/s";
@@ -288,6 +291,23 @@ CheckResult troubled(int n_hosts) {
   return out;
 }
 
+CheckResult uneven_pair() {
+  CheckResult out = hosts(2, 0);
+  Link l = link(0, 1, 10e9, 84);
+  l.forward = direction(10e9);
+  l.backward = direction(6.84e9);
+  out.links.links.push_back(l);
+  predict(out, 15.7e9, 84, 14'000'000'000);
+  out.predicted->slowest_from = 0;
+  out.predicted->slowest_to = 1;
+  out.predicted->slowest_bits_per_second = 15.7e9;
+  out.predicted->step_seconds = 0.3;
+  out.predicted->efficiency = 0.3 / (0.3 + out.predicted->seconds);
+  out.predicted->efficiency_overlapped = 0.3 / out.predicted->seconds;
+  finish(out);
+  return out;
+}
+
 CheckResult hostile() {
   CheckResult out = one_slow(3);
   out.hosts[0].name = "<script>alert(1)</script>";
@@ -303,7 +323,7 @@ CheckResult hostile() {
 }
 
 std::vector<std::string> names() {
-  return {"healthy", "one-slow", "one-unreachable", "nothing-reachable", "troubled", "hostile"};
+  return {"healthy", "one-slow", "one-unreachable", "nothing-reachable", "troubled", "uneven-pair", "hostile"};
 }
 
 CheckResult by_name(const std::string& name, int n_hosts) {
@@ -311,6 +331,7 @@ CheckResult by_name(const std::string& name, int n_hosts) {
   if (name == "one-unreachable") return one_unreachable(n_hosts);
   if (name == "nothing-reachable") return nothing_reachable(n_hosts);
   if (name == "troubled") return troubled(n_hosts);
+  if (name == "uneven-pair") return uneven_pair();
   if (name == "hostile") return hostile();
   return healthy(n_hosts);
 }

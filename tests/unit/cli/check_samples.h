@@ -20,6 +20,10 @@ launcher::CheckResult troubled(int n_hosts);
 // Names, words and commands that a page or a terminal must not take for its own.
 launcher::CheckResult hostile();
 
+// Two hosts of 8 ranks, of which one direction is slower than the other, and a prediction for 14 GB. The ring of both
+// at once moved more than they did alone, so the prediction's own rate is in no matrix.
+launcher::CheckResult uneven_pair();
+
 // By name, for the program that writes pages: "healthy", "one-slow", ...; nothing for another name.
 std::vector<std::string> names();
 launcher::CheckResult by_name(const std::string& name, int n_hosts);

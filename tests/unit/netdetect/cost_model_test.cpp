@@ -78,9 +78,9 @@ TEST(CostModel, TheSlowestLinkSetsARing) {
   EXPECT_TRUE(p.slowest_from == 1 || p.slowest_to == 1);
   EXPECT_THAT(p.without, ElementsAre(1));
   EXPECT_NEAR(p.seconds_without, 4.0 / 3 * 8e8 / 941e6, 0.05);
-  EXPECT_EQ(prediction_text(p, {"gpu0", "gpu1", "gpu2", "gpu3"}),
-            "an allreduce of 100 MB takes about 128 s on these 4 hosts; the slowest link, gpu0 to gpu1 at 9.4 Mb/s, "
-            "sets it; without gpu1: 1.13 s");
+  EXPECT_EQ(prediction_text(p, {"gpu0", "gpu1", "gpu2", "gpu3"}, "the link gpu0 to gpu1 sets the pace"),
+            "an allreduce of 100 MB takes about 128 s on these 4 hosts; the link gpu0 to gpu1 sets the pace; "
+            "without gpu1: 1.13 s");
 }
 
 TEST(CostModel, LeavesOutAllSlowHostsOrNone) {
@@ -89,7 +89,7 @@ TEST(CostModel, LeavesOutAllSlowHostsOrNone) {
   const Prediction even = predict(one_rank_each(6), links(6, 941e6, 100), 100'000'000);
   EXPECT_THAT(even.without, IsEmpty());
   EXPECT_EQ(even.slowest_from, -1);
-  EXPECT_EQ(prediction_text(even, {}), "an allreduce of 100 MB takes about 1.42 s on these 6 hosts");
+  EXPECT_EQ(prediction_text(even, {}, ""), "an allreduce of 100 MB takes about 1.42 s on these 6 hosts");
 }
 
 TEST(CostModel, OfTwoHostsNamesTheSlowerDirection) {
@@ -181,7 +181,7 @@ TEST(CostModel, NothingIsPredictedOfNothing) {
   EXPECT_THAT(predict({}, {}, 100).curve, IsEmpty());
   EXPECT_THAT(predict(one_rank_each(1), {}, 100).curve, IsEmpty());
   EXPECT_THAT(predict(one_rank_each(3), {}, 100).curve, IsEmpty());
-  EXPECT_EQ(prediction_text(predict(one_rank_each(3), {}, 100), {}), "");
+  EXPECT_EQ(prediction_text(predict(one_rank_each(3), {}, 100), {}, ""), "");
 }
 
 TEST(CostModel, TellsWhatIsLeftOfTheSpeed) {
@@ -191,6 +191,8 @@ TEST(CostModel, TellsWhatIsLeftOfTheSpeed) {
   EXPECT_EQ(efficiency_text(p),
             "with steps of 300 ms: 75 % of the ideal speed, 100 % if it all happens during the computation");
   EXPECT_EQ(efficiency_text(predict(one_rank_each(2), links(2, 1e9, 0), 12'500'000)), "");
+  EXPECT_EQ(efficiency_text(predict(one_rank_each(2), links(2, 1e9, 0), 16'000'000'000, 0.3)),
+            "with steps of 300 ms: 0.2 % of the ideal speed, also if it all happens during the computation");
 }
 
 // Against `drun bench -o all_reduce` (p50, out of place) between namespaces of one machine with two cores, by

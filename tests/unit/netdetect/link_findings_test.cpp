@@ -546,6 +546,23 @@ TEST(LinkFindings, ComparesWithWhatTheInterfacesPromise) {
   EXPECT_THAT(heads(all.findings()), ElementsAre("link-below-nominal all hosts"));
 }
 
+TEST(LinkFindings, TellsWhatItMeasuredApartFromWhatThatIsComparedWith) {
+  FakeNetwork network(4);
+  for (auto& host : network.hosts) host.sends = host.receives = 13.7e9;
+  network[2].receives = 9.4e6;
+  const auto findings = network.findings();
+  ASSERT_EQ(heads(findings), std::vector<std::string>{"link-asymmetric h2 eth2"});
+  const Finding& f = findings[0];
+  EXPECT_THAT(f.text, HasSubstr(" Mb/s measured the same way"));
+  EXPECT_THAT(f.details, ::testing::Not(IsEmpty()));
+  EXPECT_THAT(f.details, ::testing::Each(HasSubstr("h2")));
+  EXPECT_THAT(f.comparison, ::testing::Not(IsEmpty()));
+  EXPECT_THAT(f.comparison, ::testing::Each(::testing::Not(HasSubstr("h2"))));
+  // All in one unit, so that the eye can compare them.
+  EXPECT_THAT(f.details, ::testing::Each(HasSubstr(" Mb/s")));
+  EXPECT_THAT(f.comparison, ::testing::Each(HasSubstr(" Mb/s")));
+}
+
 TEST(LinkFindings, SaysWhatTheSlowHostsInterfaceSays) {
   FakeNetwork network(4);
   for (auto& host : network.hosts) host.speed_mbps = 1000;

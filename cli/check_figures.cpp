@@ -1,0 +1,88 @@
+#include "cli/check_figures.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "netdetect/cost_model.h"
+
+namespace drun::cli {
+
+namespace {
+
+using netdetect::Prediction;
+
+struct Range {
+  double least = 0, median = 0;  // 0: there are none
+};
+
+Range range_of(const Matrix& matrix) {
+  Range out;
+  for (const auto& cell : matrix.cells) {
+    if (cell.value > 0) out.least = out.least == 0 ? cell.value : std::min(out.least, cell.value);
+  }
+  out.median = matrix.median;
+  return out;
+}
+
+template <typename Value>
+Range range_of(const launcher::CheckResult& result, Value value) {
+  std::vector<double> values;
+  for (const auto& host : result.hosts) {
+    if (const double of_host = value(host); of_host > 0) values.push_back(of_host);
+  }
+  if (values.empty()) return {};
+  return {*std::min_element(values.begin(), values.end()), median_of(values)};
+}
+
+// Adding up in the hosts' memory may take longer than the network does: then no link sets the pace.
+bool network_sets_pace(const Prediction& prediction) {
+  constexpr double kShare = 0.6;
+  const auto asked = std::find_if(prediction.curve.begin(), prediction.curve.end(),
+                                  [&](const auto& point) { return point.n_bytes == prediction.n_bytes; });
+  if (asked == prediction.curve.end() || asked->ring_seconds <= 0 || asked->tree_seconds <= 0) return true;
+  return std::min(asked->ring_seconds, asked->tree_seconds) > kShare * prediction.seconds;
+}
+
+// What sets the time, with figures of the matrix: the prediction's own are of all hosts at once.
+std::string pace_words(const launcher::CheckResult& result, const Figures& figures) {
+  const Prediction& p = *result.predicted;
+  if (p.slowest_from < 0 || p.slowest_to < 0 || !network_sets_pace(p)) return "";
+  const auto name = [&](int host) { return result.hosts[static_cast<std::size_t>(host)].name; };
+  int from = p.slowest_from, to = p.slowest_to;
+  if (p.n_hosts == 2) {
+    constexpr double kSlower = 1.25;
+    if (figures.bandwidth.at(from, to).value > figures.bandwidth.at(to, from).value) std::swap(from, to);
+    const double slower = figures.bandwidth.at(from, to).value, faster = figures.bandwidth.at(to, from).value;
+    if (slower <= 0 || slower * kSlower > faster) return "";
+    return "the slower direction, " + name(from) + " to " + name(to) + " at " + figures.rate.text(slower) +
+           ", sets the pace";
+  }
+  const std::string link = name(from) + " to " + name(to);
+  const double rate = figures.bandwidth.at(from, to).value;
+  if (rate <= 0) return "the link " + link + " sets the pace";
+  if (bandwidth_heat(figures.bandwidth, from, to) <= Heat::kNormal) {
+    return "with all hosts at once the link " + link + " sets the pace";
+  }
+  return "the link " + link + ", at " + figures.rate.text(rate) + ", sets the pace";
+}
+
+}  // namespace
+
+Figures::Figures(const launcher::CheckResult& result)
+    : bandwidth(bandwidth_matrix(result)), latency(latency_matrix(result)) {
+  const Range rates = bandwidth.median > 0 ? range_of(bandwidth) : range_of(result, line_rate);
+  const Range times = range_of(latency);
+  const Range logins = range_of(result, [](const auto& host) { return host.connect_seconds; });
+  rate = netdetect::rate_unit(rates.median, rates.least);
+  time = netdetect::time_unit(times.median, times.least);
+  login = netdetect::time_unit(logins.median, logins.least);
+}
+
+std::string prediction_sentence(const launcher::CheckResult& result, const Figures& figures) {
+  if (!result.predicted) return "";
+  std::vector<std::string> names;
+  for (const auto& host : result.hosts) names.push_back(host.name);
+  return netdetect::prediction_text(*result.predicted, names, pace_words(result, figures));
+}
+
+}  // namespace drun::cli
