@@ -15,7 +15,7 @@ using netdetect::CostPoint;
 using netdetect::Prediction;
 
 constexpr double kWidth = 720, kHeight = 380;
-constexpr double kLeft = 74, kRight = 18, kTop = 16, kBottom = 52;  // margins
+constexpr double kLeft = 74, kRight = 34, kTop = 16, kBottom = 52;  // margins
 
 // Powers of ten around what is shown.
 struct Axis {
@@ -47,7 +47,7 @@ std::string second_tick(int power) {
 
 class Plot {
  public:
-  explicit Plot(const Prediction& prediction) : p_(prediction) {
+  Plot(const Prediction& prediction, int n_ranks) : p_(prediction), n_ranks_(n_ranks) {
     double least = 0, most = 0;
     const auto see = [&](double seconds) {
       if (seconds <= 0) return;
@@ -81,7 +81,7 @@ class Plot {
            attribute("viewBox", "0 0 " + coordinate(kWidth) + " " + coordinate(kHeight)) + attribute("width", kWidth) +
            attribute("height", kHeight) + ">" + grid() + curve("ring", &CostPoint::ring_seconds) +
            curve("tree", &CostPoint::tree_seconds) + curve("used", &CostPoint::seconds) + points() + asked() +
-           "</svg></div>" + legend();
+           "</svg></div>" + legend() + caption();
   }
 
  private:
@@ -110,7 +110,7 @@ class Plot {
     const double middle = (y_.begin + y_.end) / 2;
     return out +
            svg_text(16, middle, "time of one allreduce",
-                    " text-anchor='middle' transform='rotate(-90 16 " + coordinate(middle) + ")'") +
+                    " class='up' text-anchor='middle' transform='rotate(-90 16 " + coordinate(middle) + ")'") +
            "</g>";
   }
 
@@ -158,9 +158,9 @@ class Plot {
       const char* name;
       const char* words;
       double CostPoint::*seconds;
-    } entries[] = {{"used", "what libdrun does", &CostPoint::seconds},
-                   {"ring", "a ring", &CostPoint::ring_seconds},
-                   {"tree", "a tree", &CostPoint::tree_seconds}};
+    } entries[] = {{"used", "libdrun, as it chooses for each size", &CostPoint::seconds},
+                   {"ring", "a ring for all sizes", &CostPoint::ring_seconds},
+                   {"tree", "trees for all sizes", &CostPoint::tree_seconds}};
     for (const auto& entry : entries) {
       const bool drawn = std::any_of(p_.curve.begin(), p_.curve.end(),
                                      [&](const CostPoint& point) { return point.*entry.seconds > 0; });
@@ -171,13 +171,30 @@ class Plot {
     return out + "</ul>";
   }
 
+  // Why the thick line is not always the lowest one.
+  std::string caption() const {
+    std::string out =
+        "The thick line is the time that libdrun takes. It chooses by size alone, the same on every network: recursive "
+        "doubling for small sizes, halving and doubling for medium ones (the trees; the faster of the two is drawn), a "
+        "ring for large ones. So it may be above the lowest line near the sizes at which it changes.";
+    if (n_ranks_ > 1) {
+      out +=
+          " The ring and the trees are drawn for one rank on each host. The thick line includes the work inside the "
+          "hosts, where up to " +
+          std::to_string(n_ranks_) +
+          " ranks add up their data in memory: where it is above both others, that work sets the time.";
+    }
+    return "<p class='soft small below'>" + out + "</p>";
+  }
+
   const Prediction& p_;
+  int n_ranks_ = 1;
   Axis x_, y_;
   bool drawable_ = false;
 };
 
 }  // namespace
 
-std::string cost_plot_markup(const Prediction& prediction) { return Plot(prediction).markup(); }
+std::string cost_plot_markup(const Prediction& prediction, int n_ranks) { return Plot(prediction, n_ranks).markup(); }
 
 }  // namespace drun::cli

@@ -7,7 +7,8 @@
 
 namespace drun::cli {
 
-// An <svg> with two logarithmic axes, and its legend. "" = the prediction has no curve.
-std::string cost_plot_markup(const netdetect::Prediction& prediction);
+// An <svg> with two logarithmic axes, its legend, and what its lines are in words. "" = the prediction has no curve.
+// `n_ranks`: the most that a host has.
+std::string cost_plot_markup(const netdetect::Prediction& prediction, int n_ranks);
 
 }  // namespace drun::cli

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kMapWidth = 640;    // of the cells of a large map
 constexpr std::size_t kLabel = 18;   // characters
+constexpr double kSmallest = 0.78;   // of its size
 constexpr double kCharacter = 0.56;  // width of one, in font sizes
 
 std::string cut(const std::string& name) {
@@ -118,7 +119,9 @@ std::string heat_map_svg(const HeatMap& map) {
   const double width = s.left + cells_w + lean, height = s.top + cells_h + 8;
   std::string out = "<svg class='map' role='img'" + attribute("aria-label", map.label) +
                     attribute("viewBox", "0 0 " + coordinate(width) + " " + coordinate(height)) +
-                    attribute("width", width) + attribute("height", height) + attribute("font-size", s.font) + ">";
+                    attribute("width", width) + attribute("font-size", s.font) +
+                    // A little smaller where there is no room; else it scrolls.
+                    attribute("style", "min-width:" + coordinate(kSmallest * width) + "px") + ">";
   out += "<rect class='h0'" + attribute("x", s.left) + attribute("y", s.top) + attribute("width", cells_w) +
          attribute("height", cells_h) + "/>";
   out += labels(map, s);

@@ -81,7 +81,10 @@ class Topology {
 
  private:
   int n() const { return static_cast<int>(result_.hosts.size()); }
-  bool grouped() const { return groups_.size() > 1; }
+  // Of one network nothing needs to be said, whether or not some hosts have no address.
+  bool grouped() const {
+    return std::count_if(groups_.begin(), groups_.end(), [](const Group& g) { return !g.network.empty(); }) > 1;
+  }
   bool radial() const { return n() >= kRadialFrom; }
 
   void include(double x, double y) {

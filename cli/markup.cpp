@@ -54,6 +54,15 @@ std::string svg_text(double x, double y, std::string_view text, std::string_view
 
 std::string hover_title(std::string_view text) { return "<title>" + escape(text) + "</title>"; }
 
+std::string capital(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+std::string badge(std::string_view state, std::string_view text) {
+  return "<span class='badge " + std::string(state) + "'>" + escape(text) + "</span>";
+}
+
 std::string time_markup(double seconds) {
   std::string out = netdetect::time_text(seconds);
   if (out.size() > 3 && out.compare(out.size() - 3, 3, " us") == 0) out.replace(out.size() - 2, 1, "\u00b5");

@@ -17,6 +17,10 @@ std::string attribute(std::string_view name, double value);
 std::string svg_text(double x, double y, std::string_view text, std::string_view attributes = "");
 // What is shown while the pointer is over the element around it.
 std::string hover_title(std::string_view text);
+// The first letter large, as at the beginning of a sentence; not markup yet.
+std::string capital(std::string text);
+// A word on a plate of the colour of `state`, a class.
+std::string badge(std::string_view state, std::string_view text);
 // time_text() with the sign that a page can show.
 std::string time_markup(double seconds);
 

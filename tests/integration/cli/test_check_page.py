@@ -18,6 +18,15 @@ OUTSIDE = """[...document.querySelectorAll('svg text')].filter(text => {
   return t.left < s.left - slack || t.right > s.right + slack || t.top < s.top - slack || t.bottom > s.bottom + slack;
 }).map(text => text.closest('svg').getAttribute('class') + ': ' + text.textContent)"""
 
+# What is wider than its place and can't be scrolled to.
+CUT = """[...document.querySelectorAll('main *')].filter(e => !e.closest('svg') && !e.closest('details:not([open])') &&
+  !e.classList.contains('scroll') && e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1 &&
+  !e.querySelector('.scroll')).map(e => e.tagName + ': ' + e.textContent)"""
+OUT_OF_CHART = """[...document.querySelectorAll('svg.plot text')].filter(text => {
+  const t = text.getBoundingClientRect(), s = text.closest('.scroll').getBoundingClientRect();
+  return t.width > 0 && (t.left < s.left - 1 || t.right > s.right + 1);
+}).map(text => text.textContent)"""
+
 
 def colors(png):
     """How many different bytes its pixels are made of; a blank page has a handful."""
@@ -63,8 +72,8 @@ class CheckPage(unittest.TestCase):
     def test_what_is_wrong_stands_out(self):
         self.show("one-slow", 4)
         self.assertEqual(self.browser.evaluate("document.querySelector('h1').textContent"), "Ready with warnings")
-        self.assertEqual(self.browser.count("#findings article"), 2)
         self.assertEqual(self.browser.count("#findings article.warn"), 1)
+        self.assertEqual(self.browser.count("#findings article"), 1)
         self.assertIn("ssh gpu3 ethtool enp3s0", self.browser.evaluate("document.body.innerText"))
         self.assertEqual(self.browser.count("#bandwidth rect.c.h4"), 6)  # to and from the slow host
         self.assertEqual(self.browser.count("#topology line.k.h4"), 3 + 1)  # and the legend's
@@ -75,6 +84,28 @@ class CheckPage(unittest.TestCase):
         self.assertNotEqual(self.browser.evaluate(fill % "h1"), self.browser.evaluate(fill % "h4"))
         weight = "getComputedStyle(document.querySelector('#bandwidth text.v.h4')).fontWeight"
         self.assertEqual(self.browser.evaluate(weight), "700")
+
+    def test_notes_are_folded_and_codes_lead_to_what_they_mean(self):
+        self.show("one-slow", 4)
+        visible = "document.querySelector('#notes article').checkVisibility()"
+        self.assertFalse(self.browser.evaluate(visible))
+        self.browser.evaluate("document.querySelector('#notes summary').click()")
+        self.assertTrue(self.browser.evaluate(visible))
+        self.assertEqual(self.browser.evaluate(
+            "[...document.querySelectorAll('a[href]')].filter(a => !document.querySelector(a.getAttribute('href'))).length"), 0)
+        self.browser.evaluate("document.querySelector('#findings .code a').click()")
+        self.assertEqual(self.browser.evaluate("document.querySelector(':target').textContent"), "link-slow")
+
+    def test_what_is_compared_stands_side_by_side(self):
+        edges = """[...document.querySelectorAll('.evidence table')].map(t => t.getBoundingClientRect()).map(r => [r.left, r.top])"""
+        self.show("one-slow", 4)
+        (left, top), (other_left, other_top) = self.browser.evaluate(edges)
+        self.assertEqual(top, other_top)
+        self.assertLess(left, other_left)
+        self.show("one-slow", 4, size=NARROW)
+        (left, top), (other_left, other_top) = self.browser.evaluate(edges)
+        self.assertLess(top, other_top)
+        self.assertEqual(left, other_left)
 
     def test_many_hosts(self):
         self.show("troubled", 64)
@@ -114,8 +145,12 @@ class CheckPage(unittest.TestCase):
         self.assertGreater(colors(self.browser.screenshot()), 100)
 
     def test_a_narrow_window(self):
-        for name, n in (("one-slow", 4), ("troubled", 16)):
-            self.show(name, n, size=NARROW)
+        for name, n in (("one-slow", 4), ("troubled", 16), ("uneven-pair", 2), ("one-unreachable", 4)):
+            with self.subTest(page=name):
+                self.show(name, n, size=NARROW)
+                # Words and commands wrap; only drawings scroll.
+                self.assertEqual(self.browser.evaluate(CUT), [])
+                self.assertEqual(self.browser.evaluate(OUT_OF_CHART), [])
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "check_samples.h"
+#include "cli/check_codes.h"
 #include "cli/check_figures.h"
 #include "cli/check_html.h"
 #include "cli/check_json.h"
@@ -77,8 +78,10 @@ TEST(CheckText, LeavesOutAColumnThatIsEmpty) {
   EXPECT_NE(check_text(result, {}).find("LINE"), std::string::npos);
   for (auto& host : result.hosts) host.interfaces[0].speed_mbps = 0;
   EXPECT_EQ(check_text(result, {}).find("LINE"), std::string::npos);
+  EXPECT_EQ(check_html(result).find(">Line, "), std::string::npos);
   result.hosts[1].interfaces[0].speed_mbps = 10000;  // of one host alone
   EXPECT_NE(check_text(result, {}).find("LINE"), std::string::npos);
+  EXPECT_NE(check_html(result).find(">Line, "), std::string::npos);
 }
 
 // The words around a matrix, and every figure of the page, in the unit of the matrix.
@@ -290,6 +293,101 @@ TEST(CheckHtml, ShowsEveryFinding) {
   EXPECT_NE(page.find("gpu3 enp3s0"), std::string::npos);
   EXPECT_NE(page.find("ssh gpu3 ethtool enp3s0"), std::string::npos);
   EXPECT_NE(page.find("class='host warn'"), std::string::npos);
+}
+
+// What is between two marks; the page has both.
+std::string between(const std::string& page, const std::string& begin, const std::string& end) {
+  const auto from = page.find(begin);
+  const auto to = page.find(end, from);
+  EXPECT_NE(to, std::string::npos) << begin;
+  return to == std::string::npos ? "" : page.substr(from, to - from);
+}
+
+TEST(CheckHtml, FoldsNotesAtTheEnd) {
+  const std::string page = check_html(samples::one_slow(4));
+  const std::string findings = between(page, "<section id='findings'", "</section>");
+  EXPECT_EQ(occurrences(findings, "<article class='finding warn'"), 1u);
+  EXPECT_EQ(occurrences(findings, "<article"), 1u);
+  EXPECT_NE(findings.find("<a href='#notes'>1 note</a>"), std::string::npos);
+  const std::string notes = between(page, "<section id='notes'", "</section>");
+  EXPECT_EQ(occurrences(notes, "<article class='finding note'"), 1u);
+  EXPECT_EQ(notes.find("<section id='notes'><details><summary>"), 0u);
+  for (const char* before : {"id='hosts'", "id='bandwidth'", "id='latency'", "id='cost'", "id='topology'"}) {
+    EXPECT_LT(page.find(before), page.find("id='notes'")) << before;
+  }
+  EXPECT_EQ(check_html(samples::healthy(2)).find("id='notes'"), std::string::npos);
+}
+
+TEST(CheckHtml, ComparesInTwoColumns) {
+  const std::string evidence = between(check_html(samples::one_slow(4)), "<div class='evidence'>", "</div>");
+  EXPECT_EQ(occurrences(evidence, "<table>"), 2u);
+  EXPECT_LT(evidence.find("gpu3 to gpu1"), evidence.find("others, measured the same way"));
+  EXPECT_GT(evidence.find("<td>gpu1 to gpu2</td><td class='num'>941 Mb/s</td>"),
+            evidence.find("others, measured the same way"));
+}
+
+TEST(CheckHtml, SaysHowTheCheckWentAtItsFoot) {
+  const std::string page = check_html(samples::troubled(4));
+  EXPECT_EQ(occurrences(page, "hecked 4 hosts in"), 1u);
+  EXPECT_GT(page.find("Checked 4 hosts in"), page.find("<footer>"));
+  EXPECT_GT(page.find("The ring of all hosts at once was left out"), page.find("<footer>"));
+  EXPECT_EQ(occurrences(page, "<a class='tile'"), 3u);
+}
+
+TEST(CheckHtml, LinksEveryCodeToItsMeaning) {
+  const std::string page = check_html(samples::one_slow(4));
+  for (const char* code : {"link-slow", "versions-differ"}) {
+    EXPECT_EQ(occurrences(page, std::string("<a href='#code-") + code + "'"), 1u) << code;
+    EXPECT_EQ(occurrences(page, std::string("<dt id='code-") + code + "'"), 1u) << code;
+  }
+  EXPECT_EQ(occurrences(page, "<dt "), 2u);
+  EXPECT_NE(page.find("<code>ethtool eth1</code> shows the speed"), std::string::npos);
+  auto unknown = samples::one_slow(4);
+  unknown.findings[0].code = "no-such-code";
+  EXPECT_EQ(check_html(unknown).find("#code-no-such-code"), std::string::npos);
+  EXPECT_EQ(check_html(samples::healthy(2)).find("id='codes'"), std::string::npos);
+}
+
+TEST(CheckCodes, EveryMeaningStandsAlone) {
+  const auto codes = explained_codes();
+  EXPECT_GT(codes.size(), 60u);
+  for (const auto& code : codes) {
+    const std::string meaning = code_meaning(code);
+    EXPECT_GT(meaning.size(), 20u) << code;
+    EXPECT_EQ(meaning.find('\n'), std::string::npos) << code;
+    for (const char* words : {"The same", "As above", "The other way"}) {
+      EXPECT_EQ(meaning.find(words), std::string::npos) << code << ": " << meaning;
+    }
+  }
+  EXPECT_EQ(code_meaning("link-slo"), "");
+  EXPECT_EQ(code_meaning(""), "");
+}
+
+TEST(CheckHtml, TheMarkerLiesOnTheCurveWhichReachesIt) {
+  const std::string page = check_html(samples::uneven_pair());
+  const std::string circle = between(page, "<circle class='asked'", " r=");
+  const auto number = [&](const std::string& name) {
+    const auto at = circle.find(name + "='") + name.size() + 2;
+    return circle.substr(at, circle.find('\'', at) - at);
+  };
+  // The last point of a path: "L614.2 28.4'".
+  for (const char* curve : {"used", "ring", "tree"}) {
+    const std::string path = between(page, std::string("<path class='curve ") + curve, "/>");
+    const std::string last = path.substr(path.rfind('L') + 1);
+    EXPECT_EQ(last.substr(0, last.find(' ')), number("cx")) << curve;
+    if (std::string(curve) == "used") {
+      EXPECT_EQ(last.substr(0, last.size() - 1), number("cx") + " " + number("cy"));
+    }
+  }
+}
+
+TEST(CheckHtml, SaysWhatTheLinesOfTheChartAre) {
+  const std::string eight = check_html(samples::uneven_pair());
+  EXPECT_NE(eight.find("The thick line is the time that libdrun takes"), std::string::npos);
+  EXPECT_NE(eight.find("up to 8 ranks add up their data in memory"), std::string::npos);
+  auto result = samples::uneven_pair();
+  for (auto& host : result.hosts) host.slots = 1;
+  EXPECT_EQ(check_html(result).find("ranks add up"), std::string::npos);
 }
 
 TEST(CheckHtml, EscapesAllThatComesFromOutside) {

@@ -1,0 +1,15 @@
+// What the codes of findings mean, as docs/check.md says it: its sections are a part of the program. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace drun::cli {
+
+// The first paragraph of the section, in one line, in Markdown: words, and `code`. "" = there is no such section.
+std::string code_meaning(std::string_view code);
+// All codes that have a section, in its order.
+std::vector<std::string> explained_codes();
+
+}  // namespace drun::cli

@@ -1,0 +1,10 @@
+# cmake -D PAGE=docs/check.md -D OUT=FILE -P check_codes.cmake: the sections on the codes of findings as a C++ string.
+file(READ ${PAGE} page)
+string(FIND "${page}" "\n## What each finding means\n" begin)
+string(FIND "${page}" "\n## What the prediction knows\n" end)
+if(begin LESS 0 OR end LESS begin)
+  message(FATAL_ERROR "${PAGE} has no section \"What each finding means\" before \"What the prediction knows\"")
+endif()
+math(EXPR length "${end} - ${begin}")
+string(SUBSTRING "${page}" ${begin} ${length} sections)
+file(WRITE ${OUT} "R\"sections(${sections})sections\"\n")
