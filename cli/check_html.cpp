@@ -79,14 +79,8 @@ class Page {
   std::string tiles() const {
     const Matrix &bandwidth = figures_.bandwidth, &latency = figures_.latency;
     std::string out;
-    if (bandwidth.median > 0) {
-      out += tile("bandwidth", "Bandwidth, median", figures_.rate.text(bandwidth.median),
-                  extremes(bandwidth, figures_.rate));
-    }
-    if (latency.median > 0) {
-      out +=
-          tile("latency", "Round trip, median", figures_.time.text(latency.median), extremes(latency, figures_.time));
-    }
+    if (bandwidth.median > 0) out += measured_tile("bandwidth", "Bandwidth", bandwidth, figures_.rate);
+    if (latency.median > 0) out += measured_tile("latency", "Round trip", latency, figures_.time);
     if (result_.predicted && result_.predicted->seconds > 0) {
       const auto& p = *result_.predicted;
       out += tile("cost", "Allreduce of " + netdetect::size_text(p.n_bytes), time_markup(p.seconds),
@@ -97,15 +91,20 @@ class Page {
     return out.empty() ? "" : "<div class='tiles'>" + out + "</div>\n";
   }
 
-  static std::string extremes(const Matrix& matrix, const netdetect::Unit& unit) {
+  static std::string measured_tile(const char* section, const std::string& what, const Matrix& matrix,
+                                   const netdetect::Unit& unit) {
     double least = 0, most = 0;
     for (const auto& c : matrix.cells) {
       if (c.value <= 0) continue;
       least = least == 0 ? c.value : std::min(least, c.value);
       most = std::max(most, c.value);
     }
-    if (unit.figure(least) == unit.figure(most)) return "";
-    return "from " + unit.figure(least) + " to " + unit.text(most);
+    const bool alike = unit.figure(least) == unit.figure(most);
+    const std::string range = alike ? "" : unit.figure(least) + " to " + unit.text(most);
+    if (matrix.median_counts()) {
+      return tile(section, what + ", median", unit.text(matrix.median), alike ? "" : "from " + range);
+    }
+    return tile(section, what, alike ? unit.text(most) : range, alike ? "" : "by direction");
   }
 
   std::string hosts() const {

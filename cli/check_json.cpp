@@ -227,8 +227,8 @@ std::string check_json(const launcher::CheckResult& result) {
   out["links"] = Json::array();
   for (const auto& link : result.links.links) out["links"].push_back(link_json(result, link, 1));
   for (const auto& link : result.links.second_pass) out["links"].push_back(link_json(result, link, 2));
-  out["bandwidth_median_bits_per_second"] = measured(figures.bandwidth.median);
-  out["round_trip_median_microseconds"] = measured(figures.latency.median * 1e6);
+  out["bandwidth_median_bits_per_second"] = measured(figures.bandwidth.median_counts() ? figures.bandwidth.median : 0);
+  out["round_trip_median_microseconds"] = measured(figures.latency.median_counts() ? figures.latency.median * 1e6 : 0);
   out["ring"] = ring_json(result);
   out["prediction"] = prediction_json(result, figures);
   out["notes"] = result.notes;

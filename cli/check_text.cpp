@@ -270,7 +270,7 @@ class Report {
     const Matrix& matrix = figures_.bandwidth;
     if (matrix.empty()) return;
     out_ += "\n";
-    const std::string median = matrix.median > 0 ? "median " + figures_.rate.text(matrix.median) : "";
+    const std::string median = matrix.median_counts() ? "median " + figures_.rate.text(matrix.median) : "";
     if (matrix.n_hosts <= kMatrixHosts) {
       add_wrapped("", "",
                   std::string("bandwidth from the row's host to the column's, both directions at once, in ") +
@@ -286,9 +286,10 @@ class Report {
     const Matrix& matrix = figures_.latency;
     if (matrix.median <= 0) return;
     out_ += "\n";
-    const std::string median = "median " + figures_.time.text(matrix.median);
+    const std::string median = matrix.median_counts() ? "median " + figures_.time.text(matrix.median) : "";
     if (matrix.n_hosts <= kMatrixHosts) {
-      add_wrapped("", "", std::string("round trip, in ") + figures_.time.name + "; " + median + ":");
+      add_wrapped("", "",
+                  std::string("round trip, in ") + figures_.time.name + (median.empty() ? "" : "; " + median) + ":");
       add_cells(matrix, figures_.time, latency_heat);
     } else {
       add_wrapped("", "", "round trip, the worst (" + median + "):");

@@ -118,6 +118,10 @@ bool Matrix::empty() const {
   return std::all_of(cells.begin(), cells.end(), [](const Cell& c) { return c.value <= 0 && c.error.empty(); });
 }
 
+bool Matrix::median_counts() const {
+  return std::count_if(cells.begin(), cells.end(), [](const Cell& c) { return c.value > 0; }) > 2;
+}
+
 double median_of(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -34,6 +34,8 @@ struct Matrix {
   const Cell& at(int from, int to) const { return cells[index(from, to)]; }
   Cell& at(int from, int to) { return cells[index(from, to)]; }
   bool empty() const;  // nothing was measured and nothing failed
+  // Whether it is worth telling: of the two directions of one link it is the better one.
+  bool median_counts() const;
 
  private:
   std::size_t index(int from, int to) const {
