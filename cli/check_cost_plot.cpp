@@ -178,11 +178,8 @@ class Plot {
         "doubling for small sizes, halving and doubling for medium ones (the trees; the faster of the two is drawn), a "
         "ring for large ones. So it may be above the lowest line near the sizes at which it changes.";
     if (n_ranks_ > 1) {
-      out +=
-          " The ring and the trees are drawn for one rank on each host. The thick line includes the work inside the "
-          "hosts, where up to " +
-          std::to_string(n_ranks_) +
-          " ranks add up their data in memory: where it is above both others, that work sets the time.";
+      out += " All lines include the work inside the hosts, where up to " + std::to_string(n_ranks_) +
+             " ranks add up their data in memory: where they meet, that work sets the time.";
     }
     return "<p class='soft small below'>" + out + "</p>";
   }
