@@ -179,7 +179,7 @@ class Plot {
         "ring for large ones. So it may be above the lowest line near the sizes at which it changes.";
     if (n_ranks_ > 1) {
       out += " All lines include the work inside the hosts, where up to " + std::to_string(n_ranks_) +
-             " ranks add up their data in memory: where they meet, that work sets the time.";
+             " ranks add up their data in memory.";
     }
     return "<p class='soft small below'>" + out + "</p>";
   }
