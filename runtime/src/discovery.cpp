@@ -205,9 +205,13 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
   auto client = rendezvous::Client::join(handout->rendezvous_address, handout->rendezvous_port, handout->key,
                                          surroundings.rank, timeouts.init);
   if (!client) {
-    return tl::unexpected<Failure>(
-        from_error(client.error(),
-                   "drun_init: rendezvous at " + host_port(handout->rendezvous_address, handout->rendezvous_port)));
+    std::string what = "drun_init: rendezvous at " + host_port(handout->rendezvous_address, handout->rendezvous_port);
+    if (fetched->is_by_key && is_loopback(handout->rendezvous_address)) {
+      what +=
+          " (hint: that is this worker's agent, which a container with a network of its own can't reach: give it the "
+          "host's, docker run --network host)";
+    }
+    return tl::unexpected<Failure>(from_error(client.error(), what));
   }
   world.client = std::move(*client);
   world.key = handout->key;

@@ -188,6 +188,11 @@ class FourContainersOnFourMachines(ClusterTest):
         job = self.drun("-H", "host1:1,host2:1", "-x", "DRUN_KEY", "sh", "-c", hidden, cwd=BIN)
         self.assertEqual(job.status, 1, str(job))
         self.assertIn("no address is known at which other hosts reach this one", job.err)
+        # A network of their own: at once, with what to do.
+        hidden = "unset DRUN_AGENT; exec unshare -n ./train"
+        job = self.drun("-H", "host1:1,host2:1", "-x", "DRUN_KEY", "sh", "-c", hidden, cwd=BIN, limit=30)
+        self.assertEqual(job.status, 1, str(job))
+        self.assertIn("docker run --network host", job.err)
         self.cluster.assert_clean()
 
 

@@ -53,7 +53,12 @@ Result<Listener> listen_on(const std::string& address, int backlog) {
   auto fd = make_socket(where->family());
   if (!fd) return fail(fd.error());
   if (::bind(fd->get(), where->get(), where->n_bytes) != 0) {
-    return fail(errno_error(errno, "can't listen on this host's data address " + address));
+    // No interface here has it: another network namespace than the agent's, which chose it.
+    const char* hint = errno == EADDRNOTAVAIL
+                           ? " (hint: in a container with a network of its own nobody reaches it: give "
+                             "it the host's, docker run --network host)"
+                           : "";
+    return fail(errno_error(errno, "can't listen on this host's data address " + address + hint));
   }
   if (::listen(fd->get(), backlog) != 0) return fail(errno_error(errno, "listen on " + address));
   sockaddr_storage bound{};
