@@ -1,5 +1,6 @@
 #include "base/terminal.h"
 
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,6 +8,24 @@
 #include <string_view>
 
 namespace drun {
+
+std::optional<TerminalSize> terminal_size(int fd) {
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return std::nullopt;
+  return TerminalSize{size.ws_col, size.ws_row};
+}
+
+void set_terminal_size(int fd, TerminalSize size) {
+  winsize window{};
+  window.ws_col = static_cast<unsigned short>(size.columns);
+  window.ws_row = static_cast<unsigned short>(size.rows);
+  ::ioctl(fd, TIOCSWINSZ, &window);
+}
+
+bool can_move_cursor(int fd) {
+  const char* term = std::getenv("TERM");
+  return ::isatty(fd) == 1 && term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
+}
 
 bool wants_color(int fd) {
   const char* no_color = std::getenv("NO_COLOR");

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/terminal.h"
@@ -91,6 +92,7 @@ void Printer::status(const std::string& line) {
 
 void Printer::write(const std::string& text) {
   status("");
+  if (std::exchange(line_is_open_, false)) write_all(STDERR_FILENO, "\n");
   if (sink_) {
     sink_(text);
   } else {

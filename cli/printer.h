@@ -21,6 +21,7 @@ class Printer : public launcher::Reporter {
   void set_report_file(std::string path) { report_file_ = std::move(path); }
   std::size_t status_width() const override;
   void status(const std::string& line) override;
+  void line_is_open() override { line_is_open_ = true; }
   // Logs that go to the same terminal would tear the status line.
   void disable_status() { status_allowed_ = false; }
 
@@ -31,6 +32,7 @@ class Printer : public launcher::Reporter {
   bool utf8_;
   std::string report_file_;
   bool status_allowed_;
+  bool line_is_open_ = false;
   bool drawn_ = false;  // a status line is on the terminal
 };
 

@@ -287,6 +287,7 @@ Task<int> Job::run_phases() {
   output_.stop();
   co_await output_done_.wait();  // what is written last may fail, too
   reporter_.write_through(nullptr);
+  if (output_.left_a_line_open()) reporter_.line_is_open();
   int status = timed_out_ ? kExitTimeout : supervisor_.status();
   if (const auto late = supervisor_.unfinished_hosts(); !late.empty()) {
     reporter_.warning("no word that all workers are gone from " + join(late, ", "));

@@ -26,7 +26,7 @@ JobSignals::JobSignals(asio::io_context& io, Reporter& reporter, Supervisor& sup
     : reporter_(reporter), supervisor_(supervisor), events_(events), output_(output), signals_(io) {}
 
 void JobSignals::catch_them() {
-  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH}) {
     if (!ignored_at_start(s)) signals_.add(s);
   }
   signals_.add(SIGUSR1);
@@ -39,6 +39,8 @@ Task<void> JobSignals::watch() {
     if (ec || released_) break;
     if (number == SIGUSR1 || number == SIGUSR2) {
       if (workers_started_) supervisor_.forward_signal(number);
+    } else if (number == SIGWINCH) {
+      if (resized_) resized_();
     } else if (number == SIGTSTP) {
       co_await stop_ourselves();
     } else {
@@ -85,6 +87,8 @@ Task<void> JobSignals::stop_ourselves() {
   signals_.add(SIGTSTP, ignored);
   Clock::was_stopped_for(std::chrono::steady_clock::now() - stopped);
   HostLink::resume_all();
+  output_.forget_screen();
+  if (resized_) resized_();  // the terminal may have been, meanwhile
 }
 
 void JobSignals::release() {

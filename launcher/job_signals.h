@@ -1,8 +1,10 @@
 // What signals do to a job: the first Ctrl-C, TERM, HUP or QUIT ends it, the second kills it; USR1 and USR2 go to the
-// workers; Ctrl-Z and `fg` stop and continue it. docs/ending.md has the table.
+// workers; Ctrl-Z and `fg` stop and continue it; WINCH is passed on by its owner. docs/ending.md has the table.
 #pragma once
 
 #include <boost/asio/signal_set.hpp>
+#include <functional>
+#include <utility>
 
 #include "base/asio.h"
 #include "launcher/events.h"
@@ -19,6 +21,7 @@ class JobSignals {
 
   void catch_them();   // those that were ignored at the start (nohup) stay so
   Task<void> watch();  // until release()
+  void on_resize(std::function<void()> resized) { resized_ = std::move(resized); }  // of drun's terminal
   void workers_started() { workers_started_ = true; }
   // From here on they end drun, whatever it still waits for; the agents then see the end of their channels.
   void release();
@@ -32,6 +35,7 @@ class JobSignals {
   Events& events_;
   OutputWriter& output_;
   asio::signal_set signals_;
+  std::function<void()> resized_;
   bool workers_started_ = false;
   bool released_ = false;
   int n_ends_ = 0;

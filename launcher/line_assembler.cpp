@@ -18,29 +18,34 @@ std::size_t cut_between_characters(std::string_view bytes, std::size_t limit) {
 
 }  // namespace
 
-std::size_t LineAssembler::line_length(std::string_view bytes) {
-  if (bytes.empty()) return 0;
-  const void* const newline = std::memchr(bytes.data(), '\n', bytes.size());
-  const std::size_t end =
-      newline != nullptr ? static_cast<std::size_t>(static_cast<const char*>(newline) - bytes.data()) : bytes.size();
-  const void* const carriage = std::memchr(bytes.data(), '\r', end);
-  if (carriage != nullptr) {
-    const auto at = static_cast<std::size_t>(static_cast<const char*>(carriage) - bytes.data());
-    if (at + 1 < end) return at + 1;
-    if (at + 1 == bytes.size()) return 0;  // "\r\n" may be on its way
+// The end is looked for from `first` on.
+std::size_t LineAssembler::line_length(std::string_view bytes, std::size_t first) {
+  if (first >= bytes.size()) return 0;
+  const auto at = [&](char c, std::size_t end) {
+    const void* const found = std::memchr(bytes.data() + first, c, end - first);
+    return found == nullptr ? std::string_view::npos
+                            : static_cast<std::size_t>(static_cast<const char*>(found) - bytes.data());
+  };
+  const std::size_t newline = at('\n', bytes.size());
+  const std::size_t end = newline != std::string_view::npos ? newline : bytes.size();
+  const std::size_t carriage = at('\r', end);
+  if (carriage != std::string_view::npos) {
+    if (carriage + 1 < end) return carriage + 1;
+    if (carriage + 1 == bytes.size()) return 0;  // "\r\n" may be on its way
   }
-  return newline != nullptr ? end + 1 : 0;
+  return newline != std::string_view::npos ? newline + 1 : 0;
 }
 
-std::size_t LineAssembler::piece_length(std::string_view bytes) {
-  const std::size_t n = line_length(bytes);
+std::size_t LineAssembler::piece_length(std::string_view bytes) const {
+  const std::size_t first = is_inside_ ? 0 : std::min(bytes.find_first_not_of('\r'), bytes.size());
+  const std::size_t n = line_length(bytes, first);
   if (std::max(n, n == 0 ? bytes.size() : 0) <= kLimit) return n;
   return cut_between_characters(bytes, kLimit);
 }
 
 std::size_t LineAssembler::next_of_rest(std::string_view& bytes) {
   const std::size_t room = kLimit + 1 - rest_.size();
-  std::size_t n = line_length(bytes);
+  std::size_t n = line_length(bytes, 0);
   if (rest_.back() == '\r') n = 1;
   n = std::min({n == 0 ? bytes.size() : n, room, bytes.size()});
   rest_.append(bytes.substr(0, n));
@@ -67,6 +72,12 @@ void TaggedOutput::put(int owner, std::string_view tag, std::string_view piece) 
   out_ += piece;
   const char last = piece.back();
   open_owner_ = last == '\n' || last == '\r' ? -1 : owner;
+}
+
+void TaggedOutput::put_raw(int owner, std::string_view bytes) {
+  if (bytes.empty()) return;
+  out_ += bytes;
+  open_owner_ = bytes.back() == '\n' ? -1 : owner;
 }
 
 void TaggedOutput::close_line(int owner) {

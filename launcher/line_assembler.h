@@ -8,7 +8,8 @@
 
 namespace drun::launcher {
 
-// Collects one stream's bytes into displayed lines: `\n`, or a `\r` that no `\n` follows, ends one.
+// Collects one stream's bytes into displayed lines: `\n`, or a `\r` that no `\n` follows, ends one. A `\r` with nothing
+// before it, as a progress bar begins, belongs to the line that follows.
 class LineAssembler {
  public:
   static constexpr std::size_t kLimit = 64u << 10;  // a longer line is shown in pieces of at most this size
@@ -21,31 +22,42 @@ class LineAssembler {
       const std::size_t n = next_of_rest(bytes);
       if (n == 0) continue;
       sink(std::string_view(rest_).substr(0, n));
+      note_end(rest_[n - 1]);
       drop_from_rest(n);
       // A piece leaves the line's end behind when its length is the limit's multiple.
       for (std::size_t left = piece_length(rest_); left > 0; left = piece_length(rest_)) {
         sink(std::string_view(rest_).substr(0, left));
+        note_end(rest_[left - 1]);
         drop_from_rest(left);
       }
     }
     for (std::size_t n = piece_length(bytes); n > 0; n = piece_length(bytes)) {
       sink(bytes.substr(0, n));
+      note_end(bytes[n - 1]);
       bytes.remove_prefix(n);
     }
     rest_.append(bytes);
   }
-  // What is there of an unfinished line.
-  std::string take_rest() { return std::exchange(rest_, std::string()); }
+  // What is there of an unfinished line; returns alone are kept for the next.
+  std::string take_rest() {
+    if (rest_.find_first_not_of('\r') == std::string::npos) return {};
+    is_inside_ = true;
+    return std::exchange(rest_, std::string());
+  }
+  // Also returns alone: nothing more will come.
+  std::string take_all() { return std::exchange(rest_, std::string()); }
   bool has_rest() const { return !rest_.empty(); }
 
  private:
-  static std::size_t line_length(std::string_view bytes);   // with its end; 0 = no end yet
-  static std::size_t piece_length(std::string_view bytes);  // the next line, or a piece of it; 0 = not enough yet
+  static std::size_t line_length(std::string_view bytes, std::size_t first);  // with its end; 0 = no end yet
+  std::size_t piece_length(std::string_view bytes) const;  // the next line, or a piece of it; 0 = not enough yet
+  void note_end(char last) { is_inside_ = last != '\n' && last != '\r'; }
   // Moves bytes into the rest until there is a line or a piece; its length, or 0.
   std::size_t next_of_rest(std::string_view& bytes);
   void drop_from_rest(std::size_t n);
 
   std::string rest_;
+  bool is_inside_ = false;  // the beginning of the line was given out
 };
 
 // One output descriptor shared by many streams: every line starts with its tag, and a line that was shown unfinished is
@@ -54,9 +66,11 @@ class TaggedOutput {
  public:
   // `owner` names the stream (unique), `piece` is a line, an end of one, or a part.
   void put(int owner, std::string_view tag, std::string_view piece);
+  // Bytes of the one stream that there is, as they are. What others put begins a line of its own.
+  void put_raw(int owner, std::string_view bytes);
   // A newline if the output stands in an unfinished line of `owner`.
   void close_line(int owner);
-  bool stands_in_line_of(int owner) const { return open_owner_ == owner; }
+  bool stands_in_line() const { return open_owner_ >= 0; }
   const std::string& bytes() const { return out_; }
   void clear() { out_.clear(); }
 

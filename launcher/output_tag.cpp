@@ -1,12 +1,17 @@
 #include "launcher/output_tag.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
 
+#include "base/text_width.h"
+
 namespace drun::launcher {
 
 namespace {
+
+constexpr std::size_t kTimeColumns = 13;  // "09:30:00.123 "
 
 // Red is for errors.
 constexpr std::array kColors = {"36", "32", "33", "35", "34", "96", "92", "93", "95", "94"};
@@ -32,7 +37,9 @@ OutputTags::OutputTags(TagStyle style, bool timestamp, const std::vector<RankLab
     t.continued = "[" + name + "+] ";
     t.colored = painted("[" + name + "]", ranks[rank].host_index);
     t.colored_continued = painted("[" + name + "+]", ranks[rank].host_index);
+    width_ = std::max(width_, text_width(t.plain));
   }
+  if (timestamp_) width_ += kTimeColumns;
 }
 
 void OutputTags::print_time(std::uint64_t time_ns) {

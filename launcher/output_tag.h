@@ -18,6 +18,8 @@ struct RankLabel {
 class OutputTags {
  public:
   OutputTags(TagStyle style, bool timestamp, const std::vector<RankLabel>& ranks);
+  // Columns of the widest tag of a line that others did not break, with its time.
+  std::size_t width() const { return width_; }
   bool empty() const { return style_ == TagStyle::kNone && !timestamp_; }
 
   // The text before a line of `rank` that its agent read at `time_ns` (CLOCK_REALTIME): "09:30:00.123 [3] ", in local
@@ -34,6 +36,7 @@ class OutputTags {
   TagStyle style_;
   bool timestamp_;
   std::vector<Texts> texts_;  // by rank
+  std::size_t width_ = 0;
   std::uint64_t shown_ms_ = UINT64_MAX;
   std::string time_;  // of shown_ms_
   std::string out_;

@@ -18,6 +18,30 @@ namespace {
 constexpr std::size_t kBatch = 256u << 10;  // so that credit goes back while much waits
 constexpr std::size_t kDisplay =
     128u << 10;  // tags make short lines several times as long: written when there is so much
+constexpr auto kRedraw = std::chrono::milliseconds(100);  // of progress bars, at most so often
+
+bool is_pipe(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
+// What reads the other one from a pipe may well write to this terminal: then only one row can be redrawn safely.
+std::size_t most_bars(int fd, int other) {
+  if (!can_move_cursor(fd)) return 0;
+  return is_pipe(other) ? OutputDisplay::kMostBarsBesideOthers : OutputDisplay::kMostBars;
+}
+
+Screen screen_here() {
+  Screen screen;
+  screen.is_one = is_same_file(STDOUT_FILENO, STDERR_FILENO);
+  screen.color_out = wants_color(STDOUT_FILENO);
+  screen.color_err = wants_color(STDERR_FILENO);
+  if (::isatty(STDOUT_FILENO) == 1) screen.out = Screen::Kind::kTerminal;
+  if (::isatty(STDERR_FILENO) == 1) screen.err = Screen::Kind::kTerminal;
+  screen.bars_out = most_bars(STDOUT_FILENO, STDERR_FILENO);
+  screen.bars_err = most_bars(STDERR_FILENO, STDOUT_FILENO);
+  return screen;
+}
 }  // namespace
 
 OutputWriter::OutputWriter(asio::io_context& io, OutputOptions options, OnWritten written, OnBroken broken)
@@ -29,11 +53,8 @@ OutputWriter::OutputWriter(asio::io_context& io, OutputOptions options, OnWritte
       err_(STDERR_FILENO) {}
 
 Result<void> OutputWriter::open(const std::vector<RankLabel>& ranks) {
-  Screen screen;
-  screen.is_one = is_same_file(STDOUT_FILENO, STDERR_FILENO);
-  screen.color_out = wants_color(STDOUT_FILENO);
-  screen.color_err = wants_color(STDERR_FILENO);
-  display_ = std::make_unique<OutputDisplay>(OutputTags(options_.tag, options_.timestamp, ranks), ranks.size(), screen);
+  display_ =
+      std::make_unique<OutputDisplay>(OutputTags(options_.tag, options_.timestamp, ranks), ranks.size(), screen_here());
   if (options_.directory.empty()) return {};
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::string directory = options_.directory + "/rank." + std::to_string(rank);
@@ -68,6 +89,13 @@ void OutputWriter::push_own(const std::string& text) {
   Item item;
   item.kind = Item::Kind::kOwn;
   item.output.bytes = text;
+  items_.push_back(std::move(item));
+  wake_.notify();
+}
+
+void OutputWriter::forget_screen() {
+  Item item;
+  item.kind = Item::Kind::kForget;
   items_.push_back(std::move(item));
   wake_.notify();
 }
@@ -109,6 +137,10 @@ void OutputWriter::write_item(const Item& item, Error& error) {
     display_->put_own(item.output.bytes);
     return;
   }
+  if (item.kind == Item::Kind::kForget) {
+    display_->forget_screen();
+    return;
+  }
   if (!files_.empty() && item.kind == Item::Kind::kBytes) {
     const auto& file = files_[2 * static_cast<std::size_t>(rank) + (stream == Stream::kStderr ? 1 : 0)];
     auto written = write_all(file.get(), item.output.bytes);
@@ -123,11 +155,14 @@ void OutputWriter::write_item(const Item& item, Error& error) {
 }
 
 void OutputWriter::write_batch(Batch& batch) {
+  display_->resize(terminal_size(STDOUT_FILENO).value_or(TerminalSize()),
+                   terminal_size(STDERR_FILENO).value_or(TerminalSize()));
   for (const Item& item : batch.items) {
     write_item(item, batch.error);
     if (display_->size() >= kDisplay) flush(batch.error);
   }
   if (batch.is_last) display_->show_all_unfinished();
+  display_->draw(batch.draws);
   flush(batch.error);
 }
 
@@ -140,14 +175,24 @@ void OutputWriter::give_credit_back(const Batch& batch) {
   for (const auto& [source, charge] : taken) written_(static_cast<int>(source.first), source.second, charge);
 }
 
+// Or until it is time to draw progress bars.
+Task<void> OutputWriter::wait_for_work() {
+  const bool draws_later = display_ && display_->has_changed_bars();
+  while (items_.empty() && !stopping_) {
+    const Deadline until = draws_later ? draw_at_ : Deadline::max();
+    const bool woken = co_await wake_.wait_until(until);
+    if (!woken) break;
+    wake_.reset();
+  }
+}
+
 Task<void> OutputWriter::run() {
   for (bool is_over = false; !is_over || !items_.empty();) {
-    if (items_.empty() && !stopping_) {
-      co_await wake_.wait_and_reset();
-      continue;
-    }
+    co_await wait_for_work();
     Batch batch = next_batch();
     is_over = stopping_ && items_.empty();
+    batch.draws = is_over || Clock::now() >= draw_at_;
+    if (batch.draws) draw_at_ = Clock::now() + kRedraw;
     batch.is_last = is_over;  // also of workers whose end never came: their host was lost
     auto job = [this, &batch] {
       write_batch(batch);

@@ -33,9 +33,14 @@ class OutputWriter {
   OutputWriter(asio::io_context& io, OutputOptions options, OnWritten written, OnBroken broken);
   // Says who the ranks are, and creates their files. Before anything else.
   Result<void> open(const std::vector<RankLabel>& ranks);
+  std::size_t tag_width() const { return display_->tag_width(); }  // after open()
   void push(control::Output output);
   void end(int rank, Stream stream);       // shows what is left of an unfinished line
   void push_own(const std::string& text);  // drun's own words, to stderr
+  // Somebody else has written to the terminal, as a shell does while drun is stopped.
+  void forget_screen();
+  // After run(): what drun says next on stderr has to begin with a newline.
+  bool left_a_line_open() const { return display_ != nullptr && display_->own_words_break_a_line(); }
   // The user wants the end: a reader that takes nothing for so long loses what is left, and stop() need not wait for
   // it.
   void limit_patience(std::chrono::milliseconds patience = std::chrono::seconds(2));
@@ -44,7 +49,7 @@ class OutputWriter {
 
  private:
   struct Item {
-    enum class Kind { kBytes, kEnd, kOwn };
+    enum class Kind { kBytes, kEnd, kOwn, kForget };
     Kind kind = Kind::kBytes;
     control::Output output;
   };
@@ -52,9 +57,11 @@ class OutputWriter {
   struct Batch {
     std::vector<Item> items;
     bool is_last = false;  // nothing comes after it: unfinished lines are shown, too
+    bool draws = true;     // progress bars that have changed
     Error error;
   };
   Batch next_batch();
+  Task<void> wait_for_work();
   // On the writer's thread.
   void write_batch(Batch& batch);
   void write_item(const Item& item, Error& error);
@@ -68,6 +75,7 @@ class OutputWriter {
   OnBroken broken_;
   std::deque<Item> items_;
   Event wake_;
+  Deadline draw_at_{};  // progress bars that change are not drawn before
   bool stopping_ = false;
   bool is_told_ = false;  // that something broke
 

@@ -28,6 +28,8 @@ class Reporter {
   // the I/O thread, and lines don't mix. Empty: straight to stderr again.
   using Sink = std::function<void(const std::string& text)>;
   void write_through(Sink sink) { sink_ = std::move(sink); }
+  // The workers' last line on stderr has no end: what comes next begins a new one.
+  virtual void line_is_open() {}
 
  protected:
   Sink sink_;

@@ -13,7 +13,7 @@ std::vector<std::string> lines_of(const std::vector<std::string>& pieces) {
   for (const auto& piece : pieces) {
     lines.push(piece, [&](std::string_view line) { out.emplace_back(line); });
   }
-  if (lines.has_rest()) out.push_back("rest:" + lines.take_rest());
+  if (const std::string rest = lines.take_rest(); !rest.empty()) out.push_back("rest:" + rest);
   return out;
 }
 
@@ -33,7 +33,19 @@ TEST(LineAssembler, CrLfIsOneEndEvenWhenCutInBetween) {
   const std::vector<std::string> expected = {"a\r\n", "b\r\n"};
   EXPECT_EQ(lines_of({"a\r", "\nb\r\n"}), expected);
   EXPECT_EQ(lines_of({"a\r\nb\r\n"}), expected);
-  EXPECT_EQ(lines_of({"\r\r\n"}), (std::vector<std::string>{"\r", "\r\n"}));
+  EXPECT_EQ(lines_of({"a\r\r\n"}), (std::vector<std::string>{"a\r", "\r\n"}));
+}
+
+TEST(LineAssembler, AReturnWithNothingBeforeItBelongsToTheLineThatFollows) {
+  EXPECT_EQ(lines_of({"\r", "\r 10%", "\r", " 20%\n"}), (std::vector<std::string>{"\r\r 10%\r", " 20%\n"}));
+  EXPECT_EQ(lines_of({"\r\r\n\r"}), (std::vector<std::string>{"\r\r\n"})) << "the rest is kept";
+  LineAssembler lines;
+  std::vector<std::string> out;
+  const auto sink = [&](std::string_view line) { out.emplace_back(line); };
+  lines.push("\r 10%", sink);
+  EXPECT_EQ(lines.take_rest(), "\r 10%");
+  lines.push("\r 20%\n", sink);
+  EXPECT_EQ(out, (std::vector<std::string>{"\r", " 20%\n"})) << "it ends the line whose beginning was shown";
 }
 
 // Every way to cut a text in three gives the same lines.

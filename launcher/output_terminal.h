@@ -1,0 +1,59 @@
+// One terminal shared by many streams: lines scroll by, and below them stand the progress bars, redrawn in place. Pure.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/terminal.h"
+
+namespace drun::launcher {
+
+// States: the cursor stands at the start of a line, or inside of an unfinished line of one stream, or, with `n_drawn_`
+// rows of bars on the screen, behind the last one. Lines are written where the bars were, which draw() brings back.
+class TerminalOutput {
+ public:
+  // `most_bars`: rows that bars may take; 0: a terminal on which nothing can be redrawn.
+  explicit TerminalOutput(std::size_t most_bars) : most_bars_(most_bars) {}
+
+  // Before what is drawn next.
+  void resize(TerminalSize size);
+  // `text` has no line end. `owner` names the stream (unique).
+  void put(int owner, std::string_view tag, std::string_view text, bool is_ended);
+  // The owner's unfinished line is not true any more: taken away, if it still stands there.
+  void take_back(int owner);
+  // The stream's bars from now on, with their tags; none: they are over.
+  void set_bars(int owner, std::vector<std::string> bars);
+  // Something else has written to the terminal, and left the cursor at the start of a line.
+  void forget();
+
+  // Bars have changed, and draw() was not called since.
+  bool is_stale() const { return is_stale_; }
+  // Lines were written over the bars.
+  bool is_lifted() const { return n_drawn_ == 0 && !bars_.empty() && most_bars_ > 0; }
+  void draw();
+
+  bool stands_in_line() const { return open_owner_ >= 0; }
+  bool stands_in_line_of(int owner) const { return open_owner_ == owner; }
+  const std::string& bytes() const { return out_; }
+  void clear() { out_.clear(); }
+
+ private:
+  void go_to_bars();
+  void lift();
+  void break_line();
+  std::vector<std::string> shown_bars() const;
+
+  std::size_t most_bars_;
+  TerminalSize size_;
+  std::map<int, std::vector<std::string>> bars_;  // by owner
+  bool is_stale_ = false;
+  std::size_t n_drawn_ = 0;
+  int open_owner_ = -1;
+  std::size_t open_columns_ = 0;  // of the unfinished line
+  std::string out_;
+};
+
+}  // namespace drun::launcher
