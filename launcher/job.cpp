@@ -25,6 +25,7 @@
 #include "launcher/supervisor.h"
 #include "launcher/timeline.h"
 #include "launcher/worker_input.h"
+#include "launcher/worker_window.h"
 #include "rendezvous/agent_socket.h"
 
 namespace drun::launcher {
@@ -100,6 +101,8 @@ class Job {
   Task<std::vector<Error>> prepare();
   Task<void> prepare_host(std::size_t host, std::vector<Error>& errors);
   void say_threads();
+  control::WindowSize window() const;
+  void resize_workers();
   void spawn();
   Task<void> write_output();
   void attach();
@@ -143,6 +146,7 @@ class Job {
   int server_port_ = 0;
   std::vector<rendezvous::Handout> handouts_;  // by used host
   int master_port_ = 0;
+  control::WindowSize window_;
   ActivityBoard activity_;
   StallReporter stalls_;
   Timeline timeline_;
@@ -512,6 +516,7 @@ Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
   order.argv = options_.command;
   order.working_directory = options_.working_directory;
   order.environment = base_environment(options_.own_env, options_.env, !is_head(host));
+  if (options_.pty) forget_terminal_size(order.environment, options_.own_env, options_.env);
   if (host == 0) order.master_address = network_.hosts[0].address.text();
   order.refuses_mpi = !options_.allows_mpi && placement_.size > 1;
   std::string body = control::encode(order);
@@ -609,6 +614,8 @@ void Job::spawn() {
     orders[host].workers.push_back(std::move(spec));
   }
   say_threads();
+  window_ = window();
+  if (options_.pty) signals_.on_resize([this] { resize_workers(); });
   if (timeline_.is_open()) {
     control::Record order;
     order.n_entries = kTimelineEntries;
@@ -617,6 +624,7 @@ void Job::spawn() {
   }
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     orders[i].pty = options_.pty;
+    orders[i].window = window_;
     orders[i].umask = options_.umask;
     orders[i].handout = rendezvous::encode_handout(handouts_[i]);
     orders[i].output_credit = static_cast<std::uint32_t>(credit);
@@ -626,6 +634,23 @@ void Job::spawn() {
   for (std::size_t i = 0; i < hosts_.size(); ++i) watch_.enter(i, Phase::kStart);
   workers_started_ = true;
   signals_.workers_started();
+}
+
+// Of the workers' terminals.
+control::WindowSize Job::window() const {
+  const TerminalSize size = worker_window(own_terminal_size(), output_.tag_width());
+  control::WindowSize out;
+  out.columns = static_cast<std::uint16_t>(size.columns);
+  out.rows = static_cast<std::uint16_t>(size.rows);
+  return out;
+}
+
+// drun's terminal has another size.
+void Job::resize_workers() {
+  const control::WindowSize now = window();
+  if (now == window_) return;
+  window_ = now;
+  for (HostLink* host : hosts_) host->send(control::Type::kResize, control::encode(now));
 }
 
 std::vector<std::string> Job::host_names() const {

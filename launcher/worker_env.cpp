@@ -130,6 +130,12 @@ Environment base_environment(const Environment& own, const EnvRequest& request, 
   return out;
 }
 
+void forget_terminal_size(Environment& environment, const Environment& own, const EnvRequest& request) {
+  for (const char* name : {"COLUMNS", "LINES"}) {
+    if (!set_by_user(request, own, name)) environment.erase(name);
+  }
+}
+
 bool set_by_user(const EnvRequest& request, const Environment& own, const std::string& name) {
   if (request.file.count(name) > 0) return true;
   for (const auto& word : request.exports) {

@@ -31,6 +31,10 @@ Result<void> check_exports(const EnvRequest& request, const Environment& own);
 // file, then -x. PYTHONUNBUFFERED=1 unless set.
 Environment base_environment(const Environment& own, const EnvRequest& request, bool other_host);
 
+// For workers that have a terminal of their own (--pty): COLUMNS and LINES of drun's would say something else, and
+// would not change with it. They stay if the user asked for them.
+void forget_terminal_size(Environment& environment, const Environment& own, const EnvRequest& request);
+
 // True if the user set this name by -x or --env-file: then it wins over what drun detects.
 bool set_by_user(const EnvRequest& request, const Environment& own, const std::string& name);
 

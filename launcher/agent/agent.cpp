@@ -327,6 +327,9 @@ void Agent::handle(const control::Frame& frame) {
     case Type::kSignal:
       with(decode<Signal>(body), [&](auto m) { signal_workers(m.number); });
       break;
+    case Type::kResize:
+      with(decode<WindowSize>(body), [&](auto m) { resize(m); });
+      break;
     case Type::kDescribe:
       with(decode<Describe>(body), [&](auto m) { describe(m); });
       break;
@@ -562,6 +565,7 @@ void Agent::start(Worker& worker, const control::Spawn& order) {
   }
   start.wants_stdin = worker.spec.wants_stdin;
   start.pty = order.pty;
+  start.window = {order.window.columns, order.window.rows};
   start.umask = static_cast<mode_t>(order.umask & 0777);
   if (cgroup_) start.cgroup_procs = cgroup_->procs_fd();
 
@@ -686,6 +690,12 @@ bool Agent::output_pending() const {
 void Agent::signal_workers(int number) {
   for (auto& [rank, worker] : workers_) {
     if (alive(worker)) ::kill(-worker.pid, number);
+  }
+}
+
+void Agent::resize(control::WindowSize window) {
+  for (auto& [rank, worker] : workers_) {
+    if (worker.out) worker.out->resize_terminal({window.columns, window.rows});
   }
 }
 

@@ -85,6 +85,7 @@ class Agent {
   static void finish_output(Worker& worker);
   bool output_pending() const;
   void signal_workers(int number);
+  void resize(control::WindowSize window);
   void describe(const control::Describe& message);
   Task<void> tell_facts(control::AskFacts message);
   void record(const control::Record& message);

@@ -50,6 +50,10 @@ void OutputPump::finish_soon() {
   if (stream_.is_open()) stream_.cancel();
 }
 
+void OutputPump::resize_terminal(TerminalSize size) {
+  if (stream_.is_open()) set_terminal_size(stream_.native_handle(), size);
+}
+
 void OutputPump::send(std::string chunk) {
   credit_ -= output_charge(chunk.size());
   emit_(std::move(chunk));

@@ -9,6 +9,7 @@
 
 #include "base/asio.h"
 #include "base/fd.h"
+#include "base/terminal.h"
 
 namespace drun::agent {
 
@@ -30,6 +31,8 @@ class OutputPump {
   // The worker has ended: what is in the pipe or the terminal now still comes, but a descendant that keeps it open is
   // not waited for.
   void finish_soon();
+  // If it reads a terminal, until that ends.
+  void resize_terminal(TerminalSize size);
   bool ended() const { return done_; }
 
  private:

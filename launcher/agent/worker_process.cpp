@@ -33,7 +33,7 @@ struct Pty {
   std::string slave;
 };
 
-Result<Pty> open_pty() {
+Result<Pty> open_pty(TerminalSize size) {
   Pty pty;
   pty.master.reset(::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
   int number = 0;
@@ -42,6 +42,7 @@ Result<Pty> open_pty() {
       ::ioctl(pty.master.get(), TIOCGPTN, &number) != 0) {
     return fail(errno_error(errno, "open a terminal"));
   }
+  set_terminal_size(pty.master.get(), size);
   pty.slave = "/dev/pts/" + std::to_string(number);
   return pty;
 }
@@ -126,7 +127,7 @@ Result<WorkerProcess> start_worker(const WorkerStart& start) {
   child.umask = start.umask;
   Fd child_in, child_out, child_err;
   if (start.pty) {
-    auto pty = open_pty();
+    auto pty = open_pty(start.window);
     if (!pty) return fail(std::move(pty.error()));
     child.slave = pty->slave;
     worker.stdout_end = std::move(pty->master);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/terminal.h"
 
 namespace drun::agent {
 
@@ -18,6 +19,7 @@ struct WorkerStart {
   std::map<std::string, std::string> environment;
   bool wants_stdin = false;
   bool pty = false;
+  TerminalSize window;  // of the pty
   mode_t umask = 022;
   int cgroup_procs = -1;  // of the cgroup to run in; if it can't be entered the worker runs without
 };

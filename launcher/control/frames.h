@@ -67,6 +67,7 @@ enum class Type : std::uint8_t {
   kLinkRun = 83,
   kAskFacts = 84,
   kAskRas = 85,
+  kResize = 86,
 };
 
 struct Frame {

@@ -43,8 +43,9 @@ auto fields(Is<Prepare> auto& m) {
 }
 auto fields(Is<Problem> auto& m) { return all(m.kind, m.cause, m.hint); }
 auto fields(Is<Prepared> auto& m) { return all(m.problems, m.master_port); }
+auto fields(Is<WindowSize> auto& m) { return all(m.columns, m.rows); }
 auto fields(Is<WorkerSpec> auto& m) { return all(m.rank, m.local_rank, m.wants_stdin, m.environment); }
-auto fields(Is<Spawn> auto& m) { return all(m.workers, m.pty, m.handout, m.output_credit, m.umask); }
+auto fields(Is<Spawn> auto& m) { return all(m.workers, m.pty, m.handout, m.output_credit, m.umask, m.window); }
 auto fields(Is<Started> auto& m) { return all(m.rank, m.pid, m.error, m.what); }
 auto fields(Is<Output> auto& m) { return all(m.rank, m.stream, m.time_ns, Rest{m.bytes}); }
 auto fields(Is<Input> auto& m) { return all(m.rank, Rest{m.bytes}); }
@@ -262,6 +263,7 @@ DRUN_MESSAGE(Ping)
 DRUN_MESSAGE(Pong)
 DRUN_MESSAGE(Finished)
 DRUN_MESSAGE(Signal)
+DRUN_MESSAGE(WindowSize)
 DRUN_MESSAGE(Relay)
 DRUN_MESSAGE(Clean)
 DRUN_MESSAGE(Cleaned)

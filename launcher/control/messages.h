@@ -88,6 +88,12 @@ struct Prepared {
   std::uint16_t master_port = 0;
 };
 
+// Of the workers' terminals, with --pty.
+struct WindowSize {  // kResize
+  std::uint16_t columns = 80;
+  std::uint16_t rows = 24;
+  bool operator==(const WindowSize& other) const { return columns == other.columns && rows == other.rows; }
+};
 struct WorkerSpec {
   std::uint32_t rank = 0;
   std::uint32_t local_rank = 0;
@@ -100,6 +106,7 @@ struct Spawn {
   std::string handout;              // rendezvous::encode_handout
   std::uint32_t output_credit = 0;  // bytes per rank and stream before the first kCredit
   std::uint32_t umask = 022;        // of the workers: drun's own
+  WindowSize window;                // of their terminals, if `pty`
 };
 struct Started {
   std::uint32_t rank = 0;

@@ -132,6 +132,8 @@ class AgentFixture : public ::testing::Test {
     order.workers.push_back(worker);
     order.output_credit = credit;
     order.pty = pty;
+    order.window.columns = 106;
+    order.window.rows = 50;
     send(Type::kSpawn, control::encode(order));
     const auto started = control::decode<control::Started>(wait_for(Type::kStarted).body).value();
     EXPECT_EQ(started.error, 0) << started.what;
@@ -259,6 +261,20 @@ TEST_F(AgentFixture, GivesATerminalWithPty) {
   wait_for(Type::kExited);
   finish_output();
   EXPECT_EQ(output_, "terminal\r\n");
+}
+
+TEST_F(AgentFixture, ATerminalHasTheSizeThatDrunSaysAlsoLater) {
+  start({"sh", "-c", "trap 'stty -F /dev/tty size; exit' WINCH; stty -F /dev/tty size; while :; do sleep 0.02; done"},
+        false, 1u << 20, true);
+  EXPECT_EQ(control::decode<control::Output>(wait_for(Type::kOutput).body)->bytes, "50 106\r\n");
+  control::WindowSize window;
+  window.columns = 60;
+  window.rows = 20;
+  send(Type::kResize, control::encode(window));
+  EXPECT_EQ(control::decode<control::Output>(wait_for(Type::kOutput).body)->bytes, "20 60\r\n");
+  EXPECT_EQ(control::decode<control::Exited>(wait_for(Type::kExited).body)->wait_status, 0);
+  send(Type::kResize, control::encode(window));  // of a terminal that is gone
+  finish_output();
 }
 
 TEST_F(AgentFixture, WhatATerminalHoldsAtTheWorkersEndComesWhenThereIsCredit) {

@@ -91,7 +91,9 @@ TEST(MessageBytes, OfWorkers) {
   spawn.handout = "h";
   spawn.output_credit = 16;
   spawn.umask = 027;
-  expect_bytes(spawn, "0000000100000003000000010100000001000000014100000001420100000001680000001000000017");
+  spawn.window.columns = 258;
+  spawn.window.rows = 3;
+  expect_bytes(spawn, "000000010000000300000001010000000100000001410000000142010000000168000000100000001701020003");
   Started started;
   started.rank = 3;
   started.pid = 4;
@@ -133,6 +135,10 @@ TEST(MessageBytes, OfWorkers) {
   Signal signal;
   signal.number = 10;
   expect_bytes(signal, "0000000a");
+  WindowSize window;
+  window.columns = 258;
+  window.rows = 3;
+  expect_bytes(window, "01020003");
 }
 
 TEST(MessageBytes, OfTheRest) {

@@ -323,6 +323,18 @@ TEST(WorkerEnvironment, WhatTheUserSetsWinsOverWhatIsDetected) {
   EXPECT_EQ(env.at("NCCL_IB_GID_INDEX"), "3");
 }
 
+TEST(WorkerEnvironment, WithATerminalOfItsOwnHasNoSizeOfDruns) {
+  const Environment own{{"COLUMNS", "110"}, {"LINES", "50"}, {"TERM", "xterm"}};
+  const auto with_terminal = [&](const EnvRequest& request) {
+    Environment out = base_environment(own, request, true);
+    forget_terminal_size(out, own, request);
+    return out;
+  };
+  EXPECT_EQ(with_terminal({}), (Environment{{"TERM", "xterm"}, {"PYTHONUNBUFFERED", "1"}}));
+  EXPECT_EQ(with_terminal(exports({"COLUMNS"})).at("COLUMNS"), "110");
+  EXPECT_EQ(with_terminal(exports({"LINES=7"})).at("LINES"), "7");
+}
+
 TEST(SetByUser, CountsExportsGlobsAndTheFile) {
   const Environment own{{"NCCL_SOCKET_IFNAME", "eth0"}, {"NCCL_DEBUG", "INFO"}, {"MASTER_ADDR", "x"}};
   EXPECT_TRUE(set_by_user(exports({"NCCL_SOCKET_IFNAME"}), own, "NCCL_SOCKET_IFNAME"));
