@@ -75,6 +75,17 @@ std::size_t text_width(std::string_view text) {
   return columns;
 }
 
+std::string without_escapes(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const auto at = std::min(text.find('\033'), text.size());
+    out += text.substr(0, at);
+    text.remove_prefix(at);
+    if (!text.empty()) text.remove_prefix(escape_unit(text).n_bytes);
+  }
+  return out;
+}
+
 std::string cut_to_width(std::string_view text, std::size_t columns) {
   const Utf8Locale utf8;
   std::string out;

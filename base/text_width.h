@@ -15,6 +15,8 @@ std::size_t text_width(std::string_view text);
 // (colors must end), a tab becomes a space, other control characters are left out.
 std::string cut_to_width(std::string_view text, std::size_t columns);
 
+std::string without_escapes(std::string_view text);
+
 // The rows of a text without line ends: words go to the next row as a whole, longer ones are cut. Later rows have the
 // first one's indentation.
 std::vector<std::string> wrap_text(std::string_view text, std::size_t columns);

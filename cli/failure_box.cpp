@@ -5,8 +5,11 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "base/text_width.h"
+#include "base/wording.h"
 #include "launcher/progress.h"
 #include "launcher/rank_list.h"
+#include "launcher/same_failure.h"
 
 namespace drun::cli {
 
@@ -15,10 +18,13 @@ namespace {
 using launcher::JobFailure;
 using launcher::JobReport;
 
-constexpr std::size_t kWidth = 78;
+constexpr std::size_t kWidth = 78;       // of the rules, and of what drun says
+constexpr std::size_t kLeastWidth = 30;  // on a terminal that is narrower lines wrap
+constexpr std::size_t kBefore = 4;       // columns of "  | "
 constexpr std::size_t kMostSaid = 4;
 constexpr std::size_t kMostFirst = 8;
 constexpr std::size_t kMostWaited = 4;
+constexpr std::size_t kMostHosts = 3;
 
 // Also of what is too short for seconds_text().
 std::string time_text(double seconds) {
@@ -30,18 +36,29 @@ std::string time_text(double seconds) {
 
 class Box {
  public:
-  explicit Box(const BoxStyle& style) : style_(style) {}
+  explicit Box(const BoxStyle& style) : style_(style) {
+    if (style_.columns > 0) width_ = std::clamp(style_.columns, kLeastWidth, kWidth);
+  }
   void top(const std::string& title) {
     const std::string left = style_.utf8 ? "╭─ " : "+- ";
-    out_ += "  " + paint(left + title + " " + rule(kWidth - 6 - title.size())) + "\n";
+    out_ += "  " + paint(left + title + " " + rule(width_ - 6 - title.size())) + "\n";
   }
-  void line(const std::string& text) {
-    out_ += "  " + paint(style_.utf8 ? "│" : "|") + (text.empty() ? "" : " " + text) + "\n";
-  }
-  void bottom() { out_ += "  " + paint((style_.utf8 ? "╰" : "+") + rule(kWidth - 3)) + "\n"; }
+  // What drun says.
+  void line(const std::string& text) { add(text, width_); }
+  // What others wrote: as long as the terminal is wide, so that it can be copied.
+  void quote(const std::string& text) { add("  " + text, std::max(style_.columns, width_)); }
+  void bottom() { out_ += "  " + paint((style_.utf8 ? "╰" : "+") + rule(width_ - 3)) + "\n"; }
   std::string take() { return std::move(out_); }
 
  private:
+  // In a file nothing is wrapped.
+  void add(const std::string& text, std::size_t width) {
+    if (style_.columns == 0) return add_row(text);
+    for (const auto& row : wrap_text(text, width - kBefore)) add_row(row);
+  }
+  void add_row(const std::string& text) {
+    out_ += "  " + paint(style_.utf8 ? "│" : "|") + (text.empty() ? "" : " " + text) + "\n";
+  }
   std::string rule(std::size_t n) const {
     std::string out;
     for (std::size_t i = 0; i < n; ++i) out += style_.utf8 ? "─" : "-";
@@ -49,36 +66,121 @@ class Box {
   }
   std::string paint(const std::string& text) const { return style_.color ? "\033[31m" + text + "\033[0m" : text; }
   BoxStyle style_;
+  std::size_t width_ = kWidth;
   std::string out_;
+};
+
+// The same failure of one rank or more.
+struct Group {
+  std::vector<const JobFailure*> members;
+  const JobFailure& shown() const { return *members.front(); }
+  bool is_one() const { return members.size() == 1; }
+  std::string its() const { return is_one() ? "its" : "their"; }
+  std::string name() const;
+  std::string what() const;
 };
 
 std::string ranks_words(const std::vector<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + launcher::ranks_text(ranks);
 }
 
-// "it had been in allreduce #12 'grad.17' for 3.1 s"
-std::string last_call_words(const launcher::LastCall& call) {
-  if (!call.ended) return "it had been in " + call.text + " for " + time_text(call.seconds);
-  return "its last call, " + call.text + ", had " + (call.status == 0 ? "ended " : "failed ") +
-         time_text(call.seconds) + " before";
+std::string Group::name() const {
+  if (is_one()) return shown().name();
+  std::vector<int> ranks;
+  std::vector<std::string> hosts;
+  for (const JobFailure* f : members) {
+    ranks.push_back(f->rank);
+    if (std::find(hosts.begin(), hosts.end(), f->host) == hosts.end()) hosts.push_back(f->host);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks_words(ranks) + " on " + list_some(hosts, kMostHosts);
 }
 
-void describe(Box& box, const JobFailure& f, const JobReport& report) {
-  if (f.last_call) box.line(last_call_words(*f.last_call));
+// "exited with status 1", "were ended by SIGKILL (killed)"
+std::string Group::what() const {
+  const std::string& what = shown().what;
+  return is_one() || !starts_with(what, "was ") ? what : "were " + what.substr(4);
+}
+
+std::vector<Group> groups_of(const std::vector<JobFailure>& failures) {
+  std::vector<Group> out;
+  for (const auto& indices : launcher::same_failures(failures)) {
+    Group group;
+    for (const std::size_t i : indices) group.members.push_back(&failures[i]);
+    out.push_back(std::move(group));
+  }
+  return out;
+}
+
+// "it had been in allreduce #12 'grad.17' for 3.1 s"
+std::string last_call_words(const std::string& who, const launcher::LastCall& call) {
+  if (!call.ended) return who + " had been in " + call.text + " for " + time_text(call.seconds);
+  return (who == "it" ? "its last call, " : "the last call of " + who + ", ") + call.text + ", had " +
+         (call.status == 0 ? "ended " : "failed ") + time_text(call.seconds) + " before";
+}
+
+// Ranks that were in the same call share a line, with the time of the first.
+void tell_last_calls(Box& box, const Group& group) {
+  std::vector<std::pair<std::vector<int>, const launcher::LastCall*>> calls;
+  for (const JobFailure* f : group.members) {
+    if (!f->last_call) continue;
+    const auto known = std::find_if(calls.begin(), calls.end(), [&](const auto& entry) {
+      return entry.second->text == f->last_call->text && entry.second->ended == f->last_call->ended &&
+             entry.second->status == f->last_call->status;
+    });
+    if (known == calls.end()) {
+      calls.push_back({{f->rank}, &*f->last_call});
+    } else {
+      known->first.push_back(f->rank);
+    }
+  }
+  for (auto& [ranks, call] : calls) {
+    std::sort(ranks.begin(), ranks.end());
+    const bool is_all = ranks.size() == group.members.size();
+    box.line(last_call_words(group.is_one() ? "it" : is_all ? "all of them" : ranks_words(ranks), *call));
+  }
+}
+
+void tell_last_lines(Box& box, const Group& group) {
+  const JobFailure& f = group.shown();
+  const bool are_same = std::all_of(group.members.begin(), group.members.end(), [&](const JobFailure* other) {
+    return other == &f || launcher::has_same_lines(f, *other);
+  });
+  const auto lines = are_same ? f.last_lines : launcher::telling_lines(f);
+  if (lines.empty()) {
+    box.line((group.is_one() ? "it" : "they") + std::string(" wrote nothing"));
+    return;
+  }
+  const std::string what = lines.size() == 1 ? "line" : std::to_string(lines.size()) + " lines";
+  const std::string whose = group.is_one() ? "" : " (equal but for rank, pid and host), of " + f.name();
+  box.line(group.its() + " last " + what + whose + ":");
+  for (const auto& line : lines) box.quote(line);
+}
+
+void describe(Box& box, const Group& group, const JobReport& report) {
+  const JobFailure& f = group.shown();
+  tell_last_calls(box, group);
   if (!f.out_of_memory.empty()) box.line("out of memory: " + f.out_of_memory);
   for (const auto& line : f.details) box.line(line);
   if (!f.own_error.empty()) {
-    box.line("its error file says:");
-    for (const auto line : split(f.own_error, '\n')) box.line("  " + std::string(line));
+    box.line(group.its() + (group.is_one() ? " error file says:" : " error files say:"));
+    for (const auto line : split(f.own_error, '\n')) box.quote(std::string(line));
   }
-  if (!f.complaint.empty()) box.line("its libdrun says: " + f.complaint);
-  if (report.ranks.size() == 1 || f.rank < 0) return;  // one worker: its output stands right above
-  if (f.last_lines.empty()) {
-    box.line("it wrote nothing");
-    return;
+  if (!f.complaint.empty()) box.line(group.its() + " libdrun says: " + f.complaint);
+  // One worker: its output stands right above.
+  if (report.ranks.size() > 1 && f.rank >= 0) tell_last_lines(box, group);
+}
+
+// Those that failed, or were about to, later.
+void tell_others(Box& box, const Group& group, const launcher::FirstFailure& failure) {
+  std::vector<int> ranks;
+  for (const auto& other : failure.consequences) {
+    if (launcher::is_same_failure(group.shown(), other)) ranks.push_back(other.rank);
   }
-  box.line("its last " + (f.last_lines.size() == 1 ? "line" : std::to_string(f.last_lines.size()) + " lines") + ":");
-  for (const auto& line : f.last_lines) box.line("  " + line);
+  const bool is_first = &group.shown() == &failure.first.front();
+  if (is_first) ranks.insert(ranks.end(), failure.wrote_the_same.begin(), failure.wrote_the_same.end());
+  std::sort(ranks.begin(), ranks.end());
+  if (!ranks.empty()) box.line(ranks_words(ranks) + " failed in the same way");
 }
 
 // The call in which most waited, in one line with the error.
@@ -102,30 +204,33 @@ void tell_waited(Box& box, const launcher::FirstFailure& failure) {
 std::string format_failure(const JobReport& report, const BoxStyle& style) {
   if (!report.failure) return {};
   const auto& failure = *report.failure;
-  const JobFailure& first = failure.first.front();
-  std::string out = "drun: " + std::string(style.color ? "\033[1;31merror\033[0m" : "error") + ": " + first.name() +
-                    ": " + first.what + while_others_waited(failure) + "\n";
+  const auto groups = groups_of(failure.first);
+  const Group& group = groups.front();
+  const JobFailure& first = group.shown();
+  std::string out = "drun: " + std::string(style.color ? "\033[1;31merror\033[0m" : "error") + ": " + group.name() +
+                    ": " + group.what() + while_others_waited(failure) + "\n";
   const bool says_it_all = report.ranks.size() == 1 && first.out_of_memory.empty() && first.details.empty() &&
                            !first.last_call && first.own_error.empty() && first.complaint.empty();
   if (says_it_all) return out;
   Box box(style);
   box.top("first failure");
-  if (failure.first.size() == 1) {
-    box.line(first.name() + " " + first.what + ", " + time_text(std::max(0.0, report.failed_after_s)) +
-             " after the start");
+  const std::string when = time_text(std::max(0.0, report.failed_after_s)) + " after the start";
+  const std::string near =
+      "within " + time_text(2 * failure.uncertainty_s) + " of each other, which is as near as the clocks tell, " + when;
+  if (groups.size() == 1) {
+    box.line(group.name() + " " + group.what() + ", " + (group.is_one() ? when : near));
     tell_waited(box, failure);
-    describe(box, first, report);
+    describe(box, group, report);
+    tell_others(box, group, failure);
   } else {
-    box.line("within " + time_text(2 * failure.uncertainty_s) +
-             " of each other, which is as near as the clocks tell, " + time_text(std::max(0.0, report.failed_after_s)) +
-             " after the start:");
+    box.line(near + ":");
     tell_waited(box, failure);
-    for (std::size_t i = 0; i < failure.first.size() && i < kMostFirst; ++i) {
-      box.line(failure.first[i].name() + " " + failure.first[i].what);
-      describe(box, failure.first[i], report);
+    for (std::size_t i = 0; i < groups.size() && i < kMostFirst; ++i) {
+      box.line(groups[i].name() + " " + groups[i].what());
+      describe(box, groups[i], report);
+      tell_others(box, groups[i], failure);
     }
-    if (failure.first.size() > kMostFirst)
-      box.line("and " + std::to_string(failure.first.size() - kMostFirst) + " more");
+    if (groups.size() > kMostFirst) box.line("and " + std::to_string(groups.size() - kMostFirst) + " more");
   }
   for (std::size_t i = 0; i < failure.said.size() && i < kMostSaid; ++i) {
     const auto& said = failure.said[i];

@@ -1,7 +1,6 @@
 #include "cli/printer.h"
 
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -44,6 +43,10 @@ bool locale_is_utf8() {
 
 constexpr const char* kErase = "\r\033[K";
 
+std::size_t terminal_columns() {
+  return static_cast<std::size_t>(terminal_size(STDERR_FILENO).value_or(TerminalSize()).columns);
+}
+
 // A stopped terminal (Ctrl-S) must not stop the I/O thread.
 bool can_write_now() {
   pollfd p{STDERR_FILENO, POLLOUT, 0};
@@ -69,9 +72,7 @@ Printer::Printer() {
 
 std::size_t Printer::status_width() const {
   if (!status_allowed_) return 0;
-  winsize size{};
-  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  const std::size_t columns = known ? size.ws_col : 80;
+  const std::size_t columns = terminal_columns();
   const std::size_t own = 7;  // "drun: " and the last column, where some terminals wrap
   return columns > own + 10 ? columns - own : 0;
 }
@@ -112,6 +113,7 @@ void Printer::job_over(const launcher::JobReport& report) {
   BoxStyle style;
   style.color = color_;
   style.utf8 = utf8_;
+  if (::isatty(STDERR_FILENO) == 1) style.columns = terminal_columns();
   if (report.failure) write(format_failure(report, style));
   if (report_file_.empty()) return;
   auto written = write_report(report, report_file_);

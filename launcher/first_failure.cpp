@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "launcher/same_failure.h"
 
 namespace drun::launcher {
 
@@ -86,6 +87,8 @@ FirstFailure find_first_failure(std::vector<JobFailure> failures, std::int64_t s
   for (const auto& f : out.consequences) {
     const std::string text = words_of(f);
     if (f.rank < 0 || text.empty()) continue;
+    const auto is_same = [&](const JobFailure& first) { return is_same_failure(first, f); };
+    if (std::any_of(out.first.begin(), out.first.end(), is_same)) continue;
     auto same = std::find_if(out.said.begin(), out.said.end(), [&](const Said& s) { return s.text == text; });
     if (same == out.said.end()) same = out.said.insert(same, Said{{}, text});
     same->ranks.push_back(f.rank);

@@ -25,7 +25,8 @@ struct LastCall {
 
 // A worker that ended badly and was not ended by drun, or a host that was lost.
 struct JobFailure {
-  int rank = -1;       // -1: the host as a whole
+  int rank = -1;  // -1: the host as a whole
+  int local_rank = -1;
   std::string host;    // its name in the job
   int pid = 0;         // 0: unknown
   int status = 0;      // drun's exit status if this was the first
@@ -44,7 +45,8 @@ struct JobFailure {
   std::string name() const;  // "rank 3 on node7 (pid 812)", "host node7"
 };
 
-// What ranks that failed in consequence said, equal words together.
+// What ranks that failed in consequence said, equal words together; without those whose failure is the same as one of
+// the first.
 struct Said {
   std::vector<int> ranks;
   std::string text;
@@ -62,7 +64,8 @@ struct FirstFailure {
   double uncertainty_s = 0;       // of times on different hosts, for that case
   std::vector<JobFailure> consequences;
   std::vector<Said> said;
-  std::vector<Waited> waited;  // the call of most ranks first; filled in by ActivityBoard
+  std::vector<int> wrote_the_same;  // ranks that drun ended, after the first one's traceback; filled in by Supervisor
+  std::vector<Waited> waited;       // the call of most ranks first; filled in by ActivityBoard
 };
 
 // `stop_ns`: when drun ordered the end; what certainly happened later is its consequence. `failures` is not empty.

@@ -1,6 +1,8 @@
 #include "launcher/last_lines.h"
 
 #include "base/text.h"
+#include "base/text_width.h"
+#include "base/wording.h"
 
 namespace drun::launcher {
 
@@ -10,12 +12,13 @@ std::string shown(std::string_view line) {
   // A progress bar rewrites its line: what a terminal would show is after the last return.
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (const auto at = line.rfind('\r'); at != std::string_view::npos) line.remove_prefix(at + 1);
-  std::string out(line.substr(0, LastLines::kLineBytes));
+  const std::string plain = without_escapes(line);
+  std::string out(cut_text(plain, LastLines::kLineBytes));
   for (char& c : out) {
     if (c == '\t') c = ' ';
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   }
-  if (line.size() > LastLines::kLineBytes) out += "...";
+  if (plain.size() > LastLines::kLineBytes) out += "...";
   return out;
 }
 

@@ -16,7 +16,7 @@ class LastLines {
   static constexpr std::size_t kLineBytes = 500;   // of a line; what is longer is cut, with a mark
 
   void push(control::Stream stream, std::string_view bytes);
-  // Without line ends, control characters as '?', empty lines at the end left out.
+  // Without line ends, colors and other escape sequences; control characters as '?', empty lines at the end left out.
   std::vector<std::string> lines() const;
 
  private:

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "launcher/exit_status.h"
+#include "launcher/same_failure.h"
 #include "launcher/signal_text.h"
 
 namespace drun::launcher {
@@ -476,10 +477,12 @@ Task<void> Supervisor::wait() {
     for (auto& f : failures_) {
       if (f.rank < 0) continue;
       const auto& worker = workers_[static_cast<std::size_t>(f.rank)];
+      f.local_rank = parts_.placement.ranks[static_cast<std::size_t>(f.rank)].local_rank;
       f.complaint = worker.complaint;
       f.last_lines = worker.last_lines.lines();
     }
     first_failure_ = find_first_failure(std::move(failures_), stop_ns_);
+    find_same_tracebacks();
     const JobFailure& first = first_failure_->first.front();
     status_ = first.status;
     parts_.events->first_failure(first.rank, first.host, first.pid, first.what, first.status);
@@ -488,6 +491,21 @@ Task<void> Supervisor::wait() {
     if (!record.relay) continue;
     record.relay->stop();
     co_await record.relay->join();
+  }
+}
+
+// Of the workers that drun ended.
+void Supervisor::find_same_tracebacks() {
+  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+    const auto& worker = workers_[rank];
+    if (!worker.ended_by_drun) continue;
+    JobFailure f;
+    f.rank = static_cast<int>(rank);
+    f.local_rank = parts_.placement.ranks[rank].local_rank;
+    f.pid = worker.pid;
+    f.host = host_name(f.rank);
+    f.last_lines = worker.last_lines.lines();
+    if (wrote_same_traceback(first_failure_->first.front(), f)) first_failure_->wrote_the_same.push_back(f.rank);
   }
 }
 

@@ -98,6 +98,7 @@ class Supervisor {
   void on_exited(HostLink& host, const control::Exited& message);
   void failed(JobFailure failure);
   void say_what_is_going_on();
+  void find_same_tracebacks();
   void worker_over(int rank);
   void worker_over_if_drained(int rank);
   void workers_gone(const HostLink& host, bool output_too);

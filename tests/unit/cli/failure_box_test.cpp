@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
+#include "base/text_width.h"
 #include "cli/json_report.h"
 
 namespace drun::cli {
@@ -124,6 +126,90 @@ TEST(FailureBox, NamesAllThatCannotBeToldApart) {
   EXPECT_NE(text.find("within 0.8 ms of each other"), std::string::npos) << text;
   EXPECT_NE(text.find("| rank 1 on node7"), std::string::npos) << text;
   EXPECT_NE(text.find("| rank 2 on node7"), std::string::npos) << text;
+}
+
+JobFailure raised(int rank, const std::string& host) {
+  JobFailure f;
+  f.rank = rank;
+  f.local_rank = rank % 2;
+  f.host = host;
+  f.pid = 800 + rank;
+  f.exit_code = f.status = 1;
+  f.what = "exited with status 1";
+  f.last_lines = {"rank " + std::to_string(rank) + " at step " + std::to_string(40 + rank),
+                  "Traceback (most recent call last):",
+                  "  File \"/home/me/a/rather/long/path/to/the/training/script/of/this/test.py\", line 12, in <module>",
+                  "ValueError: bad batch on cuda:" + std::to_string(rank % 2) + " of rank " + std::to_string(rank)};
+  return f;
+}
+
+TEST(FailureBox, TellsTheSameTracebackOfManyRanksOnce) {
+  auto report = job_of(4);
+  report.failure.emplace();
+  report.failure->first = {raised(2, "node7"), raised(0, "node1"), raised(1, "node1"), raised(3, "node7")};
+  report.failure->uncertainty_s = 0.0004;
+  report.failed_after_s = 0.5;
+  EXPECT_EQ(
+      format_failure(report, {}),
+      "drun: error: ranks 0-3 on node7 and node1: exited with status 1\n"
+      "  +- first failure -----------------------------------------------------------\n"
+      "  | ranks 0-3 on node7 and node1 exited with status 1, within 0.8 ms of each other, which is as near as the "
+      "clocks tell, 500 ms after the start\n"
+      "  | their last 3 lines (equal but for rank, pid and host), of rank 2 on node7 (pid 802):\n"
+      "  |   Traceback (most recent call last):\n"
+      "  |     File \"/home/me/a/rather/long/path/to/the/training/script/of/this/test.py\", line 12, in <module>\n"
+      "  |   ValueError: bad batch on cuda:0 of rank 2\n"
+      "  +---------------------------------------------------------------------------\n");
+}
+
+TEST(FailureBox, NamesTheRanksThatFailedInTheSameWayLater) {
+  auto report = job_of(4);
+  report.failure.emplace();
+  report.failure->first = {raised(2, "node7")};
+  report.failure->consequences = {raised(3, "node7"), killed(0)};
+  report.failure->wrote_the_same = {1};
+  const auto text = format_failure(report, {});
+  EXPECT_NE(text.find("  | its last 4 lines:\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 2\n  | ranks 1,3 failed in the same way\n"), std::string::npos) << text;
+}
+
+TEST(FailureBox, TellsLastCallsOfRanksThatFailedInTheSameWay) {
+  auto report = job_of(4);
+  report.failure.emplace();
+  report.failure->first = {raised(0, "node1"), raised(1, "node1"), raised(2, "node7")};
+  for (auto& f : report.failure->first) f.last_call.emplace().text = "barrier #4";
+  EXPECT_NE(format_failure(report, {}).find("| all of them had been in barrier #4 for 0.0 ms\n"), std::string::npos);
+  report.failure->first[1].last_call->text = "barrier #5";
+  const auto text = format_failure(report, {});
+  EXPECT_NE(text.find("| ranks 0,2 had been in barrier #4 for 0.0 ms\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("| rank 1 had been in barrier #5 for 0.0 ms\n"), std::string::npos) << text;
+}
+
+// No row is wider than the terminal, and each begins with the bar.
+TEST(FailureBox, IsAsWideAsTheTerminal) {
+  auto report = job_of(4);
+  report.failure.emplace();
+  report.failure->first = {raised(2, "node7")};
+  report.failure->first[0].own_error = std::string(100, 'x');
+  report.failure->consequences = {raised(1, "node1")};
+  report.failure->said = {{{0, 3}, "Connection closed by peer"}};
+  report.n_ended_by_drun = 1;
+  for (const std::size_t columns : {40u, 60u, 80u, 200u}) {
+    BoxStyle style;
+    style.columns = columns;
+    style.utf8 = style.color = true;
+    const std::string text = format_failure(report, style);
+    const auto rows = split(text, '\n');
+    const std::size_t rule = std::min<std::size_t>(columns, 78);
+    EXPECT_EQ(text_width(rows[1]), rule) << text;
+    EXPECT_EQ(text_width(rows[rows.size() - 2]), rule) << text;
+    for (std::size_t i = 2; i + 2 < rows.size(); ++i) {
+      EXPECT_EQ(rows[i].find("  \033[31m│\033[0m "), 0u) << rows[i];
+      EXPECT_LE(text_width(rows[i]), columns) << text;
+    }
+    const bool is_whole = text.find("script/of/this/test.py\", line 12, in <module>\n") != std::string::npos;
+    EXPECT_EQ(is_whole, columns == 200) << "what can be copied is not broken without need\n" << text;
+  }
 }
 
 TEST(FailureBox, IsNotThereWithoutAFailure) { EXPECT_EQ(format_failure(job_of(2), {}), ""); }
