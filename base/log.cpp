@@ -1,8 +1,14 @@
 #include "base/log.h"
 
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <utility>
+
+#include "base/fd.h"
 
 namespace drun::log {
 
@@ -11,14 +17,36 @@ std::shared_ptr<spdlog::logger>& logger() {
   static std::shared_ptr<spdlog::logger> instance;
   return instance;
 }
+
+std::function<void(const std::string&)>& instead_of_stderr() {
+  static std::function<void(const std::string&)> write;
+  return write;
+}
+
+class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    const std::string text(line.data(), line.size());
+    if (const auto& write = instead_of_stderr()) {
+      write(text);
+    } else {
+      write_all(STDERR_FILENO, text);
+    }
+  }
+  void flush_() override {}
+};
+
 }  // namespace
+
+void write_through(std::function<void(const std::string&)> write) { instead_of_stderr() = std::move(write); }
 
 Result<void> start(Level level, const std::string& file) {
   if (level == Level::kOff) return {};
   try {
     spdlog::sink_ptr sink;
     if (file.empty()) {
-      sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+      sink = std::make_shared<StderrSink>();
     } else {
       sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
     }

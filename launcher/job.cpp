@@ -105,6 +105,7 @@ class Job {
   void resize_workers();
   void spawn();
   Task<void> write_output();
+  void speak_through(const Reporter::Sink& sink);
   void attach();
   void put_rank_0_where_all_reach_it();
   void expect_workers();
@@ -273,7 +274,7 @@ Task<int> Job::run_phases() {
   auto active = supervisor_.activate();
   if (!active) co_return co_await finish(report(active.error()));
   tasks_.spawn(write_output());
-  reporter_.write_through([this](const std::string& text) { output_.push_own(text); });
+  speak_through([this](const std::string& text) { output_.push_own(text); });
   spawn();
   tasks_.spawn(attendance_.watch_start(start_deadline_));
   tasks_.spawn(attendance_.watch_joins(std::min<milliseconds>(kJoinPatience, options_.connect.start_timeout / 2)));
@@ -290,7 +291,7 @@ Task<int> Job::run_phases() {
   if (timeline_.is_open()) co_await timeline_.wait(Clock::now() + kTimelineEnd);
   output_.stop();
   co_await output_done_.wait();  // what is written last may fail, too
-  reporter_.write_through(nullptr);
+  speak_through(nullptr);
   if (output_.left_a_line_open()) reporter_.line_is_open();
   int status = timed_out_ ? kExitTimeout : supervisor_.status();
   if (const auto late = supervisor_.unfinished_hosts(); !late.empty()) {
@@ -713,6 +714,13 @@ Task<void> Job::write_output() {
   output_done_.notify();
 }
 
+// drun's words for people, and on a terminal also those for developers; elsewhere these wait for no reader of the
+// workers' output. Nothing: straight to stderr.
+void Job::speak_through(const Reporter::Sink& sink) {
+  reporter_.write_through(sink);
+  if (::isatty(STDERR_FILENO) == 1) log::write_through(sink);
+}
+
 void Job::give_credit(int rank, control::Stream stream, std::size_t n_bytes) {
   control::Credit m;
   m.rank = static_cast<std::uint32_t>(rank);
@@ -768,7 +776,7 @@ Task<int> Job::finish(int status) {
   for (auto& link : connected_.links) link->close();
   if (server_) server_->stop();
   co_await tasks_.join();
-  reporter_.write_through(nullptr);
+  speak_through(nullptr);
   for (auto& link : connected_.links) co_await link->join();
   if (server_) co_await server_->join();
   co_return status;

@@ -74,7 +74,6 @@ void TerminalOutput::set_bars(int owner, std::vector<std::string> bars) {
 void TerminalOutput::forget() {
   n_drawn_ = 0;
   open_owner_ = -1;
-  is_stale_ = !bars_.empty();
 }
 
 // As many as half of the screen holds. If there are more, each stream has one, its last; the first streams are shown.
