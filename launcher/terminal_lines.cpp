@@ -82,11 +82,17 @@ void TerminalLines::push(std::string_view bytes, const Sink& sink) {
     control(bytes[0], sink);
     bytes.remove_prefix(1);
   }
+  // Where bars stand inside of bars the cursor rests at the first. What stands above it will not be rewritten.
+  if (went_up_ && at_ > 0) {
+    give_rows(at_, sink);
+    at_ = 0;
+  }
   while (rows_.size() > 1 && at_ + 1 < rows_.size() && is_blank(rows_.back().text)) rows_.pop_back();
 }
 
 void TerminalLines::print(std::string_view text, const Sink& sink) {
   Row* row = &rows_[at_];
+  went_up_ = false;
   if (at_start_) {
     const bool was_blank = is_blank(row->text);
     row->is_rewritten = row->is_rewritten || !was_blank;
@@ -117,11 +123,14 @@ void TerminalLines::print(std::string_view text, const Sink& sink) {
 
 void TerminalLines::control(char c, const Sink& sink) {
   Row& row = rows_[at_];
+  if (c != kEscape) went_up_ = false;
   switch (c) {
     case '\n':
       new_line(sink);
       break;
     case '\r':
+      // Twice: a bar that was wiped out is drawn again, and it is no message that follows.
+      if (at_start_ && is_blank(row.text)) row.text.clear();
       row.is_bar = true;
       at_start_ = true;
       break;
@@ -167,7 +176,7 @@ void TerminalLines::finish_escape() {
       break;
     case 'A':
     case 'F':
-      moves_up_ = true;
+      moves_up_ = went_up_ = true;
       at_ -= std::min(at_, count_of(escape_));
       if (escape_.back() == 'F') at_start_ = true;
       break;

@@ -60,6 +60,7 @@ class TerminalLines {
   bool at_start_ = true;        // the cursor stands before the row's text, which the next text replaces
   bool gave_part_ = false;      // of the first row
   bool replaces_part_ = false;  // that part was overwritten
+  bool went_up_ = false;        // just now
   bool moves_up_ = false;       // the stream has done so: its finished bars may be rewritten yet
   std::string escape_;          // of a sequence that is not over
   std::string style_;           // the colors that are on

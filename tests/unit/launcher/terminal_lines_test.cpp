@@ -77,9 +77,18 @@ TEST_F(Stream, BarsInsideOfBarsStandBelowEachOther) {
     EXPECT_EQ(lines.bars(), Strings{" 33%|outer|"});
   }
   EXPECT_EQ(take(), Strings{"  0%|outer|."}) << "once: the first time nobody knows that the stream goes back";
-  write("\r           \r");
-  write("message\n");
-  EXPECT_EQ(take(), Strings{"message."});
+  // A message of tqdm.write: all bars are wiped out, and drawn again after it. It may go elsewhere.
+  for (const std::string message : {"message\n", ""}) {
+    write("\r           \r\n\r           \r\033[A");
+    write(message);
+    write("\r 66%|outer|\n\r 10%|inner|\033[A");
+    EXPECT_EQ(take(), message.empty() ? Strings{} : Strings{"message."});
+    EXPECT_EQ(lines.bars(), (Strings{" 66%|outer|", " 10%|inner|"}));
+  }
+  write("and print\n\r 70%|outer|\n\r 20%|inner|\033[A");
+  EXPECT_EQ(take(), Strings{" 66%|outer|and print."}) << "as a terminal would show it";
+  EXPECT_EQ(lines.bars(), (Strings{" 70%|outer|", " 20%|inner|"}));
+  write("\n\r           \r\033[A");
   write("\r100%|outer|\n");
   lines.end(sink());
   EXPECT_EQ(take(), Strings{"100%|outer|."});
