@@ -43,8 +43,9 @@ try:
     raise ValueError(f"bad batch of rank {os.environ['RANK']}: " + "a long word or two " * 5)
 except ValueError:
     traceback.print_exc()
-open(f"/tmp/ready.{os.environ['RANK']}", "w")
-while not all(os.path.exists(f"/tmp/ready.{rank}") for rank in range(4)): time.sleep(0.001)
+ready = "/tmp/ready." + os.environ["DRUN_JOB_ID"]
+open(f"{ready}.{os.environ['RANK']}", "w")
+while not all(os.path.exists(f"{ready}.{rank}") for rank in range(4)): time.sleep(0.01)
 sys.exit(1)
 """
 
@@ -74,6 +75,7 @@ class OnATerminal(ClusterTest):
         end = time.monotonic() + LIMIT_S
         while self.cluster.run("h0", "test", "-S", "/tmp/tmux").status != 0:
             self.assertLess(time.monotonic(), end, "no server")
+            time.sleep(0.02)
         self.tmux("new-session", "-d", "-s", f"w{columns}", "-x", str(columns), "-y", str(rows),
                   f"{command}; echo over $?; exec sleep 1000")
 
@@ -90,6 +92,7 @@ class OnATerminal(ClusterTest):
             if good(rows):
                 return rows
             self.assertLess(time.monotonic(), end, "\n".join(rows))
+            time.sleep(0.05)
 
     def go(self):
         for host in ("h0", "h1"):
@@ -97,7 +100,7 @@ class OnATerminal(ClusterTest):
 
     def test_lines_of_one_rank_stand_above_the_bar_of_another(self):
         for columns in WIDTHS:
-            self.type(columns, "drun -np 2 -H localhost:1,host1:1 python3 /tmp/bar.py 50 0")
+            self.type(columns, "drun -np 2 -H localhost:1,host1:1 python3 -SE /tmp/bar.py 50 0")
         lines = [f"[1] line {i}" for i in range(12)]
         for columns in WIDTHS:
             bar = f"[0]  60%|{'#' * 30}{'':20}|"[:columns].rstrip()
@@ -112,7 +115,7 @@ class OnATerminal(ClusterTest):
 
     def test_four_bars_have_four_rows_and_nothing_scrolls(self):
         for columns in WIDTHS:
-            self.type(columns, "drun -H localhost:2,host1:2 python3 /tmp/bar.py 50 0,1,2,3", rows=12)
+            self.type(columns, "drun -H localhost:2,host1:2 python3 -SE /tmp/bar.py 50 0,1,2,3", rows=12)
         for columns in WIDTHS:
             bars = [f"[{rank}]  60%|{'#' * 30}{'':20}|"[:columns].rstrip() for rank in range(4)]
             rows = self.wait_for(columns, lambda rows: rows[-4:] == bars)
@@ -125,7 +128,7 @@ class OnATerminal(ClusterTest):
             self.assertFalse([row for row in rows if "60%" in row], rows)
 
     def test_pty_has_the_terminals_size_less_the_tag_also_later(self):
-        self.type(110, "drun --pty -H localhost:1,host1:1 python3 /tmp/sizes.py", rows=30)
+        self.type(110, "drun --pty -H localhost:1,host1:1 python3 -SE /tmp/sizes.py", rows=30)
         first = [f"[{rank}] size 106 30 None" for rank in range(2)]
         self.wait_for(110, lambda rows: sorted(row for row in rows if row.startswith("[")) == first)
         self.tmux("resize-window", "-t", "w110", "-x", "70", "-y", "20")
@@ -134,7 +137,8 @@ class OnATerminal(ClusterTest):
 
     def test_the_failure_box_is_as_wide_as_the_terminal_and_tells_a_traceback_once(self):
         for columns in WIDTHS:
-            self.type(columns, "rm -f /tmp/ready.*; drun -np 4 -H localhost:4 python3 /tmp/raises.py")
+            self.type(columns, "drun -np 4 -H localhost:4 python3 -SE /tmp/raises.py")
+        for columns in WIDTHS:
             rows = self.wait_for(columns, lambda rows: rows[-1] == "over 1")
             top = next(i for i, row in enumerate(rows) if "first failure" in row)
             rule = min(columns, 78)
