@@ -273,10 +273,11 @@ TEST(MessageBytes, OfLinkMeasurements) {
   run.targets[0].begin_in_ms = 6;
   run.targets[0].receives = false;
   run.targets[0].max_rate = 7;
+  run.targets[0].segment_bytes = 8;
   run.token = "t";
   expect_bytes(run,
                "000000010000000500000001780009000000017300000001000000020100000003000000040000000601000000000000000007"
-               "0000000174");
+               "00080000000174");
   LinkResults results;
   results.results.resize(1);
   auto& result = results.results[0];
