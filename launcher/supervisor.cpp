@@ -183,7 +183,10 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
       });
       break;
     case Type::kNotice:
-      with(decode<Text>(frame.body), [&](auto m) { reporter_.warning(host.name() + ": " + m.text); });
+      // Hosts of one job often have the same to tell.
+      with(decode<Text>(frame.body), [&](auto m) {
+        if (told_.insert(m.text).second) reporter_.warning(host.name() + ": " + m.text);
+      });
       break;
     default:
       log::info(host.name() + ": unexpected control frame " + std::to_string(static_cast<int>(frame.type)));

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -118,6 +119,7 @@ class Supervisor {
   rendezvous::Server* server_ = nullptr;
   std::vector<WorkerRecord> workers_;
   std::map<const HostLink*, HostRecord> hosts_;
+  std::set<std::string> told_;  // what agents had to tell the user
   TaskGroup relays_;
   Event over_, deadline_changed_;
   Deadline stop_deadline_ = Deadline::max();

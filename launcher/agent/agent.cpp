@@ -14,10 +14,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/fd.h"
 #include "base/stall_watch.h"
 #include "launcher/agent/clean.h"
 #include "launcher/agent/command_check.h"
 #include "launcher/agent/inventory.h"
+#include "launcher/agent/loaded_runtime.h"
+#include "launcher/agent/process_list.h"
 #include "launcher/agent/sweep.h"
 #include "launcher/agent/worker_process.h"
 
@@ -105,6 +108,7 @@ Agent::Agent(GuardLink guard)
       beat_wake_(io_.get_executor()),
       guard_wake_(io_.get_executor()),
       timeline_wake_(io_.get_executor()),
+      runtime_wake_(io_.get_executor()),
       over_(io_.get_executor()),
       last_heard_(Clock::now()) {
   config_.heartbeat_ms = 5000;
@@ -544,6 +548,7 @@ void Agent::spawn(control::Spawn message) {
     start(worker, message);
     sign_of_life();  // each start waits for its exec, which may be slow
   }
+  if (job_.refuses_mpi) tasks_.spawn(watch_runtimes());
   if (paused_) signal_workers(SIGSTOP);
 }
 
@@ -821,6 +826,35 @@ void Agent::tell_news_of(std::uint32_t rank, bool all) {
   }
 }
 
+// A Python program's libraries are known once it has imported them. Soon, for who looks on; later for what is slow.
+Task<void> Agent::watch_runtimes() {
+  using std::chrono::seconds;
+  constexpr seconds kLooks[] = {seconds(2), seconds(6), seconds(20), seconds(60)}, kSettled(20);
+  constexpr std::size_t kMostProcesses = 64;
+  const Deadline began = Clock::now();
+  for (const auto look : kLooks) {
+    co_await runtime_wake_.wait_until(began + look);
+    if (closing_ || stopping_ || !channel_open_) co_return;
+    const ProcessTable table = ProcessTable::read();
+    std::size_t n_read = 0;
+    for (const auto& [rank, worker] : workers_) {
+      if (!worker.running) continue;
+      for (const auto& process : table.family_of(worker.pid)) {
+        if (++n_read > kMostProcesses) break;
+        const auto maps = read_file(proc_file(process.pid, "maps"));
+        const auto environment = read_file(proc_file(process.pid, "environ"));
+        if (!maps || !environment) continue;  // it is gone, or another user's
+        const std::string text = alone_warning(loaded_runtime(*maps), process.name, *environment, look >= kSettled);
+        if (text.empty()) continue;
+        control::Text notice;
+        notice.text = text;
+        send(Type::kNotice, control::encode(notice));
+        co_return;
+      }
+    }
+  }
+}
+
 // ---- the end
 
 void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector<std::uint32_t>& delayed) {
@@ -927,6 +961,7 @@ void Agent::close_everything() {
   beat_wake_.notify();
   guard_wake_.notify();
   timeline_wake_.notify();
+  runtime_wake_.notify();
   outgoing_.finish();
 }
 

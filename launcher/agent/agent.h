@@ -93,6 +93,7 @@ class Agent {
   void tell_activity_of(std::uint32_t rank);
   Task<void> tell_ras();
   Task<void> tell_timeline();
+  Task<void> watch_runtimes();  // what programs load that makes each worker a job of its own
   void tell_news_of(std::uint32_t rank, bool all);
 
   JobMark mark() const;  // what this agent's workers have in their environment
@@ -116,7 +117,7 @@ class Agent {
   TaskGroup pumps_;
 
   control::FrameQueue outgoing_;
-  Event workers_changed_, beat_wake_, guard_wake_, timeline_wake_, over_;
+  Event workers_changed_, beat_wake_, guard_wake_, timeline_wake_, runtime_wake_, over_;
   bool channel_open_ = true;
 
   control::Configure config_;

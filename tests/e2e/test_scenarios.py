@@ -42,6 +42,13 @@ class OneMachine(ClusterTest):
             self.assertIn("needs libmpi.so.40: MPI is not served", job.err)
             self.good("-np", "2", "--mpi", "none", *shown)
             self.good("-np", "1", *shown)
+            # Python's shows once it is loaded. Each worker ends when drun has said so.
+            load = f"import ctypes, sys; ctypes.CDLL('{folder}/libmpi.so.40'); sys.stdin.read()"
+            job = self.start_drun("-np", "2", "--stdin", "all", "python3", "-c", load, stdin=subprocess.PIPE)
+            job.wait_for("python3 has loaded libmpi.so.40: drun does not serve MPI")
+            job.front.stdin.close()
+            job.finish()
+            self.assertEqual(job.status, 0, str(job))
 
     def test_four_workers_train(self):
         self.assert_trained(self.drun("-np", "4", "-H", "localhost:4", "./train", cwd=BIN), 4)

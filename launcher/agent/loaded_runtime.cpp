@@ -1,0 +1,67 @@
+#include "launcher/agent/loaded_runtime.h"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "base/text.h"
+#include "launcher/agent/elf_file.h"
+
+namespace drun::agent {
+namespace {
+
+// "ENV=..." begins the environment, or stands behind a NUL.
+bool has_variable(std::string_view environment, std::string_view name) {
+  for (std::size_t at = 0; at < environment.size();) {
+    const std::size_t end = std::min(environment.find('\0', at), environment.size());
+    const std::string_view item = environment.substr(at, end - at);
+    if (item.size() > name.size() && item[name.size()] == '=' && starts_with(item, name)) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+bool is_started_by_mpirun(std::string_view environment) {
+  constexpr std::string_view kNames[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_FD",
+                                         "MV2_COMM_WORLD_SIZE"};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](std::string_view name) { return has_variable(environment, name); });
+}
+
+}  // namespace
+
+LoadedRuntime loaded_runtime(std::string_view maps) {
+  LoadedRuntime out;
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < maps.size();) {
+    const std::size_t end = std::min(maps.find('\n', at), maps.size());
+    const std::string_view line = maps.substr(at, end - at);
+    at = end + 1;
+    const std::size_t slash = line.rfind('/');
+    if (slash == std::string_view::npos) continue;
+    const std::string_view name = line.substr(slash + 1);
+    if (starts_with(name, "libtensorflow") || starts_with(name, "_pywrap_tensorflow")) out.tensorflow = true;
+    if (starts_with(name, "libdrun.so")) out.libdrun = true;
+    if (starts_with(name, "libmpi") && (names.empty() || names.back() != name)) names.emplace_back(name);
+  }
+  out.mpi = mpi_library(names);
+  return out;
+}
+
+std::string alone_warning(const LoadedRuntime& runtime, const std::string& program, std::string_view environment,
+                          bool settled) {
+  if (!runtime.mpi.empty() && !is_started_by_mpirun(environment)) {
+    return program + " has loaded " + runtime.mpi +
+           ": drun does not serve MPI, and each worker that calls MPI_Init is a world of its own, of one rank; start "
+           "it "
+           "with mpirun, or pass --mpi none if that is meant";
+  }
+  if (settled && runtime.tensorflow && !runtime.libdrun && !has_variable(environment, "TF_CONFIG")) {
+    return program +
+           " uses TensorFlow, without libdrun, and TF_CONFIG is not set: unless the program sets it, each worker is a "
+           "MultiWorkerMirroredStrategy of one replica (docs/frameworks.md)";
+  }
+  return "";
+}
+
+}  // namespace drun::agent
