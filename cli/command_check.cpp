@@ -25,7 +25,7 @@ namespace drun::cli {
 
 namespace {
 
-constexpr std::size_t kMinWidth = 60, kDefaultWidth = 80, kMaxWidth = 120;
+constexpr std::size_t kMinWidth = 40, kDefaultWidth = 80, kMaxWidth = 120;
 
 // What CLI11 fills in, before it is checked.
 struct Raw : RawJobOptions {
