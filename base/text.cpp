@@ -128,6 +128,19 @@ std::string plural(std::size_t n, std::string_view noun) {
   return out;
 }
 
+std::string ranges_text(const std::vector<int>& numbers) {
+  std::string out;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (!out.empty()) out += ",";
+    out += std::to_string(numbers[i]);
+    if (last > i) out += "-" + std::to_string(numbers[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
 std::string hex(std::string_view bytes) {
   static const char* digits = "0123456789abcdef";
   std::string out;

@@ -24,6 +24,8 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
 std::string shell_quote(std::string_view s);
 // 1 -> "1 host", 2 -> "2 hosts".
 std::string plural(std::size_t n, std::string_view noun);
+// "0-6,8" of numbers in order.
+std::string ranges_text(const std::vector<int>& numbers);
 std::string hex(std::string_view bytes);
 // "[v6]:port" or "v4:port" or "name:port".
 std::string host_port(std::string_view host, int port);

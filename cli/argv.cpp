@@ -30,6 +30,7 @@ constexpr OtherWord kOtherWords[] = {
     {"-wdir", "--wdir"},
     {"--nproc_per_node", "--nproc-per-node"},
     {"-oversubscribe", "--oversubscribe"},
+    {"-bind-to", "--bind-to"},
 };
 
 // Ours for a word of another launcher; any other argument unchanged, and a word that has a meaning here (`-n` of drun

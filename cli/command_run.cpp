@@ -18,6 +18,19 @@ namespace {
 
 void print(const std::string& text) { write_all(STDOUT_FILENO, text); }
 
+// As the option has it.
+std::string bind_to_word(control::BindTo to) {
+  return to == control::BindTo::kCore ? "core" : to == control::BindTo::kNuma ? "numa" : "none";
+}
+
+// "" without --bind-to. Which CPUs these are only the hosts know.
+std::string binding_text(control::BindTo to) {
+  if (to == control::BindTo::kCore) return "  each worker is bound to its even share of its host's cores\n";
+  if (to == control::BindTo::kNuma)
+    return "  each worker is bound to one NUMA node of its host, that of its GPU if known\n";
+  return "";
+}
+
 // The plan: which rank would run where.
 int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
   const auto placed = launcher::place(job.hosts, job.np);
@@ -33,6 +46,7 @@ int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
     plan["size"] = placed->size;
     const std::string& allocation = job.hosts.front().job;
     plan["allocation"] = allocation.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(allocation);
+    plan["bind_to"] = bind_to_word(job.bind_to);
     plan["hosts"] = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < placed->host_indices.size(); ++i) {
       const auto& host = job.hosts[static_cast<std::size_t>(placed->host_indices[i])];
@@ -71,7 +85,7 @@ int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
             "\n";
     first = last + 1;
   }
-  print(text);
+  print(text + binding_text(job.bind_to));
   return 0;
 }
 

@@ -58,6 +58,7 @@ Json rank_json(const launcher::RankReport& r) {
   add_end(out, exited ? WEXITSTATUS(status) : -1, signaled ? WTERMSIG(status) : 0, signaled && WCOREDUMP(status));
   out["ended_by_drun"] = r.ended_by_drun;
   out["seconds"] = r.seconds ? Json(*r.seconds) : Json(nullptr);
+  out["cpus"] = optional_text(r.cpus);
   return out;
 }
 

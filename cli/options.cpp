@@ -25,6 +25,7 @@ struct Raw : RawJobOptions {
   std::string env_file, env_mode = "all";
   std::string per_node;  // workers on each host
   bool oversubscribe = false;
+  std::string bind_to = "none";
   std::string mpi = "refuse";
   std::string wdir, stdin_to = "0", output_directory;
   std::string tag, ranks;
@@ -39,7 +40,11 @@ void describe(CLI::App& app, Raw& raw) {
   app.set_help_flag("-h,--help", "this text");
   describe_workers(app, raw);
   app.add_option("--nproc-per-node", raw.per_node, "workers on each host; default: its slots")->type_name("N");
-  app.add_flag("--oversubscribe", raw.oversubscribe, "more workers than slots, spread over the hosts by their slots");
+  app.add_flag("--oversubscribe", raw.oversubscribe,
+               "more workers than slots, spread over the hosts by their slots; with --bind-to, more than cores");
+  app.add_option("--bind-to", raw.bind_to, "core: each worker to its even share of the host's cores; numa: to one node")
+      ->type_name("core|numa|none")
+      ->transform(one_of("--bind-to", {"core", "numa", "none"}));
   describe_hosts(app, raw);
   describe_interfaces(app, raw);
   describe_cache(app, raw);
@@ -238,6 +243,9 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
   job.output.timestamp = raw.timestamp;
   job.pty = raw.pty;
   job.allows_mpi = raw.mpi == "none";
+  if (raw.bind_to == "core") job.bind_to = control::BindTo::kCore;
+  if (raw.bind_to == "numa") job.bind_to = control::BindTo::kNuma;
+  job.shares_cores = raw.oversubscribe;
   const auto stacks = seconds("--stack-timeout", raw.stack_timeout, true);
   const auto stall = seconds("--stall-timeout", raw.stall_timeout, true);
   const auto grace = seconds("--grace", raw.grace, true);

@@ -100,6 +100,9 @@ class Job {
   Task<Result<void>> choose_way(std::size_t host);
   Task<std::vector<Error>> prepare();
   Task<void> prepare_host(std::size_t host, std::vector<Error>& errors);
+  const control::Binding* binding_of(const RankPlace& place) const;  // none without --bind-to
+  void say_bindings();
+  std::vector<ThreadsOfHost> threads() const;
   void say_threads();
   control::WindowSize window() const;
   void resize_workers();
@@ -148,6 +151,7 @@ class Job {
   std::vector<rendezvous::Handout> handouts_;  // by used host
   int master_port_ = 0;
   control::WindowSize window_;
+  std::vector<std::vector<control::Binding>> bindings_;  // by used host and local rank; empty without --bind-to
   ActivityBoard activity_;
   StallReporter stalls_;
   Timeline timeline_;
@@ -520,6 +524,11 @@ Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
   if (options_.pty) forget_terminal_size(order.environment, options_.own_env, options_.env);
   if (host == 0) order.master_address = network_.hosts[0].address.text();
   order.refuses_mpi = !options_.allows_mpi && placement_.size > 1;
+  order.bind_to = options_.bind_to;
+  order.shares_cores = options_.shares_cores;
+  for (const auto& place : placement_.ranks) {
+    if (place.host == static_cast<int>(host)) order.gpus.push_back(place.gpu);
+  }
   std::string body = control::encode(order);
   if (body.size() >= control::kMaxFrame) {
     errors.push_back(Error(Errc::kUsage, "environment and command", "larger than 16 MiB"));
@@ -538,17 +547,22 @@ Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
     co_return;
   }
   if (host == 0) master_port_ = prepared->master_port;
+  bindings_[host] = std::move(prepared->bindings);
   for (auto& p : prepared->problems) {
     Errc code = Errc::kUnreachable;
     if (p.kind == control::ProblemKind::kNotFound) code = Errc::kNotFound;
     if (p.kind == control::ProblemKind::kNotExecutable) code = Errc::kNotExecutable;
-    if (p.kind == control::ProblemKind::kWorkingDirectory || p.kind == control::ProblemKind::kMpi) code = Errc::kUsage;
+    if (p.kind == control::ProblemKind::kWorkingDirectory || p.kind == control::ProblemKind::kMpi ||
+        p.kind == control::ProblemKind::kBinding) {
+      code = Errc::kUsage;
+    }
     errors.push_back(Error(code, hosts_[host]->name(), std::move(p.cause)).with_hint(std::move(p.hint)));
   }
 }
 
 Task<std::vector<Error>> Job::prepare() {
   std::vector<std::vector<Error>> errors(hosts_.size());
+  bindings_.resize(hosts_.size());
   TaskGroup group(io_.get_executor());
   watch_.begin(Stage::kPrepare, host_names());
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
@@ -564,15 +578,42 @@ Task<std::vector<Error>> Job::prepare() {
   co_return all;
 }
 
+const control::Binding* Job::binding_of(const RankPlace& place) const {
+  const auto host = static_cast<std::size_t>(place.host), local_rank = static_cast<std::size_t>(place.local_rank);
+  if (host >= bindings_.size() || local_rank >= bindings_[host].size()) return nullptr;
+  return &bindings_[host][local_rank];
+}
+
+void Job::say_bindings() {
+  for (const auto& place : placement_.ranks) {
+    const auto* binding = binding_of(place);
+    if (binding == nullptr) continue;
+    log::info("rank " + std::to_string(place.rank) + " on " + hosts_[static_cast<std::size_t>(place.host)]->name() +
+              ": " + binding->place + " (CPUs " + binding->cpus + ")");
+  }
+}
+
+// By rank where workers are bound, else by host.
+std::vector<ThreadsOfHost> Job::threads() const {
+  std::vector<ThreadsOfHost> out;
+  const auto add = [&](const HostLink& host, int n_workers, int bound) {
+    const int n_cpus = static_cast<int>(host.hello().n_cpus);
+    const int n = threads_of_worker(n_cpus, n_workers, options_.env, options_.own_env, bound);
+    out.push_back({host.name(), n_cpus, n_workers, n, bound > 0});
+  };
+  for (const auto& place : placement_.ranks) {
+    const auto* binding = binding_of(place);
+    if (binding == nullptr) continue;
+    add(*hosts_[static_cast<std::size_t>(place.host)], place.local_size, static_cast<int>(binding->threads));
+  }
+  if (!out.empty()) return out;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) add(*hosts_[i], placement_.local_sizes[i], 0);
+  return out;
+}
+
 // For who looks on, as of the network.
 void Job::say_threads() {
-  std::vector<ThreadsOfHost> threads;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    const int n_cpus = static_cast<int>(hosts_[i]->hello().n_cpus), n_workers = placement_.local_sizes[i];
-    threads.push_back(
-        {hosts_[i]->name(), n_cpus, n_workers, threads_of_worker(n_cpus, n_workers, options_.env, options_.own_env)});
-  }
-  const std::string text = threads_in_short(threads);
+  const std::string text = threads_in_short(threads());
   if (text.empty()) return;
   if (reporter_.status_width() > 0) {
     reporter_.note(text);
@@ -598,6 +639,7 @@ void Job::spawn() {
     in.nccl_interfaces = network_.hosts[host].interfaces;
     in.ip_interface = network_.hosts[host].interface;
     in.n_cpus = static_cast<int>(hosts_[host]->hello().n_cpus);
+    if (const auto* binding = binding_of(place)) in.bound_threads = static_cast<int>(binding->threads);
     control::WorkerSpec spec;
     spec.rank = static_cast<std::uint32_t>(place.rank);
     spec.local_rank = static_cast<std::uint32_t>(place.local_rank);
@@ -614,6 +656,7 @@ void Job::spawn() {
     }
     orders[host].workers.push_back(std::move(spec));
   }
+  say_bindings();
   say_threads();
   window_ = window();
   if (options_.pty) signals_.on_resize([this] { resize_workers(); });
@@ -741,6 +784,10 @@ Task<void> Job::watch_timeout() {
 void Job::report_job(int status) {
   JobReport report;
   if (workers_started_) report = supervisor_.report();
+  for (auto& rank : report.ranks) {
+    const auto* binding = binding_of(placement_.ranks[static_cast<std::size_t>(rank.rank)]);
+    if (binding != nullptr) rank.cpus = binding->cpus;
+  }
   if (report.failure) activity_.tell(*report.failure);
   if (report.why.empty()) report.why = why_not_started_;
   report.status = status;

@@ -10,6 +10,7 @@
 #include "base/asio.h"
 #include "launcher/check/check_result.h"
 #include "launcher/connect.h"
+#include "launcher/control/messages.h"
 #include "launcher/output_writer.h"
 #include "launcher/reporter.h"
 #include "launcher/worker_env.h"
@@ -35,6 +36,8 @@ struct JobOptions {
   OutputOptions output;
   bool pty = false;
   std::uint32_t umask = 022;  // of the workers, on every host
+  control::BindTo bind_to = control::BindTo::kNone;
+  bool shares_cores = false;  // with bind_to: more workers than cores is no error
   bool allows_mpi = false;    // to start a program of MPI, which finds no other rank
   std::chrono::milliseconds grace{5000};
   std::chrono::milliseconds timeout{0};            // of the whole job; 0 = none

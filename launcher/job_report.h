@@ -17,6 +17,7 @@ struct RankReport {
   std::optional<int> wait_status;  // as from waitpid; nothing: not known (its host was lost)
   bool ended_by_drun = false;
   std::optional<double> seconds;  // from its start to its end
+  std::string cpus;               // that it was bound to, "0-3,16-19"; "" = --bind-to was not given
 };
 
 struct JobReport {

@@ -27,17 +27,6 @@ Result<std::vector<bool>> parse_rank_list(const std::string& text, int n_ranks, 
   return out;
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  std::string out;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (!out.empty()) out += ",";
-    out += std::to_string(ranks[i]);
-    if (last > i) out += "-" + std::to_string(ranks[last]);
-    i = last + 1;
-  }
-  return out;
-}
+std::string ranks_text(const std::vector<int>& ranks) { return ranges_text(ranks); }
 
 }  // namespace drun::launcher

@@ -145,10 +145,11 @@ bool set_by_user(const EnvRequest& request, const Environment& own, const std::s
   return false;
 }
 
-int threads_of_worker(int n_cpus, int local_size, const EnvRequest& request, const Environment& own) {
+int threads_of_worker(int n_cpus, int local_size, const EnvRequest& request, const Environment& own, int bound) {
   if (n_cpus <= 0 || local_size <= 1) return 0;
   const bool is_inherited = request.inherit && own.count(kThreads) > 0;
-  return is_inherited || set_by_user(request, own, kThreads) ? 0 : std::max(1, n_cpus / local_size);
+  if (is_inherited || set_by_user(request, own, kThreads)) return 0;
+  return bound > 0 ? bound : std::max(1, n_cpus / local_size);
 }
 
 std::string threads_in_short(const std::vector<ThreadsOfHost>& hosts) {
@@ -160,6 +161,7 @@ std::string threads_in_short(const std::vector<ThreadsOfHost>& hosts) {
   const std::string value =
       std::to_string(least->threads) + (least->threads < most->threads ? " to " + std::to_string(most->threads) : "");
   const std::string text = std::string(kThreads) + "=" + value + ": ";
+  if (set[0].is_bound) return text + "the cores that a worker has by --bind-to";
   if (set.size() > 1) return text + "the workers of a host share its processors";
   return text + std::to_string(set[0].n_workers) + " workers share the " +
          plural(static_cast<std::size_t>(set[0].n_cpus), "processor") + " of " + set[0].host;
@@ -205,7 +207,8 @@ Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, 
   set_unless_user("GLOO_SOCKET_IFNAME", in.ip_interface);
   set_unless_user("TP_SOCKET_IFNAME", in.ip_interface);
   set_unless_user("NCCL_RAS_ADDR", ras_address(in.job_id));
-  if (const int n = threads_of_worker(in.n_cpus, p.local_size, request, own); n > 0) out[kThreads] = text(n);
+  if (const int n = threads_of_worker(in.n_cpus, p.local_size, request, own, in.bound_threads); n > 0)
+    out[kThreads] = text(n);
   // torchrun's: by them Lightning, transformers and others know that the job was started for them.
   set_unless_user("TORCHELASTIC_RUN_ID", in.job_id);
   set_unless_user("TORCHELASTIC_RESTART_COUNT", "0");

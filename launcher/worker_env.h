@@ -49,11 +49,13 @@ struct RankEnvInput {
   std::vector<std::string> nccl_interfaces;  // exact names of the chosen NICs on this rank's host; may be empty
   std::string ip_interface;                  // the first of them, for GLOO and TP
   int n_cpus = 0;                            // that the workers of this host may use at a time; 0: not known
+  int bound_threads = 0;                     // control::Binding::threads of this worker; 0: not bound
 };
 
 // OMP_NUM_THREADS of each of the workers that share a host: without it each computes on all processors. 0: drun leaves
-// it alone, since the worker has them for itself, or the user has set it.
-int threads_of_worker(int n_cpus, int local_size, const EnvRequest& request, const Environment& own);
+// it alone, since the worker has them for itself, or the user has set it. `bound`: of a worker that is bound to CPUs,
+// as many as these have room for; it counts in place of an even share.
+int threads_of_worker(int n_cpus, int local_size, const EnvRequest& request, const Environment& own, int bound = 0);
 
 // For people: "OMP_NUM_THREADS=4: 2 workers share the 8 processors of node1", or of several hosts at once. Empty where
 // it is set nowhere.
@@ -61,6 +63,7 @@ struct ThreadsOfHost {
   std::string host;
   int n_cpus = 0, n_workers = 0;
   int threads = 0;  // threads_of_worker()
+  bool is_bound = false;
 };
 std::string threads_in_short(const std::vector<ThreadsOfHost>& hosts);
 

@@ -16,12 +16,15 @@
 
 #include "base/fd.h"
 #include "base/stall_watch.h"
+#include "base/text.h"
 #include "launcher/agent/clean.h"
 #include "launcher/agent/command_check.h"
+#include "launcher/agent/gpu_nodes.h"
 #include "launcher/agent/inventory.h"
 #include "launcher/agent/loaded_runtime.h"
 #include "launcher/agent/process_list.h"
 #include "launcher/agent/sweep.h"
+#include "launcher/agent/usable_cpus.h"
 #include "launcher/agent/worker_process.h"
 
 namespace drun::agent {
@@ -523,7 +526,35 @@ void Agent::prepare(control::Prepare message) {
       reply.problems.push_back(std::move(p));
     }
   }
+  if (job_.bind_to != control::BindTo::kNone && !job_.gpus.empty()) choose_cpus(reply);
   send(Type::kPrepared, control::encode(reply));
+}
+
+void Agent::choose_cpus(control::Prepared& reply) {
+  const auto usable = cpus_of_affinity();
+  BindingRequest request;
+  request.to = job_.bind_to;
+  request.n_workers = static_cast<int>(job_.gpus.size());
+  request.shares_cores = job_.shares_cores;
+  if (request.to == control::BindTo::kNuma)
+    request.gpu_nodes = nodes_of_workers(job_.gpus, read_gpu_nodes(""), job_.environment);
+  auto bound = bind_workers(request, read_cores("", usable), usable, cpu_quota(""));
+  if (!bound) {
+    control::Problem p;
+    p.kind = control::ProblemKind::kBinding;
+    p.cause = bound.error().cause;
+    p.hint = bound.error().hint;
+    reply.problems.push_back(std::move(p));
+    return;
+  }
+  cpus_ = std::move(*bound);
+  for (const auto& worker : cpus_) {
+    control::Binding binding;
+    binding.cpus = ranges_text(worker.cpus);
+    binding.place = worker.place;
+    binding.threads = static_cast<std::uint32_t>(worker.threads);
+    reply.bindings.push_back(std::move(binding));
+  }
 }
 
 // ---- workers
@@ -572,6 +603,7 @@ void Agent::start(Worker& worker, const control::Spawn& order) {
   start.pty = order.pty;
   start.window = {order.window.columns, order.window.rows};
   start.umask = static_cast<mode_t>(order.umask & 0777);
+  if (worker.spec.local_rank < cpus_.size()) start.cpus = cpus_[worker.spec.local_rank].cpus;
   if (cgroup_) start.cgroup_procs = cgroup_->procs_fd();
 
   control::Started reply;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/asio.h"
+#include "launcher/agent/binding.h"
 #include "launcher/agent/cgroup.h"
 #include "launcher/agent/describe.h"
 #include "launcher/agent/facts.h"
@@ -76,6 +77,7 @@ class Agent {
   Task<void> run_links(control::LinkRun message);
   void listen_for_relay();
   void prepare(control::Prepare message);
+  void choose_cpus(control::Prepared& reply);
   void spawn(control::Spawn message);
   void make_cgroup();
   void start(Worker& worker, const control::Spawn& order);
@@ -125,6 +127,7 @@ class Agent {
   control::Prepare job_;
   std::string command_;                      // what execve gets
   Fd master_port_;                           // reserved until the workers start
+  std::vector<WorkerCpus> cpus_;             // by local rank; empty: not bound
   std::map<std::uint32_t, Worker> workers_;  // by rank
   std::optional<JobCgroup> cgroup_;
   Recorders recorders_;

@@ -15,19 +15,6 @@ namespace {
 
 constexpr int kMaxCpus = 1 << 16;
 
-// 0: it can't be said.
-int cpus_of_affinity() {
-  for (int n_cpus = 1024; n_cpus <= kMaxCpus; n_cpus *= 2) {  // the kernel refuses a mask that is too small for it
-    cpu_set_t* const set = CPU_ALLOC(static_cast<std::size_t>(n_cpus));
-    const std::size_t n_bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(n_cpus));
-    const bool known = ::sched_getaffinity(0, n_bytes, set) == 0;
-    const int count = known ? CPU_COUNT_S(n_bytes, set) : 0;
-    CPU_FREE(set);
-    if (known) return count;
-  }
-  return 0;
-}
-
 bool has_word(std::string_view list, std::string_view word) {
   const auto words = split(list, ',');
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -103,8 +90,23 @@ std::optional<double> cpu_quota(const std::string& root) {
       quota_of_hierarchy(root, cgroup1_mounts(*mountinfo, "cpu"), cpu_path_of_version_1(*own), quota_of_version_1));
 }
 
+std::vector<int> cpus_of_affinity() {
+  for (int n_cpus = 1024; n_cpus <= kMaxCpus; n_cpus *= 2) {  // the kernel refuses a mask that is too small for it
+    cpu_set_t* const set = CPU_ALLOC(static_cast<std::size_t>(n_cpus));
+    const std::size_t n_bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(n_cpus));
+    const bool known = ::sched_getaffinity(0, n_bytes, set) == 0;
+    std::vector<int> out;
+    for (int cpu = 0; known && cpu < n_cpus; ++cpu) {
+      if (CPU_ISSET_S(static_cast<std::size_t>(cpu), n_bytes, set)) out.push_back(cpu);
+    }
+    CPU_FREE(set);
+    if (known) return out;
+  }
+  return {};
+}
+
 int usable_cpus() {
-  const int of_affinity = cpus_of_affinity();
+  const int of_affinity = static_cast<int>(cpus_of_affinity().size());
   const auto quota = cpu_quota("");
   const int of_quota = quota ? static_cast<int>(std::min(*quota, double{kMaxCpus})) : kMaxCpus;
   return std::max(1, of_affinity > 0 ? std::min(of_affinity, of_quota) : 1);

@@ -4,11 +4,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace drun::agent {
 
 // Those that the scheduler lets us on, but not more than the CPU quota of our cgroup allows; at least 1.
 int usable_cpus();
+// Their numbers, in order: those that are online, and that the cpuset of our cgroup and our own affinity leave us.
+// Empty: the kernel does not tell.
+std::vector<int> cpus_of_affinity();
 
 // In processors, 1.5 say: the lowest of our cgroup's and of those above it, of versions 1 and 2. Nothing: there is
 // none. `root` stands before every path that is read: "" but for tests.

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -21,7 +22,8 @@ struct ExecFailure {
   int step = 0;  // index into kSteps
   int err = 0;
 };
-constexpr const char* kSteps[] = {"start", "set up the terminal", "set up the standard streams", "execute"};
+constexpr const char* kSteps[] = {"start", "set up the terminal", "set up the standard streams", "execute",
+                                  "bind to its CPUs"};
 
 [[noreturn]] void child_fail(int report, int step, int err) {
   const ExecFailure failure{step, err};
@@ -68,11 +70,24 @@ void close_others_at_exec() {
   ::closedir(open_files);
 }
 
+// As sched_setaffinity wants them.
+std::vector<unsigned long> cpu_mask(const std::vector<int>& cpus) {
+  constexpr std::size_t kBits = 8 * sizeof(unsigned long);
+  std::vector<unsigned long> mask;
+  for (const int cpu : cpus) {
+    const auto bit = static_cast<std::size_t>(cpu);
+    if (mask.size() <= bit / kBits) mask.resize(bit / kBits + 1);
+    mask[bit / kBits] |= 1ul << bit % kBits;
+  }
+  return mask;
+}
+
 struct ChildFds {
   int in = -1, out = -1, err = -1;
   std::string slave;  // of the pty, or empty
   int cgroup_procs = -1;
   mode_t umask = 022;
+  std::vector<unsigned long> cpu_mask;  // empty: all that the agent has
 };
 
 [[noreturn]] void run_child(const ChildFds& fds, int report, pid_t agent, const char* file, char** argv, char** envp) {
@@ -81,6 +96,11 @@ struct ChildFds {
   // First of all, so that nothing that it starts can be outside.
   if (fds.cgroup_procs >= 0) {
     [[maybe_unused]] const ssize_t entered = ::write(fds.cgroup_procs, "0", 1);
+  }
+  // In its cgroup: to enter one may set the mask to the cgroup's.
+  if (!fds.cpu_mask.empty() && ::sched_setaffinity(0, fds.cpu_mask.size() * sizeof fds.cpu_mask[0],
+                                                   reinterpret_cast<const cpu_set_t*>(fds.cpu_mask.data())) != 0) {
+    child_fail(report, 4, errno);
   }
   // Where the kernel lets only ancestors look into a process (Yama), the agent's stack readers may; else it fails.
   ::prctl(PR_SET_PTRACER, agent);
@@ -126,6 +146,7 @@ Result<WorkerProcess> start_worker(const WorkerStart& start) {
   ChildFds child;
   child.cgroup_procs = start.cgroup_procs;
   child.umask = start.umask;
+  child.cpu_mask = cpu_mask(start.cpus);
   Fd child_in, child_out, child_err;
   if (start.pty) {
     auto pty = open_pty(start.window);

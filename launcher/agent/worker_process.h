@@ -21,6 +21,7 @@ struct WorkerStart {
   bool pty = false;
   TerminalSize window;  // of the pty
   mode_t umask = 022;
+  std::vector<int> cpus;  // those that it may run on; empty: as the agent
   int cgroup_procs = -1;  // of the cgroup to run in; if it can't be entered the worker runs without
 };
 

@@ -39,10 +39,12 @@ auto fields(Is<LinkListen> auto& m) { return all(m.token); }
 auto fields(Is<LinkRun> auto& m) { return all(m.targets, m.token); }
 auto fields(Is<LinkResults> auto& m) { return all(m.results); }
 auto fields(Is<Prepare> auto& m) {
-  return all(m.argv, m.working_directory, m.environment, m.master_address, m.refuses_mpi);
+  return all(m.argv, m.working_directory, m.environment, m.master_address, m.refuses_mpi, m.bind_to, m.shares_cores,
+             m.gpus);
 }
 auto fields(Is<Problem> auto& m) { return all(m.kind, m.cause, m.hint); }
-auto fields(Is<Prepared> auto& m) { return all(m.problems, m.master_port); }
+auto fields(Is<Binding> auto& m) { return all(m.cpus, m.place, m.threads); }
+auto fields(Is<Prepared> auto& m) { return all(m.problems, m.master_port, m.bindings); }
 auto fields(Is<WindowSize> auto& m) { return all(m.columns, m.rows); }
 auto fields(Is<WorkerSpec> auto& m) { return all(m.rank, m.local_rank, m.wants_stdin, m.environment); }
 auto fields(Is<Spawn> auto& m) { return all(m.workers, m.pty, m.handout, m.output_credit, m.umask, m.window); }

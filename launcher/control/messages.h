@@ -69,6 +69,9 @@ struct LinkResults {
   std::vector<netdetect::LinkResult> results;
 };
 
+// --bind-to: docs/binding.md.
+enum class BindTo : std::uint8_t { kNone = 0, kCore = 1, kNuma = 2 };
+
 // Everything that the workers of this host share.
 struct Prepare {
   std::vector<std::string> argv;
@@ -76,16 +79,26 @@ struct Prepare {
   std::map<std::string, std::string> environment;
   std::string master_address;  // not empty: reserve a port on it for MASTER_PORT
   bool refuses_mpi = false;    // a program of MPI is a problem
+  BindTo bind_to = BindTo::kNone;
+  bool shares_cores = false;      // more workers than cores is no problem
+  std::vector<std::string> gpus;  // by local rank, one for each worker of this host: as Host::gpus; "" = not named
 };
-enum class ProblemKind : std::uint8_t { kWorkingDirectory, kNotFound, kNotExecutable, kOther, kMpi };
+enum class ProblemKind : std::uint8_t { kWorkingDirectory, kNotFound, kNotExecutable, kOther, kMpi, kBinding };
 struct Problem {
   ProblemKind kind = ProblemKind::kOther;
   std::string cause;
   std::string hint;
 };
+// The CPUs of one worker.
+struct Binding {
+  std::string cpus;           // "0-3,16-19"
+  std::string place;          // for people: "cores 0-3", "NUMA node 1"
+  std::uint32_t threads = 0;  // as many as compute there at full speed
+};
 struct Prepared {
   std::vector<Problem> problems;  // empty = ready
   std::uint16_t master_port = 0;
+  std::vector<Binding> bindings;  // by local rank; empty without --bind-to
 };
 
 // Of the workers' terminals, with --pty.

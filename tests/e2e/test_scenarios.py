@@ -1,4 +1,6 @@
 """The lines that users type, as they type them."""
+import json
+import os
 import re
 import subprocess
 import tempfile
@@ -8,6 +10,22 @@ from support import BIN, ClusterTest, environments, untagged
 TRAIN_PY = """import os, sys
 print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "local", os.environ["LOCAL_RANK"])
 """
+
+
+def cpus_of(text):
+    """The numbers in the kernel's "0-3,8"."""
+    ranges = [[int(n) for n in item.split("-")] for item in text.strip().split(",")]
+    return {cpu for ends in ranges for cpu in range(ends[0], ends[-1] + 1)}
+
+
+def cores():
+    """For each core, which of its CPUs may be used here."""
+    usable = os.sched_getaffinity(0)
+    found = set()
+    for cpu in usable:
+        with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", encoding="ascii") as siblings:
+            found.add(frozenset(cpus_of(siblings.read()) & usable))
+    return found
 
 
 class OneMachine(ClusterTest):
@@ -52,6 +70,30 @@ class OneMachine(ClusterTest):
 
     def test_four_workers_train(self):
         self.assert_trained(self.drun("-np", "4", "-H", "localhost:4", "./train", cwd=BIN), 4)
+
+    def test_workers_are_bound_to_cores(self):
+        cpu = str(min(os.sched_getaffinity(0)))
+        show = ("--bind-to", "core", "sh", "-c", "grep Cpus_allowed_list: /proc/self/status; echo threads $OMP_NUM_THREADS")
+        on_one = ("taskset", "-c", cpu, f"{BIN}/drun", "-np", "2")
+        refused = self.cluster.run("h0", *on_one, *show)
+        self.assertEqual(refused.status, 2, str(refused))
+        self.assertIn("--bind-to core: 2 workers for 1 core that they may use", refused.err)
+        shared = self.cluster.run("h0", *on_one, "--oversubscribe", *show)
+        self.assertEqual(sorted(untagged(shared.out)),
+                         [(r, line) for r in range(2) for line in (f"Cpus_allowed_list:\t{cpu}", "threads 1")], str(shared))
+        if len(cores()) < 2:
+            return
+        job = self.good("-np", "2", "-v", "--report", "/tmp/report.json", *show)
+        lines = [line for _, line in sorted(untagged(job.out)) if line.startswith("Cpus")]
+        bound = [line.split(":\t")[1] for line in lines]
+        report = json.loads(self.cluster.shell("h0", "cat /tmp/report.json"))
+        self.assertEqual([rank["cpus"] for rank in report["ranks"]], bound)
+        sets = [cpus_of(text) for text in bound]
+        self.assertEqual(sets[0] | sets[1], os.sched_getaffinity(0))
+        self.assertEqual(sets[0] & sets[1], set())
+        for core in cores():
+            self.assertTrue(core <= sets[0] or core <= sets[1], f"{core} is shared\n{job}")
+        self.assertRegex(job.err, rf"rank 1 on localhost: cores? [0-9-]+ \(CPUs {bound[1]}\)")
 
 
 class TwoMachines(ClusterTest):

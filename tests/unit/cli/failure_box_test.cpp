@@ -219,6 +219,7 @@ TEST(JsonReport, HasTheJobItsRanksAndTheFirstFailure) {
   report.begin = std::chrono::system_clock::time_point(std::chrono::milliseconds(1500));
   report.failure.emplace();
   report.failure->first = {killed(0)};
+  report.ranks[1].cpus = "0-3,16-19";
   const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["begin"], "1970-01-01T00:00:01.500Z");
@@ -228,6 +229,8 @@ TEST(JsonReport, HasTheJobItsRanksAndTheFirstFailure) {
   EXPECT_EQ(json["ranks"].size(), 2u);
   EXPECT_EQ(json["ranks"][1]["ended_by_drun"], true);
   EXPECT_EQ(json["ranks"][1]["signal"], 15);
+  EXPECT_TRUE(json["ranks"][0]["cpus"].is_null());
+  EXPECT_EQ(json["ranks"][1]["cpus"], "0-3,16-19");
 }
 
 TEST(JsonReport, OfAJobThatWentWellHasNoFailure) {

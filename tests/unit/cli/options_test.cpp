@@ -265,6 +265,18 @@ TEST(Options, MoreWorkersThanSlotsWhereThatIsAskedFor) {
   EXPECT_EQ(o->job.hosts[1].slots, 2);
 }
 
+TEST(Options, BindsToCoresOrNodesOnRequest) {
+  EXPECT_EQ(parse({"true"})->job.bind_to, control::BindTo::kNone);
+  EXPECT_EQ(parse({"--bind-to", "none", "true"})->job.bind_to, control::BindTo::kNone);
+  EXPECT_EQ(parse({"--bind-to=core", "true"})->job.bind_to, control::BindTo::kCore);
+  const auto numa = parse({"-bind-to", "numa", "--oversubscribe", "true"});
+  ASSERT_TRUE(numa.has_value()) << numa.error().message();
+  EXPECT_EQ(numa->job.bind_to, control::BindTo::kNuma);
+  EXPECT_TRUE(numa->job.shares_cores);
+  EXPECT_FALSE(parse({"--bind-to=core", "true"})->job.shares_cores);
+  EXPECT_EQ(error_of({"--bind-to", "socket", "true"}).subject, "--bind-to");
+}
+
 // Files of that name are programs, wherever PATH leads.
 TEST(Options, AWordLikeASubcommandIsAProgramIfThereIsOne) {
   const drun::testing::TempFolder folder;

@@ -70,14 +70,25 @@ TEST(MessageBytes, OfTheStart) {
   prepare.environment = {{"K", "V"}};
   prepare.master_address = "m";
   prepare.refuses_mpi = true;
-  expect_bytes(prepare, "00000002000000016100000000000000012f00000001000000014b0000000156000000016d01");
+  prepare.bind_to = BindTo::kNuma;
+  prepare.shares_cores = true;
+  prepare.gpus = {"2", ""};
+  expect_bytes(prepare,
+               "00000002000000016100000000000000012f00000001000000014b0000000156000000016d01"
+               "020100000002000000013200000000");
   Prepared prepared;
   prepared.problems.resize(1);
   prepared.problems[0].kind = ProblemKind::kNotExecutable;
   prepared.problems[0].cause = "c";
   prepared.problems[0].hint = "h";
   prepared.master_port = 4660;
-  expect_bytes(prepared, "0000000102000000016300000001681234");
+  prepared.bindings.resize(1);
+  prepared.bindings[0].cpus = "1";
+  prepared.bindings[0].place = "p";
+  prepared.bindings[0].threads = 3;
+  expect_bytes(prepared,
+               "00000001020000000163000000016812340000000100000001310000000170"
+               "00000003");
 }
 
 TEST(MessageBytes, OfWorkers) {

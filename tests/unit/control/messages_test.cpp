@@ -222,6 +222,7 @@ TEST(Messages, RefuseWhatIsTruncatedOrTooLong) {
   Prepare job;
   job.argv = {"a", "b"};
   job.environment["A"] = "B";
+  job.gpus = {"0", ""};
   expect_exact<Prepare>(encode(job));
   Spawn order;
   order.workers.resize(2);
@@ -229,6 +230,7 @@ TEST(Messages, RefuseWhatIsTruncatedOrTooLong) {
   expect_exact<Spawn>(encode(order));
   Prepared prepared;
   prepared.problems.resize(1);
+  prepared.bindings.resize(2);
   expect_exact<Prepared>(encode(prepared));
   Cleaned cleaned;
   cleaned.processes.resize(2);

@@ -260,6 +260,15 @@ TEST(Threads, AreTheUsersWhereHeHasSetThem) {
   EXPECT_EQ(whole(own, {}, true).at("OMP_NUM_THREADS"), "3");
 }
 
+TEST(Threads, AreTheCoresThatAWorkerIsBoundTo) {
+  EXPECT_EQ(threads_of_worker(8, 2, {}, {}, 3), 3);
+  EXPECT_EQ(threads_of_worker(8, 1, {}, {}, 3), 0) << "OpenMP sees how many it has for itself";
+  EXPECT_EQ(threads_of_worker(8, 2, {}, {{"OMP_NUM_THREADS", "1"}}, 3), 0);
+  RankEnvInput in = rank_five();
+  in.bound_threads = 3;
+  EXPECT_EQ(rank_environment(in, {}, {}).at("OMP_NUM_THREADS"), "3");
+}
+
 TEST(Threads, AreToldInOneLine) {
   EXPECT_EQ(threads_in_short({{"a", 8, 1, 0}}), "");
   EXPECT_EQ(threads_in_short({{"a", 8, 1, 0}, {"b", 8, 2, 4}}),
@@ -267,6 +276,8 @@ TEST(Threads, AreToldInOneLine) {
   EXPECT_EQ(threads_in_short({{"a", 1, 2, 1}}), "OMP_NUM_THREADS=1: 2 workers share the 1 processor of a");
   EXPECT_EQ(threads_in_short({{"a", 8, 8, 1}, {"b", 64, 8, 8}}),
             "OMP_NUM_THREADS=1 to 8: the workers of a host share its processors");
+  EXPECT_EQ(threads_in_short({{"a", 8, 2, 3, true}, {"a", 8, 2, 4, true}}),
+            "OMP_NUM_THREADS=3 to 4: the cores that a worker has by --bind-to");
 }
 
 TEST(RankEnvironment, ShowsOneGpuIfTheHostListSaysWhich) {
