@@ -12,7 +12,6 @@ namespace drun::cli {
 
 namespace {
 
-using control::LeftDirectory;
 using control::LeftProcess;
 using control::LeftState;
 
@@ -73,15 +72,42 @@ std::string rows(const std::vector<const LeftProcess*>& processes, std::size_t w
   return out;
 }
 
-std::string directory_line(const LeftDirectory& d) {
-  const std::string of = d.path + " (job " + d.job_id + ")";
+// Of a job, in the same state.
+struct Directories {
+  std::string job;
+  LeftState state = LeftState::kLeft;
+  std::vector<std::string> paths;
+};
+
+// A socket's directory has the first digits of the job's id in its name, a cgroup all of them.
+bool is_same_job(const std::string& a, const std::string& b) {
+  return a == b || (!a.empty() && !b.empty() && (starts_with(a, b) || starts_with(b, a)));
+}
+
+std::vector<Directories> by_job(const control::Cleaned& found) {
+  std::vector<Directories> out;
+  for (const auto& d : found.directories) {
+    const auto is_its = [&d](const Directories& known) {
+      return known.state == d.state && is_same_job(known.job, d.job_id);
+    };
+    auto entry = std::find_if(out.begin(), out.end(), is_its);
+    if (entry == out.end()) entry = out.insert(out.end(), Directories{d.job_id, d.state, {}});
+    if (d.job_id.size() > entry->job.size()) entry->job = d.job_id;
+    entry->paths.push_back(d.path);
+  }
+  return out;
+}
+
+// Their names are for those who have to remove them.
+std::string directories_line(const Directories& d) {
+  const std::string directories = d.paths.size() == 1 ? "a directory" : std::to_string(d.paths.size()) + " directories";
   switch (d.state) {
     case LeftState::kEnded:
-      return "removed " + of;
+      return "removed " + directories + " of job " + d.job;
     case LeftState::kSurvived:
-      return "could not remove " + of;
+      return "could not remove " + directories + " of job " + d.job + ": " + join(d.paths, ", ");
     default:
-      return "left behind: " + of;
+      return "job " + d.job + " left " + directories;
   }
 }
 
@@ -122,7 +148,7 @@ std::string clean_table(const launcher::CleanResult& result, std::size_t width) 
         first = last;
       }
     }
-    for (const auto& d : found.directories) out += host.name + ": " + directory_line(d) + "\n";
+    for (const auto& d : by_job(found)) out += host.name + ": " + directories_line(d) + "\n";
   }
   if (!empty.empty()) out += join(empty, ", ") + ": nothing left\n";
   return out;

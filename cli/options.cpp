@@ -41,7 +41,7 @@ void describe(CLI::App& app, Raw& raw) {
   describe_workers(app, raw);
   app.add_option("--nproc-per-node", raw.per_node, "workers on each host; default: its slots")->type_name("N");
   app.add_flag("--oversubscribe", raw.oversubscribe,
-               "more workers than slots, spread over the hosts by their slots; with --bind-to, more than cores");
+               "more workers than slots, spread over hosts by their slots; with --bind-to: than cores");
   app.add_option("--bind-to", raw.bind_to, "core: each worker to its even share of the host's cores; numa: to one node")
       ->type_name("core|numa|none")
       ->transform(one_of("--bind-to", {"core", "numa", "none"}));

@@ -107,6 +107,25 @@ TEST(CleanReport, KeepsRunningAndEndedApart) {
   EXPECT_NE(text.find("      -        3  ann"), std::string::npos) << text;
 }
 
+TEST(CleanReport, HasALinePerJobForItsDirectories) {
+  auto result = result_of({});
+  const auto add = [&](LeftState state, const std::string& job, const std::string& path) {
+    result.hosts[0].found.directories.push_back({state, job, path});
+  };
+  add(LeftState::kLeft, "0123456789abcdef", "/sys/fs/cgroup/drun-0123456789abcdef-7-1");
+  add(LeftState::kLeft, "bb", "/tmp/drun-bb-xyz");
+  add(LeftState::kLeft, "0123456789ab", "/tmp/drun-0123456789ab-hVd8bG");
+  EXPECT_EQ(clean_table(result, 0),
+            "h1: job 0123456789abcdef left 2 directories\n"
+            "h1: job bb left a directory\n");
+  for (auto& directory : result.hosts[0].found.directories) directory.state = LeftState::kEnded;
+  result.hosts[0].found.directories[0].state = LeftState::kSurvived;
+  EXPECT_EQ(clean_table(result, 0),
+            "h1: could not remove a directory of job 0123456789abcdef: /sys/fs/cgroup/drun-0123456789abcdef-7-1\n"
+            "h1: removed a directory of job bb\n"
+            "h1: removed a directory of job 0123456789ab\n");
+}
+
 TEST(CleanReport, SaysWhenThereIsNothing) { EXPECT_EQ(clean_table(result_of({}), 0), "h1: nothing left\n"); }
 
 TEST(CleanReport, OnlyWhatWasNotEndedIsLeft) {
