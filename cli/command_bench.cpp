@@ -26,8 +26,8 @@ struct Raw : RawJobOptions {
 
 void describe(CLI::App& app, Raw& raw) {
   app.set_help_flag("-h,--help", "this text");
-  app.add_option("-o", raw.kinds, join(bench::kind_names(), ", ") + "; or a reduction, as --redop")
-      ->type_name("WHAT")
+  app.add_option("-o", raw.kinds, join(bench::kind_names(), ", ") + "; several by commas; or a reduction, as --redop")
+      ->type_name("LIST")
       ->allow_extra_args(false);
   app.add_option("-b,--minbytes", raw.min_bytes, "smallest size, with K, M or G")
       ->type_name("SIZE")
@@ -87,7 +87,7 @@ std::string usage(const CLI::App& app) {
          "\n"
          "  drun bench -np 4                                                     four workers here\n"
          "  drun bench -np 4 -H a:2,b:2 -p 12345 -b 8 -e 128M -f 2\n"
-         "  drun bench -H a:8,b:8 -o alltoall -b 1M -e 64M -f 4 -d half --json\n"
+         "  drun bench -H a:8,b:8 -o all_reduce,broadcast -b 1M -e 64M -f 4 -d half --json\n"
          "  drun bench -H a:8,b:8 --backend nccl -b 8 -e 8G -f 2                 a GPU for each worker\n"
          "\n"
          "Options and table are those of nccl-tests, with columns for the median (p50) and the slowest calls (p99) "
@@ -114,31 +114,37 @@ Result<int> number(const std::string& text, std::uint64_t least) {
   return static_cast<int>(*value);
 }
 
-// nccl-tests has its reductions under -o, and a program for each collective.
-Result<void> choose_kind(const std::vector<std::string>& words, Raw& raw, bench::Settings& settings) {
-  for (const auto& word : words) {
-    if (bench::is_op_name(word)) {
-      raw.op = word;
-      continue;
+// nccl-tests has its reductions under -o, and a program for each collective: "broadcast_perf".
+Result<std::vector<bench::Kind>> choose_kinds(Raw& raw) {
+  std::vector<bench::Kind> out;
+  for (const auto& words : raw.kinds) {
+    for (const auto word : split(words, ',')) {
+      if (bench::is_op_name(word)) {
+        raw.op = word;
+        continue;
+      }
+      std::string name(word);
+      const std::string suffix = "_perf";
+      if (name.size() > suffix.size() && name.substr(name.size() - suffix.size()) == suffix) {
+        name.resize(name.size() - suffix.size());
+      }
+      const auto kind = bench::kind_of(name);
+      if (!kind) {
+        const auto near = nearest(name, bench::kind_names());
+        return fail(usage_error("-o", "'" + std::string(word) + "' is no collective",
+                                near ? "-o " + *near : "one of " + join(bench::kind_names(), ", ")));
+      }
+      out.push_back(*kind);
     }
-    std::string name = word;
-    const std::string suffix = "_perf";
-    if (name.size() > suffix.size() && name.substr(name.size() - suffix.size()) == suffix) {
-      name.resize(name.size() - suffix.size());
-    }
-    const auto kind = bench::kind_of(name);
-    if (!kind) {
-      const auto near = nearest(name, bench::kind_names());
-      return fail(usage_error("-o", "'" + word + "' is no collective",
-                              near ? "-o " + *near : "one of " + join(bench::kind_names(), ", ")));
-    }
-    settings.kind = *kind;
   }
-  return {};
+  if (out.empty()) out.push_back(bench::Settings().kind);
+  return out;
 }
 
-Result<void> fill_settings(Raw& raw, bench::Settings& s) {
-  if (auto ok = choose_kind(raw.kinds, raw, s); !ok) return ok;
+Result<void> fill_settings(Raw& raw, std::vector<bench::Settings>& all) {
+  auto kinds = choose_kinds(raw);
+  if (!kinds) return fail(std::move(kinds.error()));
+  bench::Settings s;
   if (auto ok = take(bench::parse_size(raw.min_bytes), "-b", s.min_bytes); !ok) return ok;
   if (auto ok = take(bench::parse_size(raw.max_bytes), "-e", s.max_bytes); !ok) return ok;
   if (auto ok = take(bench::parse_size(raw.step_bytes), "-i", s.step_bytes); !ok) return ok;
@@ -157,7 +163,12 @@ Result<void> fill_settings(Raw& raw, bench::Settings& s) {
   }
   s.registers = raw.registers == "1";
   s.json = raw.json;
-  return bench::check(s);
+  for (const auto kind : *kinds) {
+    s.kind = kind;
+    if (auto ok = bench::check(s); !ok) return ok;
+    all.push_back(s);
+  }
+  return {};
 }
 
 Result<void> check_size(const bench::Settings& settings, int size) {
@@ -171,8 +182,8 @@ Result<void> check_size(const bench::Settings& settings, int size) {
   return {};
 }
 
-Result<void> fill_bench(const Raw& raw, const launcher::Environment& own_env, const bench::Settings& settings,
-                        launcher::JobOptions& job) {
+Result<void> fill_bench(const Raw& raw, const launcher::Environment& own_env,
+                        const std::vector<bench::Settings>& settings, launcher::JobOptions& job) {
   job.command = {bench::kWorkerPath, bench::kWorkerWord};
   for (auto& word : bench::to_words(settings)) job.command.push_back(std::move(word));
   if (auto ok = fill_job(raw, own_env, job); !ok) return ok;
@@ -181,7 +192,10 @@ Result<void> fill_bench(const Raw& raw, const launcher::Environment& own_env, co
   job.output.tag = launcher::TagStyle::kNone;  // only rank 0 writes to stdout
   const auto placed = launcher::place(job.hosts, job.np);
   if (!placed) return fail(placed.error());
-  return check_size(settings, placed->size);
+  for (const auto& one : settings) {
+    if (auto ok = check_size(one, placed->size); !ok) return ok;
+  }
+  return {};
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 namespace drun::cli {
 
 struct BenchCommand : Subcommand {
-  bench::Settings settings;
-  launcher::JobOptions job;  // whose command is the worker that measures `settings`
+  std::vector<bench::Settings> settings;  // one for each collective, in the order given
+  launcher::JobOptions job;               // whose command is the worker that measures them
 };
 
 // `args` without the program's name and without the word `bench`. Every complaint is Errc::kUsage.

@@ -197,8 +197,11 @@ std::vector<std::uint64_t> sizes(const Settings& s) {
 
 std::vector<std::uint64_t> warmup_sizes(const Settings& s) { return sequence(s.min_bytes, s.max_bytes, 2, 0); }
 
-std::vector<std::string> to_words(const Settings& s) {
-  return {std::string("kind=") + info(s.kind).name,
+std::vector<std::string> to_words(const std::vector<Settings>& settings) {
+  std::vector<std::string> kinds;
+  for (const auto& one : settings) kinds.emplace_back(info(one.kind).name);
+  const Settings& s = settings.front();
+  return {"kind=" + join(kinds, ","),
           "ops=" + numbers(s.ops),
           "dtypes=" + numbers(s.dtypes),
           "root=" + (s.root == kAllRoots ? std::string("all") : std::to_string(s.root)),
@@ -214,8 +217,9 @@ std::vector<std::string> to_words(const Settings& s) {
           s.backend == Backend::kNccl ? kNcclWord : "backend=cpu"};
 }
 
-Result<Settings> from_words(const std::vector<std::string>& words) {
+Result<std::vector<Settings>> from_words(const std::vector<std::string>& words) {
   Settings out;
+  std::vector<Kind> kinds = {out.kind};
   for (const auto& word : words) {
     const Error bad = wrong(word, "not a setting of the bench worker", "drun bench --help");
     const auto equals = word.find('=');
@@ -224,9 +228,12 @@ Result<Settings> from_words(const std::vector<std::string>& words) {
     const auto number = parse_number(value);
     const int small = number && *number <= kMaxIterations ? static_cast<int>(*number) : -1;
     if (name == "kind") {
-      const auto kind = kind_of(value);
-      if (!kind) return fail(bad);
-      out.kind = *kind;
+      kinds.clear();
+      for (const auto name_of_one : split(value, ',')) {
+        const auto kind = kind_of(name_of_one);
+        if (!kind) return fail(bad);
+        kinds.push_back(*kind);
+      }
     } else if (name == "root") {
       const auto root = parse_root(value);
       if (!root) return fail(bad);
@@ -277,8 +284,13 @@ Result<Settings> from_words(const std::vector<std::string>& words) {
       return fail(bad);
     }
   }
-  if (auto ok = check(out); !ok) return fail(std::move(ok.error()));
-  return out;
+  std::vector<Settings> all;
+  for (const Kind kind : kinds) {
+    out.kind = kind;
+    if (auto ok = check(out); !ok) return fail(std::move(ok.error()));
+    all.push_back(out);
+  }
+  return all;
 }
 
 }  // namespace drun::bench

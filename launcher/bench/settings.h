@@ -60,9 +60,10 @@ std::vector<std::uint64_t> sizes(const Settings& settings);
 // For the warm-up: from min_bytes to max_bytes, each twice the one before.
 std::vector<std::uint64_t> warmup_sizes(const Settings& settings);
 
-// For the worker's argv, and back.
-std::vector<std::string> to_words(const Settings& settings);
+// For the worker's argv, and back: one after the other, of which only the collective differs. Precondition: there is
+// one at least.
+std::vector<std::string> to_words(const std::vector<Settings>& settings);
 constexpr const char* kNcclWord = "backend=nccl";  // one of them
-Result<Settings> from_words(const std::vector<std::string>& words);
+Result<std::vector<Settings>> from_words(const std::vector<std::string>& words);
 
 }  // namespace drun::bench

@@ -22,7 +22,7 @@ std::string columns(const char* a, const char* b, const char* c, const char* d) 
   return print("  %7s  %6s  %6s  %6s", a, b, c, d);
 }
 
-std::string more_columns(const char* a, const char* b, const char* c) { return print("  %7s  %7s  %6s", a, b, c); }
+std::string more_columns(const char* a, const char* b, const char* c) { return print(" %7s %7s %6s", a, b, c); }
 
 std::string figures(const std::optional<Figures>& f) {
   if (!f) return columns("N/A", "N/A", "N/A", "N/A");
@@ -70,10 +70,10 @@ std::string Table::begin(const Heading& h) {
   }
   out += "#\n# Bound: " + h.bound_text + "\n#\n";
   const auto left = [](const char* a, const char* b, const char* c, const char* d, const char* e) {
-    return print("# %10s  %12s  %8s  %6s  %6s", a, b, c, d, e);
+    return print("# %10s %12s %8s %6s %4s", a, b, c, d, e);
   };
   out += left("", "", "", "", "") + "           out-of-place                       in-place          " +
-         "              out-of-place                 in-place         \n";
+         "      out-of-place            in-place\n";
   const std::string names = columns("time", "algbw", "busbw", "#wrong"),
                     more_names = more_columns("p50", "p99", "%bound");
   const std::string units = columns("(us)", "(GB/s)", "(GB/s)", ""), more_units = more_columns("(us)", "(us)", "(%)");
@@ -83,7 +83,7 @@ std::string Table::begin(const Heading& h) {
 }
 
 std::string Table::row(const Row& r) {
-  return print("%12llu  %12llu  %8s  %6s  %6d", static_cast<unsigned long long>(r.n_bytes),
+  return print("%12llu %12llu %8s %6s %4d", static_cast<unsigned long long>(r.n_bytes),
                static_cast<unsigned long long>(r.count), r.type.c_str(), r.op.c_str(), r.root) +
          figures(r.out_of_place) + figures(r.in_place) + more_figures(r.out_of_place) + more_figures(r.in_place) + "\n";
 }

@@ -42,12 +42,14 @@ std::optional<std::uint64_t> fit_into(std::uint64_t max_bytes, Settings& setting
   return max_bytes;
 }
 
-Result<void> check_ranks(const Settings& settings) {
+Result<void> check_ranks(const std::vector<Settings>& all) {
   const std::string ranks = plural(static_cast<std::size_t>(drun_size()), "rank");
-  if (info(settings.kind).rooted && settings.root >= drun_size()) {
-    return fail(Errc::kUsage, "-r", "there is no rank " + std::to_string(settings.root) + " among " + ranks);
+  for (const auto& settings : all) {
+    if (info(settings.kind).rooted && settings.root >= drun_size()) {
+      return fail(Errc::kUsage, "-r", "there is no rank " + std::to_string(settings.root) + " among " + ranks);
+    }
+    if (settings.kind == Kind::kSendRecv && drun_size() < 2) return fail(Errc::kUsage, "-o sendrecv", "needs 2 ranks");
   }
-  if (settings.kind == Kind::kSendRecv && drun_size() < 2) return fail(Errc::kUsage, "-o sendrecv", "needs 2 ranks");
   return {};
 }
 
@@ -58,11 +60,34 @@ Result<std::string> nccl_version() {
   return runtime::gpu::nccl_version_text(version) + " (" + path + ")";
 }
 
-// Returns how many measurements had wrong elements.
-Result<std::uint64_t> measure_all(Settings settings, const std::string& version) {
+// To stdout, by one rank alone.
+Result<void> write(const std::string& text) {
+  return drun_rank() == 0 ? write_all(STDOUT_FILENO, text) : Result<void>();
+}
+
+// Returns how many measurements had wrong elements. `heading`: what is the same for all collectives.
+Result<std::uint64_t> measure_one(Settings settings, Heading heading, const Ranks& ranks, const Device* device) {
+  heading.time = now();
+  heading.reduced_to_bytes = fit_into(ranks.max_bytes, settings);
+  heading.settings = settings;
+  const auto report = settings.json ? make_json() : make_table();
+  if (auto ok = write(report->begin(heading)); !ok) return fail(std::move(ok.error()));
+  Measurement measurement(settings, ranks, device);
+  if (auto ok = measurement.run([&](const Row& row) { return write(report->row(row)); }); !ok) {
+    return fail(std::move(ok.error()));
+  }
+  Ending ending;
+  ending.n_wrong = measurement.n_wrong();
+  ending.average_bandwidth = measurement.average_bandwidth();
+  ending.time = now();
+  if (auto ok = write(report->end(ending)); !ok) return fail(std::move(ok.error()));
+  return ending.n_wrong;
+}
+
+Result<std::uint64_t> measure_all(const std::vector<Settings>& all, const std::string& version) {
   Heading heading;
   std::unique_ptr<Device> device;
-  if (settings.backend == Backend::kNccl) {
+  if (all.front().backend == Backend::kNccl) {
     auto opened = Device::open(drun_local_rank());
     if (!opened) return fail(std::move(opened.error()).with_subject("--backend nccl"));
     device = std::move(*opened);
@@ -73,29 +98,22 @@ Result<std::uint64_t> measure_all(Settings settings, const std::string& version)
   auto ranks = meet(device.get());
   if (!ranks) return fail(std::move(ranks.error()));
   heading.version = version;
-  heading.time = now();
-  heading.reduced_to_bytes = fit_into(ranks->max_bytes, settings);
-  heading.settings = settings;
   heading.ranks = ranks->places;
   heading.bound = ranks->bound;
   heading.bound_text = ranks->bound_text;
 
-  const auto report = settings.json ? make_json() : make_table();
-  const bool is_writer = drun_rank() == 0;
-  const auto write = [&](const std::string& text) {
-    return is_writer ? write_all(STDOUT_FILENO, text) : Result<void>();
-  };
-  if (auto ok = write(report->begin(heading)); !ok) return fail(std::move(ok.error()));
-  Measurement measurement(settings, *ranks, device.get());
-  if (auto ok = measurement.run([&](const Row& row) { return write(report->row(row)); }); !ok) {
-    return fail(std::move(ok.error()));
+  // Of one collective the JSON is a document, of several a list of such documents.
+  const bool is_list = all.front().json && all.size() > 1;
+  std::uint64_t n_wrong = 0;
+  for (const auto& settings : all) {
+    const std::string before = &settings == &all.front() ? "[" : ",\n";
+    if (auto ok = write(is_list ? before : ""); !ok) return fail(std::move(ok.error()));
+    auto wrong = measure_one(settings, heading, *ranks, device.get());
+    if (!wrong) return fail(std::move(wrong.error()));
+    n_wrong += *wrong;
   }
-  Ending ending;
-  ending.n_wrong = measurement.n_wrong();
-  ending.average_bandwidth = measurement.average_bandwidth();
-  ending.time = now();
-  if (auto ok = write(report->end(ending)); !ok) return fail(std::move(ok.error()));
-  return ending.n_wrong;
+  if (auto ok = write(is_list ? "]\n" : ""); !ok) return fail(std::move(ok.error()));
+  return n_wrong;
 }
 
 }  // namespace

@@ -90,6 +90,17 @@ class Bench(ClusterTest):
         self.assertEqual(found["out_of_bounds"], {"count": 0, "okay": "true"})
         self.assertEqual(found["bound"]["kind"], "unknown")
 
+    def test_several_collectives_one_after_the_other(self):
+        job = self.drun("bench", "-np", "2", *SHORT, "-o", "all_reduce,broadcast")
+        self.assert_right(job)
+        self.assertEqual(re.findall(r"^# Collective test (\w+): (\w+)$", job.out, re.MULTILINE),
+                         [(word, f"{kind}_perf") for kind in ("all_reduce", "broadcast") for word in ("starting", "concluded")])
+        self.assertEqual([row[4] for row in self.rows(job)], 3 * ["-1"] + 3 * ["0"])
+        job = self.drun("bench", "-np", "2", *SHORT, "-o", "all_reduce,broadcast", "--json")
+        self.assertEqual((job.status, job.err), (0, ""), str(job))
+        self.assertEqual([{row["experiment_name"] for row in one["results"]} for one in json.loads(job.out)],
+                         [{"all_reduce_perf"}, {"broadcast_perf"}])
+
     def test_a_bad_flag_starts_nothing(self):
         for words, complaint in ((("-o", "allredcue"), "-o: 'allredcue' is no collective\n  hint: -o all_reduce\n"),
                                  (("-e", "1T"), "-e: '1T' is not a size"),

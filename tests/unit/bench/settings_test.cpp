@@ -126,22 +126,28 @@ TEST(BenchSettings, WordsGoThereAndBack) {
   s.n_warmups = 0;
   s.n_checks = 2;
   s.json = true;
-  EXPECT_EQ(from_words(to_words(s))->backend, Backend::kCpu);
+  EXPECT_EQ(from_words(to_words({s}))->front().backend, Backend::kCpu);
   s.backend = Backend::kNccl;
-  const auto words = to_words(s);
+  Settings second = s;
+  second.kind = Kind::kAlltoall;
+  const auto words = to_words({s, second});
   EXPECT_EQ(std::count(words.begin(), words.end(), kNcclWord), 1);  // by which the agent knows
-  const auto back = from_words(to_words(s));
+  const auto back = from_words(words);
   ASSERT_TRUE(back.has_value()) << back.error().message();
-  EXPECT_EQ(to_words(*back), to_words(s));
-  EXPECT_EQ(back->kind, Kind::kScatter);
-  EXPECT_EQ(back->backend, Backend::kNccl);
-  EXPECT_EQ(back->max_bytes, 1ull << 33);
-  EXPECT_EQ(back->dtypes, s.dtypes);
+  EXPECT_EQ(to_words(*back), words);
+  ASSERT_EQ(back->size(), 2u);
+  EXPECT_EQ(back->at(0).kind, Kind::kScatter);
+  EXPECT_EQ(back->at(1).kind, Kind::kAlltoall);
+  for (const auto& one : *back) {
+    EXPECT_EQ(one.backend, Backend::kNccl);
+    EXPECT_EQ(one.max_bytes, 1ull << 33);
+    EXPECT_EQ(one.dtypes, s.dtypes);
+  }
 }
 
 TEST(BenchSettings, OtherWordsAreRefused) {
-  for (const char* word : {"", "min", "min=", "min=x", "backend=", "backend=gpu", "kind=dance", "ops=9",
-                           "dtypes=", "what=1", "checks=99999999999"}) {
+  for (const char* word : {"", "min", "min=", "min=x", "backend=", "backend=gpu", "kind=dance", "kind=reduce,dance",
+                           "kind=", "ops=9", "dtypes=", "what=1", "checks=99999999999"}) {
     EXPECT_FALSE(from_words({word}).has_value()) << word;
   }
 }

@@ -12,14 +12,14 @@ using bench::Kind;
 TEST(BenchOptions, DefaultsAreThoseOfNcclTests) {
   const auto c = parse_bench({}, {});
   ASSERT_TRUE(c.has_value()) << c.error().message();
-  EXPECT_EQ(c->settings.kind, Kind::kAllReduce);
-  EXPECT_EQ(c->settings.min_bytes, 32u << 20);
-  EXPECT_EQ(c->settings.max_bytes, 32u << 20);
-  EXPECT_EQ(c->settings.n_iterations, 20);
-  EXPECT_EQ(c->settings.n_warmups, 1);
-  EXPECT_EQ(c->settings.n_checks, 1);
-  EXPECT_EQ(c->settings.dtypes, std::vector<drun_dtype>{DRUN_FLOAT32});
-  EXPECT_FALSE(c->settings.json);
+  EXPECT_EQ(c->settings[0].kind, Kind::kAllReduce);
+  EXPECT_EQ(c->settings[0].min_bytes, 32u << 20);
+  EXPECT_EQ(c->settings[0].max_bytes, 32u << 20);
+  EXPECT_EQ(c->settings[0].n_iterations, 20);
+  EXPECT_EQ(c->settings[0].n_warmups, 1);
+  EXPECT_EQ(c->settings[0].n_checks, 1);
+  EXPECT_EQ(c->settings[0].dtypes, std::vector<drun_dtype>{DRUN_FLOAT32});
+  EXPECT_FALSE(c->settings[0].json);
 }
 
 TEST(BenchOptions, AreThoseOfNcclTestsAndOfRunForHosts) {
@@ -34,18 +34,18 @@ TEST(BenchOptions, AreThoseOfNcclTestsAndOfRunForHosts) {
   EXPECT_EQ(c->job.hosts[1].name, "b");
   EXPECT_EQ(c->job.connect.ssh.port, 12345);
   EXPECT_EQ(c->job.env.exports, std::vector<std::string>{"DRUN_SHARED_MEMORY=0"});
-  EXPECT_EQ(c->settings.kind, Kind::kReduce);
-  EXPECT_EQ(c->settings.min_bytes, 8u);
-  EXPECT_EQ(c->settings.max_bytes, 128u << 20);
-  EXPECT_EQ(c->settings.factor, 2u);
-  EXPECT_EQ(c->settings.step_bytes, 2048u);
-  EXPECT_EQ(c->settings.n_iterations, 5);
-  EXPECT_EQ(c->settings.n_warmups, 0);
-  EXPECT_EQ(c->settings.n_checks, 2);
-  EXPECT_EQ(c->settings.dtypes.size(), 10u);
-  EXPECT_EQ(c->settings.ops, std::vector<drun_op>{DRUN_MAX});
-  EXPECT_EQ(c->settings.root, 3);
-  EXPECT_TRUE(c->settings.json);
+  EXPECT_EQ(c->settings[0].kind, Kind::kReduce);
+  EXPECT_EQ(c->settings[0].min_bytes, 8u);
+  EXPECT_EQ(c->settings[0].max_bytes, 128u << 20);
+  EXPECT_EQ(c->settings[0].factor, 2u);
+  EXPECT_EQ(c->settings[0].step_bytes, 2048u);
+  EXPECT_EQ(c->settings[0].n_iterations, 5);
+  EXPECT_EQ(c->settings[0].n_warmups, 0);
+  EXPECT_EQ(c->settings[0].n_checks, 2);
+  EXPECT_EQ(c->settings[0].dtypes.size(), 10u);
+  EXPECT_EQ(c->settings[0].ops, std::vector<drun_op>{DRUN_MAX});
+  EXPECT_EQ(c->settings[0].root, 3);
+  EXPECT_TRUE(c->settings[0].json);
 }
 
 TEST(BenchOptions, LongNamesAreThoseOfNcclTests) {
@@ -53,8 +53,8 @@ TEST(BenchOptions, LongNamesAreThoseOfNcclTests) {
                               "--check=0", "--datatype=half", "--root=0"},
                              {});
   ASSERT_TRUE(c.has_value()) << c.error().message();
-  EXPECT_EQ(c->settings.max_bytes, 1u << 20);
-  EXPECT_EQ(c->settings.n_checks, 0);
+  EXPECT_EQ(c->settings[0].max_bytes, 1u << 20);
+  EXPECT_EQ(c->settings[0].n_checks, 0);
 }
 
 TEST(BenchOptions, TheWorkerIsTheAgentItself) {
@@ -75,12 +75,25 @@ TEST(BenchOptions, TheWorkerIsTheAgentItself) {
 TEST(BenchOptions, OTakesWhatNcclTestsHasThere) {
   auto c = parse_bench({"-o", "max"}, {});
   ASSERT_TRUE(c.has_value());
-  EXPECT_EQ(c->settings.kind, Kind::kAllReduce);
-  EXPECT_EQ(c->settings.ops, std::vector<drun_op>{DRUN_MAX});
+  EXPECT_EQ(c->settings[0].kind, Kind::kAllReduce);
+  EXPECT_EQ(c->settings[0].ops, std::vector<drun_op>{DRUN_MAX});
   c = parse_bench({"-o", "reduce_scatter_perf", "-o", "avg"}, {});
   ASSERT_TRUE(c.has_value());
-  EXPECT_EQ(c->settings.kind, Kind::kReduceScatter);
-  EXPECT_EQ(c->settings.ops, std::vector<drun_op>{DRUN_AVG});
+  EXPECT_EQ(c->settings[0].kind, Kind::kReduceScatter);
+  EXPECT_EQ(c->settings[0].ops, std::vector<drun_op>{DRUN_AVG});
+}
+
+TEST(BenchOptions, OTakesAList) {
+  const auto c = parse_bench({"-o", "all_reduce,broadcast_perf", "-o", "barrier,max", "-b", "8", "-np", "2"}, {});
+  ASSERT_TRUE(c.has_value()) << c.error().message();
+  ASSERT_EQ(c->settings.size(), 3u);
+  EXPECT_EQ(c->settings[0].kind, Kind::kAllReduce);
+  EXPECT_EQ(c->settings[1].kind, Kind::kBroadcast);
+  EXPECT_EQ(c->settings[2].kind, Kind::kBarrier);
+  for (const auto& one : c->settings) {
+    EXPECT_EQ(one.ops, std::vector<drun_op>{DRUN_MAX});
+    EXPECT_EQ(one.min_bytes, 8u);
+  }
 }
 
 TEST(BenchOptions, ComplainAndNameTheOption) {
@@ -99,6 +112,10 @@ TEST(BenchOptions, ComplainAndNameTheOption) {
                         {{"-c", "yes"}, "-c"},
                         {{"-o", "allredcue"}, "-o"},
                         {{"-o", "sendrecv"}, "-o"},
+                        {{"-o", "all_reduce,"}, "-o"},
+                        {{"-o", "all_reduce,sendrecv"}, "-o"},
+                        {{"-o", "all_reduce,reduce", "-np", "2", "-r", "2"}, "-r"},
+                        {{"-o", "all_reduce,reduce", "--redop", "adasum"}, "--redop"},
                         {{"-d", "float16"}, "-d"},
                         {{"--redop", "mulsum"}, "--redop"},
                         {{"-r", "x"}, "-r"},
