@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
+#include "cli/help.h"
 #include "cli/job_options.h"
 #include "cli/usage.h"
 #include "launcher/bench/worker.h"
@@ -25,7 +26,7 @@ struct Raw : RawJobOptions {
 };
 
 void describe(CLI::App& app, Raw& raw) {
-  app.set_help_flag("-h,--help", "this text");
+  app.set_help_flag("-h,--help", "this text")->group(kOther);
   app.add_option("-o", raw.kinds, join(bench::kind_names(), ", ") + "; several by commas; or a reduction, as --redop")
       ->type_name("LIST")
       ->allow_extra_args(false);
@@ -63,24 +64,24 @@ void describe(CLI::App& app, Raw& raw) {
   app.add_option("-R,--local_register", raw.registers, "1: NCCL is told of the buffers, and may use them in place")
       ->type_name("0|1")
       ->capture_default_str();
-  app.add_flag("--json", raw.json, "JSON in place of the table");
+  app.add_flag("--json", raw.json, "JSON in place of the table")->group(kReports);
   describe_workers(app, raw);
   describe_hosts(app, raw, Letters::kWithoutIdentity);
   describe_interfaces(app, raw);
   describe_cache(app, raw);
   app.add_option("-x", raw.exports, "environment for the workers, as DRUN_SHARED_MEMORY=0")
       ->type_name("NAME[=V]")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->group(kEnvironment);
   app.add_option("--timeout", raw.timeout, "seconds until it is ended; 0: never")
       ->type_name("S")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kTimeLimits);
   describe_connection(app, raw);
   describe_log(app, raw);
 }
 
 std::string usage(const CLI::App& app) {
-  const std::string help = app.help();
-  const auto at = help.find("Options:");
   return "drun bench times collectives of libdrun between hosts, and checks their results. Nothing is needed there.\n"
          "\n"
          "usage: drun bench [options]\n"
@@ -94,7 +95,7 @@ std::string usage(const CLI::App& app) {
          "and\n"
          "for the share of what memory, or the network's line rate, allows: docs/bench.md.\n"
          "\n" +
-         (at == std::string::npos ? help : help.substr(at)) +
+         option_sections(app) +
          "\nThe exit status is 1 if a result is wrong or a collective fails, 2: bad usage; else as of any job.\n";
 }
 

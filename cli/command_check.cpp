@@ -15,6 +15,7 @@
 #include "cli/check_json.h"
 #include "cli/check_text.h"
 #include "cli/check_units.h"
+#include "cli/help.h"
 #include "cli/job_options.h"
 #include "cli/paths.h"
 #include "cli/usage.h"
@@ -35,7 +36,7 @@ struct Raw : RawJobOptions {
 };
 
 void describe(CLI::App& app, Raw& raw) {
-  app.set_help_flag("-h,--help", "this text");
+  app.set_help_flag("-h,--help", "this text")->group(kOther);
   describe_hosts(app, raw);
   describe_interfaces(app, raw);
   app.add_flag("--quick", raw.quick, "in 5 seconds, to 32 hosts; default: 15, and up to 30 if something looks wrong");
@@ -53,19 +54,18 @@ void describe(CLI::App& app, Raw& raw) {
       ->type_name("TIME");
   app.add_option("--baseline", raw.baseline, "compare with what --save-baseline wrote")->type_name("FILE");
   app.add_option("--save-baseline", raw.save_baseline, "write there what is normal on these hosts")->type_name("FILE");
-  app.add_flag("--json", raw.json, "JSON in place of the text");
+  app.add_flag("--json", raw.json, "JSON in place of the text")->group(kReports);
   app.add_option("--html", raw.html, "also write a page with heat maps and plots")->type_name("FILE");
   app.add_flag("--strict", raw.strict, "the exit status is 1 also for warnings");
   app.add_option("--timeout", raw.timeout, "seconds after which the check ends with what it has; 0: never")
       ->type_name("S")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kTimeLimits);
   describe_connection(app, raw);
   describe_log(app, raw);
 }
 
 std::string usage(const CLI::App& app) {
-  const std::string help = app.help();
-  const auto at = help.find("Options:");
   return "drun check says whether a job could run on these hosts, over which network interfaces, how fast their links\n"
          "are, what an allreduce would cost, and what is wrong. No job is started; nothing is needed there.\n"
          "\n"
@@ -78,7 +78,7 @@ std::string usage(const CLI::App& app) {
          "With a COMMAND, the hosts are also asked whether they have the same one. docs/check.md explains each "
          "finding.\n"
          "\n" +
-         (at == std::string::npos ? help : help.substr(at)) +
+         option_sections(app) +
          "\nThe exit status is 0: ready, 1: not ready, or warnings with --strict; 2: bad usage; 68: a host can't be\n"
          "reached, or there is no common network; 75: a deadline passed; 130: Ctrl-C.\n";
 }

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "cli/clean_report.h"
+#include "cli/help.h"
 #include "cli/host_options.h"
 #include "cli/usage.h"
 #include "launcher/exit_status.h"
@@ -24,20 +25,21 @@ struct Raw : RawHostOptions {
 };
 
 void describe(CLI::App& app, Raw& raw) {
-  app.set_help_flag("-h,--help", "this text");
+  app.set_help_flag("-h,--help", "this text")->group(kOther);
   describe_hosts(app, raw);
   app.add_option("--job", raw.job, "only this job; with --yes it is ended also if it is running")->type_name("ID");
   app.add_flag("--yes", raw.yes, "end what was found; without it, it is only shown");
   app.add_flag("--all-users", raw.all_users, "on hosts where you are root: of all users");
-  app.add_option("--grace", raw.grace, "seconds between TERM and KILL")->type_name("S")->capture_default_str();
-  app.add_flag("--json", raw.json, "print it as JSON");
+  app.add_option("--grace", raw.grace, "seconds between TERM and KILL")
+      ->type_name("S")
+      ->capture_default_str()
+      ->group(kTimeLimits);
+  app.add_flag("--json", raw.json, "print it as JSON")->group(kReports);
   describe_connection(app, raw);
   describe_log(app, raw);
 }
 
 std::string usage(const CLI::App& app) {
-  const std::string help = app.help();
-  const auto at = help.find("Options:");
   return "drun clean shows what earlier jobs left on hosts, and ends it with --yes.\n"
          "\n"
          "usage: drun clean [options]\n"
@@ -50,7 +52,7 @@ std::string usage(const CLI::App& app) {
          "and\n"
          "only ended with --job ID --yes. Names are never looked at. Slots of hosts don't matter.\n"
          "\n" +
-         (at == std::string::npos ? help : help.substr(at)) +
+         option_sections(app) +
          "\nThe exit status is 0 if nothing is left (any more), 1 if something is, 2: bad usage; 68: a host can't be "
          "reached.\n";
 }

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "cli/help.h"
 #include "cli/usage.h"
 #include "launcher/allocation.h"
 #include "launcher/hostfile.h"
@@ -16,32 +17,40 @@ void describe_hosts(CLI::App& app, RawHostOptions& raw, Letters letters) {
   app.add_option("-H,--hosts", raw.hosts,
                  "a:2,root@b:4,node[01-16]:8,[fd00::2]:2,c:gpus=0,2; default: the batch job's, or localhost")
       ->type_name("LIST")
-      ->allow_extra_args(false);  // else CLI11 takes the brackets off "[fd00::1],[fd00::2]"
+      ->allow_extra_args(false)
+      ->group(kHosts);  // else CLI11 takes the brackets off "[fd00::1],[fd00::2]"
   app.add_option("--hostfile", raw.hostfile,
                  "the same from a file, as mpirun, MPICH and DeepSpeed take it (also -hostfile F)")
-      ->type_name("FILE");
-  app.add_option("-p,--ssh-port", raw.port, "ssh port of every host")->type_name("PORT");
+      ->type_name("FILE")
+      ->group(kHosts);
+  app.add_option("-p,--ssh-port", raw.port, "ssh port of every host")->type_name("PORT")->group(kHosts);
   const std::string identity = letters == Letters::kAll ? "-i,--ssh-identity-file" : "--ssh-identity-file";
-  app.add_option(identity, raw.identity, "private key for every host")->type_name("FILE");
+  app.add_option(identity, raw.identity, "private key for every host")->type_name("FILE")->group(kHosts);
   app.add_option("-F,--ssh-config", raw.ssh_config, "ssh config in place of ~/.ssh/config; none: no config")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->group(kHosts);
 }
 
 void describe_connection(CLI::App& app, RawHostOptions& raw) {
   app.add_option("--start-timeout", raw.start_timeout, "seconds until every host must be ready")
       ->type_name("S")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kTimeLimits);
   app.add_option("--transport", raw.transport, "how hosts are reached: drun's own ssh, or OpenSSH's client")
       ->type_name("ssh|openssh")
-      ->transform(one_of("--transport", {"ssh", "openssh"}));
-  app.add_option("--launch-agent", raw.launch_agent, "run CMD HOST COMMAND in place of ssh")->type_name("CMD");
+      ->transform(one_of("--transport", {"ssh", "openssh"}))
+      ->group(kHosts);
+  app.add_option("--launch-agent", raw.launch_agent, "run CMD HOST COMMAND in place of ssh")
+      ->type_name("CMD")
+      ->group(kHosts);
   app.add_option("--agent-path", raw.agent_path, "drun-agent on the hosts, in place of the one that drun brings")
-      ->type_name("PATH");
+      ->type_name("PATH")
+      ->group(kHosts);
 }
 
 void describe_log(CLI::App& app, RawHostOptions& raw) {
-  app.add_flag("-v,--verbose", raw.verbose, "say what drun does (-vv: everything)");
-  app.add_option("--log-file", raw.log_file, "say it there")->type_name("FILE");
+  app.add_flag("-v,--verbose", raw.verbose, "say what drun does (-vv: everything)")->group(kReports);
+  app.add_option("--log-file", raw.log_file, "say it there")->type_name("FILE")->group(kReports);
 }
 
 Result<int> worker_count(const std::string& text) {

@@ -4,23 +4,26 @@
 
 #include <utility>
 
+#include "cli/help.h"
 #include "cli/usage.h"
 
 namespace drun::cli {
 
 void describe_workers(CLI::App& app, RawJobOptions& raw) {
-  app.add_option("--num-proc", raw.np, "workers to start (also -np N); default: all slots")->type_name("N");
+  app.add_option("--num-proc", raw.np, "workers to start; default: all slots")->type_name("N")->group(kHosts);
 }
 
 void describe_interfaces(CLI::App& app, RawJobOptions& raw) {
   app.add_option("--network-interfaces,--network-interface", raw.interfaces,
                  "names or CIDRs of the NICs to use; default: found out by trying")
       ->type_name("LIST")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->group(kNetwork);
 }
 
 void describe_cache(CLI::App& app, RawJobOptions& raw) {
-  app.add_flag("--no-cache", raw.no_cache, "try the hosts' NICs, even if an earlier job has found them");
+  app.add_flag("--no-cache", raw.no_cache, "try the hosts' NICs, even if an earlier job has found them")
+      ->group(kNetwork);
 }
 
 // A relative path counts as none.

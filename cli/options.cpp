@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "cli/argv.h"
+#include "cli/help.h"
 #include "cli/job_options.h"
 #include "cli/paths.h"
 #include "cli/usage.h"
@@ -37,80 +38,98 @@ struct Raw : RawJobOptions {
 };
 
 void describe(CLI::App& app, Raw& raw) {
-  app.set_help_flag("-h,--help", "this text");
+  app.set_help_flag("-h,--help", "this text")->group(kOther);
   describe_workers(app, raw);
-  app.add_option("--nproc-per-node", raw.per_node, "workers on each host; default: its slots")->type_name("N");
+  app.add_option("--nproc-per-node", raw.per_node, "workers on each host; default: its slots")
+      ->type_name("N")
+      ->group(kHosts);
   app.add_flag("--oversubscribe", raw.oversubscribe,
-               "more workers than slots, spread over hosts by their slots; with --bind-to: than cores");
+               "more workers than slots, spread over hosts by their slots; with --bind-to: than cores")
+      ->group(kHosts);
   app.add_option("--bind-to", raw.bind_to, "core: each worker to its even share of the host's cores; numa: to one node")
       ->type_name("core|numa|none")
-      ->transform(one_of("--bind-to", {"core", "numa", "none"}));
+      ->transform(one_of("--bind-to", {"core", "numa", "none"}))
+      ->group(kHosts);
   describe_hosts(app, raw);
   describe_interfaces(app, raw);
   describe_cache(app, raw);
   app.add_option("-x", raw.exports, "environment for the workers: NAME, NAME=VALUE, 'GLOB*'; wins over what drun sets")
       ->type_name("NAME[=V]")
-      ->allow_extra_args(false);
-  app.add_option("--env-file", raw.env_file, "NAME=VALUE lines for the workers' environment")->type_name("FILE");
+      ->allow_extra_args(false)
+      ->group(kEnvironment);
+  app.add_option("--env-file", raw.env_file, "NAME=VALUE lines for the workers' environment")
+      ->type_name("FILE")
+      ->group(kEnvironment);
   app.add_option("--env", raw.env_mode, "all: pass on drun's environment; none: only -x and --env-file")
       ->type_name("all|none")
-      ->transform(one_of("--env", {"all", "none"}));
-  app.add_option("--wdir", raw.wdir, "working directory of the workers; default: this one")->type_name("DIR");
+      ->transform(one_of("--env", {"all", "none"}))
+      ->group(kEnvironment);
+  app.add_option("--wdir", raw.wdir, "working directory of the workers; default: this one")
+      ->type_name("DIR")
+      ->group(kEnvironment);
   app.add_option("--mpi", raw.mpi, "none: start a program of MPI all the same, each worker as a world of one rank")
       ->type_name("refuse|none")
-      ->transform(one_of("--mpi", {"refuse", "none"}));
-  app.add_option("--stdin", raw.stdin_to, "who gets drun's standard input")->type_name("RANK|all|none");
+      ->transform(one_of("--mpi", {"refuse", "none"}))
+      ->group(kEnvironment);
+  app.add_option("--stdin", raw.stdin_to, "who gets drun's standard input")->type_name("RANK|all|none")->group(kOutput);
   app.add_option("--output-filename", raw.output_directory,
                  "also write each rank's output to DIR/rank.N/stdout and stderr")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->group(kOutput);
   app.add_flag("--tag-output{rank}", raw.tag,
                "start each line with [rank], also for one worker; host: with [host:rank]")
-      ->transform(one_of("--tag-output", {"rank", "host"}));
-  app.add_flag("--no-tag-output", raw.no_tag, "never do so");
-  app.add_flag("--timestamp-output", raw.timestamp, "start each line with the time at which its host read it");
-  app.add_option("--ranks", raw.ranks, "show only these ranks' output; files get all")->type_name("0,8-15");
-  app.add_flag("--pty", raw.pty, "give each worker a terminal (for programs that buffer otherwise)");
+      ->transform(one_of("--tag-output", {"rank", "host"}))
+      ->group(kOutput);
+  app.add_flag("--no-tag-output", raw.no_tag, "never do so")->group(kOutput);
+  app.add_flag("--timestamp-output", raw.timestamp, "start each line with the time at which its host read it")
+      ->group(kOutput);
+  app.add_option("--ranks", raw.ranks, "show only these ranks' output; files get all")
+      ->type_name("0,8-15")
+      ->group(kOutput);
+  app.add_flag("--pty", raw.pty, "give each worker a terminal (for programs that buffer otherwise)")->group(kOutput);
   app.add_option("--timeout", raw.timeout, "seconds until the job is ended; 0: never")
       ->type_name("S")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kTimeLimits);
   app.add_option("--stack-timeout", raw.stack_timeout, "seconds that --timeout spends on stacks; 0: none")
       ->type_name("S")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kTimeLimits);
   app.add_option("--stall-timeout", raw.stall_timeout,
                  "seconds without progress in a collective until its ranks are told; 0: never")
       ->type_name("S")
-      ->capture_default_str();
-  app.add_option("--grace", raw.grace, "seconds between TERM and KILL")->type_name("S")->capture_default_str();
+      ->capture_default_str()
+      ->group(kTimeLimits);
+  app.add_option("--grace", raw.grace, "seconds between TERM and KILL")
+      ->type_name("S")
+      ->capture_default_str()
+      ->group(kTimeLimits);
   app.add_option("--heartbeat-timeout", raw.heartbeat_timeout, "seconds of silence after which a host is given up")
       ->type_name("S")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kTimeLimits);
   describe_connection(app, raw);
   app.add_option("--check", raw.check, "before the start: what drun check does; a host that is not ready ends it there")
       ->type_name("quick|default|full")
-      ->check(CLI::IsMember({"quick", "default", "full"}));
-  app.add_flag("--dry-run", raw.dry_run, "show what would be started where, and start nothing");
-  app.add_flag("--json", raw.json, "with --dry-run: as JSON");
+      ->check(CLI::IsMember({"quick", "default", "full"}))
+      ->group(kNetwork);
+  app.add_flag("--dry-run", raw.dry_run, "show what would be started where, and start nothing")->group(kReports);
+  app.add_flag("--json", raw.json, "with --dry-run: as JSON")->group(kReports);
   describe_log(app, raw);
-  app.add_option("--report", raw.report_file, "write there how the job ended, as JSON")->type_name("FILE");
-  app.add_option("--events", raw.events, "write what happens as JSON lines")->type_name("FILE");
+  app.add_option("--report", raw.report_file, "write there how the job ended, as JSON")
+      ->type_name("FILE")
+      ->group(kReports);
+  app.add_option("--events", raw.events, "write what happens as JSON lines")->type_name("FILE")->group(kReports);
   app.add_option("--timeline", raw.timeline,
                  "write every collective of every rank there, for Perfetto; default: $DRUN_TIMELINE")
-      ->type_name("FILE");
-  app.add_flag("--version", raw.version, "print the version");
-  app.add_flag("--check-build", raw.check_build, "print what this drun was built with");
-  app.set_config("--config", "", "options from a TOML file");
+      ->type_name("FILE")
+      ->group(kReports);
+  app.add_flag("--version", raw.version, "print the version")->group(kOther);
+  app.add_flag("--check-build", raw.check_build, "print what this drun was built with")->group(kOther);
+  app.set_config("--config", "", "options from a TOML file")->type_name("FILE")->group(kOther);
 }
 
 std::string usage(const CLI::App& app) {
-  std::string options;
-  const std::string help = app.help();
-  const auto at = help.find("Options:");
-  if (at != std::string::npos) options = help.substr(at);
-  // CLI11 writes a flag's default value in braces, which nobody would type.
-  const std::string braces = "--tag-output{rank}     ";
-  if (const auto flag = options.find(braces); flag != std::string::npos) {
-    options.replace(flag, braces.size(), "--tag-output[=rank|host]");
-  }
   return "drun starts a distributed program on many machines with one command.\n"
          "\n"
          "usage: drun [run] [options] [--] COMMAND [ARG...]\n"
@@ -125,7 +144,7 @@ std::string usage(const CLI::App& app) {
          "  drun -np 16 -H gpu[1-2]:8 -x NCCL_DEBUG=INFO python3 train.py\n"
          "  salloc -N 2 --ntasks-per-node=8 drun python3 train.py   the hosts of a batch job: docs/schedulers.md\n"
          "\n" +
-         options +
+         option_sections(app) +
          "\nThe exit status is that of the worker that failed first (128+n after signal n); 2: bad usage; 68: a host\n"
          "can't be reached; 75: a deadline passed; 126, 127: the command can't be executed, does not exist;\n"
          "130: Ctrl-C. Each worker finds RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and more in its\n"

@@ -297,6 +297,17 @@ TEST(Options, HelpAndVersionNeedNoCommand) {
 
 TEST(Options, TheHelpShowsWhatCanBeTyped) {
   const std::string help = parse({"--help"})->help;
+  EXPECT_NE(help.find("\nHosts:\n  -np N, --num-proc N  "), std::string::npos);
+  EXPECT_NE(help.find("between TERM and KILL; default: 5\n"), std::string::npos);
+  std::size_t at = 0;
+  for (const char* section :
+       {"Hosts", "Network", "Environment", "Input and output", "Time limits", "Reports", "Other options"}) {
+    const auto next = help.find("\n" + std::string(section) + ":\n");
+    ASSERT_NE(next, std::string::npos) << section;
+    EXPECT_GT(next, at) << section;
+    at = next;
+  }
+  EXPECT_EQ(help.find("\nOptions:\n"), std::string::npos) << "an option of no section";
   EXPECT_NE(help.find("--tag-output[=rank|host]"), std::string::npos);
   EXPECT_EQ(help.find("tag-output{"), std::string::npos);
 }
