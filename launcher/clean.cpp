@@ -44,7 +44,6 @@ Task<void> run(asio::io_context& io, asio::thread_pool& helper, CleanOptions opt
   }
   co_await asking.join();
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    connected.links[i]->close();
     if (answers[i].found) {
       CleanedHost host;
       host.name = connected.links[i]->name();
@@ -54,7 +53,7 @@ Task<void> run(asio::io_context& io, asio::thread_pool& helper, CleanOptions opt
       out.errors.push_back(std::move(answers[i].found.error()));
     }
   }
-  for (auto& link : connected.links) co_await link->join();
+  co_await end_links(io, connected.links);
 }
 
 }  // namespace

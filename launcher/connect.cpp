@@ -133,10 +133,7 @@ Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, 
   }
 }
 
-Task<void> close_link(std::unique_ptr<HostLink> link) {
-  link->close();
-  co_await link->join();
-}
+Task<void> close_link(std::unique_ptr<HostLink> link) { co_await link->end(); }
 
 }  // namespace
 

@@ -11,6 +11,7 @@ namespace {
 constexpr int kFirstPings = 3;  // the best of a few round trips is hardly disturbed by other traffic
 constexpr auto kLook = std::chrono::milliseconds(500);
 constexpr auto kFlushTime = std::chrono::milliseconds(500);
+constexpr auto kEndTime = std::chrono::seconds(2);  // some milliseconds, unless the host is busy or gone
 
 }  // namespace
 
@@ -24,8 +25,14 @@ HostLink::HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> cha
       tasks_(io.get_executor()),
       outgoing_(io.get_executor()),
       beat_wake_(io.get_executor()),
-      last_heard_(Clock::now()) {
+      last_heard_(Clock::now()),
+      ended_(io.get_executor()) {
   all_.insert(this);
+}
+
+void HostLink::send(control::Type type, std::string_view body) {
+  if (type == control::Type::kSpawn) has_workers_ = true;
+  outgoing_.push(type, body);
 }
 
 void HostLink::on(OnFrame frame, OnLost lost, OnSilent silent) {
@@ -80,6 +87,11 @@ Task<Result<control::Frame>> HostLink::request(control::Type type, std::string b
 }
 
 Task<void> HostLink::read_loop() {
+  co_await read_frames();
+  ended_.notify();
+}
+
+Task<void> HostLink::read_frames() {
   std::string chunk(128u << 10, '\0');
   for (;;) {
     for (;;) {
@@ -90,8 +102,10 @@ Task<void> HostLink::read_loop() {
       }
       if (!*frame) break;
       if (closed_ || lost_) co_return;
+      if (ending_) continue;  // nobody wants it any more
       last_heard_ = Clock::now();
       const auto type = (*frame)->type;
+      if (type == control::Type::kFinished) has_workers_ = false;
       if (type == control::Type::kHeartbeat) continue;
       if (type == control::Type::kPong) {
         const auto pong = control::decode<control::Pong>((*frame)->body);
@@ -144,10 +158,10 @@ Task<void> HostLink::beat_loop() {
   Deadline last_sent = Clock::now();
   StallWatch own_silence(kLook);
   bool warned = false;
-  while (!closed_ && !lost_) {
+  while (!closed_ && !lost_ && !ending_) {
     const Deadline look_at = Clock::now() + std::min(times_.interval, kLook);
     co_await beat_wake_.wait_until(std::min(look_at, last_heard_ + times_.timeout));
-    if (closed_ || lost_) break;
+    if (closed_ || lost_ || ending_) break;
     const auto now = Clock::now();
     last_heard_ = std::min(now, last_heard_ + own_silence.look());
     if (now - last_sent >= times_.interval) {
@@ -172,7 +186,7 @@ Task<void> HostLink::beat_loop() {
 }
 
 void HostLink::lose(Error error) {
-  if (lost_ || closed_) return;
+  if (lost_ || closed_ || ending_) return;
   lost_ = true;
   lost_error_ = error;
   for (const auto& w : waiting_) w->arrived.notify();
@@ -205,9 +219,28 @@ void HostLink::close() {
   channel_->close();
 }
 
+Task<void> HostLink::end() {
+  if (!closed_ && !lost_ && !has_workers_) {
+    ending_ = true;
+    for (const auto& w : waiting_) w->arrived.notify();
+    outgoing_.close();
+    beat_wake_.notify();
+    channel_->close_write();
+    co_await ended_.wait_until(Clock::now() + kEndTime);
+  }
+  close();
+  co_await join();
+}
+
 Task<void> HostLink::join() {
   co_await tasks_.join();
   co_await channel_->join();
+}
+
+Task<void> end_links(asio::io_context& io, const std::vector<std::unique_ptr<HostLink>>& links) {
+  TaskGroup group(io.get_executor());
+  for (const auto& link : links) group.spawn(link->end());
+  co_await group.join();
 }
 
 }  // namespace drun::launcher

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/asio.h"
 #include "launcher/clock_alignment.h"
@@ -59,14 +60,18 @@ class HostLink {
   bool lost_in_silence() const { return lost_in_silence_; }
   const ClockAlignment& clock() const { return clock_; }
 
-  void send(control::Type type, std::string_view body) { outgoing_.push(type, body); }  // control: goes before stdin
+  void send(control::Type type, std::string_view body);  // control: goes before stdin
   void send_bulk(control::Type type, std::string_view body) { outgoing_.push_bulk(type, body); }  // stdin
   // Sends and waits for the next frame of type `reply`. Errors name `what`, the phase. One request per reply type at a
   // time.
   Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
                                        Deadline deadline);
-  void close();       // idempotent
+  void close();       // idempotent; at once: an agent that has not ended yet ends without anybody who waits for it
   Task<void> join();  // after close()
+  // close() and join(), but an agent without workers, or that has said Finished, gets the time to end first (kEndTime):
+  // it is the child of that host's sshd, which reaps it only as long as the connection lasts. Afterwards PID 1 would
+  // have to, and that of a container may reap nothing.
+  Task<void> end();
 
   // Around a stop of this process, which concerns every link there is: the agents stop their workers, and drun's
   // silence means nothing to them until it goes on. pause_all() returns when the orders are on their way.
@@ -75,6 +80,7 @@ class HostLink {
 
  private:
   Task<void> read_loop();
+  Task<void> read_frames();
   Task<void> write_loop();
   Task<void> beat_loop();
   void lose(Error error);
@@ -110,7 +116,13 @@ class HostLink {
   Error lost_error_;
   bool lost_ = false;
   bool lost_in_silence_ = false;
+  bool has_workers_ = false;  // Spawn is sent, Finished has not come
   bool closed_ = false;
+  bool ending_ = false;
+  Event ended_;  // nothing more will be read
 };
+
+// end() of all, at the same time.
+Task<void> end_links(asio::io_context& io, const std::vector<std::unique_ptr<HostLink>>& links);
 
 }  // namespace drun::launcher

@@ -820,11 +820,10 @@ Task<int> Job::finish(int status) {
   if (input_) input_->stop();
   output_.stop();
   signals_.release();
-  for (auto& link : connected_.links) link->close();
+  co_await end_links(io_, connected_.links);
   if (server_) server_->stop();
   co_await tasks_.join();
   speak_through(nullptr);
-  for (auto& link : connected_.links) co_await link->join();
   if (server_) co_await server_->join();
   co_return status;
 }

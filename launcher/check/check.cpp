@@ -385,8 +385,7 @@ Task<void> run_check(asio::io_context& io, asio::thread_pool& helper, const Chec
   judge(out);
   if (check) check->keep_network(out.verdict != Verdict::kNotReady);
   watch.stop();
-  for (auto& link : connected.links) link->close();
-  for (auto& link : connected.links) co_await link->join();
+  co_await end_links(io, connected.links);
   co_await drawing.join();
 }
 

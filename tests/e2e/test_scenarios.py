@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
 
@@ -225,6 +226,21 @@ class FourContainersOnFourMachines(ClusterTest):
         hosts = "localhost:1,host1:1,host2:1,host3:1"
         self.assert_trained(self.drun("-np", "4", "-H", hosts, "./train", cwd=BIN), 4)
         self.cluster.assert_clean()
+
+    def test_leave_no_zombie(self):
+        """Their PID 1 reaps nothing: whoever outlives its parent stays a zombie."""
+        for command, status in (("true", 0), ("false", 1), ("no-such-program", 127)):
+            for transport in ("ssh", "openssh"):
+                job = self.drun("-np", "2", "-H", "localhost,host1", "--transport", transport, command)
+                self.assertEqual(job.status, status, str(job))
+        self.good("clean", "-H", "localhost,host1")
+        job = self.start_drun("-H", "localhost,host1", "sh", "-c", "echo ready; exec sleep 100")
+        job.wait_for("ready", 2)
+        job.signal(signal.SIGINT)
+        self.assertEqual(job.finish(), 130, str(job))
+        for host in ("h0", "h1"):
+            processes = self.cluster.shell(host, "ps -eo stat,comm")
+            self.assertNotRegex(processes, r"(?m)^Z\S* +drun-")
 
     def test_train_where_their_agents_are_hidden(self):
         """As in containers: by the key. With the first host in the job its rendezvous is reached directly, else relayed."""
