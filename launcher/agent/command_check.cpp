@@ -8,6 +8,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "launcher/agent/elf_file.h"
+#include "launcher/agent/interpreter.h"
+#include "launcher/agent/shell_word.h"
 
 namespace drun::agent {
 
@@ -29,14 +31,25 @@ std::string shortened(const std::string& path) {
 
 bool is_python(const std::string& file) { return file.size() > 3 && file.substr(file.size() - 3) == ".py"; }
 
-// A word that is in no directory of PATH, but may be a file here, as it is for Python's own launchers.
-std::string hint_for_word(const std::string& word) {
+// For a command that no file is found for.
+std::string hint_for_missing(const control::Prepare& job) {
+  const std::string& word = job.argv[0];
+  const auto is_here = [&](const std::string& name) {
+    return find_command(name, job.environment, job.working_directory).has_value();
+  };
+  const std::string for_shell = hint_for_shell_word(job.argv, is_here(first_word(word)));
+  if (!for_shell.empty()) return for_shell;
+  if (word.find('/') != std::string::npos)
+    return "copy it there, or name a directory that every host has with --wdir DIR";
+  // A word that is in no directory of PATH may be a file here, as it is for Python's own launchers.
   if (is_file(word) && is_python(word)) return "python3 " + word;
   if (is_file(word)) return "./" + word;
+  if (word == "python" && is_here("python3")) return "python3";
   return "give the full path, or set PATH for the workers with -x PATH=...";
 }
 
 std::string hint_for_no_program(const std::string& file) {
+  if (!is_file(file) && file.find('/') != std::string::npos) return "give the program's file";
   if (is_python(file)) return "python3 " + file;
   return "chmod +x it on that host; on a noexec file system put it elsewhere";
 }
@@ -90,11 +103,18 @@ std::vector<control::Problem> check_command(const control::Prepare& job) {
   const auto command = find_command(job.argv[0], job.environment, job.working_directory);
   if (!command) {
     const bool missing = command.error().code == Errc::kNotFound;
-    const bool by_path = job.argv[0].find('/') != std::string::npos;
     add(missing ? ProblemKind::kNotFound : ProblemKind::kNotExecutable, command.error().cause,
-        missing ? (by_path ? "copy it there, or name a directory that every host has with --wdir DIR"
-                           : hint_for_word(job.argv[0]))
-                : hint_for_no_program(job.argv[0]));
+        missing ? hint_for_missing(job) : hint_for_no_program(job.argv[0]));
+    return problems;
+  }
+  if (const std::string interpreter = interpreter_of(*command);
+      !interpreter.empty() && ::access(interpreter.c_str(), X_OK) != 0) {
+    const bool has_cr = interpreter.back() == '\r';
+    add(ProblemKind::kNotExecutable,
+        "'" + *command + "' is a script for " +
+            (has_cr ? "an interpreter with a carriage return in its name" : interpreter) + ", which is not there",
+        has_cr ? "the file has line ends of DOS: sed -i 's/\\r$//' " + shell_quote(*command)
+               : "change its first line, or name the interpreter before the script");
     return problems;
   }
   if (const std::string machine = foreign_machine(*command); !machine.empty()) {

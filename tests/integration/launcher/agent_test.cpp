@@ -14,6 +14,7 @@
 #include "launcher/agent/sweep.h"
 #include "launcher/control/frames.h"
 #include "launcher/control/messages.h"
+#include "tests/temp_folder.h"
 
 namespace drun {
 namespace {
@@ -110,11 +111,12 @@ class AgentFixture : public ::testing::Test {
     }
   }
 
-  control::Prepared prepare(std::vector<std::string> argv, const std::string& directory = "/") {
+  control::Prepared prepare(std::vector<std::string> argv, const std::string& directory = "/",
+                            const std::string& path = "/usr/bin:/bin") {
     control::Prepare job;
     job.argv = std::move(argv);
     job.working_directory = directory;
-    job.environment["PATH"] = "/usr/bin:/bin";
+    job.environment["PATH"] = path;
     job.master_address = "127.0.0.1";
     send(Type::kPrepare, control::encode(job));
     return control::decode<control::Prepared>(wait_for(Type::kPrepared).body).value();
@@ -300,6 +302,42 @@ TEST_F(AgentFixture, SaysWhatIsWrongWithTheCommandBeforeStarting) {
   EXPECT_EQ(prepare({"/etc"}).problems.at(0).kind, control::ProblemKind::kNotExecutable);
   EXPECT_EQ(prepare({"true"}, "/no such dir").problems.at(0).kind, control::ProblemKind::kWorkingDirectory);
   EXPECT_TRUE(prepare({"true"}).problems.empty());
+}
+
+TEST_F(AgentFixture, SaysWhatToTypeInPlaceOfACommand) {
+  const auto hint = [&](std::vector<std::string> argv, const std::string& path = "/usr/bin:/bin") {
+    return prepare(std::move(argv), "/", path).problems.at(0).hint;
+  };
+  EXPECT_EQ(hint({"env FOO=1 true"}), "it is a line for a shell: sh -c 'env FOO=1 true'");
+  EXPECT_EQ(hint({"/usr/bin/env FOO=1 true"}), "it is a line for a shell: sh -c '/usr/bin/env FOO=1 true'");
+  EXPECT_NE(hint({"/no such program"}).find("copy it there"), std::string::npos);
+  EXPECT_EQ(hint({"FOO=1", "true"}), "-x FOO=1 true");
+  const drun::testing::TempFolder folder;
+  folder.write("python3", "");
+  EXPECT_EQ(hint({"python", "train.py"}, folder.path()),
+            "give the full path, or set PATH for the workers with -x PATH=...");
+  std::filesystem::permissions(folder.path() + "/python3", std::filesystem::perms::owner_all);
+  EXPECT_EQ(hint({"python", "train.py"}, folder.path()), "python3");
+}
+
+TEST_F(AgentFixture, SaysWhichInterpreterAScriptIsFor) {
+  const drun::testing::TempFolder folder;
+  const auto problem = [&](const std::string& text) {
+    folder.write("script", text);
+    std::filesystem::permissions(folder.path("script"), std::filesystem::perms::owner_all);
+    const auto problems = prepare({"./script"}, folder.path()).problems;
+    return problems.empty() ? std::string() : problems[0].cause + " | " + problems[0].hint;
+  };
+  EXPECT_EQ(problem("#!/bin/sh\n"), "");
+  EXPECT_EQ(problem("echo without a first line\n"), "");
+  EXPECT_EQ(problem("#!/nosuch/python\n"),
+            "'./script' is a script for /nosuch/python, which is not there | change its first line, or name the "
+            "interpreter before the script");
+  EXPECT_EQ(
+      problem("#!/bin/sh\r\necho\r\n"),
+      "'./script' is a script for an interpreter with a carriage return in its name, which is not there | the file "
+      "has line ends of DOS: sed -i 's/\\r$//' ./script");
+  EXPECT_EQ(prepare({"/etc"}).problems.at(0).hint, "give the program's file");
 }
 
 TEST_F(AgentFixture, StopEndsTheWholeFamily) {
