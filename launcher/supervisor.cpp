@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "launcher/exit_status.h"
+#include "launcher/left_running.h"
 #include "launcher/same_failure.h"
 #include "launcher/signal_text.h"
 
@@ -155,6 +156,8 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
         record.finished = true;
         if (m.leftovers > 0) {
           log::info(host.name() + ": ended " + plural(m.leftovers, "left-over process") + " of the job");
+          record.n_leftovers = m.leftovers;
+          record.leftover_name = std::move(m.leftover_name);
         }
         if (active_ && !stopping_) agent_ended(host);
         workers_gone(host, false);
@@ -458,6 +461,17 @@ std::size_t Supervisor::n_alive() const {
       std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return !w.exited; }));
 }
 
+// Of a job that ended well: otherwise its user expects that all is gone.
+void Supervisor::say_what_was_left() {
+  if (status_ != 0) return;
+  std::vector<LeftRunning> left;
+  for (const HostLink* host : parts_.hosts) {
+    const auto& record = hosts_[host];
+    if (record.n_leftovers > 0) left.push_back(LeftRunning{host->name(), record.n_leftovers, record.leftover_name});
+  }
+  if (!left.empty()) reporter_.note(left_running_text(left));
+}
+
 // The box comes at the end; until then nobody shall wonder.
 void Supervisor::say_what_is_going_on() {
   if (!failed_ || n_alive() == 0) return;
@@ -490,6 +504,7 @@ Task<void> Supervisor::wait() {
     status_ = first.status;
     parts_.events->first_failure(first.rank, first.host, first.pid, first.what, first.status);
   }
+  say_what_was_left();
   for (auto& [host, record] : hosts_) {
     if (!record.relay) continue;
     record.relay->stop();

@@ -91,6 +91,8 @@ class Supervisor {
   };
   struct HostRecord {
     bool finished = false;
+    std::uint32_t n_leftovers = 0;  // processes that its workers had left in the background
+    std::string leftover_name;
     Error lost;  // before activate()
     std::unique_ptr<rendezvous::RelaySink> relay;
   };
@@ -99,6 +101,7 @@ class Supervisor {
   void on_exited(HostLink& host, const control::Exited& message);
   void failed(JobFailure failure);
   void say_what_is_going_on();
+  void say_what_was_left();
   void find_same_tracebacks();
   void worker_over(int rank);
   void worker_over_if_drained(int rank);

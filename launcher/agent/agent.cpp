@@ -13,8 +13,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "base/fd.h"
+#include "base/process_stat.h"
 #include "base/stall_watch.h"
 #include "base/text.h"
 #include "launcher/agent/clean.h"
@@ -93,6 +95,23 @@ void add_host_environment(control::Prepare& job) {
     if (const char* value = std::getenv(name)) job.environment.emplace(name, value);
   }
   job.environment.emplace("PWD", job.working_directory);
+}
+
+// The processes that are in none of the process groups.
+std::vector<pid_t> outside_of(const std::set<pid_t>& groups, const std::vector<pid_t>& processes) {
+  std::vector<pid_t> out;
+  for (const pid_t pid : processes) {
+    const pid_t group = ::getpgid(pid);
+    if (group > 0 && groups.count(group) == 0) out.push_back(pid);
+  }
+  return out;
+}
+
+// Of the one with the lowest number; "" if there is none.
+std::string name_of_first(const std::vector<pid_t>& processes) {
+  const auto first = std::min_element(processes.begin(), processes.end());
+  const auto stat = first != processes.end() ? stat_of(*first) : std::nullopt;
+  return stat ? stat->name : "";
 }
 
 }  // namespace
@@ -936,12 +955,17 @@ Task<void> Agent::stop_sequence() {
     if (worker.running) worker.ended_by_drun = true;
   }
   signal_workers(SIGKILL);
-  std::size_t n_own = 0;
-  for (const auto& [rank, worker] : workers_) n_own += worker.running ? 1u : 0u;
+  std::set<pid_t> groups;
+  for (const auto& [rank, worker] : workers_) groups.insert(worker.pid);
   const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
+  const auto left = descendants();
+  const auto escaped = outside_of(groups, left);
+  const std::size_t n_of_groups = left.size() - escaped.size();  // killed already, but not dead yet
+  control::Finished m;
+  m.leftover_name = name_of_first(escaped);
   std::size_t n_killed = 0;
   if (cgroup_) {
-    n_killed = descendants().size();
+    n_killed = left.size();
     kill_cgroup(cgroup_->directory());
   }
   // Both block: together they must stay below the guard's patience.
@@ -956,8 +980,7 @@ Task<void> Agent::stop_sequence() {
     last.rank = control::Timeline::kEnd;
     send_output(Type::kTimeline, control::encode(last));
   }
-  control::Finished m;
-  m.leftovers = static_cast<std::uint32_t>(n_killed > n_own ? n_killed - n_own : 0);
+  m.leftovers = static_cast<std::uint32_t>(std::max(n_killed, n_of_groups + escaped.size()) - n_of_groups);
   send(Type::kFinished, control::encode(m));
   // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.
   while (channel_open_ && output_pending()) co_await workers_changed_.wait_and_reset();

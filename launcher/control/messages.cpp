@@ -58,7 +58,7 @@ auto fields(Is<Exited> auto& m) {
 auto fields(Is<Stop> auto& m) { return all(m.delay_ms, m.grace_ms, m.delayed); }
 auto fields(Is<Ping> auto& m) { return all(m.sent_ns); }
 auto fields(Is<Pong> auto& m) { return all(m.sent_ns, m.host_ns); }
-auto fields(Is<Finished> auto& m) { return all(m.leftovers); }
+auto fields(Is<Finished> auto& m) { return all(m.leftovers, m.leftover_name); }
 auto fields(Is<Signal> auto& m) { return all(m.number); }
 auto fields(Is<Relay> auto& m) { return all(m.connection, Rest{m.bytes}); }
 auto fields(Is<Clean> auto& m) { return all(m.job_id, m.end, m.all_users, m.grace_ms); }

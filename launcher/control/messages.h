@@ -167,7 +167,8 @@ struct Pong {
   std::uint64_t host_ns = 0;  // the host's CLOCK_MONOTONIC
 };
 struct Finished {
-  std::uint32_t leftovers = 0;  // descendants that had to be killed after the workers
+  std::uint32_t leftovers = 0;  // descendants that had to be killed after the workers and their process groups
+  std::string leftover_name;    // of the first of them; "" = not known
 };
 struct Signal {
   std::int32_t number = 0;

@@ -41,8 +41,17 @@ class Status(ClusterTest):
         self.cluster.assert_clean()
 
     def test_children_that_escaped_go_with_their_worker(self):
-        job = self.good("-H", HOSTS, "sh", "-c", "setsid sleep 1000 > /dev/null 2>&1 & exit 0")
+        # The worker waits until its child has a session of its own: before that it goes with the worker's group.
+        job = self.good("-H", HOSTS, "sh", "-c", "rm -f ~/fifo; mkfifo ~/fifo;"
+                        " setsid sh -c 'echo > ~/fifo; exec sleep 1000' > /dev/null 2>&1 & read _ < ~/fifo")
         self.assertEqual(job.out, "")
+        self.assertRegex(job.err, r"(?m)^drun: note: ended 3 processes that the workers had left in the background on"
+                                  r" localhost, host1 and host2 \((sh|sleep)(, (sh|sleep))*\): ")
+        self.cluster.assert_clean()
+
+    def test_what_stays_with_its_worker_is_not_told(self):
+        job = self.good("-H", HOSTS, "sh", "-c", "sleep 1000 > /dev/null 2>&1 & setsid -w true")
+        self.assertNotIn("background", job.err)
         self.cluster.assert_clean()
 
 

@@ -340,6 +340,16 @@ TEST_F(AgentFixture, SaysWhichInterpreterAScriptIsFor) {
   EXPECT_EQ(prepare({"/etc"}).problems.at(0).hint, "give the program's file");
 }
 
+TEST_F(AgentFixture, CountsAndNamesWhatLeftItsGroup) {
+  start_shell("setsid sh -c 'echo ready; exec sleep 1000' & sleep 1000 & wait");
+  wait_for(Type::kOutput);
+  control::Stop stop;
+  send(Type::kStop, control::encode(stop));
+  const auto finished = control::decode<control::Finished>(wait_for(Type::kFinished).body).value();
+  EXPECT_EQ(finished.leftovers, 1u);
+  EXPECT_TRUE(finished.leftover_name == "sleep" || finished.leftover_name == "sh") << finished.leftover_name;
+}
+
 TEST_F(AgentFixture, StopEndsTheWholeFamily) {
   start_shell(kFamily);
   wait_for(Type::kOutput);

@@ -142,7 +142,8 @@ TEST(MessageBytes, OfWorkers) {
   expect_bytes(stop, "0000000100000002000000020000000700000008");
   Finished finished;
   finished.leftovers = 3;
-  expect_bytes(finished, "00000003");
+  finished.leftover_name = "n";
+  expect_bytes(finished, "00000003000000016e");
   Signal signal;
   signal.number = 10;
   expect_bytes(signal, "0000000a");

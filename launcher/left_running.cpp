@@ -1,0 +1,46 @@
+#include "launcher/left_running.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace drun::launcher {
+
+namespace {
+
+constexpr std::size_t kMostNames = 3;
+
+// "a (x)", "a, b and c (x, y)", "5 hosts (x)".
+std::string where(const std::vector<LeftRunning>& hosts) {
+  std::vector<std::string> names;
+  for (const auto& host : hosts) {
+    if (host.name.empty() || std::find(names.begin(), names.end(), host.name) != names.end()) continue;
+    if (names.size() == kMostNames) {
+      names.emplace_back("...");
+      break;
+    }
+    names.push_back(host.name);
+  }
+  std::string out;
+  if (hosts.size() > kMostNames) {
+    out = plural(hosts.size(), "host");
+  } else {
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      if (i > 0) out += i + 1 == hosts.size() ? " and " : ", ";
+      out += hosts[i].host;
+    }
+  }
+  return names.empty() ? out : out + " (" + join(names, ", ") + ")";
+}
+
+}  // namespace
+
+std::string left_running_text(const std::vector<LeftRunning>& hosts) {
+  std::size_t n = 0;
+  for (const auto& host : hosts) n += host.n_processes;
+  return "ended " + plural(n, "process") + " that the workers had left in the background on " + where(hosts) +
+         ": a job is over when its workers are. What has to go on must stay in the foreground, or be started without "
+         "drun";
+}
+
+}  // namespace drun::launcher
