@@ -108,7 +108,8 @@ Outcome<Found> find_handout(const Surroundings& surroundings) {
   result.text =
       "drun_init: can't reach this worker's agent at DRUN_AGENT=" + surroundings.agent_socket + ": " +
       fetched.error().message() +
-      " (hint: drun -x DRUN_KEY for a container that hides it; DRUN_SOLO=1 and no DRUN_AGENT to run the program alone)";
+      " (hint: drun -x DRUN_KEY for a container that hides it, or a worker of another user; DRUN_SOLO=1 and no "
+      "DRUN_AGENT to run the program alone)";
   return tl::unexpected<Failure>(std::move(result));
 }
 

@@ -248,6 +248,13 @@ class FourContainersOnFourMachines(ClusterTest):
         for hosts in ("localhost:1,host1:1", "localhost:1,host1:1,host2:1,host3:1", "host1:1,host2:1", "host1:2,host2:1,host3:1"):
             job = self.drun("-H", hosts, "-x", "DRUN_KEY", "sh", "-c", hidden, cwd=BIN)
             self.assert_trained(job, sum(int(item[-1]) for item in hosts.split(",")))
+        # What `su` and `setpriv` start may not use the socket either.
+        other_user = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "./train", "--epochs", "1")
+        job = self.drun("-H", "localhost:1,host1:1", *other_user, cwd=BIN)
+        self.assertEqual(job.status, 1, str(job))
+        self.assertIn("permission denied (hint: drun -x DRUN_KEY for a container that hides it, or a worker of another user", job.err)
+        job = self.good("-H", "localhost:1,host1:1", "-x", "DRUN_KEY", *other_user, cwd=BIN)
+        self.assertRegex(job.out, "the same on 2 of 2 ranks")
         # Of the relay's 127.0.0.1 nobody makes an address that is published.
         hidden = "unset DRUN_AGENT DRUN_DATA_ADDRESS; exec ./train"
         job = self.drun("-H", "host1:1,host2:1", "-x", "DRUN_KEY", "sh", "-c", hidden, cwd=BIN)
