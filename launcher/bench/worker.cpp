@@ -135,7 +135,7 @@ int run_worker(const std::vector<std::string>& words, const std::string& version
     return kUsage;
   }
   const int rank = drun_rank();
-  const auto n_wrong = measure_all(std::move(*settings), version);
+  const auto n_wrong = measure_all(*settings, version);
   if (!n_wrong) {
     complain("rank " + std::to_string(rank) + ": " + n_wrong.error().message());
     return kWrong;
