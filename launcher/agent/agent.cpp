@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <set>
 
 #include "base/fd.h"
 #include "base/process_stat.h"
@@ -43,6 +42,9 @@ constexpr auto kCleanTime = std::chrono::seconds(20);  // over the grace time
 constexpr auto kLook = milliseconds(500);
 // How often an ended worker's process group is looked at: its last member need not be a child of ours.
 constexpr auto kGroupLook = milliseconds(20);
+// How long helpers of workers that are over have to end by themselves, as those of Python's multiprocessing do when
+// their pipe closes, before they are taken for left behind.
+constexpr auto kSettleTime = milliseconds(300);
 constexpr std::size_t kMostLinkListeners = 4;  // a check and a job's own measurement, and some to spare
 constexpr std::uint32_t kFewestEntries = 16, kMostEntries = 1u << 17;  // of a flight recorder
 constexpr std::chrono::seconds kRasTime{15};                           // for NCCL to ask all of its ranks
@@ -95,16 +97,6 @@ void add_host_environment(control::Prepare& job) {
     if (const char* value = std::getenv(name)) job.environment.emplace(name, value);
   }
   job.environment.emplace("PWD", job.working_directory);
-}
-
-// The processes that are in none of the process groups.
-std::vector<pid_t> outside_of(const std::set<pid_t>& groups, const std::vector<pid_t>& processes) {
-  std::vector<pid_t> out;
-  for (const pid_t pid : processes) {
-    const pid_t group = ::getpgid(pid);
-    if (group > 0 && groups.count(group) == 0) out.push_back(pid);
-  }
-  return out;
 }
 
 // Of the one with the lowest number; "" if there is none.
@@ -927,8 +919,29 @@ void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector
   tasks_.spawn(stop_sequence());
 }
 
+// After a good end: the processes that go on although the workers are over. Those that end by themselves have time to.
+Task<std::vector<pid_t>> Agent::left_in_background() {
+  std::vector<pid_t> left;
+  const auto begin = Clock::now();
+  for (const auto& [rank, worker] : workers_) {
+    if (worker.running || worker.kill_at > begin) co_return left;
+  }
+  const Deadline end = begin + kSettleTime;
+  while (has_children()) {
+    left = descendants();
+    const auto now = Clock::now();
+    if (left.empty() || now >= end) co_return left;
+    if (co_await workers_changed_.wait_until(std::min(end, now + kGroupLook))) workers_changed_.reset();
+  }
+  left.clear();
+  co_return left;
+}
+
 // Each worker's process group: TERM, and KILL after the grace time if anything is left of it. Then everything else.
 Task<void> Agent::stop_sequence() {
+  const std::vector<pid_t> left = co_await left_in_background();
+  control::Finished m;
+  m.leftover_name = name_of_first(left);
   for (;;) {
     const auto now = Clock::now();
     Deadline next = Deadline::max();
@@ -955,17 +968,12 @@ Task<void> Agent::stop_sequence() {
     if (worker.running) worker.ended_by_drun = true;
   }
   signal_workers(SIGKILL);
-  std::set<pid_t> groups;
-  for (const auto& [rank, worker] : workers_) groups.insert(worker.pid);
+  std::size_t n_own = 0;
+  for (const auto& [rank, worker] : workers_) n_own += worker.running ? 1u : 0u;
   const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
-  const auto left = descendants();
-  const auto escaped = outside_of(groups, left);
-  const std::size_t n_of_groups = left.size() - escaped.size();  // killed already, but not dead yet
-  control::Finished m;
-  m.leftover_name = name_of_first(escaped);
   std::size_t n_killed = 0;
   if (cgroup_) {
-    n_killed = left.size();
+    n_killed = descendants().size();
     kill_cgroup(cgroup_->directory());
   }
   // Both block: together they must stay below the guard's patience.
@@ -980,7 +988,7 @@ Task<void> Agent::stop_sequence() {
     last.rank = control::Timeline::kEnd;
     send_output(Type::kTimeline, control::encode(last));
   }
-  m.leftovers = static_cast<std::uint32_t>(std::max(n_killed, n_of_groups + escaped.size()) - n_of_groups);
+  m.leftovers = static_cast<std::uint32_t>(std::max(left.size(), n_killed > n_own ? n_killed - n_own : 0));
   send(Type::kFinished, control::encode(m));
   // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.
   while (channel_open_ && output_pending()) co_await workers_changed_.wait_and_reset();

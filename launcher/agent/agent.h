@@ -107,6 +107,7 @@ class Agent {
   bool sign_of_life();
   void pause();
   void resume();
+  Task<std::vector<pid_t>> left_in_background();
   Task<void> stop_sequence();
   void close_everything();
 

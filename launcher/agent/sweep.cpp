@@ -69,6 +69,11 @@ std::size_t end_strays(const JobMark& mark, Deadline deadline, std::set<pid_t>& 
 
 void become_subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
+bool has_children() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
 std::vector<pid_t> descendants() {
   struct Child {
     pid_t pid = 0;

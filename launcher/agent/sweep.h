@@ -16,6 +16,9 @@ namespace drun::agent {
 // Makes this process the reaper of its orphaned descendants.
 void become_subreaper();
 
+// False proves that there is no descendant either, as this process is a subreaper. Costs no pass over /proc.
+bool has_children();
+
 // Every living descendant of this process, from one pass over /proc; zombies are left out.
 std::vector<pid_t> descendants();
 

@@ -167,7 +167,7 @@ struct Pong {
   std::uint64_t host_ns = 0;  // the host's CLOCK_MONOTONIC
 };
 struct Finished {
-  std::uint32_t leftovers = 0;  // descendants that had to be killed after the workers and their process groups
+  std::uint32_t leftovers = 0;  // descendants that had to be killed when the workers were over
   std::string leftover_name;    // of the first of them; "" = not known
 };
 struct Signal {
