@@ -44,7 +44,7 @@ constexpr auto kLook = milliseconds(500);
 constexpr auto kGroupLook = milliseconds(20);
 // How long helpers of workers that are over have to end by themselves, as those of Python's multiprocessing do when
 // their pipe closes, before they are taken for left behind.
-constexpr auto kSettleTime = milliseconds(300);
+constexpr auto kSettleTime = milliseconds(500);
 constexpr std::size_t kMostLinkListeners = 4;  // a check and a job's own measurement, and some to spare
 constexpr std::uint32_t kFewestEntries = 16, kMostEntries = 1u << 17;  // of a flight recorder
 constexpr std::chrono::seconds kRasTime{15};                           // for NCCL to ask all of its ranks
