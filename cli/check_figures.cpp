@@ -37,13 +37,10 @@ Range range_of(const launcher::CheckResult& result, Value value) {
 // Adding up in the hosts' memory may take longer than the network does: then no link sets the pace.
 bool network_sets_pace(const Prediction& prediction) {
   constexpr double kShare = 0.6;
-  const auto asked = std::find_if(prediction.curve.begin(), prediction.curve.end(),
-                                  [&](const auto& point) { return point.n_bytes == prediction.n_bytes; });
-  if (asked == prediction.curve.end() || asked->ring_seconds <= 0 || asked->tree_seconds <= 0) return true;
-  return std::min(asked->ring_seconds, asked->tree_seconds) > kShare * prediction.seconds;
+  return prediction.network_seconds > kShare * prediction.seconds;
 }
 
-// What sets the time, with figures of the matrix: the prediction's own are of all hosts at once.
+// The words on the slowest link, with figures of the matrix: the prediction's own are of all hosts at once.
 std::string pace_words(const launcher::CheckResult& result, const Figures& figures) {
   const Prediction& p = *result.predicted;
   if (p.slowest_from < 0 || p.slowest_to < 0 || !network_sets_pace(p)) return "";

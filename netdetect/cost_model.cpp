@@ -191,20 +191,25 @@ class Model {
     return std::any_of(hosts.begin(), hosts.end(), [&](int host) { return slots(host) > 1; });
   }
 
-  double seconds(const std::vector<int>& hosts, double n_bytes, Between between = Between::kAsLibdrun) const {
+  // What the network takes of seconds().
+  double between_seconds(const std::vector<int>& hosts, double n_bytes, Between between) const {
     if (!several_slots(hosts)) return network_seconds(hosts, n_bytes, between);
+    const int lanes = lanes_for(hosts, n_bytes);
+    const double lane_bytes = n_bytes / lanes;
+    // In pieces libdrun takes the ring for each.
+    const bool rings = between == Between::kAsLibdrun && in_pieces(hosts, lane_bytes);
+    return network_seconds(hosts, lane_bytes, rings ? Between::kRing : between, lanes);
+  }
+
+  double seconds(const std::vector<int>& hosts, double n_bytes, Between between = Between::kAsLibdrun) const {
+    const double network = between_seconds(hosts, n_bytes, between);
+    if (!several_slots(hosts)) return network;
     int most = 1;
     for (const int host : hosts) most = std::max(most, slots(host));
     const double in_host =
         most < 2 ? 0 : kTrafficInHost * most * n_bytes / memory_bytes_per_second_ + 2 * step_overhead();
-    const int lanes = n_bytes <= kOneLaneBytes ? 1 : n_lanes(hosts);
-    const double lane_bytes = n_bytes / lanes;
-    if (lane_bytes <= static_cast<double>(lane_piece_bytes(hosts.size()))) {
-      return in_host + network_seconds(hosts, lane_bytes, between, lanes);
-    }
-    // In pieces libdrun takes the ring for each.
-    const Between each = between == Between::kAsLibdrun ? Between::kRing : between;
-    const double network = network_seconds(hosts, lane_bytes, each, lanes);
+    const double lane_bytes = n_bytes / lanes_for(hosts, n_bytes);
+    if (!in_pieces(hosts, lane_bytes)) return in_host + network;
     // In pieces, memory and network at the same time: what is longer, and a piece of the other. But where ranks wait
     // for each other's cores, what the network takes of them memory can't have.
     if (crowding_ > 1) {
@@ -217,6 +222,13 @@ class Model {
   }
 
  private:
+  int lanes_for(const std::vector<int>& hosts, double n_bytes) const {
+    return n_bytes <= kOneLaneBytes ? 1 : n_lanes(hosts);
+  }
+  static bool in_pieces(const std::vector<int>& hosts, double lane_bytes) {
+    return lane_bytes > static_cast<double>(lane_piece_bytes(hosts.size()));
+  }
+
   // Containers of one machine have a part of its memory's speed each, and wait for each other's turns on its cores: a
   // step of all takes as long as those of half as many as there are cores take one after the other.
   void share_machines() {
@@ -357,6 +369,7 @@ Prediction predict(const CostInput& input, const LinkReport& links, std::size_t 
   }
   if (n_bytes == 0) return out;
   out.seconds = model.seconds(hosts, static_cast<double>(n_bytes));
+  out.network_seconds = model.between_seconds(hosts, static_cast<double>(n_bytes), Between::kAsLibdrun);
   const bool ring = n_bytes > doubling_bytes(hosts.size()) && n_bytes >= ring_bytes(hosts.size());
   out.algorithm = model.several_slots(hosts) ? Algorithm::kHierarchical : ring ? Algorithm::kRing : Algorithm::kTree;
   find_slowest(model, hosts, out);

@@ -30,6 +30,7 @@ struct CostPoint {
 struct Prediction {
   std::size_t n_bytes = 0;  // of the gradients that were asked for
   double seconds = 0;
+  double network_seconds = 0;  // what it takes between the hosts; at the same time memory inside them may take longer
   Algorithm algorithm = Algorithm::kRing;
   int n_hosts = 0;
   int slowest_from = -1, slowest_to = -1;  // the link that sets it; -1: none stands out

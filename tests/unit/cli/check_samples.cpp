@@ -122,9 +122,15 @@ void predict(CheckResult& result, double bits_per_second, double round_trip_us, 
   for (const std::size_t size : sizes) {
     const auto x = static_cast<double>(size);
     p.curve.push_back({size, std::min(ring(x), tree(x)), ring(x), tree(x)});
-    if (size == n_bytes) p.seconds = p.curve.back().seconds;
+    if (size == n_bytes) p.seconds = p.network_seconds = p.curve.back().seconds;
   }
   result.predicted = p;
+}
+
+void set_steps(netdetect::Prediction& p) {
+  p.step_seconds = 0.3;
+  p.efficiency = 0.3 / (0.3 + p.seconds);
+  p.efficiency_overlapped = 0.3 / p.seconds;
 }
 
 void finish(CheckResult& result) {
@@ -208,9 +214,7 @@ CheckResult one_slow(int n_hosts) {
   out.predicted->slowest_bits_per_second = 9.4e6;
   out.predicted->without = {kSlow};
   out.predicted->seconds_without = 1.16;
-  out.predicted->step_seconds = 0.3;
-  out.predicted->efficiency = 0.3 / (0.3 + out.predicted->seconds);
-  out.predicted->efficiency_overlapped = 0.3 / out.predicted->seconds;
+  set_steps(*out.predicted);
   finish(out);
   // Notes don't make a host less ready.
   return out;
@@ -301,9 +305,7 @@ CheckResult uneven_pair() {
   out.predicted->slowest_from = 0;
   out.predicted->slowest_to = 1;
   out.predicted->slowest_bits_per_second = 15.7e9;
-  out.predicted->step_seconds = 0.3;
-  out.predicted->efficiency = 0.3 / (0.3 + out.predicted->seconds);
-  out.predicted->efficiency_overlapped = 0.3 / out.predicted->seconds;
+  set_steps(*out.predicted);
   finish(out);
   return out;
 }

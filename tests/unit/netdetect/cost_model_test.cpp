@@ -140,6 +140,9 @@ TEST(CostModel, TheLinesOfRingAndTreeAreOfTheSameJob) {
   }
   EXPECT_DOUBLE_EQ(p.curve.back().seconds, p.curve.back().ring_seconds);
   EXPECT_GT(p.curve.back().ring_seconds, 8 * 8 * 1.07 / 5);  // by memory, far above the 1.3 s of the network
+  const Prediction asked = predict(input, links(4, 10e9, 50), std::size_t{1} << 30);
+  EXPECT_NEAR(asked.network_seconds, 1.3, 0.3);
+  EXPECT_GT(asked.seconds, 8 * asked.network_seconds);
 }
 
 TEST(CostModel, ALinkThatWasNotMeasuredIsAsTheHostsOthers) {
