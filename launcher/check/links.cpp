@@ -36,7 +36,7 @@ constexpr milliseconds kSlowTime{1000};
 // Full queues lose, too. So what a link loses is counted where so little is sent that none fills: in whole segments, as
 // a bad cable loses long frames sooner than short ones, each in a frame of its own, so many a second.
 constexpr double kLeastPaced = 1e6, kPacedShare = 0.25, kPacedSegments = 5000;
-constexpr int kHeaders = 52, kUsualMtu = 1500;  // bytes; of IPv4 and of TCP with timestamps
+constexpr int kHeaders = 72, kUsualMtu = 1500;  // bytes; of IPv6, the longer one, and of TCP with timestamps
 constexpr milliseconds kLossTime{200}, kLeastLossTime{40}, kLossTimeAgain{300};
 constexpr milliseconds kRingStart{150};  // until all agents have their connections
 constexpr std::uint32_t kManyStreams = 4;
@@ -54,11 +54,11 @@ bool slow(const Link& link) {
 
 // How what a link loses is measured, once it is known what it moves: far less than the slower direction does.
 LinkTarget loss_target(const Link& link, milliseconds time) {
-  int mtu = kUsualMtu;
+  int mtu = 0;
   double rate = 0;
   for (const Direction* direction : {&link.forward, &link.backward}) {
-    if (direction->path_mtu > 0)
-      mtu = direction == &link.forward ? direction->path_mtu : std::min(mtu, direction->path_mtu);
+    const int of_direction = direction->path_mtu > 0 ? direction->path_mtu : kUsualMtu;
+    mtu = mtu == 0 ? of_direction : std::min(mtu, of_direction);
     for (const auto& r : direction->rates) rate = rate == 0 ? r.bits_per_second : std::min(rate, r.bits_per_second);
   }
   LinkTarget out;
