@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/wording.h"
 
 namespace drun::launcher {
 
@@ -21,15 +22,9 @@ std::string where(const std::vector<LeftRunning>& hosts) {
     }
     names.push_back(host.name);
   }
-  std::string out;
-  if (hosts.size() > kMostNames) {
-    out = plural(hosts.size(), "host");
-  } else {
-    for (std::size_t i = 0; i < hosts.size(); ++i) {
-      if (i > 0) out += i + 1 == hosts.size() ? " and " : ", ";
-      out += hosts[i].host;
-    }
-  }
+  std::vector<std::string> shown;
+  for (const auto& host : hosts) shown.push_back(host.host);
+  const std::string out = shown.size() > kMostNames ? plural(shown.size(), "host") : list_some(shown, kMostNames);
   return names.empty() ? out : out + " (" + join(names, ", ") + ")";
 }
 

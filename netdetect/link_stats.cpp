@@ -10,10 +10,10 @@ namespace {
 constexpr double kSound = 0.6;  // of the usual rate
 // In the first pass: of fewer segments chance has too much to say, and those of full streams must do. The second one
 // takes what it gets, and judges many pairs together.
-constexpr std::uint64_t kEnoughPaced = 200;
+constexpr std::uint64_t kFewestPaced = 200;
 
 void add_segments(Edge& edge, const Link& link, const Direction& direction) {
-  if (direction.paced.n_segments >= (link.again ? 1 : kEnoughPaced)) {
+  if (direction.paced.n_segments >= (link.again ? 1 : kFewestPaced)) {
     if (!edge.paced) edge.n_segments = edge.n_retransmits = 0;
     edge.paced = true;
     edge.n_segments += direction.paced.n_segments;

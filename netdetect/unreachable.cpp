@@ -32,9 +32,9 @@ class Report {
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
       by_host_[static_cast<std::size_t>(candidates_.tried[c].host)].push_back(c);
     }
-    const std::vector<int> order = told();
+    told_ = told();
     const auto is_told = [&](const auto& owner) {
-      return std::find(order.begin(), order.end(), owner.host) != order.end();
+      return std::find(told_.begin(), told_.end(), owner.host) != told_.end();
     };
     for (SharedAddress& one : find_shared_addresses(hosts_, tally_.namespaces)) {
       const bool concerns = std::any_of(one.owners.begin(), one.owners.end(), is_told);
@@ -43,15 +43,14 @@ class Report {
   }
 
   Error make() const {
-    const std::vector<int> order = told();
-    Error error = headline(order);
+    Error error = headline(told_);
     for (const SharedAddress& one : duplicates_) error = std::move(error).with_context(duplicate_line(one));
-    const std::size_t n_shown = order.size() <= kHostsShown + 1 ? order.size() : kHostsShown;
+    const std::size_t n_shown = told_.size() <= kHostsShown + 1 ? told_.size() : kHostsShown;
     for (std::size_t i = 0; i < n_shown; ++i) {
-      for (auto& line : host_lines(order[i])) error = std::move(error).with_context(std::move(line));
+      for (auto& line : host_lines(told_[i])) error = std::move(error).with_context(std::move(line));
     }
-    if (n_shown < order.size()) {
-      error = std::move(error).with_context("and " + plural(order.size() - n_shown, "more host"));
+    if (n_shown < told_.size()) {
+      error = std::move(error).with_context("and " + plural(told_.size() - n_shown, "more host"));
     }
     return std::move(error).with_hint(hint());
   }
@@ -246,7 +245,8 @@ class Report {
   const std::vector<int>& guilty_;
   const std::vector<int>& lacking_;
   std::vector<std::vector<std::size_t>> by_host_;  // indices of its candidates
-  std::vector<SharedAddress> duplicates_;          // of those that the error is about
+  std::vector<int> told_;                          // whom the error is about
+  std::vector<SharedAddress> duplicates_;          // of these
 };
 
 }  // namespace

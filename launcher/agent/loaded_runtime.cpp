@@ -10,15 +10,11 @@
 namespace drun::agent {
 namespace {
 
-// "ENV=..." begins the environment, or stands behind a NUL.
 bool has_variable(std::string_view environment, std::string_view name) {
-  for (std::size_t at = 0; at < environment.size();) {
-    const std::size_t end = std::min(environment.find('\0', at), environment.size());
-    const std::string_view item = environment.substr(at, end - at);
-    if (item.size() > name.size() && item[name.size()] == '=' && starts_with(item, name)) return true;
-    at = end + 1;
-  }
-  return false;
+  const auto items = split(environment, '\0');
+  return std::any_of(items.begin(), items.end(), [name](std::string_view item) {
+    return item.size() > name.size() && item[name.size()] == '=' && starts_with(item, name);
+  });
 }
 
 bool is_started_by_mpirun(std::string_view environment) {
@@ -33,10 +29,7 @@ bool is_started_by_mpirun(std::string_view environment) {
 LoadedRuntime loaded_runtime(std::string_view maps) {
   LoadedRuntime out;
   std::vector<std::string> names;
-  for (std::size_t at = 0; at < maps.size();) {
-    const std::size_t end = std::min(maps.find('\n', at), maps.size());
-    const std::string_view line = maps.substr(at, end - at);
-    at = end + 1;
+  for (const std::string_view line : split(maps, '\n')) {
     const std::size_t slash = line.rfind('/');
     if (slash == std::string_view::npos) continue;
     const std::string_view name = line.substr(slash + 1);

@@ -336,6 +336,16 @@ TEST(LinkNamespace, ARateIsNotExceededOnTheInterface) {
   }
 }
 
+// What came of the one target, which was measured without an error.
+LinkResult the_result(const std::string& output) {
+  ByteReader in(output);
+  auto results = decode_link_results(in);
+  EXPECT_EQ(results.size(), 1u);
+  results.resize(1);
+  EXPECT_EQ(results[0].error, "");
+  return results[0];
+}
+
 TEST(LinkNamespace, SegmentsOfAChosenSizeShareNoFrame) {
   constexpr double kRate = 20e6;
   LinkTarget target = streams_at(0, 2, 600);
@@ -346,11 +356,8 @@ TEST(LinkNamespace, SegmentsOfAChosenSizeShareNoFrame) {
                                            "nft add rule inet t i meta length gt 1052 drop"};
   const auto run = in_own_namespace(filter, MeasureAlone{target});
   DRUN_SKIP_UNLESS_ALLOWED(run);
-  ByteReader in(run.output);
-  const auto results = decode_link_results(in);
-  ASSERT_EQ(results.size(), 1u);
-  EXPECT_EQ(results[0].error, "");
-  for (const Rate& rate : {results[0].forward, results[0].backward}) {
+  const LinkResult result = the_result(run.output);
+  for (const Rate& rate : {result.forward, result.backward}) {
     EXPECT_GT(rate.bits_per_second, kRate / 2);
     EXPECT_EQ(rate.n_retransmits, 0u);
     EXPECT_GE(static_cast<double>(rate.n_segments), rate.bits_per_second * rate.seconds / 8 / 1000);
@@ -365,12 +372,9 @@ TEST(LinkNamespace, PathMtuIsWhatPassesAndNotWhatTheInterfaceTakes) {
                                            "nft add rule inet t i udp length gt 1410 drop"};  // an IP packet of 1430
   const auto run = in_own_namespace(filter, MeasureAlone{target});
   DRUN_SKIP_UNLESS_ALLOWED(run);
-  ByteReader in(run.output);
-  const auto results = decode_link_results(in);
-  ASSERT_EQ(results.size(), 1u);
-  EXPECT_EQ(results[0].error, "");
-  EXPECT_EQ(results[0].mtu_forward, 1430);
-  EXPECT_EQ(results[0].mtu_backward, 1430);
+  const LinkResult result = the_result(run.output);
+  EXPECT_EQ(result.mtu_forward, 1430);
+  EXPECT_EQ(result.mtu_backward, 1430);
 }
 
 TEST(LinkNamespace, WithoutDatagramsThereIsNoPathMtu) {
@@ -383,13 +387,10 @@ TEST(LinkNamespace, WithoutDatagramsThereIsNoPathMtu) {
                                            "nft add rule inet t i meta l4proto udp drop"};
   const auto run = in_own_namespace(filter, MeasureAlone{target});
   DRUN_SKIP_UNLESS_ALLOWED(run);
-  ByteReader in(run.output);
-  const auto results = decode_link_results(in);
-  ASSERT_EQ(results.size(), 1u);
-  EXPECT_EQ(results[0].error, "");
-  EXPECT_EQ(results[0].n_round_trips, 5u);
-  EXPECT_EQ(results[0].mtu_forward, 0);
-  EXPECT_EQ(results[0].mtu_backward, 0);
+  const LinkResult result = the_result(run.output);
+  EXPECT_EQ(result.n_round_trips, 5u);
+  EXPECT_EQ(result.mtu_forward, 0);
+  EXPECT_EQ(result.mtu_backward, 0);
 }
 
 }  // namespace
