@@ -12,8 +12,8 @@ enum class Level { kOff, kInfo, kDebug };
 
 // Until this is called nothing is logged. `file` empty: stderr.
 Result<void> start(Level level, const std::string& file);
-// What goes to stderr is handed to `write` instead, while workers write to the same terminal. Empty: straight to stderr
-// again. Both from the thread that logs; a program that uses this logs on one thread only.
+// Lines for stderr go to `write` instead, while workers write to the same terminal. An empty `write`: to stderr again.
+// Both from the thread that logs; a program that uses this logs on one thread only.
 void write_through(std::function<void(const std::string& text)> write);
 void info(const std::string& text);
 void debug(const std::string& text);

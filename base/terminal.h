@@ -12,7 +12,7 @@ struct TerminalSize {
 
 // Nothing: no terminal, or one that does not know its size.
 std::optional<TerminalSize> terminal_size(int fd);
-// Of a terminal, by one of its ends. The programs in its foreground get SIGWINCH if it was another one.
+// Sets the size of a terminal, by one of its ends. If it changes, the programs in its foreground get SIGWINCH.
 void set_terminal_size(int fd, TerminalSize size);
 // A terminal on which the cursor can be moved: $TERM is set and not "dumb".
 bool can_move_cursor(int fd);

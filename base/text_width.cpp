@@ -26,7 +26,7 @@ class Utf8Locale {
   locale_t before_;
 };
 
-// What a terminal takes as a whole: a character, an escape sequence, a control character.
+// The smallest part of a text that a terminal acts on: a character, an escape sequence, a control character.
 struct Unit {
   enum class Kind { kCharacter, kEscape, kControl };
   Kind kind = Kind::kCharacter;

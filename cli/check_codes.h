@@ -1,4 +1,4 @@
-// What the codes of findings mean, as docs/check.md says it: its sections are a part of the program. Pure.
+// The meaning of each finding's code: the sections of docs/check.md, which the build puts into the program. Pure.
 #pragma once
 
 #include <string>

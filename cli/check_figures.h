@@ -9,7 +9,7 @@
 
 namespace drun::cli {
 
-// What a report says in figures, more than once each.
+// The figures that a report shows in more than one place.
 struct Figures {
   explicit Figures(const launcher::CheckResult& result);
 

@@ -172,7 +172,7 @@ class Report {
     }
   }
 
-  // What is to be compared stands side by side where there is room for both.
+  // Prints both sides of a comparison beside each other where there is room for both.
   void add_evidence(const netdetect::Finding& finding) {
     if (finding.comparison.empty()) {
       for (const auto& detail : finding.details) add_wrapped("  ", "    ", detail);

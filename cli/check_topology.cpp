@@ -81,7 +81,7 @@ class Topology {
 
  private:
   int n() const { return static_cast<int>(result_.hosts.size()); }
-  // Of one network nothing needs to be said, whether or not some hosts have no address.
+  // Whether the hosts are drawn by network: not if there is only one, even if some hosts have no address.
   bool grouped() const {
     return std::count_if(groups_.begin(), groups_.end(), [](const Group& g) { return !g.network.empty(); }) > 1;
   }
