@@ -230,14 +230,12 @@ class Cluster:
             if not left:
                 return
             if time.monotonic() > end:
-                for rest in left.values():
-                    for pid, _, _ in rest:
-                        try:
-                            os.kill(pid, signal.SIGKILL)  # so that the next test starts clean
-                        except ProcessLookupError:
-                            pass
                 raise AssertionError(f"left after {limit:.0f} s: {left}")
             time.sleep(0.05)
+
+    def pids(self):
+        """Those here of all that processes() names."""
+        return {pid for rest in self.processes().values() for pid, _, _ in rest}
 
 
 # What a shell with job control does: a process group of its own in the shell's session, so that it can be stopped.
@@ -261,6 +259,18 @@ class ClusterTest(unittest.TestCase):
     def setUpClass(cls):
         cls.cluster = Cluster(cls.hosts, *cls.options)
         cls.addClassCleanup(cls.cluster.down)
+
+    def run(self, result):
+        """What a failed test leaves running must not fail those after it: find("sleep") would find its sleep."""
+        failed, before = len(result.failures) + len(result.errors), self.cluster.pids()
+        super().run(result)
+        if len(result.failures) + len(result.errors) > failed:
+            for pid in self.cluster.pids() - before:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        return result
 
     def drun(self, *arguments, host="h0", **options):
         return self.cluster.run(host, "drun", *arguments, **options)
