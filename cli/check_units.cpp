@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "launcher/bench/settings.h"
+#include "bench/settings.h"
 
 namespace drun::cli {
 

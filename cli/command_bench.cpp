@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
+#include "bench/worker.h"
 #include "cli/help.h"
 #include "cli/job_options.h"
 #include "cli/usage.h"
-#include "launcher/bench/worker.h"
 #include "launcher/exit_status.h"
 #include "launcher/placement.h"
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "bench/settings.h"
 #include "cli/printer.h"
 #include "cli/subcommand.h"
-#include "launcher/bench/settings.h"
 #include "launcher/job.h"
 
 namespace drun::cli {

@@ -15,7 +15,7 @@ namespace drun::netdetect {
 namespace {
 
 // What a message takes beyond the wire: a header, its comparison, a system call on both sides and the wait for it; the
-// second for each turn of its core that it has to wait for. Calibrated against `drun bench` (bench/prediction).
+// second for each turn of its core that it has to wait for. Calibrated against `drun bench` (perf/prediction).
 constexpr double kStepSeconds = 12e-6, kTurnSeconds = 7e-6;
 // A segment of the ring is added up before it goes on (runtime/src/algorithm/ring.cpp).
 constexpr double kSegmentMost = 128 << 10, kSegmentLeast = 8 << 10, kSegmentsPerChunk = 4;

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "bench/gpu_worker.h"
+#include "bench/settings.h"
+#include "bench/worker.h"
 #include "launcher/agent/agent.h"
 #include "launcher/agent/guard.h"
-#include "launcher/bench/gpu_worker.h"
-#include "launcher/bench/settings.h"
-#include "launcher/bench/worker.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "launcher/bench/bound.h"
+#include "bench/bound.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/bench/element.h"
+#include "bench/element.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "launcher/bench/settings.h"
+#include "bench/settings.h"
 #include "runtime/src/half.h"
 
 namespace drun::bench {

@@ -1,4 +1,4 @@
-#include "launcher/bench/kind.h"
+#include "bench/kind.h"
 
 #include <gtest/gtest.h>
 

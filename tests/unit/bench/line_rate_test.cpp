@@ -1,4 +1,4 @@
-#include "launcher/bench/line_rate.h"
+#include "bench/line_rate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/bench/pattern.h"
+#include "bench/pattern.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "launcher/bench/element.h"
-#include "launcher/bench/settings.h"
+#include "bench/element.h"
+#include "bench/settings.h"
 
 namespace drun::bench {
 namespace {

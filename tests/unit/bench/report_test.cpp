@@ -1,4 +1,4 @@
-#include "launcher/bench/report.h"
+#include "bench/report.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/bench/settings.h"
+#include "bench/settings.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/bench/timing.h"
+#include "bench/timing.h"
 
 #include <gtest/gtest.h>
 

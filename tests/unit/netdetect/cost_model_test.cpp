@@ -199,7 +199,7 @@ TEST(CostModel, TellsWhatIsLeftOfTheSpeed) {
 }
 
 // Against `drun bench -o all_reduce` (p50, out of place) between namespaces of one machine with two cores, by
-// bench/prediction: rates are the medians that `drun check` had measured just before, links were shaped by HTB. The
+// perf/prediction: rates are the medians that `drun check` had measured just before, links were shaped by HTB. The
 // constants of the model were set with these very measurements, so this tells whether its shape fits, not how it does
 // elsewhere. Known misses have their own bound: docs/check.md names them.
 TEST(CostModel, IsNearWhatWasMeasured) {

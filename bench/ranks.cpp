@@ -1,0 +1,151 @@
+#include "bench/ranks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "bench/copy_speed.h"
+#include "bench/line_rate.h"
+#include "runtime/include/drun/drun.h"
+
+namespace drun::bench {
+
+namespace {
+
+constexpr double kGiga = 1e9;
+constexpr std::size_t kLeastCopy = 4u << 20, kMostCopy = 32u << 20, kCopyOfHost = 256u << 20;
+
+// What travels.
+struct Words {
+  std::uint64_t max_bytes = 0;
+  std::uint64_t line_rate = 0;  // bits per second; 0: unknown
+  std::int32_t pid = 0;
+  std::int32_t local_rank = 0;
+  char host[64] = {};
+  char nic[32] = {};
+  std::int32_t device = 0;
+  char device_name[64] = {};
+};
+
+template <std::size_t n>
+void put(char (&into)[n], const std::string& text) {
+  text.copy(into, n - 1);
+}
+
+// Of the host's free memory, four fifths for the two buffers of each rank.
+std::uint64_t affordable() {
+  const auto text = read_file("/proc/meminfo");
+  if (!text) return std::numeric_limits<std::uint64_t>::max();
+  for (const auto line : split(*text, '\n')) {
+    if (!starts_with(line, "MemAvailable:")) continue;
+    const auto digits = trim(line.substr(line.find(':') + 1));
+    const auto kib = parse_number(digits.substr(0, digits.find(' ')));
+    if (kib) return *kib * 1024 / 10 * 4 / static_cast<std::uint64_t>(std::max(drun_local_size(), 1));
+  }
+  return std::numeric_limits<std::uint64_t>::max();
+}
+
+Result<Words> own_words(const Device* device) {
+  Words out;
+  out.max_bytes = affordable();
+  out.device = drun_local_rank();
+  put(out.device_name, "cpu");
+  if (device != nullptr) {
+    const auto free_bytes = device->free_bytes();
+    if (!free_bytes) return fail(free_bytes.error());
+    // Ranks that share a GPU, as DRUN_SHARED_GPU=1 allows, go through the host: pinned memory for both buffers more.
+    const auto n_sharing =
+        static_cast<std::uint64_t>((std::max(drun_local_size(), 1) + device->n_devices() - 1) / device->n_devices());
+    if (n_sharing > 1) out.max_bytes /= 2;
+    out.max_bytes = std::min(out.max_bytes, *free_bytes / 10 * 4 / n_sharing);
+    out.device = device->ordinal();
+    put(out.device_name, device->name());
+  }
+  out.pid = ::getpid();
+  out.local_rank = drun_local_rank();
+  char host[64] = {};
+  ::gethostname(host, sizeof host - 1);
+  put(out.host, host);
+  // drun names the NIC that it chose to all programs.
+  const char* nic = std::getenv("GLOO_SOCKET_IFNAME");
+  put(out.nic, nic == nullptr ? "" : nic);
+  out.line_rate = line_rate("/sys", out.nic).value_or(0);
+  return out;
+}
+
+std::string giga(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value / kGiga);
+  return text;
+}
+
+void find_line_rate(const std::vector<Words>& all, Ranks& ranks) {
+  const auto slowest = std::min_element(all.begin(), all.end(),
+                                        [](const Words& a, const Words& b) { return a.line_rate < b.line_rate; });
+  const std::string nic = std::string(slowest->nic[0] != '\0' ? slowest->nic : "the NIC") + " on " + slowest->host;
+  if (slowest->line_rate == 0) {
+    ranks.bound_text = "unknown: the kernel does not say how fast " + nic + " is";
+    return;
+  }
+  ranks.bound.kind = BoundKind::kLineRate;
+  ranks.bound.bytes_per_second = static_cast<double>(slowest->line_rate) / 8;
+  ranks.bound_text = "line rate, " + giga(static_cast<double>(slowest->line_rate)) + " Gb/s (" + nic + ")";
+}
+
+}  // namespace
+
+Result<void> checked(int drun_status) {
+  if (drun_status == DRUN_OK) return {};
+  return fail(Errc::kInternal, "", drun_last_error());
+}
+
+Result<Ranks> meet(const Device* device) {
+  const auto size = static_cast<std::size_t>(drun_size());
+  std::vector<Words> all(size);
+  const auto own = own_words(device);
+  if (!own) return fail(own.error());
+  if (auto ok = checked(drun_allgather(&*own, all.data(), sizeof(Words), DRUN_UINT8, DRUN_COMM_WORLD, nullptr)); !ok) {
+    return fail(std::move(ok.error()));
+  }
+  Ranks out;
+  out.max_bytes = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    const Words& w = all[rank];
+    RankPlace place;
+    place.rank = static_cast<int>(rank);
+    place.pid = w.pid;
+    place.local_rank = w.local_rank;
+    place.host = w.host;
+    place.device = w.device;
+    place.device_info = w.device_name;
+    out.places.push_back(std::move(place));
+    if (w.local_rank == 0) out.ranks_of_host.push_back(0);  // ranks are packed host by host
+    ++out.ranks_of_host.back();
+    out.host_of_rank.push_back(out.ranks_of_host.size() - 1);
+    out.max_bytes = std::min(out.max_bytes, w.max_bytes);
+  }
+  if (device != nullptr) {
+    out.bound_text = "unknown: nothing is known of the ways between GPUs";
+    return out;
+  }
+  if (out.ranks_of_host.size() > 1) {
+    find_line_rate(all, out);
+    return out;
+  }
+  const std::size_t n = std::clamp(kCopyOfHost / size, kLeastCopy, kMostCopy);
+  const std::vector<char> from(n, 1);
+  std::vector<char> to(n, 2);
+  const auto speed = copy_speed(to.data(), from.data(), n);
+  if (!speed) return fail(speed.error());
+  out.bound.kind = BoundKind::kMemory;
+  out.bound.bytes_per_second = *speed;
+  out.bound_text = "memory bandwidth, " + giga(*speed) + " GB/s (" + plural(size, "rank") + " copying at once)";
+  return out;
+}
+
+}  // namespace drun::bench
