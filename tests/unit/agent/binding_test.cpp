@@ -1,4 +1,4 @@
-#include "launcher/agent/binding.h"
+#include "agent/binding.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/agent/cgroup.h"
+#include "agent/cgroup.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -9,8 +9,8 @@
 #include <atomic>
 #include <thread>
 
-#include "launcher/agent/leftovers.h"
-#include "launcher/agent/life_lock.h"
+#include "agent/leftovers.h"
+#include "agent/life_lock.h"
 
 namespace drun::agent {
 namespace {

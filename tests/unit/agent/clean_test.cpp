@@ -1,4 +1,4 @@
-#include "launcher/agent/clean.h"
+#include "agent/clean.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,9 +16,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "launcher/agent/leftovers.h"
-#include "launcher/agent/life_lock.h"
-#include "launcher/agent/worker_socket.h"
+#include "agent/leftovers.h"
+#include "agent/life_lock.h"
+#include "agent/worker_socket.h"
 
 namespace drun::agent {
 namespace {

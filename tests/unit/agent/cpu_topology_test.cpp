@@ -1,4 +1,4 @@
-#include "launcher/agent/cpu_topology.h"
+#include "agent/cpu_topology.h"
 
 #include <gtest/gtest.h>
 

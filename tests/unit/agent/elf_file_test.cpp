@@ -1,4 +1,4 @@
-#include "launcher/agent/elf_file.h"
+#include "agent/elf_file.h"
 
 #include <gtest/gtest.h>
 

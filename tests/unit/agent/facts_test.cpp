@@ -1,5 +1,5 @@
 // The agent gathers facts: real children, files below a folder of the test's own.
-#include "launcher/agent/facts.h"
+#include "agent/facts.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "launcher/agent/facts_text.h"
+#include "agent/facts_text.h"
 
 #include <gtest/gtest.h>
 

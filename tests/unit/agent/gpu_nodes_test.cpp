@@ -1,4 +1,4 @@
-#include "launcher/agent/gpu_nodes.h"
+#include "agent/gpu_nodes.h"
 
 #include <gtest/gtest.h>
 

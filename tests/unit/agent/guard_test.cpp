@@ -1,4 +1,4 @@
-#include "launcher/agent/guard.h"
+#include "agent/guard.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/agent/interpreter.h"
+#include "agent/interpreter.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/agent/leftovers.h"
+#include "agent/leftovers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/agent/loaded_runtime.h"
+#include "agent/loaded_runtime.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "launcher/agent/output_pump.h"
+#include "agent/output_pump.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "launcher/agent/process_list.h"
+#include "agent/process_list.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

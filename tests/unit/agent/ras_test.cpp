@@ -1,5 +1,5 @@
 // What the agent makes of NCCL's word on a job's ranks: a server of the test's own on loopback.
-#include "launcher/agent/ras.h"
+#include "agent/ras.h"
 
 #include <gtest/gtest.h>
 

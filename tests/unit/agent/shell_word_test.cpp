@@ -1,4 +1,4 @@
-#include "launcher/agent/shell_word.h"
+#include "agent/shell_word.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/agent/usable_cpus.h"
+#include "agent/usable_cpus.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

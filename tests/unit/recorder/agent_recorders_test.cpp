@@ -1,4 +1,4 @@
-#include "launcher/agent/recorders.h"
+#include "agent/recorders.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,1031 @@
+#include "agent/agent.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "agent/clean.h"
+#include "agent/command_check.h"
+#include "agent/gpu_nodes.h"
+#include "agent/inventory.h"
+#include "agent/loaded_runtime.h"
+#include "agent/process_list.h"
+#include "agent/sweep.h"
+#include "agent/usable_cpus.h"
+#include "agent/worker_process.h"
+#include "base/fd.h"
+#include "base/process_stat.h"
+#include "base/stall_watch.h"
+#include "base/text.h"
+
+namespace drun::agent {
+
+namespace {
+
+using control::Type;
+using std::chrono::milliseconds;
+
+constexpr auto kDefaultGrace = milliseconds(5000);
+constexpr auto kSweepTime = std::chrono::seconds(5);
+constexpr auto kCgroupTime = milliseconds(500);
+constexpr auto kCleanTime = std::chrono::seconds(20);  // over the grace time
+constexpr auto kLook = milliseconds(500);
+// How often an ended worker's process group is looked at: its last member need not be a child of ours.
+constexpr auto kGroupLook = milliseconds(20);
+// How long helpers of workers that are over have to end by themselves, as those of Python's multiprocessing do when
+// their pipe closes, before they are taken for left behind.
+constexpr auto kSettleTime = milliseconds(500);
+constexpr std::size_t kMostLinkListeners = 4;  // a check and a job's own measurement, and some to spare
+constexpr std::uint32_t kFewestEntries = 16, kMostEntries = 1u << 17;  // of a flight recorder
+constexpr std::chrono::seconds kRasTime{15};                           // for NCCL to ask all of its ranks
+constexpr std::size_t kMostNews = 4096;                                // calls in a frame of the timeline
+constexpr std::size_t kMostBulk = 8u << 20;                            // waiting for drun before more of it is read
+constexpr std::size_t kErrorFileLimit = 64u << 10;
+constexpr const char* kErrorFile = "TORCHELASTIC_ERROR_FILE";  // torch's @record writes the exception there
+
+// A port that is free on `address`, held by a bound socket that never listens.
+Result<std::pair<Fd, std::uint16_t>> reserve_port(const std::string& text) {
+  const netdetect::Address address = netdetect::parse_address(text);
+  if (address.bytes.empty()) return fail(Errc::kInternal, "not an address: " + text);
+  sockaddr_storage where{};
+  socklen_t size = 0;
+  if (address.family == 4) {
+    auto* v4 = reinterpret_cast<sockaddr_in*>(&where);
+    v4->sin_family = AF_INET;
+    std::memcpy(&v4->sin_addr, address.bytes.data(), 4);
+    size = sizeof *v4;
+  } else {
+    auto* v6 = reinterpret_cast<sockaddr_in6*>(&where);
+    v6->sin6_family = AF_INET6;
+    std::memcpy(&v6->sin6_addr, address.bytes.data(), 16);
+    size = sizeof *v6;
+  }
+  Fd fd(::socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (!fd) return fail(errno_error(errno, "socket"));
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&where), size) != 0) {
+    return fail(errno_error(errno, "bind to " + text));
+  }
+  size = sizeof where;
+  ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&where), &size);
+  const auto port = address.family == 4 ? reinterpret_cast<sockaddr_in*>(&where)->sin_port
+                                        : reinterpret_cast<sockaddr_in6*>(&where)->sin6_port;
+  return std::make_pair(std::move(fd), static_cast<std::uint16_t>(ntohs(port)));
+}
+
+std::uint64_t wall_clock_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+// What belongs to the login on this host and never travels: taken from the agent's own environment unless the job sets
+// it.
+void add_host_environment(control::Prepare& job) {
+  for (const char* name :
+       {"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TMPDIR", "HOSTNAME", "XDG_RUNTIME_DIR", "PATH"}) {
+    if (const char* value = std::getenv(name)) job.environment.emplace(name, value);
+  }
+  job.environment.emplace("PWD", job.working_directory);
+}
+
+// Of the one with the lowest number; "" if there is none.
+std::string name_of_first(const std::vector<pid_t>& processes) {
+  const auto first = std::min_element(processes.begin(), processes.end());
+  const auto stat = first != processes.end() ? stat_of(*first) : std::nullopt;
+  return stat ? stat->name : "";
+}
+
+}  // namespace
+
+Agent::Agent(GuardLink guard)
+    : guard_(std::move(guard)),
+      in_(io_, STDIN_FILENO),
+      out_(io_, STDOUT_FILENO),
+      guard_in_(io_),
+      child_signal_(io_, SIGCHLD),
+      end_signals_(io_, SIGTERM, SIGINT, SIGHUP),
+      tasks_(io_.get_executor()),
+      pumps_(io_.get_executor()),
+      outgoing_(io_.get_executor()),
+      workers_changed_(io_.get_executor()),
+      beat_wake_(io_.get_executor()),
+      guard_wake_(io_.get_executor()),
+      timeline_wake_(io_.get_executor()),
+      runtime_wake_(io_.get_executor()),
+      over_(io_.get_executor()),
+      last_heard_(Clock::now()) {
+  config_.heartbeat_ms = 5000;
+  config_.heartbeat_timeout_ms = 30000;
+  config_.grace_ms = static_cast<std::uint32_t>(kDefaultGrace.count());
+  set_nonblocking(guard_.from_guard.get(), true);
+  set_nonblocking(guard_.to_guard.get(), true);
+  guard_in_.assign(::fcntl(guard_.from_guard.get(), F_DUPFD_CLOEXEC, 3));
+}
+
+int Agent::run() {
+  end_signals_.add(SIGQUIT);
+  raise_open_file_limit();  // three descriptors per worker; the workers get the limit back
+  TaskGroup top(io_.get_executor());
+  top.spawn(main());
+  io_.run();
+  return 0;
+}
+
+Task<void> Agent::main() {
+  tasks_.spawn(write_control());
+  outgoing_.push_bytes(std::string(control::kMagic));
+  send(Type::kHello, control::encode(take_inventory()));
+  tasks_.spawn(read_control());
+  tasks_.spawn(beat());
+  tasks_.spawn(beat_guard());
+  tasks_.spawn(watch_guard());
+  tasks_.spawn(watch_signals());
+  tasks_.spawn(reap());
+  co_await over_.wait();
+  close_everything();
+  co_await pumps_.join();
+  if (relay_) co_await relay_->join();
+  for (const auto& listener : probe_listeners_) co_await listener->join();
+  for (const auto& listener : link_listeners_) co_await listener->join();
+  co_await tasks_.join();
+  io_.stop();
+}
+
+// ---- the channel
+
+Task<void> Agent::write_control() {
+  for (;;) {
+    const auto frame = co_await outgoing_.next();
+    if (!frame) break;
+    const auto buffer = asio::buffer(*frame);
+    const auto [ec, n] = co_await asio::async_write(out_, buffer, as_result);
+    if (ec) channel_lost();
+  }
+}
+
+Task<void> Agent::read_control() {
+  control::FrameParser parser;
+  std::string chunk(64u << 10, '\0');
+  while (channel_open_) {
+    const auto buffer = asio::buffer(chunk);
+    const auto [ec, n] = co_await in_.async_read_some(buffer, as_result);
+    if (ec) break;
+    last_heard_ = Clock::now();
+    parser.push(std::string_view(chunk).substr(0, n));
+    for (;;) {
+      auto frame = parser.next();
+      if (!frame || !*frame) {
+        if (!frame) channel_lost();
+        break;
+      }
+      handle(**frame);
+    }
+  }
+  channel_lost();
+}
+
+// drun is gone, or talks nonsense: nobody reads what the workers write, and the job is over.
+void Agent::channel_lost() {
+  if (!channel_open_) return;
+  channel_open_ = false;
+  outgoing_.close();
+  boost::system::error_code ignored;
+  in_.close(ignored);
+  out_.close(ignored);
+  workers_changed_.notify();
+  for (auto& [rank, worker] : workers_) {
+    if (worker.out) worker.out->add_credit(SIZE_MAX / 2);
+    if (worker.err) worker.err->add_credit(SIZE_MAX / 2);
+  }
+  if (closing_) return;
+  begin_stop(milliseconds(config_.grace_ms));
+}
+
+Task<void> Agent::beat() {
+  Deadline last_sent = Clock::now();
+  StallWatch own_silence(kLook);
+  while (!closing_ && channel_open_) {
+    const Deadline silent_at = last_heard_ + milliseconds(config_.heartbeat_timeout_ms);
+    const Deadline look_at = Clock::now() + std::min(milliseconds(config_.heartbeat_ms), milliseconds(kLook));
+    co_await beat_wake_.wait_until(std::min(look_at, silent_at));
+    const auto now = Clock::now();
+    last_heard_ = paused_ ? now : std::min(now, last_heard_ + own_silence.look());
+    if (now - last_sent >= milliseconds(config_.heartbeat_ms)) {
+      send(Type::kHeartbeat, {});
+      last_sent = now;
+    }
+    if (now - last_heard_ >= milliseconds(config_.heartbeat_timeout_ms)) channel_lost();
+  }
+}
+
+// False if the guard is gone.
+bool Agent::sign_of_life() { return ::write(guard_.to_guard.get(), ".", 1) >= 0 || errno != EPIPE; }
+
+Task<void> Agent::beat_guard() {
+  while (!closing_) {
+    if (!sign_of_life()) break;
+    co_await guard_wake_.wait_until(Clock::now() + std::chrono::seconds(1));
+  }
+}
+
+Task<void> Agent::watch_guard() {
+  // The guard answers every byte of ours. Its silence is counted in seconds in which we ran: both may have been frozen.
+  char bytes[64];
+  int silent_seconds = 0;
+  while (!closing_) {
+    const auto buffer = asio::buffer(bytes);
+    DeadlineGuard second(io_.get_executor(), Clock::now() + std::chrono::seconds(1), [this] {
+      boost::system::error_code ignored;
+      guard_in_.cancel(ignored);
+    });
+    const auto [ec, n] = co_await guard_in_.async_read_some(buffer, as_result);
+    if (closing_) break;
+    if (!ec) {
+      silent_seconds = 0;
+      continue;
+    }
+    if (second.fired() && ec == asio::error::operation_aborted && ++silent_seconds < kGuardSilenceLimit) continue;
+    if (silent_seconds == kGuardSilenceLimit) ::kill(guard_.guard_pid, SIGKILL);
+    begin_stop(milliseconds(config_.grace_ms));
+    break;
+  }
+}
+
+Task<void> Agent::watch_signals() {
+  while (!closing_) {
+    const auto [ec, number] = co_await end_signals_.async_wait(as_result);
+    if (ec) break;
+    control::Text notice;
+    notice.text = "the agent got signal " + std::to_string(number);
+    send(Type::kNotice, control::encode(notice));
+    begin_stop(milliseconds(config_.grace_ms));
+  }
+}
+
+// ---- orders
+
+void Agent::handle(const control::Frame& frame) {
+  using namespace control;
+  const auto with = [&](auto decoded, auto&& action) {
+    if (decoded) {
+      action(std::move(*decoded));
+    } else {
+      channel_lost();
+    }
+  };
+  const std::string_view body = frame.body;
+  switch (frame.type) {
+    case Type::kHeartbeat:
+      break;
+    case Type::kConfigure:
+      with(decode<Configure>(body), [&](auto m) { configure(m); });
+      break;
+    case Type::kProbeListen:
+      with(decode<ProbeListen>(body), [&](auto m) { listen_for_probes(m); });
+      break;
+    case Type::kProbeRun:
+      with(decode<ProbeRun>(body), [&](auto m) { tasks_.spawn(run_probes(std::move(m))); });
+      break;
+    case Type::kLinkListen:
+      with(decode<LinkListen>(body), [&](auto m) { listen_for_links(m); });
+      break;
+    case Type::kLinkRun:
+      with(decode<LinkRun>(body), [&](auto m) { tasks_.spawn(run_links(std::move(m))); });
+      break;
+    case Type::kRelayListen:
+      listen_for_relay();
+      break;
+    case Type::kRelayData:
+      with(decode<Relay>(body), [&](auto m) {
+        if (relay_) relay_->deliver(m.connection, std::move(m.bytes));
+      });
+      break;
+    case Type::kRelayClose:
+      with(decode<Relay>(body), [&](auto m) {
+        if (relay_) relay_->close(m.connection);
+      });
+      break;
+    case Type::kPrepare:
+      with(decode<Prepare>(body), [&](auto m) { prepare(std::move(m)); });
+      break;
+    case Type::kSpawn:
+      with(decode<Spawn>(body), [&](auto m) { spawn(std::move(m)); });
+      break;
+    case Type::kStdin:
+    case Type::kStdinEnd:
+      with(decode<Input>(body), [&](auto m) {
+        const auto worker = workers_.find(m.rank);
+        if (worker == workers_.end() || !worker->second.in) return;
+        if (frame.type == Type::kStdinEnd) {
+          worker->second.in->end();
+        } else {
+          worker->second.in->deliver(std::move(m.bytes));
+        }
+      });
+      break;
+    case Type::kCredit:
+      with(decode<Credit>(body), [&](auto m) {
+        const auto worker = workers_.find(m.rank);
+        if (worker == workers_.end()) return;
+        auto& pump = m.stream == Stream::kStdout ? worker->second.out : worker->second.err;
+        if (pump) pump->add_credit(m.n_bytes);
+      });
+      break;
+    case Type::kSignal:
+      with(decode<Signal>(body), [&](auto m) { signal_workers(m.number); });
+      break;
+    case Type::kResize:
+      with(decode<WindowSize>(body), [&](auto m) { resize(m); });
+      break;
+    case Type::kDescribe:
+      with(decode<Describe>(body), [&](auto m) { describe(m); });
+      break;
+    case Type::kAskFacts:
+      with(decode<AskFacts>(body), [&](auto m) { tasks_.spawn(tell_facts(std::move(m))); });
+      break;
+    case Type::kRecord:
+      with(decode<Record>(body), [&](auto m) { record(m); });
+      break;
+    case Type::kAskActivity:
+      tell_activity();
+      break;
+    case Type::kAskRas:
+      tasks_.spawn(tell_ras());
+      break;
+    case Type::kStop:
+      with(decode<Stop>(body),
+           [&](auto m) { begin_stop(milliseconds(m.grace_ms), milliseconds(m.delay_ms), m.delayed); });
+      break;
+    case Type::kPing:
+      with(decode<Ping>(body), [&](auto m) {
+        Pong reply;
+        reply.sent_ns = m.sent_ns;
+        reply.host_ns = static_cast<std::uint64_t>(monotonic_ns());
+        send(Type::kPong, encode(reply));
+      });
+      break;
+    case Type::kPause:
+      pause();
+      break;
+    case Type::kResume:
+      resume();
+      break;
+    case Type::kClean:
+      with(decode<Clean>(body), [&](auto m) { tasks_.spawn(clean_host(std::move(m))); });
+      break;
+    default:
+      channel_lost();
+  }
+}
+
+void Agent::configure(const control::Configure& message) {
+  config_ = message;
+  config_.heartbeat_ms = std::max(config_.heartbeat_ms, 100u);
+}
+
+void Agent::listen_for_probes(const control::ProbeListen& message) {
+  if (stopping_ || closing_) return;
+  control::Port reply;
+  auto listener = netdetect::ProbeListener::start(io_.get_executor(), message.token);
+  if (listener) {
+    stop_probes();  // of an earlier probe: it had another token
+    reply.port = static_cast<std::uint16_t>((*listener)->port());
+    probe_listeners_.push_back(std::move(*listener));
+  } else {
+    reply.error = listener.error().message();
+  }
+  send(Type::kProbeListening, control::encode(reply));
+}
+
+void Agent::stop_links() {
+  for (const auto& listener : link_listeners_) listener->stop();
+  links_stopping_->stop();
+}
+
+void Agent::stop_probes() {
+  for (const auto& listener : probe_listeners_) listener->stop();
+}
+
+Task<void> Agent::run_probes(control::ProbeRun message) {
+  control::ProbeResults reply;
+  reply.results = co_await netdetect::probe_all(std::move(message.targets), std::move(message.token),
+                                                milliseconds(message.timeout_ms), static_cast<int>(message.parallel));
+  send(Type::kProbeResults, control::encode(reply));
+}
+
+void Agent::listen_for_links(const control::LinkListen& message) {
+  control::Port reply;
+  if (link_listeners_.size() >= kMostLinkListeners || stopping_) {
+    reply.error = "it listens for other link measurements already, or ends";
+  } else if (auto listener = netdetect::LinkListener::start(io_.get_executor(), message.token)) {
+    reply.port = static_cast<std::uint16_t>((*listener)->port());
+    link_listeners_.push_back(std::move(*listener));
+  } else {
+    reply.error = listener.error().message();
+  }
+  send(Type::kLinkListening, control::encode(reply));
+}
+
+Task<void> Agent::run_links(control::LinkRun message) {
+  control::LinkResults reply;
+  reply.results =
+      co_await netdetect::measure_links(std::move(message.targets), std::move(message.token), links_stopping_);
+  send(Type::kLinkResults, control::encode(reply));
+}
+
+Task<void> Agent::clean_host(control::Clean message) {
+  auto child = start_clean(message, guard_.guard_pid);
+  control::Cleaned failed;
+  if (!child) {
+    failed.error = child.error().message();
+    send(Type::kCleaned, control::encode(failed));
+    co_return;
+  }
+  asio::posix::stream_descriptor reply(io_, child->reply.release());
+  std::string body;
+  bool in_time = true;
+  {
+    const Deadline give_up = Clock::now() + milliseconds(message.grace_ms) + kCleanTime;
+    const std::function<void()> cancel = [&reply] {
+      boost::system::error_code ignored;
+      reply.cancel(ignored);
+    };
+    DeadlineGuard limit(io_.get_executor(), give_up, cancel);
+    std::string chunk(64u << 10, '\0');
+    for (;;) {
+      const auto buffer = asio::buffer(chunk);
+      const auto [ec, n] = co_await reply.async_read_some(buffer, as_result);
+      if (ec) break;
+      body.append(chunk, 0, n);
+    }
+    in_time = !limit.fired();
+  }
+  if (!in_time) {
+    ::kill(child->pid, SIGKILL);
+    failed.error = "the look through /proc did not end in time: a process may be stuck in the kernel (ps axl)";
+    body = control::encode(failed);
+  } else if (!control::decode<control::Cleaned>(body)) {
+    failed.error = "the look through /proc broke off";
+    body = control::encode(failed);
+  }
+  send(Type::kCleaned, body);
+}
+
+void Agent::listen_for_relay() {
+  rendezvous::RelayOutput output;
+  const auto emit = [this](Type type, std::uint32_t connection, std::string bytes) {
+    control::Relay m;
+    m.connection = connection;
+    m.bytes = std::move(bytes);
+    send(type, control::encode(m));
+  };
+  output.open = [emit](std::uint32_t c) { emit(Type::kRelayOpen, c, {}); };
+  output.data = [emit](std::uint32_t c, std::string bytes) { emit(Type::kRelayData, c, std::move(bytes)); };
+  output.close = [emit](std::uint32_t c) { emit(Type::kRelayClose, c, {}); };
+  control::Port reply;
+  auto relay = rendezvous::RelayListener::start(io_.get_executor(), std::move(output));
+  if (relay) {
+    relay_ = std::move(*relay);
+    reply.address = relay_->address();
+    reply.port = static_cast<std::uint16_t>(relay_->port());
+  } else {
+    reply.error = relay.error().message();
+  }
+  send(Type::kRelayListening, control::encode(reply));
+}
+
+void Agent::prepare(control::Prepare message) {
+  job_ = std::move(message);
+  add_host_environment(job_);
+  control::Prepared reply;
+  reply.problems = check_command(job_);
+  if (reply.problems.empty()) {
+    command_ = find_command(job_.argv[0], job_.environment, job_.working_directory).value();
+  }
+  if (!job_.master_address.empty()) {
+    auto reserved = reserve_port(job_.master_address);
+    if (reserved) {
+      master_port_ = std::move(reserved->first);
+      reply.master_port = reserved->second;
+    } else {
+      control::Problem p;
+      p.cause = "no free port for MASTER_PORT: " + reserved.error().message();
+      reply.problems.push_back(std::move(p));
+    }
+  }
+  if (!socket_) {
+    if (auto socket = WorkerSocket::create(io_, config_.job_id)) {
+      socket_ = std::move(*socket);
+      tell_guard(guard_, 'J', config_.job_id);
+      tell_guard(guard_, 'S', socket_->directory());
+      tasks_.spawn(socket_->run());
+    } else {
+      control::Problem p;
+      p.cause = socket.error().message();
+      p.hint = "make /tmp writable on that host";
+      reply.problems.push_back(std::move(p));
+    }
+  }
+  if (job_.bind_to != control::BindTo::kNone && !job_.gpus.empty()) choose_cpus(reply);
+  send(Type::kPrepared, control::encode(reply));
+}
+
+void Agent::choose_cpus(control::Prepared& reply) {
+  const auto usable = cpus_of_affinity();
+  BindingRequest request;
+  request.to = job_.bind_to;
+  request.n_workers = static_cast<int>(job_.gpus.size());
+  request.shares_cores = job_.shares_cores;
+  if (request.to == control::BindTo::kNuma)
+    request.gpu_nodes = nodes_of_workers(job_.gpus, read_gpu_nodes(""), job_.environment);
+  auto bound = bind_workers(request, read_cores("", usable), usable, cpu_quota(""));
+  if (!bound) {
+    control::Problem p;
+    p.kind = control::ProblemKind::kBinding;
+    p.cause = bound.error().cause;
+    p.hint = bound.error().hint;
+    reply.problems.push_back(std::move(p));
+    return;
+  }
+  cpus_ = std::move(*bound);
+  for (const auto& worker : cpus_) {
+    control::Binding binding;
+    binding.cpus = ranges_text(worker.cpus);
+    binding.place = worker.place;
+    binding.threads = static_cast<std::uint32_t>(worker.threads);
+    reply.bindings.push_back(std::move(binding));
+  }
+}
+
+// ---- workers
+
+void Agent::spawn(control::Spawn message) {
+  if (stopping_ || !workers_.empty()) return;
+  if (socket_) socket_->set_handout(message.handout);
+  if (socket_ && message.workers.size() > 1) socket_->share_memory();
+  if (socket_) socket_->record(recorders_);
+  stop_probes();
+  stop_links();
+  master_port_.reset();
+  make_cgroup();
+  for (auto& spec : message.workers) {
+    Worker worker;
+    const std::uint32_t rank = spec.rank;
+    worker.spec = std::move(spec);
+    workers_.emplace(rank, std::move(worker));
+  }
+  oom_.emplace();
+  for (auto& [rank, worker] : workers_) {
+    start(worker, message);
+    sign_of_life();  // each start waits for its exec, which may be slow
+  }
+  if (job_.refuses_mpi) tasks_.spawn(watch_runtimes());
+  if (paused_) signal_workers(SIGSTOP);
+}
+
+void Agent::make_cgroup() {
+  const auto announce = [this](const std::string& directory) { return tell_guard(guard_, 'C', directory); };
+  auto made = JobCgroup::create(config_.job_id, announce);
+  if (made) cgroup_ = std::move(*made);
+}
+
+void Agent::start(Worker& worker, const control::Spawn& order) {
+  WorkerStart start;
+  start.file = command_;
+  start.argv = job_.argv;
+  start.environment = job_.environment;
+  for (const auto& [name, value] : worker.spec.environment) start.environment[name] = value;
+  if (socket_) {
+    start.environment["DRUN_AGENT"] = socket_->path();
+    start.environment.emplace(kErrorFile, socket_->file("rank." + std::to_string(worker.spec.rank) + ".error"));
+  }
+  start.wants_stdin = worker.spec.wants_stdin;
+  start.pty = order.pty;
+  start.window = {order.window.columns, order.window.rows};
+  start.umask = static_cast<mode_t>(order.umask & 0777);
+  if (worker.spec.local_rank < cpus_.size()) start.cpus = cpus_[worker.spec.local_rank].cpus;
+  if (cgroup_) start.cgroup_procs = cgroup_->procs_fd();
+
+  control::Started reply;
+  reply.rank = worker.spec.rank;
+  auto process = start_worker(start);
+  if (!process) {
+    reply.error = process.error().code == Errc::kNotFound ? ENOENT : EACCES;
+    reply.what = process.error().message();
+    send(Type::kStarted, control::encode(reply));
+    return;
+  }
+  worker.pid = process->pid;
+  worker.running = true;
+  worker.group_alive = true;
+  reply.pid = worker.pid;
+  send(Type::kStarted, control::encode(reply));
+  pump_output(worker, worker.out, std::move(process->stdout_end), control::Stream::kStdout, order.output_credit);
+  if (process->stderr_end) {
+    pump_output(worker, worker.err, std::move(process->stderr_end), control::Stream::kStderr, order.output_credit);
+  } else {
+    control::Output none;  // a terminal has one output
+    none.rank = worker.spec.rank;
+    none.stream = control::Stream::kStderr;
+    send_output(Type::kOutputEnd, control::encode(none));
+  }
+  if (process->stdin_end) {
+    const std::uint32_t rank = worker.spec.rank;
+    const auto credit_back = [this, rank](std::size_t n) {
+      control::Credit m;
+      m.rank = rank;
+      m.stream = control::Stream::kStdin;
+      m.n_bytes = static_cast<std::uint32_t>(n);
+      send(Type::kStdinCredit, control::encode(m));
+    };
+    worker.in = std::make_unique<StdinPump>(io_, std::move(process->stdin_end), order.pty, credit_back,
+                                            [credit_back] { credit_back(control::Credit::kNoMore); });
+    pumps_.spawn(worker.in->run());
+  }
+}
+
+void Agent::pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd, control::Stream stream,
+                        std::uint32_t credit) {
+  const std::uint32_t rank = worker.spec.rank;
+  const auto emit = [this, rank, stream](std::string bytes) {
+    control::Output m;
+    m.rank = rank;
+    m.stream = stream;
+    m.time_ns = wall_clock_ns();
+    m.bytes = std::move(bytes);
+    send_output(Type::kOutput, control::encode(m));
+  };
+  const auto ended = [this, rank, stream] {
+    control::Output m;
+    m.rank = rank;
+    m.stream = stream;
+    send_output(Type::kOutputEnd, control::encode(m));
+    workers_changed_.notify();
+  };
+  pump = std::make_unique<OutputPump>(io_, std::move(fd), channel_open_ ? credit : SIZE_MAX / 2, emit, ended);
+  pumps_.spawn(pump->run());
+}
+
+Task<void> Agent::reap() {
+  while (!closing_) {
+    const auto [ec, number] = co_await child_signal_.async_wait(as_result);
+    if (ec) break;
+    const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
+    reap_ended(reaped);
+  }
+}
+
+void Agent::on_reaped(pid_t pid, int wait_status) {
+  workers_changed_.notify();  // it may have been the last of a worker's process group
+  if (describer_) describer_->reaped(pid);
+  if (facts_) facts_->reaped(pid);
+  for (auto& [rank, worker] : workers_) {
+    if (worker.pid != pid || !worker.running) continue;
+    worker.running = false;
+    worker.wait_status = wait_status;
+    if (worker.in) worker.in->close();
+    // While it is being ended, what it started may still have a last word; else nobody waits for descendants.
+    const bool has_more = alive(worker);
+    if (!stopping_ || !has_more) finish_output(worker);
+    tell_activity_of(rank);
+    if (timeline_ms_ > 0) tell_news_of(rank, true);
+    // The exit goes first: a reader that does not take the output must not hide a failure.
+    control::Exited m;
+    m.rank = rank;
+    m.pid = worker.pid;
+    m.wait_status = wait_status;
+    m.ended_by_drun = worker.ended_by_drun;
+    m.time_ns = static_cast<std::uint64_t>(monotonic_ns());
+    if (!worker.ended_by_drun && wait_status != 0) {
+      // A shell in between tells its child's signal as 128 + 9.
+      const bool killed = (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) ||
+                          (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 128 + SIGKILL);
+      if (killed && oom_) m.out_of_memory = oom_->evidence(worker.pid);
+      if (socket_) {
+        m.error_file =
+            read_file(socket_->file("rank." + std::to_string(rank) + ".error"), kErrorFileLimit).value_or("");
+      }
+    }
+    send(Type::kExited, control::encode(m));
+    return;
+  }
+}
+
+void Agent::finish_output(Worker& worker) {
+  if (worker.out) worker.out->finish_soon();
+  if (worker.err) worker.err->finish_soon();
+}
+
+// Some worker's last output is not on its way yet.
+bool Agent::output_pending() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const auto& entry) {
+    const Worker& w = entry.second;
+    return (w.out && !w.out->ended()) || (w.err && !w.err->ended());
+  });
+}
+
+void Agent::signal_workers(int number) {
+  for (auto& [rank, worker] : workers_) {
+    if (alive(worker)) ::kill(-worker.pid, number);
+  }
+}
+
+void Agent::resize(control::WindowSize window) {
+  for (auto& [rank, worker] : workers_) {
+    if (worker.out) worker.out->resize_terminal({window.columns, window.rows});
+  }
+}
+
+// Whether anything is left of the worker's process group: its leader may end before what it started. Only descendants
+// of ours count: once the group is empty its number may become that of somebody else's.
+bool Agent::alive(Worker& worker) {
+  if (worker.running || !worker.group_alive) return worker.running;
+  worker.group_alive = ::kill(-worker.pid, 0) == 0;
+  if (!worker.group_alive) return false;
+  const auto now = Clock::now();
+  if (now - descendants_seen_ > kGroupLook / 2) {
+    descendants_ = descendants();
+    descendants_seen_ = now;
+  }
+  worker.group_alive =
+      std::any_of(descendants_.begin(), descendants_.end(), [&](pid_t pid) { return ::getpgid(pid) == worker.pid; });
+  return worker.group_alive;
+}
+
+// drun is about to be stopped by Ctrl-Z, and will say nothing until it goes on.
+void Agent::pause() {
+  paused_ = true;
+  if (!stopping_) signal_workers(SIGSTOP);
+}
+
+void Agent::resume() {
+  paused_ = false;
+  signal_workers(SIGCONT);
+}
+
+JobMark Agent::mark() const {
+  JobMark mark;
+  mark.job_id = config_.job_id;
+  if (socket_) mark.agent_socket = socket_->path();
+  return mark;
+}
+
+void Agent::describe(const control::Describe& message) {
+  if (!describer_) describer_ = std::make_unique<Describer>(io_, job_.environment["PATH"]);
+  if (stopping_) describer_->stop();
+  std::vector<Describer::Subject> subjects;
+  for (const auto& [rank, worker] : workers_) {
+    Describer::Subject subject;
+    subject.rank = rank;
+    subject.pid = worker.pid;
+    subject.running = worker.running;
+    subject.wait_status = worker.wait_status;
+    subjects.push_back(subject);
+  }
+  const Describer::Send reply = [this](const control::Described& m) { send(Type::kDescribed, control::encode(m)); };
+  const Deadline deadline = Clock::now() + milliseconds(message.stacks_ms);
+  tasks_.spawn(describer_->describe(std::move(subjects), message.stacks_ms > 0, deadline, reply));
+}
+
+Task<void> Agent::tell_facts(control::AskFacts message) {
+  if (facts_ || stopping_) co_return;  // one question at a time; drun sends no more
+  const auto path = message.environment.find("PATH");
+  const char* own_path = std::getenv("PATH");
+  const std::string folders = path != message.environment.end() ? path->second : own_path != nullptr ? own_path : "";
+  facts_ = std::make_unique<FactsGatherer>(io_, folders);
+  control::Facts reply;
+  reply.facts = co_await facts_->gather(std::move(message));
+  facts_.reset();
+  send(Type::kFacts, control::encode(reply));
+}
+
+// ---- flight recorders
+
+void Agent::record(const control::Record& message) {
+  if (!workers_.empty()) return;
+  recorders_.set_entries(std::clamp(message.n_entries, kFewestEntries, kMostEntries));
+  timeline_ms_ = message.timeline_ms;
+  if (timeline_ms_ > 0) tasks_.spawn(tell_timeline());
+}
+
+void Agent::tell_activity() {
+  control::Activity m;
+  for (const auto& [rank, worker] : workers_) {
+    if (auto activity = recorders_.activity_of(rank)) m.ranks.push_back(std::move(*activity));
+  }
+  send(Type::kActivity, control::encode(m));
+}
+
+void Agent::tell_activity_of(std::uint32_t rank) {
+  auto activity = recorders_.activity_of(rank);
+  if (!activity) return;
+  control::Activity m;
+  m.ranks.push_back(std::move(*activity));
+  send(Type::kActivity, control::encode(m));
+}
+
+Task<void> Agent::tell_ras() {
+  if (ras_ || stopping_ || workers_.empty()) co_return;
+  std::string address;  // drun's, or the user's
+  for (const auto* environment : {&job_.environment, &workers_.begin()->second.spec.environment}) {
+    if (const auto found = environment->find("NCCL_RAS_ADDR"); found != environment->end()) address = found->second;
+  }
+  ras_ = std::make_unique<RasQuestion>(io_.get_executor());
+  control::Text reply;
+  reply.text = co_await ras_->ask(std::move(address), Clock::now() + kRasTime);
+  ras_.reset();
+  if (!reply.text.empty() && !stopping_) send(Type::kRas, control::encode(reply));
+}
+
+Task<void> Agent::tell_timeline() {
+  while (!closing_ && channel_open_) {
+    // What is still on its way waits for its reader in the recorders, which forget the oldest.
+    if (outgoing_.bulk_bytes() < kMostBulk) {
+      for (const auto& [rank, worker] : workers_) {
+        if (worker.running) tell_news_of(rank, false);
+      }
+    }
+    co_await timeline_wake_.wait_until(Clock::now() + milliseconds(timeline_ms_));
+  }
+}
+
+void Agent::tell_news_of(std::uint32_t rank, bool all) {
+  for (std::size_t told = 0; told <= kMostEntries; told += kMostNews) {  // whatever its counter does
+    const control::Timeline m = recorders_.news_of(rank, kMostNews, all);
+    if (m.calls.empty() && m.n_lost == 0) break;
+    send_output(Type::kTimeline, control::encode(m));
+    if (m.calls.size() < kMostNews) break;
+  }
+}
+
+// A Python program's libraries are known once it has imported them. Soon, for who looks on; later for what is slow.
+Task<void> Agent::watch_runtimes() {
+  using std::chrono::seconds;
+  constexpr seconds kLooks[] = {seconds(2), seconds(6), seconds(20), seconds(60)}, kSettled(20);
+  constexpr std::size_t kMostProcesses = 64;
+  const Deadline began = Clock::now();
+  for (const auto look : kLooks) {
+    co_await runtime_wake_.wait_until(began + look);
+    if (closing_ || stopping_ || !channel_open_) co_return;
+    const ProcessTable table = ProcessTable::read();
+    std::size_t n_read = 0;
+    for (const auto& [rank, worker] : workers_) {
+      if (!worker.running) continue;
+      for (const auto& process : table.family_of(worker.pid)) {
+        if (++n_read > kMostProcesses) break;
+        const auto maps = read_file(proc_file(process.pid, "maps"));
+        const auto environment = read_file(proc_file(process.pid, "environ"));
+        if (!maps || !environment) continue;  // it is gone, or another user's
+        const std::string text = alone_warning(loaded_runtime(*maps), process.name, *environment, look >= kSettled);
+        if (text.empty()) continue;
+        control::Text notice;
+        notice.text = text;
+        send(Type::kNotice, control::encode(notice));
+        co_return;
+      }
+    }
+  }
+}
+
+// ---- the end
+
+void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector<std::uint32_t>& delayed) {
+  const auto now = Clock::now();
+  for (auto& [rank, worker] : workers_) {
+    const bool waits = std::find(delayed.begin(), delayed.end(), rank) != delayed.end();
+    const Deadline term_at = waits ? now + delay : now;
+    // A second order can only make it faster.
+    worker.term_at = stopping_ ? std::min(worker.term_at, term_at) : term_at;
+    worker.kill_at = stopping_ ? std::min(worker.kill_at, term_at + grace) : term_at + grace;
+  }
+  workers_changed_.notify();
+  if (stopping_) return;
+  stopping_ = true;
+  if (describer_) describer_->stop();  // no tool is started behind the sweep
+  if (facts_) facts_->stop();
+  if (ras_) ras_->stop();
+  stop_links();
+  tasks_.spawn(stop_sequence());
+}
+
+// After a good end: the processes that go on although the workers are over. Those that end by themselves have time to.
+Task<std::vector<pid_t>> Agent::left_in_background() {
+  std::vector<pid_t> left;
+  const auto begin = Clock::now();
+  for (const auto& [rank, worker] : workers_) {
+    if (worker.running || worker.kill_at > begin) co_return left;
+  }
+  const Deadline end = begin + kSettleTime;
+  while (has_children()) {
+    left = descendants();
+    const auto now = Clock::now();
+    if (left.empty() || now >= end) co_return left;
+    if (co_await workers_changed_.wait_until(std::min(end, now + kGroupLook))) workers_changed_.reset();
+  }
+  left.clear();
+  co_return left;
+}
+
+// Each worker's process group: TERM, and KILL after the grace time if anything is left of it. Then everything else.
+Task<void> Agent::stop_sequence() {
+  const std::vector<pid_t> left = co_await left_in_background();
+  control::Finished m;
+  m.leftover_name = name_of_first(left);
+  for (;;) {
+    const auto now = Clock::now();
+    Deadline next = Deadline::max();
+    for (auto& [rank, worker] : workers_) {
+      if (!alive(worker)) continue;
+      if (now >= worker.kill_at) {
+        if (worker.running) worker.ended_by_drun = true;
+        ::kill(-worker.pid, SIGKILL);  // reaped, or found dead, below
+        continue;
+      }
+      if (!worker.termed && now >= worker.term_at) {
+        worker.termed = true;
+        if (worker.running) worker.ended_by_drun = true;
+        ::kill(-worker.pid, SIGTERM);
+        ::kill(-worker.pid, SIGCONT);
+      }
+      next = std::min(next, worker.termed ? worker.kill_at : std::min(worker.term_at, worker.kill_at));
+      if (!worker.running) next = std::min(next, now + kGroupLook);
+    }
+    if (next == Deadline::max()) break;
+    if (co_await workers_changed_.wait_until(next)) workers_changed_.reset();
+  }
+  for (auto& [rank, worker] : workers_) {
+    if (worker.running) worker.ended_by_drun = true;
+  }
+  signal_workers(SIGKILL);
+  std::size_t n_own = 0;
+  for (const auto& [rank, worker] : workers_) n_own += worker.running ? 1u : 0u;
+  const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
+  std::size_t n_killed = 0;
+  if (cgroup_) {
+    n_killed = descendants().size();
+    kill_cgroup(cgroup_->directory());
+  }
+  // Both block: together they must stay below the guard's patience.
+  const Deadline end = Clock::now() + kSweepTime;
+  n_killed = std::max(n_killed, sweep(end, reaped, mark()));
+  sign_of_life();
+  if (cgroup_) remove_cgroup(cgroup_->directory(), std::max(end, Clock::now() + kCgroupTime));
+
+  for (auto& [rank, worker] : workers_) finish_output(worker);
+  if (timeline_ms_ > 0) {
+    control::Timeline last;
+    last.rank = control::Timeline::kEnd;
+    send_output(Type::kTimeline, control::encode(last));
+  }
+  m.leftovers = static_cast<std::uint32_t>(std::max(left.size(), n_killed > n_own ? n_killed - n_own : 0));
+  send(Type::kFinished, control::encode(m));
+  // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.
+  while (channel_open_ && output_pending()) co_await workers_changed_.wait_and_reset();
+  co_await outgoing_.flush(Deadline::max());
+  over_.notify();
+}
+
+void Agent::close_everything() {
+  closing_ = true;
+  boost::system::error_code ignored;
+  for (auto& [rank, worker] : workers_) {
+    if (worker.in) worker.in->close();
+    if (worker.out) {
+      worker.out->add_credit(SIZE_MAX / 2);
+      worker.out->finish_soon();
+    }
+    if (worker.err) {
+      worker.err->add_credit(SIZE_MAX / 2);
+      worker.err->finish_soon();
+    }
+  }
+  if (describer_) describer_->stop();
+  if (facts_) facts_->stop();
+  if (ras_) ras_->stop();
+  if (socket_) socket_->stop();
+  if (relay_) relay_->stop();
+  stop_probes();
+  stop_links();
+  in_.close(ignored);
+  guard_in_.close(ignored);
+  child_signal_.cancel(ignored);
+  end_signals_.cancel(ignored);
+  beat_wake_.notify();
+  guard_wake_.notify();
+  timeline_wake_.notify();
+  runtime_wake_.notify();
+  outgoing_.finish();
+}
+
+}  // namespace drun::agent

@@ -1,0 +1,153 @@
+// The agent proper: one per host, single-threaded. Reads orders from stdin, writes reports to stdout, starts, feeds,
+// watches and ends the workers of its host.
+//
+// It ends when drun says Stop, when the channel reaches EOF, when drun or the guard falls silent, or on TERM, INT, HUP:
+// always by the same sequence (TERM, grace, KILL, sweep), always leaving nothing behind.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/binding.h"
+#include "agent/cgroup.h"
+#include "agent/describe.h"
+#include "agent/facts.h"
+#include "agent/guard.h"
+#include "agent/oom_watch.h"
+#include "agent/output_pump.h"
+#include "agent/ras.h"
+#include "agent/recorders.h"
+#include "agent/stdin_pump.h"
+#include "agent/worker_socket.h"
+#include "base/asio.h"
+#include "launcher/control/frame_queue.h"
+#include "launcher/control/frames.h"
+#include "launcher/control/messages.h"
+#include "netdetect/link_measure.h"
+#include "netdetect/probe.h"
+#include "rendezvous/relay.h"
+
+namespace drun::agent {
+
+class Agent {
+ public:
+  explicit Agent(GuardLink guard);
+  // Until the end of the job. Returns the exit status.
+  int run();
+
+ private:
+  struct Worker {
+    control::WorkerSpec spec;
+    pid_t pid = 0;
+    std::unique_ptr<OutputPump> out, err;
+    std::unique_ptr<StdinPump> in;
+    bool running = false;
+    bool ended_by_drun = false;
+    int wait_status = 0;
+    bool group_alive = false;  // its process group may hold more than itself
+    Deadline term_at{}, kill_at{};
+    bool termed = false;
+  };
+
+  Task<void> read_control();
+  Task<void> write_control();
+  Task<void> beat();         // to drun
+  Task<void> beat_guard();   // to the guard
+  Task<void> watch_guard();  // its silence, its end
+  Task<void> watch_signals();
+  Task<void> reap();
+  Task<void> main();
+
+  void send(control::Type type, std::string_view body) { outgoing_.push(type, body); }
+  void send_output(control::Type type, std::string_view body) { outgoing_.push_bulk(type, body); }
+
+  void handle(const control::Frame& frame);
+  void configure(const control::Configure& message);
+  void listen_for_probes(const control::ProbeListen& message);
+  Task<void> clean_host(control::Clean message);
+  void stop_probes();
+  void stop_links();
+  Task<void> run_probes(control::ProbeRun message);
+  void listen_for_links(const control::LinkListen& message);
+  Task<void> run_links(control::LinkRun message);
+  void listen_for_relay();
+  void prepare(control::Prepare message);
+  void choose_cpus(control::Prepared& reply);
+  void spawn(control::Spawn message);
+  void make_cgroup();
+  void start(Worker& worker, const control::Spawn& order);
+  void pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd, control::Stream stream,
+                   std::uint32_t credit);
+  void on_reaped(pid_t pid, int wait_status);
+  static void finish_output(Worker& worker);
+  bool output_pending() const;
+  void signal_workers(int number);
+  void resize(control::WindowSize window);
+  void describe(const control::Describe& message);
+  Task<void> tell_facts(control::AskFacts message);
+  void record(const control::Record& message);
+  void tell_activity();
+  void tell_activity_of(std::uint32_t rank);
+  Task<void> tell_ras();
+  Task<void> tell_timeline();
+  Task<void> watch_runtimes();  // what programs load that makes each worker a job of its own
+  void tell_news_of(std::uint32_t rank, bool all);
+
+  JobMark mark() const;  // what this agent's workers have in their environment
+  void channel_lost();
+  // TERM after `delay` for the ranks in `delayed`, at once for the others.
+  void begin_stop(std::chrono::milliseconds grace, std::chrono::milliseconds delay = {},
+                  const std::vector<std::uint32_t>& delayed = {});
+  bool alive(Worker& worker);
+  bool sign_of_life();
+  void pause();
+  void resume();
+  Task<std::vector<pid_t>> left_in_background();
+  Task<void> stop_sequence();
+  void close_everything();
+
+  asio::io_context io_{1};
+  GuardLink guard_;
+  asio::posix::stream_descriptor in_, out_;
+  asio::posix::stream_descriptor guard_in_;
+  asio::signal_set child_signal_, end_signals_;
+  TaskGroup tasks_;
+  TaskGroup pumps_;
+
+  control::FrameQueue outgoing_;
+  Event workers_changed_, beat_wake_, guard_wake_, timeline_wake_, runtime_wake_, over_;
+  bool channel_open_ = true;
+
+  control::Configure config_;
+  Deadline last_heard_;
+  control::Prepare job_;
+  std::string command_;                      // what execve gets
+  Fd master_port_;                           // reserved until the workers start
+  std::vector<WorkerCpus> cpus_;             // by local rank; empty: not bound
+  std::map<std::uint32_t, Worker> workers_;  // by rank
+  std::optional<JobCgroup> cgroup_;
+  Recorders recorders_;
+  std::uint32_t timeline_ms_ = 0;  // 0: none is asked for
+  std::unique_ptr<WorkerSocket> socket_;
+  std::optional<OomWatch> oom_;  // once workers run
+  std::unique_ptr<Describer> describer_;
+  std::unique_ptr<FactsGatherer> facts_;                                    // while they are gathered
+  std::unique_ptr<RasQuestion> ras_;                                        // while NCCL is asked
+  std::vector<std::unique_ptr<netdetect::ProbeListener>> probe_listeners_;  // of all probes; the last one listens
+  std::vector<std::unique_ptr<netdetect::LinkListener>> link_listeners_;
+  std::shared_ptr<netdetect::Stopping> links_stopping_ = std::make_shared<netdetect::Stopping>();
+  std::unique_ptr<rendezvous::RelayListener> relay_;
+
+  bool stopping_ = false;
+  bool closing_ = false;
+  bool paused_ = false;
+  std::vector<pid_t> descendants_;  // as of descendants_seen_
+  Deadline descendants_seen_{};
+};
+
+}  // namespace drun::agent

@@ -1,0 +1,279 @@
+#include "agent/facts.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "agent/command_check.h"
+#include "agent/facts_text.h"
+#include "base/fd.h"
+#include "base/text.h"
+
+extern char** environ;
+
+namespace drun::agent {
+
+namespace {
+
+// The throttle reasons have a new and an old name; older drivers know neither.
+constexpr const char* kThrottleFields[] = {",clocks_event_reasons.active", ",clocks_throttle_reasons.active", ""};
+constexpr std::size_t kMostText = 64u << 10;  // of a program
+constexpr std::size_t kHashPiece = 4u << 20;  // between looks at other work
+constexpr auto kShortest = std::chrono::milliseconds(100);
+constexpr auto kLongest = std::chrono::seconds(60);
+
+// sys.path's folders hold what is installed as NAME-VERSION.dist-info. Not importlib.metadata, whose import takes
+// longer than all of this, and never the packages themselves: torch takes seconds.
+constexpr const char* kPythonScript =
+    "import os, sys\n"
+    "print('python', sys.version.split()[0])\n"
+    "names = ('torch', 'jax', 'jaxlib', 'tensorflow', 'numpy')\n"
+    "seen = set()\n"
+    "for folder in sys.path:\n"
+    "    try:\n"
+    "        files = os.listdir(folder or '.')\n"
+    "    except OSError:\n"
+    "        continue\n"
+    "    for file in files:\n"
+    "        if not file.endswith(('.dist-info', '.egg-info')):\n"
+    "            continue\n"
+    "        parts = file.rsplit('.', 1)[0].split('-')\n"
+    "        name = parts[0].lower()\n"
+    "        if name.startswith('nvidia_nccl'):\n"
+    "            name = 'nccl-of-python'\n"
+    "        elif name not in names:\n"
+    "            continue\n"
+    "        if len(parts) > 1 and name not in seen:\n"
+    "            seen.add(name)\n"
+    "            print(name, parts[1])\n";
+
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> out;
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string_view entry(*e);
+    const auto equals = entry.find('=');
+    if (equals != std::string_view::npos) out.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return out;
+}
+
+std::string not_in_time(const ToolOutput& output) {
+  const auto tenths = output.took.count() / 100;
+  return "it did not answer within " + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+std::string first_line(const std::string& text) {
+  for (const auto line : split(text, '\n')) {
+    if (const auto words = trim(line); !words.empty()) return std::string(words.substr(0, 300));
+  }
+  return "it printed nothing";
+}
+
+std::string below(const std::string& folder, const std::string& path) {
+  return path.empty() || path[0] == '/' || folder.empty() ? path : folder + "/" + path;
+}
+
+}  // namespace
+
+struct FactsGatherer::Question {
+  control::AskFacts asked;
+  std::map<std::string, std::string> environment;  // of the programs
+  Deadline deadline;
+  launcher::HostFacts facts;
+};
+
+Task<void> FactsGatherer::ask_glibc(Question& q) {
+  const std::string getconf = tools_.find("getconf");
+  const std::string ldd = getconf.empty() ? tools_.find("ldd") : "";
+  if (getconf.empty() && ldd.empty()) co_return;
+  const std::vector<std::string> argv = getconf.empty() ? std::vector<std::string>{ldd, "--version"}
+                                                        : std::vector<std::string>{getconf, "GNU_LIBC_VERSION"};
+  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+  if (output.late) {
+    q.facts.unknown["glibc"] = argv[0] + ": " + not_in_time(output);
+    co_return;
+  }
+  // ldd's own first line ends in the version, with distribution's words before it that may hold one too.
+  const std::string line = first_line(output.text);
+  const std::string version = first_version(std::string_view(line).substr(line.rfind(' ') + 1));
+  if (!version.empty()) q.facts.versions["glibc"] = version;
+}
+
+Task<void> FactsGatherer::ask_python(Question& q) {
+  const std::string python = tools_.find("python3");
+  if (python.empty()) co_return;
+  const std::vector<std::string> argv = {python, "-c", kPythonScript};
+  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+  if (output.late) {
+    for (const char* name : {"python", "torch", "jax", "jaxlib", "tensorflow", "numpy", "nccl-of-python"}) {
+      q.facts.unknown[name] = python + ": " + not_in_time(output);
+    }
+    co_return;
+  }
+  for (auto& [name, version] : parse_versions(output.text)) q.facts.versions[name] = version;
+}
+
+Task<void> FactsGatherer::ask_ofed(Question& q) {
+  const std::string ofed_info = tools_.find("ofed_info");
+  if (ofed_info.empty()) co_return;
+  const std::vector<std::string> argv = {ofed_info, "-s"};
+  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+  if (output.late) {
+    q.facts.unknown["ofed"] = ofed_info + ": " + not_in_time(output);
+    co_return;
+  }
+  std::string version = first_line(output.text);
+  if (version.ends_with(':')) version.pop_back();
+  q.facts.versions["ofed"] = version;
+}
+
+Task<void> FactsGatherer::ask_own_name(Question& q) {
+  const std::string getent = tools_.find("getent");
+  if (getent.empty() || q.facts.host_name.empty()) co_return;
+  const std::vector<std::string> argv = {getent, "ahosts", q.facts.host_name};
+  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+  if (output.late) {
+    q.facts.unknown["own name"] = getent + ": " + not_in_time(output);
+    co_return;
+  }
+  q.facts.own_addresses = parse_ahosts(output.text);
+}
+
+Task<void> FactsGatherer::ask_gpus(Question& q) {
+  auto& facts = q.facts;
+  const std::string smi = tools_.find("nvidia-smi");
+  if (smi.empty()) co_return;
+  facts.has_nvidia_smi = true;
+  const std::string fields = kGpuFields;
+  const std::string format = "--format=csv,noheader,nounits";
+  std::string said;
+  std::optional<std::vector<launcher::GpuFacts>> gpus;
+  for (const char* throttle : kThrottleFields) {
+    const std::vector<std::string> argv = {smi, "--query-gpu=" + fields + throttle, format};
+    const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+    if (facts.nvidia_smi_ms < 0) facts.nvidia_smi_ms = output.took.count();
+    if (output.late || !output.problem.empty()) {
+      facts.nvidia_smi_late = output.late;
+      facts.nvidia_smi_problem = output.late ? not_in_time(output) : output.problem;
+      co_return;
+    }
+    gpus = parse_gpus(output.text);
+    said = output.text;
+    // Of an older driver, or a newer one that has dropped the old name.
+    const bool field_unknown = said.find("not a valid field") != std::string::npos;
+    if (gpus || !field_unknown) break;
+  }
+  if (!gpus) {
+    facts.nvidia_smi_problem = first_line(said);
+    co_return;
+  }
+  facts.gpus = std::move(*gpus);
+  if (facts.gpus.empty()) co_return;
+  const std::vector<std::string> apps = {smi, std::string("--query-compute-apps=") + kAppFields, format};
+  const ToolOutput processes = co_await tools_.run(apps, q.environment, q.deadline, kMostText);
+  if (!processes.late) add_gpu_processes(processes.text, facts.gpus);
+  const std::vector<std::string> rows = {smi, std::string("--query-remapped-rows=") + kRemapFields, format};
+  const ToolOutput remaps = co_await tools_.run(rows, q.environment, q.deadline, kMostText);
+  if (!remaps.late) add_row_remaps(remaps.text, facts.gpus);
+}
+
+// Looking at a file of a dead network file system never returns, so a child looks at the working directory first.
+Task<void> FactsGatherer::look_at_files(Question& q) {
+  const std::string directory = q.asked.working_directory.empty() ? "." : q.asked.working_directory;
+  const std::string script = "stat -f -c '%S %b %a' \"$1\" && test -w \"$1\" && echo writable";
+  const std::vector<std::string> argv = {"/bin/sh", "-c", script, "sh", directory};
+  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+  if (output.late) {
+    q.facts.unknown["working directory"] = directory + ": " + not_in_time(output);
+    co_return;
+  }
+  q.facts.disks.insert(q.facts.disks.begin(), parse_file_system(directory, output.text));
+  co_await hash_files(q);
+}
+
+// The command, and the first of its arguments that is a file: what `python3 train.py` runs.
+Task<void> FactsGatherer::hash_files(Question& q) {
+  const auto& asked = q.asked;
+  if (asked.argv.empty()) co_return;
+  const std::string argv0 =
+      asked.argv[0].find('/') == std::string::npos ? asked.argv[0] : below(asked.working_directory, asked.argv[0]);
+  const auto command = find_command(argv0, q.environment, asked.working_directory);
+  std::map<std::string, std::string> files;
+  if (command) {
+    q.facts.command = *command;
+    files["command"] = *command;
+  } else {
+    q.facts.command_problem = command.error().cause;
+  }
+  for (std::size_t i = 1; i < asked.argv.size() && files.count("script") == 0; ++i) {
+    const std::string path = below(asked.working_directory, asked.argv[i]);
+    struct stat s {};
+    if (!asked.argv[i].empty() && ::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode)) files["script"] = path;
+  }
+  std::string piece(256u << 10, '\0');
+  for (const auto& [name, path] : files) {
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) {
+      q.facts.unknown[name] = path + " can't be read";
+      continue;
+    }
+    // On the heap: its alignment is more than a coroutine's frame has.
+    const auto state = std::make_unique<crypto_generichash_state>();
+    crypto_generichash_init(state.get(), nullptr, 0, 16);
+    std::size_t since_pause = 0;
+    bool whole = false;
+    while (Clock::now() < q.deadline && !tools_.stopped()) {
+      const ssize_t n = ::read(fd.get(), piece.data(), piece.size());
+      whole = n == 0;
+      if (n <= 0) break;
+      crypto_generichash_update(state.get(), reinterpret_cast<const unsigned char*>(piece.data()),
+                                static_cast<unsigned long long>(n));
+      since_pause += static_cast<std::size_t>(n);
+      if (since_pause >= kHashPiece) {
+        since_pause = 0;
+        co_await asio::post(io_.get_executor(), asio::use_awaitable);
+      }
+    }
+    unsigned char digest[16];
+    crypto_generichash_final(state.get(), digest, sizeof digest);
+    if (whole) {
+      q.facts.versions[name] = hex(std::string_view(reinterpret_cast<const char*>(digest), sizeof digest));
+    } else {
+      q.facts.unknown[name] = path + " could not be read to its end in time";
+    }
+  }
+}
+
+Task<launcher::HostFacts> FactsGatherer::gather(control::AskFacts question) {
+  Question q;
+  q.environment = own_environment();
+  for (const auto& [name, value] : question.environment) q.environment[name] = value;
+  q.environment["LC_ALL"] = "C";
+  const auto allowed = std::chrono::milliseconds(question.tool_ms);
+  q.deadline = Clock::now() + std::clamp<std::chrono::milliseconds>(allowed, kShortest, kLongest);
+  q.asked = std::move(question);
+  read_variables(q.asked.variables, q.facts);
+  read_machine(root_, q.facts);
+  TaskGroup group(io_.get_executor());
+  group.spawn(ask_gpus(q));
+  group.spawn(ask_glibc(q));
+  group.spawn(ask_python(q));
+  group.spawn(ask_ofed(q));
+  group.spawn(ask_own_name(q));
+  group.spawn(look_at_files(q));
+  // While they run.
+  read_versions(root_, q.facts);
+  read_limits(q.facts);
+  read_kernel_log(root_, q.facts);
+  read_network(root_, q.facts);
+  read_nccl_conf(root_, q.facts);
+  co_await group.join();
+  read_clocks(q.facts);
+  co_return std::move(q.facts);
+}
+
+}  // namespace drun::agent

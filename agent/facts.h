@@ -1,0 +1,58 @@
+// What this host is like, for `drun check`. Reads /proc, /sys and /etc; programs of the host's run as children with a
+// deadline, side by side. Names are never resolved in the agent: getent does that.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/tool.h"
+#include "base/asio.h"
+#include "launcher/control/messages.h"
+
+namespace drun::agent {
+
+// Where a host's files are looked for: another folder in tests.
+struct FactsRoot {
+  std::string folder;  // "" = the real ones
+  std::string at(const std::string& path) const { return folder + path; }
+};
+
+// Owned by the agent; its thread. One gather() at a time. stop() ends the programs, and with them gather(), which then
+// returns what is known.
+class FactsGatherer {
+ public:
+  // `path`: where programs are looked for first, as in $PATH.
+  FactsGatherer(asio::io_context& io, const std::string& path, FactsRoot root = {})
+      : io_(io), tools_(io, path), root_(std::move(root)) {}
+  Task<launcher::HostFacts> gather(control::AskFacts question);
+  void reaped(pid_t pid) { tools_.reaped(pid); }
+  void stop() { tools_.stop(); }
+
+ private:
+  struct Question;  // what the coroutines of one gather() share
+  Task<void> ask_glibc(Question& q);
+  Task<void> ask_python(Question& q);
+  Task<void> ask_ofed(Question& q);
+  Task<void> ask_own_name(Question& q);
+  Task<void> ask_gpus(Question& q);
+  Task<void> look_at_files(Question& q);
+  Task<void> hash_files(Question& q);
+
+  asio::io_context& io_;
+  Tools tools_;
+  FactsRoot root_;
+};
+
+// ---- the parts that only read files
+
+void read_versions(const FactsRoot& root, launcher::HostFacts& facts);
+void read_machine(const FactsRoot& root, launcher::HostFacts& facts);
+void read_limits(launcher::HostFacts& facts);
+void read_kernel_log(const FactsRoot& root, launcher::HostFacts& facts);
+void read_network(const FactsRoot& root, launcher::HostFacts& facts);
+void read_nccl_conf(const FactsRoot& root, launcher::HostFacts& facts);
+void read_variables(const std::vector<std::string>& patterns, launcher::HostFacts& facts);
+// CLOCK_MONOTONIC and CLOCK_REALTIME, at the same moment.
+void read_clocks(launcher::HostFacts& facts);
+
+}  // namespace drun::agent

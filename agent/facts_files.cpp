@@ -1,0 +1,200 @@
+// The facts that come from files and system calls alone.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "agent/facts.h"
+#include "agent/facts_text.h"
+#include "agent/usable_cpus.h"
+#include "base/fd.h"
+#include "base/text.h"
+
+extern char** environ;
+
+namespace drun::agent {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostFile = 1u << 20;
+constexpr std::size_t kMostEntries = 4096;  // of a folder
+constexpr std::size_t kMostVariables = 256, kLongestValue = 4096;
+constexpr int kMostRecords = 100000;  // of the kernel's log, which has 16 MiB at most
+constexpr auto kLogTime = std::chrono::milliseconds(500);
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code ec;
+  fs::directory_iterator it(folder, ec);
+  while (!ec && it != fs::directory_iterator() && out.size() < kMostEntries) {
+    out.push_back(it->path().filename().string());
+    it.increment(ec);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string text_of(const std::string& path) { return read_file(path, kMostFile).value_or(""); }
+
+std::string word_of(const std::string& path) {
+  const std::string text = text_of(path);
+  return std::string(trim(std::string_view(text).substr(0, text.find('\n'))));
+}
+
+// Newest of the first folder that has any.
+std::string library_in(const std::vector<std::string>& folders, std::string_view stem) {
+  for (const auto& folder : folders) {
+    std::string found;
+    for (const auto& name : names_in(folder)) {
+      if (std::string version = library_version(name, stem); !version.empty()) found = std::move(version);
+    }
+    if (!found.empty()) return found;
+  }
+  return "";
+}
+
+std::int64_t soft_limit(int resource) {
+  rlimit limit{};
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return -1;
+  const bool unlimited = limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > INT64_MAX;
+  return unlimited ? launcher::HostFacts::kUnlimited : static_cast<std::int64_t>(limit.rlim_cur);
+}
+
+std::int64_t now_ns(clockid_t clock) {
+  timespec t{};
+  ::clock_gettime(clock, &t);
+  return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+}  // namespace
+
+void read_versions(const FactsRoot& root, launcher::HostFacts& facts) {
+  const auto set = [&](const std::string& name, std::string value) {
+    if (!value.empty()) facts.versions[name] = std::move(value);
+  };
+  utsname names{};
+  ::uname(&names);
+  set("kernel", names.release);
+  set("driver", first_version(text_of(root.at("/proc/driver/nvidia/version"))));
+  set("cuda", cuda_version(text_of(root.at("/usr/local/cuda/version.json"))));
+  std::vector<std::string> folders;
+  for (const char* usual : {"/usr/local/lib", "/usr/local/nccl/lib", "/usr/local/cuda/lib64", "/usr/lib64",
+                            "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"}) {
+    folders.push_back(root.at(usual));
+  }
+  set("nccl", library_in(folders, "libnccl.so."));
+  set("libdrun", library_in(folders, "libdrun.so."));
+  // One word if all CPUs have the same.
+  std::set<std::string> governors;
+  const std::string cpus = root.at("/sys/devices/system/cpu");
+  for (const auto& name : names_in(cpus)) {
+    if (!starts_with(name, "cpu")) continue;
+    if (auto governor = word_of(cpus + "/" + name + "/cpufreq/scaling_governor"); !governor.empty()) {
+      governors.insert(std::move(governor));
+    }
+  }
+  set("governor", join({governors.begin(), governors.end()}, " and "));
+  std::map<std::string, std::set<std::string>> firmware;
+  const std::string rdma = root.at("/sys/class/infiniband");
+  for (const auto& device : names_in(rdma)) {
+    const std::string version = word_of(rdma + "/" + device + "/fw_ver");
+    const std::string board = word_of(rdma + "/" + device + "/board_id");
+    if (!version.empty()) firmware["firmware " + (board.empty() ? device : board)].insert(version);
+  }
+  for (const auto& [name, versions] : firmware) set(name, join({versions.begin(), versions.end()}, " and "));
+}
+
+void read_machine(const FactsRoot& root, launcher::HostFacts& facts) {
+  utsname names{};
+  ::uname(&names);
+  facts.host_name = names.nodename;
+  if (const char* path = std::getenv("PATH")) facts.path = path;
+  facts.cpu = cpu_model(text_of(root.at("/proc/cpuinfo")).substr(0, 8192));
+  facts.n_cpus = usable_cpus();
+  const std::string meminfo = text_of(root.at("/proc/meminfo"));
+  facts.memory_total_mib = meminfo_mib(meminfo, "MemTotal");
+  facts.memory_available_mib = meminfo_mib(meminfo, "MemAvailable");
+  for (const char* path : {"/tmp", "/dev/shm"}) {
+    struct statvfs s {};
+    launcher::DiskFacts disk;
+    disk.path = path;
+    if (::statvfs(path, &s) == 0) {
+      const auto mib = [&](std::uint64_t blocks) {
+        return static_cast<std::int64_t>(static_cast<double>(blocks) * static_cast<double>(s.f_frsize) / (1 << 20));
+      };
+      disk.size_mib = mib(s.f_blocks);
+      disk.free_mib = mib(s.f_bavail);
+      disk.writable = ::access(path, W_OK) == 0;
+    }
+    facts.disks.push_back(std::move(disk));
+  }
+}
+
+void read_limits(launcher::HostFacts& facts) {
+  facts.memlock_bytes = soft_limit(RLIMIT_MEMLOCK);
+  facts.processes = soft_limit(RLIMIT_NPROC);
+  const std::size_t files = open_file_limit_at_start();
+  facts.open_files = files > INT64_MAX ? launcher::HostFacts::kUnlimited : static_cast<std::int64_t>(files);
+}
+
+void read_kernel_log(const FactsRoot& root, launcher::HostFacts& facts) {
+  const Fd log(::open(root.at("/dev/kmsg").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!log) return;
+  const std::int64_t now_us = now_ns(CLOCK_MONOTONIC) / 1000;
+  const Deadline end = Clock::now() + kLogTime;
+  std::string record(8192, '\0');
+  for (int i = 0; i < kMostRecords && Clock::now() < end; ++i) {
+    const ssize_t n = ::read(log.get(), record.data(), record.size());
+    if (n < 0 && (errno == EPIPE || errno == EINTR)) continue;  // EPIPE: records were overwritten meanwhile
+    if (n < 0 && errno != EAGAIN) return;
+    facts.kernel_log_readable = true;
+    if (n <= 0) return;
+    add_xids(std::string_view(record).substr(0, static_cast<std::size_t>(n)), now_us, facts.xids);
+  }
+}
+
+void read_nccl_conf(const FactsRoot& root, launcher::HostFacts& facts) {
+  std::vector<std::string> files = {"/etc/nccl.conf"};
+  if (const char* home = std::getenv("HOME")) files.push_back(std::string(home) + "/.nccl.conf");
+  if (const char* named = std::getenv("NCCL_CONF_FILE")) files.emplace_back(named);
+  for (const auto& file : files) {
+    auto lines = conf_lines(text_of(root.at(file)));
+    if (!lines.empty()) facts.nccl_conf[file] = std::move(lines);
+  }
+}
+
+void read_variables(const std::vector<std::string>& patterns, launcher::HostFacts& facts) {
+  for (char** e = environ; *e != nullptr && facts.variables.size() < kMostVariables; ++e) {
+    const std::string_view entry(*e);
+    const auto equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string name(entry.substr(0, equals));
+    const bool asked =
+        std::any_of(patterns.begin(), patterns.end(), [&](const auto& p) { return glob_match(p, name); });
+    if (asked) facts.variables[name] = std::string(entry.substr(equals + 1, kLongestValue));
+  }
+}
+
+void read_clocks(launcher::HostFacts& facts) {
+  // Another process may run between two readings: the closest pair of a few counts.
+  std::int64_t gap = INT64_MAX;
+  for (int i = 0; i < 5; ++i) {
+    const std::int64_t before = now_ns(CLOCK_MONOTONIC), wall = now_ns(CLOCK_REALTIME), after = now_ns(CLOCK_MONOTONIC);
+    if (after - before >= gap) continue;
+    gap = after - before;
+    facts.monotonic_ns = before + gap / 2;
+    facts.realtime_ns = wall;
+  }
+}
+
+}  // namespace drun::agent

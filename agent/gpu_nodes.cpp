@@ -1,0 +1,93 @@
+#include "agent/gpu_nodes.h"
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/text.h"
+
+namespace drun::agent {
+
+namespace {
+
+constexpr std::size_t kLongestFile = 64u << 10;
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> out;
+  DIR* entries = ::opendir(directory.c_str());
+  if (entries == nullptr) return out;
+  while (const dirent* entry = ::readdir(entries)) {
+    if (entry->d_name[0] != '.') out.emplace_back(entry->d_name);
+  }
+  ::closedir(entries);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// "GPU UUID: \t GPU-5cb2..." of the driver's file.
+std::string uuid_in(std::string_view information) {
+  for (const auto line : split(information, '\n')) {
+    const auto colon = line.find(':');
+    if (colon != std::string_view::npos && trim(line.substr(0, colon)) == "GPU UUID")
+      return std::string(trim(line.substr(colon + 1)));
+  }
+  return "";
+}
+
+// `name` is a number, or a UUID or the beginning of one, as CUDA takes them.
+int node_of(std::string_view name, const std::vector<GpuNode>& gpus) {
+  if (const auto number = parse_number(name)) return *number < gpus.size() ? gpus[*number].node : -1;
+  if (!starts_with(name, "GPU-")) return -1;
+  const auto gpu = std::find_if(gpus.begin(), gpus.end(), [name](const auto& g) { return starts_with(g.uuid, name); });
+  return gpu == gpus.end() ? -1 : gpu->node;
+}
+
+// CUDA ignores what comes after the first name of no GPU, as in "0,1,-1,2".
+std::vector<std::string> visible_devices(std::string_view list, std::size_t n_gpus) {
+  std::vector<std::string> out;
+  for (const auto word : split(list, ',')) {
+    const auto name = trim(word);
+    const auto number = parse_number(name);
+    if (number ? *number >= n_gpus : !starts_with(name, "GPU-") && !starts_with(name, "MIG-")) break;
+    out.emplace_back(name);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<GpuNode> read_gpu_nodes(const std::string& root) {
+  const std::string driver = root + "/proc/driver/nvidia/gpus";
+  std::vector<GpuNode> out;
+  for (const auto& address : names_in(driver)) {  // "0000:1b:00.0"
+    GpuNode gpu;
+    gpu.uuid = uuid_in(read_file(driver + "/" + address + "/information", kLongestFile).value_or(""));
+    const auto node = read_file(root + "/sys/bus/pci/devices/" + lower(address) + "/numa_node", kLongestFile);
+    const auto number = node ? parse_number(node->substr(0, node->find('\n'))) : std::nullopt;  // "-1": not known
+    if (number) gpu.node = static_cast<int>(*number);
+    out.push_back(std::move(gpu));
+  }
+  return out;
+}
+
+std::vector<int> nodes_of_workers(const std::vector<std::string>& named, const std::vector<GpuNode>& gpus,
+                                  const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> visible;
+  if (const auto list = environment.find("CUDA_VISIBLE_DEVICES"); list != environment.end()) {
+    visible = visible_devices(list->second, gpus.size());
+  } else {
+    for (std::size_t i = 0; i < gpus.size(); ++i) visible.push_back(std::to_string(i));
+  }
+  const bool is_by_local_rank = visible.size() >= named.size();
+  std::vector<int> out;
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const std::string gpu = !named[i].empty() ? named[i] : is_by_local_rank ? visible[i] : "";
+    out.push_back(node_of(gpu, gpus));
+  }
+  return out;
+}
+
+}  // namespace drun::agent

@@ -1,0 +1,164 @@
+#include "agent/sweep.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "agent/process_list.h"
+#include "base/fd.h"
+#include "base/text.h"
+
+namespace drun::agent {
+
+namespace {
+
+constexpr auto kLookTime = std::chrono::seconds(2);
+
+bool is_stray(pid_t pid, const JobMark& mark) {
+  const auto environment = read_file(proc_file(pid, "environ"));
+  if (!environment) return false;
+  bool of_job = false;
+  for (const auto item : split(*environment, '\0')) {
+    if (item.starts_with("DRUN_AGENT=") && item.substr(11) != mark.agent_socket) return false;
+    if (item.starts_with("DRUN_JOB_ID=") && item.substr(12) == mark.job_id) of_job = true;
+  }
+  return of_job;
+}
+
+void look_for_strays(const JobMark& mark, int answer) {
+  const uid_t me = ::geteuid();
+  for_each_pid([&](pid_t pid) {
+    struct stat owner {};
+    if (::stat(("/proc/" + std::to_string(pid)).c_str(), &owner) != 0) return true;
+    if ((me != 0 && owner.st_uid != me) || !is_stray(pid, mark)) return true;
+    return ::write(answer, &pid, sizeof pid) == static_cast<ssize_t>(sizeof pid);
+  });
+}
+
+// The process may have ended since it was found, and its number be another's: it is held, looked at again, then killed.
+bool kill_stray(pid_t pid, const JobMark& mark) {
+  const Fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!is_stray(pid, mark)) return false;
+  if (held) return ::syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0) == 0;
+  return ::kill(pid, SIGKILL) == 0;
+}
+
+// How many were there that could be killed; they are added to `killed`.
+std::size_t end_strays(const JobMark& mark, Deadline deadline, std::set<pid_t>& killed) {
+  std::size_t n = 0;
+  for (const pid_t pid : strays(mark, deadline)) {
+    if (!kill_stray(pid, mark)) continue;
+    ++n;
+    killed.insert(pid);
+  }
+  return n;
+}
+
+}  // namespace
+
+void become_subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+bool has_children() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+std::vector<pid_t> descendants() {
+  struct Child {
+    pid_t pid = 0;
+    bool over = false;
+  };
+  std::unordered_map<pid_t, std::vector<Child>> children;
+  for_each_pid([&](pid_t pid) {
+    if (const auto stat = stat_of(pid)) children[stat->parent].push_back(Child{pid, stat->over});
+    return true;
+  });
+  std::vector<pid_t> out;
+  std::vector<pid_t> todo = {::getpid()};
+  while (!todo.empty()) {
+    const pid_t parent = todo.back();
+    todo.pop_back();
+    const auto found = children.find(parent);
+    if (found == children.end()) continue;
+    for (const Child& child : found->second) {
+      todo.push_back(child.pid);
+      if (!child.over) out.push_back(child.pid);
+    }
+  }
+  return out;
+}
+
+void reap_ended(const Reaped& reaped) {
+  int status = 0;
+  for (;;) {
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid <= 0) return;
+    reaped(pid, status);
+  }
+}
+
+std::vector<pid_t> strays(const JobMark& mark, Deadline deadline) {
+  std::vector<pid_t> out;
+  if (mark.job_id.empty()) return out;
+  auto answer = make_pipe();
+  if (!answer) return out;
+  const pid_t helper = ::fork();
+  if (helper < 0) return out;
+  if (helper == 0) {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) ::close(fd);  // a stuck helper must not hold the channel open
+    look_for_strays(mark, answer->write.get());
+    ::_exit(0);
+  }
+  answer->write.reset();
+  deadline = std::min(deadline, Clock::now() + kLookTime);
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd p{answer->read.get(), POLLIN, 0};
+    const int ready = left > 0 ? ::poll(&p, 1, static_cast<int>(left)) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    pid_t pid = 0;
+    if (ready <= 0 || ::read(answer->read.get(), &pid, sizeof pid) != static_cast<ssize_t>(sizeof pid)) break;
+    out.push_back(pid);
+  }
+  ::kill(helper, SIGKILL);
+  while (::waitpid(helper, nullptr, WNOHANG) == 0 && Clock::now() < deadline) ::usleep(500);
+  return out;
+}
+
+std::size_t sweep(Deadline deadline, const Reaped& reaped, const JobMark& mark) {
+  std::set<pid_t> killed;
+  useconds_t pause = 500;
+  for (;;) {
+    for (const pid_t pid : descendants()) {
+      if (::kill(pid, SIGKILL) == 0) killed.insert(pid);
+    }
+    reap_ended(reaped);
+    int status = 0;
+    const pid_t left = ::waitpid(-1, &status, WNOHANG);
+    if (left > 0) {
+      reaped(left, status);
+      continue;
+    }
+    if (left < 0 && errno == ECHILD) {
+      const std::size_t n_strays = end_strays(mark, deadline, killed);
+      if (n_strays == 0) return killed.size();
+    }
+    if (Clock::now() >= deadline) return killed.size();
+    ::usleep(pause);  // killed processes need a moment to die; there is nothing to wait on for grandchildren
+    if (pause < 8000) pause *= 2;
+  }
+}
+
+}  // namespace drun::agent

@@ -1,0 +1,129 @@
+#include "agent/worker_socket.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "agent/life_lock.h"
+#include "base/bytes.h"
+#include "rendezvous/agent_socket.h"
+
+namespace drun::agent {
+
+namespace {
+constexpr auto kHelloTimeout = std::chrono::seconds(5);
+constexpr std::size_t kPathLimit = 107;  // sun_path
+constexpr std::size_t kPrefix = 4;       // the handout's length
+
+// How much went at once.
+std::size_t send_part(asio::local::stream_protocol::socket& socket, std::string_view bytes, int descriptor) {
+  if (descriptor >= 0) return rendezvous::send_with_descriptor(socket.native_handle(), bytes, descriptor);
+  const ssize_t n = ::send(socket.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
+// Locked before there is a socket in it: from its bind to its listen nobody answers there.
+std::optional<Fd> make_directory(const std::string& pattern, std::string& made) {
+  for (int i = 0; i < kMakerTries; ++i) {
+    made = pattern;
+    if (::mkdtemp(made.data()) == nullptr) return std::nullopt;
+    if (auto lock = lock_as_maker(made)) return lock;
+    ::rmdir(made.c_str());
+  }
+  return std::nullopt;
+}
+}  // namespace
+
+WorkerSocket::WorkerSocket(asio::io_context& io) : acceptor_(io), sessions_(io.get_executor()) {}
+
+Result<std::unique_ptr<WorkerSocket>> WorkerSocket::create(asio::io_context& io, const std::string& job_id) {
+  std::unique_ptr<WorkerSocket> socket(new WorkerSocket(io));
+  std::vector<std::string> places = {"/tmp", "/var/tmp", "/dev/shm"};
+  if (const char* run = std::getenv("XDG_RUNTIME_DIR"); run != nullptr && *run == '/')
+    places.insert(places.begin(), run);
+  std::string tried;
+  for (const auto& place : places) {
+    const std::string pattern = place + "/drun-" + job_id.substr(0, 12) + "-XXXXXX";
+    std::string name;
+    auto lock = path_in(pattern).size() > kPathLimit ? std::nullopt : make_directory(pattern, name);
+    if (!lock) {
+      tried += (tried.empty() ? "" : ", ") + place;
+      continue;
+    }
+    socket->lock_ = std::move(*lock);
+    socket->directory_ = name;
+    socket->path_ = path_in(name);
+    boost::system::error_code ec;
+    const asio::local::stream_protocol::endpoint endpoint(socket->path_);
+    socket->acceptor_.open(endpoint.protocol(), ec);
+    if (!ec) socket->acceptor_.bind(endpoint, ec);
+    if (!ec) socket->acceptor_.listen(1024, ec);
+    if (ec) return fail(asio_error(ec, socket->path_));
+    return socket;
+  }
+  return fail(Errc::kIo, "no place for the worker socket (tried " + tried + ")");
+}
+
+WorkerSocket::~WorkerSocket() {
+  if (!directory_.empty()) remove_socket_directory(directory_);
+}
+
+bool remove_socket_directory(const std::string& directory) {
+  std::error_code ignored;
+  std::filesystem::remove_all(directory, ignored);
+  return ::access(directory.c_str(), F_OK) != 0;
+}
+
+void WorkerSocket::stop() {
+  boost::system::error_code ignored;
+  acceptor_.close(ignored);
+}
+
+Task<void> WorkerSocket::run() {
+  while (acceptor_.is_open()) {
+    auto [ec, socket] = co_await acceptor_.async_accept(as_result);
+    if (ec == asio::error::operation_aborted || ec == asio::error::bad_descriptor) break;
+    if (ec) {
+      co_await sleep_until(Clock::now() + std::chrono::milliseconds(50));  // out of descriptors: let some go
+      continue;
+    }
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::getuid()) {
+      continue;
+    }
+    sessions_.spawn(serve(std::move(socket)));
+  }
+  co_await sessions_.join();
+}
+
+Task<void> WorkerSocket::serve(asio::local::stream_protocol::socket socket) {
+  const DeadlineGuard guard(acceptor_.get_executor(), Clock::now() + kHelloTimeout, [&socket] {
+    boost::system::error_code ignored;
+    socket.close(ignored);
+  });
+  std::array<char, rendezvous::kWorkerHello.size()> hello{};
+  const auto in = asio::buffer(hello);
+  const auto [read_ec, n_read] = co_await asio::async_read(socket, in, as_result);
+  if (read_ec || std::string_view(hello.data(), hello.size()) != rendezvous::kWorkerHello) co_return;
+  ByteWriter out;
+  out.str(handout_);
+  if (shares_memory_ && !memory_) memory_.reset(::memfd_create("drun", MFD_CLOEXEC));
+  const Fd recorder = recorders_ != nullptr ? recorders_->make() : Fd();
+  // A descriptor comes with the first byte that it is sent with: the memory with the length, the recorder behind it.
+  const std::string_view bytes = out.bytes();
+  std::size_t n_sent = send_part(socket, bytes.substr(0, kPrefix), memory_.get());
+  if (n_sent == kPrefix) n_sent += send_part(socket, bytes.substr(kPrefix), recorder.get());
+  const auto reply = asio::buffer(bytes.substr(n_sent));
+  co_await asio::async_write(socket, reply, as_result);
+}
+
+}  // namespace drun::agent
