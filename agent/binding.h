@@ -7,7 +7,7 @@
 
 #include "agent/cpu_topology.h"
 #include "base/error.h"
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 
 namespace drun::agent {
 

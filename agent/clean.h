@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 
 namespace drun::agent {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 
 namespace drun::agent {
 

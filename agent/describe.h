@@ -11,7 +11,7 @@
 
 #include "agent/tool.h"
 #include "base/asio.h"
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 
 namespace drun::agent {
 

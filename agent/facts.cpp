@@ -83,7 +83,7 @@ struct FactsGatherer::Question {
   control::AskFacts asked;
   std::map<std::string, std::string> environment;  // of the programs
   Deadline deadline;
-  launcher::HostFacts facts;
+  control::HostFacts facts;
 };
 
 Task<void> FactsGatherer::ask_glibc(Question& q) {
@@ -151,7 +151,7 @@ Task<void> FactsGatherer::ask_gpus(Question& q) {
   const std::string fields = kGpuFields;
   const std::string format = "--format=csv,noheader,nounits";
   std::string said;
-  std::optional<std::vector<launcher::GpuFacts>> gpus;
+  std::optional<std::vector<control::GpuFacts>> gpus;
   for (const char* throttle : kThrottleFields) {
     const std::vector<std::string> argv = {smi, "--query-gpu=" + fields + throttle, format};
     const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
@@ -248,7 +248,7 @@ Task<void> FactsGatherer::hash_files(Question& q) {
   }
 }
 
-Task<launcher::HostFacts> FactsGatherer::gather(control::AskFacts question) {
+Task<control::HostFacts> FactsGatherer::gather(control::AskFacts question) {
   Question q;
   q.environment = own_environment();
   for (const auto& [name, value] : question.environment) q.environment[name] = value;

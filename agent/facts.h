@@ -7,7 +7,7 @@
 
 #include "agent/tool.h"
 #include "base/asio.h"
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 
 namespace drun::agent {
 
@@ -24,7 +24,7 @@ class FactsGatherer {
   // `path`: where programs are looked for first, as in $PATH.
   FactsGatherer(asio::io_context& io, const std::string& path, FactsRoot root = {})
       : io_(io), tools_(io, path), root_(std::move(root)) {}
-  Task<launcher::HostFacts> gather(control::AskFacts question);
+  Task<control::HostFacts> gather(control::AskFacts question);
   void reaped(pid_t pid) { tools_.reaped(pid); }
   void stop() { tools_.stop(); }
 
@@ -45,14 +45,14 @@ class FactsGatherer {
 
 // ---- the parts that only read files
 
-void read_versions(const FactsRoot& root, launcher::HostFacts& facts);
-void read_machine(const FactsRoot& root, launcher::HostFacts& facts);
-void read_limits(launcher::HostFacts& facts);
-void read_kernel_log(const FactsRoot& root, launcher::HostFacts& facts);
-void read_network(const FactsRoot& root, launcher::HostFacts& facts);
-void read_nccl_conf(const FactsRoot& root, launcher::HostFacts& facts);
-void read_variables(const std::vector<std::string>& patterns, launcher::HostFacts& facts);
+void read_versions(const FactsRoot& root, control::HostFacts& facts);
+void read_machine(const FactsRoot& root, control::HostFacts& facts);
+void read_limits(control::HostFacts& facts);
+void read_kernel_log(const FactsRoot& root, control::HostFacts& facts);
+void read_network(const FactsRoot& root, control::HostFacts& facts);
+void read_nccl_conf(const FactsRoot& root, control::HostFacts& facts);
+void read_variables(const std::vector<std::string>& patterns, control::HostFacts& facts);
 // CLOCK_MONOTONIC and CLOCK_REALTIME, at the same moment.
-void read_clocks(launcher::HostFacts& facts);
+void read_clocks(control::HostFacts& facts);
 
 }  // namespace drun::agent

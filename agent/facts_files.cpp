@@ -67,7 +67,7 @@ std::int64_t soft_limit(int resource) {
   rlimit limit{};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return -1;
   const bool unlimited = limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > INT64_MAX;
-  return unlimited ? launcher::HostFacts::kUnlimited : static_cast<std::int64_t>(limit.rlim_cur);
+  return unlimited ? control::HostFacts::kUnlimited : static_cast<std::int64_t>(limit.rlim_cur);
 }
 
 std::int64_t now_ns(clockid_t clock) {
@@ -78,7 +78,7 @@ std::int64_t now_ns(clockid_t clock) {
 
 }  // namespace
 
-void read_versions(const FactsRoot& root, launcher::HostFacts& facts) {
+void read_versions(const FactsRoot& root, control::HostFacts& facts) {
   const auto set = [&](const std::string& name, std::string value) {
     if (!value.empty()) facts.versions[name] = std::move(value);
   };
@@ -114,7 +114,7 @@ void read_versions(const FactsRoot& root, launcher::HostFacts& facts) {
   for (const auto& [name, versions] : firmware) set(name, join({versions.begin(), versions.end()}, " and "));
 }
 
-void read_machine(const FactsRoot& root, launcher::HostFacts& facts) {
+void read_machine(const FactsRoot& root, control::HostFacts& facts) {
   utsname names{};
   ::uname(&names);
   facts.host_name = names.nodename;
@@ -126,7 +126,7 @@ void read_machine(const FactsRoot& root, launcher::HostFacts& facts) {
   facts.memory_available_mib = meminfo_mib(meminfo, "MemAvailable");
   for (const char* path : {"/tmp", "/dev/shm"}) {
     struct statvfs s {};
-    launcher::DiskFacts disk;
+    control::DiskFacts disk;
     disk.path = path;
     if (::statvfs(path, &s) == 0) {
       const auto mib = [&](std::uint64_t blocks) {
@@ -140,14 +140,14 @@ void read_machine(const FactsRoot& root, launcher::HostFacts& facts) {
   }
 }
 
-void read_limits(launcher::HostFacts& facts) {
+void read_limits(control::HostFacts& facts) {
   facts.memlock_bytes = soft_limit(RLIMIT_MEMLOCK);
   facts.processes = soft_limit(RLIMIT_NPROC);
   const std::size_t files = open_file_limit_at_start();
-  facts.open_files = files > INT64_MAX ? launcher::HostFacts::kUnlimited : static_cast<std::int64_t>(files);
+  facts.open_files = files > INT64_MAX ? control::HostFacts::kUnlimited : static_cast<std::int64_t>(files);
 }
 
-void read_kernel_log(const FactsRoot& root, launcher::HostFacts& facts) {
+void read_kernel_log(const FactsRoot& root, control::HostFacts& facts) {
   const Fd log(::open(root.at("/dev/kmsg").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!log) return;
   const std::int64_t now_us = now_ns(CLOCK_MONOTONIC) / 1000;
@@ -163,7 +163,7 @@ void read_kernel_log(const FactsRoot& root, launcher::HostFacts& facts) {
   }
 }
 
-void read_nccl_conf(const FactsRoot& root, launcher::HostFacts& facts) {
+void read_nccl_conf(const FactsRoot& root, control::HostFacts& facts) {
   std::vector<std::string> files = {"/etc/nccl.conf"};
   if (const char* home = std::getenv("HOME")) files.push_back(std::string(home) + "/.nccl.conf");
   if (const char* named = std::getenv("NCCL_CONF_FILE")) files.emplace_back(named);
@@ -173,7 +173,7 @@ void read_nccl_conf(const FactsRoot& root, launcher::HostFacts& facts) {
   }
 }
 
-void read_variables(const std::vector<std::string>& patterns, launcher::HostFacts& facts) {
+void read_variables(const std::vector<std::string>& patterns, control::HostFacts& facts) {
   for (char** e = environ; *e != nullptr && facts.variables.size() < kMostVariables; ++e) {
     const std::string_view entry(*e);
     const auto equals = entry.find('=');
@@ -185,7 +185,7 @@ void read_variables(const std::vector<std::string>& patterns, launcher::HostFact
   }
 }
 
-void read_clocks(launcher::HostFacts& facts) {
+void read_clocks(control::HostFacts& facts) {
   // Another process may run between two readings: the closest pair of a few counts.
   std::int64_t gap = INT64_MAX;
   for (int i = 0; i < 5; ++i) {

@@ -45,8 +45,8 @@ std::string network_of(const netdetect::Address& address) {
   return network.text() + "/" + std::to_string(address.prefix_length);
 }
 
-launcher::RdmaPort read_port(const std::string& folder, const std::string& device, int port) {
-  launcher::RdmaPort out;
+control::RdmaPort read_port(const std::string& folder, const std::string& device, int port) {
+  control::RdmaPort out;
   out.device = device;
   out.port = port;
   const std::string at = folder + "/" + device + "/ports/" + std::to_string(port);
@@ -71,7 +71,7 @@ launcher::RdmaPort read_port(const std::string& folder, const std::string& devic
 
 }  // namespace
 
-void read_network(const FactsRoot& root, launcher::HostFacts& facts) {
+void read_network(const FactsRoot& root, control::HostFacts& facts) {
   const std::string rdma = root.at("/sys/class/infiniband");
   for (const auto& device : names_in(rdma)) {
     for (const auto& port : names_in(rdma + "/" + device + "/ports")) {
@@ -90,7 +90,7 @@ void read_network(const FactsRoot& root, launcher::HostFacts& facts) {
   if (const auto interfaces = netdetect::list_interfaces()) {
     for (const auto& i : *interfaces) {
       if (i.loopback || facts.nics.size() >= kMostNics) continue;
-      launcher::NicFacts nic;
+      control::NicFacts nic;
       nic.name = i.name;
       nic.up = i.up && i.running;
       nic.speed_mbps = i.speed_mbps;

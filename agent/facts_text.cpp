@@ -47,7 +47,7 @@ std::int64_t number_or_unknown(std::string_view text) {
 
 bool is_yes(std::string_view text) { return text == "Yes" || (parse_number(text).value_or(0) > 0); }
 
-launcher::GpuFacts* find_gpu(std::vector<launcher::GpuFacts>& gpus, std::string_view uuid) {
+control::GpuFacts* find_gpu(std::vector<control::GpuFacts>& gpus, std::string_view uuid) {
   const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const auto& g) { return g.uuid == uuid; });
   return found == gpus.end() ? nullptr : &*found;
 }
@@ -112,13 +112,13 @@ std::string cpu_model(std::string_view cpuinfo) {
   return "";
 }
 
-std::optional<std::vector<launcher::GpuFacts>> parse_gpus(std::string_view csv) {
-  std::vector<launcher::GpuFacts> out;
+std::optional<std::vector<control::GpuFacts>> parse_gpus(std::string_view csv) {
+  std::vector<control::GpuFacts> out;
   for (const auto line : lines_of(csv)) {
     const auto c = columns(line);
     if (line == "No devices were found") continue;
     if (c.size() < 8 || !parse_number(c[0]) || !starts_with(c[1], "GPU-")) return std::nullopt;
-    launcher::GpuFacts gpu;
+    control::GpuFacts gpu;
     gpu.index = static_cast<std::int32_t>(number_or_unknown(c[0]));
     gpu.uuid = c[1];
     gpu.name = c[2];
@@ -135,14 +135,14 @@ std::optional<std::vector<launcher::GpuFacts>> parse_gpus(std::string_view csv) 
   return out;
 }
 
-void add_gpu_processes(std::string_view csv, std::vector<launcher::GpuFacts>& gpus) {
+void add_gpu_processes(std::string_view csv, std::vector<control::GpuFacts>& gpus) {
   for (const auto line : lines_of(csv)) {
     const auto c = columns(line);
     if (c.size() < 4) continue;
-    launcher::GpuFacts* gpu = find_gpu(gpus, c[0]);
+    control::GpuFacts* gpu = find_gpu(gpus, c[0]);
     const auto pid = parse_number(c[1]);
     if (gpu == nullptr || !pid || gpu->processes.size() >= kMostProcesses) continue;
-    launcher::GpuProcess process;
+    control::GpuProcess process;
     process.pid = static_cast<std::int32_t>(*pid);
     // A command line may hold commas: the name is what lies between the pid and the last column.
     std::string name(c[2]);
@@ -153,17 +153,17 @@ void add_gpu_processes(std::string_view csv, std::vector<launcher::GpuFacts>& gp
   }
 }
 
-void add_row_remaps(std::string_view csv, std::vector<launcher::GpuFacts>& gpus) {
+void add_row_remaps(std::string_view csv, std::vector<control::GpuFacts>& gpus) {
   for (const auto line : lines_of(csv)) {
     const auto c = columns(line);
-    launcher::GpuFacts* gpu = c.size() < 3 ? nullptr : find_gpu(gpus, c[0]);
+    control::GpuFacts* gpu = c.size() < 3 ? nullptr : find_gpu(gpus, c[0]);
     if (gpu == nullptr) continue;
     gpu->remap_pending = is_yes(c[1]);
     gpu->remap_failed = is_yes(c[2]);
   }
 }
 
-void add_xids(std::string_view records, std::int64_t now_us, std::vector<launcher::XidFacts>& xids) {
+void add_xids(std::string_view records, std::int64_t now_us, std::vector<control::XidFacts>& xids) {
   constexpr std::string_view kMark = "NVRM: Xid (";
   for (const auto line : lines_of(records)) {
     const auto at = line.find(kMark);
@@ -172,7 +172,7 @@ void add_xids(std::string_view records, std::int64_t now_us, std::vector<launche
     const auto head = split(line.substr(0, semicolon), ',');
     const auto close = line.find("): ", at);
     if (head.size() < 3 || close == std::string_view::npos) continue;
-    launcher::XidFacts xid;
+    control::XidFacts xid;
     xid.device = line.substr(at + kMark.size(), std::min<std::size_t>(close - at - kMark.size(), 32));
     std::size_t end = close + 3;
     while (end < line.size() && is_digit(line[end])) ++end;
@@ -185,8 +185,8 @@ void add_xids(std::string_view records, std::int64_t now_us, std::vector<launche
   }
 }
 
-launcher::BondFacts parse_bond(const std::string& name, std::string_view text) {
-  launcher::BondFacts bond;
+control::BondFacts parse_bond(const std::string& name, std::string_view text) {
+  control::BondFacts bond;
   bond.name = name;
   for (const auto line : lines_of(text)) {
     const auto colon = line.find(": ");
@@ -232,8 +232,8 @@ std::string library_version(std::string_view file_name, std::string_view stem) {
   return plain && version.find('.') != std::string_view::npos ? std::string(version) : "";
 }
 
-launcher::DiskFacts parse_file_system(const std::string& path, std::string_view text) {
-  launcher::DiskFacts out;
+control::DiskFacts parse_file_system(const std::string& path, std::string_view text) {
+  control::DiskFacts out;
   out.path = path;
   for (const auto line : lines_of(text)) {
     const auto words = words_of(line);

@@ -6,7 +6,7 @@
 #include "agent/usable_cpus.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "launcher/control/frames.h"
+#include "control/frames.h"
 
 namespace drun::agent {
 

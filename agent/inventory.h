@@ -1,7 +1,7 @@
 // What an agent says about its host in the hello.
 #pragma once
 
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 
 namespace drun::agent {
 

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "launcher/control/frames.h"
-#include "launcher/control/output_credit.h"
+#include "control/frames.h"
+#include "control/output_credit.h"
 
 namespace drun::agent {
 

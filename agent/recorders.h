@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/fd.h"
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 #include "recorder/reader.h"
 
 namespace drun::agent {

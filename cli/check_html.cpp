@@ -240,7 +240,7 @@ class Page {
   }
 
   // "8 x NVIDIA H100 80GB HBM3"; several kinds are listed.
-  static std::string gpus_text(const launcher::HostFacts& facts) {
+  static std::string gpus_text(const control::HostFacts& facts) {
     std::map<std::string, std::size_t> kinds;
     for (const auto& gpu : facts.gpus) ++kinds[gpu.name];
     std::vector<std::string> parts;

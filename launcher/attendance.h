@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/asio.h"
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 #include "launcher/host_link.h"
 #include "launcher/placement.h"
 #include "launcher/reporter.h"

@@ -6,8 +6,8 @@
 
 #include "base/asio.h"
 #include "base/error.h"
-#include "launcher/control/frames.h"
-#include "launcher/control/messages.h"
+#include "control/frames.h"
+#include "control/messages.h"
 #include "launcher/phase.h"
 #include "launcher/transport/transport.h"
 

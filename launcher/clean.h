@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "control/messages.h"
 #include "launcher/connect.h"
-#include "launcher/control/messages.h"
 #include "launcher/reporter.h"
 
 namespace drun::launcher {

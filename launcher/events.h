@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 #include "launcher/progress.h"
 #include "launcher/reporter.h"
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/asio.h"
+#include "control/frame_queue.h"
+#include "control/frames.h"
+#include "control/messages.h"
 #include "launcher/clock_alignment.h"
-#include "launcher/control/frame_queue.h"
-#include "launcher/control/frames.h"
-#include "launcher/control/messages.h"
 #include "launcher/host.h"
 #include "launcher/transport/transport.h"
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/asio.h"
+#include "control/messages.h"
 #include "launcher/check/check_result.h"
 #include "launcher/connect.h"
-#include "launcher/control/messages.h"
 #include "launcher/output_writer.h"
 #include "launcher/reporter.h"
 #include "launcher/worker_env.h"

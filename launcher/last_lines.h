@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 
 namespace drun::launcher {
 

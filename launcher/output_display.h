@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 #include "launcher/line_assembler.h"
 #include "launcher/output_tag.h"
 #include "launcher/output_terminal.h"

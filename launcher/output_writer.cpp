@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/terminal.h"
-#include "launcher/control/output_credit.h"
+#include "control/output_credit.h"
 
 namespace drun::launcher {
 

@@ -11,7 +11,7 @@
 
 #include "base/asio.h"
 #include "base/fd.h"
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 #include "launcher/output_display.h"
 #include "launcher/output_sink.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 #include "launcher/first_failure.h"
 #include "launcher/host_link.h"
 #include "launcher/placement.h"

@@ -9,8 +9,8 @@
 #include "base/asio.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "control/messages.h"
 #include "launcher/clock_track.h"
-#include "launcher/control/messages.h"
 #include "launcher/host_link.h"
 #include "launcher/placement.h"
 

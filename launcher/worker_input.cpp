@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 
 namespace drun::launcher {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/check/host_facts.h"
+#include "control/host_facts.h"
 #include "netdetect/choose.h"
 #include "netdetect/cost_model.h"
 #include "netdetect/finding.h"
@@ -28,7 +28,7 @@ struct CheckedHost {
   std::vector<netdetect::Interface> interfaces;
   std::vector<netdetect::Rejection> rejected;  // of its interfaces, with the reason each
   std::optional<netdetect::HostChoice> choice;
-  std::optional<HostFacts> facts;
+  std::optional<control::HostFacts> facts;
   double connect_seconds = 0;  // from the first packet to the agent's hello
 };
 

@@ -31,7 +31,7 @@ bool among(const int (&list)[N], int number) {
   return std::find(std::begin(list), std::end(list), number) != std::end(list);
 }
 
-std::string gpu_name(const GpuFacts& gpu) { return "GPU " + std::to_string(gpu.index); }
+std::string gpu_name(const control::GpuFacts& gpu) { return "GPU " + std::to_string(gpu.index); }
 
 std::string gpus_text(const std::vector<int>& indices) {
   std::vector<std::string> words;
@@ -39,7 +39,7 @@ std::string gpus_text(const std::vector<int>& indices) {
   return (words.size() == 1 ? "GPU " : "GPUs ") + join(words, ", ");
 }
 
-void find_foreign_memory(const HostFacts& f, int host, FindingList& out) {
+void find_foreign_memory(const control::HostFacts& f, int host, FindingList& out) {
   std::vector<int> used;
   std::int64_t worst = 0;
   std::vector<std::string> details;
@@ -61,7 +61,7 @@ void find_foreign_memory(const HostFacts& f, int host, FindingList& out) {
           "nvidia-smi", std::move(details));
 }
 
-void find_errors(const HostFacts& f, int host, FindingList& out) {
+void find_errors(const control::HostFacts& f, int host, FindingList& out) {
   for (const auto& gpu : f.gpus) {
     if (gpu.ecc_uncorrected > 0) {
       out.add(Severity::kFailure, "gpu-ecc", host,
@@ -91,11 +91,11 @@ void find_errors(const HostFacts& f, int host, FindingList& out) {
   }
 }
 
-void find_xids(const HostFacts& f, int host, FindingList& out) {
+void find_xids(const control::HostFacts& f, int host, FindingList& out) {
   // One finding per GPU and number, with the latest line of the log.
   std::set<std::pair<std::string, int>> told;
   for (auto it = f.xids.rbegin(); it != f.xids.rend(); ++it) {
-    const XidFacts& xid = *it;
+    const control::XidFacts& xid = *it;
     if (!told.emplace(xid.device, xid.number).second) continue;
     const bool recent = xid.age_s <= kRecentXidS;
     Severity severity = recent ? Severity::kWarning : Severity::kNote;
@@ -115,7 +115,7 @@ void find_gpu_trouble(const std::vector<ExaminedHost>& hosts, FindingList& out) 
   std::set<std::pair<int, int>> widths;
   for (const auto& host : hosts) {
     if (host.facts == nullptr) continue;
-    const HostFacts& f = *host.facts;
+    const control::HostFacts& f = *host.facts;
     driver = driver || !f.gpus.empty() || f.nvidia_smi_late || f.versions.count("driver") > 0;
     driver = driver || (f.has_nvidia_smi && f.nvidia_smi_problem.empty());
     for (const auto& gpu : host.facts->gpus) widths.emplace(gpu.pcie_width, gpu.pcie_width_max);
@@ -123,7 +123,7 @@ void find_gpu_trouble(const std::vector<ExaminedHost>& hosts, FindingList& out) 
   const bool widths_differ = widths.size() > 1;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i].facts == nullptr) continue;
-    const HostFacts& f = *hosts[i].facts;
+    const control::HostFacts& f = *hosts[i].facts;
     const int host = static_cast<int>(i);
     if (!f.nvidia_smi_problem.empty()) {
       // Without a driver on any host nobody means to use GPUs; and who waited for less knows little.

@@ -13,7 +13,7 @@ void set_known(Json& out, const char* name, std::int64_t value) {
 }
 
 void set_limit(Json& out, const char* name, std::int64_t value) {
-  if (value == HostFacts::kUnlimited) {
+  if (value == control::HostFacts::kUnlimited) {
     out[name] = "unlimited";
   } else {
     set_known(out, name, value);
@@ -24,7 +24,7 @@ void set_text(Json& out, const char* name, const std::string& value) {
   if (!value.empty()) out[name] = value;
 }
 
-Json gpu_json(const GpuFacts& gpu) {
+Json gpu_json(const control::GpuFacts& gpu) {
   Json out = {{"index", gpu.index},
               {"name", gpu.name},
               {"uuid", gpu.uuid},
@@ -45,7 +45,7 @@ Json gpu_json(const GpuFacts& gpu) {
   return out;
 }
 
-Json rdma_json(const RdmaPort& port) {
+Json rdma_json(const control::RdmaPort& port) {
   Json out = {{"device", port.device}, {"port", port.port}, {"state", port.state}, {"link_layer", port.link_layer}};
   set_known(out, "rate_mbps", port.rate_mbps);
   set_text(out, "interface", port.interface);
@@ -53,14 +53,14 @@ Json rdma_json(const RdmaPort& port) {
   return out;
 }
 
-Json nic_json(const NicFacts& nic) {
+Json nic_json(const control::NicFacts& nic) {
   Json out = {{"name", nic.name}, {"up", nic.up}, {"rp_filter", nic.rp_filter}, {"ipv4_networks", nic.networks}};
   if (nic.speed_mbps > 0) out["speed_mbps"] = nic.speed_mbps;
   set_text(out, "duplex", nic.duplex);
   return out;
 }
 
-Json bond_json(const BondFacts& bond) {
+Json bond_json(const control::BondFacts& bond) {
   Json out = {{"name", bond.name}, {"mode", bond.mode}, {"slaves", Json::array()}};
   for (const auto& s : bond.slaves) {
     Json slave = {{"name", s.name}, {"up", s.up}};
@@ -72,7 +72,7 @@ Json bond_json(const BondFacts& bond) {
 
 }  // namespace
 
-nlohmann::json to_json(const HostFacts& facts) {
+nlohmann::json to_json(const control::HostFacts& facts) {
   Json out = {
       {"versions", facts.versions}, {"host_name", facts.host_name}, {"own_name_resolves_to", facts.own_addresses}};
   if (!facts.unknown.empty()) out["unknown"] = facts.unknown;

@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launcher/check/host_facts.h"
+#include "control/host_facts.h"
 
 namespace drun::launcher {
 
-nlohmann::json to_json(const HostFacts& facts);
+nlohmann::json to_json(const control::HostFacts& facts);
 
 }  // namespace drun::launcher

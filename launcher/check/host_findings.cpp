@@ -105,7 +105,7 @@ void find_difference(const Versioned& version, const std::vector<ExaminedHost>& 
   bool anywhere = false;
   std::string file;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    const HostFacts* facts = hosts[i].facts;
+    const control::HostFacts* facts = hosts[i].facts;
     if (facts == nullptr || facts->unknown.count(version.name) > 0) continue;
     if (file.empty()) file = facts->command;
     const auto found = facts->versions.find(version.name);
@@ -126,7 +126,7 @@ void find_difference(const Versioned& version, const std::vector<ExaminedHost>& 
 }
 
 // "8 x NVIDIA H100"; of different ones "4 x A, 4 x B".
-std::string gpu_text(const HostFacts& facts) {
+std::string gpu_text(const control::HostFacts& facts) {
   std::map<std::string, int> models;
   for (const auto& gpu : facts.gpus) ++models[gpu.name];
   std::vector<std::string> parts;
@@ -173,14 +173,14 @@ void find_drift(const std::vector<ExaminedHost>& hosts, const HostQuestion& ques
     }
   };
   using Value = std::optional<std::string>;
-  each([](const HostFacts& f) { return f.cpu.empty() ? Value() : Value(f.cpu); });
+  each([](const control::HostFacts& f) { return f.cpu.empty() ? Value() : Value(f.cpu); });
   vote_on({"the processor", "hardware-differs", Severity::kNote, "lscpu"}, values, out);
-  each([](const HostFacts& f) {
+  each([](const control::HostFacts& f) {
     return f.n_cpus <= 0 ? Value() : Value(plural(static_cast<std::size_t>(f.n_cpus), "core"));
   });
   vote_on({"the number of cores that may be used", "hardware-differs", Severity::kNote, "nproc"}, values, out);
   // A GPU of another model sets the pace. Where nvidia-smi gave no answer nothing is known.
-  each([](const HostFacts& f) { return f.nvidia_smi_problem.empty() ? Value(gpu_text(f)) : Value(); });
+  each([](const control::HostFacts& f) { return f.nvidia_smi_problem.empty() ? Value(gpu_text(f)) : Value(); });
   vote_on({"the set of GPUs", "hardware-differs", Severity::kWarning, "nvidia-smi -L"}, values, out);
   // Memory: within 5 % is the same size.
   std::vector<std::int64_t> sizes;
@@ -257,13 +257,14 @@ void find_limits(const std::vector<ExaminedHost>& hosts, const HostQuestion& que
   for (const auto& host : hosts) n_ranks += host.slots;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i].facts == nullptr) continue;
-    const HostFacts& f = *hosts[i].facts;
+    const control::HostFacts& f = *hosts[i].facts;
     const int host = static_cast<int>(i);
     const auto add = [&](Severity severity, const char* code, std::string text, std::string command = "",
                          std::vector<std::string> details = {}) {
       out.add(severity, code, host, std::move(text), std::move(command), std::move(details));
     };
-    const bool rdma = std::any_of(f.rdma.begin(), f.rdma.end(), [](const RdmaPort& p) { return p.state == "ACTIVE"; });
+    const bool rdma =
+        std::any_of(f.rdma.begin(), f.rdma.end(), [](const control::RdmaPort& p) { return p.state == "ACTIVE"; });
     if (rdma && f.memlock_bytes >= 0 && f.memlock_bytes < kMemlockWarn) {
       add(f.memlock_bytes < kMemlockFail ? Severity::kFailure : Severity::kWarning, "memlock-low",
           "may lock " + mib_text(f.memlock_bytes >> 20) + " of memory; RDMA needs all of its buffers locked",

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "control/host_facts.h"
 #include "launcher/check/finding_list.h"
-#include "launcher/check/host_facts.h"
 #include "netdetect/finding.h"
 
 namespace drun::launcher {
@@ -17,7 +17,7 @@ namespace drun::launcher {
 struct ExaminedHost {
   std::string name;  // as the user wrote it
   int slots = 1;
-  const HostFacts* facts = nullptr;             // nothing: it could not be asked, and is left out
+  const control::HostFacts* facts = nullptr;    // nothing: it could not be asked, and is left out
   std::optional<std::int64_t> clock_offset_ms;  // its wall clock - drun's; wall_clock.h
   std::string interface, address;               // the chosen ones; "" = none
 };

@@ -17,7 +17,7 @@ std::string speed_text(std::int64_t mbps) {
   return mbps >= 1000 && mbps % 1000 == 0 ? std::to_string(mbps / 1000) + " Gb/s" : std::to_string(mbps) + " Mb/s";
 }
 
-const NicFacts* chosen_nic(const ExaminedHost& host) {
+const control::NicFacts* chosen_nic(const ExaminedHost& host) {
   if (host.facts == nullptr || host.interface.empty()) return nullptr;
   for (const auto& nic : host.facts->nics) {
     if (nic.name == host.interface) return &nic;
@@ -28,10 +28,10 @@ const NicFacts* chosen_nic(const ExaminedHost& host) {
 void find_slow_nics(const std::vector<ExaminedHost>& hosts, FindingList& out) {
   int fastest = 0;
   for (const auto& host : hosts) {
-    if (const NicFacts* nic = chosen_nic(host)) fastest = std::max(fastest, nic->speed_mbps);
+    if (const control::NicFacts* nic = chosen_nic(host)) fastest = std::max(fastest, nic->speed_mbps);
   }
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    const NicFacts* nic = chosen_nic(hosts[i]);
+    const control::NicFacts* nic = chosen_nic(hosts[i]);
     if (nic == nullptr || nic->speed_mbps <= 0) continue;
     if (nic->speed_mbps > kSlowMbps && nic->speed_mbps * 2 > fastest) continue;
     const bool alone = nic->speed_mbps >= fastest;
@@ -43,7 +43,7 @@ void find_slow_nics(const std::vector<ExaminedHost>& hosts, FindingList& out) {
   }
 }
 
-void find_filters(const HostFacts& f, int host, FindingList& out) {
+void find_filters(const control::HostFacts& f, int host, FindingList& out) {
   for (const auto& nic : f.nics) {
     if (!nic.up || nic.rp_filter != kStrict) continue;
     for (const auto& other : f.nics) {
@@ -67,7 +67,7 @@ void find_filters(const HostFacts& f, int host, FindingList& out) {
   }
 }
 
-void find_bonds(const HostFacts& f, int host, FindingList& out) {
+void find_bonds(const control::HostFacts& f, int host, FindingList& out) {
   for (const auto& bond : f.bonds) {
     std::vector<std::string> down, all;
     for (const auto& slave : bond.slaves) {
@@ -82,7 +82,7 @@ void find_bonds(const HostFacts& f, int host, FindingList& out) {
   }
 }
 
-std::string port_name(const RdmaPort& p) { return p.device + " port " + std::to_string(p.port); }
+std::string port_name(const control::RdmaPort& p) { return p.device + " port " + std::to_string(p.port); }
 
 // The same port of the other hosts says what this one should be.
 void find_rdma(const std::vector<ExaminedHost>& hosts, FindingList& out) {
@@ -93,7 +93,7 @@ void find_rdma(const std::vector<ExaminedHost>& hosts, FindingList& out) {
       const std::string name = port_name(port);
       if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
       seen.push_back(name);
-      std::vector<std::pair<int, const RdmaPort*>> ports;
+      std::vector<std::pair<int, const control::RdmaPort*>> ports;
       bool active = false;
       std::int64_t rate = 0;
       for (std::size_t i = 0; i < hosts.size(); ++i) {
@@ -141,7 +141,7 @@ void find_nic_trouble(const std::vector<ExaminedHost>& hosts, FindingList& out) 
   find_slow_nics(hosts, out);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i].facts == nullptr) continue;
-    const HostFacts& f = *hosts[i].facts;
+    const control::HostFacts& f = *hosts[i].facts;
     const int host = static_cast<int>(i);
     for (const auto& nic : f.nics) {
       if (!nic.up || nic.duplex != "half") continue;

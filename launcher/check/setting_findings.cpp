@@ -57,7 +57,7 @@ std::string proxy_in_the_way(const std::map<std::string, std::string>& variables
 
 // Does NCCL_SOCKET_IFNAME and its like name an interface of this host? "^name" excludes, "=name" is exact, else it is
 // the beginning of a name.
-bool names_interface(std::string value, const HostFacts& facts) {
+bool names_interface(std::string value, const control::HostFacts& facts) {
   if (value.empty() || value[0] == '^') return true;
   const bool exact = value[0] == '=';
   if (exact) value.erase(0, 1);
@@ -75,7 +75,7 @@ struct Setting {
   std::string name, value, where;
 };
 
-std::vector<Setting> settings_of(const HostFacts& facts) {
+std::vector<Setting> settings_of(const control::HostFacts& facts) {
   std::vector<Setting> out;
   const auto is_one = [](std::string_view name) {
     return starts_with(name, "NCCL_") || starts_with(name, "GLOO_") || starts_with(name, "TP_");
@@ -127,7 +127,7 @@ void find_settings(const std::vector<ExaminedHost>& hosts, const HostQuestion& q
   std::vector<Ballot> confs;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i].facts == nullptr) continue;
-    const HostFacts& f = *hosts[i].facts;
+    const control::HostFacts& f = *hosts[i].facts;
     const int host = static_cast<int>(i);
 
     if (const std::string proxy = proxy_in_the_way(f.variables, hosts); !proxy.empty() && proxy != own_proxy) {

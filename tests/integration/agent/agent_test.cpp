@@ -12,8 +12,8 @@
 
 #include "agent/sweep.h"
 #include "base/fd.h"
-#include "launcher/control/frames.h"
-#include "launcher/control/messages.h"
+#include "control/frames.h"
+#include "control/messages.h"
 #include "tests/temp_folder.h"
 
 namespace drun {

@@ -41,12 +41,12 @@ class Facts : public testing::Test {
     fs::create_symlink(DRUN_TEST_FAKES "/nvidia-smi", root_ / "bin/nvidia-smi");
     ::setenv("DRUN_FAKE_GPUS", kind, 1);
   }
-  launcher::HostFacts gather(control::AskFacts question, std::optional<milliseconds> stop_after = {}) {
+  control::HostFacts gather(control::AskFacts question, std::optional<milliseconds> stop_after = {}) {
     asio::io_context io(1);
     FactsRoot root;
     root.folder = root_.string();
     FactsGatherer gatherer(io, (root_ / "bin").string(), root);
-    launcher::HostFacts facts;
+    control::HostFacts facts;
     bool done = false;
     TaskGroup group(io.get_executor());
     group.spawn(keep(gatherer, std::move(question), facts, done));
@@ -61,7 +61,7 @@ class Facts : public testing::Test {
     EXPECT_TRUE(done);
     return facts;
   }
-  static Task<void> keep(FactsGatherer& gatherer, control::AskFacts question, launcher::HostFacts& facts, bool& done) {
+  static Task<void> keep(FactsGatherer& gatherer, control::AskFacts question, control::HostFacts& facts, bool& done) {
     facts = co_await gatherer.gather(std::move(question));
     done = true;
   }

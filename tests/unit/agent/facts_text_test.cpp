@@ -80,7 +80,7 @@ TEST(FactsText, AnErrorIsNoListOfGpus) {
 }
 
 TEST(FactsText, XidsOfTheKernelsLog) {
-  std::vector<launcher::XidFacts> xids;
+  std::vector<control::XidFacts> xids;
   add_xids(
       "6,1234,5000000,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
       " SUBSYSTEM=pci\n"

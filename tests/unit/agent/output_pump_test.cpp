@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "launcher/control/output_credit.h"
+#include "control/output_credit.h"
 
 namespace drun::agent {
 namespace {

@@ -6,7 +6,7 @@ namespace drun::launcher {
 namespace {
 
 TEST(HostFactsJson, WhatIsNotKnownIsLeftOut) {
-  const auto json = to_json(HostFacts{});
+  const auto json = to_json(control::HostFacts{});
   EXPECT_FALSE(json.contains("memory_total_mib"));
   EXPECT_FALSE(json.contains("command"));
   EXPECT_FALSE(json.at("limits").contains("open_files"));
@@ -15,10 +15,10 @@ TEST(HostFactsJson, WhatIsNotKnownIsLeftOut) {
 }
 
 TEST(HostFactsJson, UnitsAreInTheNames) {
-  HostFacts facts;
+  control::HostFacts facts;
   facts.versions["driver"] = "535.104.05";
   facts.memory_total_mib = 1024;
-  facts.memlock_bytes = HostFacts::kUnlimited;
+  facts.memlock_bytes = control::HostFacts::kUnlimited;
   facts.open_files = 1024;
   facts.gpus.emplace_back();
   facts.gpus[0].memory_used_mib = 4;

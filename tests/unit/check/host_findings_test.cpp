@@ -14,7 +14,7 @@ using netdetect::Severity;
 struct Cluster {
   explicit Cluster(int n, int slots = 1) : facts(static_cast<std::size_t>(n)) {
     for (int i = 0; i < n; ++i) {
-      HostFacts& f = facts[static_cast<std::size_t>(i)];
+      control::HostFacts& f = facts[static_cast<std::size_t>(i)];
       f.versions = {{"kernel", "6.1.0"}, {"glibc", "2.36"}, {"python", "3.11.2"}};
       f.host_name = "h" + std::to_string(i);
       f.own_addresses = {"127.0.1.1"};
@@ -27,14 +27,14 @@ struct Cluster {
       f.processes = 63000;
       f.n_routing_rules = 3;
       for (const char* path : {"/root", "/tmp", "/dev/shm"}) {
-        DiskFacts disk;
+        control::DiskFacts disk;
         disk.path = path;
         disk.size_mib = disk.free_mib = 100000;
         disk.writable = true;
         f.disks.push_back(disk);
       }
       for (const char* name : {"eth0", "docker0"}) {
-        NicFacts nic;
+        control::NicFacts nic;
         nic.name = name;
         nic.up = true;
         nic.speed_mbps = name[0] == 'e' ? 25000 : 0;
@@ -57,7 +57,7 @@ struct Cluster {
       f.has_nvidia_smi = true;
       f.nvidia_smi_ms = 120;
       for (int i = 0; i < n; ++i) {
-        GpuFacts gpu;
+        control::GpuFacts gpu;
         gpu.index = i;
         gpu.name = "H100";
         gpu.uuid = "GPU-" + std::to_string(i);
@@ -72,14 +72,14 @@ struct Cluster {
   }
   void add_rdma(const char* link_layer = "InfiniBand") {
     for (auto& f : facts) {
-      RdmaPort port;
+      control::RdmaPort port;
       port.device = "mlx5_0";
       port.state = "ACTIVE";
       port.rate_mbps = 200000;
       port.link_layer = link_layer;
       port.gid_rocev2 = 3;
       f.rdma.push_back(port);
-      f.memlock_bytes = HostFacts::kUnlimited;
+      f.memlock_bytes = control::HostFacts::kUnlimited;
     }
   }
   std::vector<Finding> findings() const {
@@ -88,7 +88,7 @@ struct Cluster {
     return out;
   }
 
-  std::vector<HostFacts> facts;
+  std::vector<control::HostFacts> facts;
   std::vector<ExaminedHost> hosts;
   HostQuestion question;
 };
@@ -166,8 +166,8 @@ TEST_P(Spoiled, IsFoundAndNamed) {
   }
 }
 
-XidFacts xid(int number, std::int64_t age_s) {
-  XidFacts x;
+control::XidFacts xid(int number, std::int64_t age_s) {
+  control::XidFacts x;
   x.number = number;
   x.device = "PCI:0000:3b:00";
   x.age_s = age_s;
@@ -329,7 +329,7 @@ INSTANTIATE_TEST_SUITE_P(
              "eth0"},
         Case{"Bond",
              [](Cluster& c) {
-               BondFacts bond;
+               control::BondFacts bond;
                bond.name = "bond0";
                bond.slaves.resize(2);
                bond.slaves[0].name = "eth0";

@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 TEST(WallClock, NothingBeforeARoundTrip) {
-  HostFacts facts;
+  control::HostFacts facts;
   facts.monotonic_ns = facts.realtime_ns = kSecond;
   EXPECT_FALSE(wall_clock_offset_ms(ClockAlignment{}, facts, 0, 0));
 }
@@ -18,7 +18,7 @@ TEST(WallClock, OffsetIsThatOfTheMomentWhenTheFactsWereMade) {
   ClockAlignment clock;
   clock.add(100 * kSecond, 100 * kSecond + kSecond / 50, 1100 * kSecond + kSecond / 100);
   for (const std::int64_t off_s : {0, 90, -90}) {
-    HostFacts facts;
+    control::HostFacts facts;
     facts.monotonic_ns = 1200 * kSecond;                 // our 200 s
     facts.realtime_ns = (1700000200 + off_s) * kSecond;  // ours was 1700000200 then
     const auto offset = wall_clock_offset_ms(clock, facts, 203 * kSecond, 1700000203 * kSecond);

@@ -1,4 +1,4 @@
-#include "launcher/control/frame_queue.h"
+#include "control/frame_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/control/frames.h"
+#include "control/frames.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 
 namespace drun::control {
 namespace {

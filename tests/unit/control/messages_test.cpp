@@ -1,4 +1,4 @@
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST(Messages, DescribedKeepsEveryProcess) {
 }
 
 TEST(Messages, FactsKeepEverything) {
-  launcher::HostFacts f;
+  HostFacts f;
   f.versions["kernel"] = "6.1";
   f.unknown["python"] = "late";
   f.command = "/bin/train";
@@ -77,7 +77,7 @@ TEST(Messages, FactsKeepEverything) {
   f.realtime_ns = 1700000000000000000;
   f.n_cpus = 64;
   f.memory_total_mib = 1 << 20;
-  f.open_files = launcher::HostFacts::kUnlimited;
+  f.open_files = HostFacts::kUnlimited;
   f.disks.resize(1);
   f.disks[0].path = "/tmp";
   f.disks[0].free_mib = 3;
@@ -111,7 +111,7 @@ TEST(Messages, FactsKeepEverything) {
   EXPECT_EQ(b.unknown, f.unknown);
   EXPECT_EQ(b.realtime_ns, f.realtime_ns);
   EXPECT_EQ(b.memlock_bytes, -1);
-  EXPECT_EQ(b.open_files, launcher::HostFacts::kUnlimited);
+  EXPECT_EQ(b.open_files, HostFacts::kUnlimited);
   ASSERT_EQ(b.gpus.size(), 2u);
   EXPECT_EQ(b.gpus[1].throttle_reasons, 0x48u);
   EXPECT_EQ(b.gpus[1].processes.at(0).name, "python3");

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "launcher/control/output_credit.h"
+#include "control/output_credit.h"
 
 namespace drun::launcher {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "launcher/check/host_facts.h"
+#include "control/host_facts.h"
 #include "netdetect/interface.h"
 #include "netdetect/link_target.h"
 #include "netdetect/probe_target.h"
@@ -279,7 +279,7 @@ struct AskFacts {
   std::uint32_t tool_ms = 0;                       // how long a program of the host's may take
 };
 struct Facts {
-  launcher::HostFacts facts;
+  HostFacts facts;
 };
 struct Text {  // kNotice, kRas
   std::string text;

@@ -1,4 +1,4 @@
-#include "launcher/control/frames.h"
+#include "control/frames.h"
 
 #include "base/bytes.h"
 

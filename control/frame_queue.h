@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/asio.h"
-#include "launcher/control/frames.h"
+#include "control/frames.h"
 
 namespace drun::control {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace drun::launcher {
+namespace drun::control {
 
 struct GpuProcess {
   std::int32_t pid = 0;
@@ -114,4 +114,4 @@ struct HostFacts {
   std::vector<std::string> own_addresses;  // to which the own host name resolves
 };
 
-}  // namespace drun::launcher
+}  // namespace drun::control

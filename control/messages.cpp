@@ -1,4 +1,4 @@
-#include "launcher/control/messages.h"
+#include "control/messages.h"
 
 #include <concepts>
 #include <tuple>
@@ -79,22 +79,20 @@ auto fields(Is<RankActivity> auto& m) { return all(m.rank, m.n_begun, m.world_se
 auto fields(Is<Activity> auto& m) { return all(m.ranks); }
 auto fields(Is<Timeline> auto& m) { return all(m.rank, m.n_lost, m.calls); }
 auto fields(Is<AskFacts> auto& m) { return all(m.argv, m.working_directory, m.environment, m.variables, m.tool_ms); }
-auto fields(Is<launcher::GpuProcess> auto& m) { return all(m.pid, m.name, m.used_mib); }
-auto fields(Is<launcher::GpuFacts> auto& m) {
+auto fields(Is<GpuProcess> auto& m) { return all(m.pid, m.name, m.used_mib); }
+auto fields(Is<GpuFacts> auto& m) {
   return all(m.index, m.name, m.uuid, m.memory_total_mib, m.memory_used_mib, m.ecc_uncorrected, m.remap_pending,
              m.remap_failed, m.throttle_reasons, m.pcie_width, m.pcie_width_max, m.processes);
 }
-auto fields(Is<launcher::XidFacts> auto& m) { return all(m.number, m.device, m.age_s, m.text); }
-auto fields(Is<launcher::RdmaPort> auto& m) {
+auto fields(Is<XidFacts> auto& m) { return all(m.number, m.device, m.age_s, m.text); }
+auto fields(Is<RdmaPort> auto& m) {
   return all(m.device, m.port, m.state, m.rate_mbps, m.link_layer, m.interface, m.gid_rocev2);
 }
-auto fields(Is<launcher::NicFacts> auto& m) {
-  return all(m.name, m.up, m.speed_mbps, m.duplex, m.rp_filter, m.networks);
-}
-auto fields(Is<launcher::BondSlave> auto& m) { return all(m.name, m.up, m.speed_mbps); }
-auto fields(Is<launcher::BondFacts> auto& m) { return all(m.name, m.mode, m.slaves); }
-auto fields(Is<launcher::DiskFacts> auto& m) { return all(m.path, m.size_mib, m.free_mib, m.writable); }
-auto fields(Is<launcher::HostFacts> auto& m) {
+auto fields(Is<NicFacts> auto& m) { return all(m.name, m.up, m.speed_mbps, m.duplex, m.rp_filter, m.networks); }
+auto fields(Is<BondSlave> auto& m) { return all(m.name, m.up, m.speed_mbps); }
+auto fields(Is<BondFacts> auto& m) { return all(m.name, m.mode, m.slaves); }
+auto fields(Is<DiskFacts> auto& m) { return all(m.path, m.size_mib, m.free_mib, m.writable); }
+auto fields(Is<HostFacts> auto& m) {
   return all(m.versions, m.unknown, m.command, m.command_problem, m.monotonic_ns, m.realtime_ns, m.cpu, m.n_cpus,
              m.memory_total_mib, m.memory_available_mib, m.disks, m.memlock_bytes, m.open_files, m.processes,
              m.has_nvidia_smi, m.nvidia_smi_ms, m.nvidia_smi_late, m.nvidia_smi_problem, m.gpus, m.kernel_log_readable,
