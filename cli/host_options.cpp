@@ -9,7 +9,7 @@
 #include "launcher/allocation.h"
 #include "launcher/hostfile.h"
 #include "launcher/hostlist.h"
-#include "launcher/ssh_config.h"
+#include "transport/ssh_config.h"
 
 namespace drun::cli {
 
@@ -66,8 +66,8 @@ Result<int> worker_count(const std::string& text) {
 namespace {
 
 // Those that the user named; none without -H and --hostfile.
-Result<std::vector<launcher::Host>> named_hosts(const RawHostOptions& raw) {
-  if (raw.hosts.empty() && raw.hostfile.empty()) return std::vector<launcher::Host>{};
+Result<std::vector<Host>> named_hosts(const RawHostOptions& raw) {
+  if (raw.hosts.empty() && raw.hostfile.empty()) return std::vector<Host>{};
   if (!raw.hosts.empty() && !raw.hostfile.empty()) {
     return fail(usage_error("-H", "can't be used together with --hostfile", "put all hosts into one of them"));
   }
@@ -79,12 +79,12 @@ Result<std::vector<launcher::Host>> named_hosts(const RawHostOptions& raw) {
 
 }  // namespace
 
-Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
-                                                 const launcher::Environment& own_env) {
+Result<std::vector<Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
+                                       const launcher::Environment& own_env) {
   auto named = named_hosts(raw);
   if (!named) return named;
-  const bool elsewhere = std::any_of(named->begin(), named->end(),
-                                     [](const launcher::Host& host) { return lower(host.name) != "localhost"; });
+  const bool elsewhere =
+      std::any_of(named->begin(), named->end(), [](const Host& host) { return lower(host.name) != "localhost"; });
   if (named->empty() || elsewhere) {
     if (auto several = launcher::one_of_several_tasks(own_env)) return fail(std::move(*several));
   }
@@ -92,11 +92,11 @@ Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int 
   auto allocation = launcher::find_allocation(own_env, [](const std::string& path) { return read_file(path); });
   if (!allocation) return fail(std::move(allocation.error()));
   if (*allocation) return std::move((*allocation)->hosts);
-  launcher::Host host;
+  Host host;
   host.name = "localhost";
   host.slots = std::max(default_slots, 1);
   host.where = "the default";
-  return std::vector<launcher::Host>{host};
+  return std::vector<Host>{host};
 }
 
 Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw) {
@@ -108,7 +108,7 @@ Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw) {
   out.ssh.identity_file = raw.identity;
   out.ssh.config_file = raw.ssh_config;
   if (!raw.identity.empty()) {
-    if (auto ok = launcher::check_identity_file(raw.identity); !ok) return fail(std::move(ok.error()));
+    if (auto ok = transport::check_identity_file(raw.identity); !ok) return fail(std::move(ok.error()));
   }
   out.use_openssh = raw.transport == "openssh";
   for (const auto word : split(raw.launch_agent, ' ')) {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "launcher/connect.h"
-#include "launcher/host.h"
 #include "launcher/worker_env.h"
 
 namespace drun::cli {
@@ -38,8 +38,8 @@ Result<int> worker_count(const std::string& text);
 // With their slots added; without -H and --hostfile those of the batch scheduler's job that `own_env` tells of, or
 // localhost with `default_slots` (at least 1). An error where drun is one of several tasks of srun or mpirun, unless
 // all hosts are named and are localhost.
-Result<std::vector<launcher::Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
-                                                 const launcher::Environment& own_env);
+Result<std::vector<Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
+                                       const launcher::Environment& own_env);
 Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw);
 log::Level log_level(const RawHostOptions& raw);
 

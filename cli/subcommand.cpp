@@ -25,7 +25,7 @@ Result<bool> parse_words(CLI::App& app, const std::vector<std::string>& args, co
   return true;
 }
 
-std::optional<int> begin(const Subcommand& command, const std::vector<launcher::Host>& hosts, Printer& printer) {
+std::optional<int> begin(const Subcommand& command, const std::vector<Host>& hosts, Printer& printer) {
   if (!command.help.empty()) {
     write_all(STDOUT_FILENO, command.help);
     return launcher::kExitOk;

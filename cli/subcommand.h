@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "cli/printer.h"
-#include "launcher/host.h"
 
 namespace CLI {
 class App;
@@ -27,6 +27,6 @@ Result<bool> parse_words(CLI::App& app, const std::vector<std::string>& args, co
 
 // Prints the help, or starts the log and says which hosts a batch scheduler gave. The exit status, if that was all or
 // did not work.
-std::optional<int> begin(const Subcommand& command, const std::vector<launcher::Host>& hosts, Printer& printer);
+std::optional<int> begin(const Subcommand& command, const std::vector<Host>& hosts, Printer& printer);
 
 }  // namespace drun::cli

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "launcher/host.h"
+#include "base/host.h"
 #include "launcher/worker_env.h"
 
 namespace drun::launcher {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/host.h"
+#include "base/host.h"
 #include "launcher/worker_env.h"
 
 namespace drun::launcher {

@@ -82,7 +82,7 @@ Answer find_answer(std::string_view text, const std::string& nonce) {
 }
 
 // The last line of stderr is the verdict; what came before it, and what rc files printed, is context.
-Error no_hello(const std::string& host, const Channel& channel, const std::string& noise) {
+Error no_hello(const std::string& host, const transport::Channel& channel, const std::string& noise) {
   auto words = shown_lines(channel.stderr_text());
   const int status = channel.exit_status();
   const bool from_ssh = status == kSshFailed && !words.empty();
@@ -173,8 +173,9 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
          "case $f in ?*) " + say + "FULL $f;exit 98;;esac;" + say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98'";
 }
 
-Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& agent, std::string nonce,
-                                         std::string host, control::FrameParser& parser, const OnPhase* on_phase) {
+Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const AgentBinary& agent, std::string nonce,
+                                         std::string host, control::FrameParser& parser,
+                                         const transport::OnPhase* on_phase) {
   std::string text;
   std::string chunk(64u << 10, '\0');
   bool delivered = false;
@@ -211,11 +212,11 @@ Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& ag
         if (delivered) co_return fail(Errc::kProtocol, host, "agent: asked for twice");
         delivered = true;
         text.erase(0, answer.end);
-        tell(on_phase, Phase::kDelivery);
+        transport::tell(on_phase, transport::Phase::kDelivery);
         const auto buffer = asio::buffer(agent.bytes);
         const auto written = co_await channel.write(buffer);
         if (!written) co_return fail(no_hello(host, channel, text));
-        tell(on_phase, Phase::kAgent);
+        transport::tell(on_phase, transport::Phase::kAgent);
         continue;
       }
       case Answer::kMachine:
@@ -242,7 +243,7 @@ Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& ag
     const auto buffer = asio::buffer(chunk);
     const auto n = co_await channel.read_some(buffer);
     if (!n || *n == 0) co_return fail(no_hello(host, channel, text));
-    if (text.empty() && !delivered) tell(on_phase, Phase::kAgent);
+    if (text.empty() && !delivered) transport::tell(on_phase, transport::Phase::kAgent);
     text.append(chunk, 0, *n);
     if (text.size() > kNoiseLimit) co_return fail(no_hello(host, channel, text));
   }

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "control/frames.h"
 #include "control/messages.h"
-#include "launcher/phase.h"
-#include "launcher/transport/transport.h"
+#include "transport/phase.h"
+#include "transport/transport.h"
 
 namespace drun::launcher {
 
@@ -33,8 +33,8 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
 // Reads until the agent's magic, delivering the agent if it is asked for, then the hello. What was read beyond the
 // hello stays in `parser`. Errors: kUnreachable, with what the host printed instead. `on_phase` (may be null) hears
 // when the host begins to speak and while the agent travels.
-Task<Result<control::Hello>> bring_agent(Channel& channel, const AgentBinary& agent, std::string nonce,
+Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const AgentBinary& agent, std::string nonce,
                                          std::string host, control::FrameParser& parser,
-                                         const OnPhase* on_phase = nullptr);
+                                         const transport::OnPhase* on_phase = nullptr);
 
 }  // namespace drun::launcher

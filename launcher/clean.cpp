@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "base/fd.h"
-#include "launcher/helper_pool.h"
+#include "transport/helper_pool.h"
 
 namespace drun::launcher {
 
@@ -62,7 +62,7 @@ CleanResult clean_hosts(CleanOptions options, Reporter& reporter) {
   asio::io_context io(1);
   ::signal(SIGPIPE, SIG_IGN);
   raise_open_file_limit();
-  HelperPool helper;
+  transport::HelperPool helper;
   options.connect.keep_reachable = true;
   CleanResult out;
   TaskGroup top(io.get_executor());

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "launcher/transport/child_channel.h"
+#include "transport/child_channel.h"
 
 namespace drun::launcher {
 
@@ -20,16 +20,16 @@ constexpr auto kAgentEnd = std::chrono::seconds(40);
 // One host on its way.
 struct Attempt {
   Host host;
-  SshTarget target;
+  transport::SshTarget target;
   bool local = false;
   std::unique_ptr<HostLink> link;
   Error error;
-  OnPhase on_phase;
-  Phase phase = Phase::kAgent;
+  transport::OnPhase on_phase;
+  transport::Phase phase = transport::Phase::kAgent;
   Progress::Times times;
   Deadline phase_began{};
 
-  void enter(Phase next) {
+  void enter(transport::Phase next) {
     leave();
     phase = next;
     times.emplace_back(next, 0);
@@ -42,17 +42,18 @@ struct Attempt {
 
 struct Tools {
   asio::io_context& io;
-  Transport& transport;
+  transport::Transport& transport;
   AgentBinary agent;
   ConnectOptions options;
   Deadline deadline;
 };
 
 // What a host that was silent until the deadline kept us waiting for, after the transport's own phases.
-std::string missing_answer(Phase phase, std::chrono::seconds limit) {
+std::string missing_answer(transport::Phase phase, std::chrono::seconds limit) {
   const std::string within = " within " + std::to_string(limit.count()) + " s";
-  if (phase == Phase::kDelivery) return "agent: its delivery did not end" + within;
-  return "agent: no hello" + within + (phase == Phase::kSsh ? "; OpenSSH's client does not say how far it got" : "");
+  if (phase == transport::Phase::kDelivery) return "agent: its delivery did not end" + within;
+  return "agent: no hello" + within +
+         (phase == transport::Phase::kSsh ? "; OpenSSH's client does not say how far it got" : "");
 }
 
 std::string random_hex(std::size_t n_bytes) {
@@ -61,21 +62,21 @@ std::string random_hex(std::size_t n_bytes) {
   return hex(bytes);
 }
 
-Task<void> close_channel(std::unique_ptr<Channel> channel) {
+Task<void> close_channel(std::unique_ptr<transport::Channel> channel) {
   channel->close();
   co_await channel->join();
 }
 
 Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, const Tools& tools) {
   const std::string nonce = random_hex(6);
-  Result<std::unique_ptr<Channel>> opened;
+  Result<std::unique_ptr<transport::Channel>> opened;
   if (attempt.local) {
     const std::vector<std::string> argv = {tools.agent.path};
-    attempt.on_phase(Phase::kAgent);
-    ChildProcess::Ending ending;
+    attempt.on_phase(transport::Phase::kAgent);
+    transport::ChildProcess::Ending ending;
     ending.is_agent = true;
     ending.patience = tools.options.grace + kAgentEnd;
-    opened = spawn_child_channel(tools.io, argv, ending);
+    opened = transport::spawn_child_channel(tools.io, argv, ending);
     if (!opened) co_return fail(std::move(opened.error()).with_subject(attempt.host.name));
   } else {
     const std::string command = bootstrap_command(tools.agent, nonce, tools.options.agent_path);
@@ -84,7 +85,7 @@ Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, con
   }
   auto channel = std::move(*opened);
   control::FrameParser parser;
-  Channel* const raw = channel.get();
+  transport::Channel* const raw = channel.get();
   Result<control::Hello> hello;
   bool late = false;
   {
@@ -110,7 +111,7 @@ Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, con
 }
 
 Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, std::size_t index) {
-  attempt.on_phase = [&attempt, watch, index](Phase phase) {
+  attempt.on_phase = [&attempt, watch, index](transport::Phase phase) {
     attempt.enter(phase);
     if (watch != nullptr) watch->enter(index, phase);
   };
@@ -148,7 +149,7 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, s
   const OwnIdentity own = own_identity();
   std::vector<Attempt> attempts;
   for (const auto& host : hosts) {
-    auto target = resolve_ssh_target(host, options.ssh);
+    auto target = transport::resolve_ssh_target(host, options.ssh);
     if (!target) {
       out.errors.push_back(std::move(target.error()));
       continue;
@@ -167,11 +168,12 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, s
     }
   }
 
-  std::unique_ptr<Transport> transport;
+  std::unique_ptr<transport::Transport> transport;
   if (options.use_openssh || !options.launch_agent.empty()) {
-    transport = make_openssh_transport(io, options.launch_agent, options.ssh.config_file);
+    transport = transport::make_openssh_transport(io, options.launch_agent, options.ssh.config_file);
   } else {
-    transport = make_libssh_transport(io, helper, [&reporter](const std::string& text) { reporter.note(text); });
+    transport =
+        transport::make_libssh_transport(io, helper, [&reporter](const std::string& text) { reporter.note(text); });
   }
   const Tools tools{io, *transport, std::move(*agent), options, Clock::now() + options.start_timeout};
   TaskGroup group(io.get_executor());

@@ -16,7 +16,7 @@
 namespace drun::launcher {
 
 struct ConnectOptions {
-  SshOptions ssh;
+  transport::SshOptions ssh;
   bool use_openssh = false;               // --transport openssh
   std::vector<std::string> launch_agent;  // --launch-agent, split into words
   std::string agent_path;                 // --agent-path: on the hosts

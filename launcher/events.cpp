@@ -23,7 +23,7 @@ double rounded(std::chrono::duration<double> time) { return std::round(time.coun
 
 Json phases_json(const Progress::Times& phases) {
   Json out = Json::object();
-  for (const auto& [phase, time] : phases) out[phase_name(phase)] = rounded(time);
+  for (const auto& [phase, time] : phases) out[transport::phase_name(phase)] = rounded(time);
   return out;
 }
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/host.h"
+#include "base/host.h"
 #include "launcher/host_range.h"
 
 namespace drun::launcher {

@@ -15,7 +15,7 @@ constexpr auto kEndTime = std::chrono::seconds(2);  // some milliseconds, unless
 
 }  // namespace
 
-HostLink::HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> channel, control::Hello hello,
+HostLink::HostLink(asio::io_context& io, Host host, std::unique_ptr<transport::Channel> channel, control::Hello hello,
                    control::FrameParser parser)
     : io_(io),
       host_(std::move(host)),

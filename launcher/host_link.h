@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "base/asio.h"
+#include "base/host.h"
 #include "control/frame_queue.h"
 #include "control/frames.h"
 #include "control/messages.h"
 #include "launcher/clock_alignment.h"
-#include "launcher/host.h"
-#include "launcher/transport/transport.h"
+#include "transport/transport.h"
 
 namespace drun::launcher {
 
@@ -34,7 +34,7 @@ class HostLink {
   using OnLost = std::function<void(HostLink&, Error)>;
   using OnSilent = std::function<void(HostLink&, std::chrono::seconds)>;
 
-  HostLink(asio::io_context& io, Host host, std::unique_ptr<Channel> channel, control::Hello hello,
+  HostLink(asio::io_context& io, Host host, std::unique_ptr<transport::Channel> channel, control::Hello hello,
            control::FrameParser parser);
   ~HostLink() { all_.erase(this); }
   HostLink(const HostLink&) = delete;
@@ -91,7 +91,7 @@ class HostLink {
 
   asio::io_context& io_;
   Host host_;
-  std::unique_ptr<Channel> channel_;
+  std::unique_ptr<transport::Channel> channel_;
   control::Hello hello_;
   control::FrameParser parser_;
   HeartbeatTimes times_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "launcher/host.h"
+#include "base/host.h"
 
 namespace drun::launcher {
 

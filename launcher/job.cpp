@@ -14,7 +14,6 @@
 #include "launcher/describe.h"
 #include "launcher/events.h"
 #include "launcher/exit_status.h"
-#include "launcher/helper_pool.h"
 #include "launcher/job_signals.h"
 #include "launcher/network.h"
 #include "launcher/network_speed.h"
@@ -27,6 +26,7 @@
 #include "launcher/worker_input.h"
 #include "launcher/worker_window.h"
 #include "rendezvous/agent_socket.h"
+#include "transport/helper_pool.h"
 
 namespace drun::launcher {
 
@@ -126,7 +126,7 @@ class Job {
   bool is_head(std::size_t host) const { return connected_.head == placement_.host_indices[host]; }
 
   asio::io_context& io_;
-  HelperPool helper_;
+  transport::HelperPool helper_;
   JobOptions options_;
   Reporter& reporter_;
   TaskGroup tasks_;
@@ -566,7 +566,7 @@ Task<std::vector<Error>> Job::prepare() {
   TaskGroup group(io_.get_executor());
   watch_.begin(Stage::kPrepare, host_names());
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    watch_.enter(i, Phase::kPrepare);
+    watch_.enter(i, transport::Phase::kPrepare);
     group.spawn(prepare_host(i, errors[i]));
   }
   co_await group.join();
@@ -675,7 +675,7 @@ void Job::spawn() {
     hosts_[i]->send(control::Type::kSpawn, control::encode(orders[i]));
   }
   watch_.begin(Stage::kStart, host_names());
-  for (std::size_t i = 0; i < hosts_.size(); ++i) watch_.enter(i, Phase::kStart);
+  for (std::size_t i = 0; i < hosts_.size(); ++i) watch_.enter(i, transport::Phase::kStart);
   workers_started_ = true;
   signals_.workers_started();
 }

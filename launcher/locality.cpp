@@ -25,7 +25,7 @@ OwnIdentity own_identity() {
   return own;
 }
 
-bool is_local(const Host& host, const SshTarget& target, const OwnIdentity& own) {
+bool is_local(const Host& host, const transport::SshTarget& target, const OwnIdentity& own) {
   const bool same_user = host.user.empty() || host.user == own.user;
   const std::string name = lower(host.name);
   const auto short_name = [](const std::string& n) { return lower(n.substr(0, n.find('.'))); };

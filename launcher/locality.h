@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/host.h"
-#include "launcher/ssh_config.h"
+#include "base/host.h"
+#include "transport/ssh_config.h"
 
 namespace drun::launcher {
 
@@ -20,6 +20,6 @@ OwnIdentity own_identity();
 // Local is `localhost`, a loopback address or our own host name (unless another user is asked for), or one of our own
 // addresses with no user and no port set by option, host item or ssh config. A container with host networking has our
 // addresses and is another host: there a port is set.
-bool is_local(const Host& host, const SshTarget& target, const OwnIdentity& own);
+bool is_local(const Host& host, const transport::SshTarget& target, const OwnIdentity& own);
 
 }  // namespace drun::launcher

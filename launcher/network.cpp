@@ -31,7 +31,7 @@ struct Probing {
   StartWatch* watch = nullptr;
 
   void enter(std::size_t host) const {
-    if (watch != nullptr) watch->enter(host, Phase::kProbe);
+    if (watch != nullptr) watch->enter(host, transport::Phase::kProbe);
   }
   void done(std::size_t host) const {
     if (watch != nullptr) watch->done(host);

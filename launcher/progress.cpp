@@ -67,7 +67,7 @@ void Progress::leave(HostState& host, Time now) {
   host.since = now;
 }
 
-void Progress::enter(std::size_t index, Phase phase, Time now) {
+void Progress::enter(std::size_t index, transport::Phase phase, Time now) {
   HostState& host = hosts_[index];
   if (host.entered && host.state == State::kWaiting && host.phase == phase) return;
   leave(host, now);
@@ -105,7 +105,7 @@ std::string Progress::line(Time now, std::size_t width) const {
     for (const auto& host : hosts_) {
       if (host.state != State::kWaiting) continue;
       std::string item = (n_named == 0 ? ": waiting for " : ", ") + host.name;
-      if (stage_ == Stage::kConnect) item += std::string(" (") + phase_name(host.phase) + ")";
+      if (stage_ == Stage::kConnect) item += std::string(" (") + transport::phase_name(host.phase) + ")";
       const std::size_t n_rest = n_slow - n_named - 1;
       const std::size_t tail = n_rest == 0 ? 0 : (" and " + std::to_string(n_rest) + " more").size();
       if (out.size() + item.size() + tail > width) break;
@@ -129,7 +129,7 @@ std::string Progress::summary(Time now) const {
 std::string Progress::host_summary(std::size_t index) const {
   std::vector<std::string> parts;
   for (const auto& [phase, time] : hosts_[index].times) {
-    parts.push_back(std::string(phase_name(phase)) + " " + seconds_text(time));
+    parts.push_back(std::string(transport::phase_name(phase)) + " " + seconds_text(time));
   }
   return hosts_[index].name + ": " + join(parts, ", ");
 }

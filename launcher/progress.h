@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "launcher/phase.h"
+#include "transport/phase.h"
 
 namespace drun::launcher {
 
@@ -19,7 +19,7 @@ enum class Stage { kConnect, kProbe, kPrepare, kStart };
 class Progress {
  public:
   using Time = Clock::time_point;
-  using Times = std::vector<std::pair<Phase, std::chrono::duration<double>>>;
+  using Times = std::vector<std::pair<transport::Phase, std::chrono::duration<double>>>;
 
   // A host that is slower than this is named.
   static constexpr auto kSlow = std::chrono::seconds(2);
@@ -27,11 +27,11 @@ class Progress {
   // Hosts are known by their index in `names` until the next begin().
   void begin(Stage stage, std::vector<std::string> names, Time now);
   // Also for one that was done: there is a second round.
-  void enter(std::size_t host, Phase phase, Time now);
+  void enter(std::size_t host, transport::Phase phase, Time now);
   void done(std::size_t host, Time now);
   void failed(std::size_t host, Time now);
 
-  Phase phase(std::size_t host) const { return hosts_[host].phase; }
+  transport::Phase phase(std::size_t host) const { return hosts_[host].phase; }
   const std::string& name(std::size_t host) const { return hosts_[host].name; }
   // The phases that the host went through, in the order in which it entered them first.
   const Times& times(std::size_t host) const { return hosts_[host].times; }
@@ -49,7 +49,7 @@ class Progress {
     std::string name;
     State state = State::kWaiting;
     bool entered = false;
-    Phase phase = Phase::kConnect;
+    transport::Phase phase = transport::Phase::kConnect;
     Time since, ended;
     Times times;
   };

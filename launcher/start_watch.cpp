@@ -15,9 +15,9 @@ void StartWatch::begin(Stage stage, std::vector<std::string> hosts) {
   active_ = true;
 }
 
-void StartWatch::enter(std::size_t host, Phase phase) {
+void StartWatch::enter(std::size_t host, transport::Phase phase) {
   progress_.enter(host, phase, Clock::now());
-  if ((phase == Phase::kAgent || phase == Phase::kDelivery) && !connected_[host]) {
+  if ((phase == transport::Phase::kAgent || phase == transport::Phase::kDelivery) && !connected_[host]) {
     connected_[host] = true;
     Progress::Times way = progress_.times(host);
     way.pop_back();  // the phase that begins now
@@ -25,8 +25,8 @@ void StartWatch::enter(std::size_t host, Phase phase) {
   }
 }
 
-OnPhase StartWatch::on_phase(std::size_t host) {
-  return [this, host](Phase phase) { enter(host, phase); };
+transport::OnPhase StartWatch::on_phase(std::size_t host) {
+  return [this, host](transport::Phase phase) { enter(host, phase); };
 }
 
 void StartWatch::done(std::size_t host) { progress_.done(host, Clock::now()); }

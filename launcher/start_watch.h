@@ -20,14 +20,14 @@ class StartWatch {
 
   // A stage begins for these hosts; they are known by their index until the next one.
   void begin(Stage stage, std::vector<std::string> hosts);
-  void enter(std::size_t host, Phase phase);
-  OnPhase on_phase(std::size_t host);  // the same, to be handed on; must not outlive this object
+  void enter(std::size_t host, transport::Phase phase);
+  transport::OnPhase on_phase(std::size_t host);  // the same, to be handed on; must not outlive this object
   void done(std::size_t host);
   void agent_ready(std::size_t host, const control::Hello& hello);  // and done
   void failed(std::size_t host, const Error& error);
   void end();  // of the stage; says what it took
 
-  Phase phase(std::size_t host) const { return progress_.phase(host); }
+  transport::Phase phase(std::size_t host) const { return progress_.phase(host); }
 
   // Draws until stop(). Only where reporter.status_width() is not 0.
   Task<void> draw();

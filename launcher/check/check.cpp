@@ -16,13 +16,13 @@
 #include "launcher/check/wall_clock.h"
 #include "launcher/events.h"
 #include "launcher/exit_status.h"
-#include "launcher/helper_pool.h"
 #include "launcher/network.h"
 #include "launcher/network_speed.h"
 #include "launcher/start_watch.h"
 #include "netdetect/baseline.h"
 #include "netdetect/link_findings.h"
 #include "netdetect/reach_findings.h"
+#include "transport/helper_pool.h"
 
 namespace drun::launcher {
 
@@ -433,7 +433,7 @@ CheckResult check_hosts(CheckOptions options, Reporter& reporter) {
   asio::io_context io(1);
   ::signal(SIGPIPE, SIG_IGN);
   raise_open_file_limit();
-  HelperPool helper;
+  transport::HelperPool helper;
   options.connect.keep_reachable = true;
   CheckResult out;
   const auto wall = std::chrono::system_clock::now();

@@ -17,7 +17,7 @@ constexpr double kTimesMedian = 3;
 Seconds login_time(const Progress::Times& phases) {
   Seconds sum{0};
   for (const auto& [phase, time] : phases) {
-    if (phase != Phase::kDelivery) sum += time;
+    if (phase != transport::Phase::kDelivery) sum += time;
   }
   return sum;
 }
@@ -33,21 +33,21 @@ struct Advice {
   const char* command;  // behind "ssh HOST ", or a whole one
 };
 
-Advice advice(Phase phase) {
+Advice advice(transport::Phase phase) {
   switch (phase) {
-    case Phase::kResolve:
+    case transport::Phase::kResolve:
       return {"the name server is slow, or one of several does not answer", "getent ahosts "};
-    case Phase::kConnect:
+    case transport::Phase::kConnect:
       return {"packets are lost on the way to the port of sshd", "ping -c 20 "};
-    case Phase::kHandshake:
+    case transport::Phase::kHandshake:
       return {
           "sshd is slow to answer: a busy host, MaxStartups, or UseDNS in sshd_config with a name server that is not "
           "there",
           "ssh -vvv "};
-    case Phase::kLogin:
+    case transport::Phase::kLogin:
       return {"the login is slow: UseDNS or GSSAPIAuthentication in sshd_config, PAM, or a home directory that is slow",
               "ssh -vvv "};
-    case Phase::kSsh:
+    case transport::Phase::kSsh:
       return {"OpenSSH's client does not say how far it got: a busy sshd, the login, or the shell's startup files",
               "ssh -vvv "};
     default:
@@ -86,7 +86,7 @@ std::vector<netdetect::Finding> connect_findings(const std::vector<ConnectTimes>
     if (all[i] < kSlow || all[i] < kTimesMedian * typical) continue;
     auto worst = hosts[i].phases.front();
     for (const auto& phase : hosts[i].phases) {
-      if (phase.first != Phase::kDelivery && phase.second > worst.second) worst = phase;
+      if (phase.first != transport::Phase::kDelivery && phase.second > worst.second) worst = phase;
     }
     const Advice about = advice(worst.first);
     netdetect::Finding finding;
@@ -95,7 +95,7 @@ std::vector<netdetect::Finding> connect_findings(const std::vector<ConnectTimes>
     finding.hosts = {static_cast<int>(i)};
     finding.subject = hosts[i].name;
     finding.text = "ssh takes " + seconds_text(all[i]) + ", typical is " + seconds_text(typical) + "; " +
-                   seconds_text(worst.second) + " of it in " + phase_name(worst.first);
+                   seconds_text(worst.second) + " of it in " + transport::phase_name(worst.first);
     finding.details = {about.meaning};
     finding.command = about.command + hosts[i].name + (starts_with(about.command, "time") ? " true" : "");
     out.push_back(std::move(finding));

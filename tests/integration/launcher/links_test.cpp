@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "launcher/transport/child_channel.h"
 #include "netdetect/interface.h"
+#include "transport/child_channel.h"
 
 namespace drun::launcher {
 namespace {
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Reads the magic and the hello of an agent that was started without a bootstrap.
-Task<Result<control::Hello>> first_words(Channel& channel, control::FrameParser& parser) {
+Task<Result<control::Hello>> first_words(transport::Channel& channel, control::FrameParser& parser) {
   std::string bytes, chunk(4096, '\0');
   for (;;) {
     const auto at = bytes.find(control::kMagic);
@@ -61,7 +61,7 @@ struct Agents {
 };
 
 Task<void> bring(Agents& agents, std::vector<std::string> argv, std::string name) {
-  auto channel = spawn_child_channel(agents.io, argv);
+  auto channel = transport::spawn_child_channel(agents.io, argv);
   if (!channel) {
     agents.errors.push_back(channel.error().message());
     co_return;

@@ -7,10 +7,10 @@
 
 #include "base/fd.h"
 #include "base/text.h"
-#include "launcher/transport/child_channel.h"
 #include "tests/integration/transport/sshd_fixture.h"
+#include "transport/child_channel.h"
 
-namespace drun::launcher::testing {
+namespace drun::transport::testing {
 namespace {
 
 class ChildChannel : public ::testing::Test {
@@ -150,4 +150,4 @@ TEST_F(ChildChannel, LaunchAgentWordsComeBeforeHostAndCommand) {
 }
 
 }  // namespace
-}  // namespace drun::launcher::testing
+}  // namespace drun::transport::testing

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "tests/integration/transport/sshd_fixture.h"
 
-namespace drun::launcher::testing {
+namespace drun::transport::testing {
 namespace {
 
 using tcp = asio::ip::tcp;
@@ -356,4 +356,4 @@ TEST_F(LibsshTransport, KeepsABoundedInboxForASleepingReader) {
 }
 
 }  // namespace
-}  // namespace drun::launcher::testing
+}  // namespace drun::transport::testing

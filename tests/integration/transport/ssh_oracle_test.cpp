@@ -7,10 +7,10 @@
 #include <sstream>
 
 #include "base/text.h"
-#include "launcher/ssh_config.h"
 #include "tests/integration/transport/sshd_fixture.h"
+#include "transport/ssh_config.h"
 
-namespace drun::launcher::testing {
+namespace drun::transport::testing {
 namespace {
 
 struct Case {
@@ -133,4 +133,4 @@ INSTANTIATE_TEST_SUITE_P(Config, Oracle, ::testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace drun::launcher::testing
+}  // namespace drun::transport::testing

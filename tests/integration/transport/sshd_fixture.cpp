@@ -23,7 +23,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 
-namespace drun::launcher::testing {
+namespace drun::transport::testing {
 
 Daemon::Daemon(const std::vector<std::string>& argv, const std::string& log_file) {
   std::vector<char*> words;
@@ -221,4 +221,4 @@ Task<Outcome> converse(asio::io_context& io, std::unique_ptr<Channel> channel, s
   co_return out;
 }
 
-}  // namespace drun::launcher::testing
+}  // namespace drun::transport::testing

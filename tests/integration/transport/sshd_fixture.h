@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/asio.h"
-#include "launcher/ssh_config.h"
-#include "launcher/transport/transport.h"
 #include "tests/temp_folder.h"
+#include "transport/ssh_config.h"
+#include "transport/transport.h"
 
-namespace drun::launcher::testing {
+namespace drun::transport::testing {
 
 using drun::testing::TempFolder;
 
@@ -99,4 +99,4 @@ struct Outcome {
 // Writes `input`, closes stdin, reads to the end; both ways at once. Closes and joins the channel.
 Task<Outcome> converse(asio::io_context& io, std::unique_ptr<Channel> channel, std::string input);
 
-}  // namespace drun::launcher::testing
+}  // namespace drun::transport::testing

@@ -5,10 +5,10 @@
 #include <random>
 
 #include "base/text.h"
-#include "launcher/transport/child_channel.h"
 #include "tests/integration/transport/sshd_fixture.h"
+#include "transport/child_channel.h"
 
-namespace drun::launcher::testing {
+namespace drun::transport::testing {
 namespace {
 
 enum class Kind { kLibssh, kOpenssh };
@@ -217,4 +217,4 @@ INSTANTIATE_TEST_SUITE_P(Over, Transports, ::testing::Values(Kind::kLibssh, Kind
                          [](const auto& test) { return test.param == Kind::kLibssh ? "Libssh" : "Openssh"; });
 
 }  // namespace
-}  // namespace drun::launcher::testing
+}  // namespace drun::transport::testing

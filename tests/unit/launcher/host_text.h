@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/host.h"
+#include "base/host.h"
 
 namespace drun::launcher {
 

@@ -19,7 +19,7 @@ bool local(const std::string& name, const std::string& job = "") {
   Host host;
   host.name = name;
   host.job = job;
-  SshTarget target;
+  transport::SshTarget target;
   target.host_name = name;
   return is_local(host, target, own());
 }

@@ -1,13 +1,13 @@
-#include "launcher/transport/known_hosts.h"
+#include "transport/known_hosts.h"
 
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "launcher/transport/openssh_args.h"
-#include "launcher/transport/sha1.h"
-#include "launcher/transport/text_tail.h"
+#include "transport/openssh_args.h"
+#include "transport/sha1.h"
+#include "transport/text_tail.h"
 
-namespace drun::launcher {
+namespace drun::transport {
 namespace {
 
 std::vector<int> lines(const std::string& text, const std::string& name, const std::string& plain = "") {
@@ -112,4 +112,4 @@ TEST(OpensshArgs, SayOnlyWhatOptionsAndHostItemSaid) {
 }
 
 }  // namespace
-}  // namespace drun::launcher
+}  // namespace drun::transport

@@ -1,4 +1,4 @@
-#include "launcher/ssh_config.h"
+#include "transport/ssh_config.h"
 
 #include <gtest/gtest.h>
 #include <pwd.h>
@@ -9,12 +9,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/ssh_config_parser.h"
-#include "launcher/ssh_config_support.h"
-#include "launcher/ssh_match.h"
-#include "launcher/ssh_tokens.h"
+#include "transport/ssh_config_parser.h"
+#include "transport/ssh_config_support.h"
+#include "transport/ssh_match.h"
+#include "transport/ssh_tokens.h"
 
-namespace drun::launcher {
+namespace drun::transport {
 namespace {
 
 class SshConfig : public ::testing::Test {
@@ -246,4 +246,4 @@ TEST(SshMatch, LeavesOnlyWhatDecidesToOpenssh) {
 }
 
 }  // namespace
-}  // namespace drun::launcher
+}  // namespace drun::transport

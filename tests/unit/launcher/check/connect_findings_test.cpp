@@ -13,11 +13,11 @@ using std::chrono::duration;
 ConnectTimes host(std::string name, double connect, double handshake, double login, double agent, double delivery = 0) {
   ConnectTimes out;
   out.name = std::move(name);
-  out.phases = {{Phase::kConnect, duration<double>(connect)},
-                {Phase::kHandshake, duration<double>(handshake)},
-                {Phase::kLogin, duration<double>(login)},
-                {Phase::kAgent, duration<double>(agent)},
-                {Phase::kDelivery, duration<double>(delivery)}};
+  out.phases = {{transport::Phase::kConnect, duration<double>(connect)},
+                {transport::Phase::kHandshake, duration<double>(handshake)},
+                {transport::Phase::kLogin, duration<double>(login)},
+                {transport::Phase::kAgent, duration<double>(agent)},
+                {transport::Phase::kDelivery, duration<double>(delivery)}};
   return out;
 }
 
@@ -47,7 +47,7 @@ TEST(ConnectFindings, AShellThatIsSlowToStartIsNotTheLogin) {
 
 TEST(ConnectFindings, OpensshsClientSaysNoMoreThanThatItIsSlow) {
   auto slow = host("a", 0, 0, 0, 0.1);
-  slow.phases.emplace_back(Phase::kSsh, duration<double>(4));
+  slow.phases.emplace_back(transport::Phase::kSsh, duration<double>(4));
   const auto findings = connect_findings({slow, host("b", 0, 0.1, 0, 0)});
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].command, "ssh -vvv a");

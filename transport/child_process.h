@@ -1,0 +1,64 @@
+// A child process of drun's own: OpenSSH's client, a proxy command, a --launch-agent hook, the agent on this host.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/asio.h"
+#include "base/error.h"
+#include "base/fd.h"
+
+namespace drun::transport {
+
+// Owns the pid from start to reaping: a signal never reaches a stranger that got the same number. I/O thread only.
+// Destroy after join(); a child that was never waited for is killed and reaped by the destructor.
+class ChildProcess {
+ public:
+  // Starts argv[0] (searched in PATH if it has no slash) in a process group of its own, with the three descriptors as
+  // stdin, stdout and stderr and no other, signals unblocked and at their defaults. The descriptors stay the caller's.
+  static Result<std::unique_ptr<ChildProcess>> start(asio::io_context& io, const std::vector<std::string>& argv,
+                                                     int stdin_fd, int stdout_fd, int stderr_fd);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // The agent of this host ends by itself once its stdin is closed, and needs its time for that: who kills it, or its
+  // guard, sooner leaves the workers to the one that is left. So it gets no SIGTERM, but SIGCONT if it is frozen.
+  struct Ending {
+    bool is_agent = false;
+    std::chrono::milliseconds patience{2000};
+  };
+
+  // SIGTERM to it; if it has not ended when the patience is over, SIGKILL to its process group. Idempotent.
+  void end(Ending how);
+  void end() { end(Ending()); }
+  bool ended() const { return ended_.is_set(); }
+  // -1 while it runs, 128+n after signal n.
+  int exit_status() const { return exit_status_; }
+  // False if it still runs at the deadline. One waiter at a time.
+  Task<bool> wait_until(Deadline deadline) { return ended_.wait_until(deadline); }
+  Task<void> join() { return tasks_.join(); }
+
+ private:
+  ChildProcess(asio::io_context& io, pid_t pid);
+  Task<void> watch();
+  Task<void> kill_after(std::chrono::milliseconds patience);
+  bool try_reap();
+
+  asio::io_context& io_;
+  pid_t pid_;
+  Fd pidfd_;
+  int exit_status_ = -1;
+  bool ending_ = false;
+  Event ended_;
+  Timer kill_timer_;
+  TaskGroup tasks_;
+};
+
+// EPIPE instead of a signal, for the whole process: peers may vanish while something is written to them.
+void ignore_sigpipe();
+
+}  // namespace drun::transport

@@ -1,0 +1,41 @@
+// Is this the host it claims to be? drun's policy over known_hosts.
+#pragma once
+
+#include <libssh/libssh.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/asio.h"
+#include "transport/known_hosts.h"
+#include "transport/ssh_config.h"
+#include "transport/transport.h"
+
+namespace drun::transport {
+
+// One per transport: hosts whose key could not be stored are remembered here for the run.
+class HostKeyCheck {
+ public:
+  explicit HostKeyCheck(Notice notice) : notice_(std::move(notice)) {}
+
+  // What the files say about a host, before it is connected.
+  struct Known {
+    std::vector<KnownKey> keys;
+    bool has_authority() const;
+  };
+  Known known(const SshTarget& target) const;
+  // The order in which key types are asked for: known ones first, as OpenSSH does.
+  static std::string algorithms(const SshTarget& target, const Known& known);
+
+  // After the handshake. Errors are kUnreachable, "host key: ...", with a hint to type.
+  Task<Result<void>> check(ssh_session session, const SshTarget& target);
+
+ private:
+  Task<Result<void>> accept_new(const SshTarget& target, std::string name, HostKey key, std::string fingerprint);
+
+  Notice notice_;
+  std::multimap<std::string, HostKey> in_memory_;
+};
+
+}  // namespace drun::transport

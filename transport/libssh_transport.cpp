@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <random>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "transport/host_key_check.h"
+#include "transport/libssh_channel.h"
+#include "transport/libssh_session.h"
+#include "transport/login.h"
+#include "transport/proxy.h"
+#include "transport/tcp_connect.h"
+#include "transport/transport.h"
+#include "transport/turnstile.h"
+
+namespace drun::transport {
+namespace {
+
+// sshd drops connections when too many are in login at once (MaxStartups): before its banner, without a word.
+constexpr int kMaxTries = 8;
+constexpr auto kFirstPause = std::chrono::milliseconds(50);
+// The same on a jump host, where all hosts behind it log in: fewer at once than the 10 from which sshd drops some.
+constexpr int kProxiesAtOnce = 8;
+constexpr auto kProxyTurn = std::chrono::seconds(2);
+
+std::string try_hint(const SshTarget& target) {
+  std::string words = "ssh";
+  if (!target.config_file.empty()) words += " -F " + shell_quote(target.config_file);
+  if (target.port_by_option) words += " -p " + std::to_string(target.port);
+  if (target.identity_by_option) words += " -i " + shell_quote(target.identity_files.at(0));
+  words += " " + (target.user_by_item ? target.user + "@" : std::string()) + target.alias;
+  return words + " true";
+}
+
+class LibsshTransport final : public Transport {
+ public:
+  LibsshTransport(asio::io_context& io, asio::thread_pool& helper, Notice notice)
+      : io_(io),
+        helper_(helper),
+        notice_(std::move(notice)),
+        host_keys_(notice_),
+        login_(io),
+        proxies_(io.get_executor(), kProxiesAtOnce),
+        openssh_(make_openssh_transport(io, {}, "")) {
+    ignore_sigpipe();
+  }
+
+  Task<Result<std::unique_ptr<Channel>>> open(const SshTarget& target, const std::string& command, Deadline deadline,
+                                              const OnPhase* on_phase) override {
+    std::string reason = target.needs_openssh;
+    const auto known = host_keys_.known(target);
+    if (reason.empty() && known.has_authority()) reason = "@cert-authority in known_hosts";
+    if (!reason.empty()) {
+      notice_(target.alias + ": reached through OpenSSH's own client (" + reason + ")");
+      co_return co_await openssh_->open(target, command, deadline, on_phase);
+    }
+    const std::string algorithms = HostKeyCheck::algorithms(target, known);
+    if (target.connect_timeout.count() > 0) deadline = std::min(deadline, Clock::now() + target.connect_timeout);
+    Clock::duration pause = kFirstPause;
+    for (int tries = 1;; ++tries) {
+      Try attempt(target, command, algorithms, deadline, on_phase);
+      auto channel = co_await open_once(attempt);
+      if (channel) co_return channel;
+      pause = pause * 2;
+      const Deadline next = Clock::now() + pause / 2 + pause * static_cast<int>(random_() % 100) / 100;
+      if (!attempt.dropped || tries == kMaxTries || next >= deadline) {
+        Error error = std::move(channel.error());
+        if (error.subject.empty()) error.subject = target.alias;
+        if (error.hint.empty()) error.hint = try_hint(target);
+        error.code = Errc::kUnreachable;
+        co_return fail(std::move(error));
+      }
+      log::debug(target.alias + ": dropped before the banner, trying again: " + channel.error().cause);
+      co_await sleep_until(next);
+    }
+  }
+
+ private:
+  struct Try {
+    Try(const SshTarget& t, std::string c, std::string a, Deadline d, const OnPhase* p)
+        : target(t), command(std::move(c)), algorithms(std::move(a)), deadline(d), on_phase(p) {}
+    const SshTarget& target;
+    std::string command;
+    std::string algorithms;
+    Deadline deadline;
+    const OnPhase* on_phase;
+    Clock::time_point start = Clock::now();
+    bool dropped = false;  // the server hung up before it said anything
+    std::string phase = "connect";
+    std::unique_ptr<Turnstile::Pass> turn;
+  };
+
+  Task<Result<std::unique_ptr<Channel>>> open_once(Try& attempt) {
+    Fd socket;
+    std::unique_ptr<Proxy> proxy;
+    const std::string proxy_line = Proxy::command_for(attempt.target);
+    if (proxy_line.empty()) {
+      TcpTarget where(attempt.target.host_name, attempt.target.port);
+      where.family = attempt.target.address_family;
+      where.bind_address = attempt.target.bind_address;
+      auto connected = co_await connect_tcp(helper_, std::move(where), attempt.deadline, attempt.on_phase);
+      if (!connected) co_return fail(std::move(connected.error()));
+      socket = std::move(*connected);
+    } else {
+      tell(attempt.on_phase, Phase::kConnect);
+      attempt.turn = co_await proxies_.enter(attempt.deadline, kProxyTurn);
+      if (!attempt.turn) co_return fail(Errc::kUnreachable, "connect: other hosts behind a proxy took all the time");
+      auto started = Proxy::start(io_, proxy_line, socket);
+      if (!started) co_return fail(Errc::kUnreachable, "connect: proxy: " + started.error().message());
+      proxy = std::move(*started);
+    }
+    auto session = LibsshSession::create(io_, attempt.target, attempt.algorithms, std::move(socket));
+    Result<std::unique_ptr<Channel>> result;
+    if (session) {
+      result = co_await over_session(attempt, std::move(*session), proxy);
+    } else {
+      result = fail(std::move(session.error()));
+    }
+    if (proxy) {  // not taken over by a channel
+      if (!result && attempt.phase == "handshake") {
+        co_await proxy->settle();
+        const std::string words = proxy->stderr_text();
+        if (!words.empty()) result.error().cause = "connect: proxy: " + words;
+        // Only a proxy that failed by itself has a last word; one whose far end hung up ends well or lives on.
+        attempt.dropped = attempt.dropped && (proxy->was_dropped() || !proxy->failed());
+      }
+      proxy->end();
+      co_await proxy->join();
+    }
+    attempt.turn.reset();
+    co_return result;
+  }
+
+  Task<Result<std::unique_ptr<Channel>>> over_session(Try& attempt, std::unique_ptr<LibsshSession> session,
+                                                      std::unique_ptr<Proxy>& proxy) {
+    LibsshSession& s = *session;
+    // Names the session only; what it guards ends before the session does.
+    DeadlineGuard guard(io_.get_executor(), attempt.deadline, [&s] { s.abort(); });
+    const auto timed_out = [&] {
+      const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - attempt.start).count();
+      std::string cause = attempt.phase + ": no answer within " + std::to_string(waited) + " s";
+      if (attempt.phase == "handshake" && !s.has_banner()) cause += "; the port is open, but no ssh server speaks";
+      return Error(Errc::kUnreachable, std::move(cause));
+    };
+
+    attempt.phase = "handshake";
+    tell(attempt.on_phase, Phase::kHandshake);
+    auto ready = co_await s.handshake();
+    if (guard.fired()) co_return fail(timed_out());
+    if (!ready) {
+      attempt.dropped = !s.has_banner();
+      co_return fail(Errc::kUnreachable, "handshake: " + ready.error().cause);
+    }
+    attempt.turn.reset();
+    attempt.phase = "host key";
+    auto trusted = co_await host_keys_.check(s.raw(), attempt.target);
+    if (guard.fired()) co_return fail(timed_out());
+    if (!trusted) co_return fail(std::move(trusted.error()));
+    attempt.phase = "login";
+    tell(attempt.on_phase, Phase::kLogin);
+    auto logged_in = co_await login_.run(s, attempt.target, attempt.deadline);
+    if (guard.fired()) co_return fail(timed_out());
+    if (!logged_in) co_return fail(std::move(logged_in.error()));
+    attempt.phase = "exec";
+    tell(attempt.on_phase, Phase::kAgent);
+    auto channel = std::make_unique<LibsshChannel>(io_, std::move(session), std::move(proxy), attempt.target.alias);
+    auto started = co_await channel->start(attempt.command);
+    if (started && !guard.fired()) co_return std::unique_ptr<Channel>(std::move(channel));
+    const Error error = guard.fired() ? timed_out() : started.error();
+    channel->close();
+    co_await channel->join();
+    co_return fail(error);
+  }
+
+  asio::io_context& io_;
+  asio::thread_pool& helper_;
+  Notice notice_;
+  HostKeyCheck host_keys_;
+  Login login_;
+  Turnstile proxies_;
+  std::unique_ptr<Transport> openssh_;
+  std::minstd_rand random_{std::random_device{}()};
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_libssh_transport(asio::io_context& io, asio::thread_pool& helper, Notice notice) {
+  return std::make_unique<LibsshTransport>(io, helper, std::move(notice));
+}
+
+}  // namespace drun::transport

@@ -1,0 +1,36 @@
+// Public key login, in the order that OpenSSH would try the keys. Never a password, never a prompt.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/asio.h"
+#include "transport/identities.h"
+#include "transport/libssh_session.h"
+#include "transport/ssh_agent.h"
+#include "transport/ssh_config.h"
+
+namespace drun::transport {
+
+// One per transport: keys and agents are read once for all hosts. The signer thread exists only where there is an
+// agent.
+class Login {
+ public:
+  explicit Login(asio::io_context& io) : io_(io), agents_(io) {}
+
+  // After the host key is trusted. Errors are kUnreachable, "login: ...", and say what was tried. A session that
+  // is aborted by its deadline ends it.
+  Task<Result<void>> run(LibsshSession& session, const SshTarget& target, Deadline deadline);
+
+ private:
+  asio::io_context& io_;
+  IdentityStore identities_;
+  SshAgents agents_;
+  std::unique_ptr<asio::thread_pool> signer_;
+
+  struct Attempt;
+  Task<int> try_agent(Attempt& attempt, std::vector<AgentKey> keys);
+  Task<int> try_file(Attempt& attempt, const Identity& identity);
+};
+
+}  // namespace drun::transport

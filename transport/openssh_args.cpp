@@ -1,0 +1,46 @@
+#include "transport/openssh_args.h"
+
+namespace drun::transport {
+namespace {
+
+const char* strict_host_key_checking(HostKeyPolicy policy) {
+  switch (policy) {
+    case HostKeyPolicy::kStrict:
+      return "yes";
+    case HostKeyPolicy::kOff:
+      return "no";
+    case HostKeyPolicy::kAcceptNew:
+      break;
+  }
+  return "accept-new";
+}
+
+}  // namespace
+
+std::vector<std::string> openssh_argv(const SshTarget& target, const std::string& config_file,
+                                      const std::string& command, int connect_timeout_s) {
+  std::vector<std::string> argv = {
+      "ssh",
+      "-T",
+      "-x",
+      "-a",
+      "-oBatchMode=yes",
+      "-oClearAllForwardings=yes",
+      "-oControlMaster=no",
+      "-oControlPath=none",
+      "-oPermitLocalCommand=no",
+      "-oRemoteCommand=none",
+      std::string("-oStrictHostKeyChecking=") + strict_host_key_checking(target.host_keys)};
+  if (target.connect_timeout.count() == 0) {
+    argv.push_back("-oConnectTimeout=" + std::to_string(connect_timeout_s));
+  }
+  const std::string& config = config_file.empty() ? target.config_file : config_file;
+  if (!config.empty()) argv.insert(argv.end(), {"-F", config});
+  if (target.port_by_option) argv.insert(argv.end(), {"-p", std::to_string(target.port)});
+  if (target.identity_by_option) argv.insert(argv.end(), {"-i", target.identity_files.at(0)});
+  if (target.user_by_item) argv.insert(argv.end(), {"-l", target.user});
+  argv.insert(argv.end(), {"--", target.alias, command});
+  return argv;
+}
+
+}  // namespace drun::transport

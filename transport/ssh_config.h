@@ -1,0 +1,64 @@
+// What ssh config, options and the host item say about reaching one host. `ssh -G` is the oracle in the tests.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/host.h"
+
+namespace drun::transport {
+
+enum class HostKeyPolicy {
+  kAcceptNew,  // also when StrictHostKeyChecking is unset: unknown keys are stored, and the fingerprint printed
+  kStrict,     // yes and ask: unknown keys are refused, with the line to type
+  kOff,        // no, off: unknown keys are stored; a changed key is still refused for key login as OpenSSH warns
+};
+
+// Everything needed to open one ssh connection. All paths are expanded (~, %d, %h, ...).
+struct SshTarget {
+  std::string alias;      // as typed
+  std::string host_name;  // HostName, or the alias
+  std::string user;
+  int port = 22;
+  bool user_or_port_set = false;  // by an option, the host item or ssh config: then it is never "local" by address
+  std::vector<std::string> identity_files;  // in order; missing ones are skipped unless set by -i
+  bool identity_by_option = false;
+  bool user_by_item = false;    // "user@host": ssh config has no say, and OpenSSH's client must be told
+  bool port_by_option = false;  // -p or the host item's port, the same
+  std::string config_file;      // -F as given, for OpenSSH's client
+  bool identities_only = false;
+  std::string identity_agent;  // socket path, "none", or "" = $SSH_AUTH_SOCK
+  std::string proxy_command;   // "" or "none" = none; tokens expanded
+  std::string proxy_jump;      // "" or "none" = none
+  HostKeyPolicy host_keys = HostKeyPolicy::kAcceptNew;
+  std::vector<std::string> user_known_hosts;
+  std::vector<std::string> global_known_hosts;
+  std::string host_key_alias;
+  bool hash_known_hosts = false;
+  std::string address_family;  // any, inet, inet6
+  std::string bind_address;
+  std::string ciphers, macs, kex_algorithms, host_key_algorithms;  // "" = default
+  bool compression = false;
+  std::chrono::seconds connect_timeout{0};  // 0 = drun's own
+  // Why only OpenSSH's own client can reach this host (a keyword that libssh can't do), "" = libssh can.
+  std::string needs_openssh;
+  std::string where;  // Host::where, for messages
+};
+
+struct SshOptions {
+  int port = 0;               // -p
+  std::string identity_file;  // -i
+  std::string config_file;    // -F; "none" = read no config; "" = ~/.ssh/config and /etc/ssh/ssh_config
+};
+
+// Reads config files (Include, Host, Match host/originalhost/user/localuser/all; Match exec, canonical and final make
+// needs_openssh). Order of precedence: option, host item, user config, system config, default. Errors: Errc::kUsage
+// with file:line.
+Result<SshTarget> resolve_ssh_target(const Host& host, const SshOptions& options);
+
+// What -i names: kUsage if it can't be read, before anything connects.
+Result<void> check_identity_file(const std::string& path);
+
+}  // namespace drun::transport

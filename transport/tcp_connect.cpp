@@ -1,0 +1,147 @@
+#include "transport/tcp_connect.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
+#include <cerrno>
+#include <cstring>
+#include <tuple>
+#include <vector>
+
+#include "base/text.h"
+
+namespace drun::transport {
+namespace {
+
+using tcp = asio::ip::tcp;
+
+constexpr auto kMaxPerAddress = std::chrono::seconds(10);  // but for the last one
+constexpr int kUserTimeoutMs = 30'000;                     // unacknowledged data: as long as the heartbeats' patience
+constexpr int kKeepIdleS = 10, kKeepIntervalS = 5, kKeepCount = 4;
+
+struct Addresses {
+  std::vector<tcp::endpoint> endpoints;
+  std::string problem;
+};
+
+Addresses resolve(const std::string& host, int port, const std::string& family, int flags) {
+  addrinfo hints{};
+  hints.ai_family = family == "inet" ? AF_INET : family == "inet6" ? AF_INET6 : AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | flags;
+  addrinfo* list = nullptr;
+  Addresses out;
+  const int rc = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  if (rc != 0) {
+    out.problem = rc == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(rc);
+    return out;
+  }
+  for (const addrinfo* a = list; a != nullptr; a = a->ai_next) {
+    tcp::endpoint endpoint;
+    if (a->ai_addrlen > endpoint.capacity()) continue;
+    std::memcpy(endpoint.data(), a->ai_addr, a->ai_addrlen);
+    endpoint.resize(a->ai_addrlen);
+    out.endpoints.push_back(endpoint);
+  }
+  ::freeaddrinfo(list);
+  return out;
+}
+
+struct Lookup {
+  explicit Lookup(const asio::any_io_executor& executor) : done(executor) {}
+  Addresses addresses;  // written by the helper before the post that notifies
+  Event done;
+};
+
+Task<Result<std::vector<tcp::endpoint>>> look_up(asio::thread_pool& helper, TcpTarget target, Deadline deadline) {
+  Addresses literal = resolve(target.host, target.port, target.family, AI_NUMERICHOST);
+  if (!literal.endpoints.empty()) co_return std::move(literal.endpoints);
+  const auto executor = co_await asio::this_coro::executor;
+  const auto lookup = std::make_shared<Lookup>(executor);
+  asio::post(helper, [lookup, executor, target] {
+    lookup->addresses = resolve(target.host, target.port, target.family, 0);
+    asio::post(executor, [lookup] { lookup->done.notify(); });
+  });
+  const auto start = Clock::now();
+  const bool in_time = co_await lookup->done.wait_until(deadline);
+  if (!in_time) {
+    const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - start).count();
+    co_return fail(Errc::kUnreachable,
+                   "resolve: no answer for '" + target.host + "' within " + std::to_string(waited) + " s");
+  }
+  if (lookup->addresses.endpoints.empty()) {
+    const std::string why = lookup->addresses.problem.empty() ? "" : " (" + lookup->addresses.problem + ")";
+    co_return fail(Errc::kUnreachable, "resolve: no address for '" + target.host + "'" + why);
+  }
+  co_return std::move(lookup->addresses.endpoints);
+}
+
+void set_option(int fd, int level, int name, int value) { ::setsockopt(fd, level, name, &value, sizeof value); }
+
+void tune(int fd) {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdleS);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepIntervalS);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+}
+
+// One address. On failure: the reason in words.
+Task<tl::expected<Fd, std::string>> connect_one(tcp::endpoint endpoint, std::string bind_address, Deadline deadline) {
+  const auto executor = co_await asio::this_coro::executor;
+  tcp::socket socket(executor);
+  boost::system::error_code ec;
+  socket.open(endpoint.protocol(), ec);
+  if (!ec && !bind_address.empty()) {
+    const auto from = asio::ip::make_address(bind_address, ec);
+    if (!ec) socket.bind(tcp::endpoint(from, 0), ec);
+  }
+  const auto start = Clock::now();
+  bool timed_out = false;
+  if (!ec) {
+    DeadlineGuard guard(executor, deadline, [&socket] {
+      boost::system::error_code ignored;
+      socket.close(ignored);
+    });
+    std::tie(ec) = co_await socket.async_connect(endpoint, as_result);
+    timed_out = guard.fired();
+  }
+  if (timed_out) {
+    const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - start).count();
+    co_return tl::unexpected("timed out after " + std::to_string(waited) + " s");
+  }
+  if (ec) co_return tl::unexpected(lower(std::strerror(ec.value())));
+  tune(socket.native_handle());
+  const int fd = socket.release(ec);
+  if (ec) co_return tl::unexpected(ec.message());
+  co_return Fd(fd);
+}
+
+}  // namespace
+
+Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadline deadline, const OnPhase* on_phase) {
+  tell(on_phase, Phase::kResolve);
+  auto endpoints = co_await look_up(helper, target, deadline);
+  if (!endpoints) co_return fail(std::move(endpoints.error()));
+  tell(on_phase, Phase::kConnect);
+  std::string problems;
+  for (std::size_t i = 0; i < endpoints->size(); ++i) {
+    const auto left = deadline - Clock::now();
+    const auto n_left = static_cast<long>(endpoints->size() - i);
+    const Deadline limit =
+        n_left == 1 ? deadline : Clock::now() + std::min<Clock::duration>(left / n_left, kMaxPerAddress);
+    const tcp::endpoint endpoint = (*endpoints)[i];
+    auto fd = co_await connect_one(endpoint, target.bind_address, limit);
+    if (fd) co_return std::move(*fd);
+    if (!problems.empty()) problems += "; ";
+    problems += endpoint.address().to_string() + " port " + std::to_string(target.port) + ": " + fd.error();
+  }
+  co_return fail(Errc::kUnreachable, "connect: " + problems);
+}
+
+}  // namespace drun::transport

@@ -1,0 +1,26 @@
+// Name and port to a connected socket: every address in turn, never blocking the I/O thread.
+#pragma once
+
+#include <string>
+
+#include "base/asio.h"
+#include "base/fd.h"
+#include "transport/phase.h"
+
+namespace drun::transport {
+
+struct TcpTarget {
+  TcpTarget(std::string host_name, int port_number) : host(std::move(host_name)), port(port_number) {}
+  std::string host;
+  int port;
+  std::string family;        // "inet", "inet6", else any
+  std::string bind_address;  // "" = the system's choice
+};
+
+// Names are resolved on `helper`; a resolver that hangs is left behind at the deadline. Each address gets its share of
+// the time that is left, so that a dead one does not eat it all. The socket has TCP_NODELAY, keepalive and
+// TCP_USER_TIMEOUT. Errors: kUnreachable, "resolve: ..." or "connect: ...".
+Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadline deadline,
+                             const OnPhase* on_phase = nullptr);
+
+}  // namespace drun::transport
