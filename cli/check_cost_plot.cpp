@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/units.h"
 #include "cli/check_units.h"
 #include "cli/markup.h"
-#include "netdetect/units.h"
 
 namespace drun::cli {
 
 namespace {
 
-using netdetect::CostPoint;
-using netdetect::Prediction;
+using check::CostPoint;
+using check::Prediction;
 
 constexpr double kWidth = 720, kHeight = 380;
 constexpr double kLeft = 74, kRight = 34, kTop = 16, kBottom = 52;  // margins
@@ -93,9 +93,8 @@ class Plot {
       out += "<line" + attribute("x1", x) + attribute("x2", x) + attribute("y1", y_.begin) + attribute("y2", y_.end) +
              "/>";
       if ((power - x_.low) % every != 0) continue;
-      out +=
-          svg_text(x, y_.begin + 18, netdetect::size_text(static_cast<std::size_t>(std::llround(std::pow(10, power)))),
-                   " text-anchor='middle'");
+      out += svg_text(x, y_.begin + 18, size_text(static_cast<std::size_t>(std::llround(std::pow(10, power)))),
+                      " text-anchor='middle'");
     }
     const int every_y = y_.high - y_.low > 10 ? 2 : 1;
     for (int power = y_.low; power <= y_.high; ++power) {
@@ -129,7 +128,7 @@ class Plot {
     std::string out;
     for (const auto& point : p_.curve) {
       if (point.n_bytes == 0 || point.seconds <= 0) continue;
-      std::string words = netdetect::size_text(point.n_bytes) + ": " + time_markup(point.seconds);
+      std::string words = size_text(point.n_bytes) + ": " + time_markup(point.seconds);
       if (point.ring_seconds > 0) words += "\nring: " + time_markup(point.ring_seconds);
       if (point.tree_seconds > 0) words += "\ntree: " + time_markup(point.tree_seconds);
       out += "<circle class='spot'" + attribute("cx", x_.at(static_cast<double>(point.n_bytes))) +
@@ -141,7 +140,7 @@ class Plot {
   std::string asked() const {
     if (p_.n_bytes == 0 || p_.seconds <= 0) return "";
     const double x = x_.at(static_cast<double>(p_.n_bytes)), y = y_.at(p_.seconds);
-    const std::string words = netdetect::size_text(p_.n_bytes) + ": " + time_markup(p_.seconds);
+    const std::string words = size_text(p_.n_bytes) + ": " + time_markup(p_.seconds);
     // Above the curve there is room to the left of it.
     const bool left = x > (x_.begin + x_.end) / 2;
     return "<line class='asked'" + attribute("x1", x) + attribute("x2", x) + attribute("y1", y_.begin) +

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "netdetect/cost_model.h"
+#include "check/cost_model.h"
 
 namespace drun::cli {
 
 namespace {
 
-using netdetect::Prediction;
+using check::Prediction;
 
 struct Range {
   double least = 0, median = 0;  // 0: there are none
@@ -25,7 +25,7 @@ Range range_of(const Matrix& matrix) {
 }
 
 template <typename Value>
-Range range_of(const launcher::CheckResult& result, Value value) {
+Range range_of(const check::CheckResult& result, Value value) {
   std::vector<double> values;
   for (const auto& host : result.hosts) {
     if (const double of_host = value(host); of_host > 0) values.push_back(of_host);
@@ -41,7 +41,7 @@ bool network_sets_pace(const Prediction& prediction) {
 }
 
 // The words on the slowest link, with figures of the matrix: the prediction's own are of all hosts at once.
-std::string pace_words(const launcher::CheckResult& result, const Figures& figures) {
+std::string pace_words(const check::CheckResult& result, const Figures& figures) {
   const Prediction& p = *result.predicted;
   if (p.slowest_from < 0 || p.slowest_to < 0 || !network_sets_pace(p)) return "";
   const auto name = [&](int host) { return result.hosts[static_cast<std::size_t>(host)].name; };
@@ -65,21 +65,21 @@ std::string pace_words(const launcher::CheckResult& result, const Figures& figur
 
 }  // namespace
 
-Figures::Figures(const launcher::CheckResult& result)
+Figures::Figures(const check::CheckResult& result)
     : bandwidth(bandwidth_matrix(result)), latency(latency_matrix(result)) {
   const Range rates = bandwidth.median > 0 ? range_of(bandwidth) : range_of(result, line_rate);
   const Range times = range_of(latency);
   const Range logins = range_of(result, [](const auto& host) { return host.connect_seconds; });
-  rate = netdetect::rate_unit(rates.median, rates.least);
-  time = netdetect::time_unit(times.median, times.least);
-  login = netdetect::time_unit(logins.median, logins.least);
+  rate = rate_unit(rates.median, rates.least);
+  time = time_unit(times.median, times.least);
+  login = time_unit(logins.median, logins.least);
 }
 
-std::string prediction_sentence(const launcher::CheckResult& result, const Figures& figures) {
+std::string prediction_sentence(const check::CheckResult& result, const Figures& figures) {
   if (!result.predicted) return "";
   std::vector<std::string> names;
   for (const auto& host : result.hosts) names.push_back(host.name);
-  return netdetect::prediction_text(*result.predicted, names, pace_words(result, figures));
+  return check::prediction_text(*result.predicted, names, pace_words(result, figures));
 }
 
 }  // namespace drun::cli

@@ -4,21 +4,21 @@
 
 #include <string>
 
+#include "base/units.h"
 #include "cli/check_view.h"
-#include "netdetect/units.h"
 
 namespace drun::cli {
 
 // The figures that a report shows in more than one place.
 struct Figures {
-  explicit Figures(const launcher::CheckResult& result);
+  explicit Figures(const check::CheckResult& result);
 
   Matrix bandwidth, latency;
   // Nothing was measured: by what the interfaces' drivers say.
-  netdetect::Unit rate, time, login;
+  Unit rate, time, login;
 };
 
-// As netdetect::prediction_text(); "" = nothing was predicted. Its figures are those of the matrix.
-std::string prediction_sentence(const launcher::CheckResult& result, const Figures& figures);
+// As check::prediction_text(); "" = nothing was predicted. Its figures are those of the matrix.
+std::string prediction_sentence(const check::CheckResult& result, const Figures& figures);
 
 }  // namespace drun::cli

@@ -15,7 +15,7 @@ struct HeatMap {
   std::vector<std::string> names;
   std::string label;  // for those who don't see it
   Heat (*heat)(const Matrix&, int, int) = nullptr;
-  netdetect::Unit unit;
+  Unit unit;
   bool symmetric = false;  // titles say "between a and b"
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/check_cost_plot.h"
 #include "cli/check_figures.h"
 #include "cli/check_heat_map.h"
@@ -19,13 +20,12 @@
 #include "cli/html_table.h"
 #include "cli/markup.h"
 #include "launcher/events.h"
-#include "netdetect/units.h"
 
 namespace drun::cli {
 
 namespace {
 
-using netdetect::Verdict;
+using check::Verdict;
 
 constexpr std::size_t kVersion = 24;     // characters
 constexpr std::size_t kShortTable = 20;  // hosts
@@ -52,7 +52,7 @@ Figures with_micro_sign(Figures figures) {
 
 class Page {
  public:
-  explicit Page(const launcher::CheckResult& result)
+  explicit Page(const check::CheckResult& result)
       : result_(result), figures_(with_micro_sign(Figures(result))), names_(short_names(result)) {}
 
   std::string build() const {
@@ -83,16 +83,16 @@ class Page {
     if (latency.median > 0) out += measured_tile("latency", "Round trip", latency, figures_.time);
     if (result_.predicted && result_.predicted->seconds > 0) {
       const auto& p = *result_.predicted;
-      out += tile("cost", "Allreduce of " + netdetect::size_text(p.n_bytes), time_markup(p.seconds),
-                  p.step_seconds > 0 ? netdetect::share_text(p.efficiency) + " of the ideal speed with steps of " +
-                                           time_markup(p.step_seconds)
-                                     : "predicted from the links");
+      out += tile("cost", "Allreduce of " + size_text(p.n_bytes), time_markup(p.seconds),
+                  p.step_seconds > 0
+                      ? share_text(p.efficiency) + " of the ideal speed with steps of " + time_markup(p.step_seconds)
+                      : "predicted from the links");
     }
     return out.empty() ? "" : "<div class='tiles'>" + out + "</div>\n";
   }
 
   static std::string measured_tile(const char* section, const std::string& what, const Matrix& matrix,
-                                   const netdetect::Unit& unit) {
+                                   const Unit& unit) {
     double least = 0, most = 0;
     for (const auto& c : matrix.cells) {
       if (c.value <= 0) continue;
@@ -141,7 +141,7 @@ class Page {
     const auto& host = result_.hosts[static_cast<std::size_t>(index)];
     const HostRates rates = host_rates(figures_.bandwidth, figures_.latency, index);
     const auto* interface = chosen_interface(host);
-    const auto figure = [](double value, const netdetect::Unit& unit) { return value > 0 ? unit.figure(value) : ""; };
+    const auto figure = [](double value, const Unit& unit) { return value > 0 ? unit.figure(value) : ""; };
     std::string name =
         "<b" + attribute("title", host.name) + ">" + escape(names_[static_cast<std::size_t>(index)]) + "</b>";
     if (!host.host_name.empty() && host.host_name != host.name) {
@@ -275,9 +275,9 @@ class Page {
 
   // How the check went.
   std::string footer() const {
-    const char* depth = result_.depth == launcher::CheckDepth::kQuick  ? " --quick"
-                        : result_.depth == launcher::CheckDepth::kFull ? " --full"
-                                                                       : "";
+    const char* depth = result_.depth == check::CheckDepth::kQuick  ? " --quick"
+                        : result_.depth == check::CheckDepth::kFull ? " --full"
+                                                                    : "";
     std::string out = "<footer><p>" + escape(capital(effort_sentence(result_))) + ".</p>";
     for (const auto& note : result_.notes) out += "<p>" + escape(capital(note)) + ".</p>";
     return out + "<p>drun check" + std::string(depth) +
@@ -285,13 +285,13 @@ class Page {
            escape(launcher::rfc3339(result_.begin)) + "</p></footer>\n";
   }
 
-  const launcher::CheckResult& result_;
+  const check::CheckResult& result_;
   Figures figures_;
   std::vector<std::string> names_;
 };
 
 }  // namespace
 
-std::string check_html(const launcher::CheckResult& result) { return Page(result).build(); }
+std::string check_html(const check::CheckResult& result) { return Page(result).build(); }
 
 }  // namespace drun::cli

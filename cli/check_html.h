@@ -4,10 +4,10 @@
 
 #include <string>
 
-#include "launcher/check/check_result.h"
+#include "check/check_result.h"
 
 namespace drun::cli {
 
-std::string check_html(const launcher::CheckResult& result);
+std::string check_html(const check::CheckResult& result);
 
 }  // namespace drun::cli

@@ -14,8 +14,8 @@ namespace drun::cli {
 
 namespace {
 
-using netdetect::Finding;
-using netdetect::Severity;
+using check::Finding;
+using check::Severity;
 
 const char* severity_class(Severity severity) {
   return severity == Severity::kFailure ? "bad" : severity == Severity::kWarning ? "warn" : "note";
@@ -50,7 +50,7 @@ std::string evidence_table(const std::string& head, const std::vector<std::strin
 
 bool is_note(const Finding& finding) { return finding.severity == Severity::kNote; }
 
-std::size_t n_notes(const launcher::CheckResult& result) {
+std::size_t n_notes(const check::CheckResult& result) {
   return static_cast<std::size_t>(std::count_if(result.findings.begin(), result.findings.end(), is_note));
 }
 
@@ -80,7 +80,7 @@ std::string article(const Finding& finding) {
 
 }  // namespace
 
-std::string findings_section(const launcher::CheckResult& result) {
+std::string findings_section(const check::CheckResult& result) {
   std::string out;
   for (const auto& finding : result.findings) {
     if (!is_note(finding)) out += article(finding);
@@ -92,7 +92,7 @@ std::string findings_section(const launcher::CheckResult& result) {
   return "<section id='findings'><h2>Findings</h2>" + out + "</section>\n";
 }
 
-std::string notes_section(const launcher::CheckResult& result) {
+std::string notes_section(const check::CheckResult& result) {
   const std::size_t n = n_notes(result);
   if (n == 0) return "";
   std::string out;
@@ -104,7 +104,7 @@ std::string notes_section(const launcher::CheckResult& result) {
          "</details></section>\n";
 }
 
-std::string codes_section(const launcher::CheckResult& result) {
+std::string codes_section(const check::CheckResult& result) {
   std::set<std::string> told;
   std::string out;
   for (const auto& finding : result.findings) {

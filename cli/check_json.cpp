@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "check/host_facts_json.h"
 #include "cli/check_figures.h"
 #include "cli/check_view.h"
-#include "launcher/check/host_facts_json.h"
 #include "launcher/events.h"
 
 namespace drun::cli {
@@ -21,12 +21,12 @@ Json measured(T value) {
   return value > 0 ? Json(value) : Json(nullptr);
 }
 
-const char* depth_name(launcher::CheckDepth depth) {
-  return depth == launcher::CheckDepth::kQuick ? "quick" : depth == launcher::CheckDepth::kFull ? "full" : "default";
+const char* depth_name(check::CheckDepth depth) {
+  return depth == check::CheckDepth::kQuick ? "quick" : depth == check::CheckDepth::kFull ? "full" : "default";
 }
 
 // "ready", "ready_with_warnings", "not_ready": words for programs.
-std::string verdict_name(netdetect::Verdict verdict) {
+std::string verdict_name(check::Verdict verdict) {
   std::string out = verdict_text(verdict);
   for (char& c : out) {
     if (c == ' ') c = '_';
@@ -34,7 +34,7 @@ std::string verdict_name(netdetect::Verdict verdict) {
   return out;
 }
 
-Json host_list(const launcher::CheckResult& result, const std::vector<int>& indices) {
+Json host_list(const check::CheckResult& result, const std::vector<int>& indices) {
   Json out = Json::array();
   for (const int index : indices) {
     if (index >= 0 && static_cast<std::size_t>(index) < result.hosts.size()) {
@@ -44,7 +44,7 @@ Json host_list(const launcher::CheckResult& result, const std::vector<int>& indi
   return out;
 }
 
-Json host_name(const launcher::CheckResult& result, int index) {
+Json host_name(const check::CheckResult& result, int index) {
   const Json names = host_list(result, {index});
   return names.empty() ? Json(nullptr) : names.front();
 }
@@ -75,7 +75,7 @@ Json interface_json(const netdetect::Interface& interface) {
   return out;
 }
 
-Json host_json(const launcher::CheckedHost& host, const HostRates& rates) {
+Json host_json(const check::CheckedHost& host, const HostRates& rates) {
   Json out;
   out["name"] = host.name;
   out["host_name"] = text_or_null(host.host_name);
@@ -100,7 +100,7 @@ Json host_json(const launcher::CheckedHost& host, const HostRates& rates) {
     entry["reason"] = rejection.reason;
     out["rejected"].push_back(entry);
   }
-  out["facts"] = host.facts ? Json(launcher::to_json(*host.facts)) : Json(nullptr);
+  out["facts"] = host.facts ? Json(check::to_json(*host.facts)) : Json(nullptr);
   return out;
 }
 
@@ -125,7 +125,7 @@ Json direction_json(const netdetect::Direction& direction) {
   return out;
 }
 
-Json link_json(const launcher::CheckResult& result, const netdetect::Link& link, int pass) {
+Json link_json(const check::CheckResult& result, const netdetect::Link& link, int pass) {
   Json out;
   out["a"] = host_name(result, link.a);
   out["b"] = host_name(result, link.b);
@@ -140,7 +140,7 @@ Json link_json(const launcher::CheckResult& result, const netdetect::Link& link,
   return out;
 }
 
-Json ring_json(const launcher::CheckResult& result) {
+Json ring_json(const check::CheckResult& result) {
   const auto& ring = result.links.ring;
   if (ring.order.empty()) return nullptr;
   Json out;
@@ -151,7 +151,7 @@ Json ring_json(const launcher::CheckResult& result) {
   return out;
 }
 
-Json reach_json(const launcher::CheckResult& result) {
+Json reach_json(const check::CheckResult& result) {
   if (result.reach.empty()) return nullptr;
   Json out = Json::array();
   for (const auto& row : result.reach) {
@@ -162,7 +162,7 @@ Json reach_json(const launcher::CheckResult& result) {
   return out;
 }
 
-Json finding_json(const launcher::CheckResult& result, const netdetect::Finding& finding) {
+Json finding_json(const check::CheckResult& result, const check::Finding& finding) {
   Json out;
   out["severity"] = severity_text(finding.severity);
   out["code"] = finding.code;
@@ -175,7 +175,7 @@ Json finding_json(const launcher::CheckResult& result, const netdetect::Finding&
   return out;
 }
 
-Json prediction_json(const launcher::CheckResult& result, const Figures& figures) {
+Json prediction_json(const check::CheckResult& result, const Figures& figures) {
   if (!result.predicted) return nullptr;
   const auto& p = *result.predicted;
   Json out;
@@ -206,7 +206,7 @@ Json prediction_json(const launcher::CheckResult& result, const Figures& figures
 
 }  // namespace
 
-std::string check_json(const launcher::CheckResult& result) {
+std::string check_json(const check::CheckResult& result) {
   Json out;
   out["drun_check"] = 1;
   out["version"] = text_or_null(result.version);

@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "launcher/check/check_result.h"
+#include "check/check_result.h"
 
 namespace drun::cli {
 
-std::string check_json(const launcher::CheckResult& result);
+std::string check_json(const check::CheckResult& result);
 
 }  // namespace drun::cli

@@ -11,8 +11,8 @@ namespace drun::cli {
 
 namespace {
 
-using netdetect::Severity;
-using netdetect::Verdict;
+using check::Severity;
+using check::Verdict;
 
 constexpr int kMatrixHosts = 16;
 constexpr std::size_t kWorstShown = 10;
@@ -50,8 +50,7 @@ std::string shortened(const std::string& name) {
 
 class Report {
  public:
-  Report(const launcher::CheckResult& result, const TextStyle& style)
-      : result_(result), style_(style), figures_(result) {}
+  Report(const check::CheckResult& result, const TextStyle& style) : result_(result), style_(style), figures_(result) {}
 
   std::string build() {
     add_verdict();
@@ -173,7 +172,7 @@ class Report {
   }
 
   // Prints both sides of a comparison beside each other where there is room for both.
-  void add_evidence(const netdetect::Finding& finding) {
+  void add_evidence(const check::Finding& finding) {
     if (finding.comparison.empty()) {
       for (const auto& detail : finding.details) add_wrapped("  ", "    ", detail);
       return;
@@ -197,7 +196,7 @@ class Report {
     }
   }
 
-  std::string cell_text(const Matrix& matrix, int from, int to, const netdetect::Unit& unit) const {
+  std::string cell_text(const Matrix& matrix, int from, int to, const Unit& unit) const {
     const Cell& cell = matrix.at(from, to);
     if (from == to) return ".";
     if (cell.value > 0) return unit.figure(cell.value);
@@ -224,7 +223,7 @@ class Report {
     return "2";
   }
 
-  void add_cells(const Matrix& matrix, const netdetect::Unit& unit, Heat (*heat)(const Matrix&, int, int)) {
+  void add_cells(const Matrix& matrix, const Unit& unit, Heat (*heat)(const Matrix&, int, int)) {
     std::vector<std::string> names;
     std::size_t name_width = 0;
     for (const auto& name : short_names(result_)) {
@@ -252,7 +251,7 @@ class Report {
     }
   }
 
-  void add_worst(const Matrix& matrix, const std::vector<Entry>& entries, const netdetect::Unit& unit) {
+  void add_worst(const Matrix& matrix, const std::vector<Entry>& entries, const Unit& unit) {
     for (std::size_t i = 0; i < std::min(entries.size(), kWorstShown); ++i) {
       const Entry& entry = entries[i];
       const Cell& cell = matrix.at(entry.from, entry.to);
@@ -312,7 +311,7 @@ class Report {
     add_wrapped("", "", effort_sentence(result_));
   }
 
-  const launcher::CheckResult& result_;
+  const check::CheckResult& result_;
   const TextStyle& style_;
   Figures figures_;
   std::string out_;
@@ -320,7 +319,7 @@ class Report {
 
 }  // namespace
 
-std::string check_text(const launcher::CheckResult& result, const TextStyle& style) {
+std::string check_text(const check::CheckResult& result, const TextStyle& style) {
   return Report(result, style).build();
 }
 

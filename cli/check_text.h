@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "launcher/check/check_result.h"
+#include "check/check_result.h"
 
 namespace drun::cli {
 
@@ -13,6 +13,6 @@ struct TextStyle {
   std::size_t width = 80;  // columns that prose is wrapped to; tables and commands may be wider
 };
 
-std::string check_text(const launcher::CheckResult& result, const TextStyle& style);
+std::string check_text(const check::CheckResult& result, const TextStyle& style);
 
 }  // namespace drun::cli

@@ -13,7 +13,7 @@ namespace drun::cli {
 
 namespace {
 
-using netdetect::Verdict;
+using check::Verdict;
 
 constexpr int kRadialFrom = 17;     // hosts; fewer have level names
 constexpr int kRatesTo = 4;         // hosts whose links are labelled
@@ -24,7 +24,7 @@ struct Point {
 };
 
 // "10.0.0.0/24" of an address in it; "" = none.
-std::string network_of(const launcher::CheckedHost& host) {
+std::string network_of(const check::CheckedHost& host) {
   if (!host.choice || host.choice->address.bytes.empty()) return "";
   netdetect::Address network = host.choice->address;
   if (network.prefix_length <= 0) return "";
@@ -46,7 +46,7 @@ struct Group {
 };
 
 // By the first host of each; hosts without an address last.
-std::vector<Group> group_hosts(const launcher::CheckResult& result) {
+std::vector<Group> group_hosts(const check::CheckResult& result) {
   std::vector<Group> out;
   std::map<std::string, std::size_t> known;
   for (std::size_t i = 0; i < result.hosts.size(); ++i) {
@@ -61,7 +61,7 @@ std::vector<Group> group_hosts(const launcher::CheckResult& result) {
 
 class Topology {
  public:
-  Topology(const launcher::CheckResult& result, const Figures& figures)
+  Topology(const check::CheckResult& result, const Figures& figures)
       : result_(result),
         bandwidth_(figures.bandwidth),
         unit_(figures.rate),
@@ -254,9 +254,9 @@ class Topology {
     return out + "</ul>";
   }
 
-  const launcher::CheckResult& result_;
+  const check::CheckResult& result_;
   const Matrix& bandwidth_;
-  netdetect::Unit unit_;
+  Unit unit_;
   std::vector<Group> groups_;
   std::vector<std::string> names_;
   std::vector<double> angles_;
@@ -266,7 +266,7 @@ class Topology {
 
 }  // namespace
 
-std::string topology_markup(const launcher::CheckResult& result, const Figures& figures) {
+std::string topology_markup(const check::CheckResult& result, const Figures& figures) {
   if (result.hosts.size() < 2) return "";
   return Topology(result, figures).markup();
 }

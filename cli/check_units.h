@@ -1,4 +1,4 @@
-// Sizes, rates and times as people write them, for `drun check`; netdetect/units.h has how they are shown. Pure.
+// Sizes, rates and times as people write them, for `drun check`; base/units.h has how they are shown. Pure.
 #pragma once
 
 #include <cstddef>

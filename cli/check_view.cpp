@@ -6,22 +6,22 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/check_units.h"
-#include "netdetect/units.h"
 
 namespace drun::cli {
 
 namespace {
 
+using check::Severity;
+using check::Verdict;
 using netdetect::Direction;
 using netdetect::Link;
-using netdetect::Severity;
-using netdetect::Verdict;
 
 // Round trips within this are alike whatever their ratio is: it is less than what the scheduler adds now and then.
 constexpr double kSameRoundTrip = 100e-6;
 
-Matrix empty_matrix(const launcher::CheckResult& result) {
+Matrix empty_matrix(const check::CheckResult& result) {
   Matrix out;
   out.n_hosts = static_cast<int>(result.hosts.size());
   out.cells.resize(result.hosts.size() * result.hosts.size());
@@ -69,7 +69,7 @@ void put(Cell& cell, double value, const std::string& error) {
 void put_better(Cell& cell, double value, const std::string& error) { put(cell, std::max(value, cell.value), error); }
 
 // A pair that can't connect was never measured: what reachability found stands for it.
-void put_unreachable(Matrix& matrix, const launcher::CheckResult& result) {
+void put_unreachable(Matrix& matrix, const check::CheckResult& result) {
   const std::size_t n = std::min(result.reach.size(), result.hosts.size());
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < std::min(n, result.reach[i].size()); ++j) {
@@ -130,7 +130,7 @@ double median_of(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-Matrix bandwidth_matrix(const launcher::CheckResult& result) {
+Matrix bandwidth_matrix(const check::CheckResult& result) {
   Matrix out = empty_matrix(result);
   for (const auto* pass : {&result.links.links, &result.links.second_pass}) {
     Matrix best = empty_matrix(result);
@@ -146,7 +146,7 @@ Matrix bandwidth_matrix(const launcher::CheckResult& result) {
   return out;
 }
 
-Matrix latency_matrix(const launcher::CheckResult& result) {
+Matrix latency_matrix(const check::CheckResult& result) {
   Matrix out = empty_matrix(result);
   for (const auto* pass : {&result.links.links, &result.links.second_pass}) {
     for (const auto& link : *pass) {
@@ -196,7 +196,7 @@ HostRates host_rates(const Matrix& bandwidth, const Matrix& latency, int host) {
   return {median_of(std::move(sent)), median_of(std::move(received)), median_of(std::move(round_trips))};
 }
 
-const netdetect::Interface* chosen_interface(const launcher::CheckedHost& host) {
+const netdetect::Interface* chosen_interface(const check::CheckedHost& host) {
   if (!host.choice) return nullptr;
   for (const auto& interface : host.interfaces) {
     if (interface.name == host.choice->interface) return &interface;
@@ -204,12 +204,12 @@ const netdetect::Interface* chosen_interface(const launcher::CheckedHost& host) 
   return nullptr;
 }
 
-double line_rate(const launcher::CheckedHost& host) {
+double line_rate(const check::CheckedHost& host) {
   const auto* interface = chosen_interface(host);
   return interface == nullptr || interface->speed_mbps <= 0 ? 0 : interface->speed_mbps * 1e6;
 }
 
-std::vector<std::string> short_names(const launcher::CheckResult& result) {
+std::vector<std::string> short_names(const check::CheckResult& result) {
   std::vector<std::string> full, cut;
   for (const auto& host : result.hosts) {
     full.push_back(host.name);
@@ -227,11 +227,11 @@ std::string severity_text(Severity severity) {
   return severity == Severity::kFailure ? "failure" : severity == Severity::kWarning ? "warning" : "note";
 }
 
-std::string evidence_head(const netdetect::Finding& finding) {
+std::string evidence_head(const check::Finding& finding) {
   return finding.subject.empty() ? "the cluster" : finding.subject;
 }
 
-std::string hosts_sentence(const launcher::CheckResult& result) {
+std::string hosts_sentence(const check::CheckResult& result) {
   std::size_t n[3] = {0, 0, 0};
   for (const auto& host : result.hosts) ++n[static_cast<std::size_t>(host.verdict)];
   std::vector<std::string> parts;
@@ -241,7 +241,7 @@ std::string hosts_sentence(const launcher::CheckResult& result) {
   return plural(result.hosts.size(), "host") + (parts.empty() ? "" : ": " + join(parts, ", "));
 }
 
-std::string findings_sentence(const launcher::CheckResult& result) {
+std::string findings_sentence(const check::CheckResult& result) {
   std::size_t n[3] = {0, 0, 0};
   for (const auto& finding : result.findings) ++n[static_cast<std::size_t>(finding.severity)];
   std::vector<std::string> parts;
@@ -251,12 +251,12 @@ std::string findings_sentence(const launcher::CheckResult& result) {
   return parts.empty() ? "nothing wrong was found" : join(parts, ", ");
 }
 
-std::string efficiency_sentence(const launcher::CheckResult& result) {
-  return result.predicted ? netdetect::efficiency_text(*result.predicted) : "";
+std::string efficiency_sentence(const check::CheckResult& result) {
+  return result.predicted ? check::efficiency_text(*result.predicted) : "";
 }
 
-std::string effort_sentence(const launcher::CheckResult& result) {
-  std::string out = "checked " + plural(result.hosts.size(), "host") + " in " + netdetect::time_text(result.seconds);
+std::string effort_sentence(const check::CheckResult& result) {
+  std::string out = "checked " + plural(result.hosts.size(), "host") + " in " + time_text(result.seconds);
   if (!result.links.links.empty()) out += ": " + plural(result.links.links.size(), "link");
   if (!result.links.second_pass.empty())
     out += ", " + std::to_string(result.links.second_pass.size()) + " measured again";

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/check/check_result.h"
+#include "check/check_result.h"
 
 namespace drun::cli {
 
@@ -45,9 +45,9 @@ struct Matrix {
 
 // Bits per second: the most that any number of streams moved. What the second pass measured counts, if there is some,
 // and of several measurements of a pass the best, as for the findings.
-Matrix bandwidth_matrix(const launcher::CheckResult& result);
+Matrix bandwidth_matrix(const check::CheckResult& result);
 // Median round trips in seconds, the same in both directions; of two passes the better one.
-Matrix latency_matrix(const launcher::CheckResult& result);
+Matrix latency_matrix(const check::CheckResult& result);
 
 Heat bandwidth_heat(const Matrix& matrix, int from, int to);
 Heat latency_heat(const Matrix& matrix, int from, int to);
@@ -69,25 +69,25 @@ HostRates host_rates(const Matrix& bandwidth, const Matrix& latency, int host);
 double median_of(std::vector<double> values);  // 0 if there are none
 
 // The chosen interface; null if none was chosen.
-const netdetect::Interface* chosen_interface(const launcher::CheckedHost& host);
+const netdetect::Interface* chosen_interface(const check::CheckedHost& host);
 // Of the chosen interface, as its driver says, in bits per second; 0: not known.
-double line_rate(const launcher::CheckedHost& host);
+double line_rate(const check::CheckedHost& host);
 
 // Names short enough for a matrix, all different: what all have in common at the end (".cluster.lan") is left out.
-std::vector<std::string> short_names(const launcher::CheckResult& result);
+std::vector<std::string> short_names(const check::CheckResult& result);
 
-std::string verdict_text(netdetect::Verdict verdict);     // "ready with warnings"
-std::string severity_text(netdetect::Severity severity);  // "warning"
+std::string verdict_text(check::Verdict verdict);     // "ready with warnings"
+std::string severity_text(check::Severity severity);  // "warning"
 // Over the columns of a finding's evidence: its own figures, and those of others.
-std::string evidence_head(const netdetect::Finding& finding);
+std::string evidence_head(const check::Finding& finding);
 inline constexpr const char* kComparisonHead = "others, measured the same way";
 // "3 hosts ready, 1 ready with warnings, 2 not ready".
-std::string hosts_sentence(const launcher::CheckResult& result);
+std::string hosts_sentence(const check::CheckResult& result);
 // "1 failure, 2 warnings"; "nothing wrong was found".
-std::string findings_sentence(const launcher::CheckResult& result);
-// As netdetect::efficiency_text(); "" = no step time was given.
-std::string efficiency_sentence(const launcher::CheckResult& result);
+std::string findings_sentence(const check::CheckResult& result);
+// As check::efficiency_text(); "" = no step time was given.
+std::string efficiency_sentence(const check::CheckResult& result);
 // "checked 4 hosts in 6.2 s: 6 links, 8 measurements of a second pass".
-std::string effort_sentence(const launcher::CheckResult& result);
+std::string effort_sentence(const check::CheckResult& result);
 
 }  // namespace drun::cli

@@ -2,12 +2,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/exit_status.h"
 #include "base/text.h"
 #include "bench/worker.h"
 #include "cli/help.h"
 #include "cli/job_options.h"
 #include "cli/usage.h"
-#include "launcher/exit_status.h"
 #include "launcher/placement.h"
 
 namespace drun::cli {
@@ -223,7 +223,7 @@ int command_bench(const std::vector<std::string>& args, const launcher::Environm
   auto command = parse_bench(args, own_env);
   if (!command) {
     printer.error(command.error());
-    return launcher::exit_status(command.error().code);
+    return exit_status(command.error().code);
   }
   if (const auto status = begin(*command, command->job.hosts, printer)) return *status;
   if (command->log_level != log::Level::kOff && command->log_file.empty()) printer.disable_status();

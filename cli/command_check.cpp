@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/exit_status.h"
 #include "base/fd.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -20,7 +21,6 @@
 #include "cli/paths.h"
 #include "cli/usage.h"
 #include "cli/whole_file.h"
-#include "launcher/exit_status.h"
 
 namespace drun::cli {
 
@@ -95,8 +95,8 @@ Result<void> take(Parse parse, const char* option, const std::string& text, T& i
   return {};
 }
 
-Result<netdetect::Purpose> parse_purpose(const std::string& text) {
-  using netdetect::Purpose;
+Result<check::Purpose> parse_purpose(const std::string& text) {
+  using check::Purpose;
   const std::map<std::string, Purpose> known = {
       {"nccl", Purpose::kNccl}, {"torch", Purpose::kTorch}, {"libdrun", Purpose::kLibdrun}, {"mpi", Purpose::kMpi}};
   const auto at = known.find(text);
@@ -104,7 +104,7 @@ Result<netdetect::Purpose> parse_purpose(const std::string& text) {
   return fail(Error(Errc::kUsage, "'" + text + "' is none of nccl, torch, libdrun and mpi").with_hint("torch"));
 }
 
-Result<void> choose_gradients(const CLI::App& app, const Raw& raw, launcher::CheckOptions& check) {
+Result<void> choose_gradients(const CLI::App& app, const Raw& raw, check::CheckOptions& check) {
   const bool sized = app.count("--gradient-size") > 0, counted = app.count("--model-params") > 0;
   if (sized && counted) {
     return fail(usage_error("--gradient-size", "can't be used together with --model-params", "one of them is enough"));
@@ -130,10 +130,10 @@ Result<void> choose_gradients(const CLI::App& app, const Raw& raw, launcher::Che
   return {};
 }
 
-Result<void> choose_measurements(const CLI::App& app, const Raw& raw, launcher::CheckOptions& check) {
+Result<void> choose_measurements(const CLI::App& app, const Raw& raw, check::CheckOptions& check) {
   if (raw.quick && raw.full) return fail(usage_error("--quick", "can't be used together with --full"));
-  if (raw.quick) check.depth = launcher::CheckDepth::kQuick;
-  if (raw.full) check.depth = launcher::CheckDepth::kFull;
+  if (raw.quick) check.depth = check::CheckDepth::kQuick;
+  if (raw.full) check.depth = check::CheckDepth::kFull;
   if (app.count("--for") > 0) {
     if (auto ok = take(parse_purpose, "--for", raw.purpose, check.purpose); !ok) return ok;
   }
@@ -218,11 +218,11 @@ int command_check(const std::vector<std::string>& args, const Checker& checker, 
   auto command = parse_check(args, own_env);
   if (!command) {
     printer.error(command.error());
-    return launcher::exit_status(command.error().code);
+    return exit_status(command.error().code);
   }
   if (const auto status = begin(*command, command->check.hosts, printer)) return *status;
   if (command->log_level != log::Level::kOff && command->log_file.empty()) printer.disable_status();
-  const launcher::CheckResult result = checker.check(std::move(command->check), printer);
+  const check::CheckResult result = checker.check(std::move(command->check), printer);
   int status = checker.status(result, command->strict);
   if (result.network_error && result.network_error->code == Errc::kUsage) {
     printer.error(*result.network_error);
@@ -232,7 +232,7 @@ int command_check(const std::vector<std::string>& args, const Checker& checker, 
   if (!command->html_file.empty()) {
     if (auto written = write_whole(command->html_file, check_html(result)); !written) {
       printer.error(std::move(written.error()).with_subject("--html"));
-      if (status == launcher::kExitOk) status = launcher::kExitUsage;
+      if (status == kExitOk) status = kExitUsage;
     }
   }
   TextStyle style;
@@ -241,8 +241,8 @@ int command_check(const std::vector<std::string>& args, const Checker& checker, 
   if (auto written = write_all(STDOUT_FILENO, command->json ? check_json(result) : check_text(result, style));
       !written) {
     const Error error = std::move(written.error()).with_subject("stdout");
-    if (!launcher::reader_left(error)) printer.error(error);
-    return launcher::output_status(error);
+    if (!reader_left(error)) printer.error(error);
+    return output_status(error);
   }
   return status;
 }

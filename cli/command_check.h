@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "base/error.h"
+#include "check/check.h"
 #include "cli/printer.h"
 #include "cli/subcommand.h"
-#include "launcher/check/check.h"
 #include "launcher/worker_env.h"
 
 namespace drun::cli {
 
 struct CheckCommand : Subcommand {
-  launcher::CheckOptions check;
+  check::CheckOptions check;
   bool json = false;
   bool strict = false;    // warnings count
   std::string html_file;  // "" = none
@@ -24,10 +24,10 @@ struct CheckCommand : Subcommand {
 // files that can't be read or written later are found here.
 Result<CheckCommand> parse_check(const std::vector<std::string>& args, const launcher::Environment& own_env = {});
 
-// Who checks and who judges: launcher::check_hosts and launcher::check_status, or a test's.
+// Who checks and who judges: check::check_hosts and check::check_status, or a test's.
 struct Checker {
-  std::function<launcher::CheckResult(launcher::CheckOptions, launcher::Reporter&)> check;
-  std::function<int(const launcher::CheckResult&, bool strict)> status;
+  std::function<check::CheckResult(check::CheckOptions, launcher::Reporter&)> check;
+  std::function<int(const check::CheckResult&, bool strict)> status;
 };
 
 // Parses, checks, writes the reports. Returns the exit status: the checker's; 2 also if the page could not be written

@@ -6,13 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "base/exit_status.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "cli/clean_report.h"
 #include "cli/help.h"
 #include "cli/host_options.h"
 #include "cli/usage.h"
-#include "launcher/exit_status.h"
 
 namespace drun::cli {
 
@@ -103,7 +103,7 @@ int command_clean(const std::vector<std::string>& args, Printer& printer, const 
   auto command = parse_clean(args, own_env);
   if (!command) {
     printer.error(command.error());
-    return launcher::exit_status(command.error().code);
+    return exit_status(command.error().code);
   }
   if (const auto status = begin(*command, command->clean.hosts, printer)) return *status;
   const bool end = command->clean.order.end;
@@ -118,11 +118,11 @@ int command_clean(const std::vector<std::string>& args, Printer& printer, const 
   }
   if (auto written = write_all(STDOUT_FILENO, text); !written) {
     const Error error = std::move(written.error()).with_subject("stdout");
-    if (!launcher::reader_left(error)) printer.error(error);
-    return launcher::output_status(error);
+    if (!reader_left(error)) printer.error(error);
+    return output_status(error);
   }
-  if (!result.errors.empty()) return launcher::exit_status(result.errors.front().code);
-  return left ? launcher::kExitLeft : launcher::kExitOk;
+  if (!result.errors.empty()) return exit_status(result.errors.front().code);
+  return left ? kExitLeft : kExitOk;
 }
 
 }  // namespace drun::cli

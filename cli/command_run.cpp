@@ -6,10 +6,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/exit_status.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "check/before_job.h"
 #include "launcher/allocation.h"
-#include "launcher/exit_status.h"
 #include "launcher/placement.h"
 
 namespace drun::cli {
@@ -36,7 +37,7 @@ int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
   const auto placed = launcher::place(job.hosts, job.np);
   if (!placed) {
     printer.error(placed.error());
-    return launcher::exit_status(placed.error().code);
+    return exit_status(placed.error().code);
   }
   if (as_json) {
     nlohmann::ordered_json plan;
@@ -117,11 +118,12 @@ int command_run(Options options, Printer& printer) {
   }
   if (auto ok = log::start(options.log_level, options.log_file); !ok) {
     printer.error(ok.error());
-    return launcher::kExitUsage;
+    return kExitUsage;
   }
   if (options.log_level != log::Level::kOff && options.log_file.empty()) printer.disable_status();
   if (const std::string note = launcher::allocation_note(options.job.hosts); !note.empty()) printer.note(note);
   if (options.dry_run) return dry_run(options.job, options.json, printer);
+  if (options.check) options.job.examine_hosts = check::examine_before(options.job, *options.check);
   printer.set_report_file(options.report_file);
   return launcher::run_job(std::move(options.job), printer);
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 
+#include "base/exit_status.h"
 #include "cli/command_bench.h"
 #include "cli/command_check.h"
 #include "cli/command_clean.h"
@@ -15,7 +16,6 @@
 #include "cli/job_options.h"
 #include "cli/options.h"
 #include "cli/printer.h"
-#include "launcher/exit_status.h"
 #include "launcher/worker_env.h"
 
 extern char** environ;
@@ -43,7 +43,7 @@ int run(int argc, char** argv) {
   drun::cli::Printer printer;
   if (sodium_init() < 0) {
     printer.error(drun::Error(drun::Errc::kInternal, "libsodium", "can't be initialised"));
-    return drun::launcher::kExitInternal;
+    return drun::kExitInternal;
   }
   std::vector<std::string> args(argv + 1, argv + argc);
   if (!args.empty() && args[0] == "clean") {
@@ -56,19 +56,19 @@ int run(int argc, char** argv) {
   }
   if (!args.empty() && args[0] == "check") {
     args.erase(args.begin());
-    const drun::cli::Checker checker{[](drun::launcher::CheckOptions options, drun::launcher::Reporter& reporter) {
+    const drun::cli::Checker checker{[](drun::check::CheckOptions options, drun::launcher::Reporter& reporter) {
                                        options.environment =
                                            drun::launcher::base_environment(own_environment(), {}, true);
                                        options.cache_directory = drun::cli::cache_directory(own_environment());
-                                       return drun::launcher::check_hosts(std::move(options), reporter);
+                                       return drun::check::check_hosts(std::move(options), reporter);
                                      },
-                                     drun::launcher::check_status};
+                                     drun::check::check_status};
     return drun::cli::command_check(args, checker, printer, own_environment());
   }
   auto options = drun::cli::parse_options(std::move(args), own_environment());
   if (!options) {
     printer.error(options.error());
-    return drun::launcher::exit_status(options.error().code);
+    return drun::exit_status(options.error().code);
   }
   return drun::cli::command_run(std::move(*options), printer);
 }
@@ -80,6 +80,6 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "drun: internal error: %s\n", e.what());
-    return drun::launcher::kExitInternal;
+    return drun::kExitInternal;
   }
 }

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "base/units.h"
 #include "cli/check_units.h"
-#include "netdetect/units.h"
 
 namespace drun::cli {
 
@@ -64,7 +64,7 @@ std::string badge(std::string_view state, std::string_view text) {
 }
 
 std::string time_markup(double seconds) {
-  std::string out = netdetect::time_text(seconds);
+  std::string out = time_text(seconds);
   if (out.size() > 3 && out.compare(out.size() - 3, 3, " us") == 0) out.replace(out.size() - 2, 1, "\u00b5");
   return out;
 }

@@ -279,9 +279,9 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
         usage_error("--events", "stdout belongs to the workers", "--events events.jsonl, or --events /dev/stderr"));
   }
   job.events_file = absolute(raw.events);
-  if (raw.check == "quick") job.check = launcher::CheckDepth::kQuick;
-  if (raw.check == "default") job.check = launcher::CheckDepth::kDefault;
-  if (raw.check == "full") job.check = launcher::CheckDepth::kFull;
+  if (raw.check == "quick") out.check = check::CheckDepth::kQuick;
+  if (raw.check == "default") out.check = check::CheckDepth::kDefault;
+  if (raw.check == "full") out.check = check::CheckDepth::kFull;
   std::string timeline = raw.timeline;
   if (const auto named = own_env.find("DRUN_TIMELINE"); timeline.empty() && named != own_env.end()) {
     timeline = named->second;

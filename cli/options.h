@@ -1,11 +1,13 @@
 // The command line as data. Pure but for reading the files that options name.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "check/check_result.h"
 #include "launcher/job.h"
 
 namespace drun::cli {
@@ -16,6 +18,7 @@ struct Options {
   Action action = Action::kRun;
   std::string help;  // for kHelp
   launcher::JobOptions job;
+  std::optional<check::CheckDepth> check;  // --check
   bool dry_run = false;
   bool json = false;
   log::Level log_level = log::Level::kOff;

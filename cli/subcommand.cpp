@@ -4,11 +4,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/exit_status.h"
 #include "base/fd.h"
 #include "cli/argv.h"
 #include "cli/usage.h"
 #include "launcher/allocation.h"
-#include "launcher/exit_status.h"
 
 namespace drun::cli {
 
@@ -28,11 +28,11 @@ Result<bool> parse_words(CLI::App& app, const std::vector<std::string>& args, co
 std::optional<int> begin(const Subcommand& command, const std::vector<Host>& hosts, Printer& printer) {
   if (!command.help.empty()) {
     write_all(STDOUT_FILENO, command.help);
-    return launcher::kExitOk;
+    return kExitOk;
   }
   if (auto ok = log::start(command.log_level, command.log_file); !ok) {
     printer.error(ok.error());
-    return launcher::kExitUsage;
+    return kExitUsage;
   }
   if (const std::string note = launcher::allocation_note(hosts); !note.empty()) printer.note(note);
   return std::nullopt;

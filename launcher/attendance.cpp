@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "launcher/exit_status.h"
 #include "launcher/rank_list.h"
 
 namespace drun::launcher {

@@ -7,13 +7,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "launcher/attendance.h"
-#include "launcher/check/check.h"
 #include "launcher/describe.h"
 #include "launcher/events.h"
-#include "launcher/exit_status.h"
 #include "launcher/job_signals.h"
 #include "launcher/network.h"
 #include "launcher/network_speed.h"
@@ -253,7 +252,7 @@ Task<int> Job::run_phases() {
   }
 
   std::optional<NetworkProbe> known;
-  if (options_.check) {
+  if (options_.examine_hosts) {
     const int status = co_await check_hosts_first(&known);
     if (status != kExitOk) co_return co_await finish(status);
   }
@@ -369,29 +368,10 @@ int Job::head_index() const {
   return -1;
 }
 
-// --check: what is wrong is said, and what would keep the job from running ends it here.
 Task<int> Job::check_hosts_first(std::optional<NetworkProbe>* network) {
-  CheckOptions check;
-  check.depth = *options_.check;
-  check.purpose = netdetect::Purpose::kUnknown;
-  check.interfaces = options_.interfaces;
-  check.command = options_.command;
-  check.working_directory = options_.working_directory;
-  check.cache_directory = options_.cache_directory;
-  check.environment = base_environment(options_.own_env, options_.env, true);
   const auto began = Clock::now();
-  const CheckResult result =
-      co_await check_links(io_, hosts_, head_index(), check, began + check_time(check.depth), network);
+  const int status = co_await options_.examine_hosts(io_, hosts_, head_index(), reporter_, network);
   start_deadline_ += Clock::now() - began;
-  for (const auto& finding : result.findings) {
-    if (finding.severity == netdetect::Severity::kWarning) reporter_.warning(finding.subject + ": " + finding.text);
-    if (finding.severity != netdetect::Severity::kFailure) continue;
-    Error error(Errc::kUnreachable, finding.subject, finding.text);
-    for (const auto& line : finding.details) error = std::move(error).with_context(line);
-    if (!finding.command.empty()) error = std::move(error).with_hint(finding.command);
-    reporter_.error(error);
-  }
-  const int status = check_status(result, false);
   if (status != kExitOk) why_not_started_ = "--check found that the hosts are not ready";
   co_return status;
 }
@@ -409,7 +389,7 @@ Task<Result<void>> Job::find_network(std::optional<NetworkProbe> known) {
   if (!known && !probe->age) {
     bool speeds_known = true;
     if (probe->choice()) {
-      LinkCheck links(io_, hosts_, probe->most.choice, CheckDepth::kQuick);
+      LinkCheck links(io_, hosts_, probe->most.choice, quick_link_times());
       std::vector<int> gone;
       speeds_known = co_await choose_by_speed(*probe, links, std::move(gone), kSpeedTransfer, start_deadline_);
       for (const auto& note : links.notes()) log::info(note);

@@ -2,6 +2,7 @@
 // docs/architecture.md follows it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,8 +10,8 @@
 
 #include "base/asio.h"
 #include "control/messages.h"
-#include "launcher/check/check_result.h"
 #include "launcher/connect.h"
+#include "launcher/network.h"
 #include "launcher/output_writer.h"
 #include "launcher/reporter.h"
 #include "launcher/worker_env.h"
@@ -18,6 +19,12 @@
 namespace drun::launcher {
 
 enum class StdinMode { kRank, kAll, kNone };
+
+// Examines the connected hosts: an exit status other than 0 says that they are not ready, and the reporter was told
+// why. `head`: the index of the host that runs drun, -1 if none does. `network`: what they found out about each other,
+// if they came so far.
+using ExamineHosts = std::function<Task<int>(asio::io_context& io, std::vector<HostLink*> hosts, int head,
+                                             Reporter& reporter, std::optional<NetworkProbe>* network)>;
 
 struct JobOptions {
   std::vector<std::string> command;
@@ -27,7 +34,7 @@ struct JobOptions {
   std::vector<std::string> interfaces;  // --network-interfaces
   std::string cache_directory;          // for what probing found; "" = none
   bool read_cache = true;               // else it is only written
-  std::optional<CheckDepth> check;      // --check: before anything is started
+  ExamineHosts examine_hosts;           // --check: before anything is started; empty: not asked for
   EnvRequest env;
   Environment own_env;
   std::string working_directory;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "launcher/exit_status.h"
+#include "base/exit_status.h"
 #include "launcher/host_link.h"
 #include "launcher/signal_text.h"
 

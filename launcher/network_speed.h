@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/asio.h"
-#include "launcher/check/links.h"
+#include "launcher/link_tests.h"
 #include "launcher/network.h"
 
 namespace drun::launcher {

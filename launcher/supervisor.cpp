@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "launcher/exit_status.h"
 #include "launcher/left_running.h"
 #include "launcher/same_failure.h"
 #include "launcher/signal_text.h"

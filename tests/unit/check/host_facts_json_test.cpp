@@ -1,8 +1,8 @@
-#include "launcher/check/host_facts_json.h"
+#include "check/host_facts_json.h"
 
 #include <gtest/gtest.h>
 
-namespace drun::launcher {
+namespace drun::check {
 namespace {
 
 TEST(HostFactsJson, WhatIsNotKnownIsLeftOut) {
@@ -50,4 +50,4 @@ TEST(HostFactsJson, UnitsAreInTheNames) {
 }
 
 }  // namespace
-}  // namespace drun::launcher
+}  // namespace drun::check

@@ -1,14 +1,11 @@
-#include "launcher/check/host_findings.h"
+#include "check/host_findings.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 
-namespace drun::launcher {
+namespace drun::check {
 namespace {
-
-using netdetect::Finding;
-using netdetect::Severity;
 
 // A cluster of `n` hosts, healthy and equal, as Debian installs them.
 struct Cluster {
@@ -460,4 +457,4 @@ TEST(HostFindings, SubjectsOfSeveralHosts) {
 }
 
 }  // namespace
-}  // namespace drun::launcher
+}  // namespace drun::check

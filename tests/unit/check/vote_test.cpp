@@ -1,8 +1,8 @@
-#include "launcher/check/vote.h"
+#include "check/vote.h"
 
 #include <gtest/gtest.h>
 
-namespace drun::launcher {
+namespace drun::check {
 namespace {
 
 TEST(Vote, TheMajorityComesFirst) {
@@ -27,4 +27,4 @@ TEST(Vote, AgreementAndNoVotes) {
 }
 
 }  // namespace
-}  // namespace drun::launcher
+}  // namespace drun::check

@@ -24,7 +24,7 @@ std::size_t occurrences(const std::string& text, const std::string& of) {
 }
 
 // What `check-page NAME HOSTS text` prints, kept in golden/.
-void expect_golden(const launcher::CheckResult& result, const std::string& name) {
+void expect_golden(const check::CheckResult& result, const std::string& name) {
   const auto golden = read_file(std::string(DRUN_GOLDEN_DIR) + "/" + name + ".txt");
   ASSERT_TRUE(golden.has_value()) << golden.error().message();
   EXPECT_EQ(check_text(result, {}), *golden);

@@ -9,12 +9,12 @@ namespace drun::cli::samples {
 
 namespace {
 
-using launcher::CheckedHost;
-using launcher::CheckResult;
-using netdetect::Finding;
+using check::CheckedHost;
+using check::CheckResult;
+using check::Finding;
+using check::Severity;
+using check::Verdict;
 using netdetect::Link;
-using netdetect::Severity;
-using netdetect::Verdict;
 
 std::string numbered(const char* format, int i) {
   char text[64];
@@ -114,7 +114,7 @@ void predict(CheckResult& result, double bits_per_second, double round_trip_us, 
   const double alpha = round_trip_us * 0.5e-6 + 10e-6, beta = 8 / bits_per_second;
   const auto ring = [&](double x) { return 2 * (n - 1) * (alpha + x / n * beta); };
   const auto tree = [&](double x) { return 2 * std::ceil(std::log2(n)) * (alpha + x * beta); };
-  netdetect::Prediction p;
+  check::Prediction p;
   p.n_bytes = n_bytes;
   p.n_hosts = static_cast<int>(usable);
   std::set<std::size_t> sizes = {n_bytes};
@@ -127,23 +127,23 @@ void predict(CheckResult& result, double bits_per_second, double round_trip_us, 
   result.predicted = p;
 }
 
-void set_steps(netdetect::Prediction& p) {
+void set_steps(check::Prediction& p) {
   p.step_seconds = 0.3;
   p.efficiency = 0.3 / (0.3 + p.seconds);
   p.efficiency_overlapped = 0.3 / p.seconds;
 }
 
 void finish(CheckResult& result) {
-  netdetect::sort_findings(result.findings);
+  check::sort_findings(result.findings);
   Severity worst = Severity::kNote;
   for (const auto& finding : result.findings) {
     worst = std::max(worst, finding.severity);
     for (const int at : finding.hosts) {
       auto& verdict = result.hosts[static_cast<std::size_t>(at)].verdict;
-      verdict = std::max(verdict, netdetect::verdict_of(finding.severity));
+      verdict = std::max(verdict, check::verdict_of(finding.severity));
     }
   }
-  result.verdict = netdetect::verdict_of(worst);
+  result.verdict = check::verdict_of(worst);
 }
 
 void lose(CheckResult& result, int at) {

@@ -5,11 +5,11 @@
 
 #include <filesystem>
 
+#include "base/exit_status.h"
 #include "base/fd.h"
 #include "check_samples.h"
 #include "cli/command_check.h"
 #include "cli/whole_file.h"
-#include "launcher/exit_status.h"
 
 namespace drun::cli {
 namespace {
@@ -38,7 +38,7 @@ TEST(CheckOptions, DefaultsCheckLocalhost) {
   ASSERT_TRUE(c.has_value()) << c.error().message();
   ASSERT_EQ(c->check.hosts.size(), 1u);
   EXPECT_EQ(c->check.hosts[0].name, "localhost");
-  EXPECT_EQ(c->check.depth, launcher::CheckDepth::kDefault);
+  EXPECT_EQ(c->check.depth, check::CheckDepth::kDefault);
   EXPECT_EQ(c->check.max_rate_bps, 0);
   EXPECT_FALSE(c->check.gradient_bytes.has_value());
   EXPECT_TRUE(c->check.command.empty());
@@ -59,11 +59,11 @@ TEST(CheckOptions, AreThoseOfRunForHosts) {
 }
 
 TEST(CheckOptions, SayWhatWillRun) {
-  EXPECT_EQ(parse_check({})->check.purpose, netdetect::Purpose::kAll);
-  EXPECT_EQ(parse_check({"--for", "nccl"})->check.purpose, netdetect::Purpose::kNccl);
-  EXPECT_EQ(parse_check({"--for", "torch"})->check.purpose, netdetect::Purpose::kTorch);
-  EXPECT_EQ(parse_check({"--for", "libdrun"})->check.purpose, netdetect::Purpose::kLibdrun);
-  EXPECT_EQ(parse_check({"--for", "mpi"})->check.purpose, netdetect::Purpose::kMpi);
+  EXPECT_EQ(parse_check({})->check.purpose, check::Purpose::kAll);
+  EXPECT_EQ(parse_check({"--for", "nccl"})->check.purpose, check::Purpose::kNccl);
+  EXPECT_EQ(parse_check({"--for", "torch"})->check.purpose, check::Purpose::kTorch);
+  EXPECT_EQ(parse_check({"--for", "libdrun"})->check.purpose, check::Purpose::kLibdrun);
+  EXPECT_EQ(parse_check({"--for", "mpi"})->check.purpose, check::Purpose::kMpi);
   const auto unknown = parse_check({"--for", "horovod"});
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().message(), "--for: 'horovod' is none of nccl, torch, libdrun and mpi");
@@ -74,7 +74,7 @@ TEST(CheckOptions, TakeFiguresWithUnits) {
   const auto c = parse_check({"--full", "--max-rate", "100mbit", "--model-params", "110M", "--dtype", "f16",
                               "--step-time", "300ms", "--json", "--strict"});
   ASSERT_TRUE(c.has_value()) << c.error().message();
-  EXPECT_EQ(c->check.depth, launcher::CheckDepth::kFull);
+  EXPECT_EQ(c->check.depth, check::CheckDepth::kFull);
   EXPECT_EQ(c->check.max_rate_bps, 1e8);
   EXPECT_EQ(c->check.gradient_bytes, 220000000u);
   EXPECT_DOUBLE_EQ(c->check.step_seconds, 0.3);
@@ -89,7 +89,7 @@ TEST(CheckOptions, TakeACommandToCompare) {
     const auto c = parse_check(args);
     ASSERT_TRUE(c.has_value());
     EXPECT_EQ(c->check.command, (std::vector<std::string>{"python3", "train.py", "--quick"}));
-    EXPECT_EQ(c->check.depth, launcher::CheckDepth::kDefault);
+    EXPECT_EQ(c->check.depth, check::CheckDepth::kDefault);
   }
 }
 
@@ -148,14 +148,14 @@ class Captured {
   Fd old_;
 };
 
-Checker made_up(launcher::CheckResult result, int* n_checks) {
+Checker made_up(check::CheckResult result, int* n_checks) {
   Checker out;
-  out.check = [result = std::move(result), n_checks](launcher::CheckOptions, launcher::Reporter&) {
+  out.check = [result = std::move(result), n_checks](check::CheckOptions, launcher::Reporter&) {
     ++*n_checks;
     return result;
   };
-  out.status = [](const launcher::CheckResult& r, bool strict) {
-    return r.verdict == netdetect::Verdict::kWarnings && strict ? 1 : 0;
+  out.status = [](const check::CheckResult& r, bool strict) {
+    return r.verdict == check::Verdict::kWarnings && strict ? 1 : 0;
   };
   return out;
 }
@@ -198,7 +198,7 @@ TEST(CheckCommand, APageThatCanNoLongerBeWrittenLeavesTheRestOfTheReport) {
   int n_checks = 0;
   Checker checker = made_up(samples::healthy(2), &n_checks);
   const auto check = checker.check;
-  checker.check = [&](launcher::CheckOptions options, launcher::Reporter& reporter) {
+  checker.check = [&](check::CheckOptions options, launcher::Reporter& reporter) {
     fs::remove(folder / "pages");
     return check(std::move(options), reporter);
   };

@@ -1,0 +1,60 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/fd.h"
+#include "check/baseline.h"
+
+namespace drun::check {
+namespace {
+
+constexpr std::size_t kMostBytes = 64u << 20;  // a thousand hosts, all pairs, are less
+
+// The user's file, so whatever the system says is for the user to mend.
+Error about(const std::string& path, Error error) {
+  error.code = Errc::kUsage;
+  error.subject = path;
+  return error;
+}
+
+Error about_errno(const std::string& path) { return {Errc::kUsage, path, std::strerror(errno)}; }
+
+}  // namespace
+
+Result<void> write_baseline(const std::string& path, const Baseline& baseline) {
+  const std::string temporary = path + "." + std::to_string(::getpid());
+  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd) return fail(about_errno(path));
+  auto written = write_all(fd.get(), to_json(baseline));
+  if (!written) written = fail(about(path, std::move(written.error())));
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = fail(about_errno(path));
+  if (!written) ::unlink(temporary.c_str());
+  return written;
+}
+
+Result<Baseline> read_baseline(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return fail(about_errno(path));
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return fail(about_errno(path));
+  if (!S_ISREG(status.st_mode)) return fail(Errc::kUsage, path, "it is no regular file");
+  std::string text;
+  char buffer[64 << 10];
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(about_errno(path));
+    if (n == 0) break;
+    text.append(buffer, static_cast<std::size_t>(n));
+    if (text.size() > kMostBytes) return fail(Errc::kUsage, path, "it is too large for a baseline");
+  }
+  auto baseline = parse_baseline(text);
+  if (!baseline) return fail(about(path, std::move(baseline.error())));
+  return baseline;
+}
+
+}  // namespace drun::check

@@ -1,0 +1,106 @@
+#include "check/connect_findings.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/text.h"
+
+namespace drun::check {
+
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+constexpr Seconds kSlow{2};
+constexpr double kTimesMedian = 3;
+
+Seconds login_time(const launcher::Progress::Times& phases) {
+  Seconds sum{0};
+  for (const auto& [phase, time] : phases) {
+    if (phase != transport::Phase::kDelivery) sum += time;
+  }
+  return sum;
+}
+
+Seconds median(std::vector<Seconds> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+struct Advice {
+  const char* meaning;
+  const char* command;  // behind "ssh HOST ", or a whole one
+};
+
+Advice advice(transport::Phase phase) {
+  switch (phase) {
+    case transport::Phase::kResolve:
+      return {"the name server is slow, or one of several does not answer", "getent ahosts "};
+    case transport::Phase::kConnect:
+      return {"packets are lost on the way to the port of sshd", "ping -c 20 "};
+    case transport::Phase::kHandshake:
+      return {
+          "sshd is slow to answer: a busy host, MaxStartups, or UseDNS in sshd_config with a name server that is not "
+          "there",
+          "ssh -vvv "};
+    case transport::Phase::kLogin:
+      return {"the login is slow: UseDNS or GSSAPIAuthentication in sshd_config, PAM, or a home directory that is slow",
+              "ssh -vvv "};
+    case transport::Phase::kSsh:
+      return {"OpenSSH's client does not say how far it got: a busy sshd, the login, or the shell's startup files",
+              "ssh -vvv "};
+    default:
+      return {
+          "the shell that ssh starts is slow: what its startup files do (.bashrc, conda, modules), or the home "
+          "directory",
+          "time ssh "};
+  }
+}
+
+}  // namespace
+
+Finding unreachable_finding(int host, const Error& error) {
+  Finding finding;
+  finding.severity = Severity::kFailure;
+  finding.code = "host-unreachable";
+  if (host >= 0) finding.hosts = {host};
+  finding.subject = error.subject;
+  finding.text = error.cause;
+  for (const auto line : split(error.context, '\n')) {
+    if (!line.empty()) finding.details.emplace_back(line);
+  }
+  finding.command = error.hint.empty() ? "ssh -vvv " + error.subject + " true" : error.hint;
+  return finding;
+}
+
+std::vector<Finding> connect_findings(const std::vector<ConnectTimes>& hosts) {
+  std::vector<Finding> out;
+  if (hosts.empty()) return out;
+  std::vector<Seconds> all;
+  all.reserve(hosts.size());
+  for (const auto& host : hosts) all.push_back(login_time(host.phases));
+  // Of two hosts, one of which is drun's own, the median is the faster one.
+  const Seconds typical = median(all);
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (all[i] < kSlow || all[i] < kTimesMedian * typical) continue;
+    auto worst = hosts[i].phases.front();
+    for (const auto& phase : hosts[i].phases) {
+      if (phase.first != transport::Phase::kDelivery && phase.second > worst.second) worst = phase;
+    }
+    const Advice about = advice(worst.first);
+    Finding finding;
+    finding.severity = Severity::kWarning;
+    finding.code = "ssh-slow";
+    finding.hosts = {static_cast<int>(i)};
+    finding.subject = hosts[i].name;
+    finding.text = "ssh takes " + launcher::seconds_text(all[i]) + ", typical is " + launcher::seconds_text(typical) +
+                   "; " + launcher::seconds_text(worst.second) + " of it in " + transport::phase_name(worst.first);
+    finding.details = {about.meaning};
+    finding.command = about.command + hosts[i].name + (starts_with(about.command, "time") ? " true" : "");
+    out.push_back(std::move(finding));
+  }
+  return out;
+}
+
+}  // namespace drun::check

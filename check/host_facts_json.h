@@ -1,0 +1,12 @@
+// Facts as JSON, with units in the names. What is not known is left out.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "control/host_facts.h"
+
+namespace drun::check {
+
+nlohmann::json to_json(const control::HostFacts& facts);
+
+}  // namespace drun::check

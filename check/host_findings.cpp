@@ -1,0 +1,358 @@
+#include "check/host_findings.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+#include "base/text.h"
+#include "check/vote.h"
+
+namespace drun::check {
+
+namespace {
+
+constexpr std::int64_t kClockWarnMs = 1000;
+constexpr std::int64_t kGiB = 1024;  // in MiB
+constexpr std::int64_t kLeastMemoryMib = 512;
+constexpr std::int64_t kLeastShmMib = kGiB;
+constexpr std::int64_t kLeastDiskMib = kGiB, kLeastTmpMib = 256;
+constexpr std::int64_t kLeastOpenFiles = 1024;
+constexpr std::int64_t kMemlockWarn = 32LL << 30, kMemlockFail = 64LL << 20;  // bytes
+
+std::string mib_text(std::int64_t mib) {
+  if (mib < kGiB) return std::to_string(mib) + " MiB";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(mib) / 1024.0);
+  return text;
+}
+
+// One thing that hosts should have in common. A host without a value has no vote.
+struct Common {
+  std::string what;  // in sentences
+  const char* code;
+  Severity severity;
+  std::string command;
+};
+
+// The minority is named, with both values; of a tie all are listed, and nobody is blamed.
+void vote_on(const Common& common, const std::vector<std::optional<std::string>>& values, FindingList& out) {
+  std::vector<Ballot> ballots;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i]) ballots.push_back({static_cast<int>(i), *values[i]});
+  }
+  const Vote vote = count_votes(ballots);
+  if (vote.unanimous()) return;
+  Finding f;
+  f.severity = common.severity;
+  f.code = common.code;
+  f.command = common.command;
+  for (const auto& group : vote.groups) f.details.push_back(group.value + ": " + out.hosts_text(group.hosts));
+  if (vote.tie) {
+    for (const auto& ballot : ballots) f.hosts.push_back(ballot.host);
+    f.text = common.what + " differs: " + join(f.details, "; ");
+    out.add_shared(std::move(f));
+    return;
+  }
+  const auto& most = vote.groups.front();
+  for (std::size_t g = 1; g < vote.groups.size(); ++g) {
+    Finding one = f;
+    one.hosts = vote.groups[g].hosts;
+    one.text = common.what + " is " + vote.groups[g].value + ", on " + plural(most.hosts.size(), "other host") + " " +
+               most.value;
+    out.add_shared(std::move(one));
+  }
+}
+
+struct Versioned {
+  const char* name;  // in HostFacts::versions
+  const char* what;
+  const char* code;
+  Severity severity;
+  bool absence_counts;  // "not there" is a value like others
+  const char* command;
+};
+
+// A kernel's patch level hardly ever matters; what a program links or talks to does.
+constexpr Versioned kVersions[] = {
+    {"kernel", "the kernel", "versions-differ", Severity::kNote, false, "uname -r"},
+    {"glibc", "glibc", "versions-differ", Severity::kWarning, false, "getconf GNU_LIBC_VERSION"},
+    {"driver", "the NVIDIA driver", "versions-differ", Severity::kWarning, true, "cat /proc/driver/nvidia/version"},
+    {"cuda", "CUDA", "versions-differ", Severity::kWarning, true, "cat /usr/local/cuda/version.json"},
+    {"nccl", "NCCL", "versions-differ", Severity::kWarning, true, "ldconfig -p | grep nccl"},
+    {"libdrun", "libdrun", "versions-differ", Severity::kWarning, true, "ldconfig -p | grep drun"},
+    {"python", "python3", "versions-differ", Severity::kWarning, true, "python3 --version"},
+    {"torch", "torch", "versions-differ", Severity::kWarning, true, "python3 -m pip show torch"},
+    {"jax", "jax", "versions-differ", Severity::kWarning, true, "python3 -m pip show jax"},
+    {"jaxlib", "jaxlib", "versions-differ", Severity::kWarning, true, "python3 -m pip show jaxlib"},
+    {"tensorflow", "tensorflow", "versions-differ", Severity::kWarning, true, "python3 -m pip show tensorflow"},
+    {"numpy", "numpy", "versions-differ", Severity::kWarning, true, "python3 -m pip show numpy"},
+    {"nccl-of-python", "NCCL in python3's packages", "versions-differ", Severity::kWarning, true,
+     "python3 -m pip list | grep nccl"},
+    {"ofed", "OFED", "versions-differ", Severity::kWarning, true, "ofed_info -s"},
+    {"governor", "the CPU governor", "governor-differs", Severity::kWarning, false,
+     "sort /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor | uniq -c"},
+    {"command", "the content of the command's file", "command-differs", Severity::kWarning, false, "sha256sum"},
+    {"script", "the content of the script", "command-differs", Severity::kWarning, true, "sha256sum"},
+};
+
+void find_difference(const Versioned& version, const std::vector<ExaminedHost>& hosts, const std::string& script,
+                     FindingList& out) {
+  std::vector<std::optional<std::string>> values(hosts.size());
+  bool anywhere = false;
+  std::string file;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const control::HostFacts* facts = hosts[i].facts;
+    if (facts == nullptr || facts->unknown.count(version.name) > 0) continue;
+    if (file.empty()) file = facts->command;
+    const auto found = facts->versions.find(version.name);
+    if (found != facts->versions.end()) {
+      anywhere = true;
+      // Of a hash the beginning tells enough.
+      const bool hash = std::string_view(version.code) == "command-differs";
+      values[i] = hash ? found->second.substr(0, 8) : found->second;
+    } else if (version.absence_counts) {
+      values[i] = "not there";
+    }
+  }
+  if (!anywhere) return;
+  Common common{version.what, version.code, version.severity, version.command};
+  if (std::string_view(version.name) == "script" && !script.empty()) file = script;
+  if (common.command == "sha256sum") common.command += " " + shell_quote(file);
+  vote_on(common, values, out);
+}
+
+// "8 x NVIDIA H100"; of different ones "4 x A, 4 x B".
+std::string gpu_text(const control::HostFacts& facts) {
+  std::map<std::string, int> models;
+  for (const auto& gpu : facts.gpus) ++models[gpu.name];
+  std::vector<std::string> parts;
+  for (const auto& [name, n] : models) parts.push_back(std::to_string(n) + " x " + name);
+  return parts.empty() ? "none" : join(parts, ", ");
+}
+
+std::string seconds_of_ms(std::int64_t ms) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ms) / 1000.0);
+  return text;
+}
+
+const std::string* value_of(const std::map<std::string, std::string>& map, const std::string& name) {
+  const auto found = map.find(name);
+  return found == map.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+void find_drift(const std::vector<ExaminedHost>& hosts, const HostQuestion& question, FindingList& out) {
+  for (const auto& version : kVersions) find_difference(version, hosts, question.script, out);
+  std::set<std::string> boards;
+  for (const auto& host : hosts) {
+    if (host.facts == nullptr) continue;
+    for (const auto& [name, value] : host.facts->versions) {
+      if (starts_with(name, "firmware ")) boards.insert(name);
+    }
+  }
+  // A host without that board has nothing to say about its firmware.
+  std::vector<std::optional<std::string>> values(hosts.size());
+  for (const auto& board : boards) {
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      values[i].reset();
+      const std::string* v = hosts[i].facts == nullptr ? nullptr : value_of(hosts[i].facts->versions, board);
+      if (v != nullptr) values[i] = *v;
+    }
+    vote_on({"the " + board, "versions-differ", Severity::kWarning, "cat /sys/class/infiniband/*/fw_ver"}, values, out);
+  }
+  const auto each = [&](auto value) {
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      values[i].reset();
+      if (hosts[i].facts != nullptr) values[i] = value(*hosts[i].facts);
+    }
+  };
+  using Value = std::optional<std::string>;
+  each([](const control::HostFacts& f) { return f.cpu.empty() ? Value() : Value(f.cpu); });
+  vote_on({"the processor", "hardware-differs", Severity::kNote, "lscpu"}, values, out);
+  each([](const control::HostFacts& f) {
+    return f.n_cpus <= 0 ? Value() : Value(plural(static_cast<std::size_t>(f.n_cpus), "core"));
+  });
+  vote_on({"the number of cores that may be used", "hardware-differs", Severity::kNote, "nproc"}, values, out);
+  // A GPU of another model sets the pace. Where nvidia-smi gave no answer nothing is known.
+  each([](const control::HostFacts& f) { return f.nvidia_smi_problem.empty() ? Value(gpu_text(f)) : Value(); });
+  vote_on({"the set of GPUs", "hardware-differs", Severity::kWarning, "nvidia-smi -L"}, values, out);
+  // Memory: within 5 % is the same size.
+  std::vector<std::int64_t> sizes;
+  for (const auto& host : hosts) {
+    if (host.facts != nullptr && host.facts->memory_total_mib > 0) sizes.push_back(host.facts->memory_total_mib);
+  }
+  if (sizes.size() > 2) {
+    std::sort(sizes.begin(), sizes.end());
+    const std::int64_t median = sizes[sizes.size() / 2];
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      if (hosts[i].facts == nullptr || hosts[i].facts->memory_total_mib <= 0) continue;
+      const std::int64_t own = hosts[i].facts->memory_total_mib;
+      if (own * 100 >= median * 95) continue;
+      out.add(Severity::kNote, "hardware-differs", static_cast<int>(i),
+              "has " + mib_text(own) + " of memory, the median is " + mib_text(median), "free -h");
+    }
+  }
+}
+
+void find_clocks(const std::vector<ExaminedHost>& hosts, FindingList& out) {
+  struct Clock {
+    int host;
+    std::int64_t ms;
+  };
+  std::vector<Clock> clocks;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (hosts[i].clock_offset_ms) clocks.push_back({static_cast<int>(i), *hosts[i].clock_offset_ms});
+  }
+  if (clocks.size() < 2) return;
+  std::sort(clocks.begin(), clocks.end(), [](const Clock& a, const Clock& b) { return a.ms < b.ms; });
+  const std::string command = "timedatectl timesync-status || chronyc tracking";
+  // The clocks that agree: the longest run of which each is near the run's first.
+  std::size_t best = 0, best_size = 0;
+  bool tie = false;
+  for (std::size_t a = 0; a < clocks.size(); ++a) {
+    std::size_t b = a;
+    while (b < clocks.size() && clocks[b].ms - clocks[a].ms <= kClockWarnMs) ++b;
+    if (b - a == best_size && clocks[a].ms - clocks[best].ms > kClockWarnMs) tie = true;
+    if (b - a > best_size) {
+      best = a;
+      best_size = b - a;
+      tie = false;
+    }
+  }
+  if (best_size == clocks.size()) return;
+  if (tie) {
+    Finding f;
+    f.severity = Severity::kWarning;
+    f.code = "clock-off";
+    for (const auto& c : clocks) {
+      f.hosts.push_back(c.host);
+      f.details.push_back(hosts[static_cast<std::size_t>(c.host)].name + ": " + (c.ms < 0 ? "-" : "+") +
+                          seconds_of_ms(std::llabs(c.ms)) + " against drun's own clock");
+    }
+    std::sort(f.hosts.begin(), f.hosts.end());
+    f.text = "the clocks are up to " + seconds_of_ms(clocks.back().ms - clocks.front().ms) + " apart";
+    f.command = command;
+    out.add_shared(std::move(f));
+    return;
+  }
+  const std::int64_t normal = clocks[best + best_size / 2].ms;
+  for (const auto& c : clocks) {
+    const std::int64_t off = c.ms - normal;
+    if (std::llabs(off) <= kClockWarnMs) continue;
+    out.add(Severity::kWarning, "clock-off", c.host,
+            "its clock is " + seconds_of_ms(std::llabs(off)) + (off > 0 ? " ahead of" : " behind") + " that of " +
+                plural(best_size, "other host"),
+            command);
+  }
+}
+
+void find_limits(const std::vector<ExaminedHost>& hosts, const HostQuestion& question, FindingList& out) {
+  std::int64_t n_ranks = 0;
+  for (const auto& host : hosts) n_ranks += host.slots;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (hosts[i].facts == nullptr) continue;
+    const control::HostFacts& f = *hosts[i].facts;
+    const int host = static_cast<int>(i);
+    const auto add = [&](Severity severity, const char* code, std::string text, std::string command = "",
+                         std::vector<std::string> details = {}) {
+      out.add(severity, code, host, std::move(text), std::move(command), std::move(details));
+    };
+    const bool rdma =
+        std::any_of(f.rdma.begin(), f.rdma.end(), [](const control::RdmaPort& p) { return p.state == "ACTIVE"; });
+    if (rdma && f.memlock_bytes >= 0 && f.memlock_bytes < kMemlockWarn) {
+      add(f.memlock_bytes < kMemlockFail ? Severity::kFailure : Severity::kWarning, "memlock-low",
+          "may lock " + mib_text(f.memlock_bytes >> 20) + " of memory; RDMA needs all of its buffers locked",
+          "ulimit -l; echo '* - memlock unlimited' > /etc/security/limits.d/90-memlock.conf");
+    }
+    // Connections, and what data loaders hand over; a job of many ranks needs more.
+    const std::int64_t files = std::max(kLeastOpenFiles, 128 + 8 * n_ranks);
+    if (f.open_files >= 0 && f.open_files < files) {
+      add(Severity::kWarning, "open-files-low",
+          "a process may open " + std::to_string(f.open_files) + " files; " +
+              plural(static_cast<std::size_t>(n_ranks), "rank") + " can need " + std::to_string(files),
+          "ulimit -n; echo '* - nofile 1048576' > /etc/security/limits.d/90-nofile.conf");
+    }
+    const std::int64_t processes = 256 + 256 * static_cast<std::int64_t>(hosts[i].slots);
+    if (f.processes >= 0 && f.processes < processes) {
+      add(Severity::kWarning, "processes-low",
+          "the user may run " + plural(static_cast<std::size_t>(f.processes), "thread") + "; " +
+              plural(static_cast<std::size_t>(hosts[i].slots), "slot") + " can need " + std::to_string(processes),
+          "ulimit -u; echo '* - nproc 65536' > /etc/security/limits.d/90-nproc.conf");
+    }
+    if (f.memory_available_mib >= 0 && f.memory_available_mib < kLeastMemoryMib) {
+      add(Severity::kWarning, "memory-low",
+          "has " + mib_text(f.memory_available_mib) + " of " + mib_text(f.memory_total_mib) + " of memory left",
+          "free -h");
+    }
+    for (const auto& disk : f.disks) {
+      const bool shm = disk.path == "/dev/shm", tmp = disk.path == "/tmp";
+      if (disk.size_mib < 0) {
+        if (shm || tmp) {
+          add(Severity::kWarning, "disk-full", "there is no " + disk.path, "ls -ld " + disk.path);
+        } else if (question.has_command) {
+          add(Severity::kFailure, "directory-missing", "has no working directory " + disk.path,
+              "mkdir -p " + shell_quote(disk.path));
+        }
+        continue;
+      }
+      if (shm) {
+        if (hosts[i].slots > 1 && disk.free_mib < kLeastShmMib) {
+          const bool small = disk.size_mib < kLeastShmMib;
+          add(Severity::kWarning, "shm-small",
+              "/dev/shm has " +
+                  (small ? mib_text(disk.size_mib)
+                         : mib_text(disk.free_mib) + " of " + mib_text(disk.size_mib) + " left") +
+                  "; NCCL and data loaders of several ranks need more",
+              small ? "mount -o remount,size=8G /dev/shm" : "ls -lS /dev/shm | head");
+        }
+        continue;
+      }
+      if (!disk.writable && tmp) add(Severity::kFailure, "disk-full", "/tmp can't be written to", "ls -ld /tmp");
+      if (!disk.writable && !tmp && question.has_command) {
+        add(Severity::kNote, "disk-full", disk.path + " can't be written to", "ls -ld " + shell_quote(disk.path));
+      }
+      if (disk.writable && disk.free_mib < (tmp ? kLeastTmpMib : kLeastDiskMib)) {
+        add(Severity::kWarning, "disk-full",
+            disk.path + " has " + mib_text(disk.free_mib) + " of " + mib_text(disk.size_mib) + " left",
+            "df -h " + shell_quote(disk.path));
+      }
+    }
+    if (question.has_command && !f.command_problem.empty()) {
+      add(Severity::kFailure, "command-missing", f.command_problem,
+          f.command.empty() ? "ssh " + hosts[i].name + " 'echo $PATH'" : "ls -l " + shell_quote(f.command),
+          {"the PATH of a login without a terminal: " + f.path});
+    }
+    for (const auto& [name, why] : f.unknown) {
+      if (name == "working directory") {
+        add(Severity::kFailure, "facts-missing",
+            "the working directory gives no answer, as of a dead file server: " + why, "mount | grep -w nfs");
+      }
+    }
+    std::vector<std::string> missing;
+    for (const auto& [name, why] : f.unknown) {
+      if (name != "working directory") missing.push_back(name + ": " + why);
+    }
+    if (!missing.empty()) {
+      add(Severity::kNote, "facts-missing", "some things could not be found out", "time ssh " + hosts[i].name + " true",
+          std::move(missing));
+    }
+  }
+}
+
+std::vector<Finding> host_findings(const std::vector<ExaminedHost>& hosts, const HostQuestion& question) {
+  std::vector<std::string> names;
+  for (const auto& host : hosts) names.push_back(host.name);
+  FindingList out(std::move(names));
+  find_gpu_trouble(hosts, out);
+  find_limits(hosts, question, out);
+  find_nic_trouble(hosts, out);
+  find_clocks(hosts, out);
+  find_drift(hosts, question, out);
+  find_settings(hosts, question, out);
+  return out.take();
+}
+
+}  // namespace drun::check

@@ -1,0 +1,19 @@
+// Which interface each host got and why, and which look usable but are not, for `drun check`. Pure.
+#pragma once
+
+#include <vector>
+
+#include "check/finding.h"
+#include "netdetect/choose_most.h"
+#include "netdetect/duplicates.h"
+#include "netdetect/tally.h"
+
+namespace drun::check {
+
+std::vector<Finding> interface_findings(const std::vector<netdetect::HostInterfaces>& hosts,
+                                        const netdetect::Candidates& candidates, const netdetect::Tally& tally,
+                                        const netdetect::PartialChoice& most,
+                                        const std::vector<netdetect::SharedAddress>& shared,
+                                        const std::vector<int>& gone);
+
+}  // namespace drun::check

@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <set>
+
+#include "check/link_findings.h"
+#include "check/link_suspects.h"
+
+namespace drun::check {
+namespace {
+
+constexpr std::size_t kPeersPerSuspect = 3;  // of several good hosts one may be busy just then
+constexpr std::size_t kControls = 4;
+
+// Of two hosts there is nothing to compare with, but what one measurement says by chance another does not.
+bool worth_repeating(const netdetect::Edges& edges) {
+  constexpr double kLooksLike100Mbit = 105e6;
+  double least = 0, most = 0;
+  bool lost = false;
+  for (const auto& [pair, edge] : edges) {
+    if (edge.bits_per_second <= 0) continue;
+    least = least == 0 ? edge.bits_per_second : std::min(least, edge.bits_per_second);
+    most = std::max(most, edge.bits_per_second);
+    lost = lost || edge.loss() > 0.01;
+  }
+  return lost || (least > 0 && (least <= kLooksLike100Mbit || most >= 3 * least));
+}
+
+class Plan {
+ public:
+  explicit Plan(std::size_t limit) : limit_(limit) {}
+  void add(int a, int b, bool twice = false) {
+    const std::pair<int, int> pair = std::minmax(a, b);
+    if (a == b || pairs_.size() >= limit_ || (!twice && !known_.insert(pair).second)) return;
+    pairs_.push_back(pair);
+  }
+  std::vector<std::pair<int, int>> take() { return std::move(pairs_); }
+
+ private:
+  std::size_t limit_;
+  std::set<std::pair<int, int>> known_;
+  std::vector<std::pair<int, int>> pairs_;
+};
+
+double slower_direction(const netdetect::Edges& edges, const netdetect::HostPair& pair) {
+  double out = 0;
+  for (const netdetect::HostPair& way : {pair, netdetect::HostPair{pair.second, pair.first}}) {
+    const auto at = edges.find(way);
+    if (at == edges.end() || at->second.bits_per_second <= 0) continue;
+    out = out == 0 ? at->second.bits_per_second : std::min(out, at->second.bits_per_second);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& hosts,
+                                                 const std::vector<netdetect::Link>& first_pass,
+                                                 const std::vector<std::pair<int, int>>& also, int limit) {
+  const std::size_t most = limit < 0 ? 2 * hosts.size() : static_cast<std::size_t>(limit);
+  const netdetect::Edges edges = netdetect::edges_of(between_machines(hosts, first_pass));
+  Plan plan(most);
+  if (edges.size() <= 2) {
+    if (!edges.empty() && (worth_repeating(edges) || !also.empty())) {
+      plan.add(edges.begin()->first.first, edges.begin()->first.second);
+    }
+    return plan.take();
+  }
+  const Suspects suspects = suspects_of(edges, usual_of(edges, on_one_machine(hosts)));
+  if (suspects.empty() && also.empty()) return {};
+
+  const std::set<int> bad_hosts = suspects.doubted();
+  const std::set<netdetect::HostPair> bad_pairs = suspects.pairs();
+  std::set<int> good;
+  for (const auto& [pair, edge] : edges) {
+    for (const int host : {pair.first, pair.second}) {
+      if (!bad_hosts.contains(host)) good.insert(host);
+    }
+  }
+  // Good pairs, spread over the hosts: each new one has the ends that were used least.
+  std::vector<netdetect::HostPair> controls;
+  std::map<int, int> n_used;
+  while (controls.size() < kControls) {
+    const netdetect::HostPair* next = nullptr;
+    int least = 0;
+    for (const auto& [pair, edge] : edges) {
+      if (pair.first > pair.second || !good.contains(pair.first) || !good.contains(pair.second)) continue;
+      if (bad_pairs.contains(pair) || std::find(controls.begin(), controls.end(), pair) != controls.end()) continue;
+      const int used = n_used[pair.first] + n_used[pair.second];
+      if (next != nullptr && used >= least) continue;
+      next = &pair;
+      least = used;
+    }
+    if (next == nullptr) break;
+    controls.push_back(*next);
+    n_used[next->first] += 1;
+    n_used[next->second] += 1;
+  }
+
+  // Lone pairs first: a plan that is cut short can say nothing of a pair that it left out. Then by turns: of each bad
+  // host the first good peer, then of each the second, so that a plan that is cut short has something of all; controls
+  // in between, so that they see the same minute.
+  std::size_t n_controls = 0;
+  const auto control = [&] {
+    if (n_controls < controls.size()) plan.add(controls[n_controls].first, controls[n_controls].second);
+    ++n_controls;
+  };
+  std::vector<netdetect::HostPair> lone(bad_pairs.begin(), bad_pairs.end());
+  std::erase_if(lone, [&](const netdetect::HostPair& p) { return suspects.host(p.first) || suspects.host(p.second); });
+  std::stable_sort(lone.begin(), lone.end(), [&](const netdetect::HostPair& x, const netdetect::HostPair& y) {
+    return slower_direction(edges, x) < slower_direction(edges, y);
+  });
+  for (const auto& [a, b] : also) lone.emplace_back(std::minmax(a, b));
+  std::map<int, int> n_met;
+  for (const netdetect::HostPair& pair : lone) plan.add(pair.first, pair.second);
+  for (std::size_t turn = 0; turn < kPeersPerSuspect; ++turn) {
+    control();
+    for (const int host : bad_hosts) {
+      int peer = -1;
+      for (const int candidate : good) {
+        const netdetect::HostPair pair = std::minmax(host, candidate);
+        const bool met = n_met.contains(host * static_cast<int>(hosts.size()) + candidate);
+        if (met || (!edges.contains(pair) && edges.size() > 2 * hosts.size())) continue;
+        if (peer < 0 || n_used[candidate] < n_used[peer]) peer = candidate;
+      }
+      if (peer < 0) continue;
+      n_met[host * static_cast<int>(hosts.size()) + peer] = 1;
+      n_used[peer] += 1;
+      plan.add(host, peer);
+    }
+    if (turn == 1) {
+      for (const netdetect::HostPair& pair : lone) plan.add(pair.first, pair.second, true);
+    }
+  }
+  while (n_controls < controls.size()) control();
+  return plan.take();
+}
+
+}  // namespace drun::check

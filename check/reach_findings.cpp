@@ -1,0 +1,412 @@
+#include "check/reach_findings.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "check/interface_findings.h"
+#include "netdetect/blame.h"
+#include "netdetect/directions.h"
+#include "netdetect/duplicates.h"
+#include "netdetect/network.h"
+#include "netdetect/wording.h"
+
+namespace drun::check {
+namespace {
+
+constexpr std::size_t kDetails = 12;
+
+// What one attempt ran into.
+enum class Obstacle : std::uint8_t { kFiltered, kRefused, kNoRoute, kWrongSubnet, kAnotherAnswers, kOther };
+
+struct ObstacleText {
+  const char* code;
+  const char* words;
+};
+
+ObstacleText text_of(Obstacle obstacle) {
+  switch (obstacle) {
+    case Obstacle::kFiltered:
+      return {"direction-filtered", "no answer: a firewall drops it"};
+    case Obstacle::kRefused:
+      return {"direction-refused", "refused: a firewall rejects it, or another machine has the address"};
+    case Obstacle::kNoRoute:
+      return {"direction-no-route", "no route"};
+    case Obstacle::kWrongSubnet:
+      return {"wrong-subnet", "no answer from another subnet"};
+    case Obstacle::kAnotherAnswers:
+      return {"answered-by-another",
+              "answered by something else: another program, or another machine with the address"};
+    case Obstacle::kOther:
+      break;
+  }
+  return {"direction-failed", "failed"};
+}
+
+class Reach {
+ public:
+  Reach(const std::vector<netdetect::HostInterfaces>& hosts, const netdetect::Candidates& candidates,
+        const netdetect::Tally& tally, const netdetect::PartialChoice& most,
+        const std::vector<netdetect::SharedAddress>& shared, const std::vector<int>& gone, Purpose purpose)
+      : hosts_(hosts),
+        candidates_(candidates),
+        tally_(tally),
+        most_(most),
+        gone_(gone.begin(), gone.end()),
+        purpose_(purpose),
+        directions_(hosts, candidates, tally),
+        pairs_(netdetect::find_unconnected(tally, directions_)) {
+    for (const netdetect::SharedAddress& one : shared) {
+      for (const auto& owner : one.owners) {
+        if (one.in_one_network && chosen(owner.host).bytes.empty()) without_address_.insert(owner.host);
+      }
+    }
+    std::erase_if(pairs_, [&](const auto& pair) {
+      return without_address_.contains(pair.first) || without_address_.contains(pair.second);
+    });
+  }
+
+  std::vector<Finding> run() {
+    if (tally_.n_namespaces > 1) {
+      find_hosts_without_address();
+      find_not_connected();
+      find_hidden();
+      find_mute();
+      find_directions();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  const std::string& name(int host) const { return hosts_[static_cast<std::size_t>(host)].host; }
+  int namespace_of(int host) const { return tally_.namespaces[static_cast<std::size_t>(host)]; }
+  std::string names(const std::vector<int>& list) const {
+    std::vector<std::string> out;
+    for (const int host : list) out.push_back(name(host));
+    return list_some(out, netdetect::kHostsShown);
+  }
+  bool has_candidate(int host) const {
+    return std::any_of(candidates_.tried.begin(), candidates_.tried.end(),
+                       [host](const netdetect::Candidate& c) { return c.host == host; });
+  }
+  const netdetect::Address& chosen(int host) const {
+    return most_.choice.hosts[static_cast<std::size_t>(host)].address;
+  }
+
+  void add(Severity severity, const char* code, std::vector<int> hosts, std::string text,
+           std::vector<std::string> details, std::string command) {
+    Finding finding;
+    finding.severity = severity;
+    finding.code = code;
+    finding.subject = names(hosts);
+    finding.hosts = std::move(hosts);
+    finding.text = std::move(text);
+    if (details.size() > kDetails + 1) {
+      const std::size_t n_more = details.size() - kDetails;
+      details.resize(kDetails);
+      details.push_back("and " + std::to_string(n_more) + " more");
+    }
+    finding.details = std::move(details);
+    finding.command = std::move(command);
+    out_.push_back(std::move(finding));
+  }
+
+  Obstacle obstacle(const netdetect::AttemptResult& a) const {
+    const netdetect::Candidate& to = candidates_.tried[static_cast<std::size_t>(a.attempt.candidate)];
+    switch (a.result.outcome) {
+      case netdetect::ProbeOutcome::kTimedOut:
+        return in_network_of(a.attempt.from, to.address) ? Obstacle::kFiltered : Obstacle::kWrongSubnet;
+      case netdetect::ProbeOutcome::kUnreachable:
+        return in_network_of(a.attempt.from, to.address) ? Obstacle::kNoRoute : Obstacle::kWrongSubnet;
+      case netdetect::ProbeOutcome::kRefused:
+        return Obstacle::kRefused;
+      case netdetect::ProbeOutcome::kWrongPeer:
+        return Obstacle::kAnotherAnswers;
+      default:
+        return Obstacle::kOther;
+    }
+  }
+
+  bool in_network_of(int host, const netdetect::Address& address) const {
+    for (const auto& nic : hosts_[static_cast<std::size_t>(host)].interfaces) {
+      for (const auto& own : nic.addresses) {
+        if (nic.up && !own.link_local && netdetect::in_network(netdetect::network_of(own), address)) return true;
+      }
+    }
+    return false;
+  }
+
+  std::string line(const netdetect::AttemptResult& a) const {
+    const netdetect::Candidate& to = candidates_.tried[static_cast<std::size_t>(a.attempt.candidate)];
+    const auto& nic = hosts_[static_cast<std::size_t>(to.host)].interfaces[static_cast<std::size_t>(to.interface)];
+    std::string text = name(a.attempt.from) + " to " + name(to.host) + ", " + nic.name + " " + to.address.text() + ": ";
+    if (obstacle(a) == Obstacle::kWrongSubnet)
+      return text + netdetect::outcome_words(a.result) + ", from another subnet";
+    return text + netdetect::outcome_words(a.result);
+  }
+
+  // All attempts of one at the other, in both directions.
+  std::vector<const netdetect::AttemptResult*> between(int a, int b) const {
+    std::vector<const netdetect::AttemptResult*> out;
+    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
+      const int to = candidates_.tried[c].host;
+      if (to != a && to != b) continue;
+      for (const netdetect::AttemptResult* r : tally_.candidates[c].attempts) {
+        const int target = candidates_.tried[static_cast<std::size_t>(r->attempt.candidate)].host;
+        if (target == to && r->attempt.from == (to == a ? b : a)) out.push_back(r);
+      }
+    }
+    return out;
+  }
+
+  // Addresses of another subnet tell nothing where one of their own was tried, too.
+  std::vector<std::string> lines(std::vector<const netdetect::AttemptResult*> attempts) const {
+    const auto elsewhere = [this](const netdetect::AttemptResult* a) { return obstacle(*a) == Obstacle::kWrongSubnet; };
+    if (!std::all_of(attempts.begin(), attempts.end(), elsewhere)) {
+      attempts.erase(std::remove_if(attempts.begin(), attempts.end(), elsewhere), attempts.end());
+    }
+    std::vector<std::string> out;
+    for (const netdetect::AttemptResult* a : attempts) out.push_back(line(*a));
+    return out;
+  }
+
+  Severity one_way_severity() const {
+    return needs_both_directions(purpose_) ? Severity::kFailure : Severity::kWarning;
+  }
+
+  void find_hosts_without_address() {
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      const int host = static_cast<int>(h);
+      if (gone_.count(host) > 0 || has_candidate(host) || without_address_.contains(host)) continue;
+      bool by_option = false;
+      std::vector<std::string> details;
+      for (const auto& r : candidates_.rejected) {
+        if (r.host != host) continue;
+        by_option = by_option || r.reason.find("--network-interfaces") != std::string::npos;
+        details.push_back(r.interface + ": " + r.reason);
+      }
+      if (details.empty()) details.push_back("no interfaces");
+      if (by_option) {
+        add(Severity::kFailure, "interfaces-option", {host}, "--network-interfaces leaves it no interface",
+            std::move(details), "ip -brief address  # on " + name(host));
+      } else {
+        add(Severity::kFailure, "no-address", {host}, "has no address that another host could reach",
+            std::move(details), "ip -brief address  # on " + name(host));
+      }
+    }
+  }
+
+  void find_not_connected() {
+    netdetect::Pairs left = pairs_;
+    // Hosts of which no two are connected are told together; else the one that most of the pairs have in common.
+    while (!left.empty()) {
+      std::set<int> in;
+      std::map<int, int> count;
+      for (const auto& [a, b] : left) {
+        for (const int host : {a, b}) {
+          in.insert(host);
+          ++count[host];
+        }
+      }
+      if (left.size() * 2 == in.size() * (in.size() - 1)) {
+        report_unconnected({in.begin(), in.end()}, left);
+        return;
+      }
+      const int worst = std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) {
+                          return a.second < b.second;
+                        })->first;
+      netdetect::Pairs of_worst;
+      netdetect::Pairs rest;
+      for (const auto& pair : left) (pair.first == worst || pair.second == worst ? of_worst : rest).push_back(pair);
+      report_unconnected({worst}, of_worst);
+      left = std::move(rest);
+    }
+  }
+
+  void report_unconnected(std::vector<int> hosts, const netdetect::Pairs& pairs) {
+    std::vector<std::string> details;
+    std::set<int> others;
+    bool other_subnets = true;
+    for (const auto& [a, b] : pairs) {
+      const auto attempts = between(a, b);
+      for (const netdetect::AttemptResult* r : attempts)
+        other_subnets = other_subnets && obstacle(*r) == Obstacle::kWrongSubnet;
+      for (auto& text : lines(attempts)) details.push_back(std::move(text));
+      others.insert(a);
+      others.insert(b);
+    }
+    if (other_subnets) {
+      for (const int host : hosts) details.push_back(name(host) + " is in " + networks_of(host));
+    }
+    for (const int host : hosts) others.erase(host);
+    std::string text = "no two of them can connect to each other";
+    if (hosts.size() == 1) {
+      text = "no connection with " + names({others.begin(), others.end()}) + " comes about, in either direction";
+    } else if (hosts.size() == 2) {
+      text = "neither can connect to the other";
+    }
+    if (other_subnets) text += ": they are in different subnets, and no route joins these";
+    const std::string on = "  # on " + names(hosts);
+    add(Severity::kFailure, "not-connected", std::move(hosts), std::move(text), std::move(details),
+        (other_subnets ? "ip route" : "nft list ruleset") + on);
+  }
+
+  std::string networks_of(int host) const {
+    std::vector<std::string> out;
+    for (const auto& c : candidates_.tried) {
+      if (c.host == host) out.push_back(netdetect::network_text(c.address));
+    }
+    return list_some(out, netdetect::kHostsShown);
+  }
+
+  bool is_unconnected(int a, int b) const {
+    const std::pair<int, int> pair(std::min(a, b), std::max(a, b));
+    return std::find(pairs_.begin(), pairs_.end(), pair) != pairs_.end();
+  }
+
+  // Peers that tried `host` (or that it tried), by whether they got through.
+  struct Ways {
+    std::vector<int> failed;
+    int n_reached = 0;
+  };
+  Ways ways(int host, bool incoming) const {
+    Ways out;
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      const int other = static_cast<int>(h);
+      const netdetect::Way way = incoming ? directions_.between(namespace_of(other), namespace_of(host))
+                                          : directions_.between(namespace_of(host), namespace_of(other));
+      if (way == netdetect::Way::kReached) ++out.n_reached;
+      if (way == netdetect::Way::kFailed) out.failed.push_back(other);
+    }
+    return out;
+  }
+
+  void find_hidden() {
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      const int host = static_cast<int>(h);
+      const Ways in = ways(host, true);
+      if (in.failed.empty() || in.n_reached > 0 || ways(host, false).n_reached == 0) continue;
+      if (without_address_.contains(host)) continue;
+      std::vector<std::string> details = lines_at(host);
+      for (const int from : in.failed) told_.emplace(from, host);
+      std::string text = "accepts no connections from the other hosts, only makes them: " + one_way_words(purpose_);
+      if (host == 0) text += "; put another host first, as MASTER_ADDR would be on this one";
+      add(one_way_severity(), "host-hidden", {host}, std::move(text), std::move(details),
+          "nft list ruleset  # on " + name(host));
+    }
+  }
+
+  // At the chosen address, else at all.
+  std::vector<std::string> lines_at(int host) const {
+    std::vector<const netdetect::AttemptResult*> failed;
+    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
+      const netdetect::Candidate& candidate = candidates_.tried[c];
+      if (candidate.host != host) continue;
+      if (!chosen(host).bytes.empty() && !(candidate.address == chosen(host))) continue;
+      for (const netdetect::AttemptResult* a : tally_.candidates[c].attempts) {
+        if (!netdetect::reached(*a)) failed.push_back(a);
+      }
+    }
+    return lines(failed);
+  }
+
+  void find_mute() {
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      const int host = static_cast<int>(h);
+      const Ways out = ways(host, false);
+      if (out.failed.empty() || out.n_reached > 0 || ways(host, true).n_reached == 0) continue;
+      if (without_address_.contains(host)) continue;
+      if (std::all_of(out.failed.begin(), out.failed.end(), [&](int to) { return told_.count({host, to}) > 0; })) {
+        continue;
+      }
+      std::vector<std::string> details;
+      for (const netdetect::AttemptResult* a : failed_at_chosen(host, -1)) details.push_back(line(*a));
+      for (const int to : out.failed) told_.emplace(host, to);
+      add(one_way_severity(), "host-reaches-nobody", {host},
+          "can't connect to the other hosts, only they to it: " + one_way_words(purpose_), std::move(details),
+          "nft list ruleset; ip route  # on " + name(host));
+    }
+  }
+
+  // Attempts that failed at an address that was chosen; -1: any host.
+  std::vector<const netdetect::AttemptResult*> failed_at_chosen(int from, int to) const {
+    std::vector<const netdetect::AttemptResult*> out;
+    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
+      const netdetect::Candidate& candidate = candidates_.tried[c];
+      if ((to >= 0 && candidate.host != to) || !(candidate.address == chosen(candidate.host))) continue;
+      for (const netdetect::AttemptResult* a : tally_.candidates[c].attempts) {
+        const int target = candidates_.tried[static_cast<std::size_t>(a->attempt.candidate)].host;
+        if (target != candidate.host || netdetect::reached(*a) || (from >= 0 && a->attempt.from != from)) continue;
+        out.push_back(a);
+      }
+    }
+    return out;
+  }
+
+  // The directions that are left: one finding per target and obstacle.
+  void find_directions() {
+    std::map<std::pair<int, Obstacle>, std::vector<const netdetect::AttemptResult*>> groups;
+    for (const netdetect::AttemptResult* a : failed_at_chosen(-1, -1)) {
+      const int to = candidates_.tried[static_cast<std::size_t>(a->attempt.candidate)].host;
+      if (told_.count({a->attempt.from, to}) > 0 || is_unconnected(a->attempt.from, to)) continue;
+      if (without_address_.contains(a->attempt.from) || without_address_.contains(to)) continue;
+      groups[{to, obstacle(*a)}].push_back(a);
+    }
+    for (const auto& [key, list] : groups) {
+      const auto& [to, what] = key;
+      std::vector<std::string> details;
+      std::vector<int> from;
+      for (const netdetect::AttemptResult* a : list) {
+        details.push_back(line(*a));
+        from.push_back(a->attempt.from);
+      }
+      const ObstacleText text = text_of(what);
+      const std::string address = chosen(to).text();
+      std::vector<int> involved = from;
+      involved.push_back(to);
+      const bool at_target = what == Obstacle::kFiltered || what == Obstacle::kRefused;
+      std::string command = "ip route get " + address + "  # on " + name(from.front());
+      if (at_target) command = "nft list ruleset  # on " + name(to) + " and " + names(from);
+      add(one_way_severity(), text.code, std::move(involved),
+          "only " + name(to) + " can connect to " + names(from) + ", not the other way round (" + text.words +
+              "): " + one_way_words(purpose_),
+          std::move(details), std::move(command));
+      out_.back().subject = names(from) + " to " + name(to);
+    }
+  }
+
+  const std::vector<netdetect::HostInterfaces>& hosts_;
+  const netdetect::Candidates& candidates_;
+  const netdetect::Tally& tally_;
+  const netdetect::PartialChoice& most_;
+  std::set<int> gone_;
+  Purpose purpose_;
+  netdetect::Directions directions_;
+  netdetect::Pairs pairs_;
+  // Another host has their address: that says why connections with them fail (address-duplicate).
+  std::set<int> without_address_;
+  std::set<std::pair<int, int>> told_;  // directions that a finding has already named
+  std::vector<Finding> out_;
+};
+
+}  // namespace
+
+std::vector<Finding> reach_findings(const std::vector<netdetect::HostInterfaces>& hosts,
+                                    const netdetect::Candidates& candidates,
+                                    const std::vector<netdetect::AttemptResult>& results,
+                                    const netdetect::PartialChoice& most, const std::vector<int>& gone,
+                                    Purpose purpose) {
+  if (most.choice.hosts.size() != hosts.size()) return {};
+  const netdetect::Tally tally = netdetect::tally_results(hosts, candidates, results);
+  const std::vector<netdetect::SharedAddress> shared = netdetect::find_shared_addresses(hosts, tally.namespaces, gone);
+  std::vector<Finding> out = Reach(hosts, candidates, tally, most, shared, gone, purpose).run();
+  for (auto& finding : interface_findings(hosts, candidates, tally, most, shared, gone))
+    out.push_back(std::move(finding));
+  sort_findings(out);
+  return out;
+}
+
+}  // namespace drun::check

@@ -1,0 +1,93 @@
+#include "check/connect_findings.h"
+
+#include <gtest/gtest.h>
+
+#include "base/exit_status.h"
+#include "check/check.h"
+
+namespace drun::check {
+namespace {
+
+using std::chrono::duration;
+
+ConnectTimes host(std::string name, double connect, double handshake, double login, double agent, double delivery = 0) {
+  ConnectTimes out;
+  out.name = std::move(name);
+  out.phases = {{transport::Phase::kConnect, duration<double>(connect)},
+                {transport::Phase::kHandshake, duration<double>(handshake)},
+                {transport::Phase::kLogin, duration<double>(login)},
+                {transport::Phase::kAgent, duration<double>(agent)},
+                {transport::Phase::kDelivery, duration<double>(delivery)}};
+  return out;
+}
+
+TEST(ConnectFindings, OneSlowHostIsNamedWithThePhaseThatTakesTheTime) {
+  const auto findings =
+      connect_findings({host("a", 0, 0.1, 0.1, 0.1), host("b", 0, 0.1, 4, 0.1), host("c", 0, 0.1, 0.1, 0.2)});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].code, "ssh-slow");
+  EXPECT_EQ(findings[0].hosts, std::vector<int>{1});
+  EXPECT_EQ(findings[0].severity, Severity::kWarning);
+  EXPECT_EQ(findings[0].text, "ssh takes 4.20 s, typical is 0.40 s; 4.00 s of it in login");
+  EXPECT_EQ(findings[0].command, "ssh -vvv b");
+}
+
+TEST(ConnectFindings, OfTwoHostsTheSlowerOneIsNamed) {
+  const auto findings = connect_findings({host("a", 0, 3, 0, 0), host("b", 0, 0.1, 0, 0)});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].subject, "a");
+  EXPECT_NE(findings[0].text.find("handshake"), std::string::npos);
+}
+
+TEST(ConnectFindings, AShellThatIsSlowToStartIsNotTheLogin) {
+  const auto findings = connect_findings({host("a", 0, 0, 0, 5), host("b", 0, 0.1, 0, 0)});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].command, "time ssh a true");
+}
+
+TEST(ConnectFindings, OpensshsClientSaysNoMoreThanThatItIsSlow) {
+  auto slow = host("a", 0, 0, 0, 0.1);
+  slow.phases.emplace_back(transport::Phase::kSsh, duration<double>(4));
+  const auto findings = connect_findings({slow, host("b", 0, 0.1, 0, 0)});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].command, "ssh -vvv a");
+  EXPECT_NE(findings[0].details.at(0).find("does not say how far it got"), std::string::npos);
+}
+
+TEST(ConnectFindings, HostsThatAreAllAlikeAreNot) {
+  EXPECT_TRUE(connect_findings({}).empty());
+  EXPECT_TRUE(connect_findings({host("a", 0, 9, 0, 0)}).empty());
+  EXPECT_TRUE(connect_findings({host("a", 0, 9, 0, 0), host("b", 0, 8, 0, 0), host("c", 0, 9, 0, 0)}).empty());
+  EXPECT_TRUE(connect_findings({host("a", 0, 0.1, 0, 0), host("b", 0, 0.5, 0, 0)}).empty());
+}
+
+TEST(ConnectFindings, TheAgentsOwnWayDoesNotCount) {
+  EXPECT_TRUE(connect_findings({host("a", 0, 0.1, 0, 0, 30), host("b", 0, 0.1, 0, 0)}).empty());
+}
+
+TEST(ConnectFindings, AnUnreachableHostIsAFailureInItsOwnWords) {
+  const auto finding = unreachable_finding(
+      2, Error(Errc::kUnreachable, "c", "connect: refused").with_context("named in x").with_hint("ssh c"));
+  EXPECT_EQ(finding.severity, Severity::kFailure);
+  EXPECT_EQ(finding.subject, "c");
+  EXPECT_EQ(finding.text, "connect: refused");
+  EXPECT_EQ(finding.details, std::vector<std::string>{"named in x"});
+  EXPECT_EQ(finding.command, "ssh c");
+}
+
+TEST(CheckStatus, SaysTheWorst) {
+  CheckResult result;
+  EXPECT_EQ(check_status(result, true), kExitOk);
+  result.not_saved = Error(Errc::kUsage, "normal.json", "No space left on device");
+  EXPECT_EQ(check_status(result, false), kExitUsage);
+  result.verdict = Verdict::kWarnings;
+  EXPECT_EQ(check_status(result, false), kExitUsage);
+  EXPECT_EQ(check_status(result, true), kExitNotReady);
+  result.verdict = Verdict::kNotReady;
+  EXPECT_EQ(check_status(result, false), kExitNotReady);
+  result.network_error = Error(Errc::kUnreachable, "a", "no common network");
+  EXPECT_EQ(check_status(result, false), exit_status(Errc::kUnreachable));
+}
+
+}  // namespace
+}  // namespace drun::check
