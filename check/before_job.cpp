@@ -7,7 +7,7 @@
 #include "base/exit_status.h"
 #include "check/check.h"
 #include "check/finding.h"
-#include "launcher/worker_env.h"
+#include "launcher/plan/worker_env.h"
 
 namespace drun::check {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "check/check_result.h"
-#include "launcher/job.h"
+#include "launcher/run/job.h"
 
 namespace drun::check {
 

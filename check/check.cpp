@@ -17,11 +17,11 @@
 #include "check/link_findings.h"
 #include "check/reach_findings.h"
 #include "check/wall_clock.h"
-#include "launcher/events.h"
-#include "launcher/link_tests.h"
-#include "launcher/network.h"
-#include "launcher/network_speed.h"
-#include "launcher/start_watch.h"
+#include "launcher/connect/start_watch.h"
+#include "launcher/network/link_tests.h"
+#include "launcher/network/network.h"
+#include "launcher/network/network_speed.h"
+#include "launcher/report/events.h"
 #include "transport/helper_pool.h"
 
 namespace drun::check {

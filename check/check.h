@@ -11,11 +11,11 @@
 #include "base/asio.h"
 #include "check/check_result.h"
 #include "check/purpose.h"
-#include "launcher/connect.h"
-#include "launcher/host_link.h"
-#include "launcher/link_tests.h"
-#include "launcher/network.h"
-#include "launcher/reporter.h"
+#include "launcher/connect/connect.h"
+#include "launcher/connect/host_link.h"
+#include "launcher/network/link_tests.h"
+#include "launcher/network/network.h"
+#include "launcher/report/reporter.h"
 
 namespace drun::check {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "check/finding.h"
-#include "launcher/progress.h"
+#include "launcher/connect/progress.h"
 
 namespace drun::check {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "control/host_facts.h"
-#include "launcher/clock_alignment.h"
+#include "launcher/connect/clock_alignment.h"
 
 namespace drun::check {
 

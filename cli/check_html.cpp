@@ -19,7 +19,7 @@
 #include "cli/check_view.h"
 #include "cli/html_table.h"
 #include "cli/markup.h"
-#include "launcher/events.h"
+#include "launcher/report/events.h"
 
 namespace drun::cli {
 

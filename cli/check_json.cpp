@@ -5,7 +5,7 @@
 #include "check/host_facts_json.h"
 #include "cli/check_figures.h"
 #include "cli/check_view.h"
-#include "launcher/events.h"
+#include "launcher/report/events.h"
 
 namespace drun::cli {
 

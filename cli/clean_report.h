@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "launcher/clean.h"
+#include "launcher/run/clean.h"
 
 namespace drun::cli {
 

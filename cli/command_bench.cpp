@@ -8,7 +8,7 @@
 #include "cli/help.h"
 #include "cli/job_options.h"
 #include "cli/usage.h"
-#include "launcher/placement.h"
+#include "launcher/plan/placement.h"
 
 namespace drun::cli {
 

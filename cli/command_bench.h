@@ -8,7 +8,7 @@
 #include "bench/settings.h"
 #include "cli/printer.h"
 #include "cli/subcommand.h"
-#include "launcher/job.h"
+#include "launcher/run/job.h"
 
 namespace drun::cli {
 

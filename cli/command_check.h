@@ -9,7 +9,7 @@
 #include "check/check.h"
 #include "cli/printer.h"
 #include "cli/subcommand.h"
-#include "launcher/worker_env.h"
+#include "launcher/plan/worker_env.h"
 
 namespace drun::cli {
 

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "cli/printer.h"
 #include "cli/subcommand.h"
-#include "launcher/clean.h"
-#include "launcher/worker_env.h"
+#include "launcher/plan/worker_env.h"
+#include "launcher/run/clean.h"
 
 namespace drun::cli {
 

@@ -10,8 +10,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "check/before_job.h"
-#include "launcher/allocation.h"
-#include "launcher/placement.h"
+#include "launcher/plan/allocation.h"
+#include "launcher/plan/placement.h"
 
 namespace drun::cli {
 

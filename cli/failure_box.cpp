@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "base/text_width.h"
 #include "base/wording.h"
-#include "launcher/progress.h"
-#include "launcher/rank_list.h"
-#include "launcher/same_failure.h"
+#include "launcher/connect/progress.h"
+#include "launcher/plan/rank_list.h"
+#include "launcher/report/same_failure.h"
 
 namespace drun::cli {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "launcher/job_report.h"
+#include "launcher/report/job_report.h"
 
 namespace drun::cli {
 

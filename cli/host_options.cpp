@@ -6,9 +6,9 @@
 #include "base/text.h"
 #include "cli/help.h"
 #include "cli/usage.h"
-#include "launcher/allocation.h"
-#include "launcher/hostfile.h"
-#include "launcher/hostlist.h"
+#include "launcher/plan/allocation.h"
+#include "launcher/plan/hostfile.h"
+#include "launcher/plan/hostlist.h"
 #include "transport/ssh_config.h"
 
 namespace drun::cli {

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/host.h"
 #include "base/log.h"
-#include "launcher/connect.h"
-#include "launcher/worker_env.h"
+#include "launcher/connect/connect.h"
+#include "launcher/plan/worker_env.h"
 
 namespace drun::cli {
 

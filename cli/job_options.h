@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/host_options.h"
-#include "launcher/job.h"
+#include "launcher/run/job.h"
 
 namespace drun::cli {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/whole_file.h"
-#include "launcher/events.h"
+#include "launcher/report/events.h"
 
 namespace drun::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "launcher/job_report.h"
+#include "launcher/report/job_report.h"
 
 namespace drun::cli {
 

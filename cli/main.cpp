@@ -16,7 +16,7 @@
 #include "cli/job_options.h"
 #include "cli/options.h"
 #include "cli/printer.h"
-#include "launcher/worker_env.h"
+#include "launcher/plan/worker_env.h"
 
 extern char** environ;
 

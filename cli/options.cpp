@@ -13,9 +13,9 @@
 #include "cli/job_options.h"
 #include "cli/paths.h"
 #include "cli/usage.h"
-#include "launcher/host_item.h"
-#include "launcher/hostlist.h"
-#include "launcher/rank_list.h"
+#include "launcher/plan/host_item.h"
+#include "launcher/plan/hostlist.h"
+#include "launcher/plan/rank_list.h"
 
 namespace drun::cli {
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "check/check_result.h"
-#include "launcher/job.h"
+#include "launcher/run/job.h"
 
 namespace drun::cli {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "launcher/reporter.h"
+#include "launcher/report/reporter.h"
 
 namespace drun::cli {
 

@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "cli/argv.h"
 #include "cli/usage.h"
-#include "launcher/allocation.h"
+#include "launcher/plan/allocation.h"
 
 namespace drun::cli {
 

@@ -1,0 +1,252 @@
+#include "launcher/connect/bootstrap.h"
+
+#include <sodium.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/text.h"
+
+namespace drun::launcher {
+
+namespace {
+
+constexpr std::size_t kNoiseLimit = 1u << 20;  // what rc files may print before the hello
+constexpr std::size_t kShownNoise = 2000;
+constexpr std::size_t kMostAgentBytes = 256u << 20;  // with sanitizers it is large; released, a few MB
+constexpr int kSshFailed = 255;                      // the status of OpenSSH's client when it did not get through
+
+std::string own_directory() {
+  char buffer[4096];
+  const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer);
+  if (n <= 0) return ".";
+  const std::string path(buffer, static_cast<std::size_t>(n));
+  return path.substr(0, path.rfind('/'));
+}
+
+std::string sha256_hex(const std::string& bytes) {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
+  crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  return hex(std::string_view(reinterpret_cast<const char*>(hash.data()), hash.size()));
+}
+
+// What can be shown of what a host printed: whole lines without control characters, banners of "@" and blank lines.
+std::vector<std::string> shown_lines(std::string_view bytes) {
+  std::vector<std::string> out;
+  for (const auto line : split(bytes.substr(0, kShownNoise), '\n')) {
+    std::string text;
+    for (const char c : trim(line)) {
+      const auto u = static_cast<unsigned char>(c);
+      text += (c == '\t' || (u >= 32 && u != 127)) ? c : '?';
+    }
+    if (text.find_first_not_of("@ ") != std::string::npos) out.push_back(std::move(text));
+  }
+  return out;
+}
+
+struct Answer {
+  enum Kind { kNone, kMagic, kNeed, kMachine, kNoPlace, kFull, kBroken } kind = kNone;
+  std::size_t end = 0;  // of the answer in the text
+  std::string detail;
+};
+
+// The first of our own marks in what the host has printed so far.
+Answer find_answer(std::string_view text, const std::string& nonce) {
+  Answer best;
+  std::size_t best_at = std::string_view::npos;
+  const auto magic = text.find(control::kMagic);
+  if (magic != std::string_view::npos) {
+    best_at = magic;
+    best.kind = Answer::kMagic;
+    best.end = magic + control::kMagic.size();
+  }
+  const std::string mark = "DRUN-" + nonce + "-";
+  const auto at = text.find(mark);
+  if (at == std::string_view::npos || at > best_at) return best;
+  const auto line_end = text.find('\n', at);
+  if (line_end == std::string_view::npos) return best;
+  std::string_view line = text.substr(at + mark.size(), line_end - at - mark.size());
+  const auto space = line.find(' ');
+  const std::string_view word = line.substr(0, space);
+  best.end = line_end + 1;
+  best.detail = space == std::string_view::npos ? std::string() : std::string(trim(line.substr(space + 1)));
+  if (word == "NEED") best.kind = Answer::kNeed;
+  if (word == "MACHINE") best.kind = Answer::kMachine;
+  if (word == "NOPLACE") best.kind = Answer::kNoPlace;
+  if (word == "FULL") best.kind = Answer::kFull;
+  if (word == "BROKEN") best.kind = Answer::kBroken;
+  return best;
+}
+
+// The last line of stderr is the verdict; what came before it, and what rc files printed, is context.
+Error no_hello(const std::string& host, const transport::Channel& channel, const std::string& noise) {
+  auto words = shown_lines(channel.stderr_text());
+  const int status = channel.exit_status();
+  const bool from_ssh = status == kSshFailed && !words.empty();
+  std::string cause = from_ssh ? "ssh" : "agent: no hello";
+  if (!from_ssh && status >= 0) cause += " (the remote command ended with status " + std::to_string(status) + ")";
+  if (!words.empty()) {
+    cause += ": " + words.back();
+    words.pop_back();
+  }
+  Error error(Errc::kUnreachable, host, cause);
+  for (auto& line : words) error = std::move(error).with_context(std::move(line));
+  for (const auto& line : shown_lines(noise)) error = std::move(error).with_context("the host printed: " + line);
+  return std::move(error).with_hint(from_ssh ? "ssh " + host + " true"
+                                             : "does the login allow commands? ssh " + host + " uname -m");
+}
+
+}  // namespace
+
+Result<AgentBinary> find_agent_binary() {
+  const std::string here = own_directory();
+  AgentBinary agent;
+  for (const auto& path : {here + "/drun-agent", here + "/../libexec/drun/drun-agent"}) {
+    if (::access(path.c_str(), X_OK) != 0) continue;
+    agent.path = path;
+    utsname names{};
+    ::uname(&names);
+    agent.machine = names.machine;
+    return agent;
+  }
+  return fail(Error(Errc::kInternal, "drun-agent", "not found beside drun in " + here)
+                  .with_hint("install drun with its libexec folder, or build the target drun-agent"));
+}
+
+Result<void> load_agent_binary(AgentBinary& agent) {
+  auto bytes = read_file(agent.path, kMostAgentBytes);
+  if (!bytes) return fail(std::move(bytes.error()));
+  agent.bytes = std::move(*bytes);
+  agent.sha256 = sha256_hex(agent.bytes);
+  return {};
+}
+
+std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce, const std::string& agent_path) {
+  if (!agent_path.empty()) return "exec /bin/sh -c 'IFS=;exec " + agent_path + "'";
+  const std::string name = "agent-" + agent.sha256.substr(0, 16);
+  const std::string size = std::to_string(agent.bytes.size());
+  const std::string say = "echo DRUN-" + nonce + "-";
+  // With an empty IFS and no globbing nothing is split or expanded, so nothing needs a quote.
+  return "exec /bin/sh -c 'IFS=;set -f;o=$(umask);umask 077;x(){ umask $o;exec $1;};"
+         "m=$(uname -m);case $m in " +
+         agent.machine + ");;*) " + say +
+         "MACHINE $m;exit 97;;esac;"
+         "i=$(id -u);c=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/drun;n=" +
+         name +
+         ";"
+         "k(){ [ -f $1 ]&&[ -x $1 ]||return 1;s=$(wc -c <$1);[ ${s##* } -eq " +
+         size +
+         " ];};"
+         "for d in /usr/local/libexec/drun /usr/libexec/drun;do k $d/$n&&x $d/$n;done;"
+         "l(){ if [ -L $1 ];then return 1;fi;[ -d $1 ]&&[ -O $1 ];};"
+         "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
+         "l $d||continue;chmod 700 $d 2>/dev/null;k $d/$n&&x $d/$n;done;"
+         "f=;for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
+         // A home that does not exist is not made.
+         "[ -d $d ]||{ { [ -d ${d%/*} ]||[ -d ${d%/*/*}/ ];}&&mkdir -p $d 2>/dev/null;};l $d||continue;chmod 700 $d "
+         "2>/dev/null;"
+         "t=$d/.$n.$(uname -n).$$." +
+         nonce +
+         ";"
+         "(: >$t) 2>/dev/null||continue;chmod 700 $t;"
+         // It is sent once: that a place has no room for it must be found out before. (No "!": csh.)
+         "if [ -x $t ];then head -c " +
+         size + " /dev/zero >$t 2>/dev/null;k $t||{ rm -f $t;f=$d,$f;continue;};" + say +
+         "NEED;"
+         "head -c " +
+         size +
+         " >$t;"
+         "if k $t;then :;else "
+         "rm -f $t;" +
+         say + "BROKEN $d: ${s##* } of " + size +
+         " bytes arrived, is the disk full?;exit 98;fi;"
+         "if command -v sha256sum >/dev/null;then h=$(sha256sum <$t);case $h in " +
+         agent.sha256 +
+         "*);;*)"
+         "rm -f $t;" +
+         say +
+         "BROKEN $d: the checksum differs;exit 98;;esac;fi;"
+         "mv -f $t $d/$n&&x $d/$n;exit 98;fi;rm -f $t;done;" +
+         "case $f in ?*) " + say + "FULL $f;exit 98;;esac;" + say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98'";
+}
+
+Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const AgentBinary& agent, std::string nonce,
+                                         std::string host, control::FrameParser& parser,
+                                         const transport::OnPhase* on_phase) {
+  std::string text;
+  std::string chunk(64u << 10, '\0');
+  bool delivered = false;
+  for (;;) {
+    const Answer answer = find_answer(text, nonce);
+    switch (answer.kind) {
+      case Answer::kNone:
+        break;
+      case Answer::kMagic: {
+        parser.push(std::string_view(text).substr(answer.end));
+        for (;;) {
+          auto frame = parser.next();
+          if (!frame) co_return fail(std::move(frame.error()).with_subject(host));
+          if (*frame) {
+            auto hello = control::decode<control::Hello>((*frame)->body);
+            if ((*frame)->type != control::Type::kHello || !hello) {
+              co_return fail(Errc::kProtocol, host, "agent: its first message is no hello");
+            }
+            if (hello->version != control::kVersion) {
+              co_return fail(Error(Errc::kUnreachable, host,
+                                   "agent: it speaks version " + std::to_string(hello->version) + ", this drun " +
+                                       std::to_string(control::kVersion))
+                                 .with_hint("leave out --agent-path, and drun brings the right one"));
+            }
+            co_return std::move(*hello);
+          }
+          const auto buffer = asio::buffer(chunk);
+          const auto n = co_await channel.read_some(buffer);
+          if (!n || *n == 0) co_return fail(no_hello(host, channel, {}));
+          parser.push(std::string_view(chunk).substr(0, *n));
+        }
+      }
+      case Answer::kNeed: {
+        if (delivered) co_return fail(Errc::kProtocol, host, "agent: asked for twice");
+        delivered = true;
+        text.erase(0, answer.end);
+        transport::tell(on_phase, transport::Phase::kDelivery);
+        const auto buffer = asio::buffer(agent.bytes);
+        const auto written = co_await channel.write(buffer);
+        if (!written) co_return fail(no_hello(host, channel, text));
+        transport::tell(on_phase, transport::Phase::kAgent);
+        continue;
+      }
+      case Answer::kMachine:
+        co_return fail(
+            Error(Errc::kUnreachable, host,
+                  "agent: the processor type is " + answer.detail + ", this drun brings an agent for " + agent.machine)
+                .with_hint("build drun-agent on that host and name it with --agent-path"));
+      case Answer::kNoPlace:
+        co_return fail(
+            Error(Errc::kUnreachable, host,
+                  "agent: no place to put it that can be written and executed from (tried " + answer.detail + ")")
+                .with_hint("make one of them writable without noexec, or install drun there and use "
+                           "--agent-path /path/to/drun-agent"));
+      case Answer::kFull:
+        co_return fail(Error(Errc::kUnreachable, host,
+                             "agent: the disk is full: no room for its " +
+                                 std::to_string((agent.bytes.size() >> 20) + 1) + " MiB in " +
+                                 answer.detail.substr(0, answer.detail.find_last_not_of(',') + 1))
+                           .with_hint("make room in one of them, or install drun there and use "
+                                      "--agent-path /path/to/drun-agent"));
+      case Answer::kBroken:
+        co_return fail(Errc::kUnreachable, host, "agent: delivery failed in " + answer.detail);
+    }
+    const auto buffer = asio::buffer(chunk);
+    const auto n = co_await channel.read_some(buffer);
+    if (!n || *n == 0) co_return fail(no_hello(host, channel, text));
+    if (text.empty() && !delivered) transport::tell(on_phase, transport::Phase::kAgent);
+    text.append(chunk, 0, *n);
+    if (text.size() > kNoiseLimit) co_return fail(no_hello(host, channel, text));
+  }
+}
+
+}  // namespace drun::launcher

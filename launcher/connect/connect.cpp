@@ -1,0 +1,219 @@
+#include "launcher/connect/connect.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "transport/child_channel.h"
+
+namespace drun::launcher {
+
+namespace {
+
+// What an agent may need beyond --grace, if nothing else is wrong with the machine: the guard's patience with a frozen
+// agent, and its sweep.
+constexpr auto kAgentEnd = std::chrono::seconds(40);
+
+// One host on its way.
+struct Attempt {
+  Host host;
+  transport::SshTarget target;
+  bool local = false;
+  std::unique_ptr<HostLink> link;
+  Error error;
+  transport::OnPhase on_phase;
+  transport::Phase phase = transport::Phase::kAgent;
+  Progress::Times times;
+  Deadline phase_began{};
+
+  void enter(transport::Phase next) {
+    leave();
+    phase = next;
+    times.emplace_back(next, 0);
+    phase_began = Clock::now();
+  }
+  void leave() {
+    if (!times.empty()) times.back().second += Clock::now() - phase_began;
+  }
+};
+
+struct Tools {
+  asio::io_context& io;
+  transport::Transport& transport;
+  AgentBinary agent;
+  ConnectOptions options;
+  Deadline deadline;
+};
+
+// What a host that was silent until the deadline kept us waiting for, after the transport's own phases.
+std::string missing_answer(transport::Phase phase, std::chrono::seconds limit) {
+  const std::string within = " within " + std::to_string(limit.count()) + " s";
+  if (phase == transport::Phase::kDelivery) return "agent: its delivery did not end" + within;
+  return "agent: no hello" + within +
+         (phase == transport::Phase::kSsh ? "; OpenSSH's client does not say how far it got" : "");
+}
+
+std::string random_hex(std::size_t n_bytes) {
+  std::string bytes(n_bytes, '\0');
+  randombytes_buf(bytes.data(), bytes.size());
+  return hex(bytes);
+}
+
+Task<void> close_channel(std::unique_ptr<transport::Channel> channel) {
+  channel->close();
+  co_await channel->join();
+}
+
+Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, const Tools& tools) {
+  const std::string nonce = random_hex(6);
+  Result<std::unique_ptr<transport::Channel>> opened;
+  if (attempt.local) {
+    const std::vector<std::string> argv = {tools.agent.path};
+    attempt.on_phase(transport::Phase::kAgent);
+    transport::ChildProcess::Ending ending;
+    ending.is_agent = true;
+    ending.patience = tools.options.grace + kAgentEnd;
+    opened = transport::spawn_child_channel(tools.io, argv, ending);
+    if (!opened) co_return fail(std::move(opened.error()).with_subject(attempt.host.name));
+  } else {
+    const std::string command = bootstrap_command(tools.agent, nonce, tools.options.agent_path);
+    opened = co_await tools.transport.open(attempt.target, command, tools.deadline, &attempt.on_phase);
+    if (!opened) co_return fail(std::move(opened.error()));
+  }
+  auto channel = std::move(*opened);
+  control::FrameParser parser;
+  transport::Channel* const raw = channel.get();
+  Result<control::Hello> hello;
+  bool late = false;
+  {
+    DeadlineGuard guard(tools.io.get_executor(), tools.deadline, [raw] { raw->close(); });
+    hello = co_await bring_agent(*raw, tools.agent, nonce, attempt.host.name, parser, &attempt.on_phase);
+    late = guard.fired();
+  }
+  if (!hello) {
+    Error error = std::move(hello.error());
+    if (late) {
+      error = Error(Errc::kUnreachable, attempt.host.name, missing_answer(attempt.phase, tools.options.start_timeout));
+      if (const auto words = raw->stderr_text(); !words.empty()) {
+        error = std::move(error).with_context("it said: " + words);
+      }
+      error = std::move(error).with_hint("a slow host: raise --start-timeout");
+    }
+    co_await close_channel(std::move(channel));
+    co_return fail(std::move(error));
+  }
+  log::debug(attempt.host.name + ": agent " + std::to_string(hello->pid) + " (" + hello->path + ")");
+  co_return std::make_unique<HostLink>(tools.io, attempt.host, std::move(channel), std::move(*hello),
+                                       std::move(parser));
+}
+
+Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, std::size_t index) {
+  attempt.on_phase = [&attempt, watch, index](transport::Phase phase) {
+    attempt.enter(phase);
+    if (watch != nullptr) watch->enter(index, phase);
+  };
+  auto link = co_await connect_host(attempt, tools);
+  attempt.leave();
+  if (link) {
+    attempt.link = std::move(*link);
+    attempt.link->start();
+    if (watch != nullptr) watch->agent_ready(index, attempt.link->hello());
+  } else {
+    attempt.error = std::move(link.error());
+    if (!attempt.host.where.empty())
+      attempt.error = std::move(attempt.error).with_context("named in " + attempt.host.where);
+    if (!attempt.host.job.empty() && !attempt.local && tools.options.launch_agent.empty()) {
+      attempt.error = std::move(attempt.error)
+                          .with_context("drun reaches the hosts of " + attempt.host.job +
+                                        " by ssh, which the cluster must allow within a job");
+    }
+    if (watch != nullptr) watch->failed(index, attempt.error);
+  }
+}
+
+Task<void> close_link(std::unique_ptr<HostLink> link) { co_await link->end(); }
+
+}  // namespace
+
+Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, std::vector<Host> hosts,
+                              ConnectOptions options, Reporter& reporter, StartWatch* watch) {
+  Connected out;
+  auto agent = find_agent_binary();
+  if (!agent) {
+    out.errors.push_back(std::move(agent.error()));
+    co_return out;
+  }
+  const OwnIdentity own = own_identity();
+  std::vector<Attempt> attempts;
+  for (const auto& host : hosts) {
+    auto target = transport::resolve_ssh_target(host, options.ssh);
+    if (!target) {
+      out.errors.push_back(std::move(target.error()));
+      continue;
+    }
+    Attempt attempt;
+    attempt.host = host;
+    attempt.target = std::move(*target);
+    attempt.local = is_local(host, attempt.target, own);
+    attempts.push_back(std::move(attempt));
+  }
+  if (!out.errors.empty() && !options.keep_reachable) co_return out;
+  if (std::any_of(attempts.begin(), attempts.end(), [](const Attempt& a) { return !a.local; })) {
+    if (auto ok = load_agent_binary(*agent); !ok) {
+      out.errors.push_back(std::move(ok.error()));
+      co_return out;
+    }
+  }
+
+  std::unique_ptr<transport::Transport> transport;
+  if (options.use_openssh || !options.launch_agent.empty()) {
+    transport = transport::make_openssh_transport(io, options.launch_agent, options.ssh.config_file);
+  } else {
+    transport =
+        transport::make_libssh_transport(io, helper, [&reporter](const std::string& text) { reporter.note(text); });
+  }
+  const Tools tools{io, *transport, std::move(*agent), options, Clock::now() + options.start_timeout};
+  TaskGroup group(io.get_executor());
+  if (watch != nullptr) {
+    std::vector<std::string> names;
+    for (const auto& attempt : attempts) names.push_back(attempt.host.name);
+    watch->begin(Stage::kConnect, std::move(names));
+  }
+  for (std::size_t i = 0; i < attempts.size(); ++i) group.spawn(connect_one(attempts[i], tools, watch, i));
+  co_await group.join();
+  if (watch != nullptr) watch->end();
+
+  for (auto& attempt : attempts) {
+    if (!attempt.link) out.errors.push_back(std::move(attempt.error));
+  }
+  // Two names of one machine are one host: its slots are added.
+  std::map<std::string, std::size_t> seen;
+  for (auto& attempt : attempts) {
+    if (!attempt.link) continue;
+    const auto [known, is_new] = seen.emplace(attempt.link->hello().identity(), out.links.size());
+    if (is_new) {
+      if (attempt.local) out.head = static_cast<int>(out.links.size());
+      out.links.push_back(std::move(attempt.link));
+      out.times.push_back(std::move(attempt.times));
+      continue;
+    }
+    auto& first = *out.links[known->second];
+    first.add_slots(attempt.host);
+    if (attempt.local) out.head = static_cast<int>(known->second);
+    reporter.note(attempt.host.name + " and " + first.name() + " are the same machine: it has " +
+                  plural(static_cast<std::size_t>(first.host().slots), "slot") + " now");
+    group.spawn(close_link(std::move(attempt.link)));
+  }
+  if (!out.errors.empty() && !options.keep_reachable) {
+    for (auto& link : out.links) group.spawn(close_link(std::move(link)));
+    out.links.clear();
+    out.times.clear();
+  }
+  co_await group.join();
+  co_return out;
+}
+
+}  // namespace drun::launcher

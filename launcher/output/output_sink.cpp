@@ -1,0 +1,68 @@
+#include "launcher/output/output_sink.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <string>
+
+#include "base/stall_watch.h"
+
+namespace drun::launcher {
+
+namespace {
+constexpr int kLook = 100;  // ms between looks at the patience
+}
+
+OutputSink::OutputSink(int fd) : fd_(fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return;
+  const bool can_reopen = S_ISFIFO(info.st_mode) || ::isatty(fd) == 1;
+  if (!can_reopen && !S_ISSOCK(info.st_mode)) return;
+  kind_ = Kind::kShared;
+  if (!can_reopen) return;
+  own_.reset(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!own_) return;
+  kind_ = Kind::kOwn;
+  fd_ = own_.get();
+}
+
+long OutputSink::write_some(std::string_view bytes) const {
+  const std::size_t n = kind_ == Kind::kShared ? std::min<std::size_t>(bytes.size(), PIPE_BUF) : bytes.size();
+  return ::write(fd_, bytes.data(), n);
+}
+
+Result<void> OutputSink::write(std::string_view bytes, const Patience& patience) {
+  using Clock = std::chrono::steady_clock;
+  auto last = Clock::now();
+  StallWatch stops{std::chrono::milliseconds(kLook)};
+  while (!bytes.empty()) {
+    pollfd p{fd_, POLLOUT, 0};
+    if (kind_ == Kind::kShared && ::poll(&p, 1, 0) == 0) {
+      errno = EAGAIN;
+    } else {
+      const long n = write_some(bytes);
+      if (n > 0) {
+        bytes.remove_prefix(static_cast<std::size_t>(n));
+        last = Clock::now();
+        continue;
+      }
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno != EAGAIN) return fail(errno_error(errno, "write"));
+    }
+    if (::poll(&p, 1, kLook) != 0) continue;
+    last += stops.look();
+    const int limit = patience.milliseconds();
+    if (limit != Patience::kForever && Clock::now() - last >= std::chrono::milliseconds(limit)) {
+      return fail(Errc::kTimeout, "write", "nobody reads");
+    }
+  }
+  return {};
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,212 @@
+#include "launcher/output/output_writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "base/terminal.h"
+#include "control/output_credit.h"
+
+namespace drun::launcher {
+
+namespace {
+constexpr std::size_t kBatch = 256u << 10;  // so that credit goes back while much waits
+constexpr std::size_t kDisplay =
+    128u << 10;  // tags make short lines several times as long: written when there is so much
+constexpr auto kRedraw = std::chrono::milliseconds(100);  // of progress bars, at most so often
+
+bool is_pipe(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
+// What reads the other one from a pipe may well write to this terminal: then only one row can be redrawn safely.
+std::size_t most_bars(int fd, int other) {
+  if (!can_move_cursor(fd)) return 0;
+  return is_pipe(other) ? OutputDisplay::kMostBarsBesideOthers : OutputDisplay::kMostBars;
+}
+
+Screen screen_here() {
+  Screen screen;
+  screen.is_one = is_same_file(STDOUT_FILENO, STDERR_FILENO);
+  screen.color_out = wants_color(STDOUT_FILENO);
+  screen.color_err = wants_color(STDERR_FILENO);
+  if (::isatty(STDOUT_FILENO) == 1) screen.out = Screen::Kind::kTerminal;
+  if (::isatty(STDERR_FILENO) == 1) screen.err = Screen::Kind::kTerminal;
+  screen.bars_out = most_bars(STDOUT_FILENO, STDERR_FILENO);
+  screen.bars_err = most_bars(STDERR_FILENO, STDOUT_FILENO);
+  return screen;
+}
+}  // namespace
+
+OutputWriter::OutputWriter(asio::io_context& io, OutputOptions options, OnWritten written, OnBroken broken)
+    : options_(std::move(options)),
+      written_(std::move(written)),
+      broken_(std::move(broken)),
+      wake_(io.get_executor()),
+      out_(STDOUT_FILENO),
+      err_(STDERR_FILENO) {}
+
+Result<void> OutputWriter::open(const std::vector<RankLabel>& ranks) {
+  display_ =
+      std::make_unique<OutputDisplay>(OutputTags(options_.tag, options_.timestamp, ranks), ranks.size(), screen_here());
+  if (options_.directory.empty()) return {};
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const std::string directory = options_.directory + "/rank." + std::to_string(rank);
+    std::error_code ec;
+    std::filesystem::create_directories(directory, ec);
+    if (ec) return fail(Errc::kUsage, "--output-filename", directory + ": " + ec.message());
+    for (const char* name : {"/stdout", "/stderr"}) {
+      const std::string path = directory + name;
+      Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+      if (!fd) return fail(Error(Errc::kUsage, "--output-filename", errno_error(errno, path).cause));
+      files_.push_back(std::move(fd));
+    }
+  }
+  return {};
+}
+
+void OutputWriter::push(control::Output output) {
+  items_.push_back(Item{Item::Kind::kBytes, std::move(output)});
+  wake_.notify();
+}
+
+void OutputWriter::end(int rank, Stream stream) {
+  Item item;
+  item.kind = Item::Kind::kEnd;
+  item.output.rank = static_cast<std::uint32_t>(rank);
+  item.output.stream = stream;
+  items_.push_back(std::move(item));
+  wake_.notify();
+}
+
+void OutputWriter::push_own(const std::string& text) {
+  Item item;
+  item.kind = Item::Kind::kOwn;
+  item.output.bytes = text;
+  items_.push_back(std::move(item));
+  wake_.notify();
+}
+
+void OutputWriter::forget_screen() {
+  Item item;
+  item.kind = Item::Kind::kForget;
+  items_.push_back(std::move(item));
+  wake_.notify();
+}
+
+void OutputWriter::limit_patience(std::chrono::milliseconds patience) {
+  patience_.set(static_cast<int>(patience.count()));
+}
+
+OutputWriter::Batch OutputWriter::next_batch() {
+  Batch batch;
+  std::size_t charge = 0;
+  while (!items_.empty() && charge < kBatch) {
+    charge += control::output_charge(items_.front().output.bytes.size());
+    batch.items.push_back(std::move(items_.front()));
+    items_.pop_front();
+  }
+  return batch;
+}
+
+void OutputWriter::flush_to(OutputSink& sink, bool& is_broken, const std::string& bytes, const char* name,
+                            Error& error) {
+  if (is_broken) return;
+  auto written = sink.write(bytes, patience_);
+  if (written) return;
+  is_broken = true;
+  if (error.code == Errc::kNone) error = std::move(written.error()).with_subject(name);
+}
+
+void OutputWriter::flush(Error& error) {
+  flush_to(out_, out_broken_, display_->out(), "stdout", error);
+  flush_to(err_, err_broken_, display_->err(), "stderr", error);
+  display_->clear();
+}
+
+void OutputWriter::write_item(const Item& item, Error& error) {
+  const auto rank = static_cast<int>(item.output.rank);
+  const Stream stream = item.output.stream;
+  if (item.kind == Item::Kind::kOwn) {
+    display_->put_own(item.output.bytes);
+    return;
+  }
+  if (item.kind == Item::Kind::kForget) {
+    display_->forget_screen();
+    return;
+  }
+  if (!files_.empty() && item.kind == Item::Kind::kBytes) {
+    const auto& file = files_[2 * static_cast<std::size_t>(rank) + (stream == Stream::kStderr ? 1 : 0)];
+    auto written = write_all(file.get(), item.output.bytes);
+    if (!written && error.code == Errc::kNone) error = std::move(written.error()).with_subject("--output-filename");
+  }
+  if (!options_.shown.empty() && !options_.shown[static_cast<std::size_t>(rank)]) return;
+  if (item.kind == Item::Kind::kEnd) {
+    display_->end(rank, stream);
+  } else {
+    display_->put(rank, stream, item.output.time_ns, item.output.bytes);
+  }
+}
+
+void OutputWriter::write_batch(Batch& batch) {
+  display_->resize(terminal_size(STDOUT_FILENO).value_or(TerminalSize()),
+                   terminal_size(STDERR_FILENO).value_or(TerminalSize()));
+  for (const Item& item : batch.items) {
+    write_item(item, batch.error);
+    if (display_->size() >= kDisplay) flush(batch.error);
+  }
+  if (batch.is_last) display_->show_all_unfinished();
+  display_->draw(batch.draws);
+  flush(batch.error);
+}
+
+void OutputWriter::give_credit_back(const Batch& batch) {
+  std::map<std::pair<std::uint32_t, Stream>, std::size_t> taken;
+  for (const Item& item : batch.items) {
+    if (item.kind != Item::Kind::kBytes) continue;
+    taken[{item.output.rank, item.output.stream}] += control::output_charge(item.output.bytes.size());
+  }
+  for (const auto& [source, charge] : taken) written_(static_cast<int>(source.first), source.second, charge);
+}
+
+// Or until it is time to draw progress bars.
+Task<void> OutputWriter::wait_for_work() {
+  const bool draws_later = display_ && display_->has_changed_bars();
+  while (items_.empty() && !stopping_) {
+    const Deadline until = draws_later ? draw_at_ : Deadline::max();
+    const bool woken = co_await wake_.wait_until(until);
+    if (!woken) break;
+    wake_.reset();
+  }
+}
+
+Task<void> OutputWriter::run() {
+  for (bool is_over = false; !is_over || !items_.empty();) {
+    co_await wait_for_work();
+    Batch batch = next_batch();
+    is_over = stopping_ && items_.empty();
+    batch.draws = is_over || Clock::now() >= draw_at_;
+    if (batch.draws) draw_at_ = Clock::now() + kRedraw;
+    batch.is_last = is_over;  // also of workers whose end never came: their host was lost
+    auto job = [this, &batch] {
+      write_batch(batch);
+      return true;
+    };
+    co_await run_blocking(thread_, std::move(job));
+    if (batch.error.code != Errc::kNone && !std::exchange(is_told_, true)) broken_(std::move(batch.error));
+    give_credit_back(batch);
+  }
+}
+
+void OutputWriter::stop() {
+  stopping_ = true;
+  wake_.notify();
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,89 @@
+#include "launcher/output/stdin_reader.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace drun::launcher {
+
+namespace {
+constexpr std::size_t kChunk = 64u << 10;
+constexpr auto kBackgroundCheck = std::chrono::milliseconds(500);
+
+bool in_background() {
+  const pid_t foreground = ::tcgetpgrp(STDIN_FILENO);
+  return foreground >= 0 && foreground != ::getpgrp();
+}
+}  // namespace
+
+StdinReader::StdinReader(asio::io_context& io, std::size_t credit, OnBytes bytes, std::function<void()> ended)
+    : io_(io),
+      epoll_(io),
+      credit_(credit),
+      bytes_(std::move(bytes)),
+      ended_(std::move(ended)),
+      wake_(io.get_executor()) {
+  Fd instance(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  // A regular file can't be polled (EPERM): it is always readable.
+  if (instance && ::epoll_ctl(instance.get(), EPOLL_CTL_ADD, STDIN_FILENO, &event) == 0) {
+    epoll_.assign(instance.release());
+    pollable_ = true;
+  }
+}
+
+void StdinReader::add_credit(std::size_t n_bytes) {
+  if (n_bytes == 0) return;
+  credit_ += n_bytes;
+  wake_.notify();
+}
+
+void StdinReader::stop() {
+  stopping_ = true;
+  boost::system::error_code ignored;
+  epoll_.close(ignored);
+  wake_.notify();
+}
+
+Task<bool> StdinReader::wait_readable() {
+  while (!stopping_) {
+    if (in_background()) {
+      co_await wake_.wait_until(Clock::now() + kBackgroundCheck);
+      if (!stopping_) wake_.reset();
+      continue;
+    }
+    if (!pollable_) co_return true;
+    pollfd p{STDIN_FILENO, POLLIN, 0};
+    if (::poll(&p, 1, 0) > 0) co_return true;
+    const auto [ec] = co_await epoll_.async_wait(asio::posix::stream_descriptor::wait_read, as_result);
+    if (ec) co_return false;
+  }
+  co_return false;
+}
+
+Task<void> StdinReader::run() {
+  std::string buffer(kChunk, '\0');
+  while (!stopping_) {
+    if (credit_ == 0) {
+      co_await wake_.wait_and_reset();
+      continue;
+    }
+    const bool readable = co_await wait_readable();
+    if (!readable || stopping_) break;
+    const ssize_t n = ::read(STDIN_FILENO, buffer.data(), std::min(credit_, buffer.size()));
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0) {
+      ended_();
+      break;
+    }
+    credit_ -= static_cast<std::size_t>(n);
+    bytes_(buffer.substr(0, static_cast<std::size_t>(n)));
+  }
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,17 @@
+// The hosts of a job of LSF, PBS, Grid Engine or OAR, most of them in a file that the environment names. Private to
+// launcher/plan/allocation.cpp.
+#pragma once
+
+#include <optional>
+
+#include "launcher/plan/allocation.h"
+
+namespace drun::launcher {
+
+// Outside of such a job: nothing.
+Result<std::optional<Allocation>> lsf_allocation(const Environment& env, const ReadFile& read);
+Result<std::optional<Allocation>> pbs_allocation(const Environment& env, const ReadFile& read);
+Result<std::optional<Allocation>> grid_engine_allocation(const Environment& env, const ReadFile& read);
+Result<std::optional<Allocation>> oar_allocation(const Environment& env, const ReadFile& read);
+
+}  // namespace drun::launcher

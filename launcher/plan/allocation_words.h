@@ -1,0 +1,28 @@
+// What the readers of the schedulers share. Private to launcher/plan/allocation*.cpp.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "base/host.h"
+#include "launcher/plan/worker_env.h"
+
+namespace drun::launcher {
+
+// "" if it is not set.
+std::string value_of(const Environment& env, const std::string& name);
+// The first of the names that is set, and not to "".
+std::string first_of(const Environment& env, std::initializer_list<const char*> names);
+
+inline constexpr std::size_t kMostShown = 8;  // hosts, in a message
+
+// "n1:3,n2:1", of the first `most`.
+std::string list_of(const std::vector<Host>& hosts, std::size_t most);
+// The whole list; "" if it would be long.
+std::string short_list(const std::vector<Host>& hosts);
+// What to type where the hosts are not known. `list`: what they may be, or "".
+std::string list_hint(const std::string& list);
+
+}  // namespace drun::launcher

@@ -1,0 +1,49 @@
+// What every rank was doing when a deadline passed: asks the agents, waits within a budget, and puts it in words.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/asio.h"
+#include "control/messages.h"
+#include "launcher/connect/host_link.h"
+#include "launcher/plan/placement.h"
+
+namespace drun::launcher {
+
+struct RankState {
+  int rank = 0;
+  std::string host;
+  bool joined = false;                          // the rendezvous
+  std::optional<control::Described> described;  // none: its agent did not answer in time
+};
+
+// "0-6,8". Pure, as all that follows but Questionnaire.
+// A line per rank: "rank 0 on node1: pid 12 (train) sleeps in do_sys_poll, 1.2 s of CPU, joined".
+std::string describe_ranks(const std::vector<RankState>& ranks);
+// Stacks without addresses and process numbers, each once, with the ranks that have it; why others have none. May be
+// empty.
+std::string describe_stacks(const std::vector<RankState>& ranks);
+// The frames of eu-stack, gdb or py-spy, thread by thread; threads with the same frames are one.
+std::string plain_stack(const std::string& output);
+
+// One question to all agents. Owned by the job; take() gets what the agents say.
+class Questionnaire {
+ public:
+  explicit Questionnaire(asio::io_context& io) : changed_(io.get_executor()) {}
+  // `joined`: ranks that are in the rendezvous. Returns when all have answered, at the latest a little after
+  // `stacks` (0: without stacks), or on cancel(). Once.
+  Task<std::vector<RankState>> ask(std::vector<HostLink*> hosts, const Placement& placement, std::vector<int> joined,
+                                   std::chrono::milliseconds stacks);
+  void take(control::Described message);
+  void cancel();
+
+ private:
+  std::vector<RankState> ranks_;
+  std::size_t n_open_ = 0;
+  bool canceled_ = false;
+  Event changed_;
+};
+
+}  // namespace drun::launcher

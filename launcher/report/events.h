@@ -1,0 +1,55 @@
+// --events F: what happens to the job, as JSON lines, written as it happens. docs/events.md has every field.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "control/messages.h"
+#include "launcher/connect/progress.h"
+#include "launcher/report/reporter.h"
+
+namespace drun::launcher {
+
+// Owned by the job; one thread. Before open() every call does nothing. A write that fails is one warning and the end of
+// the file, never of the job.
+class Events {
+ public:
+  explicit Events(Reporter& reporter) : reporter_(reporter) {}
+  Result<void> open(const std::string& path);
+
+  struct JobHost {
+    std::string name;
+    int n_workers = 0;
+  };
+  void job_begun(const std::string& job_id, const std::vector<std::string>& command, int np,
+                 const std::vector<JobHost>& hosts);
+  void host_connected(const std::string& host, const Progress::Times& phases);
+  void agent_ready(const std::string& host, const control::Hello& hello, const Progress::Times& phases);
+  void host_failed(const std::string& host, const Error& error);
+  void interface_chosen(const std::string& host, const std::string& interface, const std::string& address,
+                        const std::vector<std::string>& all, bool cached);
+  void worker_started(int rank, const std::string& host, int pid);
+  void worker_exited(int rank, const std::string& host, const control::Exited& message);
+  // rank -1: not a worker's doing.
+  void first_failure(int rank, const std::string& host, int pid, const std::string& why, int status);
+  void stop_ordered(const std::string& why, int status);
+  void job_ended(int status);
+
+ private:
+  struct Line;
+  void write(const Line& line);
+
+  Reporter& reporter_;
+  std::string path_;
+  Fd file_;
+  std::chrono::steady_clock::time_point began_;
+  bool first_ = true;
+};
+
+// "2026-01-31T12:00:00.123Z".
+std::string rfc3339(std::chrono::system_clock::time_point time);
+
+}  // namespace drun::launcher

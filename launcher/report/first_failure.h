@@ -1,0 +1,81 @@
+// What failed first? Everything that went wrong in a job is collected until all workers are over; then the failures
+// that are only consequences are told from the cause: evidence before time. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/connect/clock_alignment.h"
+
+namespace drun::launcher {
+
+// The last collective that a worker called, from its flight recorder.
+struct LastCall {
+  std::string text;  // "allreduce #1284 'grad.17'"
+  std::string operation, name;
+  std::uint32_t comm = 0;  // 0: all ranks
+  std::uint64_t seq = 0;
+  bool ended = false;
+  int status = 0;      // drun_status, of one that has ended
+  double seconds = 0;  // before the worker's end: since its own end, or since it was called
+};
+
+// A worker that ended badly and was not ended by drun, or a host that was lost.
+struct JobFailure {
+  int rank = -1;  // -1: the host as a whole
+  int local_rank = -1;
+  std::string host;    // its name in the job
+  int pid = 0;         // 0: unknown
+  int status = 0;      // drun's exit status if this was the first
+  int exit_code = -1;  // of the worker; -1: it did not exit by itself
+  int signal = 0;      // that ended it; 0: none
+  bool core_dumped = false;
+  std::string what;           // "was ended by SIGKILL (killed)", "exited with status 3"; follows the name
+  Moment when;                // of the end, on drun's clock
+  std::string out_of_memory;  // the kernel's word for it; "" = none
+  std::string own_error;      // its own account: torch's error file
+  std::string complaint;      // what its libdrun told: which peer failed it
+  std::optional<LastCall> last_call;
+  std::vector<std::string> details;     // other facts, a line each
+  std::vector<std::string> last_lines;  // that it wrote
+
+  std::string name() const;  // "rank 3 on node7 (pid 812)", "host node7"
+};
+
+// What ranks that failed in consequence said, equal words together; without those whose failure is the same as one of
+// the first.
+struct Said {
+  std::vector<int> ranks;
+  std::string text;
+};
+
+// Ranks that were in the same call when the first one failed.
+struct Waited {
+  std::vector<int> ranks;
+  std::string text;
+  std::uint32_t group = 0;  // the first rank of the communicator
+};
+
+struct FirstFailure {
+  std::vector<JobFailure> first;  // more than one: their order can't be told
+  double uncertainty_s = 0;       // of times on different hosts, for that case
+  std::vector<JobFailure> consequences;
+  std::vector<Said> said;
+  std::vector<int> wrote_the_same;  // ranks that drun ended, after the first one's traceback; filled in by Supervisor
+  std::vector<Waited> waited;       // the call of most ranks first; filled in by ActivityBoard
+};
+
+// `stop_ns`: when drun ordered the end; what certainly happened later is its consequence. `failures` is not empty.
+FirstFailure find_first_failure(std::vector<JobFailure> failures, std::int64_t stop_ns);
+
+// Do these lines say that another process of the job went away (NCCL's, Gloo's, torch's words for it)?
+bool blames_a_peer(const std::vector<std::string>& last_lines);
+// The line that says most: the last that looks like an error, else the last. "" if there is none.
+std::string telling_line(const std::vector<std::string>& last_lines);
+// The message in the file that torch's @record writes; "" if it is not such a file.
+std::string torch_error(std::string_view json);
+
+}  // namespace drun::launcher

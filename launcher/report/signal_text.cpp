@@ -1,0 +1,19 @@
+#include "launcher/report/signal_text.h"
+
+#include <cstring>
+
+#include "base/text.h"
+
+namespace drun::launcher {
+
+std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name != nullptr ? "SIG" + std::string(name) : "signal " + std::to_string(number);
+}
+
+std::string signal_text(int number) {
+  const char* words = ::sigdescr_np(number);
+  return signal_name(number) + (words != nullptr ? " (" + lower(words) + ")" : "");
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,221 @@
+#include "launcher/report/stall_report.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "launcher/plan/rank_list.h"
+#include "recorder/layout.h"
+
+namespace drun::launcher {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMostLines = 8;   // about ranks that are missing
+constexpr std::size_t kMostStalls = 8;  // told at once
+constexpr std::size_t kMostRasLines = 60;
+// How often the agents are asked: ten times per limit, within these.
+constexpr auto kOftenest = milliseconds(100), kSeldomest = milliseconds(5000);
+
+bool is_pair(const control::RecordedCall& call) {
+  return call.kind == recorder::kFirstPairKind || call.kind == recorder::kFirstPairKind + 1;
+}
+
+const control::RecordedCall* open_call(const RankStanding& rank) {
+  return !rank.over && rank.activity && !rank.activity->open.empty() ? &rank.activity->open.front() : nullptr;
+}
+
+std::string id_of(const control::RecordedCall& call, int rank) {
+  std::string id = std::to_string(call.comm) + "/" + std::to_string(call.group) + "/" + std::to_string(call.seq);
+  if (is_pair(call))
+    id += "/" + std::to_string(call.kind) + "/" + std::to_string(rank) + "/" + std::to_string(call.root);
+  return id;
+}
+
+std::string seconds_words(double seconds) { return std::to_string(static_cast<long long>(seconds)) + " s"; }
+
+// Since the rank's latest change: of a clock that stood still while drun was stopped.
+double age_s(const RankStanding& rank, Deadline now) {
+  return rank.age_s + std::max(0.0, std::chrono::duration<double>(now - rank.changed).count());
+}
+
+std::string name_of(const RankStanding& rank) {
+  std::string out = "rank " + std::to_string(rank.rank) + " on " + rank.host;
+  if (rank.pid > 0) out += " (pid " + std::to_string(rank.pid) + ")";
+  return out;
+}
+
+std::string what_it_does(const RankStanding& rank, Deadline now) {
+  if (rank.over) return "it has ended";
+  if (!rank.activity) return "nothing is known of it: it has not called drun_init, or its libdrun has no recorder";
+  if (const auto* open = open_call(rank))
+    return "it has been in " + call_text(*open) + " for " + seconds_words(age_s(rank, now));
+  if (rank.activity->last.empty()) return "it has called nothing";
+  const auto& last = rank.activity->last.front();
+  return "its last call was " + call_text(last) + ", which " + (last.status == 0 ? "ended " : "failed ") +
+         seconds_words(age_s(rank, now)) + " ago";
+}
+
+std::string ranks_have(const std::vector<int>& ranks) {
+  return ranks.size() == 1 ? "rank " + ranks_text(ranks) + " has " : "ranks " + ranks_text(ranks) + " have ";
+}
+
+// Those that a collective waits for. Of other communicators than that of all ranks drun does not know who is in them:
+// those count that were last seen in an earlier call of it.
+bool is_missing(const RankStanding& rank, const control::RecordedCall& call) {
+  if (call.comm == 0) return !rank.activity || rank.activity->world_seq < call.seq;
+  if (!rank.activity) return false;
+  const auto earlier = [&](const control::RecordedCall& c) {
+    return c.comm == call.comm && c.group == call.group && !is_pair(c) && c.seq < call.seq;
+  };
+  return std::any_of(rank.activity->open.begin(), rank.activity->open.end(), earlier) ||
+         std::any_of(rank.activity->last.begin(), rank.activity->last.end(), earlier);
+}
+
+class Lines {
+ public:
+  void add(const std::string& line) { text_ += (text_.empty() ? "" : "\n") + line; }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+std::string details_of(const std::vector<RankStanding>& ranks, const control::RecordedCall& call,
+                       const std::vector<int>& waiting, Deadline now) {
+  Lines lines;
+  double longest = 0;
+  for (const int rank : waiting) longest = std::max(longest, age_s(ranks[static_cast<std::size_t>(rank)], now));
+  lines.add(ranks_have(waiting) + "waited in it for " + seconds_words(longest));
+  if (is_pair(call)) {
+    const auto other = static_cast<std::size_t>(call.root);
+    if (call.root >= 0 && other < ranks.size()) {
+      lines.add(name_of(ranks[other]) + ": " + what_it_does(ranks[other], now));
+    }
+    return lines.take();
+  }
+  std::vector<int> through;
+  std::size_t n_missing = 0;
+  for (const auto& rank : ranks) {
+    if (std::find(waiting.begin(), waiting.end(), rank.rank) != waiting.end()) continue;
+    if (is_missing(rank, call)) {
+      if (++n_missing <= kMostLines) {
+        lines.add(name_of(rank) + " has not called " + call_text(call) + "; " + what_it_does(rank, now));
+      }
+    } else if (call.comm == 0) {
+      through.push_back(rank.rank);
+    }
+  }
+  if (n_missing > kMostLines) lines.add("nor have " + plural(n_missing - kMostLines, "other rank"));
+  if (!through.empty()) lines.add(ranks_have(through) + "done " + (through.size() == 1 ? "its" : "their") + " part");
+  if (n_missing == 0 && call.comm == 0) lines.add("nobody is missing: it is slow, or a connection or a rank hangs");
+  return lines.take();
+}
+
+}  // namespace
+
+std::vector<Stall> find_stalls(const std::vector<RankStanding>& ranks, Deadline now, milliseconds limit) {
+  struct Group {
+    const control::RecordedCall* call = nullptr;
+    std::vector<int> waiting;
+    bool stalls = false;
+  };
+  std::map<std::string, Group> groups;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> oldest;  // seq, by communicator
+  for (const auto& rank : ranks) {
+    const auto* call = open_call(rank);
+    if (call == nullptr) continue;
+    auto& group = groups[id_of(*call, rank.rank)];
+    group.call = call;
+    group.waiting.push_back(rank.rank);
+    group.stalls = group.stalls || now - rank.changed >= limit;
+    if (is_pair(*call)) continue;
+    const auto known = oldest.emplace(std::pair(call->comm, call->group), call->seq).first;
+    known->second = std::min(known->second, call->seq);
+  }
+  std::vector<Stall> out;
+  for (const auto& [id, group] : groups) {
+    // Who is ahead waits for those that are behind.
+    if (!group.stalls || (!is_pair(*group.call) && oldest[{group.call->comm, group.call->group}] != group.call->seq))
+      continue;
+    Stall stall;
+    stall.id = id;
+    stall.call = call_text(*group.call);
+    stall.waiting = group.waiting;
+    stall.details = details_of(ranks, *group.call, group.waiting, now);
+    out.push_back(std::move(stall));
+  }
+  return out;
+}
+
+std::string ras_words(const std::string& host, std::string_view text) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  std::string out = "NCCL on " + host + " says:";
+  std::size_t n_lines = 0;
+  for (const auto line : split(text, '\n')) {
+    if (++n_lines <= kMostRasLines) out += "\n  " + std::string(line);
+  }
+  if (n_lines > kMostRasLines) out += "\n  and " + plural(n_lines - kMostRasLines, "more line");
+  return out;
+}
+
+Task<void> StallReporter::watch(std::vector<HostLink*> hosts, milliseconds limit) {
+  const auto every = std::clamp(limit / 10, kOftenest, kSeldomest);
+  for (;;) {
+    const bool stopped = co_await stopped_.wait_until(Clock::now() + every);
+    if (stopped || supervisor_.stopping()) break;
+    // Any host's NCCL knows of all ranks; only those that are on GPUs have one that answers.
+    if (look(limit) && !hosts.empty()) hosts.front()->send(control::Type::kAskRas, {});
+    for (HostLink* host : hosts) host->send(control::Type::kAskActivity, {});
+  }
+}
+
+void StallReporter::take_ras(const std::string& host, const std::string& text) {
+  if (!stopped_.is_set() && !supervisor_.stopping()) reporter_.warning(ras_words(host, text));
+}
+
+bool StallReporter::look(milliseconds limit) {
+  const Deadline now = Clock::now();
+  const auto& ranks = board_.ranks();
+  for (auto told = told_.begin(); told != told_.end();) {
+    const auto& stall = told->second.stall;
+    const auto is_in_it = [&](int rank) {
+      const auto* call = open_call(ranks[static_cast<std::size_t>(rank)]);
+      return call != nullptr && id_of(*call, rank) == stall.id;
+    };
+    if (std::any_of(stall.waiting.begin(), stall.waiting.end(), is_in_it)) {
+      ++told;
+      continue;
+    }
+    // A call that failed has its own words.
+    const bool went_well = std::any_of(stall.waiting.begin(), stall.waiting.end(), [&](int rank) {
+      const auto& standing = ranks[static_cast<std::size_t>(rank)];
+      return open_call(standing) != nullptr ||
+             (standing.activity && !standing.activity->last.empty() && standing.activity->last.front().status == 0);
+    });
+    if (went_well) {
+      const double seconds = std::chrono::duration<double>(now - told->second.since + limit).count();
+      reporter_.note(stall.call + " went on after " + seconds_words(seconds));
+    }
+    told = told_.erase(told);
+  }
+  std::size_t n_told = 0, n_more = 0;
+  for (auto& stall : find_stalls(ranks, now, limit)) {
+    if (told_.contains(stall.id)) continue;
+    if (++n_told <= kMostStalls) {
+      std::string text =
+          "no progress for " + seconds_words(std::chrono::duration<double>(limit).count()) + " in " + stall.call;
+      for (const auto line : split(stall.details, '\n')) text += "\n  " + std::string(line);
+      reporter_.warning(text);
+    } else {
+      ++n_more;
+    }
+    told_[stall.id] = Told{stall, now};
+  }
+  if (n_more > 0) reporter_.warning("no progress in " + plural(n_more, "other call"));
+  return n_told > 0;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,223 @@
+#include "launcher/report/timeline.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "recorder/layout.h"
+#include "recorder/words.h"
+
+namespace drun::launcher {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kLatestNs = std::uint64_t{1} << 61;  // later than any clock shows: no sum overflows
+
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+// ---- the calls
+
+void TimelineCalls::expect(std::vector<std::string> hosts, std::vector<int> host_of, std::int64_t begin_ns) {
+  hosts_ = std::move(hosts);
+  clocks_.resize(hosts_.size());
+  begin_ns_ = begin_ns;
+  for (const int host : host_of) ranks_.emplace_back().host = host;
+}
+
+void TimelineCalls::take(const control::Timeline& message) {
+  if (message.rank >= ranks_.size()) return;
+  Rank& rank = ranks_[message.rank];
+  rank.n_lost += message.n_lost;
+  for (const auto& m : message.calls) {
+    if (n_calls_ >= kMostCalls) {
+      ++rank.n_lost;
+      continue;
+    }
+    ++n_calls_;
+    Call call;
+    call.seq = m.seq;
+    call.count = m.count;
+    call.started_ns = static_cast<std::int64_t>(std::min(m.started_ns, kLatestNs));
+    call.ended_ns = static_cast<std::int64_t>(std::min(m.ended_ns, kLatestNs));
+    call.comm = m.comm;
+    call.group = m.group;
+    call.queued_us = m.queued_us;
+    call.root = m.root;
+    call.kind = m.kind;
+    call.dtype = m.dtype;
+    call.op = m.op;
+    call.status = static_cast<std::int8_t>(m.status);
+    const auto [known, is_new] = name_numbers_.emplace(m.name, static_cast<std::uint32_t>(names_.size()));
+    if (is_new) names_.push_back(m.name.empty() ? "" : text_of(m.name));
+    call.name = known->second;
+    rank.calls.push_back(call);
+  }
+}
+
+void TimelineCalls::ended(int rank, std::uint64_t host_ns) {
+  if (rank < 0 || static_cast<std::size_t>(rank) >= ranks_.size()) return;
+  ranks_[static_cast<std::size_t>(rank)].ended_ns = static_cast<std::int64_t>(host_ns);
+}
+
+std::uint64_t TimelineCalls::n_lost() const {
+  std::uint64_t n = 0;
+  for (const auto& rank : ranks_) n += rank.n_lost;
+  return n;
+}
+
+double TimelineCalls::micros(const Rank& rank, std::int64_t host_ns) const {
+  return static_cast<double>(clocks_[static_cast<std::size_t>(rank.host)].ours(host_ns) - begin_ns_) * 1e-3;
+}
+
+std::string TimelineCalls::head(const std::string& job_id) const {
+  Json about;
+  about["job"] = job_id;
+  about["hosts"] = Json::array();
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    Json host;
+    host["name"] = hosts_[i];
+    host["clock_uncertainty_us"] = static_cast<double>(clocks_[i].uncertainty_ns()) * 1e-3;
+    about["hosts"].push_back(host);
+  }
+  about["lost"] = Json::object();
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (ranks_[i].n_lost > 0) about["lost"][std::to_string(i)] = ranks_[i].n_lost;
+  }
+  std::string out = "{\"displayTimeUnit\":\"ms\",\"otherData\":" + text_of(about) + ",\"traceEvents\":[";
+  auto metadata = [&, first = true](const char* what, std::size_t pid, std::size_t tid, Json value) mutable {
+    Json event;
+    event["ph"] = "M";
+    event["name"] = what;
+    event["pid"] = pid;
+    event["tid"] = tid;
+    event["args"] = std::move(value);
+    out += (std::exchange(first, false) ? "\n" : ",\n") + text_of(event);
+  };
+  const auto arg = [](const char* name, Json value) {
+    Json args;
+    args[name] = std::move(value);
+    return args;
+  };
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    metadata("process_name", i, 0, arg("name", hosts_[i]));
+    metadata("process_sort_index", i, 0, arg("sort_index", i));
+  }
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const auto host = static_cast<std::size_t>(ranks_[i].host);
+    metadata("thread_name", host, i, arg("name", "rank " + std::to_string(i)));
+    metadata("thread_sort_index", host, i, arg("sort_index", i));
+  }
+  return out;
+}
+
+std::string TimelineCalls::event(std::size_t number, const Call& call) const {
+  const Rank& rank = ranks_[number];
+  const bool is_open = call.ended_ns == 0;
+  const std::int64_t end_ns = is_open ? std::max(rank.ended_ns, call.started_ns) : call.ended_ns;
+  const double from = micros(rank, call.started_ns);
+  const double time = std::max(0.0, micros(rank, end_ns) - from);
+  char numbers[160];
+  std::snprintf(numbers, sizeof numbers, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%zu,\"ts\":%.3f,\"dur\":%.3f,\"name\":\"",
+                rank.host, number, from, time);
+  // By hand: there may be millions. What is put in as text has nothing to escape, but for the name, which is quoted.
+  std::string out = numbers;
+  out += recorder::kind_text(call.kind) + "\",\"cat\":\"libdrun\",\"args\":{\"seq\":" + std::to_string(call.seq);
+  if (!names_[call.name].empty()) out += ",\"name\":" + names_[call.name];
+  const auto add = [&out](const char* name, auto value) {
+    out += ",\"";
+    out += name;
+    out += "\":" + std::to_string(value);
+  };
+  if (recorder::has_dtype(call.kind)) {
+    add("count", call.count);
+    out += ",\"dtype\":\"" + recorder::dtype_text(call.dtype) + "\"";
+    add("bytes", call.count * recorder::dtype_bytes(call.dtype));
+  }
+  if (recorder::reduces(call.kind)) out += ",\"op\":\"" + recorder::op_text(call.op) + "\"";
+  if (recorder::has_root(call.kind)) add(call.kind >= recorder::kFirstPairKind ? "peer" : "root", call.root);
+  if (call.comm != 0) {
+    add("communicator", call.comm);
+    add("group", call.group);
+  }
+  if (call.queued_us != 0) add("queued_us", call.queued_us);
+  if (call.status != 0) add("status", static_cast<int>(call.status));
+  if (is_open) out += ",\"unfinished\":true";
+  return out + "}}";
+}
+
+// ---- the file
+
+Timeline::~Timeline() {
+  if (file_) ::unlink(temporary_.c_str());
+}
+
+Result<void> Timeline::open(const std::string& path) {
+  const std::string temporary = path + "." + std::to_string(::getpid());
+  Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file) return fail(Error(Errc::kUsage, "--timeline", errno_error(errno, path).cause));
+  path_ = path;
+  temporary_ = temporary;
+  file_ = std::move(file);
+  return {};
+}
+
+void Timeline::expect(const std::vector<HostLink*>& hosts, const Placement& placement, std::int64_t begin_ns) {
+  std::vector<std::string> names;
+  for (const HostLink* host : hosts) {
+    names.push_back(host->name());
+    hosts_.push_back(HostEnd{host, false});
+  }
+  std::vector<int> host_of;
+  for (const auto& place : placement.ranks) host_of.push_back(place.host);
+  calls_.expect(std::move(names), std::move(host_of), begin_ns);
+}
+
+void Timeline::take(const HostLink& host, const control::Timeline& message) {
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].link != &host) continue;
+    calls_.clock(i).add(host.clock());
+    if (message.rank == control::Timeline::kEnd) {
+      hosts_[i].ended = true;
+      changed_.notify();
+    }
+  }
+  calls_.take(message);
+}
+
+bool Timeline::all_ended() const {
+  return std::all_of(hosts_.begin(), hosts_.end(), [](const HostEnd& host) { return host.ended || host.link->lost(); });
+}
+
+Task<void> Timeline::wait(Deadline deadline) {
+  while (!all_ended()) {
+    const bool in_time = co_await changed_.wait_until(deadline);  // GCC 12 traps in `if (!co_await ...)` here
+    if (!in_time) break;
+    changed_.reset();
+  }
+}
+
+Result<void> Timeline::write(const std::string& job_id) {
+  Result<void> written;
+  calls_.write(job_id, [&](std::string_view piece) {
+    written = write_all(file_.get(), piece);
+    return written.has_value();
+  });
+  if (written && ::rename(temporary_.c_str(), path_.c_str()) != 0) written = fail(errno_error(errno, path_));
+  if (!written) {
+    ::unlink(temporary_.c_str());
+    written = fail(std::move(written.error()).with_subject("--timeline"));
+  }
+  file_.reset();
+  return written;
+}
+
+}  // namespace drun::launcher

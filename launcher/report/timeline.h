@@ -1,0 +1,108 @@
+// --timeline F: every collective of every rank on drun's clock, as Chrome-trace JSON. docs/recorder.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/asio.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "control/messages.h"
+#include "launcher/connect/host_link.h"
+#include "launcher/plan/placement.h"
+#include "launcher/report/clock_track.h"
+
+namespace drun::launcher {
+
+// The calls of a job, and the text made of them. Pure.
+class TimelineCalls {
+ public:
+  // `host_of`: by rank, an index of `hosts`. Times of the text are counted from `begin_ns`, on drun's clock.
+  void expect(std::vector<std::string> hosts, std::vector<int> host_of, std::int64_t begin_ns);
+  // The rank of a message may be anything.
+  void take(const control::Timeline& message);
+  void ended(int rank, std::uint64_t host_ns);  // by its host's clock: the end of calls that have none
+  ClockTrack& clock(std::size_t host) { return clocks_[host]; }
+  std::uint64_t n_calls() const { return n_calls_; }
+  std::uint64_t n_lost() const;
+  // In pieces, to whoever writes them.
+  template <typename Sink>  // bool(std::string_view): false ends it
+  bool write(const std::string& job_id, Sink sink) const {
+    std::string piece = head(job_id);
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      for (const auto& call : ranks_[rank].calls) {
+        piece += event(rank, call);
+        if (piece.size() < kPiece) continue;
+        if (!sink(piece)) return false;
+        piece.clear();
+      }
+    }
+    return sink(piece + "\n]}\n");
+  }
+
+  static constexpr std::uint64_t kMostCalls = 2'000'000;  // more than Perfetto shows with ease; the rest is lost
+
+ private:
+  static constexpr std::size_t kPiece = 1u << 20;
+  struct Call {
+    std::uint64_t seq = 0, count = 0;
+    std::int64_t started_ns = 0, ended_ns = 0;  // by the host's clock
+    std::uint32_t comm = 0, group = 0, queued_us = 0, name = 0;
+    std::int32_t root = 0;
+    std::uint8_t kind = 0, dtype = 0, op = 0;
+    std::int8_t status = 0;
+  };
+  struct Rank {
+    int host = 0;
+    std::vector<Call> calls;
+    std::uint64_t n_lost = 0;
+    std::int64_t ended_ns = 0;
+  };
+  std::string head(const std::string& job_id) const;
+  std::string event(std::size_t rank, const Call& call) const;
+  double micros(const Rank& rank, std::int64_t host_ns) const;
+
+  std::vector<std::string> hosts_;
+  std::vector<ClockTrack> clocks_;  // by host
+  std::vector<Rank> ranks_;
+  std::map<std::string, std::uint32_t> name_numbers_;
+  std::vector<std::string> names_;  // as JSON; "" = none
+  std::int64_t begin_ns_ = 0;
+  std::uint64_t n_calls_ = 0;
+};
+
+// Collects them and writes the file. Owned by the job; one thread. Before open() every call does nothing.
+class Timeline {
+ public:
+  explicit Timeline(asio::io_context& io) : changed_(io.get_executor()) {}
+  ~Timeline();
+  // A file beside `path`, which takes its place in the end: what can't be written shows before the job begins.
+  Result<void> open(const std::string& path);
+  bool is_open() const { return static_cast<bool>(file_); }
+  void expect(const std::vector<HostLink*>& hosts, const Placement& placement, std::int64_t begin_ns);
+  void take(const HostLink& host, const control::Timeline& message);
+  void ended(int rank, std::uint64_t host_ns) { calls_.ended(rank, host_ns); }
+  void host_lost() { changed_.notify(); }
+  // Until every host that lives has said that nothing more comes.
+  Task<void> wait(Deadline deadline);
+  Result<void> write(const std::string& job_id);
+  std::uint64_t n_calls() const { return calls_.n_calls(); }
+  std::uint64_t n_lost() const { return calls_.n_lost(); }
+
+ private:
+  struct HostEnd {
+    const HostLink* link = nullptr;
+    bool ended = false;
+  };
+  bool all_ended() const;
+
+  TimelineCalls calls_;
+  std::vector<HostEnd> hosts_;
+  Event changed_;
+  std::string path_, temporary_;
+  Fd file_;
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,74 @@
+#include "launcher/run/clean.h"
+
+#include <signal.h>
+
+#include "base/fd.h"
+#include "transport/helper_pool.h"
+
+namespace drun::launcher {
+
+namespace {
+
+constexpr auto kAnswerTime = std::chrono::seconds(30);  // over the grace time
+
+struct Answer {
+  Result<control::Cleaned> found = fail(Errc::kInternal, "not asked");
+};
+
+Task<void> ask(HostLink& link, const control::Clean& order, Answer& answer) {
+  const Deadline deadline = Clock::now() + std::chrono::milliseconds(order.grace_ms) + kAnswerTime;
+  std::string body = control::encode(order);
+  std::string what = "clean";
+  auto frame =
+      co_await link.request(control::Type::kClean, std::move(body), control::Type::kCleaned, std::move(what), deadline);
+  if (!frame) {
+    answer.found = fail(std::move(frame.error()));
+    co_return;
+  }
+  answer.found = control::decode<control::Cleaned>(frame->body);
+  if (answer.found && !answer.found->error.empty()) {
+    answer.found = fail(Errc::kUnreachable, link.name(), "clean: " + answer.found->error);
+  } else if (!answer.found) {
+    answer.found = fail(std::move(answer.found.error()).with_subject(link.name()));
+  }
+}
+
+Task<void> run(asio::io_context& io, asio::thread_pool& helper, CleanOptions options, Reporter& reporter,
+               CleanResult& out) {
+  auto connected = co_await connect_hosts(io, helper, options.hosts, options.connect, reporter);
+  out.errors = std::move(connected.errors);
+  std::vector<Answer> answers(connected.links.size());
+  TaskGroup asking(io.get_executor());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    asking.spawn(ask(*connected.links[i], options.order, answers[i]));
+  }
+  co_await asking.join();
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].found) {
+      CleanedHost host;
+      host.name = connected.links[i]->name();
+      host.found = std::move(*answers[i].found);
+      out.hosts.push_back(std::move(host));
+    } else {
+      out.errors.push_back(std::move(answers[i].found.error()));
+    }
+  }
+  co_await end_links(io, connected.links);
+}
+
+}  // namespace
+
+CleanResult clean_hosts(CleanOptions options, Reporter& reporter) {
+  asio::io_context io(1);
+  ::signal(SIGPIPE, SIG_IGN);
+  raise_open_file_limit();
+  transport::HelperPool helper;
+  options.connect.keep_reachable = true;
+  CleanResult out;
+  TaskGroup top(io.get_executor());
+  top.spawn(run(io, helper.get(), std::move(options), reporter, out));
+  io.run();
+  return out;
+}
+
+}  // namespace drun::launcher

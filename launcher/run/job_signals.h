@@ -1,0 +1,44 @@
+// What signals do to a job: the first Ctrl-C, TERM, HUP or QUIT ends it, the second kills it; USR1 and USR2 go to the
+// workers; Ctrl-Z and `fg` stop and continue it; WINCH is passed on by its owner. docs/ending.md has the table.
+#pragma once
+
+#include <boost/asio/signal_set.hpp>
+#include <functional>
+#include <utility>
+
+#include "base/asio.h"
+#include "launcher/output/output_writer.h"
+#include "launcher/report/events.h"
+#include "launcher/report/reporter.h"
+#include "launcher/run/supervisor.h"
+
+namespace drun::launcher {
+
+// Owned by the job, on its thread; what it is given outlives it.
+class JobSignals {
+ public:
+  JobSignals(asio::io_context& io, Reporter& reporter, Supervisor& supervisor, Events& events, OutputWriter& output);
+
+  void catch_them();   // those that were ignored at the start (nohup) stay so
+  Task<void> watch();  // until release()
+  void on_resize(std::function<void()> resized) { resized_ = std::move(resized); }  // of drun's terminal
+  void workers_started() { workers_started_ = true; }
+  // From here on they end drun, whatever it still waits for; the agents then see the end of their channels.
+  void release();
+
+ private:
+  void end_job(int number);
+  Task<void> stop_ourselves();
+
+  Reporter& reporter_;
+  Supervisor& supervisor_;
+  Events& events_;
+  OutputWriter& output_;
+  asio::signal_set signals_;
+  std::function<void()> resized_;
+  bool workers_started_ = false;
+  bool released_ = false;
+  int n_ends_ = 0;
+};
+
+}  // namespace drun::launcher

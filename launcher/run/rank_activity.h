@@ -1,0 +1,49 @@
+// Where every rank stands in its collectives, as the agents read it from the flight recorders. docs/recorder.md.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "control/messages.h"
+#include "launcher/connect/host_link.h"
+#include "launcher/plan/placement.h"
+#include "launcher/report/first_failure.h"
+
+namespace drun::launcher {
+
+// "allreduce #1284 'grad.17'", "barrier[local] #2", "send #3 to rank 2".
+std::string call_text(const control::RecordedCall& call);
+
+// What is known of a rank. Pure.
+struct RankStanding {
+  int rank = 0;
+  std::string host;
+  int pid = 0;  // 0: not started
+  bool over = false;
+  std::optional<control::RankActivity> activity;  // none: it has no recorder, so far
+  Deadline changed{};                             // since when it is so, as far as drun has seen
+  double age_s = 0;                               // how long it had been so then, by its host's clock
+};
+
+// The last call of a rank, at the moment of `activity`; nothing if it made none.
+std::optional<LastCall> last_call(const control::RankActivity& activity);
+
+// Owned by the job; one thread.
+class ActivityBoard {
+ public:
+  void expect(const std::vector<HostLink*>& hosts, const Placement& placement);
+  void started(int rank, int pid);
+  void exited(int rank);
+  void take(const control::Activity& message, Deadline now);
+  const std::vector<RankStanding>& ranks() const { return ranks_; }
+  // Adds to a failure what the ranks had done last, and which of the others waited in what.
+  void tell(FirstFailure& failure) const;
+
+ private:
+  std::vector<RankStanding> ranks_;
+  std::vector<const HostLink*> host_of_;  // by rank: whose clock
+};
+
+}  // namespace drun::launcher

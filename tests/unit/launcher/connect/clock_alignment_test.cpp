@@ -1,0 +1,52 @@
+#include "launcher/connect/clock_alignment.h"
+
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+TEST(ClockAlignment, KnowsNothingBeforeTheFirstRoundTrip) { EXPECT_FALSE(ClockAlignment().ours(5).has_value()); }
+
+TEST(ClockAlignment, IsRightWithinHalfARoundTrip) {
+  // The host's clock is 1000 s ahead; the way there takes 1 ms and the way back 9.
+  const std::int64_t ahead = 1'000'000 * kMs;
+  ClockAlignment clock;
+  clock.add(100 * kMs, 110 * kMs, 101 * kMs + ahead);
+  const auto moment = clock.ours(105 * kMs + ahead);
+  ASSERT_TRUE(moment.has_value());
+  EXPECT_LE(moment->earliest_ns, 105 * kMs);
+  EXPECT_GE(moment->latest_ns, 105 * kMs);
+  EXPECT_LE(moment->latest_ns - moment->earliest_ns, 10 * kMs + kMs / 10);
+}
+
+TEST(ClockAlignment, PrefersTheQuickestRoundTrip) {
+  ClockAlignment clock;
+  clock.add(0, 100 * kMs, 50 * kMs);
+  clock.add(200 * kMs, 201 * kMs, 200 * kMs + kMs / 2);
+  clock.add(300 * kMs, 380 * kMs, 370 * kMs);
+  const auto moment = clock.ours(400 * kMs);
+  EXPECT_LE(moment->latest_ns - moment->earliest_ns, 2 * kMs);
+  EXPECT_EQ(moment->middle_ns(), 400 * kMs);
+}
+
+TEST(ClockAlignment, TrustsAnOldRoundTripLessAndLess) {
+  const std::int64_t hour = 3'600'000 * kMs;
+  ClockAlignment clock;
+  clock.add(0, kMs, kMs / 2);
+  const auto moment = clock.ours(hour);
+  EXPECT_NEAR(static_cast<double>(moment->latest_ns - moment->earliest_ns), static_cast<double>(kMs + 2 * hour / 10000),
+              kMs);
+  clock.add(hour, hour + 100 * kMs, hour + 50 * kMs + 200 * kMs);  // it has drifted by 200 ms
+  EXPECT_EQ(clock.ours(hour + 250 * kMs)->middle_ns(), hour + 50 * kMs);
+}
+
+TEST(ClockAlignment, IgnoresANegativeRoundTrip) {
+  ClockAlignment clock;
+  clock.add(10, 5, 7);
+  EXPECT_FALSE(clock.ours(7).has_value());
+}
+
+}  // namespace
+}  // namespace drun::launcher

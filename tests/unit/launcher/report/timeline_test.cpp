@@ -1,0 +1,138 @@
+#include "launcher/report/timeline.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace drun::launcher {
+namespace {
+
+using Json = nlohmann::json;
+
+control::RecordedCall call(std::uint8_t kind, std::uint64_t seq, std::uint64_t from_ns, std::uint64_t to_ns) {
+  control::RecordedCall c;
+  c.kind = kind;
+  c.seq = seq;
+  c.count = 10;
+  c.dtype = 8;
+  c.started_ns = from_ns;
+  c.ended_ns = to_ns;
+  return c;
+}
+
+control::Timeline news(std::uint32_t rank, std::vector<control::RecordedCall> calls, std::uint64_t n_lost = 0) {
+  control::Timeline m;
+  m.rank = rank;
+  m.n_lost = n_lost;
+  m.calls = std::move(calls);
+  return m;
+}
+
+Json written(const TimelineCalls& calls) {
+  std::string text;
+  EXPECT_TRUE(calls.write("0011", [&](std::string_view piece) {
+    text += piece;
+    return true;
+  }));
+  return Json::parse(text);
+}
+
+std::vector<Json> of(const Json& file, const std::string& phase) {
+  std::vector<Json> out;
+  for (const auto& event : file["traceEvents"]) {
+    if (event["ph"] == phase) out.push_back(event);
+  }
+  return out;
+}
+
+TEST(Timeline, AJobWithoutCallsIsAValidFile) {
+  TimelineCalls calls;
+  calls.expect({"node1"}, {0}, 0);
+  const auto file = written(calls);
+  EXPECT_TRUE(of(file, "X").empty());
+  EXPECT_EQ(file["otherData"]["job"], "0011");
+}
+
+TEST(Timeline, HasEveryCallOnOneClockUnderItsHostAndRank) {
+  TimelineCalls calls;
+  calls.expect({"node1", "node2"}, {0, 0, 1}, 1'000'000);
+  ClockAlignment ahead;
+  ahead.add(0, 2000, 501'000);  // node2's clock: 500 us ahead
+  calls.clock(1).add(ahead);
+  auto sum = call(1, 12, 3'000'000, 3'500'250);
+  sum.name = "grad.17";
+  calls.take(news(0, {sum}));
+  calls.take(news(2, {call(4, 13, 3'500'000, 3'600'000)}));
+  auto send = call(12, 1, 4'000'000, 4'000'001);
+  send.root = 2;
+  send.comm = 3;
+  send.group = 1;
+  send.status = -5;
+  send.queued_us = 7;
+  calls.take(news(0, {send}));
+  const auto file = written(calls);
+  const auto events = of(file, "X");
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0],
+            Json::parse(R"({"ph":"X","pid":0,"tid":0,"ts":2000.0,"dur":500.25,"name":"allreduce","cat":"libdrun",
+      "args":{"seq":12,"name":"grad.17","count":10,"dtype":"f32","bytes":40,"op":"sum"}})"));
+  EXPECT_EQ(events[1], Json::parse(R"({"ph":"X","pid":0,"tid":0,"ts":3000.0,"dur":0.001,"name":"send","cat":"libdrun",
+      "args":{"seq":1,"count":10,"dtype":"f32","bytes":40,"peer":2,"communicator":3,"group":1,"queued_us":7,"status":-5}})"));
+  EXPECT_EQ(events[2],
+            Json::parse(R"({"ph":"X","pid":1,"tid":2,"ts":2000.0,"dur":100.0,"name":"barrier","cat":"libdrun",
+      "args":{"seq":13}})"));
+  EXPECT_EQ(file["otherData"]["hosts"][1]["name"], "node2");
+  EXPECT_EQ(file["otherData"]["hosts"][1]["clock_uncertainty_us"], 1.0);
+  std::vector<std::string> names;
+  for (const auto& event : of(file, "M")) {
+    if (event["args"].contains("name")) names.push_back(event["args"]["name"]);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"node1", "node2", "rank 0", "rank 1", "rank 2"}));
+}
+
+TEST(Timeline, ACallThatWentOnEndsWithItsRank) {
+  TimelineCalls calls;
+  calls.expect({"node1"}, {0}, 0);
+  calls.take(news(0, {call(1, 1, 5'000, 0)}));
+  calls.ended(0, 9'000);
+  calls.ended(7, 9'000);
+  const auto event = of(written(calls), "X").at(0);
+  EXPECT_EQ(event["dur"], 4.0);
+  EXPECT_EQ(event["args"]["unfinished"], true);
+}
+
+TEST(Timeline, LostCallsAreCounted) {
+  TimelineCalls calls;
+  calls.expect({"node1"}, {0, 0}, 0);
+  calls.take(news(1, {call(4, 9, 1, 2)}, 8));
+  calls.take(news(1, {}, 2));
+  EXPECT_EQ(calls.n_lost(), 10u);
+  EXPECT_EQ(calls.n_calls(), 1u);
+  EXPECT_EQ(written(calls)["otherData"]["lost"], Json::parse(R"({"1":10})"));
+}
+
+TEST(Timeline, WhateverAWorkersMemorySaysTheFileIsValid) {
+  TimelineCalls calls;
+  calls.expect({"no\"de\xff"}, {0}, 0);
+  auto strange = call(255, UINT64_MAX, UINT64_MAX, 1);
+  strange.dtype = strange.op = 255;
+  strange.count = UINT64_MAX;
+  strange.root = INT32_MIN;
+  strange.status = 1 << 30;
+  strange.name = "a\"b\\\x01\xff";
+  calls.take(news(0, {strange, call(0, 0, 1, 0)}));
+  calls.take(news(5, {call(1, 1, 1, 2)}));
+  const auto events = of(written(calls), "X");
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0]["name"], "operation 255");
+  EXPECT_GE(events[0]["dur"], 0.0);
+}
+
+TEST(Timeline, AWriterThatFailsEndsIt) {
+  TimelineCalls calls;
+  calls.expect({"node1"}, {0}, 0);
+  EXPECT_FALSE(calls.write("0011", [](std::string_view) { return false; }));
+}
+
+}  // namespace
+}  // namespace drun::launcher
