@@ -1,11 +1,11 @@
-#include "cli/check_cost_plot.h"
+#include "cli/check_report/cost_plot.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/units.h"
-#include "cli/check_units.h"
-#include "cli/markup.h"
+#include "cli/check_report/markup.h"
+#include "cli/quantity.h"
 
 namespace drun::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/check_html_findings.h"
+#include "cli/check_report/html_findings.h"
 
 #include <algorithm>
 #include <set>
@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/check_codes.h"
-#include "cli/check_view.h"
-#include "cli/markup.h"
+#include "cli/check_report/codes.h"
+#include "cli/check_report/markup.h"
+#include "cli/check_report/view.h"
 
 namespace drun::cli {
 

@@ -5,14 +5,12 @@
 
 #include "base/fd.h"
 #include "base/text.h"
-#include "check_samples.h"
-#include "cli/check_codes.h"
-#include "cli/check_figures.h"
-#include "cli/check_html.h"
-#include "cli/check_json.h"
-#include "cli/check_text.h"
-#include "cli/check_view.h"
-#include "cli/markup.h"
+#include "cli/check_report/codes.h"
+#include "cli/check_report/figures.h"
+#include "cli/check_report/markup.h"
+#include "cli/check_report/report.h"
+#include "cli/check_report/view.h"
+#include "tests/unit/cli/check_report/samples.h"
 
 namespace drun::cli {
 namespace {

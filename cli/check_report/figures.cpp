@@ -1,4 +1,4 @@
-#include "cli/check_figures.h"
+#include "cli/check_report/figures.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,8 +1,8 @@
-#include "cli/html_table.h"
+#include "cli/check_report/html_table.h"
 
 #include <algorithm>
 
-#include "cli/markup.h"
+#include "cli/check_report/markup.h"
 
 namespace drun::cli {
 

@@ -1,4 +1,4 @@
-// The report of `drun check` for a terminal. Pure.
+// The reports of `drun check`. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,13 @@ struct TextStyle {
   std::size_t width = 80;  // columns that prose is wrapped to; tables and commands may be wider
 };
 
+// For a terminal.
 std::string check_text(const check::CheckResult& result, const TextStyle& style);
+
+// As data, for --json. docs/check.md describes each key.
+std::string check_json(const check::CheckResult& result);
+
+// One page that needs nothing else: no network, no scripts; style and drawings are in it.
+std::string check_html(const check::CheckResult& result);
 
 }  // namespace drun::cli

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/check_figures.h"
+#include "cli/check_report/figures.h"
 
 namespace drun::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/check_codes.h"
+#include "cli/check_report/codes.h"
 
 #include "base/text.h"
 

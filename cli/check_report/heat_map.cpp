@@ -1,9 +1,9 @@
-#include "cli/check_heat_map.h"
+#include "cli/check_report/heat_map.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "cli/markup.h"
+#include "cli/check_report/markup.h"
 
 namespace drun::cli {
 

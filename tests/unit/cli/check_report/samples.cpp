@@ -1,4 +1,4 @@
-#include "check_samples.h"
+#include "tests/unit/cli/check_report/samples.h"
 
 #include <algorithm>
 #include <cmath>

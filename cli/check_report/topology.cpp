@@ -1,4 +1,4 @@
-#include "cli/check_topology.h"
+#include "cli/check_report/topology.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <numbers>
 
 #include "base/text.h"
-#include "cli/check_heat_map.h"
-#include "cli/markup.h"
+#include "cli/check_report/heat_map.h"
+#include "cli/check_report/markup.h"
 
 namespace drun::cli {
 

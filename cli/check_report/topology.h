@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/check_figures.h"
+#include "cli/check_report/figures.h"
 
 namespace drun::cli {
 

@@ -1,9 +1,9 @@
-#include "cli/markup.h"
+#include "cli/check_report/markup.h"
 
 #include <cmath>
 
 #include "base/units.h"
-#include "cli/check_units.h"
+#include "cli/quantity.h"
 
 namespace drun::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/check_html.h"
+#include "cli/check_report/report.h"
 
 #include <algorithm>
 #include <map>
@@ -9,16 +9,16 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/check_cost_plot.h"
-#include "cli/check_figures.h"
-#include "cli/check_heat_map.h"
-#include "cli/check_html_findings.h"
-#include "cli/check_style.h"
-#include "cli/check_topology.h"
-#include "cli/check_units.h"
-#include "cli/check_view.h"
-#include "cli/html_table.h"
-#include "cli/markup.h"
+#include "cli/check_report/cost_plot.h"
+#include "cli/check_report/figures.h"
+#include "cli/check_report/heat_map.h"
+#include "cli/check_report/html_findings.h"
+#include "cli/check_report/html_table.h"
+#include "cli/check_report/markup.h"
+#include "cli/check_report/style.h"
+#include "cli/check_report/topology.h"
+#include "cli/check_report/view.h"
+#include "cli/quantity.h"
 #include "launcher/report/events.h"
 
 namespace drun::cli {

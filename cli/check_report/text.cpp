@@ -1,11 +1,11 @@
-#include "cli/check_text.h"
+#include "cli/check_report/report.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "base/text.h"
-#include "cli/check_figures.h"
-#include "cli/check_view.h"
+#include "cli/check_report/figures.h"
+#include "cli/check_report/view.h"
 
 namespace drun::cli {
 

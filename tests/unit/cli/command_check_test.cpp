@@ -7,9 +7,9 @@
 
 #include "base/exit_status.h"
 #include "base/fd.h"
-#include "check_samples.h"
 #include "cli/command_check.h"
 #include "cli/whole_file.h"
+#include "tests/unit/cli/check_report/samples.h"
 
 namespace drun::cli {
 namespace {

@@ -1,10 +1,10 @@
-#include "cli/check_json.h"
+#include "cli/check_report/report.h"
 
 #include <nlohmann/json.hpp>
 
 #include "check/host_facts_json.h"
-#include "cli/check_figures.h"
-#include "cli/check_view.h"
+#include "cli/check_report/figures.h"
+#include "cli/check_report/view.h"
 #include "launcher/report/events.h"
 
 namespace drun::cli {

@@ -1,4 +1,4 @@
-#include "cli/check_units.h"
+#include "cli/quantity.h"
 
 #include <gtest/gtest.h>
 

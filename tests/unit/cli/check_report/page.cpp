@@ -4,10 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "check_samples.h"
-#include "cli/check_html.h"
-#include "cli/check_json.h"
-#include "cli/check_text.h"
+#include "cli/check_report/report.h"
+#include "tests/unit/cli/check_report/samples.h"
 
 int main(int argc, char** argv) {
   using namespace drun::cli;

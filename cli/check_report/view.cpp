@@ -1,4 +1,4 @@
-#include "cli/check_view.h"
+#include "cli/check_report/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/check_units.h"
+#include "cli/quantity.h"
 
 namespace drun::cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/units.h"
-#include "cli/check_view.h"
+#include "cli/check_report/view.h"
 
 namespace drun::cli {
 
