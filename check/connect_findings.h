@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "check/finding.h"
-#include "launcher/connect/progress.h"
+#include "launcher/report/progress.h"
 
 namespace drun::check {
 

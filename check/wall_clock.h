@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <optional>
 
+#include "control/clock_alignment.h"
 #include "control/host_facts.h"
-#include "launcher/connect/clock_alignment.h"
 
 namespace drun::check {
 
 // The host's wall clock - ours, in ms, as well as half a round trip is known. The two times of now are ours, read at
 // the same moment. Nothing before the first round trip.
-inline std::optional<std::int64_t> wall_clock_offset_ms(const launcher::ClockAlignment& clock,
+inline std::optional<std::int64_t> wall_clock_offset_ms(const control::ClockAlignment& clock,
                                                         const control::HostFacts& facts, std::int64_t monotonic_now_ns,
                                                         std::int64_t realtime_now_ns) {
   const auto then = clock.ours(facts.monotonic_ns);

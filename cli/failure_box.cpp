@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "base/text_width.h"
 #include "base/wording.h"
-#include "launcher/connect/progress.h"
 #include "launcher/plan/rank_list.h"
+#include "launcher/report/progress.h"
 #include "launcher/report/same_failure.h"
 
 namespace drun::cli {

@@ -9,8 +9,8 @@
 #include "launcher/connect/bootstrap.h"
 #include "launcher/connect/host_link.h"
 #include "launcher/connect/locality.h"
-#include "launcher/connect/progress.h"
 #include "launcher/connect/start_watch.h"
+#include "launcher/report/progress.h"
 #include "launcher/report/reporter.h"
 
 namespace drun::launcher {

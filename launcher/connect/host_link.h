@@ -14,10 +14,10 @@
 
 #include "base/asio.h"
 #include "base/host.h"
+#include "control/clock_alignment.h"
 #include "control/frame_queue.h"
 #include "control/frames.h"
 #include "control/messages.h"
-#include "launcher/connect/clock_alignment.h"
 #include "transport/transport.h"
 
 namespace drun::launcher {
@@ -58,7 +58,7 @@ class HostLink {
   const Error& lost_error() const { return lost_error_; }  // why, once it is lost
   Deadline last_heard() const { return last_heard_; }
   bool lost_in_silence() const { return lost_in_silence_; }
-  const ClockAlignment& clock() const { return clock_; }
+  const control::ClockAlignment& clock() const { return clock_; }
 
   void send(control::Type type, std::string_view body);  // control: goes before stdin
   void send_bulk(control::Type type, std::string_view body) { outgoing_.push_bulk(type, body); }  // stdin
@@ -103,7 +103,7 @@ class HostLink {
   control::FrameQueue outgoing_;
   Event beat_wake_;
   Deadline last_heard_;
-  ClockAlignment clock_;
+  control::ClockAlignment clock_;
   int pings_left_ = 0;
 
   struct Waiting {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/asio.h"
-#include "launcher/connect/progress.h"
 #include "launcher/report/events.h"
+#include "launcher/report/progress.h"
 #include "launcher/report/reporter.h"
 
 namespace drun::launcher {

@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kApartNs = 1'000'000'000;
 }  // namespace
 
-void ClockTrack::add(const ClockAlignment& alignment) {
+void ClockTrack::add(const control::ClockAlignment& alignment) {
   const auto& best = alignment.best();
   if (!best || (!points_.empty() && best->host_ns <= points_.back().host_ns)) return;
   if (!points_.empty() && best->host_ns - points_.back().host_ns < kApartNs) {

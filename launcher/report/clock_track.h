@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "launcher/connect/clock_alignment.h"
+#include "control/clock_alignment.h"
 
 namespace drun::launcher {
 
 class ClockTrack {
  public:
   // What the alignment knows by now. May be called as often as one likes.
-  void add(const ClockAlignment& alignment);
+  void add(const control::ClockAlignment& alignment);
   bool empty() const { return points_.empty(); }
   // On drun's clock. Without any alignment: as it is.
   std::int64_t ours(std::int64_t host_ns) const;
@@ -20,7 +20,7 @@ class ClockTrack {
   std::int64_t uncertainty_ns() const;
 
  private:
-  std::vector<ClockAlignment::Sample> points_;  // by the host's time
+  std::vector<control::ClockAlignment::Sample> points_;  // by the host's time
 };
 
 }  // namespace drun::launcher

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "control/messages.h"
-#include "launcher/connect/progress.h"
+#include "launcher/report/progress.h"
 #include "launcher/report/reporter.h"
 
 namespace drun::launcher {

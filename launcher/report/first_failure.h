@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/connect/clock_alignment.h"
+#include "control/clock_alignment.h"
 
 namespace drun::launcher {
 
@@ -34,7 +34,7 @@ struct JobFailure {
   int signal = 0;      // that ended it; 0: none
   bool core_dumped = false;
   std::string what;           // "was ended by SIGKILL (killed)", "exited with status 3"; follows the name
-  Moment when;                // of the end, on drun's clock
+  control::Moment when;       // of the end, on drun's clock
   std::string out_of_memory;  // the kernel's word for it; "" = none
   std::string own_error;      // its own account: torch's error file
   std::string complaint;      // what its libdrun told: which peer failed it

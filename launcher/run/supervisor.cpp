@@ -28,14 +28,14 @@ constexpr auto kPatience = milliseconds(1000);
 // How far drun's own moments (an abort that a worker asked for) may lag behind what they stand for.
 constexpr std::int64_t kOwnLagNs = 50'000'000;
 
-Moment just_now() {
+control::Moment just_now() {
   const auto now = monotonic_ns();
-  return Moment{now - kOwnLagNs, now};
+  return control::Moment{now - kOwnLagNs, now};
 }
 
-Moment silence_until_now(Deadline last_heard) {
+control::Moment silence_until_now(Deadline last_heard) {
   const auto now = monotonic_ns();
-  return Moment{now - std::chrono::nanoseconds(Clock::now() - last_heard).count(), now};
+  return control::Moment{now - std::chrono::nanoseconds(Clock::now() - last_heard).count(), now};
 }
 
 void add_lines(std::vector<std::string>& lines, const std::string& text) {

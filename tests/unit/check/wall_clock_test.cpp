@@ -10,12 +10,12 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 TEST(WallClock, NothingBeforeARoundTrip) {
   control::HostFacts facts;
   facts.monotonic_ns = facts.realtime_ns = kSecond;
-  EXPECT_FALSE(wall_clock_offset_ms(launcher::ClockAlignment{}, facts, 0, 0));
+  EXPECT_FALSE(wall_clock_offset_ms(control::ClockAlignment{}, facts, 0, 0));
 }
 
 // The host booted 1000 s before us; the facts were made 3 s ago and took their time to arrive.
 TEST(WallClock, OffsetIsThatOfTheMomentWhenTheFactsWereMade) {
-  launcher::ClockAlignment clock;
+  control::ClockAlignment clock;
   clock.add(100 * kSecond, 100 * kSecond + kSecond / 50, 1100 * kSecond + kSecond / 100);
   for (const std::int64_t off_s : {0, 90, -90}) {
     control::HostFacts facts;

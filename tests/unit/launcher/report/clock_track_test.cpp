@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000, kSecond = 1000 * kMs;
 
 // A round trip of 2 ms around the host's moment, whose clock is `ahead` of ours then.
-void add(ClockTrack& track, ClockAlignment& alignment, std::int64_t host_ns, std::int64_t ahead,
+void add(ClockTrack& track, control::ClockAlignment& alignment, std::int64_t host_ns, std::int64_t ahead,
          std::int64_t half_ns = kMs) {
   const std::int64_t ours = host_ns - ahead;
   alignment.add(ours - half_ns, ours + half_ns, host_ns);
@@ -17,7 +17,7 @@ void add(ClockTrack& track, ClockAlignment& alignment, std::int64_t host_ns, std
 
 TEST(ClockTrack, WithoutAnAlignmentTimesAreAsTheyAre) {
   ClockTrack track;
-  ClockAlignment nothing;
+  control::ClockAlignment nothing;
   track.add(nothing);
   EXPECT_TRUE(track.empty());
   EXPECT_EQ(track.ours(7), 7);
@@ -26,7 +26,7 @@ TEST(ClockTrack, WithoutAnAlignmentTimesAreAsTheyAre) {
 
 TEST(ClockTrack, OneAlignmentServesAllTimes) {
   ClockTrack track;
-  ClockAlignment alignment;
+  control::ClockAlignment alignment;
   add(track, alignment, 100 * kSecond, 90 * kSecond);
   EXPECT_EQ(track.ours(100 * kSecond), 10 * kSecond);
   EXPECT_EQ(track.ours(101 * kSecond), 11 * kSecond);
@@ -36,7 +36,7 @@ TEST(ClockTrack, OneAlignmentServesAllTimes) {
 
 TEST(ClockTrack, BetweenTwoAlignmentsTheDriftIsSpread) {
   ClockTrack track;
-  ClockAlignment alignment;
+  control::ClockAlignment alignment;
   // 50 ppm: 5 ms in 100 s. The later alignment is taken because the former has become worse than it.
   add(track, alignment, 100 * kSecond, 0);
   add(track, alignment, 200 * kSecond, 5 * kMs);
@@ -48,7 +48,7 @@ TEST(ClockTrack, BetweenTwoAlignmentsTheDriftIsSpread) {
 
 TEST(ClockTrack, WhatWasInOrderStaysSo) {
   ClockTrack track;
-  ClockAlignment alignment;
+  control::ClockAlignment alignment;
   // The first round trips come within microseconds, and each is better than the one before.
   for (int i = 0; i < 8; ++i)
     add(track, alignment, kSecond + i * 100'000, i % 2 == 0 ? 900'000 : 0, 1'000'000 - i * 1000);

@@ -15,7 +15,7 @@ JobFailure worker(int rank, const std::string& host, std::int64_t at_ms, std::in
   f.host = host;
   f.exit_code = f.status = 1;
   f.what = "exited with status 1";
-  f.when = Moment{(at_ms - error_ms) * kMs, (at_ms + error_ms) * kMs};
+  f.when = control::Moment{(at_ms - error_ms) * kMs, (at_ms + error_ms) * kMs};
   return f;
 }
 
@@ -101,7 +101,7 @@ TEST(FirstFailure, ALostHostIsEvidence) {
   JobFailure host;
   host.host = "b";
   host.status = 68;
-  host.when = Moment{100 * kMs, 900 * kMs};
+  host.when = control::Moment{100 * kMs, 900 * kMs};
   auto victim = worker(0, "a", 300);
   victim.complaint = "rank 1 on b closed its connection";
   const auto found = find_first_failure({victim, host}, kStop);

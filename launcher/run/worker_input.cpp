@@ -1,4 +1,4 @@
-#include "launcher/output/worker_input.h"
+#include "launcher/run/worker_input.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace drun::launcher {
+namespace drun::control {
 
 // A moment on drun's CLOCK_MONOTONIC, known to lie between the two (ns).
 struct Moment {
@@ -33,4 +33,4 @@ class ClockAlignment {
   std::optional<Sample> best_;
 };
 
-}  // namespace drun::launcher
+}  // namespace drun::control

@@ -1,4 +1,4 @@
-#include "launcher/report/describe.h"
+#include "launcher/run/describe.h"
 
 #include <sys/wait.h>
 
@@ -7,8 +7,8 @@
 #include <map>
 
 #include "base/text.h"
-#include "launcher/connect/progress.h"
 #include "launcher/plan/rank_list.h"
+#include "launcher/report/progress.h"
 #include "launcher/report/signal_text.h"
 
 namespace drun::launcher {

@@ -1,8 +1,8 @@
-#include "launcher/connect/clock_alignment.h"
+#include "control/clock_alignment.h"
 
 #include <cstdlib>
 
-namespace drun::launcher {
+namespace drun::control {
 
 namespace {
 constexpr std::int64_t kDriftPpm = 100;  // two unsteered quartz oscillators
@@ -28,4 +28,4 @@ std::optional<Moment> ClockAlignment::ours(std::int64_t host_ns) const {
   return Moment{middle - error, middle + error};
 }
 
-}  // namespace drun::launcher
+}  // namespace drun::control

@@ -1,8 +1,8 @@
-#include "launcher/connect/clock_alignment.h"
+#include "control/clock_alignment.h"
 
 #include <gtest/gtest.h>
 
-namespace drun::launcher {
+namespace drun::control {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
@@ -49,4 +49,4 @@ TEST(ClockAlignment, IgnoresANegativeRoundTrip) {
 }
 
 }  // namespace
-}  // namespace drun::launcher
+}  // namespace drun::control

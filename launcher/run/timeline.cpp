@@ -1,4 +1,4 @@
-#include "launcher/report/timeline.h"
+#include "launcher/run/timeline.h"
 
 #include <fcntl.h>
 #include <unistd.h>

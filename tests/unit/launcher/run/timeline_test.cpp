@@ -1,4 +1,4 @@
-#include "launcher/report/timeline.h"
+#include "launcher/run/timeline.h"
 
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(Timeline, AJobWithoutCallsIsAValidFile) {
 TEST(Timeline, HasEveryCallOnOneClockUnderItsHostAndRank) {
   TimelineCalls calls;
   calls.expect({"node1", "node2"}, {0, 0, 1}, 1'000'000);
-  ClockAlignment ahead;
+  control::ClockAlignment ahead;
   ahead.add(0, 2000, 501'000);  // node2's clock: 500 us ahead
   calls.clock(1).add(ahead);
   auto sum = call(1, 12, 3'000'000, 3'500'250);

@@ -1,4 +1,4 @@
-#include "launcher/report/describe.h"
+#include "launcher/run/describe.h"
 
 #include <gtest/gtest.h>
 

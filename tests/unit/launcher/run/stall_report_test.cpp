@@ -1,4 +1,4 @@
-#include "launcher/report/stall_report.h"
+#include "launcher/run/stall_report.h"
 
 #include <gtest/gtest.h>
 
