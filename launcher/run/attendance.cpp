@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/exit_status.h"
 #include "base/log.h"
@@ -24,57 +25,48 @@ Attendance::Attendance(asio::io_context& io, Reporter& reporter, Supervisor& sup
       first_joined_(io.get_executor()),
       all_joined_(io.get_executor()) {}
 
-void Attendance::expect(std::vector<HostLink*> hosts, Placement placement, rendezvous::Server* server) {
-  hosts_ = std::move(hosts);
-  placement_ = std::move(placement);
-  server_ = server;
-  n_unstarted_ = placement_.local_sizes;
-}
-
-void Attendance::on_started(const HostLink& host, const control::Started& message) {
+void Attendance::on_started(const control::Started& message) {
   const int rank = static_cast<int>(message.rank);
+  const int host = ranks().at(rank).host;
   if (message.error == 0) {
-    pids_[rank] = message.pid;
     server_->note(rank, "pid " + std::to_string(message.pid) + " runs");
-    events_.worker_started(rank, host.name(), message.pid);
+    events_.worker_started(rank, ranks().host_name(rank), message.pid);
   }
-  const auto at = static_cast<std::size_t>(std::find(hosts_.begin(), hosts_.end(), &host) - hosts_.begin());
-  if (at >= n_unstarted_.size() || --n_unstarted_[at] > 0) return;
-  watch_.done(at);
-  if (std::any_of(n_unstarted_.begin(), n_unstarted_.end(), [](int n) { return n > 0; })) return;
+  if (ranks().n_unanswered(host) > 0) return;
+  watch_.done(static_cast<std::size_t>(host));
+  if (ranks().n_unanswered() > 0) return;
   watch_.end();
   watch_.stop();
   all_started_.notify();
 }
 
-void Attendance::on_exited(const HostLink& host, const control::Exited& message) {
+void Attendance::on_exited(const control::Exited& message) {
   const int rank = static_cast<int>(message.rank);
-  pids_.erase(rank);
   server_->note(rank, "its process has ended");
-  events_.worker_exited(rank, host.name(), message);
+  events_.worker_exited(rank, ranks().host_name(rank), message);
 }
 
 void Attendance::on_joined(int rank, int pid) {
   log::debug("rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ") joined the rendezvous");
   first_joined_.notify();
-  joined_.insert(rank);
-  if (joined_.size() == placement_.ranks.size()) all_joined_.notify();
+  if (ranks().n_joined() == ranks().size()) all_joined_.notify();
 }
 
 // "rank 1 on host1 (pid 12 runs), ranks 8-15 on host2".
 std::string Attendance::absent_ranks() const {
+  std::vector<std::vector<int>> absent(ranks().hosts().size());
+  for (const auto& entry : ranks()) {
+    if (!entry.joined) absent[static_cast<std::size_t>(entry.host)].push_back(entry.rank);
+  }
   std::vector<std::string> parts;
-  for (std::size_t host = 0; host < hosts_.size(); ++host) {
-    std::vector<int> ranks;
-    for (const auto& place : placement_.ranks) {
-      const bool here = static_cast<std::size_t>(place.host) == host;
-      if (here && joined_.count(place.rank) == 0) ranks.push_back(place.rank);
-    }
-    if (ranks.empty()) continue;
-    std::string part = (ranks.size() == 1 ? "rank " : "ranks ") + ranks_text(ranks) + " on " + hosts_[host]->name();
-    if (ranks.size() == 1) {
-      const auto pid = pids_.find(ranks[0]);
-      part += pid == pids_.end() ? " (its process has ended)" : " (pid " + std::to_string(pid->second) + " runs)";
+  for (std::size_t host = 0; host < absent.size(); ++host) {
+    if (absent[host].empty()) continue;
+    std::string part =
+        (absent[host].size() == 1 ? "rank " : "ranks ") + ranks_text(absent[host]) + " on " + ranks().hosts()[host];
+    if (absent[host].size() == 1) {
+      const auto& entry = ranks().at(absent[host].front());
+      const bool runs = entry.pid > 0 && !entry.exited;
+      part += runs ? " (pid " + std::to_string(entry.pid) + " runs)" : " (its process has ended)";
     }
     parts.push_back(std::move(part));
   }
@@ -87,8 +79,8 @@ Task<void> Attendance::watch_start(Deadline deadline) {
   const bool all = co_await all_started_.wait_until(std::max(deadline, began + kSpawnTime));
   if (all || supervisor_.stopping()) co_return;
   std::vector<std::string> late;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    if (n_unstarted_[i] > 0) late.push_back(hosts_[i]->name());
+  for (std::size_t i = 0; i < ranks().hosts().size(); ++i) {
+    if (ranks().n_unanswered(static_cast<int>(i)) > 0) late.push_back(ranks().hosts()[i]);
   }
   const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - began).count();
   reporter_.error(Error(Errc::kTimeout, join(late, ", "),
@@ -96,13 +88,13 @@ Task<void> Attendance::watch_start(Deadline deadline) {
   supervisor_.stop(kExitTimeout, "the workers on " + join(late, ", ") + " were not started in time");
 }
 
-Task<void> Attendance::watch_joins(std::chrono::milliseconds patience) {
+Task<void> Attendance::watch_joins(std::chrono::milliseconds delay) {
   co_await first_joined_.wait();
-  const bool all = co_await all_joined_.wait_until(Clock::now() + patience);
+  const bool all = co_await all_joined_.wait_until(Clock::now() + delay);
   if (all || over_ || supervisor_.stopping()) co_return;
-  reporter_.warning(std::to_string(joined_.size()) + " of " + plural(placement_.ranks.size(), "rank") +
+  reporter_.warning(std::to_string(ranks().n_joined()) + " of " + plural(ranks().size(), "rank") +
                     " joined the job within " +
-                    std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience).count()) +
+                    std::to_string(std::chrono::duration_cast<std::chrono::seconds>(delay).count()) +
                     " s and may wait for the others: " + absent_ranks());
 }
 

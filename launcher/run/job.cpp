@@ -78,13 +78,14 @@ class Job {
         job_id_(make_job_id()),
         key_(rendezvous::make_job_key()),
         probe_cache_(options_.cache_directory),
+        supervisor_(io, reporter, options_.grace),
+        activity_(supervisor_.ranks()),
         stalls_(io, reporter, activity_, supervisor_),
         timeline_(io),
-        supervisor_(io, reporter, options_.grace),
         output_(
             io, options_.output,
             [this](int rank, control::Stream stream, std::size_t n) { give_credit(rank, stream, n); },
-            [this](Error error) { supervisor_.on_output_broken(std::move(error)); }),
+            [this](Error error) { supervisor_.on_output_broken(error); }),
         attendance_(io, reporter, supervisor_, watch_, events_),
         signals_(io, reporter, supervisor_, events_, output_) {}
 
@@ -151,10 +152,10 @@ class Job {
   int master_port_ = 0;
   control::WindowSize window_;
   std::vector<std::vector<control::Binding>> bindings_;  // by used host and local rank; empty without --bind-to
+  Supervisor supervisor_;
   ActivityBoard activity_;
   StallReporter stalls_;
   Timeline timeline_;
-  Supervisor supervisor_;
   OutputWriter output_;
   Attendance attendance_;
   JobSignals signals_;
@@ -237,7 +238,7 @@ Task<int> Job::run_phases() {
     link->on([this](HostLink& host, control::Frame frame) { on_frame(host, std::move(frame)); },
              [this, supervisor](HostLink& host, Error error) {
                timeline_.host_lost();
-               supervisor->on_lost(host, std::move(error));
+               supervisor->on_lost(host, error);
              },
              [this](HostLink& host, std::chrono::seconds silence) {
                reporter_.warning(host.name() + ": silent for " + std::to_string(silence.count()) + " s");
@@ -311,15 +312,8 @@ void Job::attach() {
   parts.placement = placement_;
   parts.output = &output_;
   parts.events = &events_;
-  parts.started = [this](HostLink& host, const control::Started& m) {
-    attendance_.on_started(host, m);
-    activity_.started(static_cast<int>(m.rank), m.pid);
-  };
-  parts.exited = [this](HostLink& host, const control::Exited& m) {
-    attendance_.on_exited(host, m);
-    activity_.exited(static_cast<int>(m.rank));
-    timeline_.ended(static_cast<int>(m.rank), m.time_ns);
-  };
+  parts.started = [this](const control::Started& m) { attendance_.on_started(m); };
+  parts.exited = [this](const control::Exited& m) { attendance_.on_exited(m); };
   parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) {
     if (input_) input_->on_taken(rank, n_bytes);
   };
@@ -350,9 +344,9 @@ void Job::put_rank_0_where_all_reach_it() {
 
 // Who is about to start.
 void Job::expect_workers() {
-  activity_.expect(hosts_, placement_);
-  if (timeline_.is_open()) timeline_.expect(hosts_, placement_, began_ns_);
-  attendance_.expect(hosts_, placement_, server_.get());
+  activity_.expect(hosts_);
+  if (timeline_.is_open()) timeline_.expect(hosts_, supervisor_.ranks(), began_ns_);
+  attendance_.expect(server_.get());
   if (options_.stdin_mode == StdinMode::kNone) return;
   std::vector<int> readers;
   for (const auto& place : placement_.ranks) {
@@ -443,8 +437,8 @@ Result<void> Job::start_rendezvous() {
   }
   rendezvous::ServerEvents events;
   events.joined = [this](int rank, int pid) {
-    attendance_.on_joined(rank, pid);
     supervisor_.on_joined(rank);
+    attendance_.on_joined(rank, pid);
   };
   events.complained = [this](int rank, const std::string& text) { supervisor_.on_complaint(rank, text); };
   events.abort_requested = [this](const rendezvous::Abort& abort) { supervisor_.on_abort_requested(abort); };

@@ -46,35 +46,43 @@ std::optional<LastCall> last_call(const control::RankActivity& activity) {
   return out;
 }
 
-void ActivityBoard::expect(const std::vector<HostLink*>& hosts, const Placement& placement) {
-  for (const auto& place : placement.ranks) {
-    RankStanding standing;
-    standing.rank = place.rank;
-    standing.host = hosts[static_cast<std::size_t>(place.host)]->name();
-    ranks_.push_back(std::move(standing));
-    host_of_.push_back(hosts[static_cast<std::size_t>(place.host)]);
-  }
-}
-
-void ActivityBoard::started(int rank, int pid) { ranks_[static_cast<std::size_t>(rank)].pid = pid; }
-void ActivityBoard::exited(int rank) { ranks_[static_cast<std::size_t>(rank)].over = true; }
-
 void ActivityBoard::take(const control::Activity& message, Deadline now) {
+  seen_.resize(table_.size());
   for (const auto& activity : message.ranks) {
-    if (activity.rank >= ranks_.size()) continue;
-    auto& standing = ranks_[activity.rank];
-    const auto& before = standing.activity;
+    if (activity.rank >= seen_.size()) continue;
+    Seen& seen = seen_[activity.rank];
+    const auto& before = seen.activity;
     const bool same = before && before->n_begun == activity.n_begun && same_call(before->open, activity.open);
     if (!same) {
       const auto last = last_call(activity);
-      standing.changed = now;
-      standing.age_s = last ? last->seconds : 0;
+      seen.changed = now;
+      seen.age_s = last ? last->seconds : 0;
     }
-    standing.activity = activity;
+    seen.activity = activity;
   }
 }
 
+std::vector<RankStanding> ActivityBoard::ranks() const {
+  std::vector<RankStanding> out;
+  for (const auto& entry : table_) {
+    RankStanding standing;
+    standing.rank = entry.rank;
+    standing.host = table_.host_name(entry.rank);
+    standing.pid = entry.pid;
+    standing.over = entry.exited;
+    if (static_cast<std::size_t>(entry.rank) < seen_.size()) {
+      const Seen& seen = seen_[static_cast<std::size_t>(entry.rank)];
+      standing.activity = seen.activity;
+      standing.changed = seen.changed;
+      standing.age_s = seen.age_s;
+    }
+    out.push_back(std::move(standing));
+  }
+  return out;
+}
+
 void ActivityBoard::tell(FirstFailure& failure) const {
+  const std::vector<RankStanding> ranks = this->ranks();
   const auto is_first = [&](const RankStanding& rank) {
     return std::any_of(failure.first.begin(), failure.first.end(),
                        [&](const JobFailure& f) { return f.rank == rank.rank || (f.rank < 0 && f.host == rank.host); });
@@ -82,23 +90,24 @@ void ActivityBoard::tell(FirstFailure& failure) const {
   std::int64_t latest_ns = 0;
   for (auto& f : failure.first) {
     latest_ns = std::max(latest_ns, f.when.latest_ns);
-    if (f.rank < 0 || f.rank >= static_cast<int>(ranks_.size())) continue;
-    const auto& activity = ranks_[static_cast<std::size_t>(f.rank)].activity;
+    if (f.rank < 0 || f.rank >= static_cast<int>(ranks.size())) continue;
+    const auto& activity = ranks[static_cast<std::size_t>(f.rank)].activity;
     if (activity) f.last_call = last_call(*activity);
   }
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    if (is_first(ranks_[i]) || !ranks_[i].activity) continue;
-    const auto* call = interrupted(*ranks_[i].activity);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (is_first(ranks[i]) || !ranks[i].activity) continue;
+    const auto* call = interrupted(*ranks[i].activity);
     if (call == nullptr) continue;
     // What it called after the failure it can't have waited in.
-    const auto since = host_of_[i]->clock().ours(static_cast<std::int64_t>(call->started_ns));
+    const auto since = hosts_[static_cast<std::size_t>(table_.at(ranks[i].rank).host)]->clock().ours(
+        static_cast<std::int64_t>(call->started_ns));
     if (since && since->earliest_ns > latest_ns) continue;
     const std::string text = call_text(*call);
     // Those of the same number that share no rank are different communicators.
     auto same = std::find_if(failure.waited.begin(), failure.waited.end(),
                              [&](const Waited& w) { return w.text == text && w.group == call->group; });
     if (same == failure.waited.end()) same = failure.waited.insert(same, Waited{{}, text, call->group});
-    same->ranks.push_back(ranks_[i].rank);
+    same->ranks.push_back(ranks[i].rank);
   }
   std::stable_sort(failure.waited.begin(), failure.waited.end(),
                    [](const Waited& a, const Waited& b) { return a.ranks.size() > b.ranks.size(); });

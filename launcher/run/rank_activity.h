@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "control/messages.h"
 #include "launcher/connect/host_link.h"
-#include "launcher/plan/placement.h"
 #include "launcher/report/first_failure.h"
+#include "launcher/run/rank_table.h"
 
 namespace drun::launcher {
 
@@ -30,20 +30,25 @@ struct RankStanding {
 // The last call of a rank, at the moment of `activity`; nothing if it made none.
 std::optional<LastCall> last_call(const control::RankActivity& activity);
 
-// Owned by the job; one thread.
+// Owned by the job; one thread. `ranks` outlives it.
 class ActivityBoard {
  public:
-  void expect(const std::vector<HostLink*>& hosts, const Placement& placement);
-  void started(int rank, int pid);
-  void exited(int rank);
+  explicit ActivityBoard(const RankTable& ranks) : table_(ranks) {}
+  void expect(const std::vector<HostLink*>& hosts) { hosts_ = hosts; }  // by used host; for their clocks
   void take(const control::Activity& message, Deadline now);
-  const std::vector<RankStanding>& ranks() const { return ranks_; }
+  std::vector<RankStanding> ranks() const;
   // Adds to a failure what the ranks had done last, and which of the others waited in what.
   void tell(FirstFailure& failure) const;
 
  private:
-  std::vector<RankStanding> ranks_;
-  std::vector<const HostLink*> host_of_;  // by rank: whose clock
+  struct Seen {
+    std::optional<control::RankActivity> activity;
+    Deadline changed{};
+    double age_s = 0;
+  };
+  const RankTable& table_;
+  std::vector<Seen> seen_;  // by rank; grows with the first activity
+  std::vector<HostLink*> hosts_;
 };
 
 }  // namespace drun::launcher

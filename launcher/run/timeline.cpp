@@ -26,11 +26,11 @@ std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::e
 
 // ---- the calls
 
-void TimelineCalls::expect(std::vector<std::string> hosts, std::vector<int> host_of, std::int64_t begin_ns) {
-  hosts_ = std::move(hosts);
-  clocks_.resize(hosts_.size());
+void TimelineCalls::expect(const RankTable& ranks, std::int64_t begin_ns) {
+  table_ = &ranks;
+  clocks_.resize(ranks.hosts().size());
+  ranks_.resize(ranks.size());
   begin_ns_ = begin_ns;
-  for (const int host : host_of) ranks_.emplace_back().host = host;
 }
 
 void TimelineCalls::take(const control::Timeline& message) {
@@ -63,28 +63,23 @@ void TimelineCalls::take(const control::Timeline& message) {
   }
 }
 
-void TimelineCalls::ended(int rank, std::uint64_t host_ns) {
-  if (rank < 0 || static_cast<std::size_t>(rank) >= ranks_.size()) return;
-  ranks_[static_cast<std::size_t>(rank)].ended_ns = static_cast<std::int64_t>(host_ns);
-}
-
 std::uint64_t TimelineCalls::n_lost() const {
   std::uint64_t n = 0;
   for (const auto& rank : ranks_) n += rank.n_lost;
   return n;
 }
 
-double TimelineCalls::micros(const Rank& rank, std::int64_t host_ns) const {
-  return static_cast<double>(clocks_[static_cast<std::size_t>(rank.host)].ours(host_ns) - begin_ns_) * 1e-3;
+double TimelineCalls::micros(int host, std::int64_t host_ns) const {
+  return static_cast<double>(clocks_[static_cast<std::size_t>(host)].ours(host_ns) - begin_ns_) * 1e-3;
 }
 
 std::string TimelineCalls::head(const std::string& job_id) const {
   Json about;
   about["job"] = job_id;
   about["hosts"] = Json::array();
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+  for (std::size_t i = 0; i < clocks_.size(); ++i) {
     Json host;
-    host["name"] = hosts_[i];
+    host["name"] = table_->hosts()[i];
     host["clock_uncertainty_us"] = static_cast<double>(clocks_[i].uncertainty_ns()) * 1e-3;
     about["hosts"].push_back(host);
   }
@@ -107,12 +102,12 @@ std::string TimelineCalls::head(const std::string& job_id) const {
     args[name] = std::move(value);
     return args;
   };
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    metadata("process_name", i, 0, arg("name", hosts_[i]));
+  for (std::size_t i = 0; i < clocks_.size(); ++i) {
+    metadata("process_name", i, 0, arg("name", table_->hosts()[i]));
     metadata("process_sort_index", i, 0, arg("sort_index", i));
   }
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const auto host = static_cast<std::size_t>(ranks_[i].host);
+    const auto host = static_cast<std::size_t>(table_->at(static_cast<int>(i)).host);
     metadata("thread_name", host, i, arg("name", "rank " + std::to_string(i)));
     metadata("thread_sort_index", host, i, arg("sort_index", i));
   }
@@ -120,11 +115,12 @@ std::string TimelineCalls::head(const std::string& job_id) const {
 }
 
 std::string TimelineCalls::event(std::size_t number, const Call& call) const {
-  const Rank& rank = ranks_[number];
+  const RankEntry& rank = table_->at(static_cast<int>(number));
   const bool is_open = call.ended_ns == 0;
-  const std::int64_t end_ns = is_open ? std::max(rank.ended_ns, call.started_ns) : call.ended_ns;
-  const double from = micros(rank, call.started_ns);
-  const double time = std::max(0.0, micros(rank, end_ns) - from);
+  const auto rank_ended_ns = static_cast<std::int64_t>(std::min(rank.ended_ns.value_or(0), kLatestNs));
+  const std::int64_t end_ns = is_open ? std::max(rank_ended_ns, call.started_ns) : call.ended_ns;
+  const double from = micros(rank.host, call.started_ns);
+  const double time = std::max(0.0, micros(rank.host, end_ns) - from);
   char numbers[160];
   std::snprintf(numbers, sizeof numbers, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%zu,\"ts\":%.3f,\"dur\":%.3f,\"name\":\"",
                 rank.host, number, from, time);
@@ -170,15 +166,9 @@ Result<void> Timeline::open(const std::string& path) {
   return {};
 }
 
-void Timeline::expect(const std::vector<HostLink*>& hosts, const Placement& placement, std::int64_t begin_ns) {
-  std::vector<std::string> names;
-  for (const HostLink* host : hosts) {
-    names.push_back(host->name());
-    hosts_.push_back(HostEnd{host, false});
-  }
-  std::vector<int> host_of;
-  for (const auto& place : placement.ranks) host_of.push_back(place.host);
-  calls_.expect(std::move(names), std::move(host_of), begin_ns);
+void Timeline::expect(const std::vector<HostLink*>& hosts, const RankTable& ranks, std::int64_t begin_ns) {
+  for (const HostLink* host : hosts) hosts_.push_back(HostEnd{host, false});
+  calls_.expect(ranks, begin_ns);
 }
 
 void Timeline::take(const HostLink& host, const control::Timeline& message) {

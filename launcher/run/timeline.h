@@ -11,19 +11,19 @@
 #include "base/fd.h"
 #include "control/messages.h"
 #include "launcher/connect/host_link.h"
-#include "launcher/plan/placement.h"
 #include "launcher/report/clock_track.h"
+#include "launcher/run/rank_table.h"
 
 namespace drun::launcher {
 
 // The calls of a job, and the text made of them. Pure.
 class TimelineCalls {
  public:
-  // `host_of`: by rank, an index of `hosts`. Times of the text are counted from `begin_ns`, on drun's clock.
-  void expect(std::vector<std::string> hosts, std::vector<int> host_of, std::int64_t begin_ns);
+  // `ranks` outlives this; a call that has no end ends with its rank. Times of the text are counted from `begin_ns`, on
+  // drun's clock.
+  void expect(const RankTable& ranks, std::int64_t begin_ns);
   // The rank of a message may be anything.
   void take(const control::Timeline& message);
-  void ended(int rank, std::uint64_t host_ns);  // by its host's clock: the end of calls that have none
   ClockTrack& clock(std::size_t host) { return clocks_[host]; }
   std::uint64_t n_calls() const { return n_calls_; }
   std::uint64_t n_lost() const;
@@ -55,18 +55,16 @@ class TimelineCalls {
     std::int8_t status = 0;
   };
   struct Rank {
-    int host = 0;
     std::vector<Call> calls;
     std::uint64_t n_lost = 0;
-    std::int64_t ended_ns = 0;
   };
   std::string head(const std::string& job_id) const;
   std::string event(std::size_t rank, const Call& call) const;
-  double micros(const Rank& rank, std::int64_t host_ns) const;
+  double micros(int host, std::int64_t host_ns) const;
 
-  std::vector<std::string> hosts_;
+  const RankTable* table_ = nullptr;
   std::vector<ClockTrack> clocks_;  // by host
-  std::vector<Rank> ranks_;
+  std::vector<Rank> ranks_;         // by rank
   std::map<std::string, std::uint32_t> name_numbers_;
   std::vector<std::string> names_;  // as JSON; "" = none
   std::int64_t begin_ns_ = 0;
@@ -81,9 +79,8 @@ class Timeline {
   // A file beside `path`, which takes its place in the end: what can't be written shows before the job begins.
   Result<void> open(const std::string& path);
   bool is_open() const { return static_cast<bool>(file_); }
-  void expect(const std::vector<HostLink*>& hosts, const Placement& placement, std::int64_t begin_ns);
+  void expect(const std::vector<HostLink*>& hosts, const RankTable& ranks, std::int64_t begin_ns);
   void take(const HostLink& host, const control::Timeline& message);
-  void ended(int rank, std::uint64_t host_ns) { calls_.ended(rank, host_ns); }
   void host_lost() { changed_.notify(); }
   // Until every host that lives has said that nothing more comes.
   Task<void> wait(Deadline deadline);

@@ -37,6 +37,22 @@ Json written(const TimelineCalls& calls) {
   return Json::parse(text);
 }
 
+// The ranks of a job whose hosts are node1, node2, ...; `hosts`: by rank.
+RankTable ranks_on(const std::vector<int>& hosts) {
+  Placement placement;
+  std::vector<std::string> names;
+  for (const int host : hosts) {
+    RankPlace place;
+    place.rank = static_cast<int>(placement.ranks.size());
+    place.host = host;
+    placement.ranks.push_back(place);
+    if (static_cast<std::size_t>(host) == names.size()) names.push_back("node" + std::to_string(host + 1));
+  }
+  RankTable table;
+  table.place(placement, names);
+  return table;
+}
+
 std::vector<Json> of(const Json& file, const std::string& phase) {
   std::vector<Json> out;
   for (const auto& event : file["traceEvents"]) {
@@ -46,16 +62,18 @@ std::vector<Json> of(const Json& file, const std::string& phase) {
 }
 
 TEST(Timeline, AJobWithoutCallsIsAValidFile) {
+  RankTable ranks = ranks_on({0});
   TimelineCalls calls;
-  calls.expect({"node1"}, {0}, 0);
+  calls.expect(ranks, 0);
   const auto file = written(calls);
   EXPECT_TRUE(of(file, "X").empty());
   EXPECT_EQ(file["otherData"]["job"], "0011");
 }
 
 TEST(Timeline, HasEveryCallOnOneClockUnderItsHostAndRank) {
+  RankTable ranks = ranks_on({0, 0, 1});
   TimelineCalls calls;
-  calls.expect({"node1", "node2"}, {0, 0, 1}, 1'000'000);
+  calls.expect(ranks, 1'000'000);
   control::ClockAlignment ahead;
   ahead.add(0, 2000, 501'000);  // node2's clock: 500 us ahead
   calls.clock(1).add(ahead);
@@ -91,19 +109,22 @@ TEST(Timeline, HasEveryCallOnOneClockUnderItsHostAndRank) {
 }
 
 TEST(Timeline, ACallThatWentOnEndsWithItsRank) {
+  RankTable ranks = ranks_on({0});
   TimelineCalls calls;
-  calls.expect({"node1"}, {0}, 0);
+  calls.expect(ranks, 0);
   calls.take(news(0, {call(1, 1, 5'000, 0)}));
-  calls.ended(0, 9'000);
-  calls.ended(7, 9'000);
+  control::Exited end;
+  end.time_ns = 9'000;
+  ranks.exited(end, 0);
   const auto event = of(written(calls), "X").at(0);
   EXPECT_EQ(event["dur"], 4.0);
   EXPECT_EQ(event["args"]["unfinished"], true);
 }
 
 TEST(Timeline, LostCallsAreCounted) {
+  RankTable ranks = ranks_on({0, 0});
   TimelineCalls calls;
-  calls.expect({"node1"}, {0, 0}, 0);
+  calls.expect(ranks, 0);
   calls.take(news(1, {call(4, 9, 1, 2)}, 8));
   calls.take(news(1, {}, 2));
   EXPECT_EQ(calls.n_lost(), 10u);
@@ -112,8 +133,9 @@ TEST(Timeline, LostCallsAreCounted) {
 }
 
 TEST(Timeline, WhateverAWorkersMemorySaysTheFileIsValid) {
+  RankTable ranks = ranks_on({0});
   TimelineCalls calls;
-  calls.expect({"no\"de\xff"}, {0}, 0);
+  calls.expect(ranks, 0);
   auto strange = call(255, UINT64_MAX, UINT64_MAX, 1);
   strange.dtype = strange.op = 255;
   strange.count = UINT64_MAX;
@@ -129,8 +151,9 @@ TEST(Timeline, WhateverAWorkersMemorySaysTheFileIsValid) {
 }
 
 TEST(Timeline, AWriterThatFailsEndsIt) {
+  RankTable ranks = ranks_on({0});
   TimelineCalls calls;
-  calls.expect({"node1"}, {0}, 0);
+  calls.expect(ranks, 0);
   EXPECT_FALSE(calls.write("0011", [](std::string_view) { return false; }));
 }
 
