@@ -1,6 +1,6 @@
 // Coroutines on Boost.Asio, the way drun uses them: one io_context, one I/O thread, cancel by close.
 //
-// What can be is compiled once, in asio.cpp: each instantiation of a timer's wait or of co_spawn costs seconds.
+// Code that need not be a template is in asio.cpp: each instantiation of a timer's wait or of co_spawn costs seconds.
 //
 // The rule for GCC 12: no braced temporary that owns memory and no lambda in a statement with co_await. Name the
 // object on the line before and move it.
@@ -95,8 +95,8 @@ Task<std::invoke_result_t<F>> run_blocking(asio::thread_pool& pool, F f) {
   co_return co_await asio::co_spawn(pool, std::move(task), asio::use_awaitable);
 }
 
-// Spawned coroutines with an owner: `join` waits for all of them. A bug's exception ends the process, with its text.
-// Owned by the object whose coroutines it holds; that object must outlive join().
+// Spawned coroutines with an owner: `join` waits for all of them. An exception is a bug: it ends the
+// process, with its text. Owned by the object whose coroutines it holds; that object must outlive join().
 class TaskGroup {
  public:
   explicit TaskGroup(asio::any_io_executor executor);

@@ -1,12 +1,12 @@
-// Of a thread that starts others: they get none of the program's signals, which are for its own threads, but for those
-// that are about what a thread itself has done.
+// Blocks asynchronous signals in the calling thread, so that threads it starts inherit the mask and the program's own
+// threads handle its signals. Synchronous faults (SEGV, BUS, FPE, ILL, TRAP) stay unblocked.
 #pragma once
 
 #include <signal.h>
 
 namespace drun {
 
-// From construction to destruction, for the thread that made it and those that it starts.
+// Blocks from construction to destruction, both on the same thread.
 class BlockedSignals {
  public:
   BlockedSignals() {

@@ -31,7 +31,7 @@ class ByteWriter {
   std::string out_;
 };
 
-// Reads what ByteWriter wrote. A read past the end, or a length beyond what is left, makes ok() false for good and
+// Reads ByteWriter's output. A read past the end, or a length beyond the bytes left, makes ok() false for good and
 // yields zeros and empty strings from then on: check ok() (or done()) once, at the end.
 class ByteReader {
  public:
@@ -46,7 +46,7 @@ class ByteReader {
   std::string_view raw(std::size_t n_bytes);
   std::string str();
   std::vector<std::string> strs();
-  // A count that heads a list whose elements take at least `min_element_bytes` each; fails if that can't fit.
+  // The count before a list whose elements take at least `min_element_bytes` each; fails if they can't fit.
   std::size_t count(std::size_t min_element_bytes = 1);
 
   std::size_t left() const { return in_.size(); }

@@ -1,4 +1,4 @@
-// The clock that deadlines are told by, and the one that timestamps are taken from. C++17, no dependencies.
+// The clock of deadlines, and the one of timestamps. C++17, no dependencies.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace drun {
 
-// Steady, and it stands still while this process is stopped on purpose (Ctrl-Z until `fg`): no deadline passes
-// meanwhile, whoever set it. May be read by any thread.
+// A steady clock that excludes the time in which this process was stopped on purpose (Ctrl-Z until `fg`), so that no
+// deadline passes meanwhile. Any thread may read it.
 class Clock {
  public:
   using duration = std::chrono::steady_clock::duration;
@@ -19,7 +19,7 @@ class Clock {
   static time_point now() noexcept {
     return time_point(std::chrono::steady_clock::now().time_since_epoch() - duration(stopped_.load()));
   }
-  // To be called by whoever stopped the process, once it runs again.
+  // Called by the code that stopped the process, once it runs again.
   static void was_stopped_for(duration time) noexcept { stopped_ += time.count(); }
 
  private:
@@ -28,7 +28,7 @@ class Clock {
 
 using Deadline = Clock::time_point;
 
-// CLOCK_MONOTONIC, in nanoseconds: what hosts tell each other, and what moments on different hosts are compared by.
+// CLOCK_MONOTONIC in nanoseconds: the timestamps that hosts exchange, by which events on different hosts are compared.
 inline std::int64_t monotonic_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

@@ -28,7 +28,7 @@ std::string Error::message() const { return subject.empty() ? cause : subject + 
 std::vector<Error> fold_errors(const std::vector<Error>& errors) {
   constexpr std::size_t kMostNamed = 7;
   std::vector<Error> out;
-  std::vector<std::vector<std::string>> subjects;  // of each
+  std::vector<std::vector<std::string>> subjects;  // by index in `out`
   for (const Error& e : errors) {
     const auto same = [&e](const Error& other) {
       return e.code == other.code && e.cause == other.cause && e.context == other.context && e.hint == other.hint &&

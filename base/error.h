@@ -1,4 +1,4 @@
-// Errors are values: what failed, why, where, and what to type instead.
+// Errors are values: they say what failed, why, where, and what to type instead.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace drun {
 
-// What went wrong, as far as the exit status and the caller's next step depend on it.
+// The kind of an error, as far as the exit status and the caller's next step depend on it.
 enum class Errc {
   kNone = 0,
   kUsage,          // bad option, host list, hostfile or config: status 2
@@ -15,10 +15,10 @@ enum class Errc {
   kTimeout,        // one of drun's own deadlines passed: 75
   kNotExecutable,  // a worker's command exists but can't be executed: 126
   kNotFound,       // a worker's command does not exist: 127
-  kInterrupted,    // the user asked for the end: 130
+  kInterrupted,    // the user interrupted drun: 130
   kClosed,         // the peer closed the stream in an orderly way
   kCanceled,       // we closed it ourselves
-  kIo,             // the operating system said no; `cause` has its words
+  kIo,             // a system call failed; `cause` has the system's text
   kProtocol,       // a frame of the wrong size, version, order or content
   kAuth,           // the peer could not prove the job's key
   kPeerFailed,     // another worker failed
@@ -45,8 +45,8 @@ struct Error {
   std::string message() const;
 };
 
-// Those that differ in their subject alone become one: "h1, h2 and h3", or "h1, h2, h3 and 5 others". In the order in
-// which they came first.
+// Merges errors that differ only in their subject: "h1, h2 and h3", or "h1, h2, h3 and 5 others". Ordered by first
+// occurrence.
 std::vector<Error> fold_errors(const std::vector<Error>& errors);
 
 // An Error from errno: cause is "WHAT: strerror(err)".

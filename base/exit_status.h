@@ -1,4 +1,4 @@
-// drun's exit statuses, the one place. The page for users: docs/exit-status.md.
+// All exit statuses of drun. The page for users: docs/exit-status.md.
 #pragma once
 
 #include <signal.h>
@@ -20,7 +20,7 @@ enum ExitStatus : int {
   kExitTimeout = 75,         // a deadline of drun's own passed
   kExitNotExecutable = 126,  // the command can't be executed on a host
   kExitNotFound = 127,       // the command does not exist on a host
-  kExitSignal = 128,         // plus the number: of the signal that ended the worker, or drun (130: Ctrl-C)
+  kExitSignal = 128,         // plus the number of the signal that ended the worker or drun (130: Ctrl-C)
 };
 
 inline int exit_status(Errc code) {
@@ -47,7 +47,7 @@ inline int exit_status(Errc code) {
   }
 }
 
-// When stdout or stderr can't be written: its reader left, as with `| head -1`, is an end like that by SIGPIPE.
+// For a failed write to stdout or stderr. If its reader is gone, as with `| head -1`, the status is that of SIGPIPE.
 inline bool reader_left(const Error& error) {
   return error.cause.find(std::strerror(EPIPE)) != std::string::npos ||
          error.cause.find("broken pipe") != std::string::npos;

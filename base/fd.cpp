@@ -34,7 +34,7 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return fail(errno_error(errno, path));
   std::string out;
-  // Without it a large file is copied, and its memory touched, several times. Of /proc and /sys the size is no size.
+  // Reserves once: growing would copy a large file several times. st_size is meaningless in /proc and /sys.
   struct stat s {};
   if (::fstat(fd.get(), &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0) {
     out.reserve(std::min(static_cast<std::size_t>(s.st_size), limit));

@@ -1,4 +1,4 @@
-// File descriptors with an owner, and the few calls around them that everything needs.
+// File descriptors with an owner, and common calls on them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace drun {
 
-// Owns one file descriptor, or none (-1). Closes it when it goes.
+// Owns one file descriptor, or none (-1). The destructor closes it.
 class Fd {
  public:
   Fd() = default;
@@ -41,15 +41,15 @@ struct Pipe {
 // Close-on-exec.
 Result<Pipe> make_pipe();
 Result<void> set_nonblocking(int fd, bool on);
-// The whole file, at most `limit` bytes (beyond it: an error). Works for /proc and /sys.
+// Reads the whole file; an error if it has more than `limit` bytes. Works for /proc and /sys.
 Result<std::string> read_file(const std::string& path, std::size_t limit = 64u << 20);
-// Blocking; repeats after EINTR and short writes; waits where the descriptor is non-blocking.
+// Blocks until all is written, also on a non-blocking descriptor; retries after EINTR and short writes.
 Result<void> write_all(int fd, std::string_view bytes);
-// Raises the soft limit on open files to the hard one. Returns the limit now in force.
+// Raises the soft limit on open files to the hard limit. Returns the limit now in force.
 std::size_t raise_open_file_limit();
-// The soft limit that this process was started with.
+// The soft limit on open files with which this process was started.
 std::size_t open_file_limit_at_start();
-// In a child before its exec: the limit that this process was started with. Async-signal-safe.
+// Restores the limit with which this process was started; for a child before its exec. Async-signal-safe.
 void restore_open_file_limit();
 
 }  // namespace drun

@@ -13,10 +13,10 @@ struct Host {
   int slots = 1;
   bool slots_given = false;
   int max_slots = 0;  // 0 = no maximum
-  // Of each worker there, by local rank: what CUDA_VISIBLE_DEVICES is for it. Empty: drun leaves that alone.
+  // CUDA_VISIBLE_DEVICES of each worker, by local rank. Empty: drun does not set it.
   std::vector<std::string> gpus;
   std::string where;  // for messages: "-H, item 2 (column 14)" or "hosts.txt:4:1"
-  std::string job;    // of the batch scheduler that gave the host: "Slurm job 4"; "" = the user named it
+  std::string job;    // the batch scheduler's job that allocated the host: "Slurm job 4"; "" = the user named it
 };
 
 }  // namespace drun

@@ -1,4 +1,4 @@
-// What developers read, on stderr with -v or in --log-file. What users must read goes through cli/printer.h.
+// The log for developers, on stderr with -v or in --log-file. Messages for users go through cli/printer.h.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@ namespace drun::log {
 
 enum class Level { kOff, kInfo, kDebug };
 
-// Until this is called nothing is logged. `file` empty: stderr.
+// Starts logging; earlier calls of info() and debug() do nothing. `file` empty: stderr.
 Result<void> start(Level level, const std::string& file);
-// Lines for stderr go to `write` instead, while workers write to the same terminal. An empty `write`: to stderr again.
-// Both from the thread that logs; a program that uses this logs on one thread only.
+// Sends lines for stderr to `write` instead, while workers write to the same terminal. An empty `write` restores
+// stderr. Must be called on the thread that logs; a program that calls it must log on one thread only.
 void write_through(std::function<void(const std::string& text)> write);
 void info(const std::string& text);
 void debug(const std::string& text);

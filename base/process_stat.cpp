@@ -18,7 +18,7 @@ std::optional<ProcessStat> read_stat(const std::string& process) {
 }  // namespace
 
 std::optional<ProcessStat> parse_stat(std::string_view stat) {
-  // "PID (comm) S PPID ...": comm may hold anything, so the fields are counted from the last parenthesis.
+  // "PID (comm) S PPID ...": comm may contain any character, so fields are counted from the last parenthesis.
   const auto open = stat.find('(');
   const auto close = stat.rfind(") ");
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) return std::nullopt;

@@ -1,4 +1,4 @@
-// What /proc/PID/stat says of a process.
+// The contents of /proc/PID/stat.
 #pragma once
 
 #include <sys/types.h>
@@ -11,19 +11,19 @@
 namespace drun {
 
 struct ProcessStat {
-  pid_t pid = 0;  // as the namespace of pids sees it whose /proc this is
+  pid_t pid = 0;  // in the PID namespace of the mounted /proc
   pid_t parent = 0;
-  char state = '?';         // the letter
-  bool over = false;        // a zombie, or dead. A leader that ended before its threads is not over
-  std::uint64_t start = 0;  // clock ticks since boot; with the pid it tells processes apart for good
-  std::uint64_t cpu = 0;    // clock ticks, in user mode and in the kernel
+  char state = '?';         // the state's letter
+  bool over = false;        // dead, or a zombie; not a leader that ended before its threads
+  std::uint64_t start = 0;  // clock ticks since boot; unique together with the pid
+  std::uint64_t cpu = 0;    // clock ticks, user and kernel mode
   std::string name;         // comm
 };
 std::optional<ProcessStat> parse_stat(std::string_view stat);
 
-// The process that has the pid now.
+// The process that has the pid now; nothing if there is none.
 std::optional<ProcessStat> stat_of(pid_t pid);
-// The calling process. Its pid is another than getpid()'s where /proc is that of another namespace; there may be none.
+// The calling process. If /proc belongs to another PID namespace, the pid differs from getpid() or there is no entry.
 std::optional<ProcessStat> own_stat();
 
 }  // namespace drun

@@ -1,5 +1,5 @@
-// Notices that this process did not run for a while (Ctrl-Z, SIGSTOP, a frozen cgroup): such time is nobody else's
-// silence, and no deadline counts it. C++17, no dependencies.
+// Detects that this process did not run for a while (Ctrl-Z, SIGSTOP, a frozen cgroup), so that such time counts
+// neither as silence of a peer nor toward a deadline. C++17, no dependencies.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,9 @@ class StallWatch {
  public:
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
-  // The owner promises to look() at least every `every` while it runs.
+  // The owner must call look() at least once per `every` while it runs.
   explicit StallWatch(Duration every) : every_(every), last_(Clock::now()) {}
-  // For how long we were stopped since the last look; 0 if the machine was merely busy.
+  // The time for which this process was stopped since the last call; 0 if the machine was merely busy.
   Duration look(Clock::time_point now = Clock::now()) {
     const Duration gap = now - last_;
     last_ = now;

@@ -1,4 +1,4 @@
-// What a descriptor that people may look at is like.
+// Properties of a descriptor that may be a terminal.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@ struct TerminalSize {
   bool operator==(const TerminalSize& other) const { return columns == other.columns && rows == other.rows; }
 };
 
-// Nothing: no terminal, or one that does not know its size.
+// Nothing if `fd` is not a terminal, or one without a known size.
 std::optional<TerminalSize> terminal_size(int fd);
-// Sets the size of a terminal, by one of its ends. If it changes, the programs in its foreground get SIGWINCH.
+// Sets the size of a terminal through either of its ends. If it changes, the foreground process group gets SIGWINCH.
 void set_terminal_size(int fd, TerminalSize size);
-// A terminal on which the cursor can be moved: $TERM is set and not "dumb".
+// True for a terminal on which the cursor can be moved: $TERM is set and not "dumb".
 bool can_move_cursor(int fd);
 
-// Colours are welcome: a terminal, and neither NO_COLOR (https://no-color.org) nor TERM=dumb says otherwise.
+// True for a terminal, unless NO_COLOR (https://no-color.org) or TERM=dumb is set.
 bool wants_color(int fd);
-// Both are the same file, pipe or terminal.
+// True if both are the same file, pipe or terminal.
 bool is_same_file(int a, int b);
 
 }  // namespace drun

@@ -74,7 +74,7 @@ bool glob_match(std::string_view pattern, std::string_view s) {
 }
 
 namespace {
-// Insertions, deletions, changes, and two neighbours in the wrong order, each 1: optimal string alignment.
+// Insertions, deletions, substitutions and swaps of two neighbors cost 1 each: optimal string alignment.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;

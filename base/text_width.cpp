@@ -9,7 +9,7 @@ namespace drun {
 
 namespace {
 
-// Widths of UTF-8, whatever the locale of the program and of other threads.
+// Sets this thread's locale to UTF-8 for wcwidth(), independent of the locale of the program and other threads.
 class Utf8Locale {
  public:
   Utf8Locale() : before_(::uselocale(locale() == nullptr ? static_cast<locale_t>(nullptr) : locale())) {}
@@ -26,7 +26,7 @@ class Utf8Locale {
   locale_t before_;
 };
 
-// The smallest part of a text that a terminal acts on: a character, an escape sequence, a control character.
+// The smallest unit of text for a terminal: a character, an escape sequence or a control character.
 struct Unit {
   enum class Kind { kCharacter, kEscape, kControl };
   Kind kind = Kind::kCharacter;
@@ -44,7 +44,7 @@ Unit escape_unit(std::string_view text) {
   return unit;
 }
 
-// Bytes that are no UTF-8 are characters of one column.
+// A byte that is not valid UTF-8 counts as a character of one column.
 Unit next_unit(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first == 0x1b) return escape_unit(text);
@@ -123,7 +123,7 @@ std::vector<std::string> wrap_text(std::string_view text, std::size_t columns) {
     has_word = false;
   };
   while (!text.empty()) {
-    // A word with the spaces before it, which only count inside of a row.
+    // A word and the spaces before it, which count only within a row.
     const std::size_t spaces = std::min(text.find_first_not_of(' '), text.size());
     const std::string_view word = text.substr(spaces, text.find(' ', spaces) - spaces);
     const std::size_t width = text_width(word);

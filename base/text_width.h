@@ -1,5 +1,5 @@
-// How many columns of a terminal a text takes. UTF-8, with the C library's widths of characters; escape sequences and
-// control characters take none. Pure. C++17.
+// Widths of texts in terminal columns. UTF-8, with the C library's character widths; escape sequences and control
+// characters have width 0. Pure. C++17.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@ namespace drun {
 
 std::size_t text_width(std::string_view text);
 
-// The beginning of a text, at most so many columns, for one row of a terminal: all its escape sequences are kept
-// (colors must end), a tab becomes a space, other control characters are left out.
+// Cuts a text to at most `columns`, for one row of a terminal. Keeps all escape sequences (colors must end), replaces a
+// tab by a space and drops other control characters.
 std::string cut_to_width(std::string_view text, std::size_t columns);
 
 std::string without_escapes(std::string_view text);
 
-// The rows of a text without line ends: words go to the next row as a whole, longer ones are cut. Later rows have the
-// first one's indentation.
+// Wraps a text without line ends into rows. Breaks between words and cuts words longer than a row. All rows have the
+// first row's indentation.
 std::vector<std::string> wrap_text(std::string_view text, std::size_t columns);
 
 }  // namespace drun

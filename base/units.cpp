@@ -12,7 +12,7 @@ namespace {
 constexpr std::array kRateUnits = {"b/s", "kb/s", "Mb/s", "Gb/s"};
 constexpr std::array kTimeUnits = {"us", "ms", "s"};
 
-// Without zeros behind the point that say nothing.
+// Removes trailing zeros after the decimal point.
 std::string without_zeros(std::string out) {
   if (out.find('.') == std::string::npos) return out;
   while (out.back() == '0') out.pop_back();
@@ -20,7 +20,7 @@ std::string without_zeros(std::string out) {
   return out;
 }
 
-// Two digits below 10 and three above, without zeros that say nothing: 9.4, 94.1, 941.
+// At most three significant digits, without trailing zeros: 9.4, 94.1, 941.
 std::string digits(double value) {
   std::array<char, 32> text{};
   const double magnitude = std::fabs(value);
@@ -59,7 +59,7 @@ Unit time_unit(double typical, double least) { return common_unit(typical, least
 
 std::string figure_text(double value) {
   if (value == 0 || !std::isfinite(value)) return "0";
-  // Rounded first: 9.996 has one digit before the point fewer than 10.
+  // Rounds first, because rounding may add a digit: 9.996 becomes 10.
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.2e", value);
   const double rounded = std::strtod(text.data(), nullptr);

@@ -1,4 +1,4 @@
-// Texts for people: lists of names, and texts that are cut. C++17, header only.
+// Texts for people: lists of names and truncated texts. C++17, header only.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace drun {
 
-// "a", "a and b", "a, b and c"; beyond `limit`: "a, b and 52 more", or what `rest` says in place of "more".
+// "a", "a and b", "a, b and c"; beyond `limit` "a, b and 52 more", with `rest` in place of "more".
 inline std::string list_some(const std::vector<std::string>& names, std::size_t limit,
                              const std::string& rest = "more") {
   if (names.empty()) return "none";
@@ -24,7 +24,7 @@ inline std::string list_some(const std::vector<std::string>& names, std::size_t 
   return join(shown, ", ") + " and " + last;
 }
 
-// The beginning of a text, at most so many bytes, without half a character of UTF-8 at its end.
+// The first bytes of a text, at most `n_bytes`, without a partial UTF-8 character at the end.
 inline std::string_view cut_text(std::string_view text, std::size_t n_bytes) {
   if (text.size() <= n_bytes) return text;
   while (n_bytes > 0 && (static_cast<unsigned char>(text[n_bytes]) & 0xc0) == 0x80) --n_bytes;
