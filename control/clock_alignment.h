@@ -1,5 +1,5 @@
-// One host's monotonic clock on drun's own, from round trips (Cristian's algorithm): the host read its clock at some
-// moment between our sending and our receiving. Pure.
+// Maps a host's monotonic clock to drun's, from round trips (Cristian's algorithm): the host read its clock at some
+// moment between drun's send and receive. Pure.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace drun::control {
 
-// A moment on drun's CLOCK_MONOTONIC, known to lie between the two (ns).
+// A moment on drun's CLOCK_MONOTONIC (ns), known to lie between two bounds.
 struct Moment {
   std::int64_t earliest_ns = 0;
   std::int64_t latest_ns = 0;
@@ -18,7 +18,7 @@ class ClockAlignment {
  public:
   // All in ns; `host_ns` was read between the other two.
   void add(std::int64_t sent_ns, std::int64_t received_ns, std::int64_t host_ns);
-  // Nothing before the first round trip.
+  // The host's `host_ns` on drun's clock. Nothing before the first round trip.
   std::optional<Moment> ours(std::int64_t host_ns) const;
 
   struct Sample {

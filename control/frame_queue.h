@@ -1,7 +1,7 @@
-// Frames on their way to the other side of a control channel, urgent ones first. Owned by that side; one thread.
+// Frames to send on a control channel, urgent ones first. Owned by the sending side; one thread.
 //
-// States: open -> finished (finish: what is in it is still taken) or closed (close: it is dropped, and all that
-// follows).
+// States: open -> finished (finish(): queued frames are still sent) or closed (close(): queued and later frames are
+// dropped).
 #pragma once
 
 #include <deque>
@@ -19,12 +19,12 @@ class FrameQueue {
   explicit FrameQueue(const asio::any_io_executor& executor) : wake_(executor), taken_(executor) {}
   void push(Type type, std::string_view body);       // urgent: goes before bulk
   void push_bulk(Type type, std::string_view body);  // output, stdin
-  void push_bytes(std::string bytes);                // what is no frame; urgent
-  // For the one who writes: the next, as soon as there is one. He comes back when it is written. Nothing: the end.
+  void push_bytes(std::string bytes);                // not a frame, e.g. the magic; urgent
+  // For the writer: waits for the next frame. The next call means that it is written. Nothing: finished or closed.
   Task<std::optional<std::string>> next();
-  // Until everything that was pushed is written, or it is closed, or the deadline passes.
+  // Waits until everything pushed is written, the queue is closed, or the deadline passes.
   Task<void> flush(Deadline deadline);
-  std::size_t bulk_bytes() const { return bulk_bytes_; }  // that nobody has taken yet
+  std::size_t bulk_bytes() const { return bulk_bytes_; }  // not yet taken by the writer
   bool flushed() const { return closed_ || taken_.is_set(); }
   void finish();
   void close();  // idempotent

@@ -14,7 +14,7 @@ inline constexpr std::uint16_t kVersion = 3;
 inline constexpr std::size_t kMaxFrame = 16u << 20;  // a job's environment and argv travel in one frame
 inline constexpr std::size_t kMaxOutputChunk = 64u << 10;
 
-// The agent's first bytes. What rc files print before them is skipped.
+// The agent's first bytes. Output of rc files before them is skipped.
 inline constexpr std::string_view kMagic{"\0\1drun-agent\2\0\n", 15};
 
 enum class Type : std::uint8_t {

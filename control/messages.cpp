@@ -11,7 +11,7 @@ namespace {
 template <typename T, typename Message>
 concept Is = std::same_as<std::remove_const_t<T>, Message>;
 
-// A last field without a length: all that is left of the body.
+// A last field without a length: the rest of the body.
 template <typename String>
 struct Rest {
   String& bytes;
@@ -24,7 +24,7 @@ std::tuple<Field...> all(Field&&... field) {
   return {std::forward<Field>(field)...};
 }
 
-// ---- the fields of each message, in the order in which they travel
+// ---- the fields of each message, in wire order
 
 auto fields(Is<Hello> auto& m) {
   return all(m.version, m.host_name, m.machine, m.boot_id, m.net_namespace, m.pid_namespace, m.mnt_namespace, m.uid,
@@ -102,7 +102,7 @@ auto fields(Is<HostFacts> auto& m) {
 auto fields(Is<Facts> auto& m) { return all(m.facts); }
 auto fields(Is<Text> auto& m) { return all(m.text); }
 
-// ---- how a field travels
+// ---- encoding of fields
 
 using Environment = std::map<std::string, std::string>;
 

@@ -17,7 +17,7 @@
 
 namespace drun::control {
 
-// Who the agent is and where it runs. The first frame after the magic.
+// Identity of the agent and its host. The first frame after the magic.
 struct Hello {
   std::uint16_t version = 0;
   std::string host_name;  // uname -n
@@ -27,18 +27,18 @@ struct Hello {
   std::uint32_t uid = 0;
   std::int32_t pid = 0;
   std::string path;          // the agent's own executable
-  std::uint32_t n_cpus = 0;  // that its workers may use at a time
+  std::uint32_t n_cpus = 0;  // that its workers may use at the same time
   std::vector<netdetect::Interface> interfaces;
 
-  // Equal: the same machine as far as a job can tell.
+  // Hosts with the same identity are the same machine, as far as a job can tell.
   std::string identity() const { return boot_id + "|" + net_namespace + "|" + pid_namespace + "|" + mnt_namespace; }
 };
 
 struct Configure {
   std::string job_id;
-  std::uint32_t heartbeat_ms = 0;          // how often each side says that it lives
+  std::uint32_t heartbeat_ms = 0;          // interval of each side's heartbeats
   std::uint32_t heartbeat_timeout_ms = 0;  // silence after which the other side counts as dead
-  std::uint32_t grace_ms = 0;              // between TERM and KILL if drun goes away
+  std::uint32_t grace_ms = 0;              // between TERM and KILL if drun is gone
 };
 
 struct ProbeListen {
@@ -47,7 +47,7 @@ struct ProbeListen {
 struct Port {  // ProbeListening, RelayListening, LinkListening
   std::string address;
   std::uint16_t port = 0;
-  std::string error;  // "" = it listens
+  std::string error;  // "" = listening
 };
 struct ProbeRun {
   std::vector<netdetect::ProbeTarget> targets;
@@ -72,16 +72,16 @@ struct LinkResults {
 // --bind-to: docs/binding.md.
 enum class BindTo : std::uint8_t { kNone = 0, kCore = 1, kNuma = 2 };
 
-// Everything that the workers of this host share.
+// Settings shared by all workers of this host.
 struct Prepare {
   std::vector<std::string> argv;
   std::string working_directory;
   std::map<std::string, std::string> environment;
   std::string master_address;  // not empty: reserve a port on it for MASTER_PORT
-  bool refuses_mpi = false;    // a program of MPI is a problem
+  bool refuses_mpi = false;    // an MPI program is a problem
   BindTo bind_to = BindTo::kNone;
-  bool shares_cores = false;      // more workers than cores is no problem
-  std::vector<std::string> gpus;  // by local rank, one for each worker of this host: as Host::gpus; "" = not named
+  bool shares_cores = false;      // more workers than cores are not a problem
+  std::vector<std::string> gpus;  // by local rank, one for each worker of this host, as Host::gpus; "" = not set
 };
 enum class ProblemKind : std::uint8_t { kWorkingDirectory, kNotFound, kNotExecutable, kOther, kMpi, kBinding };
 struct Problem {
@@ -93,7 +93,7 @@ struct Problem {
 struct Binding {
   std::string cpus;           // "0-3,16-19"
   std::string place;          // for people: "cores 0-3", "NUMA node 1"
-  std::uint32_t threads = 0;  // as many as compute there at full speed
+  std::uint32_t threads = 0;  // number that can compute there at full speed
 };
 struct Prepared {
   std::vector<Problem> problems;  // empty = ready
@@ -101,7 +101,7 @@ struct Prepared {
   std::vector<Binding> bindings;  // by local rank; empty without --bind-to
 };
 
-// Of the workers' terminals, with --pty.
+// Size of the workers' terminals, with --pty.
 struct WindowSize {  // kResize
   std::uint16_t columns = 80;
   std::uint16_t rows = 24;
@@ -111,15 +111,15 @@ struct WorkerSpec {
   std::uint32_t rank = 0;
   std::uint32_t local_rank = 0;
   bool wants_stdin = false;                        // else /dev/null
-  std::map<std::string, std::string> environment;  // over the shared one
+  std::map<std::string, std::string> environment;  // overrides the shared one
 };
 struct Spawn {
   std::vector<WorkerSpec> workers;
   bool pty = false;
   std::string handout;              // rendezvous::encode_handout
   std::uint32_t output_credit = 0;  // bytes per rank and stream before the first kCredit
-  std::uint32_t umask = 022;        // of the workers: drun's own
-  WindowSize window;                // of their terminals, if `pty`
+  std::uint32_t umask = 022;        // the workers' umask, copied from drun
+  WindowSize window;                // size of their terminals, if `pty`
 };
 struct Started {
   std::uint32_t rank = 0;
@@ -132,7 +132,7 @@ enum class Stream : std::uint8_t { kStdin = 0, kStdout = 1, kStderr = 2 };
 struct Output {  // kOutput; kOutputEnd without bytes
   std::uint32_t rank = 0;
   Stream stream = Stream::kStdout;
-  std::uint64_t time_ns = 0;  // the agent's CLOCK_REALTIME when it read them
+  std::uint64_t time_ns = 0;  // the agent's CLOCK_REALTIME when it read the bytes
   std::string bytes;
 };
 struct Input {  // kStdin; kStdinEnd without bytes
@@ -140,7 +140,7 @@ struct Input {  // kStdin; kStdinEnd without bytes
   std::string bytes;
 };
 struct Credit {                                          // kCredit, kStdinCredit
-  static constexpr std::uint32_t kNoMore = 0xffffffffu;  // in kStdinCredit: it has closed its input
+  static constexpr std::uint32_t kNoMore = 0xffffffffu;  // in kStdinCredit: the worker has closed its stdin
   std::uint32_t rank = 0;
   Stream stream = Stream::kStdout;
   std::uint32_t n_bytes = 0;
@@ -150,14 +150,14 @@ struct Exited {
   std::int32_t pid = 0;
   std::int32_t wait_status = 0;  // as from waitpid
   bool ended_by_drun = false;    // after drun's TERM or KILL
-  std::uint64_t time_ns = 0;     // the host's CLOCK_MONOTONIC when that was seen
-  std::string out_of_memory;     // what the kernel says of it; "" = nothing
-  std::string error_file;        // what torch's @record wrote to $TORCHELASTIC_ERROR_FILE, at most 64 KiB
+  std::uint64_t time_ns = 0;     // the host's CLOCK_MONOTONIC when the agent saw the exit
+  std::string out_of_memory;     // the kernel's report of it; "" = none
+  std::string error_file;        // contents of $TORCHELASTIC_ERROR_FILE, by torch's @record; at most 64 KiB
 };
 struct Stop {
   std::uint32_t delay_ms = 0;          // before TERM, for the ranks in `delayed`; the others get it at once
   std::uint32_t grace_ms = 0;          // from TERM to KILL; 0 = KILL at once
-  std::vector<std::uint32_t> delayed;  // they hear ABORT first
+  std::vector<std::uint32_t> delayed;  // ranks that get ABORT first
 };
 struct Ping {
   std::uint64_t sent_ns = 0;  // drun's CLOCK_MONOTONIC
@@ -167,8 +167,8 @@ struct Pong {
   std::uint64_t host_ns = 0;  // the host's CLOCK_MONOTONIC
 };
 struct Finished {
-  std::uint32_t leftovers = 0;  // descendants that had to be killed when the workers were over
-  std::string leftover_name;    // of the first of them; "" = not known
+  std::uint32_t leftovers = 0;  // descendants that were killed after the workers had ended
+  std::string leftover_name;    // name of the first one; "" = not known
 };
 struct Signal {
   std::int32_t number = 0;
@@ -177,15 +177,15 @@ struct Relay {  // kRelayOpen, kRelayData, kRelayClose, both directions
   std::uint32_t connection = 0;
   std::string bytes;
 };
-// `drun clean`: what earlier jobs left on the host. Without `end` it is only looked at.
+// `drun clean`: finds leftovers of earlier jobs on the host. Ends them if `end`, else only lists them.
 struct Clean {
-  std::string job_id;  // only this one, also if it is running; "" = all that are not running
+  std::string job_id;  // only this job, even if it is running; "" = all that are not running
   bool end = false;
   bool all_users = false;
   std::uint32_t grace_ms = 0;
 };
 enum class LeftState : std::uint8_t {
-  kLeft = 0,     // nobody watches over it any more
+  kLeft = 0,     // no agent watches it
   kRunning = 1,  // its job has an agent here
   kEnded = 2,
   kSurvived = 3,  // it could not be ended
@@ -200,7 +200,7 @@ struct LeftProcess {
   std::uint64_t age_s = 0;
   std::string command;
 };
-// An empty cgroup or a socket's directory. A living job's are not listed.
+// An empty cgroup or a socket's directory. Those of a running job are not listed.
 struct LeftDirectory {
   LeftState state = LeftState::kLeft;
   std::string job_id;
@@ -209,36 +209,36 @@ struct LeftDirectory {
 struct Cleaned {
   std::vector<LeftProcess> processes;
   std::vector<LeftDirectory> directories;
-  std::string error;  // not empty: the host could not be looked through
+  std::string error;  // not empty: the host could not be searched
 };
 
-// What do the workers of this host do? One Described per rank, each as soon as it is known.
+// Asks what the workers of this host are doing. The reply is one Described per rank, sent as soon as it is known.
 struct Describe {
-  std::uint32_t stacks_ms = 0;  // how long reading stacks may take, over all ranks of the host; 0 = no stacks
+  std::uint32_t stacks_ms = 0;  // time limit for reading the stacks of all ranks of the host; 0 = no stacks
 };
 struct ProcessState {
   std::int32_t pid = 0;
-  std::string name;  // as the kernel has it
+  std::string name;  // as the kernel reports it
   char state = '?';  // the letter of /proc/PID/stat
   std::uint64_t cpu_ms = 0;
   std::string waits_in;  // kernel function or system call; may be empty
-  std::string stack;     // as the tool prints it, bounded; empty: not asked for, or `problem` says why
+  std::string stack;     // as the tool prints it, bounded; empty: not requested, or `problem` says why
   std::string problem;
 };
 struct Described {
   std::uint32_t rank = 0;
   std::int32_t pid = 0;  // 0: it was never started
   bool running = false;
-  std::int32_t wait_status = 0;         // of one that runs no more
+  std::int32_t wait_status = 0;         // if it has ended
   std::vector<ProcessState> processes;  // the worker and its descendants, the worker first; bounded
 };
-// How the flight recorders of this host are kept: docs/recorder.md. Before kSpawn; without it there are those of
-// recorder::kEntries.
+// Settings of this host's flight recorders (docs/recorder.md). Sent before kSpawn; without it a recorder has
+// recorder::kEntries entries.
 struct Record {
   std::uint32_t n_entries = 0;
-  std::uint32_t timeline_ms = 0;  // how often kTimeline tells what is new; 0: never
+  std::uint32_t timeline_ms = 0;  // interval of kTimeline; 0: not sent
 };
-// One call of a rank. Times are the host's CLOCK_MONOTONIC. It comes from a worker's memory: any number may be in it.
+// One call of a rank. Times are the host's CLOCK_MONOTONIC. Copied from a worker's memory: a field may have any value.
 struct RecordedCall {
   std::uint32_t comm = 0;
   std::uint32_t group = 0;  // its first rank
@@ -249,34 +249,34 @@ struct RecordedCall {
   std::uint64_t count = 0;
   std::uint32_t queued_us = 0;
   std::uint64_t started_ns = 0;
-  std::uint64_t ended_ns = 0;  // 0: it has not
+  std::uint64_t ended_ns = 0;  // 0: not ended
   std::string name;
 };
-// Where a rank stands. On kAskActivity, and before kExited.
+// Progress of a rank. Sent in reply to kAskActivity and before kExited.
 struct RankActivity {
   std::uint32_t rank = 0;
   std::uint64_t n_begun = 0;
   std::uint64_t world_seq = 0;     // of its latest call of all ranks
-  std::uint64_t time_ns = 0;       // when this was so
-  std::vector<RecordedCall> open;  // at most one: the oldest that goes on
+  std::uint64_t time_ns = 0;       // time of this snapshot
+  std::vector<RecordedCall> open;  // at most one: the oldest that has not ended
   std::vector<RecordedCall> last;  // at most one: the latest that has ended
 };
 struct Activity {
   std::vector<RankActivity> ranks;  // those that have a recorder
 };
 struct Timeline {
-  static constexpr std::uint32_t kEnd = 0xffffffffu;  // as a rank: nothing more comes from this host
+  static constexpr std::uint32_t kEnd = 0xffffffffu;  // as a rank: this host sends no more
   std::uint32_t rank = 0;
-  std::uint64_t n_lost = 0;  // calls between the last ones and these
+  std::uint64_t n_lost = 0;  // calls lost between the previous message and this one
   std::vector<RecordedCall> calls;
 };
-// What is this host like? For `drun check`.
+// Asks for facts about this host, for `drun check`.
 struct AskFacts {
-  std::vector<std::string> argv;  // of the job, if there is one: its files are looked up and hashed
+  std::vector<std::string> argv;  // the job's, if any: its files are looked up and hashed
   std::string working_directory;
-  std::map<std::string, std::string> environment;  // of the job; PATH is for finding programs
-  std::vector<std::string> variables;              // which of the login's to tell: names or patterns with *
-  std::uint32_t tool_ms = 0;                       // how long a program of the host's may take
+  std::map<std::string, std::string> environment;  // the job's; its PATH is used to find programs
+  std::vector<std::string> variables;              // variables of the login to report: names or patterns with *
+  std::uint32_t tool_ms = 0;                       // time limit for each program that the agent runs
 };
 struct Facts {
   HostFacts facts;
@@ -285,7 +285,7 @@ struct Text {  // kNotice, kRas
   std::string text;
 };
 
-// encode(hello), decode<Hello>(body), and so on for each of the above.
+// encode(hello), decode<Hello>(body), and so on for each message above.
 template <typename Message>
 std::string encode(const Message& message);
 template <typename Message>

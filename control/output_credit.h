@@ -1,5 +1,5 @@
-// How much credit a piece of worker output uses up. The agent takes it when it sends an Output, drun gives it back when
-// the bytes are written: both ask here, so that credit neither leaks nor grows.
+// The credit that a piece of worker output uses. The agent deducts it when it sends an Output, drun returns it when the
+// bytes are written. Both compute it here, so that credit neither leaks nor grows.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +7,11 @@
 
 namespace drun::control {
 
-// What a piece costs besides its bytes: the frame's header, the queue's entry, the allocation. Without it a worker that
-// writes single bytes would make whoever holds them need many times its credit.
+// Minimum charge of a piece, for the frame's header, the queue entry and the allocation. Without it a worker that
+// writes single bytes would make drun use many times its credit of memory.
 inline constexpr std::size_t kLeastCharge = 64;
 
-// Of one Output with `n_bytes` bytes; one without bytes is no exception.
+// The charge of one Output with `n_bytes` bytes, also if that is 0.
 constexpr std::size_t output_charge(std::size_t n_bytes) { return std::max(n_bytes, kLeastCharge); }
 
 }  // namespace drun::control
