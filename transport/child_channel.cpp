@@ -10,8 +10,8 @@
 namespace drun::transport {
 namespace {
 
-// Between the end of stdout and the exit of the child; and between its exit and the end of a stderr that somebody
-// else still holds open.
+// Maximum time between the end of stdout and the exit of the child, and between its exit and the end of a stderr that
+// another process still holds open.
 constexpr auto kExitGrace = std::chrono::seconds(2);
 constexpr auto kStderrGrace = std::chrono::milliseconds(500);
 

@@ -76,7 +76,7 @@ void cloexec_listed_descriptors() {
 [[noreturn]] void exec_child(const std::vector<const char*>& paths, char* const* argv, int in, int out, int err,
                              int error_fd) {
   ::setpgid(0, 0);
-  // Out of the way of 0, 1 and 2 first: any of the given numbers may be one of them.
+  // Moves the descriptors above 2 first, because any of them may be 0, 1 or 2.
   error_fd = ::fcntl(error_fd, F_DUPFD_CLOEXEC, 10);
   in = ::fcntl(in, F_DUPFD_CLOEXEC, 10);
   out = ::fcntl(out, F_DUPFD_CLOEXEC, 10);
@@ -117,7 +117,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(asio::io_context& io, 
   auto error_pipe = make_pipe();
   if (!error_pipe) return fail(error_pipe.error());
 
-  // Blocked around the fork, so that no handler of ours runs in the child.
+  // Blocks signals around the fork, so that no handler of this process runs in the child.
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -181,7 +181,7 @@ bool ChildProcess::try_reap() {
   const pid_t pid = ::waitpid(pid_, &status, WNOHANG);
   if (pid == 0 || (pid < 0 && errno == EINTR)) return false;
   if (pid < 0) {
-    exit_status_ = 255;  // somebody else reaped it
+    exit_status_ = 255;  // reaped elsewhere in this process
   } else {
     exit_status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }

@@ -13,26 +13,27 @@
 
 namespace drun::transport {
 
-// Owns the pid from start to reaping: a signal never reaches a stranger that got the same number. I/O thread only.
-// Destroy after join(); a child that was never waited for is killed and reaped by the destructor.
+// Owns the pid from start to reaping, so that a signal never reaches an unrelated process with a reused pid. Used on
+// the I/O thread only. Destroy after join(); the destructor kills and reaps a child that was never waited for.
 class ChildProcess {
  public:
   // Starts argv[0] (searched in PATH if it has no slash) in a process group of its own, with the three descriptors as
-  // stdin, stdout and stderr and no other, signals unblocked and at their defaults. The descriptors stay the caller's.
+  // stdin, stdout and stderr and no other, signals unblocked and at their defaults. The caller keeps the descriptors.
   static Result<std::unique_ptr<ChildProcess>> start(asio::io_context& io, const std::vector<std::string>& argv,
                                                      int stdin_fd, int stdout_fd, int stderr_fd);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // The agent of this host ends by itself once its stdin is closed, and needs its time for that: who kills it, or its
-  // guard, sooner leaves the workers to the one that is left. So it gets no SIGTERM, but SIGCONT if it is frozen.
+  // The agent of this host ends by itself once its stdin is closed, but needs time to end its workers. Killing it or
+  // its guard earlier would leave the workers to the other of the two. So it gets SIGCONT, in case it is stopped,
+  // instead of SIGTERM.
   struct Ending {
     bool is_agent = false;
     std::chrono::milliseconds patience{2000};
   };
 
-  // SIGTERM to it; if it has not ended when the patience is over, SIGKILL to its process group. Idempotent.
+  // Sends SIGTERM, and SIGKILL to its process group if it has not ended within `how.patience`. Idempotent.
   void end(Ending how);
   void end() { end(Ending()); }
   bool ended() const { return ended_.is_set(); }
@@ -58,7 +59,7 @@ class ChildProcess {
   TaskGroup tasks_;
 };
 
-// EPIPE instead of a signal, for the whole process: peers may vanish while something is written to them.
+// Ignores SIGPIPE in the whole process, so that a write to a peer that is gone fails with EPIPE.
 void ignore_sigpipe();
 
 }  // namespace drun::transport

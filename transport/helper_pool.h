@@ -1,4 +1,4 @@
-// Threads for calls that block: name lookups, reading keys.
+// Threads for blocking calls: name lookups, reading keys.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace drun::transport {
 
-// A name server that never answers holds its thread; nobody waits for that at the end.
+// The destructor does not wait for running calls, because a name lookup may never return.
 class HelperPool {
  public:
   HelperPool() : pool_(std::make_unique<asio::thread_pool>(4)) {}

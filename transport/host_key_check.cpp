@@ -105,7 +105,7 @@ Task<Result<void>> HostKeyCheck::check(ssh_session session, const SshTarget& tar
   auto server = server_key(session);
   if (!server) co_return fail(std::move(server.error()).with_subject(target.alias));
   const std::string name = known_hosts_name(target.host_name, target.port, target.host_key_alias);
-  // Read again: another session of this run may have added the key since.
+  // Reads the files again, because another session of this run may have added the key since.
   const Known now_known = known(target);
   const KnownKey* changed = nullptr;
   bool trusted = false;
@@ -117,7 +117,7 @@ Task<Result<void>> HostKeyCheck::check(ssh_session session, const SshTarget& tar
     }
     if (entry.revoked || entry.authority) continue;
     if (same) trusted = true;
-    // Whatever its type: a host that shows only a key of another type is not known by it, as in OpenSSH.
+    // Any type: a host that presents only a key of another type counts as changed, as in OpenSSH.
     if (!same && !entry.plain_name && changed == nullptr) changed = &entry;
   }
   const auto [first, last] = in_memory_.equal_range(name);

@@ -1,4 +1,4 @@
-// Is this the host it claims to be? drun's policy over known_hosts.
+// Verifies that a host is the one it claims to be: drun's policy over known_hosts.
 #pragma once
 
 #include <libssh/libssh.h>
@@ -14,21 +14,21 @@
 
 namespace drun::transport {
 
-// One per transport: hosts whose key could not be stored are remembered here for the run.
+// One per transport. Keys that could not be stored in a file are kept in memory for the run.
 class HostKeyCheck {
  public:
   explicit HostKeyCheck(Notice notice) : notice_(std::move(notice)) {}
 
-  // What the files say about a host, before it is connected.
+  // A host's keys in the files, read before it is connected.
   struct Known {
     std::vector<KnownKey> keys;
     bool has_authority() const;
   };
   Known known(const SshTarget& target) const;
-  // The order in which key types are asked for: known ones first, as OpenSSH does.
+  // Key types in order of preference, known ones first, as in OpenSSH.
   static std::string algorithms(const SshTarget& target, const Known& known);
 
-  // After the handshake. Errors are kUnreachable, "host key: ...", with a hint to type.
+  // Called after the handshake. Errors are kUnreachable, "host key: ...", with a hint to type.
   Task<Result<void>> check(ssh_session session, const SshTarget& target);
 
  private:

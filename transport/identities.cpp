@@ -13,7 +13,7 @@ constexpr std::size_t kMaxKeyFile = 1u << 20;
 
 std::shared_ptr<ssh_key_struct> own(ssh_key key) { return {key, ssh_key_free}; }
 
-// Called only where a passphrase is needed.
+// Passphrase callback: called only if a passphrase is needed.
 int note_encrypted(const char*, char*, size_t, int, int, void* encrypted) {
   *static_cast<bool*>(encrypted) = true;
   return -1;
@@ -38,7 +38,7 @@ Identity load(const std::string& path) {
   out.path = path;
   const auto text = read_file(path, kMaxKeyFile);
   if (!text) {
-    // IdentityFile may also name a public key whose private half only ssh-agent has.
+    // The private half may be only in ssh-agent.
     out.public_base64 = public_base64_of_file(path + ".pub");
     out.problem = ::access(path.c_str(), F_OK) != 0 ? "missing" : text.error().cause;
     return out;

@@ -9,11 +9,11 @@
 
 namespace drun::transport {
 
-// One IdentityFile. Either `key` can sign, or `problem` says why not. Never asks for a passphrase.
+// One IdentityFile: either `key` can sign, or `problem` says why not. Loading never asks for a passphrase.
 struct Identity {
   std::string path;
   std::shared_ptr<ssh_key_struct> key;  // the private key, or null
-  std::string public_base64;            // the public half, if it is known: also without a usable private one
+  std::string public_base64;            // the public half, if known, even without a usable private half
   std::string problem;                  // "" with a key; "missing", "encrypted, and not in ssh-agent", ...
 };
 

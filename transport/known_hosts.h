@@ -23,23 +23,23 @@ struct KnownKey {
   HostKey key;
   bool revoked = false;     // @revoked
   bool authority = false;   // @cert-authority
-  bool plain_name = false;  // found under the name without the port: good for trust, not for "has changed"
+  bool plain_name = false;  // found under the name without the port: may be trusted, but never "has changed"
   std::string file;
   int line = 0;
 };
 
-// The names under which a host's keys are kept: "[host]:port", or "host" for port 22; an alias is taken as it is.
+// The name under which a host's keys are kept: "[host]:port", or "host" for port 22; an alias is used without port.
 std::string known_hosts_name(std::string_view host, int port, std::string_view alias);
 
 // Keys for `name`, and for `plain_name` too if it is not empty. Malformed lines are skipped, as OpenSSH does.
 std::vector<KnownKey> find_known_keys(std::string_view text, const std::string& file, const std::string& name,
                                       const std::string& plain_name);
-// All of the files; a file that can't be read has none.
+// Keys in all of the files. A file that can't be read is skipped.
 std::vector<KnownKey> find_known_keys(const std::vector<std::string>& files, const std::string& name,
                                       const std::string& plain_name);
 
 enum class Stored { kAdded, kAlreadyThere };
-// Appends a line under a lock on the file, unless the same key got there first. Makes ~/.ssh (0700) and the file
+// Appends a line under a lock on the file, unless it already has the key. Creates ~/.ssh (0700) and the file
 // (0600). Waits up to 2 s for the lock. An error leaves the file as it was.
 Task<Result<Stored>> store_host_key(std::string file, std::string name, HostKey key, bool hashed);
 

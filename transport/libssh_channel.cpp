@@ -9,8 +9,8 @@
 namespace drun::transport {
 namespace {
 
-constexpr std::size_t kWriteChunk = 64 * 1024;  // at most this much waits inside libssh
-constexpr int kMaxRounds = 64;                  // of libssh's loop, before others get their turn
+constexpr std::size_t kWriteChunk = 64 * 1024;  // maximum that waits inside libssh
+constexpr int kMaxRounds = 64;                  // of libssh's loop, before other coroutines run
 
 int signal_number(std::string_view name) {
   struct Named {
@@ -154,7 +154,7 @@ void LibsshChannel::close() {
   wake_.notify();
   readable_.notify();
   written_.notify();
-  if (tasks_.running() == 0 && proxy_) proxy_->end();  // start() has failed: no pump will
+  if (tasks_.running() == 0 && proxy_) proxy_->end();  // start() has failed, so no pump will end it
 }
 
 Task<void> LibsshChannel::join() {
@@ -162,18 +162,18 @@ Task<void> LibsshChannel::join() {
   if (proxy_) co_await proxy_->join();
 }
 
-// Lets libssh read, decrypt, call back and flush. False when the connection is gone.
+// Lets libssh read, decrypt, call back and flush. False if the connection is gone.
 bool LibsshChannel::poll_libssh() {
   for (int round = 0; round < kMaxRounds && inbox_.size() < kInboxLimit && !close_seen_; ++round) {
     const int answer = ssh_event_dopoll(event_, 0);
     if (answer == SSH_AGAIN) return true;
     if (answer == SSH_ERROR || !session_->alive()) return close_seen_;
-    if (round + 1 == kMaxRounds) wake_.notify();  // more to do: come back
+    if (round + 1 == kMaxRounds) wake_.notify();  // there is more to do
   }
   return true;
 }
 
-// Hands our bytes to libssh while the peer's window and the socket take them. False when the connection is gone.
+// Passes outgoing bytes to libssh while the peer's window and the socket accept them. False if the connection is gone.
 bool LibsshChannel::feed_libssh() {
   while (outgoing_.size() > 0 && (ssh_get_poll_flags(session_->raw()) & SSH_WRITE_PENDING) == 0) {
     const std::size_t window = ssh_channel_window_size(channel_);

@@ -1,4 +1,4 @@
-// A Channel over one libssh session: the pump between libssh's callbacks and our readers and writers.
+// A Channel over one libssh session: the pump between libssh's callbacks and the channel's reader and writer.
 #pragma once
 
 #include <libssh/callbacks.h>
@@ -17,8 +17,8 @@
 
 namespace drun::transport {
 
-// Owns a session that has logged in. One coroutine, the pump, makes all calls of libssh; read_some and write only leave
-// word for it. What the reader has not taken is kept, up to kInboxLimit; beyond it the socket is not read.
+// Owns a session that has logged in. One coroutine, the pump, makes all calls of libssh; read_some and write only
+// notify it. Unread input is buffered up to kInboxLimit; beyond that the socket is not read.
 class LibsshChannel final : public Channel {
  public:
   static constexpr std::size_t kInboxLimit = 4u << 20;
@@ -68,7 +68,7 @@ class LibsshChannel final : public Channel {
   std::unique_ptr<LibsshSession> session_;
   std::unique_ptr<Proxy> proxy_;
   std::string subject_;
-  ssh_channel channel_ = nullptr;  // the session's
+  ssh_channel channel_ = nullptr;  // owned by the session
   ssh_event event_ = nullptr;
   ssh_channel_callbacks_struct callbacks_{};
 
@@ -84,7 +84,7 @@ class LibsshChannel final : public Channel {
   bool eof_wanted_ = false;
   bool eof_sent_ = false;
   bool closing_ = false;
-  bool ended_ = false;  // the pump has left; nothing more will come
+  bool ended_ = false;  // the pump has ended; there is no more input
 
   Event wake_, readable_, written_;
   std::array<Watch, 2> watches_;

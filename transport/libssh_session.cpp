@@ -26,7 +26,7 @@ void drop_log(int, const char*, const char*, void*) {}
 
 Result<std::unique_ptr<LibsshSession>> LibsshSession::create(asio::io_context& io, const SshTarget& target,
                                                              const std::string& host_keys, Fd socket) {
-  // Both are thread-local in libssh; a LogLevel found anywhere must not print on our stderr.
+  // Both are thread-local in libssh. A LogLevel in some config must not make it print on drun's stderr.
   ssh_set_log_level(SSH_LOG_NOLOG);
   ssh_set_log_callback(drop_log);
   const ssh_session raw = ssh_new();
@@ -42,11 +42,11 @@ Result<std::unique_ptr<LibsshSession>> LibsshSession::create(asio::io_context& i
   };
   const bool no = false;
   const int port = target.port;
-  set(SSH_OPTIONS_PROCESS_CONFIG, "ProcessConfig", &no);  // we have read it
+  set(SSH_OPTIONS_PROCESS_CONFIG, "ProcessConfig", &no);  // drun has read it
   set(SSH_OPTIONS_HOST, "HostName", target.host_name.c_str());
   set(SSH_OPTIONS_PORT, "Port", &port);
   set(SSH_OPTIONS_USER, "User", target.user.c_str());
-  set(SSH_OPTIONS_KNOWNHOSTS, "UserKnownHostsFile", "/dev/null");  // ours to check
+  set(SSH_OPTIONS_KNOWNHOSTS, "UserKnownHostsFile", "/dev/null");  // HostKeyCheck checks keys
   set(SSH_OPTIONS_GLOBAL_KNOWNHOSTS, "GlobalKnownHostsFile", "/dev/null");
   const std::string ciphers = target.ciphers.empty() ? kCiphers : target.ciphers;
   set_text(SSH_OPTIONS_CIPHERS_C_S, "Ciphers", ciphers);
@@ -79,8 +79,8 @@ LibsshSession::~LibsshSession() {
   close_given_socket();
 }
 
-// libssh 0.10 closes the socket that it was given, 0.11 does not after an error. A number that is something else by now
-// has another inode.
+// libssh 0.10 closes the socket that it was given, 0.11 does not after an error. The inode tells whether the number has
+// been reused since.
 void LibsshSession::close_given_socket() {
   struct stat now {};
   if (given_ < 0 || ::fstat(given_, &now) != 0 || !S_ISSOCK(now.st_mode) || now.st_ino != inode_) return;
@@ -89,7 +89,7 @@ void LibsshSession::close_given_socket() {
 
 void LibsshSession::disconnect() {
   abort();
-  // No message of farewell: on a connection that is gone nobody hears it, and on a live one EOF says the same.
+  // Sends no disconnect message: it can't arrive on a lost connection, and on a live one EOF says the same.
   ssh_silent_disconnect(session_);
 }
 

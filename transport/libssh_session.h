@@ -14,11 +14,11 @@
 
 namespace drun::transport {
 
-// Owns the session and, with it, the socket. libssh closes its descriptor whenever an error strikes, so what Asio
-// watches is a duplicate. One coroutine at a time; every call of libssh on this session goes through its owner.
+// Owns the session and, with it, the socket. libssh may close its descriptor on any error, so Asio watches a duplicate.
+// Used by one coroutine at a time; only the owner makes libssh calls on this session.
 class LibsshSession {
  public:
-  // `host_keys` is the order in which host key types are asked for, "" = libssh's.
+  // `host_keys`: host key types in order of preference, "" = libssh's default.
   static Result<std::unique_ptr<LibsshSession>> create(asio::io_context& io, const SshTarget& target,
                                                        const std::string& host_keys, Fd socket);
   ~LibsshSession();
@@ -31,8 +31,8 @@ class LibsshSession {
   // Banner and key exchange.
   Task<Result<void>> handshake();
 
-  // Repeats `step` (an int()) until it says something else than `again`, waiting for the socket in between. An error
-  // means that the connection is gone; a refusal by the peer is an answer.
+  // Repeats `step` (an int()) until it returns something else than `again`, waiting for the socket in between. An error
+  // means that the connection is gone; a refusal by the peer is a result.
   template <typename Step>
   Task<Result<int>> until_done(Step step, int again) {
     for (;;) {
@@ -43,20 +43,20 @@ class LibsshSession {
       co_await wait_for_socket();
     }
   }
-  // Between two tries of such a step. libssh says in which direction it wants to go on.
+  // Waits between two calls of such a step, in the direction (read or write) that libssh needs.
   Task<void> wait_for_socket();
 
-  // After every call of libssh: has it closed its socket, or lost the peer?
+  // Check after every call of libssh: false if libssh has closed its socket or lost the peer.
   bool alive() const { return ssh_get_fd(session_) >= 0 && ssh_is_connected(session_) != 0; }
   // True once the peer has shown that it is an ssh server.
   bool has_banner() const { return ssh_get_serverbanner(session_) != nullptr; }
-  // libssh's own words, on one line.
+  // libssh's error message, on one line.
   std::string error_text() const;
-  // Whatever waits for the socket wakes up and fails; no further step is taken.
+  // Makes all waits for the socket fail; no further step is run.
   void abort();
-  // Closes the connection now; nothing but the destructor may follow.
+  // Closes the connection now. Only the destructor may be called afterwards.
   void disconnect();
-  // The kernel acknowledges at once: sshd waits for it in the middle of the login (40 ms otherwise).
+  // Makes the kernel acknowledge at once: sshd waits for the ACK in the middle of the login (40 ms otherwise).
   void quick_ack();
 
  private:
@@ -64,7 +64,7 @@ class LibsshSession {
   void close_given_socket();
 
   ssh_session session_;
-  int given_ = -1;  // the descriptor that libssh got, and its inode: who closes it depends on libssh's version
+  int given_ = -1;  // libssh's descriptor, and its inode; not every version of libssh closes it
   ino_t inode_ = 0;
   asio::posix::stream_descriptor watched_;
 };

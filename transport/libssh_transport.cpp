@@ -15,10 +15,10 @@
 namespace drun::transport {
 namespace {
 
-// sshd drops connections when too many are in login at once (MaxStartups): before its banner, without a word.
+// sshd drops connections if too many log in at once (MaxStartups): before its banner, without a message.
 constexpr int kMaxTries = 8;
 constexpr auto kFirstPause = std::chrono::milliseconds(50);
-// The same on a jump host, where all hosts behind it log in: fewer at once than the 10 from which sshd drops some.
+// All connections through a jump host log in there: fewer at once than the 10 from which its sshd drops some.
 constexpr int kProxiesAtOnce = 8;
 constexpr auto kProxyTurn = std::chrono::seconds(2);
 
@@ -84,7 +84,7 @@ class LibsshTransport final : public Transport {
     Deadline deadline;
     const OnPhase* on_phase;
     Clock::time_point start = Clock::now();
-    bool dropped = false;  // the server hung up before it said anything
+    bool dropped = false;  // the server closed the connection before its banner
     std::string phase = "connect";
     std::unique_ptr<Turnstile::Pass> turn;
   };
@@ -115,12 +115,12 @@ class LibsshTransport final : public Transport {
     } else {
       result = fail(std::move(session.error()));
     }
-    if (proxy) {  // not taken over by a channel
+    if (proxy) {  // no channel has taken it over
       if (!result && attempt.phase == "handshake") {
         co_await proxy->settle();
         const std::string words = proxy->stderr_text();
         if (!words.empty()) result.error().cause = "connect: proxy: " + words;
-        // Only a proxy that failed by itself has a last word; one whose far end hung up ends well or lives on.
+        // A proxy that fails by itself exits with an error; one whose far end hung up exits with 0 or keeps running.
         attempt.dropped = attempt.dropped && (proxy->was_dropped() || !proxy->failed());
       }
       proxy->end();
@@ -133,7 +133,7 @@ class LibsshTransport final : public Transport {
   Task<Result<std::unique_ptr<Channel>>> over_session(Try& attempt, std::unique_ptr<LibsshSession> session,
                                                       std::unique_ptr<Proxy>& proxy) {
     LibsshSession& s = *session;
-    // Names the session only; what it guards ends before the session does.
+    // Captures only the session, which outlives the guarded calls.
     DeadlineGuard guard(io_.get_executor(), attempt.deadline, [&s] { s.abort(); });
     const auto timed_out = [&] {
       const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - attempt.start).count();

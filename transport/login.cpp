@@ -46,7 +46,7 @@ struct Login::Attempt {
     if (!session.alive()) {
       error.cause = "login: " + session.error_text();
       if (n_agent_keys > 4) {
-        // Newer versions of libssh lose the server's words when it hangs up behind them.
+        // Newer versions of libssh lose the server's message if the server hangs up right after it.
         if (error.cause.find("Too many") == std::string::npos) {
           error.cause = "login: the server hung up after " + plural(n_agent_keys, "key") +
                         " of ssh-agent, which usually means: Too many authentication failures";
@@ -78,7 +78,7 @@ Task<int> Login::try_file(Attempt& attempt, const Identity& identity) {
   co_return answer ? *answer : SSH_AUTH_ERROR;
 }
 
-// libssh asks the agent with blocking calls, so its steps run on the signer thread meanwhile; this coroutine waits, so
+// libssh makes blocking calls to ssh-agent, so its steps run on the signer thread. This coroutine waits for them, so
 // the session still has one user at a time.
 Task<int> Login::try_agent(Attempt& attempt, std::vector<AgentKey> keys) {
   if (!signer_) signer_ = std::make_unique<asio::thread_pool>(1);
@@ -107,8 +107,8 @@ Task<Result<void>> Login::run(LibsshSession& session, const SshTarget& target, D
   attempt.socket_path = agent_socket(target);
   if (!attempt.socket_path.empty()) agent_keys = co_await agents_.keys(attempt.socket_path);
 
-  // As OpenSSH: keys of the agent that an IdentityFile names, in that order; the agent's other keys; then files. What
-  // -i names goes before the agent's other keys, so that they can't use up the server's patience.
+  // Order as in OpenSSH: ssh-agent's keys named by an IdentityFile, in that order; ssh-agent's other keys; then files.
+  // The file of -i comes before ssh-agent's other keys, so that these can't use up the server's limit of attempts.
   std::vector<AgentKey> named;
   std::vector<const Identity*> files;
   for (const auto& path : target.identity_files) {
@@ -143,7 +143,7 @@ Task<Result<void>> Login::run(LibsshSession& session, const SshTarget& target, D
   }
   if (go_on() && !agent_keys.empty()) answer = co_await try_agent(attempt, std::move(agent_keys));
   if (go_on() && attempt.tried.empty() && attempt.n_agent_keys == 0) {
-    // Nothing to offer: ask what the server wants; some let everybody in.
+    // There is no key to offer: asks which methods the server accepts. Some servers let any user in.
     const auto raw = session.raw();
     auto step = [raw] { return ssh_userauth_none(raw, nullptr); };
     auto none = co_await session.until_done(std::move(step), SSH_AUTH_AGAIN);

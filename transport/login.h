@@ -12,14 +12,14 @@
 
 namespace drun::transport {
 
-// One per transport: keys and agents are read once for all hosts. The signer thread exists only where there is an
-// agent.
+// One per transport: keys and ssh-agents are read once for all hosts. The signer thread exists only if there is an
+// ssh-agent.
 class Login {
  public:
   explicit Login(asio::io_context& io) : io_(io), agents_(io) {}
 
-  // After the host key is trusted. Errors are kUnreachable, "login: ...", and say what was tried. A session that
-  // is aborted by its deadline ends it.
+  // Called after the host key is trusted. Errors are kUnreachable, "login: ...", and say what was tried. Ends when the
+  // session is aborted, as by its deadline.
   Task<Result<void>> run(LibsshSession& session, const SshTarget& target, Deadline deadline);
 
  private:

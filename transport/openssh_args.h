@@ -8,8 +8,8 @@
 
 namespace drun::transport {
 
-// Batch mode, no forwarding, no terminal, no connection sharing. What ssh config says is left to ssh, so only values
-// of an option or of the host item become options here.
+// Batch mode, no forwarding, no terminal, no connection sharing. ssh reads its config itself, so only values of drun's
+// options or of the host item become options here.
 std::vector<std::string> openssh_argv(const SshTarget& target, const std::string& config_file,
                                       const std::string& command, int connect_timeout_s);
 

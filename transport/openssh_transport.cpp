@@ -12,8 +12,8 @@ class OpensshTransport final : public Transport {
   OpensshTransport(asio::io_context& io, std::vector<std::string> launch_agent, std::string config_file)
       : io_(io), launch_agent_(std::move(launch_agent)), config_file_(std::move(config_file)) {}
 
-  // Returns as soon as the child runs: ssh connects on its own, and the first frame has a deadline of its own. When ssh
-  // gives up, read_some says 0, exit_status 255, and stderr_text has its words.
+  // Returns as soon as the child runs: ssh connects on its own, and the first frame has a deadline of its own. If ssh
+  // fails, read_some returns 0, exit_status 255 and stderr_text ssh's messages.
   Task<Result<std::unique_ptr<Channel>>> open(const SshTarget& target, const std::string& command, Deadline deadline,
                                               const OnPhase* on_phase) override {
     tell(on_phase, Phase::kSsh);

@@ -1,5 +1,5 @@
-// The steps of a host on its way to running workers, in order; what deadlines, the progress line and the times of -v
-// name.
+// The steps of a host on its way to running workers, in order. Named in deadline errors, in the progress line and in
+// the times of -v.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@ enum class Phase {
   kConnect,
   kHandshake,  // ssh's banner, key exchange and host key
   kLogin,
-  kSsh,       // OpenSSH's client at work: resolve to login, which can't be told apart from outside
+  kSsh,       // OpenSSH's client runs: resolve to login, not distinguishable from outside
   kAgent,     // from the login to the hello
-  kDelivery,  // the agent itself travels
+  kDelivery,  // the agent executable is copied
   kProbe,
   kPrepare,
   kStart,

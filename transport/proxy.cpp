@@ -28,7 +28,7 @@ struct Proxy::Impl {
 std::string Proxy::command_for(const SshTarget& target) {
   if (given(target.proxy_command)) return "exec " + target.proxy_command;
   if (!given(target.proxy_jump)) return "";
-  // "a,b,c": the last one is the one that reaches the target, through the others.
+  // "a,b,c": the last one connects to the target, through the others.
   const auto comma = target.proxy_jump.rfind(',');
   const std::string last = comma == std::string::npos ? target.proxy_jump : target.proxy_jump.substr(comma + 1);
   std::string words = "exec ssh -oBatchMode=yes -oClearAllForwardings=yes -oControlMaster=no -oControlPath=none";

@@ -1,4 +1,4 @@
-// ProxyCommand and ProxyJump: a child of ours whose stdin and stdout are the connection.
+// ProxyCommand and ProxyJump: a child process whose stdin and stdout are the connection.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,21 @@
 
 namespace drun::transport {
 
-// Owns the child and reads its stderr. end() and then join().
+// Owns the child and reads its stderr. Call end() and then join().
 class Proxy {
  public:
-  // The shell line that reaches `target`, "" if it is connected directly.
+  // The shell command that connects to `target`, "" for a direct connection.
   static std::string command_for(const SshTarget& target);
-  // Starts it; `socket` becomes our end of its stdio.
+  // Starts `command`; `socket` becomes this side's end of its stdin and stdout.
   static Result<std::unique_ptr<Proxy>> start(asio::io_context& io, const std::string& command, Fd& socket);
 
   void end();
   bool failed() const { return child_->ended() && child_->exit_status() != 0; }
   // The last line it wrote to stderr.
   std::string stderr_text() const;
-  // Whether it is an ssh client whose own server hung up before saying anything (MaxStartups on a jump host).
+  // True for an ssh client whose server hung up before its banner (MaxStartups on a jump host).
   bool was_dropped() const;
-  // Waits a little for its last words once the connection has ended.
+  // Waits briefly for the rest of its stderr once the connection has ended.
   Task<void> settle();
   Task<void> join();
 

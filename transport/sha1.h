@@ -1,4 +1,4 @@
-// SHA-1 for one purpose: the hashed names of known_hosts, whose format asks for it. Not for security.
+// SHA-1 for the hashed names of known_hosts, whose format requires it. Not for security.
 #pragma once
 
 #include <array>

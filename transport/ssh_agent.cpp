@@ -44,7 +44,7 @@ Task<Result<void>> send(Socket& socket, std::string body) {
   co_return Result<void>{};
 }
 
-// One question to the agent, on a connection of its own.
+// Sends one request to ssh-agent, on a connection of its own.
 Task<Result<std::string>> ask(asio::io_context& io, std::string path, std::string question, Deadline deadline) {
   Socket socket(io);
   DeadlineGuard guard(io.get_executor(), deadline, [&socket] {
@@ -88,7 +88,7 @@ Task<std::vector<AgentKey>> SshAgents::keys(std::string socket_path) {
   auto& slot = listings_[socket_path];
   if (slot) {
     const auto listing = slot;
-    co_await listing->ready.wait();  // bounded by the first one's deadline
+    co_await listing->ready.wait();  // bounded by the deadline of the first caller
     co_return listing->keys;
   }
   slot = std::make_shared<Listing>(io_.get_executor());

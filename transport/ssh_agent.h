@@ -1,4 +1,4 @@
-// ssh-agent, spoken to without ever blocking the I/O thread.
+// A client of ssh-agent that never blocks the I/O thread.
 #pragma once
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -17,7 +17,7 @@ struct AgentKey {
   std::string comment;
 };
 
-// The keys of each agent, asked once per run. An agent that can't be reached, or is silent for 5 s, has none.
+// The keys of each ssh-agent, requested once per run. One that can't be reached or is silent for 5 s has no keys.
 class SshAgents {
  public:
   explicit SshAgents(asio::io_context& io) : io_(io) {}
@@ -34,14 +34,14 @@ class SshAgents {
   std::map<std::string, std::shared_ptr<Listing>> listings_;
 };
 
-// Stands between libssh and the agent for one login. libssh offers every key it is told of, in order; so it is told of
-// `offered` alone, and only signatures go through to the agent. libssh blocks on its end: that is for a helper thread.
+// A filter between libssh and ssh-agent for one login. libssh offers every key that ssh-agent lists, in order, so the
+// filter lists only `offered` and forwards only signature requests. libssh's end blocks: use a helper thread.
 class AgentFilter {
  public:
   AgentFilter(asio::io_context& io, std::string socket_path, std::vector<AgentKey> offered);
   // libssh's end, for ssh_set_agent_socket, which owns it. Call once.
   Result<Fd> start(Deadline deadline);
-  // libssh sees the end of the agent. Idempotent.
+  // Closes this side's end; libssh sees the end of ssh-agent. Idempotent.
   void stop();
   Task<void> join() { return tasks_.join(); }
 

@@ -52,7 +52,7 @@ Result<SshConfigValues> read_configs(const SshOptions& options, const SshConfigS
   return values;
 }
 
-// Fills a target from values, keeping the first error with the line it came from.
+// Fills a target from values. Keeps the first error, with its line.
 class Filler {
  public:
   Filler(const SshConfigValues& values, SshTarget& target, const LocalAccount& local)

@@ -1,4 +1,4 @@
-// What ssh config, options and the host item say about reaching one host. `ssh -G` is the oracle in the tests.
+// Resolves how to connect to one host, from ssh config, options and the host item. Tests compare it with `ssh -G`.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@ namespace drun::transport {
 
 enum class HostKeyPolicy {
   kAcceptNew,  // also when StrictHostKeyChecking is unset: unknown keys are stored, and the fingerprint printed
-  kStrict,     // yes and ask: unknown keys are refused, with the line to type
-  kOff,        // no, off: unknown keys are stored; a changed key is still refused for key login as OpenSSH warns
+  kStrict,     // yes and ask: unknown keys are refused, with a command to type
+  kOff,        // no, off: unknown keys are stored; a changed key is still refused, where OpenSSH only warns
 };
 
 // Everything needed to open one ssh connection. All paths are expanded (~, %d, %h, ...).
@@ -22,11 +22,11 @@ struct SshTarget {
   std::string host_name;  // HostName, or the alias
   std::string user;
   int port = 22;
-  bool user_or_port_set = false;  // by an option, the host item or ssh config: then it is never "local" by address
+  bool user_or_port_set = false;  // by an option, the host item or ssh config; if so, never "local" by address
   std::vector<std::string> identity_files;  // in order; missing ones are skipped unless set by -i
   bool identity_by_option = false;
-  bool user_by_item = false;    // "user@host": ssh config has no say, and OpenSSH's client must be told
-  bool port_by_option = false;  // -p or the host item's port, the same
+  bool user_by_item = false;    // "user@host": overrides ssh config, so OpenSSH's client gets -l
+  bool port_by_option = false;  // -p or the host item's port, likewise
   std::string config_file;      // -F as given, for OpenSSH's client
   bool identities_only = false;
   std::string identity_agent;  // socket path, "none", or "" = $SSH_AUTH_SOCK
@@ -41,8 +41,8 @@ struct SshTarget {
   std::string bind_address;
   std::string ciphers, macs, kex_algorithms, host_key_algorithms;  // "" = default
   bool compression = false;
-  std::chrono::seconds connect_timeout{0};  // 0 = drun's own
-  // Why only OpenSSH's own client can reach this host (a keyword that libssh can't do), "" = libssh can.
+  std::chrono::seconds connect_timeout{0};  // 0 = drun's own timeout
+  // The reason why only OpenSSH's client can reach this host (a keyword that libssh lacks); "" = libssh can.
   std::string needs_openssh;
   std::string where;  // Host::where, for messages
 };
@@ -53,12 +53,12 @@ struct SshOptions {
   std::string config_file;    // -F; "none" = read no config; "" = ~/.ssh/config and /etc/ssh/ssh_config
 };
 
-// Reads config files (Include, Host, Match host/originalhost/user/localuser/all; Match exec, canonical and final make
+// Reads config files (Include, Host, Match host/originalhost/user/localuser/all; Match exec, canonical and final set
 // needs_openssh). Order of precedence: option, host item, user config, system config, default. Errors: Errc::kUsage
 // with file:line.
 Result<SshTarget> resolve_ssh_target(const Host& host, const SshOptions& options);
 
-// What -i names: kUsage if it can't be read, before anything connects.
+// Checks the file of -i before any connection: kUsage if it can't be read.
 Result<void> check_identity_file(const std::string& path);
 
 }  // namespace drun::transport

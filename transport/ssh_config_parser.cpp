@@ -20,7 +20,7 @@ constexpr std::size_t kMaxIdentities = 100;
 bool keeps_all(std::string_view keyword) { return keyword == "identityfile" || keyword == "certificatefile"; }
 bool takes_rest(std::string_view keyword) { return keyword == "proxycommand"; }
 
-// One pass over one file and what it includes.
+// One pass over one file and its includes.
 class Reader {
  public:
   Reader(const SshConfigFile& file, const SshConfigSubject& subject, SshConfigValues& values)
@@ -130,7 +130,7 @@ std::string SshConfigValues::word(std::string_view keyword) const {
 }
 
 void SshConfigValues::add(const std::string& keyword, SshConfigValue value) {
-  // ProxyCommand and ProxyJump are two ways to say one thing: the first of either counts.
+  // ProxyCommand and ProxyJump set the same thing: the first of either counts.
   if (keyword == "proxycommand" && find("proxyjump") != nullptr) return;
   if (keyword == "proxyjump" && find("proxycommand") != nullptr) return;
   auto& list = values_[keyword];

@@ -1,4 +1,4 @@
-// Reads ssh config files for one host: which lines apply, and what they say. No defaults and no tokens here.
+// Reads the lines of ssh config files that apply to one host. No defaults and no tokens here.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 
 namespace drun::transport {
 
-// What Host and Match lines are compared with.
+// The values that Host and Match lines are compared with.
 struct SshConfigSubject {
   std::string host;  // as typed
-  std::string user;  // by the host item; "" = config decides
+  std::string user;  // from the host item; "" = config decides
   std::string local_user;
-  std::string home;  // as the password file has it, like OpenSSH
+  std::string home;  // from the password database, as in OpenSSH
 };
 
 struct SshConfigValue {
@@ -24,7 +24,7 @@ struct SshConfigValue {
   std::string where;  // file:line
 };
 
-// Keywords in lower case. The first value of a keyword counts; IdentityFile and CertificateFile keep all.
+// Values by keyword, in lower case. Only the first value counts, except for IdentityFile and CertificateFile.
 class SshConfigValues {
  public:
   const SshConfigValue* find(std::string_view keyword) const;
@@ -32,7 +32,7 @@ class SshConfigValues {
   const std::vector<SshConfigValue>& all(std::string_view keyword) const;
   void add(const std::string& keyword, SshConfigValue value);
 
-  std::string needs_openssh;  // the first line that only OpenSSH can judge, and why
+  std::string needs_openssh;  // the first line that only OpenSSH can evaluate, and why
 
  private:
   std::map<std::string, std::vector<SshConfigValue>, std::less<>> values_;
@@ -40,15 +40,15 @@ class SshConfigValues {
 
 struct SshConfigFile {
   std::string path;
-  std::string include_folder;  // of relative Include patterns
-  bool check_owner = false;    // refuse one that others can write
+  std::string include_folder;  // for relative Include patterns
+  bool check_owner = false;    // refuse a file that other users can write
   bool must_exist = false;
 };
 
-// Adds what `file` says about the host. Errors: kUsage, subject file:line.
+// Adds the values that `file` has for the host. Errors: kUsage, subject file:line.
 Result<void> read_ssh_config(const SshConfigFile& file, const SshConfigSubject& subject, SshConfigValues& values);
 
-// Keyword and words of one line: quotes, `=`, comments. Empty for a blank line. Nothing on an unbalanced quote.
+// Keyword and words of one line: handles quotes, `=` and comments. Empty for a blank line; kUsage for an open quote.
 struct SshConfigLine {
   std::string keyword;  // lower case
   SshConfigValue value;

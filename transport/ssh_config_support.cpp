@@ -8,7 +8,7 @@
 namespace drun::transport {
 namespace {
 
-// A keyword, and the values under which libssh still does the same thing.
+// A keyword, and the values with which libssh still behaves like OpenSSH.
 struct Limit {
   const char* keyword;
   const char* spelled;

@@ -1,4 +1,4 @@
-// Where libssh's abilities end and only OpenSSH's own client will do.
+// Settings that libssh does not support, so that OpenSSH's client is needed.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace drun::transport {
 
-// The first keyword that changes how to connect and that libssh can't do, with its place; "" = none.
+// The first keyword that changes the connection and that libssh does not support, with its file:line; "" = none.
 std::string beyond_libssh(const SshConfigValues& values);
-// Certificates beside identity files, and security keys that are named explicitly. Looks at the files.
+// A certificate beside an identity file, or a security key that is named explicitly; "" = none. Reads the files.
 std::string identity_beyond_libssh(const SshTarget& target);
 
-// "90", "1m30s", "2h": seconds, as sshd_config(5) TIME FORMATS has it.
+// "90", "1m30s", "2h" in seconds, by sshd_config(5), TIME FORMATS. Nothing if malformed.
 std::optional<std::int64_t> parse_ssh_time(std::string_view text);
 
 }  // namespace drun::transport

@@ -77,7 +77,7 @@ Result<MatchVerdict> evaluate_match(const std::vector<std::string>& words, const
       verdict.needs_openssh = criterion;
     }
   }
-  // What the other criteria exclude needs no judge.
+  // The other criteria already exclude the host, so OpenSSH need not decide.
   if (!verdict.matches) verdict.needs_openssh.clear();
   if (!verdict.needs_openssh.empty()) verdict.matches = false;
   return verdict;

@@ -9,13 +9,13 @@
 
 namespace drun::transport {
 
-// `Host a *.b !c`: at least one match, and none of the negated ones.
+// `Host a *.b !c`: true if at least one pattern and no negated one matches.
 bool host_patterns_match(const std::vector<std::string>& patterns, const std::string& host);
-// `a,*.b,!c` as Match criteria and known_hosts have it.
+// `a,*.b,!c`, the syntax of Match criteria and known_hosts.
 bool pattern_list_match(std::string_view patterns, const std::string& word);
 
 struct MatchSubject {
-  std::string host;  // what HostName says so far
+  std::string host;  // HostName as set so far
   std::string original_host;
   std::string user;
   std::string local_user;
@@ -23,7 +23,7 @@ struct MatchSubject {
 
 struct MatchVerdict {
   bool matches = false;
-  std::string needs_openssh;  // the criterion that decides and that only OpenSSH knows: "exec", "final", ...
+  std::string needs_openssh;  // the deciding criterion that only OpenSSH can evaluate: "exec", "final", ...
 };
 
 // Errors: kUsage, without subject.

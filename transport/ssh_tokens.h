@@ -1,4 +1,4 @@
-// Tokens (%h, %p, ...), ${ENV} and ~ in the values of ssh config. Pure, but for the environment.
+// Tokens (%h, %p, ...), ${ENV} and ~ in the values of ssh config. Pure, except for the environment and passwd.
 #pragma once
 
 #include <map>
@@ -9,14 +9,14 @@
 
 namespace drun::transport {
 
-// What each token letter stands for; a letter that is not in it is an error.
+// The text for each token letter; other letters are an error.
 using SshTokens = std::map<char, std::string>;
 
-// %x and %%. Error: kUsage, naming the token.
+// Expands %x and %%. Error: kUsage, naming the token.
 Result<std::string> expand_tokens(std::string_view text, const SshTokens& tokens);
-// ${NAME}. Error: kUsage, if it is not set.
+// Expands ${NAME}. Error: kUsage if it is not set.
 Result<std::string> expand_environment(std::string_view text);
-// ~ and ~/..., ~user and ~user/... .
+// Expands ~, ~/..., ~user and ~user/... .
 std::string expand_tilde(std::string_view text, const std::string& home);
 
 }  // namespace drun::transport

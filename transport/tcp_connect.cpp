@@ -19,8 +19,8 @@ namespace {
 
 using tcp = asio::ip::tcp;
 
-constexpr auto kMaxPerAddress = std::chrono::seconds(10);  // but for the last one
-constexpr int kUserTimeoutMs = 30'000;                     // unacknowledged data: as long as the heartbeats' patience
+constexpr auto kMaxPerAddress = std::chrono::seconds(10);  // except for the last one
+constexpr int kUserTimeoutMs = 30'000;                     // for unacknowledged data: the default --heartbeat-timeout
 constexpr int kKeepIdleS = 10, kKeepIntervalS = 5, kKeepCount = 4;
 
 struct Addresses {
@@ -53,7 +53,7 @@ Addresses resolve(const std::string& host, int port, const std::string& family, 
 
 struct Lookup {
   explicit Lookup(const asio::any_io_executor& executor) : done(executor) {}
-  Addresses addresses;  // written by the helper before the post that notifies
+  Addresses addresses;  // written by the helper before it posts the notification
   Event done;
 };
 
@@ -91,7 +91,7 @@ void tune(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
 }
 
-// One address. On failure: the reason in words.
+// Connects to one address. The error is the reason, as text.
 Task<tl::expected<Fd, std::string>> connect_one(tcp::endpoint endpoint, std::string bind_address, Deadline deadline) {
   const auto executor = co_await asio::this_coro::executor;
   tcp::socket socket(executor);

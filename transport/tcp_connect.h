@@ -1,4 +1,4 @@
-// Name and port to a connected socket: every address in turn, never blocking the I/O thread.
+// Connects to a name and port: tries every address in turn, never blocks the I/O thread.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct TcpTarget {
   std::string bind_address;  // "" = the system's choice
 };
 
-// Names are resolved on `helper`; a resolver that hangs is left behind at the deadline. Each address gets its share of
-// the time that is left, so that a dead one does not eat it all. The socket has TCP_NODELAY, keepalive and
+// Names are resolved on `helper`; a resolver that hangs is abandoned at the deadline. Each address gets its share of
+// the remaining time, so that a dead one does not use all of it. The socket has TCP_NODELAY, keepalive and
 // TCP_USER_TIMEOUT. Errors: kUnreachable, "resolve: ..." or "connect: ...".
 Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadline deadline,
                              const OnPhase* on_phase = nullptr);

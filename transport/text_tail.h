@@ -1,4 +1,4 @@
-// The last bytes of a stream that nobody reads as it comes.
+// The last bytes of a stream that is read only afterwards, if at all.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// How drun reaches a host: a Transport runs one command there and gives its stdin and stdout as a Channel.
-// One thread (the I/O thread); fakes stand in at this seam in tests.
+// The interface to hosts: a Transport runs one command on a host and returns its stdin and stdout as a Channel. One
+// thread (the I/O thread).
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -17,20 +17,20 @@ namespace drun::transport {
 class Channel {
  public:
   virtual ~Channel() = default;
-  // At least one byte; 0 after an orderly end of the remote stdout. One reader at a time.
+  // Reads at least one byte; 0 after an orderly end of the remote stdout. One reader at a time.
   virtual Task<Result<std::size_t>> read_some(asio::mutable_buffer buffer) = 0;
-  // All of it. One writer at a time. `buffer` must stay valid until it returns.
+  // Writes all of it. One writer at a time. `buffer` must stay valid until it returns.
   virtual Task<Result<void>> write(asio::const_buffer buffer) = 0;
   // Sends EOF to the remote stdin; reading goes on.
   virtual void close_write() = 0;
   // The last 4 KiB that the remote command (or the ssh client) wrote to stderr.
   virtual std::string stderr_text() const = 0;
-  // Exit status of the remote command, -1 while unknown, 128+n after signal n. Meaningful once read_some gave 0.
+  // Exit status of the remote command, -1 while unknown, 128+n after signal n. Valid once read_some has returned 0.
   virtual int exit_status() const = 0;
   // Idempotent. Pending reads and writes finish with Errc::kCanceled or an I/O error.
   virtual void close() = 0;
-  // Waits until nothing of this channel runs any more (its coroutines, its child process). After close(), bounded:
-  // a child that does not end in 2 s is killed; this host's agent may take --grace and what its sweep takes.
+  // Waits for the channel's coroutines and child process to end. Bounded after close(): a child that does not end
+  // within 2 s is killed; this host's agent may take --grace and the time of its sweep.
   virtual Task<void> join() = 0;
 };
 
@@ -39,8 +39,8 @@ class Transport {
   virtual ~Transport() = default;
   // Connects, authenticates and starts `command` (through the login shell of the remote user). Errors are
   // Errc::kUnreachable; subject is the host as typed, cause names the phase (resolve, connect, host key, login, exec)
-  // in words and carries ssh's own text. Never asks for a password. Gives up at `deadline`. `on_phase` (may be null)
-  // hears how far it is; the last word is kAgent, or kSsh where OpenSSH's client does it all.
+  // and includes ssh's own message. Never asks for a password. Fails at `deadline`. `on_phase` (may be null) is called
+  // at the start of each phase; the last is kAgent, or kSsh with OpenSSH's client.
   virtual Task<Result<std::unique_ptr<Channel>>> open(const SshTarget& target, const std::string& command,
                                                       Deadline deadline, const OnPhase* on_phase = nullptr) = 0;
 };

@@ -1,4 +1,4 @@
-// Lets a few coroutines through at a time: sshd on a jump host drops connections when many log in at once.
+// Admits a few coroutines at a time, because sshd on a jump host drops connections if many log in at once.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,12 @@
 
 namespace drun::transport {
 
-// In the order of arrival. Must outlive its passes.
+// Admits in the order of arrival. Must outlive its passes.
 class Turnstile {
  public:
   Turnstile(asio::any_io_executor executor, int n_at_once) : executor_(std::move(executor)), n_free_(n_at_once) {}
 
-  // One place, given back by the destructor or after `limit`: who gets stuck behind the turnstile does not block
-  // others.
+  // One place, released by the destructor or after `limit`, so that a holder that gets stuck does not block others.
   class Pass {
    public:
     Pass(Turnstile& turnstile, Clock::duration limit)
