@@ -27,7 +27,7 @@ std::optional<Call> Reader::call(std::uint64_t number) const {
   call.name[kNameBytes - 1] = '\0';
   for (char* c = call.name; *c != '\0'; ++c) {
     const auto byte = static_cast<unsigned char>(*c);
-    if (byte < 0x20 || byte == 0x7f) *c = '?';  // it goes to a terminal
+    if (byte < 0x20 || byte == 0x7f) *c = '?';  // the name is printed on terminals
   }
   return call;
 }

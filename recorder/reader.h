@@ -1,5 +1,5 @@
-// Reads a flight recorder that another process writes, or wrote until it was killed. Nothing in it is trusted: every
-// number may be anything at any moment. Any thread; takes no lock and waits for nobody.
+// Reads a flight recorder that another process writes, or wrote until it was killed. Its contents are not trusted: any
+// number may have any value at any time. Any thread; lock-free, never waits.
 #pragma once
 
 #include <optional>
@@ -9,21 +9,21 @@
 
 namespace drun::recorder {
 
-// Where a rank stands.
+// Progress of a rank.
 struct Standing {
   std::uint64_t n_begun = 0;
   std::uint64_t world_seq = 0;
-  std::optional<Call> open;  // the oldest that has not ended, of the last kEntries
-  std::optional<Call> last;  // the latest that has
+  std::optional<Call> open;  // the oldest of the last kEntries calls that has not ended
+  std::optional<Call> last;  // the latest that has ended
 };
 
 class Reader {
  public:
-  // `memory` has bytes_for(n_entries) bytes, and outlives it.
+  // `memory` has bytes_for(n_entries) bytes and must outlive the reader.
   Reader(const void* memory, std::uint32_t n_entries);
-  int rank() const;  // as its writer says; -1: it has not yet
+  int rank() const;  // as set by the writer; -1: not set yet
   std::uint64_t n_begun() const;
-  // Nothing if it is not there any more, not yet, or being written right now. Its name has printable bytes alone.
+  // Nothing if the call was overwritten, has not begun, or is being written. Control characters of its name become '?'.
   std::optional<Call> call(std::uint64_t number) const;
   Standing standing() const;
 
@@ -33,7 +33,7 @@ class Reader {
   std::uint32_t n_entries_;
 };
 
-// Without the zeros behind it.
+// The call's name, without trailing zeros.
 std::string name_of(const Call& call);
 
 }  // namespace drun::recorder

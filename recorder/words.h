@@ -1,4 +1,4 @@
-// The numbers of a recorded call in words. Those that a newer libdrun may have are "operation 14", "type 10", "op 6".
+// Names for the numbers of a recorded call. Unknown numbers, of a newer libdrun, are "operation 14", "type 10", "op 6".
 #pragma once
 
 #include <cstdint>
