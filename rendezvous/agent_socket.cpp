@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxHandout = 64u << 10;
 
-// A path too long for sun_path is reached through its directory's descriptor, which must live until the connect.
+// A path too long for sun_path goes through a descriptor of its directory, which must stay open until the connect.
 struct UnixAddress {
   sockaddr_un address{};
   Fd directory;
@@ -43,7 +43,7 @@ Result<UnixAddress> unix_address(const std::string& path) {
   return out;
 }
 
-// So many bytes, and the descriptor if one comes with the first of them.
+// Receives `n_bytes` bytes, and the descriptor if one arrives with the first of them.
 Result<std::string> receive_with_descriptor(int fd, std::size_t n_bytes, BlockingDeadline deadline, Fd& descriptor) {
   if (auto ready = wait_for(fd, POLLIN, deadline); !ready) return fail(std::move(ready.error()));
   std::string bytes(n_bytes, '\0');
@@ -127,7 +127,7 @@ Result<Fetched> fetch_handout(const std::string& socket_path, std::chrono::milli
   while (::connect(fd.get(), target, sizeof address->address) != 0) {
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return failed(errno_error(errno, "connect"));
-    // The backlog is full, and a Unix socket can't be polled for a place in it.
+    // The backlog is full, and a Unix socket can't be polled for room in it.
     if (std::chrono::steady_clock::now() >= deadline) return failed(Error(Errc::kTimeout, "the agent is too busy"));
     ::poll(nullptr, 0, 5);
   }

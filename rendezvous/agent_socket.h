@@ -1,8 +1,8 @@
-// What a worker's agent hands it over the Unix socket $DRUN_AGENT. C++17: used by the agent and by libdrun.
+// The handout that an agent sends to a worker over the Unix socket $DRUN_AGENT. C++17: used by the agent and libdrun.
 //
-// The worker connects and sends 8 bytes: "DRUNw" version:u8 zero:u16... see docs/protocol.md; the agent checks by
-// SO_PEERCRED that it is the same user, and answers one Handout, length-prefixed (u32). With the prefix may come a
-// descriptor (SCM_RIGHTS), the memory that the workers of the host share, and another with the Handout: this worker's
+// The worker connects and sends 8 bytes: "DRUNw" version:u8 zero:u16 (docs/protocol.md). The agent checks by
+// SO_PEERCRED that the worker has the same user and replies with one Handout, length-prefixed (u32). The prefix may
+// carry a descriptor (SCM_RIGHTS) of the memory that the workers of the host share, the Handout one of this worker's
 // flight recorder.
 #pragma once
 
@@ -21,27 +21,29 @@ namespace drun::rendezvous {
 struct Handout {
   JobKey key{};
   std::string job_id;
-  std::string rendezvous_address;  // where this host's workers reach the server, or the relay
+  std::string rendezvous_address;  // the server, or the relay, as reachable by this host's workers
   int rendezvous_port = 0;
-  std::string data_address;  // this host's chosen address, for libdrun's own connections; IP text
+  std::string data_address;  // this host's chosen address (IP text), for connections between ranks
 };
 
 inline constexpr std::string_view kWorkerHello{"DRUNw\x01\0\0", 8};
 
-// Into the empty buffer of a new connection: does not wait. How many bytes went; 0: nor did the descriptor.
+// Sends into the empty buffer of a new connection, without waiting. Returns the number of bytes sent; if 0, the
+// descriptor was not sent either.
 std::size_t send_with_descriptor(int socket, std::string_view bytes, int descriptor);
 
 std::string encode_handout(const Handout& handout);  // without the length prefix
 Result<Handout> decode_handout(std::string_view bytes);
-// Blocking, for the worker. The path may be longer than a socket address holds.
+// Result of fetch_handout().
 struct Fetched {
   Handout handout;
-  Fd memory;    // a memfd that all workers of the host get, of no size at first; closed: the agent gives none
-  Fd recorder;  // of recorder/layout.h, for this worker alone; closed: the agent gives none
+  Fd memory;    // memfd shared by all workers of the host, initially of size 0; closed: none
+  Fd recorder;  // this worker's recorder (recorder/layout.h); closed: none
 };
+// Blocks, for the worker. `socket_path` may be longer than a socket address holds.
 Result<Fetched> fetch_handout(const std::string& socket_path, std::chrono::milliseconds timeout);
 
-// Who is at the other end of a connected Unix socket, as the kernel says (SO_PEERCRED).
+// Credentials of the process at the other end of a connected Unix socket, from the kernel (SO_PEERCRED).
 struct SocketPeer {
   pid_t pid = 0;
   uid_t uid = 0;

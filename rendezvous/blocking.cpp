@@ -76,7 +76,7 @@ Result<Fd> connect_tcp(const std::string& address, int port, BlockingDeadline de
   ::freeaddrinfo(found);
   if (!fd) return fail(errno_error(err, "socket"));
   if (rc != 0) {
-    // Interrupted or not, it goes on in the background.
+    // Even after EINTR the connection attempt continues in the background.
     if (err != EINPROGRESS && err != EINTR) return fail(errno_error(err, "connect").with_subject(where));
     if (auto ready = wait_for(fd.get(), POLLOUT, deadline); !ready) {
       if (ready.error().code != Errc::kTimeout) return fail(ready.error());

@@ -1,4 +1,4 @@
-// Non-blocking sockets used in a blocking way: every call has a deadline, repeats after EINTR and never raises SIGPIPE.
+// Blocking calls on non-blocking sockets: every call has a deadline, retries after EINTR and never raises SIGPIPE.
 #pragma once
 
 #include <chrono>
@@ -12,13 +12,16 @@ namespace drun::rendezvous {
 
 using BlockingDeadline = std::chrono::steady_clock::time_point;
 
-// What `events` (poll's) came within the deadline; kTimeout. Time in which this process was stopped does not count.
+// Waits for `events`, as in poll(), and returns those that occurred, or kTimeout. Time in which this process was
+// stopped does not count.
 Result<short> wait_for(int fd, short events, BlockingDeadline deadline);
 Result<void> send_all(int fd, std::string_view bytes, BlockingDeadline deadline);
-Result<std::string> receive_exactly(int fd, std::size_t n_bytes, BlockingDeadline deadline);  // kClosed at the end
-// To an IPv4 or IPv6 address in text (with a zone if need be), never a name: resolving can't be bounded in time.
+Result<std::string> receive_exactly(int fd, std::size_t n_bytes, BlockingDeadline deadline);  // kClosed at EOF
+// Connects to an IPv4 or IPv6 address as text, maybe with a zone. Not to a name, whose resolution can't be bounded in
+// time.
 Result<Fd> connect_tcp(const std::string& address, int port, BlockingDeadline deadline);
-// Small messages at once; notices within about 40 s that the other machine is gone. No error for other sockets.
+// Makes a TCP socket send small messages at once and detect within about 40 s that the other machine is gone. No error
+// for other sockets.
 void tune_tcp(int fd);
 
 }  // namespace drun::rendezvous

@@ -18,7 +18,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kRequestTimeout = std::chrono::seconds(30);  // of what the server answers at once
+constexpr milliseconds kRequestTimeout = std::chrono::seconds(30);  // for requests that the server answers at once
 constexpr milliseconds kFarewellTimeout = std::chrono::seconds(2);
 constexpr milliseconds kComplaintTimeout{200};
 constexpr milliseconds kRetryPause = milliseconds(50);
@@ -103,7 +103,7 @@ class ClientImpl final : public Client {
   Result<void> abort(std::string_view why) override {
     const auto deadline = SteadyClock::now() + kFarewellTimeout;
     if (auto sent = exchange_.send(AbortMessage{std::string(why)}, deadline); !sent) return sent;
-    // The server's push comes back to us too: only then is it safe to exit, which would drop what is still to be sent.
+    // Waits for the server's push of this ABORT: exiting earlier could drop bytes that are still to be sent.
     const auto echo = exchange_.await(0, deadline);
     if (exchange_.notice()) return {};
     return fail(echo ? Error(Errc::kProtocol, "an answer that was not asked for") : echo.error());
@@ -141,7 +141,7 @@ class ClientImpl final : public Client {
     if (id && id->size() != kNcclIdBytes) {
       id = fail(Errc::kInternal, "an NCCL id of " + std::to_string(id->size()) + " bytes");
     }
-    // A failure is told as well: nobody has to wait for an id that will never come.
+    // Sends a failure too, so that no rank waits for an id that never comes.
     const std::uint32_t request = exchange_.new_request();
     const NcclPutMessage put{request, std::move(communicator), attempt, id.has_value(),
                              id ? *id : id.error().message()};

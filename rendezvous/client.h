@@ -1,5 +1,5 @@
-// The blocking client that libdrun uses. C++17, no Boost. One thread at a time. Every wait has a deadline and every
-// wait returns at once when ABORT arrives.
+// The blocking client that libdrun uses. C++17, no Boost. One thread at a time. Every wait has a deadline and returns
+// at once when ABORT arrives.
 #pragma once
 
 #include <chrono>
@@ -18,31 +18,31 @@ namespace drun::rendezvous {
 class Client {
  public:
   using Milliseconds = std::chrono::milliseconds;
-  // Connects, proves the key, joins as `rank`, in the epoch that welcome() says. A rank that is in the job, and does
-  // not leave it within a second, is refused (kProtocol).
+  // Connects, proves the key and joins as `rank`, in the epoch given by welcome(). Fails with kProtocol if the rank is
+  // already in the job and does not leave it within a second.
   static Result<std::unique_ptr<Client>> join(const std::string& address, int port, const JobKey& key, int rank,
                                               Milliseconds timeout);
-  virtual ~Client() = default;  // leaves in an orderly way if leave() was not called: closes
+  virtual ~Client() = default;  // sends LEAVE if leave() was not called, and closes
   virtual const Welcome& welcome() const = 0;
   // Write-once unless `overwrite`; a second different value is kProtocol.
   virtual Result<void> set(std::string_view key, std::string_view value, bool overwrite = false) = 0;
-  // Waits on the server until the key is there: push, no polling. kTimeout names the key.
+  // Waits until the key is set; the server pushes it, there is no polling. kTimeout names the key.
   virtual Result<std::string> get(std::string_view key, Milliseconds timeout) = 0;
-  // All ranks of the job; kTimeout names the ranks that are missing.
+  // A barrier of all ranks of the job; kTimeout names the missing ranks.
   virtual Result<void> barrier(std::string_view name, Milliseconds timeout) = 0;
-  // The id (128 bytes) for one communicator and attempt: `make` is called in the rank that is `root`, everybody gets
-  // the same bytes. Two attempts never share an id.
+  // The id (128 bytes) for one communicator and attempt: rank `root` calls `make`, and all ranks get its bytes. Two
+  // attempts never share an id.
   virtual Result<std::string> nccl_id(std::string_view communicator, int attempt, int root,
                                       const std::function<Result<std::string>()>& make, Milliseconds timeout) = 0;
-  // Tells the launcher to end the job.
+  // Asks the launcher to end the job.
   virtual Result<void> abort(std::string_view why) = 0;
-  // Tells the launcher that another rank failed this one, for its report. Waits for no answer.
+  // Reports to the launcher that another rank made this one fail. Waits for no reply.
   virtual void complain(std::string_view text) = 0;
-  // Orderly end of this rank: its later disconnect is no failure.
+  // Leaves the job in an orderly way: the disconnect is not a failure.
   virtual Result<void> leave() = 0;
-  // For poll(): readable when a push may have arrived; then call aborted().
+  // For poll(): readable if a push may have arrived; then call aborted().
   virtual int fd() const = 0;
-  // Takes in what has arrived without blocking. Set once ABORT came, or once the server went away without one.
+  // Processes what has arrived, without blocking. Has a value once ABORT has arrived or the server is gone without one.
   virtual std::optional<AbortNotice> aborted() = 0;
 };
 

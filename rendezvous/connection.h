@@ -1,5 +1,5 @@
-// A worker's connection to the rendezvous server: the handshake in a blocking way, then sealed messages. Knows nothing
-// of requests and replies. Private to the client. C++17.
+// A worker's connection to the rendezvous server: a blocking handshake, then sealed messages. Does not match replies to
+// requests. Private to the client. C++17.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,14 @@ namespace drun::rendezvous {
 
 class Connection {
  public:
-  // kClosed if the server went away during the handshake: it may have been busy, and a new attempt makes sense.
+  // kClosed if the server closed the connection during the handshake: it may be busy, so a retry makes sense.
   static Result<Connection> open(const std::string& address, int port, const JobKey& key, BlockingDeadline deadline);
 
-  // One message of bytes to be sent; nothing may be sent in between until send_some() has taken all of them.
+  // Encodes and seals one message. send_some() must have taken all its bytes before anything else is sent.
   std::string seal(const ClientMessage& message) { return streams_.send.seal(encode(message)); }
-  // How much the kernel took without waiting: maybe 0.
+  // Returns the number of bytes that the kernel took without waiting; may be 0.
   Result<std::size_t> send_some(std::string_view bytes);
-  // The next message if it is complete, without waiting. kClosed at the end of the stream, after the last message.
+  // The next message if it has arrived completely; does not wait. kClosed at EOF, after the last message.
   Result<std::optional<ServerMessage>> receive();
   int fd() const { return fd_.get(); }
   void close() { fd_.reset(); }
@@ -34,7 +34,7 @@ class Connection {
 
   Fd fd_;
   SecureStreams streams_;
-  std::string in_;  // what has arrived; the first taken_ bytes are done with
+  std::string in_;  // received bytes; the first taken_ are processed
   std::size_t taken_ = 0;
 };
 

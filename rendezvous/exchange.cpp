@@ -10,7 +10,7 @@
 namespace drun::rendezvous {
 namespace {
 
-constexpr auto kBackstop = std::chrono::seconds(2);  // how much later than the server we give up
+constexpr auto kBackstop = std::chrono::seconds(2);  // added to the server's timeout, which must expire first
 
 Error gone() { return Error(Errc::kPeerFailed, "the launcher is gone"); }
 
@@ -67,7 +67,7 @@ Result<void> Exchange::send(const ClientMessage& message, BlockingDeadline deadl
   for (;;) {
     const auto n = connection_.send_some(rest);
     if (!n) {
-      absorb();  // the reason may have come before the end
+      absorb();  // the reason may have arrived before EOF
       if (!lost_) lost_ = gone();
       return check();
     }
@@ -77,7 +77,7 @@ Result<void> Exchange::send(const ClientMessage& message, BlockingDeadline deadl
     absorb();
     const auto state = check();
     if (ready && state) continue;
-    // A frame that is sealed but not sent leaves the stream out of step, whether a part of it is out or nothing.
+    // A frame that was sealed but not sent completely, even not at all, leaves the cipher out of step with the server.
     partly_sent_ = true;
     if (!lost_) lost_ = Error(Errc::kPeerFailed, "the launcher takes no messages");
     return state ? Result<void>(fail(Errc::kTimeout, "the launcher takes no messages")) : state;

@@ -1,4 +1,4 @@
-// Requests and replies on a worker's connection, with ABORT breaking in at any time. Private to the client. C++17.
+// Requests and replies on a worker's connection; ABORT may arrive at any time. Private to the client. C++17.
 #pragma once
 
 #include <chrono>
@@ -16,29 +16,28 @@ class Exchange {
   explicit Exchange(Connection connection) : connection_(std::move(connection)) {}
 
   std::uint32_t new_request();
-  // `message` carries `request`. The server keeps `timeout`; we give up a little later.
+  // `message` carries `request`. The server enforces `timeout`; the client's own deadline is slightly later.
   Result<ServerMessage> call(const ClientMessage& message, std::uint32_t request, std::chrono::milliseconds timeout);
   Result<void> send(const ClientMessage& message, BlockingDeadline deadline);
-  // The reply to `request`; 0: the welcome.
+  // Waits for the reply to `request`; 0: the welcome.
   Result<ServerMessage> await(std::uint32_t request, BlockingDeadline deadline);
-  // Everything that has arrived, without waiting: a push is kept, a reply that somebody waits for is kept, a late one
-  // is dropped.
+  // Receives everything that has arrived, without waiting. Keeps pushes and the awaited reply; drops late replies.
   void absorb();
-  // Why no call can go on, if so.
+  // An error if no call can proceed.
   Result<void> check() const;
 
-  // From here on an ABORT is no error: the goodbye may still be said.
+  // From here on ABORT is not an error, so that LEAVE can still be sent.
   void begin_to_leave() { leaving_ = true; }
   void close();
-  // The goodbye of a client that is destroyed: best effort, without waiting.
+  // Sends LEAVE for a client that is being destroyed: best effort, without waiting.
   void leave_in_passing();
 
   int fd() const { return connection_.fd(); }
   bool closed() const { return closed_; }
   const std::optional<AbortNotice>& notice() const { return notice_; }
-  // The connection is of no use any more, and why.
+  // The reason why the connection is unusable; nothing while it works.
   const std::optional<Error>& lost() const { return lost_; }
-  // It ended without a word from the server, which may have been too busy to keep it.
+  // True if the connection ended without a message from the server, which may have been too busy to keep it.
   bool ended_without_reason() const { return lost_ && !notice_ && !said_why_; }
 
  private:
@@ -51,8 +50,8 @@ class Exchange {
   std::optional<ServerMessage> reply_;
   std::optional<AbortNotice> notice_;
   std::optional<Error> lost_;
-  bool said_why_ = false;     // lost_ is the server's own word
-  bool partly_sent_ = false;  // a frame is cut off: nothing more may be sent
+  bool said_why_ = false;     // lost_ is an error that the server sent
+  bool partly_sent_ = false;  // a frame is incomplete: nothing more may be sent
   bool leaving_ = false;
   bool closed_ = false;
 };

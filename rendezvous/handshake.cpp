@@ -16,7 +16,7 @@ constexpr std::size_t kNonceBytes = 32;
 constexpr std::size_t kPrefixBytes = 4;
 constexpr std::size_t kTagBytes = crypto_aead_xchacha20poly1305_ietf_ABYTES;
 
-// One label per use of the job key: what one step reveals is worth nothing in another.
+// One label per use of the job key, so that a value from one step is useless in another.
 constexpr std::string_view kServerProof = "drun server proof";
 constexpr std::string_view kClientProof = "drun client proof";
 constexpr std::string_view kClientToServer = "drun client to server";

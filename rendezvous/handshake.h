@@ -1,4 +1,4 @@
-// Proving the job's key on a new connection, both ways, and the frame encryption that follows. Pure state machines on
+// Mutual proof of the job's key on a new connection, and the frame encryption that follows. Pure state machines on
 // bytes, used by the server (Asio) and by the blocking client. C++17, libsodium. Every byte: docs/protocol.md.
 #pragma once
 
@@ -29,9 +29,9 @@ class FrameCipher {
   explicit FrameCipher(const std::array<unsigned char, 32>& key) : key_(key) {}
   // Length prefix and ciphertext, ready to be written, in this order. Precondition: plain.size() <= kMaxFrame.
   std::string seal(std::string_view plain);
-  // The 4 bytes of a prefix -> how many bytes of ciphertext follow; kProtocol if out of bounds.
+  // Decodes a 4-byte prefix: the number of ciphertext bytes that follow; kProtocol if out of bounds.
   static Result<std::size_t> body_size(std::string_view prefix);
-  // kAuth if it was not sealed with this key at this position.
+  // Decrypts the ciphertext of one frame; kAuth if it was not sealed with this key at this position.
   Result<std::string> open(std::string_view body);
 
  private:
@@ -44,15 +44,17 @@ struct SecureStreams {
   FrameCipher receive;
 };
 
-// What the key is proved for; a proof for one purpose is worth nothing for another.
+// The purpose of a proof; a proof for one purpose is invalid for another.
 enum class Purpose : std::uint8_t { kRendezvous = 1, kPeer = 2 };
 
-// Client side: send hello(); read kServerHelloBytes; send finish(those); the server's first sealed frame proves it.
+// Client side: send hello(), read kServerHelloBytes, send finish() of them. The server's first sealed frame confirms
+// it.
 class ClientHandshake {
  public:
   ClientHandshake(const JobKey& key, Purpose purpose);
   std::string hello() const;  // kClientHelloBytes: magic, version, purpose, nonce
-  // kClientProofBytes; kAuth if the server's proof is wrong, kProtocol with both numbers for a refused version.
+  // Returns kClientProofBytes. kAuth if the server's proof is wrong, kProtocol with both versions if the server
+  // refused this one.
   Result<std::string> finish(std::string_view server_hello);
   SecureStreams streams() const;
 
@@ -65,7 +67,7 @@ class ClientHandshake {
 class ServerHandshake {
  public:
   ServerHandshake(const JobKey& key, Purpose purpose);
-  // kProtocol for a wrong magic or purpose, kProtocol with both numbers for a wrong version. The reply: nonce, proof.
+  // Returns nonce and proof. kProtocol for a wrong magic, purpose or version; for a version it names both.
   Result<std::string> answer(std::string_view client_hello);
   Result<void> verify(std::string_view client_proof);  // kAuth
   SecureStreams streams() const;
@@ -80,9 +82,9 @@ inline constexpr std::size_t kClientHelloBytes = 40;  // "DRUN" version:u16 purp
 inline constexpr std::size_t kServerHelloBytes = 64;  // nonce:32 proof:32
 inline constexpr std::size_t kClientProofBytes = 32;
 
-// What a server sends instead of its hello to a client that says drun but another version, before it closes:
-// kServerHelloBytes that carry this side's version, so that the client's error has both. Empty for any other hello: a
-// stranger gets no answer.
+// The reply that a server sends instead of its hello, before it closes, to a drun client of another version:
+// kServerHelloBytes that carry the server's version, so that the client's error names both. Empty for any other hello,
+// which gets no reply.
 std::string version_refusal(std::string_view client_hello);
 
 }  // namespace drun::rendezvous

@@ -41,7 +41,7 @@ Task<void> accept_all(asio::ip::tcp::acceptor& acceptor, std::function<void(asio
       continue;
     }
     if (ec == asio::error::connection_aborted) continue;
-    const Deadline later = Clock::now() + kPause;  // no descriptors or memory: others may let some go
+    const Deadline later = Clock::now() + kPause;  // out of descriptors or memory: some may be freed
     co_await sleep_until(later);
   }
 }

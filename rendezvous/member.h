@@ -1,11 +1,11 @@
-// A rank of the job as the launcher placed it.
+// A rank of the job and its placement.
 #pragma once
 
 #include <string>
 
 namespace drun::rendezvous {
 
-// What the server tells about each rank, in rank order. From the launcher's placement.
+// Set by the launcher's placement; the server sends it to all ranks, in rank order.
 struct Member {
   int rank = 0;
   int local_rank = 0, local_size = 1;

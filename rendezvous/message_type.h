@@ -1,4 +1,4 @@
-// The first byte of every message. Private to protocol.h's functions.
+// The first byte of every message. Private to the functions of protocol.h.
 #pragma once
 
 #include <cstdint>

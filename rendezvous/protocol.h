@@ -1,5 +1,5 @@
-// The messages inside sealed frames between a worker (client) and drun (server), and their limits. One byte of type,
-// then fields by ByteWriter. C++17. Every byte: docs/protocol.md.
+// The messages inside sealed frames between a worker (client) and drun (server), and their limits. One type byte, then
+// fields by ByteWriter. C++17. Every byte: docs/protocol.md.
 #pragma once
 
 #include <cstddef>
@@ -19,25 +19,26 @@ inline constexpr std::size_t kMaxValue = kMaxFrame - 4096;  // bytes of a value:
 inline constexpr std::size_t kMaxText = 4096;               // bytes of a reason; the rest is cut
 inline constexpr std::size_t kNcclIdBytes = 128;
 
-// What the server says when a rank joins.
+// The server's reply to JOIN.
 struct Welcome {
   std::string job_id;
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
   int cross_rank = 0, cross_size = 1;
-  std::vector<std::string> host_of_rank;  // by rank, for messages: two hosts may have one name
-  std::vector<int> host_index_of_rank;    // by rank: a number for each host
-  int epoch = 1;                          // which of the programs of libdrun that these workers run in turn: roster.h
+  std::vector<std::string> host_of_rank;  // by rank, for messages; two hosts may have the same name
+  std::vector<int> host_index_of_rank;    // by rank; unique per host
+  int epoch = 1;                          // of this rank's program, from 1: roster.h
 };
 
 struct AbortNotice {
-  int rank = -1;  // -1: not a worker's doing
+  int rank = -1;  // -1: not caused by a worker
   std::string host;
   int pid = 0;
   std::string why;
 };
 
-// Client to server. `request`: chosen by the client, not 0; the reply carries it. `timeout_ms`: from the arrival.
+// Client to server. `request` is chosen by the client, not 0, and repeated in the reply. `timeout_ms` counts from the
+// arrival at the server.
 struct JoinMessage {
   int rank = -1;
   int pid = 0;
@@ -57,7 +58,7 @@ struct BarrierMessage {
   std::string name;
   std::uint32_t timeout_ms = 0;
 };
-// The root's id, or why it has none.
+// The root's NCCL id, or the reason why it has none.
 struct NcclPutMessage {
   std::uint32_t request = 0;
   std::string communicator;
@@ -78,7 +79,7 @@ struct AbortMessage {
 struct LeaveMessage {
   std::uint32_t request = 0;
 };
-// Another rank failed this one. No reply.
+// Another rank made the sender fail. No reply.
 struct ComplainMessage {
   std::string text;
 };
@@ -93,7 +94,7 @@ struct ValueReply {
   std::uint32_t request = 0;
   std::string value;
 };
-// Request 0: about the connection as a whole, which then closes.
+// Request 0: an error of the whole connection, which is then closed.
 struct ErrorReply {
   std::uint32_t request = 0;
   Errc code = Errc::kProtocol;  // kProtocol, kTimeout or kPeerFailed
@@ -110,7 +111,7 @@ Result<ServerMessage> decode_server_message(std::string_view bytes);
 // The request that a message carries; 0 if none.
 std::uint32_t request_of(const ClientMessage& message);
 
-// "rank 3 on node7 (pid 812)", "drun on node7" or "drun": the subject of the error that an abort becomes.
+// "rank 3 on node7 (pid 812)", "drun on node7" or "drun": the subject of the error for an abort.
 std::string culprit(const AbortNotice& notice);
 
 }  // namespace drun::rendezvous

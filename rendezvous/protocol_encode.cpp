@@ -84,12 +84,12 @@ struct Encoder {
     out.u32(m.request);
     return out.take();
   }
-  // Host names once each, then an index per rank: a thousand ranks fit in a few KiB.
+  // Each host name once, then an index per rank: a thousand ranks fit in a few KiB.
   std::string operator()(const Welcome& m) const {
     auto out = start(MessageType::kWelcome);
     out.str(m.job_id);
     for (const int v : {m.rank, m.size, m.local_rank, m.local_size, m.cross_rank, m.cross_size, m.epoch}) out.i32(v);
-    std::vector<std::string> names;  // by host, "" of those without a rank
+    std::vector<std::string> names;  // by host, "" for a host without ranks
     for (std::size_t rank = 0; rank < m.host_index_of_rank.size(); ++rank) {
       const auto host = static_cast<std::size_t>(m.host_index_of_rank[rank]);
       if (host >= names.size()) names.resize(host + 1);

@@ -1,5 +1,5 @@
-// The agent's side of a relayed rendezvous: a listener on loopback whose connections travel as numbered byte streams
-// over the control channel. It understands nothing of what it carries. One thread.
+// Both ends of a relayed rendezvous: the agent listens on loopback, and its connections travel as numbered byte streams
+// over the control channel to drun. The relay does not decrypt the bytes it forwards. One thread.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -21,13 +21,13 @@ struct RelayOutput {
   std::function<void(std::uint32_t connection)> close;
 };
 
-// What may wait, per connection, to be written to the socket: two of the largest frames. Beyond it the connection is
-// closed. There is no flow control on the way: whoever carries the streams buffers what a side has sent and the other
-// has not taken yet, for a worker at most one request or the server's queue.
+// Maximum bytes per connection that wait to be written to the socket: two frames of maximum size. A connection that
+// exceeds it is closed. There is no flow control in between: the carrier of the streams buffers bytes that one side has
+// sent and the other has not taken yet, for a worker at most one request or the server's queue.
 inline constexpr std::size_t kMaxRelayQueue = 8u << 20;
 
-// Listens on 127.0.0.1 (::1 where there is no IPv4). close() is told of connections that this side ends; a connection
-// that close() was called for is not told back.
+// Listens on 127.0.0.1 (::1 without IPv4). Calls output.close() for each connection that ends on this side, but not for
+// one that close() was called for.
 class RelayListener {
  public:
   static Result<std::unique_ptr<RelayListener>> start(const asio::any_io_executor& executor, RelayOutput output);
@@ -35,8 +35,8 @@ class RelayListener {
   virtual std::string address() const = 0;  // "127.0.0.1"
   virtual int port() const = 0;
   virtual void deliver(std::uint32_t connection, std::string bytes) = 0;
-  virtual void close(std::uint32_t connection) = 0;  // after what was delivered has gone out
-  virtual void stop() = 0;                           // tells nobody
+  virtual void close(std::uint32_t connection) = 0;  // after the delivered bytes are written
+  virtual void stop() = 0;                           // without calling RelayOutput::close
   virtual Task<void> join() = 0;
 };
 
@@ -50,8 +50,8 @@ class RelaySink {
   virtual ~RelaySink() = default;
   virtual void open(std::uint32_t connection) = 0;
   virtual void deliver(std::uint32_t connection, std::string bytes) = 0;
-  virtual void close(std::uint32_t connection) = 0;  // after what was delivered has gone out
-  virtual void stop() = 0;                           // tells nobody
+  virtual void close(std::uint32_t connection) = 0;  // after the delivered bytes are written
+  virtual void stop() = 0;                           // without calling RelayOutput::close
   virtual Task<void> join() = 0;
 };
 

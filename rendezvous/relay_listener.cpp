@@ -10,7 +10,7 @@ namespace {
 
 using Tcp = asio::ip::tcp;
 
-// Of one host's workers there are at most a few hundred; a crowd of strangers must not use up the agent's descriptors.
+// A host has at most a few hundred workers; other local clients must not use up the agent's descriptors.
 constexpr std::size_t kMaxConnections = 2048;
 
 class RelayListenerImpl final : public RelayListener {

@@ -25,7 +25,7 @@ void RelayStreams::add(std::uint32_t connection, Socket socket) {
   tasks_.spawn(read(std::move(stream)));
 }
 
-// One buffer serves all: it is filled and emptied without a wait in between.
+// All streams share one buffer, because it is filled and emptied without a wait in between.
 Task<void> RelayStreams::read(StreamPtr stream) {
   while (stream->socket.is_open()) {
     const auto [ec] = co_await stream->socket.async_wait(Socket::wait_read, as_result);
@@ -104,7 +104,7 @@ Task<void> RelayStreams::close_when_drained(StreamPtr stream) {
 void RelayStreams::stop() {
   const auto all = streams_;
   for (const auto& [connection, stream] : all) {
-    stream->closed_by_other_end = true;  // nobody is to be told
+    stream->closed_by_other_end = true;  // suppresses output_.close()
     stream->shut();
   }
 }

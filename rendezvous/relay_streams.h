@@ -1,5 +1,5 @@
-// A numbered set of sockets whose bytes go to callbacks and come by deliver(): what both ends of a relay have in
-// common. Private to the relay. One thread.
+// A numbered set of sockets, common to both ends of a relay: bytes from a socket go to callbacks, bytes for it come by
+// deliver(). Private to the relay. One thread.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -19,13 +19,13 @@ namespace drun::rendezvous {
 class RelayStreams {
  public:
   using Socket = asio::generic::stream_protocol::socket;
-  // Of `output`, data and close are used. close is told once per connection, unless the other end closed it.
+  // Uses data and close of `output`. Calls close once per connection, unless the other end closed it.
   RelayStreams(const asio::any_io_executor& executor, RelayOutput output);
 
   void add(std::uint32_t connection, Socket socket);
-  // Unknown connections are ignored: a close may have crossed it on the way.
+  // Ignores unknown connections: a close may have crossed the bytes on the control channel.
   void deliver(std::uint32_t connection, std::string bytes);
-  // The other end has closed: what was delivered still goes out, within a deadline.
+  // For a close by the other end: delivered bytes are still written, within a deadline.
   void close(std::uint32_t connection);
   std::size_t size() const { return streams_.size(); }
   void stop();
@@ -46,7 +46,7 @@ class RelayStreams {
     std::size_t queued = 0;
     bool flushing = false;
     bool closed_by_other_end = false;
-    Event drained;  // the queue is empty, or there is no socket any more
+    Event drained;  // the queue is empty, or the socket is closed
   };
   using StreamPtr = std::shared_ptr<Stream>;
 

@@ -1,9 +1,9 @@
-// Who belongs to the job, who has joined, who is gone, and in which epoch. Pure.
+// The ranks of the job: which have joined, which have left, and in which epoch. Pure.
 //
-// A worker may run several programs of libdrun one after the other. Each start of them all is an epoch, from 1. A rank
-// that joins is in the current epoch; one that has been in it before begins the next, and so does one that comes after
-// a rank has gone from an epoch that not all had joined. Since drun_init waits for all ranks, those of one program meet
-// in one epoch, also where some of them had to start several times.
+// A worker may run several programs that use libdrun, one after the other. Each start of all ranks is an epoch, from 1.
+// A rank that joins enters the current epoch. It begins the next epoch instead if it has been in the current one
+// before, or if a rank has left the current one before all ranks had joined. Because drun_init waits for all ranks, the
+// ranks of one program meet in one epoch, even if some of them had to start several times.
 #pragma once
 
 #include <map>
@@ -23,32 +23,32 @@ class Roster {
   int size() const { return static_cast<int>(members_.size()); }
   bool has(int rank) const { return rank >= 0 && rank < size(); }
 
-  // kProtocol: no such rank, or it is in the job already. A rank that is gone may come again.
+  // kProtocol: no such rank, or it is in the job already. A rank that has left may join again.
   Result<void> join(int rank, int pid);
   bool is_joined(int rank) const { return has(rank) && seat(rank).state == State::kJoined; }
-  // Orderly or not; the rank must have joined.
+  // The rank must have joined. `orderly`: it has sent LEAVE.
   void leave(int rank, bool orderly);
-  // For describe() of a rank that has not joined.
+  // Sets a text for describe() about a rank that has not joined.
   void note(int rank, std::string text);
   std::vector<int> joined() const;
 
   int epoch() const { return epoch_; }
-  // The latest one that the rank has joined; 0: none.
+  // The latest epoch that the rank has joined; 0: none.
   int epoch_of(int rank) const { return seat(rank).epoch; }
-  // Who has gone from it before all had joined; -1: nobody. It can't become complete.
+  // The first rank that left `epoch` before all had joined, so that it can't become complete; -1: none.
   int spoiler_of(int epoch) const;
-  // How many ranks are in the job now, and in this epoch.
+  // Number of ranks that are in the job now, in this epoch.
   int joined_in(int epoch) const;
 
   Welcome welcome(int rank) const;
   const std::string& host(int rank) const { return members_[static_cast<std::size_t>(rank)].host; }
   std::string name(int rank) const;  // "rank 3 on node7"
-  // The name, and why it can't be waited for in this epoch: "(has not joined)", "(left)", "(disconnected)", "(is in
-  // epoch 2)".
+  // The name, and why the rank is absent from this epoch, if it is: "(has not joined)", "(left)", "(disconnected)",
+  // "(is in epoch 2)".
   std::string describe(int rank, int epoch) const;
-  // Several of them, at most 8 and then "and N more"; empty for none.
+  // Describes several ranks, at most 8 and then "and N more"; empty for none.
   std::string describe(const std::vector<int>& ranks, int epoch) const;
-  // Those that are not in this epoch of the job now.
+  // Ranks that are not in the job now, in this epoch.
   std::vector<int> absent(int epoch) const;
 
  private:

@@ -21,8 +21,8 @@ using SessionPtr = std::shared_ptr<Session>;
 
 constexpr auto kAdmissionTimeout = std::chrono::seconds(5);  // from the connection to the accepted JOIN
 constexpr auto kFinishTimeout = std::chrono::seconds(2);
-// For a rank that is in the job already to be seen leaving it: a program may follow another one before the news of the
-// other's end has come (a lost packet is sent again after 200 ms).
+// Time that a JOIN waits for its rank to leave the job: a worker's next program may join before the end of the previous
+// one has been noticed (a lost packet is resent after 200 ms).
 constexpr auto kSuccessionTimeout = std::chrono::seconds(1);
 constexpr std::size_t kMaxStrangers = 1024;  // connections that have not joined yet
 constexpr std::size_t kMaxFirstFrame = 4096;
@@ -59,7 +59,7 @@ class ServerImpl final : public Server {
     auto session = std::make_shared<Session>(++last_session_, std::move(socket), tasks_);
     sessions_.emplace(session->id(), session);
     strangers_.insert(session->id());
-    // The oldest goes, so that a crowd of idle strangers can't shut out a worker that comes after them.
+    // Closes the oldest, so that idle connections that never join can't shut out a worker that connects later.
     if (strangers_.size() > kMaxStrangers) {
       sessions_.at(*strangers_.begin())->close();
       strangers_.erase(strangers_.begin());
@@ -153,7 +153,7 @@ class ServerImpl final : public Server {
     co_return true;
   }
 
-  // Until the rank is not in the job, but not for long.
+  // Waits until the rank is not in the job, at most kSuccessionTimeout.
   Task<void> wait_for_seat(SessionPtr session, int rank) {
     const Deadline deadline = Clock::now() + kSuccessionTimeout;
     for (bool in_time = true; in_time && session->is_open() && roster_.is_joined(rank);) {
@@ -243,9 +243,9 @@ class ServerImpl final : public Server {
   std::uint64_t last_session_ = 0;
   std::map<std::uint64_t, SessionPtr> sessions_;
   std::set<std::uint64_t> strangers_;      // have not joined; ids grow with age
-  std::multimap<int, Event*> successors_;  // by rank: who waits until it has left the job
+  std::multimap<int, Event*> successors_;  // by rank: JOINs that wait until the rank has left
   Deadline armed_ = Deadline::max();
-  Event sooner_;  // a deadline earlier than armed_ came up
+  Event sooner_;  // there is a deadline earlier than armed_
   bool stopped_ = false;
   TaskGroup tasks_;
 };

@@ -14,7 +14,7 @@
 
 namespace drun::rendezvous {
 
-// Why a job ends early. rank -1: not a worker's doing.
+// The reason why a job ends early. rank -1: not caused by a worker.
 struct Abort {
   int rank = -1;
   std::string host;
@@ -24,30 +24,30 @@ struct Abort {
 
 struct ServerEvents {
   std::function<void(int rank, int pid)> joined;
-  // A worker called drun_abort. The server has already pushed it to all the others.
+  // A worker called drun_abort. The server has already pushed ABORT to all ranks.
   std::function<void(const Abort&)> abort_requested;
-  // A worker's libdrun says that another rank failed it.
+  // A worker's libdrun reports that another rank made it fail.
   std::function<void(int rank, const std::string& text)> complained;
-  // The rank said goodbye (orderly), or its connection ended without that.
+  // The rank sent LEAVE (orderly), or its connection ended without it.
   std::function<void(int rank, bool orderly)> left;
 };
 
-// Owned by the job. Ends by stop() and join(); the destructor requires both to be over. Events are called on the
+// Owned by the job. stop() and join() end it and must have completed before the destructor. Events are called on the
 // server's thread and may call abort() and stop().
 class Server {
  public:
   static std::unique_ptr<Server> create(const asio::any_io_executor& executor, const JobKey& key,
                                         std::vector<Member> members, std::string job_id, ServerEvents events);
   virtual ~Server() = default;
-  // Binds to this address only, a free port, a backlog for a thousand. Returns the port. May be called not at all
-  // (all relayed) or once.
+  // Listens on a free port of this address only, with a backlog for a thousand. Returns the port. Called at most once;
+  // not at all if all connections are relayed.
   virtual Result<int> listen(const std::string& address) = 0;
-  // A connection that came another way: the far end of a relay.
+  // Serves a connection that listen() has not accepted: the far end of a relay.
   virtual void adopt(asio::generic::stream_protocol::socket socket) = 0;
-  // Pushes ABORT to every rank that has joined, now, and to those that come later instead of a welcome; the first call
-  // counts. It is with the kernel when this returns, unless a client does not read: stop() may follow at once.
+  // Pushes ABORT to every joined rank now, and to ranks that join later instead of a welcome. Only the first call
+  // counts. On return the kernel has the bytes, except for a client that does not read, so stop() may follow at once.
   virtual void abort(const Abort& reason) = 0;
-  // What is known about the process of a rank: "pid 12 runs". Texts about a rank that has not joined say it.
+  // Sets what is known about a rank's process ("pid 12 runs"), for messages about a rank that has not joined.
   virtual void note(int rank, std::string text) = 0;
   // Ranks that have joined and not left.
   virtual std::vector<int> joined() const = 0;

@@ -105,7 +105,7 @@ bool Session::write_some() {
   return true;
 }
 
-// No deadline of its own: a client may be stopped in a debugger. The queue is bounded, and close() ends this.
+// No deadline of its own, because a client may be stopped in a debugger. The queue is bounded, and close() ends this.
 Task<void> Session::flush(std::shared_ptr<Session> self) {
   while (self->is_open() && !self->queue_.empty()) {
     const auto [ec] = co_await self->socket_.async_wait(Socket::wait_write, as_result);

@@ -1,5 +1,5 @@
-// One connection of the rendezvous server: handshake, sealed messages, and a bounded queue of what its client has yet
-// to take. Knows nothing of what the messages mean. Private to the server. Coroutines keep it alive.
+// One connection of the rendezvous server: handshake, sealed messages, and a bounded queue of messages that the client
+// has not read yet. Does not interpret messages. Private to the server. Coroutines keep it alive.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -15,7 +15,7 @@
 
 namespace drun::rendezvous {
 
-// What may wait to be sent to one client; a client that lets more gather is dropped.
+// Maximum bytes queued for one client; a client that exceeds it is disconnected.
 inline constexpr std::size_t kMaxQueued = 4 * kMaxFrame;
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -25,17 +25,17 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(std::uint64_t id, Socket socket, TaskGroup& tasks);
 
   std::uint64_t id() const { return id_; }
-  // Who it is in the job; -1 before it has joined and after it has left.
+  // The rank that joined on this connection; -1 before it joins and after it leaves.
   int rank = -1;
   int pid = 0;
   int epoch = 0;
 
   Task<Result<void>> prove(JobKey key);
-  // kProtocol for a frame of more than `limit` plaintext bytes or no valid message.
+  // kProtocol for a frame of more than `limit` plaintext bytes or an invalid message.
   Task<Result<ClientMessage>> receive(std::size_t limit);
-  // Never waits: what the kernel does not take at once is queued.
+  // Never waits: queues bytes that the kernel does not take at once.
   void send(const ServerMessage& message);
-  // Ends in an orderly way: what is queued goes out, what still comes is thrown away, within the deadline.
+  // Ends in an orderly way: sends queued bytes and discards incoming ones, until EOF or the deadline.
   Task<void> finish(Deadline deadline);
   void close();
   bool is_open() const { return socket_.is_open(); }
@@ -51,7 +51,7 @@ class Session : public std::enable_shared_from_this<Session> {
   TaskGroup& tasks_;
   SecureStreams streams_;
   std::deque<std::string> queue_;
-  std::size_t front_sent_ = 0;  // bytes of the first frame that are out
+  std::size_t front_sent_ = 0;  // bytes of the first frame that are sent
   std::size_t queued_ = 0;      // bytes of all frames in the queue
   bool flushing_ = false;
   bool finishing_ = false;

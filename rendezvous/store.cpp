@@ -6,7 +6,7 @@
 namespace drun::rendezvous {
 namespace {
 
-constexpr std::size_t kEntryOverhead = 128;  // what a key costs beside its bytes, roughly
+constexpr std::size_t kEntryOverhead = 128;  // approximate memory per key beside its bytes
 
 std::size_t cost(const std::pair<int, std::string>& name, const std::string& value) {
   return name.second.size() + value.size() + kEntryOverhead;
@@ -22,7 +22,7 @@ StoreReplies refused(const Asker& asker, std::string text) {
   return one(asker, ErrorReply{asker.request, Errc::kProtocol, std::move(text)});
 }
 
-// Names come from the program: what is quoted in an error must be readable and short.
+// Names come from the program, so a name in an error is made printable and cut.
 std::string in_quotes(const std::string& name) {
   constexpr std::size_t kShown = 80;
   std::string out = "'";
@@ -151,7 +151,7 @@ StoreReplies Store::expire(StoreTime now) {
     if (deadline > now) break;
     due.push_back(id);
   }
-  // The texts first: ranks whose deadlines are the same moment did not make each other late.
+  // Composes all texts before removing waits, so that ranks with the same deadline don't report each other as late.
   for (const WaitId id : due) {
     const Wait& wait = waits_.at(id);
     out.push_back({wait.asker.session, ErrorReply{wait.asker.request, Errc::kTimeout, timeout_text(wait)}});
@@ -223,7 +223,7 @@ std::optional<ErrorReply> Store::refuse_wait(const Wait& wait) const {
 std::optional<ErrorReply> Store::left_behind(const Wait& wait) const {
   const int epoch = wait.asker.epoch;
   if (epoch == roster_.epoch()) return std::nullopt;
-  int ahead = -1;  // the first of those that it waits for in vain
+  int ahead = -1;  // the first rank in a later epoch that the wait needs
   if (wait.kind == Wait::Kind::kNccl) {
     if (roster_.epoch_of(wait.root) > epoch) ahead = wait.root;
   } else if (wait.kind == Wait::Kind::kBarrier || roster_.joined_in(epoch) == 1) {

@@ -1,6 +1,6 @@
-// What the server keeps for a job, and who waits for what: keys and values, barriers, NCCL ids; all of them belong to
-// an epoch (roster.h), and ranks of different epochs don't see each other's. Pure: no I/O and no clock; it is told the
-// time and returns the replies that a step causes, in the order in which they must be sent.
+// The server's state for a job: keys and values, barriers, NCCL ids, and the requests that wait for them. Each belongs
+// to an epoch (roster.h) and is visible only to ranks of that epoch. Pure: no I/O and no clock. Callers pass the time;
+// a step returns the replies that it causes, in the order in which they must be sent.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace drun::rendezvous {
 
 using StoreTime = Clock::time_point;
 
-// Who asked: the connection, the rank that it joined as, its request, and the epoch that it is in.
+// The origin of a request: the connection, its rank, the request's number, and the rank's epoch.
 struct Asker {
   std::uint64_t session = 0;
   int rank = 0;
@@ -35,9 +35,9 @@ struct StoreReply {
 using StoreReplies = std::vector<StoreReply>;
 
 struct StoreLimits {
-  std::size_t bytes = 256u << 20;  // of all keys and values
+  std::size_t bytes = 256u << 20;  // total of keys and values
   std::size_t waits_per_session = 64;
-  std::size_t names = 1u << 20;  // of keys, and of NCCL ids
+  std::size_t names = 1u << 20;  // maximum number of keys, and of NCCL ids
 };
 
 class Store {
@@ -47,18 +47,18 @@ class Store {
 
   StoreReplies set(const Asker& asker, SetMessage message);
   StoreReplies get(const Asker& asker, const GetMessage& message, StoreTime now);
-  // Complete when every rank of the job waits in it at once; then the name is free for the next round.
+  // Completes when every rank of the job waits in it; then the name can be used again.
   StoreReplies barrier(const Asker& asker, const BarrierMessage& message, StoreTime now);
   StoreReplies nccl_put(const Asker& asker, NcclPutMessage message);
   StoreReplies nccl_get(const Asker& asker, const NcclGetMessage& message, StoreTime now);
 
-  // The waits whose deadline has come.
+  // Ends the waits whose deadline has passed.
   StoreReplies expire(StoreTime now);
   std::optional<StoreTime> next_deadline() const;
-  // The connection is gone: its waits are dropped, its rank is out of the barriers it waited in.
+  // For a connection that is gone: drops its waits and removes its rank from barriers.
   void forget(std::uint64_t session);
-  // After a rank has joined or left, if there have been several epochs: ends the waits of earlier ones that no rank
-  // could end any more (kPeerFailed), and forgets what the epochs that are over have kept.
+  // Called after a rank has joined or left. Ends waits of earlier epochs that can't succeed any more (kPeerFailed), and
+  // drops the data of epochs that have no rank left.
   StoreReplies close_epochs();
 
   std::size_t bytes() const { return bytes_; }
@@ -78,7 +78,7 @@ class Store {
   };
   struct Barrier {
     std::map<int, std::uint64_t> waiting;  // rank -> wait
-    std::set<int> gave_up;                 // ranks whose wait ended without the others
+    std::set<int> gave_up;                 // ranks whose wait timed out
   };
   struct NcclId {
     bool ok = true;
@@ -87,7 +87,7 @@ class Store {
   };
   using WaitId = std::uint64_t;
   std::optional<ErrorReply> refuse_wait(const Wait& wait) const;
-  // Why it can't come to a good end: those that it waits for are in a later epoch.
+  // The error of a wait that can't succeed, because the ranks that it needs are in a later epoch.
   std::optional<ErrorReply> left_behind(const Wait& wait) const;
   static Wait wait_of(Wait::Kind kind, const Asker& asker, std::string name, std::uint32_t timeout_ms, StoreTime now);
   void leave_barrier(const Wait& wait);
@@ -101,7 +101,7 @@ class Store {
   StoreLimits limits_;
   std::size_t bytes_ = 0;
   WaitId last_wait_ = 0;
-  int first_epoch_ = 1;  // of which anything is kept
+  int first_epoch_ = 1;  // the oldest epoch with data
   std::map<Name, std::string> values_;
   std::map<NcclKey, NcclId> nccl_ids_;
   std::map<std::string, NcclKey> nccl_by_id_;
