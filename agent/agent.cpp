@@ -38,22 +38,22 @@ using std::chrono::milliseconds;
 constexpr auto kDefaultGrace = milliseconds(5000);
 constexpr auto kSweepTime = std::chrono::seconds(5);
 constexpr auto kCgroupTime = milliseconds(500);
-constexpr auto kCleanTime = std::chrono::seconds(20);  // over the grace time
+constexpr auto kCleanTime = std::chrono::seconds(20);  // added to the grace time
 constexpr auto kLook = milliseconds(500);
-// How often an ended worker's process group is looked at: its last member need not be a child of ours.
+// Poll interval for an ended worker's process group: its last member need not be a child of ours.
 constexpr auto kGroupLook = milliseconds(20);
-// How long helpers of workers that are over have to end by themselves, as those of Python's multiprocessing do when
-// their pipe closes, before they are taken for left behind.
+// Time for helpers of ended workers to end by themselves, as those of Python's multiprocessing do when their pipe
+// closes, before they count as leftovers.
 constexpr auto kSettleTime = milliseconds(500);
 constexpr std::size_t kMostLinkListeners = 4;  // a check and a job's own measurement, and some to spare
 constexpr std::uint32_t kFewestEntries = 16, kMostEntries = 1u << 17;  // of a flight recorder
 constexpr std::chrono::seconds kRasTime{15};                           // for NCCL to ask all of its ranks
 constexpr std::size_t kMostNews = 4096;                                // calls in a frame of the timeline
-constexpr std::size_t kMostBulk = 8u << 20;                            // waiting for drun before more of it is read
+constexpr std::size_t kMostBulk = 8u << 20;                            // queued bytes above which the timeline pauses
 constexpr std::size_t kErrorFileLimit = 64u << 10;
 constexpr const char* kErrorFile = "TORCHELASTIC_ERROR_FILE";  // torch's @record writes the exception there
 
-// A port that is free on `address`, held by a bound socket that never listens.
+// Reserves a free port on the address `text`, by a bound socket that never listens.
 Result<std::pair<Fd, std::uint16_t>> reserve_port(const std::string& text) {
   const netdetect::Address address = netdetect::parse_address(text);
   if (address.bytes.empty()) return fail(Errc::kInternal, "not an address: " + text);
@@ -89,8 +89,8 @@ std::uint64_t wall_clock_ns() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-// What belongs to the login on this host and never travels: taken from the agent's own environment unless the job sets
-// it.
+// Adds the variables that belong to the login on this host and are never sent from the head: from the agent's own
+// environment, unless the job sets them.
 void add_host_environment(control::Prepare& job) {
   for (const char* name :
        {"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TMPDIR", "HOSTNAME", "XDG_RUNTIME_DIR", "PATH"}) {
@@ -99,7 +99,7 @@ void add_host_environment(control::Prepare& job) {
   job.environment.emplace("PWD", job.working_directory);
 }
 
-// Of the one with the lowest number; "" if there is none.
+// The name of the process with the lowest pid; "" if there is none.
 std::string name_of_first(const std::vector<pid_t>& processes) {
   const auto first = std::min_element(processes.begin(), processes.end());
   const auto stat = first != processes.end() ? stat_of(*first) : std::nullopt;
@@ -195,7 +195,7 @@ Task<void> Agent::read_control() {
   channel_lost();
 }
 
-// drun is gone, or talks nonsense: nobody reads what the workers write, and the job is over.
+// drun is gone or has sent an invalid frame: the workers' output has no reader, and the job is over.
 void Agent::channel_lost() {
   if (!channel_open_) return;
   channel_open_ = false;
@@ -229,7 +229,7 @@ Task<void> Agent::beat() {
   }
 }
 
-// False if the guard is gone.
+// Sends a heartbeat to the guard. False if the guard is gone.
 bool Agent::sign_of_life() { return ::write(guard_.to_guard.get(), ".", 1) >= 0 || errno != EPIPE; }
 
 Task<void> Agent::beat_guard() {
@@ -240,7 +240,8 @@ Task<void> Agent::beat_guard() {
 }
 
 Task<void> Agent::watch_guard() {
-  // The guard answers every byte of ours. Its silence is counted in seconds in which we ran: both may have been frozen.
+  // The guard answers each of our bytes. Its silence is counted in seconds in which we ran, because both may have
+  // been frozen.
   char bytes[64];
   int silent_seconds = 0;
   while (!closing_) {
@@ -399,7 +400,7 @@ void Agent::listen_for_probes(const control::ProbeListen& message) {
   control::Port reply;
   auto listener = netdetect::ProbeListener::start(io_.get_executor(), message.token);
   if (listener) {
-    stop_probes();  // of an earlier probe: it had another token
+    stop_probes();  // those of an earlier probe had another token
     reply.port = static_cast<std::uint16_t>((*listener)->port());
     probe_listeners_.push_back(std::move(*listener));
   } else {
@@ -635,7 +636,7 @@ void Agent::start(Worker& worker, const control::Spawn& order) {
   if (process->stderr_end) {
     pump_output(worker, worker.err, std::move(process->stderr_end), control::Stream::kStderr, order.output_credit);
   } else {
-    control::Output none;  // a terminal has one output
+    control::Output none;  // a terminal has one output stream
     none.rank = worker.spec.rank;
     none.stream = control::Stream::kStderr;
     send_output(Type::kOutputEnd, control::encode(none));
@@ -687,7 +688,7 @@ Task<void> Agent::reap() {
 }
 
 void Agent::on_reaped(pid_t pid, int wait_status) {
-  workers_changed_.notify();  // it may have been the last of a worker's process group
+  workers_changed_.notify();  // it may have been the last member of a worker's process group
   if (describer_) describer_->reaped(pid);
   if (facts_) facts_->reaped(pid);
   for (auto& [rank, worker] : workers_) {
@@ -695,12 +696,12 @@ void Agent::on_reaped(pid_t pid, int wait_status) {
     worker.running = false;
     worker.wait_status = wait_status;
     if (worker.in) worker.in->close();
-    // While it is being ended, what it started may still have a last word; else nobody waits for descendants.
+    // During a stop, the worker's descendants may still write output; otherwise they are not waited for.
     const bool has_more = alive(worker);
     if (!stopping_ || !has_more) finish_output(worker);
     tell_activity_of(rank);
     if (timeline_ms_ > 0) tell_news_of(rank, true);
-    // The exit goes first: a reader that does not take the output must not hide a failure.
+    // Send the exit ahead of the output: a reader that does not take the output must not hide a failure.
     control::Exited m;
     m.rank = rank;
     m.pid = worker.pid;
@@ -708,7 +709,7 @@ void Agent::on_reaped(pid_t pid, int wait_status) {
     m.ended_by_drun = worker.ended_by_drun;
     m.time_ns = static_cast<std::uint64_t>(monotonic_ns());
     if (!worker.ended_by_drun && wait_status != 0) {
-      // A shell in between tells its child's signal as 128 + 9.
+      // A shell in between reports its child's SIGKILL as 128 + 9.
       const bool killed = (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) ||
                           (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 128 + SIGKILL);
       if (killed && oom_) m.out_of_memory = oom_->evidence(worker.pid);
@@ -727,7 +728,7 @@ void Agent::finish_output(Worker& worker) {
   if (worker.err) worker.err->finish_soon();
 }
 
-// Some worker's last output is not on its way yet.
+// True if some worker's output has not ended yet.
 bool Agent::output_pending() const {
   return std::any_of(workers_.begin(), workers_.end(), [](const auto& entry) {
     const Worker& w = entry.second;
@@ -747,8 +748,8 @@ void Agent::resize(control::WindowSize window) {
   }
 }
 
-// Whether anything is left of the worker's process group: its leader may end before what it started. Only descendants
-// of ours count: once the group is empty its number may become that of somebody else's.
+// True if the worker's process group has members: its leader may end before the processes that it started. Only our
+// descendants count, because the number of an empty group may be reused.
 bool Agent::alive(Worker& worker) {
   if (worker.running || !worker.group_alive) return worker.running;
   worker.group_alive = ::kill(-worker.pid, 0) == 0;
@@ -763,7 +764,7 @@ bool Agent::alive(Worker& worker) {
   return worker.group_alive;
 }
 
-// drun is about to be stopped by Ctrl-Z, and will say nothing until it goes on.
+// drun is about to be stopped by Ctrl-Z, and is silent until it continues.
 void Agent::pause() {
   paused_ = true;
   if (!stopping_) signal_workers(SIGSTOP);
@@ -799,7 +800,7 @@ void Agent::describe(const control::Describe& message) {
 }
 
 Task<void> Agent::tell_facts(control::AskFacts message) {
-  if (facts_ || stopping_) co_return;  // one question at a time; drun sends no more
+  if (facts_ || stopping_) co_return;  // one request at a time; drun sends no more
   const auto path = message.environment.find("PATH");
   const char* own_path = std::getenv("PATH");
   const std::string folders = path != message.environment.end() ? path->second : own_path != nullptr ? own_path : "";
@@ -850,7 +851,7 @@ Task<void> Agent::tell_ras() {
 
 Task<void> Agent::tell_timeline() {
   while (!closing_ && channel_open_) {
-    // What is still on its way waits for its reader in the recorders, which forget the oldest.
+    // While much is queued, new calls stay in the recorders, which overwrite the oldest.
     if (outgoing_.bulk_bytes() < kMostBulk) {
       for (const auto& [rank, worker] : workers_) {
         if (worker.running) tell_news_of(rank, false);
@@ -861,7 +862,7 @@ Task<void> Agent::tell_timeline() {
 }
 
 void Agent::tell_news_of(std::uint32_t rank, bool all) {
-  for (std::size_t told = 0; told <= kMostEntries; told += kMostNews) {  // whatever its counter does
+  for (std::size_t told = 0; told <= kMostEntries; told += kMostNews) {  // bounded, whatever its counter says
     const control::Timeline m = recorders_.news_of(rank, kMostNews, all);
     if (m.calls.empty() && m.n_lost == 0) break;
     send_output(Type::kTimeline, control::encode(m));
@@ -869,7 +870,8 @@ void Agent::tell_news_of(std::uint32_t rank, bool all) {
   }
 }
 
-// A Python program's libraries are known once it has imported them. Soon, for who looks on; later for what is slow.
+// A Python program's libraries are known once it has imported them. Polls early for a user who watches the job, and
+// later for slow imports.
 Task<void> Agent::watch_runtimes() {
   using std::chrono::seconds;
   constexpr seconds kLooks[] = {seconds(2), seconds(6), seconds(20), seconds(60)}, kSettled(20);
@@ -905,21 +907,22 @@ void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector
   for (auto& [rank, worker] : workers_) {
     const bool waits = std::find(delayed.begin(), delayed.end(), rank) != delayed.end();
     const Deadline term_at = waits ? now + delay : now;
-    // A second order can only make it faster.
+    // A second order can only make the times earlier.
     worker.term_at = stopping_ ? std::min(worker.term_at, term_at) : term_at;
     worker.kill_at = stopping_ ? std::min(worker.kill_at, term_at + grace) : term_at + grace;
   }
   workers_changed_.notify();
   if (stopping_) return;
   stopping_ = true;
-  if (describer_) describer_->stop();  // no tool is started behind the sweep
+  if (describer_) describer_->stop();  // no tool may start after the sweep
   if (facts_) facts_->stop();
   if (ras_) ras_->stop();
   stop_links();
   tasks_.spawn(stop_sequence());
 }
 
-// After a good end: the processes that go on although the workers are over. Those that end by themselves have time to.
+// After a normal end: the processes that still run although all workers have ended. Gives them kSettleTime to end by
+// themselves.
 Task<std::vector<pid_t>> Agent::left_in_background() {
   std::vector<pid_t> left;
   const auto begin = Clock::now();
@@ -937,7 +940,8 @@ Task<std::vector<pid_t>> Agent::left_in_background() {
   co_return left;
 }
 
-// Each worker's process group: TERM, and KILL after the grace time if anything is left of it. Then everything else.
+// Sends TERM to each worker's process group, and KILL after the grace time if it still has members. Then ends
+// everything else.
 Task<void> Agent::stop_sequence() {
   const std::vector<pid_t> left = co_await left_in_background();
   control::Finished m;
@@ -976,7 +980,7 @@ Task<void> Agent::stop_sequence() {
     n_killed = descendants().size();
     kill_cgroup(cgroup_->directory());
   }
-  // Both block: together they must stay below the guard's patience.
+  // Both block: together they must stay below kGuardSilenceLimit.
   const Deadline end = Clock::now() + kSweepTime;
   n_killed = std::max(n_killed, sweep(end, reaped, mark()));
   sign_of_life();
@@ -990,7 +994,7 @@ Task<void> Agent::stop_sequence() {
   }
   m.leftovers = static_cast<std::uint32_t>(std::max(left.size(), n_killed > n_own ? n_killed - n_own : 0));
   send(Type::kFinished, control::encode(m));
-  // What the workers wrote last still goes out, at the reader's pace; without a reader nobody waits.
+  // The workers' last output is still sent, at the reader's pace. Without a reader, don't wait.
   while (channel_open_ && output_pending()) co_await workers_changed_.wait_and_reset();
   co_await outgoing_.flush(Deadline::max());
   over_.notify();

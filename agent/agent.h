@@ -1,7 +1,7 @@
 // The agent proper: one per host, single-threaded. Reads orders from stdin, writes reports to stdout, starts, feeds,
 // watches and ends the workers of its host.
 //
-// It ends when drun says Stop, when the channel reaches EOF, when drun or the guard falls silent, or on TERM, INT, HUP:
+// It ends on a Stop order, on EOF of the channel, when drun or the guard falls silent, or on TERM, INT, HUP or QUIT:
 // always by the same sequence (TERM, grace, KILL, sweep), always leaving nothing behind.
 #pragma once
 
@@ -37,7 +37,7 @@ namespace drun::agent {
 class Agent {
  public:
   explicit Agent(GuardLink guard);
-  // Until the end of the job. Returns the exit status.
+  // Runs until the end of the job. Returns the exit status.
   int run();
 
  private:
@@ -49,16 +49,16 @@ class Agent {
     bool running = false;
     bool ended_by_drun = false;
     int wait_status = 0;
-    bool group_alive = false;  // its process group may hold more than itself
+    bool group_alive = false;  // its process group may still have members
     Deadline term_at{}, kill_at{};
     bool termed = false;
   };
 
   Task<void> read_control();
   Task<void> write_control();
-  Task<void> beat();         // to drun
-  Task<void> beat_guard();   // to the guard
-  Task<void> watch_guard();  // its silence, its end
+  Task<void> beat();         // heartbeats to drun
+  Task<void> beat_guard();   // heartbeats to the guard
+  Task<void> watch_guard();  // for silence and EOF
   Task<void> watch_signals();
   Task<void> reap();
   Task<void> main();
@@ -95,12 +95,12 @@ class Agent {
   void tell_activity_of(std::uint32_t rank);
   Task<void> tell_ras();
   Task<void> tell_timeline();
-  Task<void> watch_runtimes();  // what programs load that makes each worker a job of its own
+  Task<void> watch_runtimes();  // warns of libraries that make each worker a job of its own
   void tell_news_of(std::uint32_t rank, bool all);
 
-  JobMark mark() const;  // what this agent's workers have in their environment
+  JobMark mark() const;  // in the environment of this agent's workers
   void channel_lost();
-  // TERM after `delay` for the ranks in `delayed`, at once for the others.
+  // Sends TERM after `delay` to the ranks in `delayed`, and at once to the others.
   void begin_stop(std::chrono::milliseconds grace, std::chrono::milliseconds delay = {},
                   const std::vector<std::uint32_t>& delayed = {});
   bool alive(Worker& worker);
@@ -126,19 +126,19 @@ class Agent {
   control::Configure config_;
   Deadline last_heard_;
   control::Prepare job_;
-  std::string command_;                      // what execve gets
+  std::string command_;                      // path passed to execve
   Fd master_port_;                           // reserved until the workers start
   std::vector<WorkerCpus> cpus_;             // by local rank; empty: not bound
   std::map<std::uint32_t, Worker> workers_;  // by rank
   std::optional<JobCgroup> cgroup_;
   Recorders recorders_;
-  std::uint32_t timeline_ms_ = 0;  // 0: none is asked for
+  std::uint32_t timeline_ms_ = 0;  // 0: no timeline requested
   std::unique_ptr<WorkerSocket> socket_;
-  std::optional<OomWatch> oom_;  // once workers run
+  std::optional<OomWatch> oom_;  // set once workers run
   std::unique_ptr<Describer> describer_;
-  std::unique_ptr<FactsGatherer> facts_;                                    // while they are gathered
-  std::unique_ptr<RasQuestion> ras_;                                        // while NCCL is asked
-  std::vector<std::unique_ptr<netdetect::ProbeListener>> probe_listeners_;  // of all probes; the last one listens
+  std::unique_ptr<FactsGatherer> facts_;                                    // set while facts are gathered
+  std::unique_ptr<RasQuestion> ras_;                                        // set while NCCL is queried
+  std::vector<std::unique_ptr<netdetect::ProbeListener>> probe_listeners_;  // one per probe; only the last one listens
   std::vector<std::unique_ptr<netdetect::LinkListener>> link_listeners_;
   std::shared_ptr<netdetect::Stopping> links_stopping_ = std::make_shared<netdetect::Stopping>();
   std::unique_ptr<rendezvous::RelayListener> relay_;

@@ -11,7 +11,7 @@ namespace drun::agent {
 namespace {
 
 struct UsableCore {
-  int number = 0;  // among all of the machine
+  int number = 0;  // among all cores of the machine
   int node = 0;
   std::vector<int> cpus;
 };
@@ -29,7 +29,7 @@ std::vector<UsableCore> usable_cores(const std::vector<Core>& cores, const std::
   return out;
 }
 
-// Where the even share of worker `i` begins; for `i` = n_workers the end.
+// Index of the first core in the even share of worker `i`; the number of cores for `i` = n_workers.
 std::size_t share_begin(int i, int n_workers, std::size_t n_cores) {
   return static_cast<std::size_t>(i) * n_cores / static_cast<std::size_t>(n_workers);
 }
@@ -62,7 +62,7 @@ std::map<int, int> cores_by_node(const std::vector<UsableCore>& cores) {
   return out;
 }
 
-// Of each worker.
+// The NUMA node of each worker.
 std::vector<int> nodes_of(const BindingRequest& request, const std::vector<UsableCore>& cores) {
   const auto usable = cores_by_node(cores);
   std::vector<int> out;

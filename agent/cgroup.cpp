@@ -50,7 +50,7 @@ std::vector<std::string> child_directories(const std::string& directory) {
   return out;
 }
 
-// True if somebody was there.
+// True if a process was killed.
 bool kill_members(const std::string& directory, int depth) {
   bool any = false;
   if (const auto members = read_file(directory + "/cgroup.procs")) {
@@ -112,7 +112,7 @@ std::optional<std::string> cgroup2_path(std::string_view proc_cgroup) {
 }
 
 std::optional<std::string> cgroup_directory(const CgroupMount& mount, const std::string& path) {
-  // "/.." shows up where the reader's cgroup namespace begins elsewhere.
+  // "/.." appears if the reader's cgroup namespace begins elsewhere.
   if (path.find("/../") != std::string::npos || mount.root.find("..") != std::string::npos) return std::nullopt;
   if (path.size() >= 3 && path.substr(path.size() - 3) == "/..") return std::nullopt;
   std::string below = path == "/" ? "" : path;
@@ -166,7 +166,7 @@ void kill_cgroup(const std::string& directory) {
     const Fd kill_file(::open((directory + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
     if (kill_file && ::write(kill_file.get(), "1", 1) == 1) return;
   }
-  // Until a pass finds nobody: members may fork meanwhile.
+  // Repeat until a pass finds no process: members may fork meanwhile.
   for (int pass = 0; pass < 100 && kill_members(directory, 0); ++pass) ::usleep(1000);
 }
 
@@ -176,7 +176,7 @@ bool remove_cgroup(const std::string& directory, Deadline deadline) {
     remove_tree(directory, 0);
     if (::access(directory.c_str(), F_OK) != 0) return true;
     if (Clock::now() >= deadline) return false;
-    ::usleep(pause);  // what was killed needs a moment to be gone
+    ::usleep(pause);  // killed processes need a moment to be gone
     if (pause < 8000) pause *= 2;
   }
 }

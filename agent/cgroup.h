@@ -1,6 +1,7 @@
-// A cgroup (version 2) for the workers of one job on one host, where the agent may make one below its own: root, and
-// users with a delegated one. Its `cgroup.kill` ends a fork bomb faster than a sweep, and what is left after the worst
-// is found by it. Nothing relies on it: without a cgroup the sweep alone keeps the promise.
+// A cgroup (version 2) for the workers of one job on one host, if the agent may create one below its own: root, and
+// users with a delegated cgroup. Its `cgroup.kill` ends a fork bomb faster than a sweep, and it identifies leftovers
+// if both agent and guard were killed. It is optional: without a cgroup, the sweep alone ends every process of the
+// job.
 #pragma once
 
 #include <sys/types.h>
@@ -20,16 +21,16 @@ namespace drun::agent {
 // ---- texts: pure
 
 struct CgroupMount {
-  std::string root;   // what of the hierarchy is mounted: "/" or a part
-  std::string point;  // where
+  std::string root;   // the mounted part of the hierarchy: "/" or a path below
+  std::string point;  // mount point
 };
-// From /proc/self/mountinfo; also one that is mounted beside version 1.
+// Parses /proc/self/mountinfo. Includes a version 2 hierarchy that is mounted beside version 1.
 std::vector<CgroupMount> cgroup2_mounts(std::string_view mountinfo);
-// The same of version 1: those that have this controller.
+// The version 1 mounts that have this controller.
 std::vector<CgroupMount> cgroup1_mounts(std::string_view mountinfo, std::string_view controller);
-// From /proc/PID/cgroup: the path within the hierarchy of version 2.
+// Parses /proc/PID/cgroup: the path within the version 2 hierarchy.
 std::optional<std::string> cgroup2_path(std::string_view proc_cgroup);
-// Where that path lies in the file system; nothing if the mount does not show it.
+// The directory of that path in the file system; nothing if the mount does not include it.
 std::optional<std::string> cgroup_directory(const CgroupMount& mount, const std::string& path);
 
 // "drun-JOB-PID-RANDOM". The random part keeps agents of several PID namespaces apart.
@@ -44,18 +45,20 @@ std::string job_of_cgroup(std::string_view path);
 
 // ---- the system
 
-// The mounts that can be read: one that another mount covers is listed in mountinfo too.
+// The mounts that can be read. mountinfo also lists mounts that another mount hides.
 std::vector<CgroupMount> usable_cgroup2_mounts();
 
-// Everything in the cgroup and below it: by cgroup.kill, or on kernels before 5.14 pid by pid.
+// Kills every process in the cgroup and below it: with cgroup.kill, or pid by pid on kernels before 5.14.
 void kill_cgroup(const std::string& directory);
-// The cgroup and those below it, once nobody is in them. True if it is gone. Blocks until then or the deadline.
+// Removes the cgroup and those below it once they have no members. Blocks until then or until the deadline. True if
+// the cgroup is gone.
 bool remove_cgroup(const std::string& directory, Deadline deadline);
 
 class JobCgroup {
  public:
-  // `announce` hears each directory before it is made, so that somebody can remove the last whatever happens to us; if
-  // it returns false nothing is made. Errors are not for users: most may not make one.
+  // Calls `announce` with each directory before it is created, so that the guard can remove the latest one if the
+  // agent dies; if it returns false, nothing is created. Errors are not for users: most users may not create a
+  // cgroup.
   static Result<JobCgroup> create(const std::string& job_id, const std::function<bool(const std::string&)>& announce);
 
   const std::string& directory() const { return directory_; }

@@ -29,7 +29,7 @@ constexpr auto kKillTime = std::chrono::seconds(5);  // until a process that got
 constexpr useconds_t kPause = 10'000;
 constexpr std::size_t kMaxListed = 10'000;
 
-// The start time of the process, so that the pid alone decides nothing.
+// A process to end. Its start time is kept, because a pid alone may be reused.
 struct Target {
   std::uint64_t start = 0;
   control::LeftProcess report;
@@ -80,9 +80,9 @@ class Cleaner {
   }
 
  private:
-  // Adds what is there now to targets_; true if any of them lives.
+  // Adds the processes found now to targets_; true if any of the targets lives.
   bool look() {
-    // Root looks at all: a user's job may run programs as root, and it is running if its agent is the user's.
+    // Root scans all users: a user's job may run programs as root, and it is running if the user's agent is.
     const ProcessList processes = list_processes(::geteuid() == 0 ? std::nullopt : scope_.uid);
     const auto family = own_family(processes, guard_, ::getpid());
     const std::uint64_t now = now_in_ticks();
@@ -98,7 +98,7 @@ class Cleaner {
       report.user = name_of(p.uid);
       report.age_s = now > p.stat.start ? (now - p.stat.start) / ticks_per_second() : 0;
       report.command = p.command;
-      // A running job is only ended by its name.
+      // A running job is ended only if the order names it.
       if (found.running && scope_.job_id.empty()) {
         report.state = LeftState::kRunning;
         running_.push_back(std::move(report));
@@ -187,7 +187,7 @@ Result<CleanChild> start_clean(const control::Clean& order, pid_t guard) {
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != agent) ::_exit(1);
-    // Asio's handlers write to a pipe that the agent reads.
+    // Reset signal handlers: Asio's write to a pipe that the agent reads.
     for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);
     const bool written = write_all(pipe->write.get(), control::encode(clean(order, guard))).has_value();
     ::_exit(written ? 0 : 1);

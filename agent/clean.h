@@ -9,12 +9,13 @@
 
 namespace drun::agent {
 
-// TERM, the grace time, KILL until a look finds nobody, then the directories. Each process is checked against its start
-// time right before a signal, so that a pid that is used again is spared. Blocks: the grace time and some seconds more,
-// or for good at a process that is stuck in the kernel with its memory locked; hence start_clean().
+// Lists leftovers and, if the order says so, ends them: TERM, the grace time, KILL until a scan finds no process,
+// then the directories. The start time of each process is checked right before a signal, so that a reused pid is
+// spared. Blocks for the grace time and some seconds more, or forever on a process that is stuck in the kernel with
+// its memory locked; hence start_clean().
 control::Cleaned clean(const control::Clean& order, pid_t guard);
 
-// clean() in a child process, which writes the encoded control::Cleaned to `reply` and ends.
+// Runs clean() in a child process, which writes the encoded control::Cleaned to `reply` and exits.
 struct CleanChild {
   pid_t pid = 0;
   Fd reply;

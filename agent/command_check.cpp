@@ -20,7 +20,7 @@ bool is_file(const std::string& path) {
   return ::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode);
 }
 
-// As many directories of a PATH as a line has room for.
+// Shortens a PATH to as many directories as fit on a line.
 std::string shortened(const std::string& path) {
   constexpr std::size_t kMost = 100;
   if (path.size() <= kMost) return path;
@@ -31,7 +31,7 @@ std::string shortened(const std::string& path) {
 
 bool is_python(const std::string& file) { return file.size() > 3 && file.substr(file.size() - 3) == ".py"; }
 
-// For a command that no file is found for.
+// The hint for a command without a file.
 std::string hint_for_missing(const control::Prepare& job) {
   const std::string& word = job.argv[0];
   const auto is_here = [&](const std::string& name) {
@@ -41,7 +41,7 @@ std::string hint_for_missing(const control::Prepare& job) {
   if (!for_shell.empty()) return for_shell;
   if (word.find('/') != std::string::npos)
     return "copy it there, or name a directory that every host has with --wdir DIR";
-  // A word that is in no directory of PATH may be a file here, as it is for Python's own launchers.
+  // A word that is in no directory of PATH may be a file in the working directory, as Python's own launchers take it.
   if (is_file(word) && is_python(word)) return "python3 " + word;
   if (is_file(word)) return "./" + word;
   if (word == "python" && is_here("python3")) return "python3";

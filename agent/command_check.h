@@ -1,4 +1,4 @@
-// Can the command be started here? Asked on every host before anything is started on any.
+// Checks that the command can be started on this host. Every host checks before any host starts a worker.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 
 namespace drun::agent {
 
-// The file that execve will be given: argv0 itself if it has a slash (relative to `directory`), else the first
-// executable of that name in PATH.
+// The path to pass to execve: argv0 itself if it contains a slash (relative to the current directory; `directory` is
+// for the error text), else the first executable of that name in PATH.
 Result<std::string> find_command(const std::string& argv0, const std::map<std::string, std::string>& environment,
                                  const std::string& directory);
 
-// Enters the working directory (the agent stays there: workers inherit it) and looks for the command.
+// Changes to the working directory (the agent stays there, so workers inherit it) and checks the command.
 std::vector<control::Problem> check_command(const control::Prepare& job);
 
 }  // namespace drun::agent

@@ -24,7 +24,7 @@ std::string first_line(const std::string& path) {
 
 std::vector<int> cpus_in(const std::string& path) { return parse_cpu_list(first_line(path)); }
 
-// Their numbers, of the entries "node0", "node8", ... in a directory.
+// The numbers in the entries "node0", "node8", ... of a directory.
 std::vector<int> nodes_in(const std::string& directory) {
   std::vector<int> out;
   DIR* entries = ::opendir(directory.c_str());
@@ -49,7 +49,7 @@ std::map<int, int> node_of_cpu(const std::string& root) {
   return out;
 }
 
-// Of the core that `cpu` belongs to, the CPUs that are online; kernels before 5.2 have the second name alone.
+// The online CPUs of the core that `cpu` belongs to. Kernels before 5.2 have only the second file.
 std::vector<int> siblings(const std::string& topology, int cpu, const std::vector<int>& online) {
   std::vector<int> out = cpus_in(topology + "/core_cpus_list");
   if (out.empty()) out = cpus_in(topology + "/thread_siblings_list");
@@ -84,7 +84,7 @@ std::vector<Core> read_cores(const std::string& root, const std::vector<int>& us
     const std::string topology = directory + "/cpu" + std::to_string(cpu) + "/topology";
     Core core;
     core.cpus = siblings(topology, cpu, online);
-    if (core.cpus.front() != cpu) continue;                                            // seen with its first thread
+    if (core.cpus.front() != cpu) continue;                                            // added with its first thread
     const auto package = parse_number(first_line(topology + "/physical_package_id"));  // -1 in some virtual machines
     core.package = static_cast<int>(package.value_or(0));
     const auto node = nodes.find(cpu);

@@ -19,10 +19,10 @@ constexpr std::size_t kMostOutput = 64u << 10;
 constexpr int kToolsAtOnce = 4;
 constexpr const char* kMostFrames = "64";
 
-// The kernel function that it sleeps in; else the number of its system call; else nothing.
+// The kernel function that the process sleeps in, else the number of its system call, else nothing.
 std::string where_it_waits(pid_t pid) {
   if (const auto wchan = read_file(proc_file(pid, "wchan"), 4096); wchan && !wchan->empty() && *wchan != "0") {
-    // Seen where the kernel hides symbols: the name of the entry point, which says nothing.
+    // Kernels that hide symbols show the name of the entry point, which says nothing.
     if (!starts_with(*wchan, "do_syscall_64") && !starts_with(*wchan, "entry_SYSCALL")) return *wchan;
   }
   const auto call = read_file(proc_file(pid, "syscall"), 4096);
@@ -38,7 +38,7 @@ bool is_python(pid_t pid) {
   return starts_with(path.substr(path.rfind('/') + 1), "python");
 }
 
-// A shell or wrapper that only waits for its child has nothing to show.
+// True for a shell or wrapper that only waits for its child: its stack shows nothing.
 bool waits_for_child(const control::ProcessState& process) {
   constexpr const char* kWait4 = "system call 61";
   constexpr const char* kWaitid = "system call 247";
@@ -125,7 +125,7 @@ Task<void> Describer::read_stack(control::ProcessState& process, Deadline deadli
   }
 }
 
-// What the coroutines that take turns share.
+// Shared by the take_turns() coroutines of one describe().
 struct Describer::Question {
   std::deque<Subject> queue;
   ProcessTable processes;

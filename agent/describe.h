@@ -1,5 +1,6 @@
-// What the workers of this host do right now: their processes from /proc, and their stacks by a tool of the host's
-// (py-spy for python, eu-stack, gdb), run as a child with a deadline and a bound on its output.
+// Describes what the workers of this host are doing: their processes from /proc, and their stacks from a tool
+// installed on the host (py-spy for Python, eu-stack, gdb), which runs as a child with a deadline and a limit on its
+// output.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +16,7 @@
 
 namespace drun::agent {
 
-// Owned by the agent; its thread. stop() ends the tools, and with them describe().
+// Owned by the agent; runs on its thread. stop() ends the tools, and thereby describe().
 class Describer {
  public:
   struct Subject {
@@ -26,12 +27,12 @@ class Describer {
   };
   using Send = std::function<void(const control::Described&)>;
 
-  // `path`: where the tools are looked for, as in $PATH; the usual places come behind it.
+  // `path`: directories to search for the tools, as in $PATH; the usual directories are searched after them.
   Describer(asio::io_context& io, const std::string& path) : io_(io), tools_(io, path) {}
-  // Calls `send` once per subject, the last time shortly after the deadline at the latest. `stacks` false: only what
-  // /proc says.
+  // Calls `send` once per subject, the last time shortly after the deadline at the latest. If `stacks` is false,
+  // reads only /proc.
   Task<void> describe(std::vector<Subject> subjects, bool stacks, Deadline deadline, Send send);
-  // From the agent's reaper: if it was a tool, its pid is nobody's any more.
+  // Called by the agent's reaper for every pid: a tool's pid may be reused from now on.
   void reaped(pid_t pid) { tools_.reaped(pid); }
   void stop() { tools_.stop(); }
 
@@ -45,11 +46,11 @@ class Describer {
   Tools tools_;
 };
 
-// All processes of this host from one pass over /proc.
+// All processes of this host, from one pass over /proc.
 class ProcessTable {
  public:
   static ProcessTable read();
-  // The worker and its descendants, nearest first, bounded. Empty: it is gone.
+  // The worker and its descendants, nearest first; bounded. Empty if the worker is gone.
   std::vector<control::ProcessState> family_of(pid_t worker) const;
 
  private:

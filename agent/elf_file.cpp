@@ -104,7 +104,8 @@ std::vector<std::string> needed_libraries(const std::string& path) {
 }
 
 std::string mpi_library(const std::vector<std::string>& libraries) {
-  // "libmpi.so.40", "libmpi_cxx.so.40", "libmpich.so.12", "libmpifort.so.12"; but libmpir computes with large numbers.
+  // "libmpi.so.40", "libmpi_cxx.so.40", "libmpich.so.12", "libmpifort.so.12"; not libmpir, a library for large
+  // numbers.
   constexpr std::string_view kBeginnings[] = {"libmpi.so", "libmpi_", "libmpich", "libmpicxx", "libmpifort"};
   const auto is_mpi = [&](const std::string& name) {
     return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),

@@ -6,15 +6,15 @@
 
 namespace drun::agent {
 
-// A binary for another processor type passes access(X_OK) and fails at exec only. Its type, "aarch64"; "" for this
-// host's own, and for what is no ELF file.
+// The processor type that a binary is built for, "aarch64"; "" if that is this host's own or the file is not ELF. A
+// binary for another type passes access(X_OK) and fails only at exec.
 std::string foreign_machine(const std::string& path);
 
-// The names that the dynamic linker will look for, DT_NEEDED: "libc.so.6". Of 64-bit files; none of a static one, of a
-// script, and of what is broken.
+// The libraries that the dynamic linker will load (DT_NEEDED): "libc.so.6". For 64-bit little-endian files; empty for
+// a static file, a script, or a broken file.
 std::vector<std::string> needed_libraries(const std::string& path);
 
-// The one of MPI among them: Open MPI's, MPICH's, Intel's, MVAPICH's or Cray's; "" if there is none.
+// The MPI library among them: Open MPI's, MPICH's, Intel's, MVAPICH's or Cray's; "" if there is none.
 std::string mpi_library(const std::vector<std::string>& libraries);
 
 }  // namespace drun::agent

@@ -21,13 +21,13 @@ namespace {
 
 // The throttle reasons have a new and an old name; older drivers know neither.
 constexpr const char* kThrottleFields[] = {",clocks_event_reasons.active", ",clocks_throttle_reasons.active", ""};
-constexpr std::size_t kMostText = 64u << 10;  // of a program
-constexpr std::size_t kHashPiece = 4u << 20;  // between looks at other work
+constexpr std::size_t kMostText = 64u << 10;  // of a program's output
+constexpr std::size_t kHashPiece = 4u << 20;  // bytes hashed before other work runs
 constexpr auto kShortest = std::chrono::milliseconds(100);
 constexpr auto kLongest = std::chrono::seconds(60);
 
-// sys.path's folders hold what is installed as NAME-VERSION.dist-info. Not importlib.metadata, whose import takes
-// longer than all of this, and never the packages themselves: torch takes seconds.
+// The directories in sys.path have installed packages as NAME-VERSION.dist-info. Avoids importlib.metadata, whose
+// import takes longer than all of this, and never imports the packages themselves: torch takes seconds.
 constexpr const char* kPythonScript =
     "import os, sys\n"
     "print('python', sys.version.split()[0])\n"
@@ -97,7 +97,7 @@ Task<void> FactsGatherer::ask_glibc(Question& q) {
     q.facts.unknown["glibc"] = argv[0] + ": " + not_in_time(output);
     co_return;
   }
-  // ldd's own first line ends in the version, with distribution's words before it that may hold one too.
+  // The first line of ldd's output ends in the version; the distribution's words before it may contain one too.
   const std::string line = first_line(output.text);
   const std::string version = first_version(std::string_view(line).substr(line.rfind(' ') + 1));
   if (!version.empty()) q.facts.versions["glibc"] = version;
@@ -163,7 +163,7 @@ Task<void> FactsGatherer::ask_gpus(Question& q) {
     }
     gpus = parse_gpus(output.text);
     said = output.text;
-    // Of an older driver, or a newer one that has dropped the old name.
+    // An older driver, or a newer one that has dropped the old name, does not know the field.
     const bool field_unknown = said.find("not a valid field") != std::string::npos;
     if (gpus || !field_unknown) break;
   }
@@ -181,7 +181,7 @@ Task<void> FactsGatherer::ask_gpus(Question& q) {
   if (!remaps.late) add_row_remaps(remaps.text, facts.gpus);
 }
 
-// Looking at a file of a dead network file system never returns, so a child looks at the working directory first.
+// Accessing a file on a dead network file system never returns, so a child accesses the working directory first.
 Task<void> FactsGatherer::look_at_files(Question& q) {
   const std::string directory = q.asked.working_directory.empty() ? "." : q.asked.working_directory;
   const std::string script = "stat -f -c '%S %b %a' \"$1\" && test -w \"$1\" && echo writable";
@@ -195,7 +195,7 @@ Task<void> FactsGatherer::look_at_files(Question& q) {
   co_await hash_files(q);
 }
 
-// The command, and the first of its arguments that is a file: what `python3 train.py` runs.
+// Hashes the command, and the first of its arguments that is a file: the script in `python3 train.py`.
 Task<void> FactsGatherer::hash_files(Question& q) {
   const auto& asked = q.asked;
   if (asked.argv.empty()) co_return;
@@ -221,7 +221,7 @@ Task<void> FactsGatherer::hash_files(Question& q) {
       q.facts.unknown[name] = path + " can't be read";
       continue;
     }
-    // On the heap: its alignment is more than a coroutine's frame has.
+    // On the heap, because its alignment exceeds that of a coroutine's frame.
     const auto state = std::make_unique<crypto_generichash_state>();
     crypto_generichash_init(state.get(), nullptr, 0, 16);
     std::size_t since_pause = 0;
@@ -265,7 +265,7 @@ Task<control::HostFacts> FactsGatherer::gather(control::AskFacts question) {
   group.spawn(ask_ofed(q));
   group.spawn(ask_own_name(q));
   group.spawn(look_at_files(q));
-  // While they run.
+  // These run while the programs run.
   read_versions(root_, q.facts);
   read_limits(q.facts);
   read_kernel_log(root_, q.facts);

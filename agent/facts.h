@@ -1,5 +1,5 @@
-// What this host is like, for `drun check`. Reads /proc, /sys and /etc; programs of the host's run as children with a
-// deadline, side by side. Names are never resolved in the agent: getent does that.
+// Gathers facts about this host for `drun check`. Reads /proc, /sys and /etc, and runs programs of the host
+// concurrently, as children with a deadline. The agent never resolves names itself: getent does.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,17 @@
 
 namespace drun::agent {
 
-// Where a host's files are looked for: another folder in tests.
+// The root of the host's files: another directory in tests.
 struct FactsRoot {
-  std::string folder;  // "" = the real ones
+  std::string folder;  // "" = the real root
   std::string at(const std::string& path) const { return folder + path; }
 };
 
-// Owned by the agent; its thread. One gather() at a time. stop() ends the programs, and with them gather(), which then
-// returns what is known.
+// Owned by the agent; runs on its thread. One gather() at a time. stop() ends the programs, and thereby gather(),
+// which then returns what is known.
 class FactsGatherer {
  public:
-  // `path`: where programs are looked for first, as in $PATH.
+  // `path`: directories to search first for programs, as in $PATH.
   FactsGatherer(asio::io_context& io, const std::string& path, FactsRoot root = {})
       : io_(io), tools_(io, path), root_(std::move(root)) {}
   Task<control::HostFacts> gather(control::AskFacts question);
@@ -29,7 +29,7 @@ class FactsGatherer {
   void stop() { tools_.stop(); }
 
  private:
-  struct Question;  // what the coroutines of one gather() share
+  struct Question;  // shared by the coroutines of one gather()
   Task<void> ask_glibc(Question& q);
   Task<void> ask_python(Question& q);
   Task<void> ask_ofed(Question& q);
@@ -52,7 +52,7 @@ void read_kernel_log(const FactsRoot& root, control::HostFacts& facts);
 void read_network(const FactsRoot& root, control::HostFacts& facts);
 void read_nccl_conf(const FactsRoot& root, control::HostFacts& facts);
 void read_variables(const std::vector<std::string>& patterns, control::HostFacts& facts);
-// CLOCK_MONOTONIC and CLOCK_REALTIME, at the same moment.
+// Reads CLOCK_MONOTONIC and CLOCK_REALTIME at the same moment.
 void read_clocks(control::HostFacts& facts);
 
 }  // namespace drun::agent

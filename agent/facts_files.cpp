@@ -51,7 +51,7 @@ std::string word_of(const std::string& path) {
   return std::string(trim(std::string_view(text).substr(0, text.find('\n'))));
 }
 
-// Newest of the first folder that has any.
+// The newest version in the first directory that has any.
 std::string library_in(const std::vector<std::string>& folders, std::string_view stem) {
   for (const auto& folder : folders) {
     std::string found;
@@ -94,7 +94,7 @@ void read_versions(const FactsRoot& root, control::HostFacts& facts) {
   }
   set("nccl", library_in(folders, "libnccl.so."));
   set("libdrun", library_in(folders, "libdrun.so."));
-  // One word if all CPUs have the same.
+  // One word if all CPUs have the same governor.
   std::set<std::string> governors;
   const std::string cpus = root.at("/sys/devices/system/cpu");
   for (const auto& name : names_in(cpus)) {
@@ -186,7 +186,7 @@ void read_variables(const std::vector<std::string>& patterns, control::HostFacts
 }
 
 void read_clocks(control::HostFacts& facts) {
-  // Another process may run between two readings: the closest pair of a few counts.
+  // Another process may run between two readings: take the closest pair of a few.
   std::int64_t gap = INT64_MAX;
   for (int i = 0; i < 5; ++i) {
     const std::int64_t before = now_ns(CLOCK_MONOTONIC), wall = now_ns(CLOCK_REALTIME), after = now_ns(CLOCK_MONOTONIC);

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostNics = 128, kMostPorts = 64, kMostNetworks = 16;
-constexpr int kMostGids = 64;  // looked at per port; those of RoCE v2 come early
+constexpr int kMostGids = 64;  // read per port; those of RoCE v2 come early
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> out;
@@ -94,7 +94,7 @@ void read_network(const FactsRoot& root, control::HostFacts& facts) {
       nic.name = i.name;
       nic.up = i.up && i.running;
       nic.speed_mbps = i.speed_mbps;
-      // What a veth or tun says is made up.
+      // A veth or tun reports a made-up duplex mode.
       if (i.kind == "physical" || i.kind == "bond") nic.duplex = netdetect::link_duplex(i.name);
       nic.rp_filter = std::max(of_all, rp_filter(i.name));  // the larger one is in force
       for (const auto& a : i.addresses) {

@@ -228,7 +228,7 @@ std::string library_version(std::string_view file_name, std::string_view stem) {
   if (!starts_with(file_name, stem)) return "";
   const auto version = file_name.substr(stem.size());
   const bool plain = std::all_of(version.begin(), version.end(), [](char c) { return is_digit(c) || c == '.'; });
-  // "libnccl.so.2" alone is the link.
+  // "libnccl.so.2" is the symbolic link.
   return plain && version.find('.') != std::string_view::npos ? std::string(version) : "";
 }
 

@@ -27,7 +27,7 @@ std::vector<std::string> names_in(const std::string& directory) {
   return out;
 }
 
-// "GPU UUID: \t GPU-5cb2..." of the driver's file.
+// Parses "GPU UUID: \t GPU-5cb2..." in the driver's file.
 std::string uuid_in(std::string_view information) {
   for (const auto line : split(information, '\n')) {
     const auto colon = line.find(':');
@@ -37,7 +37,7 @@ std::string uuid_in(std::string_view information) {
   return "";
 }
 
-// `name` is a number, or a UUID or the beginning of one, as CUDA takes them.
+// `name` is a number, a UUID or the beginning of a UUID, as CUDA accepts them.
 int node_of(std::string_view name, const std::vector<GpuNode>& gpus) {
   if (const auto number = parse_number(name)) return *number < gpus.size() ? gpus[*number].node : -1;
   if (!starts_with(name, "GPU-")) return -1;
@@ -45,7 +45,7 @@ int node_of(std::string_view name, const std::vector<GpuNode>& gpus) {
   return gpu == gpus.end() ? -1 : gpu->node;
 }
 
-// CUDA ignores what comes after the first name of no GPU, as in "0,1,-1,2".
+// CUDA ignores everything after the first name that is not a GPU, as in "0,1,-1,2".
 std::vector<std::string> visible_devices(std::string_view list, std::size_t n_gpus) {
   std::vector<std::string> out;
   for (const auto word : split(list, ',')) {
@@ -66,7 +66,7 @@ std::vector<GpuNode> read_gpu_nodes(const std::string& root) {
     GpuNode gpu;
     gpu.uuid = uuid_in(read_file(driver + "/" + address + "/information", kLongestFile).value_or(""));
     const auto node = read_file(root + "/sys/bus/pci/devices/" + lower(address) + "/numa_node", kLongestFile);
-    const auto number = node ? parse_number(node->substr(0, node->find('\n'))) : std::nullopt;  // "-1": not known
+    const auto number = node ? parse_number(node->substr(0, node->find('\n'))) : std::nullopt;  // "-1": unknown
     if (number) gpu.node = static_cast<int>(*number);
     out.push_back(std::move(gpu));
   }

@@ -1,4 +1,4 @@
-// Which NUMA node each NVIDIA GPU of this machine is attached to.
+// Finds the NUMA node that each NVIDIA GPU of this machine is attached to.
 #pragma once
 
 #include <map>
@@ -8,17 +8,18 @@
 namespace drun::agent {
 
 struct GpuNode {
-  std::string uuid;  // "GPU-..."; "" = the driver does not tell
-  int node = -1;     // -1: the firmware does not tell
+  std::string uuid;  // "GPU-..."; "" = not reported by the driver
+  int node = -1;     // -1: not reported by the firmware
 };
 
-// By the number that nvidia-smi gives them: the order of their PCI addresses. From the driver's files; empty without
-// it. `root` stands before every path that is read: "" but for tests.
+// The GPUs by nvidia-smi's number, which is the order of their PCI addresses. Reads the driver's files; empty without
+// the driver. `root` is prepended to every path that is read; "" except in tests.
 std::vector<GpuNode> read_gpu_nodes(const std::string& root);
 
-// For each worker of the host, by local rank, the node of its GPU, or -1. Its GPU is the one that the host list names
-// for it (`named`, as Prepare::gpus), else the one of its local rank in CUDA_VISIBLE_DEVICES of `environment`, else the
-// one that has its local rank as number; with fewer of them than workers none is known.
+// The NUMA node of each worker's GPU, by local rank; -1 if unknown. A worker's GPU is the one that the host list
+// names for it (`named`, as Prepare::gpus), else the entry at its local rank in CUDA_VISIBLE_DEVICES of
+// `environment`, else the GPU whose number is its local rank. If fewer GPUs are visible than there are workers, only
+// named ones are known.
 std::vector<int> nodes_of_workers(const std::vector<std::string>& named, const std::vector<GpuNode>& gpus,
                                   const std::map<std::string, std::string>& environment);
 

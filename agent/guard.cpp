@@ -29,7 +29,8 @@ void rename_process(char** argv, const char* name) {
   std::strncpy(argv[0], name, room);
 }
 
-// The guard needs neither end of the control channel: while it held one, drun could not see the agent's end.
+// Closes the guard's ends of the control channel, which it does not need: if it held one, drun could not see the
+// agent's end.
 void drop_channel() {
   const int null = ::open("/dev/null", O_RDWR);
   if (null < 0) return;
@@ -60,7 +61,7 @@ bool watch(int from_agent, int to_agent, AgentWords& words) {
   return false;
 }
 
-// To drun, which shows what an agent said last. Never blocks: drun may be gone.
+// Writes a line for drun, which shows an agent's last line. Never blocks, because drun may be gone.
 void say(const std::string& text) {
   pollfd p{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&p, 1, 0) != 1 || (p.revents & POLLOUT) == 0) return;
@@ -68,7 +69,7 @@ void say(const std::string& text) {
   [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
-// What it said last may still be in the pipe.
+// Reads the agent's last messages, which may still be in the pipe.
 void drain(int from_agent, AgentWords& words) {
   char bytes[4096];
   pollfd p{from_agent, POLLIN, 0};
@@ -97,7 +98,7 @@ void AgentWords::push(std::string_view bytes) {
   }
 }
 
-// An agent that died before it had told both has started no worker.
+// An agent that died before it had sent both has started no worker.
 JobMark AgentWords::mark() const {
   if (job_id_.empty() || socket_directory_.empty()) return {};
   return JobMark{job_id_, WorkerSocket::path_in(socket_directory_)};
@@ -134,8 +135,8 @@ void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
   up->write.reset();
   rename_process(argv, "drun-guard");
   drop_channel();
-  // Signals sent to the whole group (a closing terminal, a careless kill) are the agent's business: it ends the
-  // workers in order, and the guard follows.
+  // Signals to the whole group (a closing terminal, a careless kill) are left to the agent: it ends the workers in
+  // order, and the guard follows.
   for (const int s : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) ::signal(s, SIG_IGN);
   set_nonblocking(down->write.get(), true);
   AgentWords words;
@@ -148,7 +149,7 @@ void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
     if (ended && WIFSIGNALED(wait_status)) say("was ended by signal " + std::to_string(WTERMSIG(wait_status)));
     status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
   };
-  // An agent that ends in good order closes its pipe a moment before it exits.
+  // An agent that ends normally closes its pipe a moment before it exits.
   for (int i = 0; i < 100; ++i) {
     int wait_status = 0;
     if (::waitpid(pid, &wait_status, WNOHANG) == pid) {
@@ -162,8 +163,8 @@ void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
   sweep(Clock::now() + std::chrono::seconds(30), note, words.mark());
   if (!words.cgroup().empty()) remove_cgroup(words.cgroup(), Clock::now() + std::chrono::seconds(1));
   if (!words.socket_directory().empty()) remove_socket_directory(words.socket_directory());
-  // Not through exit(): a leak check there stops this process to look at it, and drun's SIGCONT (for a guard that is
-  // frozen) takes that stop back, whereupon both wait for ever.
+  // Not exit(): its leak check stops this process to inspect it, and drun's SIGCONT (for a frozen guard) undoes that
+  // stop, after which both wait forever.
   ::_exit(status);
 }
 

@@ -1,5 +1,5 @@
-// The agent is two processes. The guard is the parent: it starts the agent proper, and each watches the other by a pipe
-// with heartbeats. Whichever dies or goes silent is ended by the other, which then ends everything.
+// The agent is two processes. The guard is the parent: it starts the agent proper, and each watches the other by a
+// pipe with heartbeats. If one dies or goes silent, the other kills it and then ends everything.
 #pragma once
 
 #include <functional>
@@ -11,21 +11,22 @@
 
 namespace drun::agent {
 
-// What the agent proper holds of its guard.
+// The agent's ends of the pipes to its guard.
 struct GuardLink {
   Fd from_guard;  // a byte per second; EOF = the guard is gone
-  Fd to_guard;    // the same the other way
+  Fd to_guard;    // the same in the other direction
   int guard_pid = 0;
 };
 
-// What the agent sends by its pipe: '.' says that it lives. A letter, a text and '\n' tell what it can't take away once
-// it is dead: "J" the job's id, "S" the directory of its socket, "C" the cgroup that it is about to make.
+// Parses what the agent sends to the guard. '.' is a heartbeat. A letter, a text and '\n' name what the guard must
+// clean up if the agent dies: "J" the job id, "S" the directory of its socket, "C" the cgroup that it is about to
+// create.
 class AgentWords {
  public:
   void push(std::string_view bytes);
   const std::string& cgroup() const { return cgroup_; }  // "" = none
   const std::string& socket_directory() const { return socket_directory_; }
-  JobMark mark() const;  // of its workers
+  JobMark mark() const;  // of the agent's workers
 
  private:
   std::string line_;
@@ -34,16 +35,16 @@ class AgentWords {
   std::string socket_directory_;
 };
 
-// Silence of the other side, in seconds of our own running time: a suspended machine does not count. Shorter than the
-// shortest sensible --heartbeat-timeout: what is frozen is gone when drun notices.
+// Maximum silence of the other process, in seconds of our own running time: a suspended machine does not count.
+// Shorter than the shortest sensible --heartbeat-timeout, so that a frozen process is gone when drun notices.
 inline constexpr int kGuardSilenceLimit = 8;
 
-// The other end: false if the guard can't be told.
+// Sends a message that AgentWords parses. False if it can't be sent.
 bool tell_guard(const GuardLink& guard, char what, const std::string& text);
 
-// Forks. The child runs `agent` and exits with its result; the parent is the guard and exits with the same status after
-// the last descendant is gone. The guard goes by another process name, so that a careless `pkill drun-agent`
-// spares it, and the agent has a process group of its own, so that no signal to a group ends both.
+// Forks. The child runs `agent` and exits with its result; the parent is the guard and exits with the same status
+// after the last descendant is gone. The guard has another process name, so that a careless `pkill drun-agent` spares
+// it, and the agent has its own process group, so that no signal to a group ends both.
 [[noreturn]] void run_guarded(const std::function<int(GuardLink)>& agent, char** argv);
 
 }  // namespace drun::agent

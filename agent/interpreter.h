@@ -1,4 +1,5 @@
-// The interpreter of a script: exec fails with "no such file" if that is missing, although the script is there.
+// Finds the interpreter of a script. exec fails with "no such file" if the interpreter is missing, although the
+// script exists.
 #pragma once
 
 #include <string>
@@ -6,11 +7,11 @@
 
 namespace drun::agent {
 
-// What a file that begins like this names behind "#!", as the kernel reads it: up to a space or the end of the line, so
-// with the CR of DOS. "" for what is no script. Pure.
+// The interpreter named after "#!" in the beginning of a file, as the kernel reads it: up to a space or the end of
+// the line, so it includes the CR of a DOS line end. "" if the file is not a script. Pure.
 std::string interpreter_in(std::string_view beginning);
 
-// Of the file at `path`; "" also for one that can't be read.
+// The interpreter of the file at `path`; "" also if the file can't be read.
 std::string interpreter_of(const std::string& path);
 
 }  // namespace drun::agent

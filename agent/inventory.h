@@ -1,4 +1,4 @@
-// What an agent says about its host in the hello.
+// Collects what an agent reports about its host in the hello.
 #pragma once
 
 #include "control/messages.h"

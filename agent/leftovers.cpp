@@ -27,7 +27,7 @@ constexpr int kMaxDepth = 16;
 constexpr std::size_t kMaxCgroups = 50000;
 constexpr std::size_t kSocketJobDigits = 12;
 
-// Not by its name alone would anything be ended; that something has such a parent only spares it.
+// No process is ended because of its name; a name only spares the descendants of an agent.
 bool is_agent(const Process& p) { return p.stat.name == "drun-agent" || p.stat.name == "drun-guard"; }
 
 // Calls `see` for the ancestors, the nearest first, until it returns true.
@@ -43,7 +43,7 @@ bool any_ancestor(const ProcessList& processes, pid_t pid, See see) {
   return false;
 }
 
-// Its own mark, or that of the nearest ancestor that has one: a child that threw its environment away.
+// The mark of the process, or of its nearest ancestor that has one: a child may have cleared its environment.
 JobOfProcess mark_with_ancestors(const ProcessList& processes, pid_t pid) {
   JobOfProcess mark = processes.at(pid).mark;
   if (!mark.job_id.empty()) return mark;
@@ -58,7 +58,7 @@ bool in_scope(const LeftDirectoryFound& directory, const CleanScope& scope) {
   return scope.job_id.empty() || may_be_of(directory, scope.job_id);
 }
 
-// Takes the remover's lock, which an agent that lives does not let go.
+// True if the agent lives and so holds its lock. Otherwise takes the remover's lock.
 bool agent_lives(LeftDirectoryFound& directory) {
   auto lock = lock_as_remover(directory.path);
   if (!lock) return true;
@@ -93,7 +93,7 @@ void find_cgroups(const std::string& directory, int depth, std::size_t& n_seen, 
   ::closedir(entries);
 }
 
-// Nobody listens any more: the agent died. While it lives a connection is taken, or has to wait.
+// True if nothing listens on the socket: the agent died. A living agent accepts a connection or lets it wait.
 bool nobody_answers(const std::string& socket_path) {
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
@@ -114,7 +114,7 @@ void find_sockets(const std::string& place, const CleanScope& scope, std::vector
     struct stat s {};
     if (!in_scope(found, scope) || ::lstat(found.path.c_str(), &s) != 0) continue;
     if (!S_ISDIR(s.st_mode) || s.st_uid != ::getuid()) continue;
-    // Asked as well, since not every file system has locks.
+    // The socket is checked too, because not every file system has locks.
     if (nobody_answers(WorkerSocket::path_in(found.path)) && !agent_lives(found)) out.push_back(std::move(found));
   }
   ::closedir(entries);
@@ -148,7 +148,7 @@ std::vector<Leftover> find_leftovers(const ProcessList& processes, const CleanSc
     if (p.stat.over || own_family.count(pid) > 0) continue;
     const JobOfProcess mark = mark_with_ancestors(processes, pid);
     if (mark.job_id.empty()) continue;
-    // An agent's mark is of the job in which its drun was called, which is not the one that it watches.
+    // An agent's mark names the job in which its drun was called, not the job that it runs.
     if (!is_agent(p) && any_ancestor(processes, pid, [](pid_t, const Process& a) { return is_agent(a); })) {
       running_jobs.insert(mark.job_id);
     }

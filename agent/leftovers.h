@@ -1,7 +1,7 @@
-// What earlier jobs left on this host: processes, cgroups that nobody removed, sockets that nobody answers.
+// Finds what earlier jobs left on this host: processes, cgroups, and directories of sockets that do not answer.
 //
-// A job runs here as long as one of its processes has an agent above it. Everything else that carries the mark of a job
-// (DRUN_JOB_ID, its cgroup, or a parent that has it) is left over: a living agent would have taken it down.
+// A job runs here as long as one of its processes has an agent above it. Every other process that carries the mark of
+// a job (DRUN_JOB_ID, its cgroup, or an ancestor that has it) is a leftover: a living agent would have ended it.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@
 namespace drun::agent {
 
 struct CleanScope {
-  std::optional<std::uint32_t> uid;  // whose; nothing = of all users
+  std::optional<std::uint32_t> uid;  // owner; nothing = all users
   std::string job_id;                // only this job; "" = all
 };
 
@@ -32,28 +32,31 @@ struct Leftover {
 
 // ---- pure
 
-// The one who asks: `self` with all its ancestors, everything below its guard, and if the guard's parent is a drun (on
-// the head) everything below that: all may carry the mark of a job in which drun was called.
+// The processes that must be spared: `self` with all its ancestors, everything below its guard, and if the guard's
+// parent is a drun (on the head) everything below that. All of them may carry the mark of a job in which drun was
+// called.
 std::set<pid_t> own_family(const ProcessList& processes, pid_t guard, pid_t self);
-// In the order of job, rank, pid. Processes that are over are none.
+// Sorted by job, rank, pid. Excludes processes that have ended (zombies).
 std::vector<Leftover> find_leftovers(const ProcessList& processes, const CleanScope& scope,
                                      const std::set<pid_t>& own_family);
-// "drun-JOB-XXXXXX" as the agent names its socket's directory: the first digits of the job id.
+// Parses "drun-JOB-XXXXXX", the name of an agent's socket directory. Returns the JOB part, the first digits of the
+// job id.
 std::optional<std::string> job_of_socket_directory(std::string_view name);
 std::optional<std::string> user_name(std::string_view passwd, std::uint32_t uid);
 
 // ---- the system
 
 struct LeftDirectoryFound {
-  std::string job_id;  // of a socket's directory only the first digits
+  std::string job_id;  // only the first digits for a socket directory
   std::string path;
   bool is_cgroup = false;
-  bool populated = false;  // a cgroup with somebody in it
-  Fd lock;                 // the remover's
+  bool populated = false;  // a cgroup that has processes
+  Fd lock;                 // the remover's lock
 };
-// May it be that job's?
+// True if the directory may belong to that job.
 bool may_be_of(const LeftDirectoryFound& directory, std::string_view job_id);
-// Cgroups and socket directories of jobs whose agent does not live, of the scope's users; sockets only our own.
+// Cgroups and socket directories of jobs without a living agent. Cgroups of the scope's users; socket directories of
+// our own user only.
 std::vector<LeftDirectoryFound> find_directories(const CleanScope& scope);
 bool remove_directory(const LeftDirectoryFound& directory);
 

@@ -14,7 +14,7 @@ std::optional<Fd> lock(const std::string& directory, int how) {
   Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) return std::nullopt;
   if (::flock(fd.get(), how | LOCK_NB) != 0 && errno == EWOULDBLOCK) return std::nullopt;
-  // It may have been removed between the open and the lock, which then is on nothing.
+  // The directory may have been removed between open and flock, which makes the lock void.
   struct stat opened {
   }, named{};
   if (::fstat(fd.get(), &opened) != 0 || ::lstat(directory.c_str(), &named) != 0) return std::nullopt;

@@ -1,9 +1,9 @@
-// A lock on a directory says that its maker lives: the kernel drops it with the last who holds it, and it is seen from
-// every PID namespace.
+// Liveness lock (flock) on a directory: the kernel drops it with its last holder, and it is visible from every PID
+// namespace.
 //
-// The maker takes it before anything else, and makes another directory if it can't. Who would remove the directory of
-// one that is gone takes it too, and holds it until he is done. So none is removed, or taken for left over, whose maker
-// has only begun.
+// The maker of a directory takes the lock shared before anything else, and makes another directory if it can't. A
+// remover takes it exclusively and holds it until the directory is gone. So a directory whose maker is still starting
+// is never removed or mistaken for a leftover.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@
 
 namespace drun::agent {
 
-// The maker's. Nothing: somebody looks at the directory right now, or has removed it.
+// The maker's lock. Nothing: a remover holds the lock right now, or has removed the directory.
 std::optional<Fd> lock_as_maker(const std::string& directory);
-// Nothing: its maker lives, somebody else looks at it, or it is gone.
+// The remover's lock. Nothing: the maker lives, another remover holds the lock, or the directory is gone.
 std::optional<Fd> lock_as_remover(const std::string& directory);
-// Where the file system has no locks, both say yes.
+// On a file system without locks, both succeed.
 
-// How often a maker makes another before it gives up.
+// Number of directories that a maker tries before it gives up.
 inline constexpr int kMakerTries = 10;
 
 }  // namespace drun::agent

@@ -1,5 +1,5 @@
-// What a program that drun did not see into before its start turns out to be: a Python that uses MPI, say. The texts of
-// /proc/PID/maps and environ tell. Pure.
+// Detects what a running program turns out to use that drun could not see before its start, for example a Python
+// program that uses MPI. Parses /proc/PID/maps and environ. Pure.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ struct LoadedRuntime {
   bool libdrun = false;
 };
 
-// `maps`: as /proc/PID/maps has it.
+// `maps`: the text of /proc/PID/maps.
 LoadedRuntime loaded_runtime(std::string_view maps);
 
-// What to tell the user of a process of a job of several workers: that each of them is a job of its own, and what to
-// do. "" = nothing. `program`: its name. `environment`: as it was when it started, names and values ended by NUL; a
-// process that mpirun has started, below drun, is one of several. `settled`: it has had time to load all that it will.
+// The warning for a process of a job with several workers: each worker is a job of its own, and what to do about it.
+// "" = none. `program`: its name. `environment`: its initial environment, names and values ended by NUL; a process
+// that mpirun started below drun is one of several. `settled`: the process has had time to load all its libraries.
 std::string alone_warning(const LoadedRuntime& runtime, const std::string& program, std::string_view environment,
                           bool settled);
 

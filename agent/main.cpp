@@ -1,5 +1,5 @@
-// drun-agent: started by drun on every host, over ssh or directly. Not for people: without drun it only waits. The
-// workers of `drun bench` are this program, too: started by an agent, and nothing of an agent in them.
+// drun-agent: started by drun on every host, over ssh or directly. Not for users: without drun it only waits. It is
+// also the worker program of `drun bench`, which an agent starts and which runs no agent code.
 #include <sys/resource.h>
 #include <unistd.h>
 

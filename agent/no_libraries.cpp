@@ -1,5 +1,5 @@
-// The agent is static and never loads libraries. As the worker of `drun bench` it has libdrun in it, which looks for
-// the driver of GPUs by this; defined here it takes the place of libdrun's own.
+// The agent is static and never loads libraries. As the worker of `drun bench` it contains libdrun, which opens the
+// GPU driver by this function. This definition replaces libdrun's own.
 #include "runtime/src/gpu/open_library.h"
 
 namespace drun::runtime::gpu {

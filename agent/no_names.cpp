@@ -1,6 +1,6 @@
-// The agent is static and never resolves names: NSS would load shared libraries. Asio's compiled part and libdrun refer
-// to these; defined here, they keep libc's resolver out of the binary and make the rule one that the linker checks.
-// libdrun asks for addresses in digits only, which need no resolver.
+// The agent is static and never resolves names: NSS would load shared libraries. Asio's compiled part and libdrun
+// refer to these functions. These definitions keep libc's resolver out of the binary, so that the linker enforces the
+// rule. libdrun uses only numeric addresses, which need no resolver.
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// What is handed out: one allocation.
+// The result of getaddrinfo, in one allocation.
 struct Found {
   addrinfo info;
   union {
@@ -24,7 +24,7 @@ struct Found {
   } address;
 };
 
-// "fe80::1%eth0", or "%2".
+// Cuts the scope off `text`: "fe80::1%eth0", or "%2". False if it is invalid.
 bool take_scope(std::string& text, std::uint32_t& scope) {
   const auto percent = text.find('%');
   if (percent == std::string::npos) return true;

@@ -13,11 +13,11 @@ namespace {
 
 struct Hierarchy {
   std::string mount_point;
-  std::string root;  // the cgroup that is seen at the mount point
+  std::string root;  // the cgroup that is visible at the mount point
 };
 
-// "36 35 0:30 ROOT MOUNT_POINT OPTIONS ... - TYPE SOURCE SUPER_OPTIONS"
-// All of them: one may be hidden by a later mount, another be visible.
+// Parses "36 35 0:30 ROOT MOUNT_POINT OPTIONS ... - TYPE SOURCE SUPER_OPTIONS".
+// Returns all mounts: one may be hidden by a later mount, and another be visible.
 std::vector<Hierarchy> find_mounts(std::string_view mountinfo, std::string_view type, std::string_view super_option) {
   std::vector<Hierarchy> out;
   for (const auto line : split(mountinfo, '\n')) {
@@ -56,7 +56,7 @@ std::vector<std::string> oom_counter_files(std::string_view cgroup, std::string_
     const auto fields = split(line, ':');
     if (fields.size() < 3) continue;
     const auto path_at = fields[0].size() + fields[1].size() + 2;
-    const std::string path(line.substr(path_at));  // may hold colons itself
+    const std::string path(line.substr(path_at));  // may contain colons itself
     if (fields[1].empty()) {
       for (const auto& mount : find_mounts(mountinfo, "cgroup2", "")) add_files(mount, path, "memory.events", out);
     }
@@ -95,7 +95,7 @@ std::string OomWatch::evidence(pid_t pid) {
     const auto text = read_file(counter.file);
     const std::uint64_t now = text ? oom_kills(*text) : 0;
     if (now <= counter.seen) continue;
-    // The innermost one whose count rose is the one whose limit was hit, or lies within it.
+    // The innermost cgroup whose count rose hit its limit, or lies within the one that did.
     if (out.empty()) {
       out = "the kernel's out-of-memory killer was at work (" + counter.file + ": oom_kill " +
             std::to_string(counter.seen) + " -> " + std::to_string(now) + ")";

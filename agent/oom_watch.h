@@ -1,5 +1,6 @@
-// Was a worker killed by the kernel's out-of-memory killer? As far as an ordinary user can know: the counters of our
-// cgroup and of those around it (v2: memory.events, v1: memory.oom_control), and the kernel's log where it is readable.
+// Detects that a worker was killed by the kernel's out-of-memory killer, as far as an ordinary user can know: from
+// the counters of our cgroup and its ancestors (v2: memory.events, v1: memory.oom_control), and from the kernel log
+// if it is readable.
 #pragma once
 
 #include <sys/types.h>
@@ -13,16 +14,16 @@
 
 namespace drun::agent {
 
-// The files that count the kills of the cgroups in `cgroup` (/proc/self/cgroup) as `mountinfo` (/proc/self/mountinfo)
-// shows them, innermost first for each mount; not all need exist. Pure.
+// The files that count OOM kills in the cgroups of `cgroup` (/proc/self/cgroup), located by `mountinfo`
+// (/proc/self/mountinfo); innermost first for each mount. Not all of them need exist. Pure.
 std::vector<std::string> oom_counter_files(std::string_view cgroup, std::string_view mountinfo);
 // The count in such a file: "oom_kill 3". Pure; 0 if it has none.
 std::uint64_t oom_kills(std::string_view text);
 
 class OomWatch {
  public:
-  OomWatch();  // what happened before does not count
-  // For a process that SIGKILL has just ended, in words; "" if nothing speaks for it.
+  OomWatch();  // earlier kills do not count
+  // The evidence, in words, that the OOM killer ended a process that SIGKILL has just ended; "" if there is none.
   std::string evidence(pid_t pid);
 
  private:

@@ -18,8 +18,8 @@ using control::output_charge;
 
 namespace {
 
-// How much may be in it that was written before now. Of a terminal FIONREAD tells only what its line discipline holds,
-// not what is on the way to it.
+// Maximum number of unread bytes that were written before now. For a terminal, FIONREAD reports only what its line
+// discipline holds, not what is on the way to it.
 int most_in(int fd) {
   if (::isatty(fd) == 1) return OutputPump::kTerminalHolds;
   int n_bytes = 0;

@@ -147,7 +147,7 @@ std::uint64_t ticks_per_second() {
 }
 
 std::uint64_t now_in_ticks() {
-  timespec now{};  // what the kernel counts starts by
+  timespec now{};  // the clock of the kernel's start times
   ::clock_gettime(CLOCK_BOOTTIME, &now);
   const auto ticks = ticks_per_second();
   return static_cast<std::uint64_t>(now.tv_sec) * ticks +

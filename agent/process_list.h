@@ -1,4 +1,4 @@
-// The processes of this host as /proc shows them, with what says which job they are of. Names decide nothing.
+// The processes of this host from /proc, and what shows which job they belong to. Process names decide nothing.
 #pragma once
 
 #include <sys/types.h>
@@ -18,13 +18,14 @@ namespace drun::agent {
 
 std::optional<std::uint32_t> parse_real_uid(std::string_view status);
 
-// What a job leaves in the environment of all that it starts.
+// A job's mark in the environment of every process that it starts.
 struct JobOfProcess {
-  std::string job_id;  // "" = of no job
+  std::string job_id;  // "" = no job
   int rank = -1;       // -1 = unknown
 };
 JobOfProcess parse_environment(std::string_view environment);
-// Words separated by spaces, unprintable bytes as '?', at most `limit` bytes; "[name]" if there is no command line.
+// The command line: words separated by spaces, unprintable bytes as '?', at most `limit` bytes; "[name]" if there is
+// none.
 std::string printable_command(std::string_view cmdline, const std::string& name, std::size_t limit);
 
 // ---- the list
@@ -32,22 +33,22 @@ std::string printable_command(std::string_view cmdline, const std::string& name,
 // "/proc/PID/NAME".
 std::string proc_file(pid_t pid, const char* name);
 
-// Every process of this PID namespace, in no order, until `look` returns false.
+// Calls `look` for every process of this PID namespace, in no order, until it returns false.
 void for_each_pid(const std::function<bool(pid_t pid)>& look);
 
 struct Process {
   ProcessStat stat;
   std::uint32_t uid = 0;
-  JobOfProcess mark;  // by environment, else by cgroup; only read for the users that were asked for
+  JobOfProcess mark;  // from the environment, else the cgroup; only read for the users asked for
   std::string command;
 };
 using ProcessList = std::map<pid_t, Process>;
 
-// One pass over /proc. `uid`: whose environments to read; nothing = of all users. A parent that ended during the pass
-// is not missed: its children are looked up again.
+// Lists all processes in one pass over /proc. `uid`: whose environments to read; nothing = all users. If a parent
+// ended during the pass, its children are read again.
 ProcessList list_processes(std::optional<std::uint32_t> uid);
 
-// Clock ticks since boot, as ProcessStat has them.
+// Clock ticks since boot, as in ProcessStat.
 std::uint64_t now_in_ticks();
 std::uint64_t ticks_per_second();
 

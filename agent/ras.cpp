@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kQuestion = "status\n";
 constexpr std::string_view kFirstWords = "NCCL version ";
 
-// Of this host, as NCCL may have resolved it.
+// The endpoints on this host that NCCL may have resolved `address` to.
 std::vector<asio::ip::tcp::endpoint> endpoints_of(const std::string& address) {
   const auto colon = address.rfind(':');
   if (colon == std::string::npos) return {};
@@ -69,7 +69,7 @@ Task<std::string> RasQuestion::ask(std::string address, Deadline deadline) {
     const auto [over, n_bytes] = co_await socket_.async_read_some(place, as_result);
     text.append(piece_.data(), n_bytes);
     is_whole = over == asio::error::eof;
-    if (over) break;  // also at the deadline: what has come is something
+    if (over) break;  // also at the deadline: keep what has arrived
   }
   if (!starts_with(text, kFirstWords)) co_return std::string();
   text = cleaned(text);

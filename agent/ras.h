@@ -1,4 +1,5 @@
-// What NCCL (2.24 and later) tells of all ranks of a job, at the address in NCCL_RAS_ADDR: text for people.
+// Client of NCCL's RAS service (2.24 and later), which reports on all ranks of a job at the address in NCCL_RAS_ADDR,
+// as text for users.
 // https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/ras.html
 #pragma once
 
@@ -14,9 +15,9 @@ class RasQuestion {
  public:
   explicit RasQuestion(const asio::any_io_executor& executor) : socket_(executor) {}
 
-  // Once. Text of at most kMostText bytes and a word if it was cut off, in ASCII without control characters but line
-  // ends. Empty: `address` ("localhost:28028") is not one of this host, nobody is there, it is not NCCL, or it did not
-  // begin to answer until the deadline or stop().
+  // Call it once. Returns at most kMostText bytes of ASCII text without control characters except newlines, with a
+  // note if it was cut off. Empty: `address` ("localhost:28028") is not on this host, nothing listens there, it is
+  // not NCCL, or it did not begin to answer before the deadline or stop().
   Task<std::string> ask(std::string address, Deadline deadline);
   void stop();
 

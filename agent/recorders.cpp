@@ -13,10 +13,10 @@ namespace drun::agent {
 namespace {
 
 constexpr std::size_t kMostNameless = 1024;
-constexpr std::size_t kMostOfARank = 8;  // drun_inits whose calls are not in any news yet
+constexpr std::size_t kMostOfARank = 8;  // drun_inits whose calls news_of() has not returned yet
 constexpr std::uint32_t kHighestRank = 1u << 20;
 
-// A time that can be calculated with, whatever the memory says.
+// Clamps a time from shared memory, which may hold anything, to a range that is safe to calculate with.
 std::uint64_t sane(std::int64_t ns) {
   return static_cast<std::uint64_t>(std::clamp<std::int64_t>(ns, 0, std::int64_t{1} << 61));
 }
@@ -47,7 +47,7 @@ Fd Recorders::make() {
   Fd memory(::memfd_create("drun-recorder", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const std::size_t n_bytes = recorder::bytes_for(n_entries_);
   if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(n_bytes)) != 0) return Fd();
-  // Reading behind the end of a file that its other owner has cut would be the end of the agent.
+  // Reading past the end of a file that its other owner has truncated would kill the agent.
   if (::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return Fd();
   void* place = ::mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (place == MAP_FAILED) return Fd();

@@ -1,5 +1,5 @@
-// The flight recorders of this host's workers: made here, written by their libdruns, and read here, also after their
-// end. docs/recorder.md. Owned by the agent; one thread.
+// The flight recorders of this host's workers. The agent creates them, each worker's libdrun writes its own, and the
+// agent reads them, also after the worker's end. See docs/recorder.md. Owned by the agent; one thread.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,20 @@ namespace drun::agent {
 
 class Recorders {
  public:
-  // For ranks that ask from now on.
+  // Applies to recorders made from now on.
   void set_entries(std::uint32_t n) { n_entries_ = n; }
-  // A new one, for a worker that has just asked; it says itself whose it is. Closed: no memory.
+  // Creates a recorder for a worker that has just requested one and writes its own rank into it. The result is closed
+  // if there is no memory.
   Fd make();
-  // Where the rank stands, by its latest recorder; nothing if it has none. The time is the host's CLOCK_MONOTONIC.
+  // The rank's current activity, from its latest recorder; nothing if it has none. The time is the host's
+  // CLOCK_MONOTONIC.
   std::optional<control::RankActivity> activity_of(std::uint32_t rank);
-  // What the rank has done since it was asked last, at most `most` calls: those that have ended, and at the end of the
-  // rank (`all`) also the ones that have not. Calls that were overwritten before are counted.
+  // The rank's calls since the previous request, at most `most`: calls that have ended and, at the end of the rank
+  // (`all`), also calls that have not. Calls that were overwritten before they were read are counted.
   control::Timeline news_of(std::uint32_t rank, std::size_t most, bool all);
 
  private:
-  // Memory that may not shrink under its reader.
+  // A mapping of memory that can't shrink under its reader.
   class Memory {
    public:
     Memory(void* place, std::size_t n_bytes) : place_(place), n_bytes_(n_bytes) {}
@@ -44,13 +46,13 @@ class Recorders {
     Memory memory;
     recorder::Reader reader;
     std::uint32_t n_entries;
-    std::uint64_t told = 0;  // calls up to this one are in some news
+    std::uint64_t told = 0;  // calls up to this one were returned by news_of()
   };
   Recorder* of(std::uint32_t rank);
 
   std::uint32_t n_entries_ = recorder::kEntries;
-  std::list<Recorder> nameless_;                          // nobody has said yet whose they are; bounded
-  std::map<std::uint32_t, std::list<Recorder>> by_rank_;  // the latest alone is written; bounded
+  std::list<Recorder> nameless_;                          // recorders without a rank yet; bounded
+  std::map<std::uint32_t, std::list<Recorder>> by_rank_;  // only the latest is written; bounded
 };
 
 }  // namespace drun::agent

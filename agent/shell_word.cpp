@@ -13,10 +13,10 @@ namespace {
 constexpr std::string_view kSpaces = " \t\n";
 constexpr std::string_view kOperators = ";&|<>$`";
 
-// They change the shell that runs them, so that alone they do nothing.
+// Words that change the shell that runs them, so that they do nothing alone.
 constexpr std::string_view kPreparations[] = {".",      "alias", "eval",   "exec",  "set",  "shopt",
                                               "source", "trap",  "ulimit", "umask", "unset"};
-// Those that do something alone.
+// Words that do something alone.
 constexpr std::string_view kOtherWords[] = {"command", "for", "if", "time", "type", "while"};
 // Functions that login scripts define.
 constexpr std::string_view kOfLogin[] = {"ml", "module"};
@@ -26,7 +26,7 @@ bool in(const std::string_view (&words)[N], std::string_view word) {
   return std::find(std::begin(words), std::end(words), word) != std::end(words);
 }
 
-// NAME=VALUE.
+// True for NAME=VALUE.
 bool is_assignment(std::string_view word) {
   const auto end = word.find('=');
   if (end == std::string_view::npos || end == 0 || std::isdigit(static_cast<unsigned char>(word[0]))) return false;

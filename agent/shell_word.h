@@ -1,4 +1,4 @@
-// The command that no program has the name of, but that a shell would understand. Pure.
+// Hints for a command that names no program but that a shell would understand. Pure.
 #pragma once
 
 #include <string>
@@ -7,13 +7,12 @@
 
 namespace drun::agent {
 
-// The first word of a line: "./train" of "./train --lr 1".
+// The first word of a line: "./train" in "./train --lr 1".
 std::string first_word(std::string_view line);
 
-// What to type in place of `argv`, whose first item is no program: `cd`, `source`, `NAME=VALUE`, a whole line as one
-// word.
-// "" = nothing that a shell knows. `is_program`: first_word(argv[0]) is one, so that argv[0] is not a path with a
-// space.
+// What to type instead of `argv`, whose first item is not a program: `cd`, `source`, `NAME=VALUE`, or a whole line as
+// one word. "" = a shell does not know it either. `is_program`: first_word(argv[0]) is a program, so argv[0] is a
+// line rather than a path with a space.
 std::string hint_for_shell_word(const std::vector<std::string>& argv, bool is_program);
 
 }  // namespace drun::agent

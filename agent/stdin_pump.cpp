@@ -36,7 +36,8 @@ void StdinPump::close() {
   wake_.notify();
 }
 
-// Since the last look. Of a terminal it can't be known: what its worker's side holds is not told here.
+// True if the worker has read since the last poll. Always false for a terminal, because FIONREAD here does not count
+// what its worker's side holds.
 bool StdinPump::worker_has_read() {
   int in_pipe = 0;
   if (is_pty_ || ::ioctl(stream_.native_handle(), FIONREAD, &in_pipe) != 0) return false;

@@ -1,5 +1,5 @@
-// drun's standard input on its way into one worker. Gives credit back as the worker's pipe takes bytes, shows that a
-// slow worker reads, and says so when it never will again.
+// Forwards drun's standard input to one worker. Returns credit as the worker's pipe takes bytes, reports that a slow
+// worker still reads, and reports when the worker will never read again.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -15,18 +15,19 @@ namespace drun::agent {
 
 class StdinPump {
  public:
-  // While the pipe does not take all that is there, it is looked so often for what the worker has read. Credit for
-  // smaller parts would come back in small parts, and drun would send small ones.
+  // Poll interval for what the worker has read while the pipe is full. Also the minimum time between credits for one
+  // delivery: credit for smaller parts would make drun send small parts.
   static constexpr auto kLook = std::chrono::milliseconds(500);
 
-  // `consumed` gets the number of bytes that the pipe took, or 0 where it took none but the worker has read some: a
-  // pipe has room again only when a whole page of it was read. `refused` is called once if the worker closes its end.
+  // Calls `consumed` with the number of bytes that the pipe took, or with 0 if it took none but the worker has read
+  // some: a pipe has room again only after a whole page of it was read. Calls `refused` once if the worker closes its
+  // end.
   StdinPump(asio::io_context& io, Fd fd, bool is_pty, std::function<void(std::size_t)> consumed,
             std::function<void()> refused);
   Task<void> run();
   void deliver(std::string bytes);
-  void end();    // EOF after what was delivered
-  void close();  // now
+  void end();    // EOF after the delivered bytes
+  void close();  // at once
 
  private:
   enum class Outcome { kWritten, kRefused, kClosed };
@@ -40,8 +41,8 @@ class StdinPump {
   std::deque<std::string> queue_;
   Event wake_;
   bool ended_ = false;
-  std::uint64_t written_ = 0;    // into the pipe, in all
-  std::uint64_t seen_read_ = 0;  // how much of it the worker had read at the last look
+  std::uint64_t written_ = 0;    // total bytes written to the pipe
+  std::uint64_t seen_read_ = 0;  // bytes that the worker had read at the last poll
 };
 
 }  // namespace drun::agent

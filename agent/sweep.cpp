@@ -46,7 +46,7 @@ void look_for_strays(const JobMark& mark, int answer) {
   });
 }
 
-// The process may have ended since it was found, and its number be another's: it is held, looked at again, then killed.
+// The process may have ended since it was found, and its pid been reused: opens a pidfd, checks again, then kills.
 bool kill_stray(pid_t pid, const JobMark& mark) {
   const Fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!is_stray(pid, mark)) return false;
@@ -54,7 +54,7 @@ bool kill_stray(pid_t pid, const JobMark& mark) {
   return ::kill(pid, SIGKILL) == 0;
 }
 
-// How many were there that could be killed; they are added to `killed`.
+// Kills the strays and adds them to `killed`. Returns their number.
 std::size_t end_strays(const JobMark& mark, Deadline deadline, std::set<pid_t>& killed) {
   std::size_t n = 0;
   for (const pid_t pid : strays(mark, deadline)) {

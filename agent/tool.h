@@ -1,4 +1,4 @@
-// Programs of the host's that tell something about it, run as children with a deadline and a bound on their output.
+// Runs programs of the host that report on it, as children with a deadline and a limit on their output.
 #pragma once
 
 #include <sys/types.h>
@@ -15,24 +15,24 @@ namespace drun::agent {
 
 struct ToolOutput {
   std::string text;     // stdout and stderr; at most the limit
-  std::string problem;  // not empty: it could not be started
-  bool late = false;    // it had not finished when the deadline passed, or stop() ended it
-  bool cut = false;     // it had more to say, and was ended
+  std::string problem;  // not empty: why it could not be started
+  bool late = false;    // not finished at the deadline, or ended by stop()
+  bool cut = false;     // reached the limit and was ended
   std::chrono::milliseconds took{0};
 };
 
-// Owned by who runs them; the agent's thread. stop() ends those that run, and with them run().
+// Owned by its user; runs on the agent's thread. stop() ends the running programs, and thereby run().
 class Tools {
  public:
-  // `path`: where they are looked for, as in $PATH; the usual places come behind it.
+  // `path`: directories to search, as in $PATH; the usual directories are searched after them.
   Tools(asio::io_context& io, const std::string& path);
 
   // The full path, or "".
   std::string find(const std::string& name) const;
-  // argv[0] is the full path. The child has a process group of its own, and nothing on its stdin.
+  // argv[0] is the full path. The child has its own process group and an empty stdin.
   Task<ToolOutput> run(std::vector<std::string> argv, std::map<std::string, std::string> environment, Deadline deadline,
                        std::size_t limit);
-  // From the agent's reaper: if it was one of these, its pid is nobody's any more.
+  // Called by the agent's reaper for every pid: a program's pid may be reused from now on.
   void reaped(pid_t pid) { running_.erase(pid); }
   void stop();
   bool stopped() const { return stopped_; }
@@ -40,7 +40,7 @@ class Tools {
  private:
   asio::io_context& io_;
   std::vector<std::string> folders_;
-  std::set<pid_t> running_;  // not reaped
+  std::set<pid_t> running_;  // not reaped yet
   bool stopped_ = false;
 };
 

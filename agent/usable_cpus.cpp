@@ -39,7 +39,7 @@ std::optional<double> quota_of_version_2(const std::string& directory) {
 std::optional<double> quota_of_version_1(const std::string& directory) {
   const auto quota = read_file(directory + "/cpu.cfs_quota_us", 256);
   const auto period = read_file(directory + "/cpu.cfs_period_us", 256);
-  // -1 is none, which is no such number.
+  // "-1" means no quota; parse_cpu_max rejects it.
   return quota && period ? parse_cpu_max(quota->substr(0, quota->find('\n')) + " " + *period) : std::nullopt;
 }
 

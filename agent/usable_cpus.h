@@ -1,4 +1,4 @@
-// How many processors the workers of this host may use at a time.
+// Finds the processors that the workers of this host may use.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,14 @@
 
 namespace drun::agent {
 
-// Those that the scheduler lets us on, but not more than the CPU quota of our cgroup allows; at least 1.
+// Number of CPUs in our affinity mask, limited by the CPU quota of our cgroup; at least 1.
 int usable_cpus();
-// Their numbers, in order: those that are online, and that the cpuset of our cgroup and our own affinity leave us.
-// Empty: the kernel does not tell.
+// The CPUs of our affinity mask, in order: those that are online and that our cgroup's cpuset and our own affinity
+// leave. Empty: the kernel does not report them.
 std::vector<int> cpus_of_affinity();
 
-// In processors, 1.5 say: the lowest of our cgroup's and of those above it, of versions 1 and 2. Nothing: there is
-// none. `root` stands before every path that is read: "" but for tests.
+// The CPU quota in processors, for example 1.5: the lowest of our cgroup's and its ancestors', in versions 1 and 2.
+// Nothing: there is none. `root` is prepended to every path that is read; "" except in tests.
 std::optional<double> cpu_quota(const std::string& root);
 // Parses the text of cpu.max: "150000 100000" is 1.5; "max 100000" is no quota.
 std::optional<double> parse_cpu_max(std::string_view text);

@@ -57,7 +57,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-// Asio's descriptors, and what ssh or a hook left open: none of it is the worker's.
+// Sets close-on-exec on all descriptors above 2: Asio's, and those that ssh or a hook left open.
 void close_others_at_exec() {
   constexpr unsigned kCloseRangeCloexec = 1u << 2;
   if (::syscall(SYS_close_range, 3u, ~0u, kCloseRangeCloexec) == 0) return;
@@ -70,7 +70,7 @@ void close_others_at_exec() {
   ::closedir(open_files);
 }
 
-// As sched_setaffinity wants them.
+// The mask as sched_setaffinity expects it.
 std::vector<unsigned long> cpu_mask(const std::vector<int>& cpus) {
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
   std::vector<unsigned long> mask;
@@ -87,22 +87,23 @@ struct ChildFds {
   std::string slave;  // of the pty, or empty
   int cgroup_procs = -1;
   mode_t umask = 022;
-  std::vector<unsigned long> cpu_mask;  // empty: all that the agent has
+  std::vector<unsigned long> cpu_mask;  // empty: the agent's CPUs
 };
 
 [[noreturn]] void run_child(const ChildFds& fds, int report, pid_t agent, const char* file, char** argv, char** envp) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != agent) ::_exit(127);
-  // First of all, so that nothing that it starts can be outside.
+  // First of all, so that no descendant can be outside the cgroup.
   if (fds.cgroup_procs >= 0) {
     [[maybe_unused]] const ssize_t entered = ::write(fds.cgroup_procs, "0", 1);
   }
-  // In its cgroup: to enter one may set the mask to the cgroup's.
+  // After entering the cgroup, because that may set the mask to the cgroup's.
   if (!fds.cpu_mask.empty() && ::sched_setaffinity(0, fds.cpu_mask.size() * sizeof fds.cpu_mask[0],
                                                    reinterpret_cast<const cpu_set_t*>(fds.cpu_mask.data())) != 0) {
     child_fail(report, 4, errno);
   }
-  // Where the kernel lets only ancestors look into a process (Yama), the agent's stack readers may; else it fails.
+  // Permits the agent's stack tools to trace the worker under Yama, which lets only ancestors trace a process. Fails
+  // without Yama.
   ::prctl(PR_SET_PTRACER, agent);
   if (fds.slave.empty()) {
     ::setpgid(0, 0);
@@ -124,7 +125,7 @@ struct ChildFds {
   ::umask(fds.umask);
   ::execve(file, argv, envp);
   if (errno == ENOEXEC) {
-    // A script without "#!": what a shell, and execvp, would do.
+    // Run a script without "#!" with sh, as a shell and execvp do.
     std::vector<char*> words = {const_cast<char*>("/bin/sh"), const_cast<char*>(file)};
     for (char** a = argv + 1; argv[0] != nullptr && *a != nullptr; ++a) words.push_back(*a);
     words.push_back(nullptr);
@@ -186,7 +187,7 @@ Result<WorkerProcess> start_worker(const WorkerStart& start) {
   const pid_t pid = ::fork();
   if (pid < 0) return fail(errno_error(errno, "fork"));
   if (pid == 0) run_child(child, report->write.get(), agent, start.file.c_str(), argv.data(), envp.data());
-  if (!start.pty) ::setpgid(pid, pid);  // in both, so that a signal to the group can't come too early
+  if (!start.pty) ::setpgid(pid, pid);  // in both processes, so that a signal to the group can't come too early
   report->write.reset();
 
   ExecFailure failure;

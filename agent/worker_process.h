@@ -14,26 +14,27 @@
 namespace drun::agent {
 
 struct WorkerStart {
-  std::string file;  // what execve gets
+  std::string file;  // path passed to execve
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;
   bool wants_stdin = false;
   bool pty = false;
   TerminalSize window;  // of the pty
   mode_t umask = 022;
-  std::vector<int> cpus;  // those that it may run on; empty: as the agent
-  int cgroup_procs = -1;  // of the cgroup to run in; if it can't be entered the worker runs without
+  std::vector<int> cpus;  // CPUs that it may run on; empty: the agent's
+  int cgroup_procs = -1;  // of the cgroup to enter; on failure the worker runs without it
 };
 
-// Our ends. With a pty stdin and stdout are both the master (two descriptors of it) and stderr is none.
+// The agent's ends of the streams. With a pty, stdin and stdout are two descriptors of the master, and stderr is
+// closed.
 struct WorkerProcess {
   pid_t pid = 0;
   Fd stdin_end, stdout_end, stderr_end;
 };
 
-// The child: its own process group (its own session with a pty), killed by the kernel if the agent's thread dies,
-// default signals, no descriptor above 2. An exec that fails is an error here: cause is the step and errno's words,
-// code kNotFound or kNotExecutable.
+// The child has its own process group (its own session with a pty), default signals and no descriptor above 2; the
+// kernel kills it if the agent's thread dies. A failed exec is an error here: its cause is the step and the text of
+// errno, its code kNotFound or kNotExecutable.
 Result<WorkerProcess> start_worker(const WorkerStart& start);
 
 }  // namespace drun::agent

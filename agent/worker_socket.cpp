@@ -21,16 +21,16 @@ namespace drun::agent {
 namespace {
 constexpr auto kHelloTimeout = std::chrono::seconds(5);
 constexpr std::size_t kPathLimit = 107;  // sun_path
-constexpr std::size_t kPrefix = 4;       // the handout's length
+constexpr std::size_t kPrefix = 4;       // bytes of the handout's length
 
-// How much went at once.
+// Sends without blocking. Returns the number of bytes sent.
 std::size_t send_part(asio::local::stream_protocol::socket& socket, std::string_view bytes, int descriptor) {
   if (descriptor >= 0) return rendezvous::send_with_descriptor(socket.native_handle(), bytes, descriptor);
   const ssize_t n = ::send(socket.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
-// Locked before there is a socket in it: from its bind to its listen nobody answers there.
+// Locks the directory before it has a socket: between bind and listen the socket does not answer.
 std::optional<Fd> make_directory(const std::string& pattern, std::string& made) {
   for (int i = 0; i < kMakerTries; ++i) {
     made = pattern;
@@ -92,7 +92,7 @@ Task<void> WorkerSocket::run() {
     auto [ec, socket] = co_await acceptor_.async_accept(as_result);
     if (ec == asio::error::operation_aborted || ec == asio::error::bad_descriptor) break;
     if (ec) {
-      co_await sleep_until(Clock::now() + std::chrono::milliseconds(50));  // out of descriptors: let some go
+      co_await sleep_until(Clock::now() + std::chrono::milliseconds(50));  // out of descriptors: retry later
       continue;
     }
     ucred peer{};
@@ -118,7 +118,7 @@ Task<void> WorkerSocket::serve(asio::local::stream_protocol::socket socket) {
   out.str(handout_);
   if (shares_memory_ && !memory_) memory_.reset(::memfd_create("drun", MFD_CLOEXEC));
   const Fd recorder = recorders_ != nullptr ? recorders_->make() : Fd();
-  // A descriptor comes with the first byte that it is sent with: the memory with the length, the recorder behind it.
+  // A descriptor arrives with the first byte of its message: the memory with the length, the recorder with the rest.
   const std::string_view bytes = out.bytes();
   std::size_t n_sent = send_part(socket, bytes.substr(0, kPrefix), memory_.get());
   if (n_sent == kPrefix) n_sent += send_part(socket, bytes.substr(kPrefix), recorder.get());

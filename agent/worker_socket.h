@@ -1,4 +1,5 @@
-// The Unix socket by which workers find their agent: $DRUN_AGENT. Hands out the job's key to processes of our own user.
+// The Unix socket by which workers find their agent: $DRUN_AGENT. Sends the job key to processes of our own user
+// only.
 #pragma once
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -14,19 +15,19 @@ namespace drun::agent {
 
 class WorkerSocket {
  public:
-  // In a new directory of mode 0700 in the first writable place of $XDG_RUNTIME_DIR, /tmp, /var/tmp, /dev/shm.
+  // Creates a directory of mode 0700 in the first writable one of $XDG_RUNTIME_DIR, /tmp, /var/tmp, /dev/shm.
   static Result<std::unique_ptr<WorkerSocket>> create(asio::io_context& io, const std::string& job_id);
-  ~WorkerSocket();  // removes the directory with all that is in it
+  ~WorkerSocket();  // removes the directory and its contents
   const std::string& path() const { return path_; }
   const std::string& directory() const { return directory_; }
   static std::string path_in(const std::string& directory) { return directory + "/agent"; }
-  // A name for a file beside the socket; it goes with it.
+  // The path of a file beside the socket, which is removed with it.
   std::string file(const std::string& name) const { return directory_ + "/" + name; }
   void set_handout(std::string encoded) { handout_ = std::move(encoded); }
-  // From now on workers get memory that they share: a memfd, made for the first that asks. It has no name and goes with
-  // its last holder; what is in it is libdrun's business.
+  // From now on workers get shared memory: a memfd, created for the first one that connects. It has no name and is
+  // freed with its last holder; libdrun defines its contents.
   void share_memory() { shares_memory_ = true; }
-  // Where each worker's flight recorder comes from; outlives this. Without it there is none.
+  // The source of each worker's flight recorder; must outlive this. Without it workers get none.
   void record(Recorders& recorders) { recorders_ = &recorders; }
   Task<void> run();
   void stop();
@@ -44,7 +45,7 @@ class WorkerSocket {
   Recorders* recorders_ = nullptr;
 };
 
-// What an agent that was killed could not do. True if it is gone.
+// Removes the directory that a killed agent left. True if it is gone.
 bool remove_socket_directory(const std::string& directory);
 
 }  // namespace drun::agent
