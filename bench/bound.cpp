@@ -41,7 +41,7 @@ double nic_traffic(Kind kind, double n_bytes, const std::vector<int>& ranks_of_h
       return n_bytes * 2 * (hosts - 1) / hosts;
     case Kind::kReduceScatter:
     case Kind::kAllGather:
-      // The host with the fewest ranks gets, or gives, what all others have.
+      // The host with the fewest ranks sends, or receives, the blocks of all other hosts.
       return n_bytes * (p - fewest) / p;
     case Kind::kReduce:
     case Kind::kBroadcast:

@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kTries = 8;
-constexpr std::size_t kBytesOfTry = 1u << 20;  // at least, or the clock would be what is measured
+constexpr std::size_t kBytesOfTry = 1u << 20;  // minimum, or the clock would be measured
 
 }  // namespace
 
@@ -26,7 +26,7 @@ Result<double> copy_speed(char* into, const char* from, std::size_t n_bytes) {
     const auto began = Clock::now();
     for (std::size_t k = 0; k < n_copies; ++k) {
       std::memcpy(into, from, n_bytes);
-      asm volatile("" : : "r"(into) : "memory");  // the copy is wanted, although nobody looks at it
+      asm volatile("" : : "r"(into) : "memory");  // keeps the copy, whose result is unused
     }
     const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
     speed = std::max(speed, 2 * static_cast<double>(n_copies * n_bytes) / std::max(seconds, 1e-9));

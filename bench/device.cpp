@@ -20,7 +20,7 @@ Result<void> check(const Driver& driver, const char* function, int error) {
   return fail(Errc::kInternal, "", std::string(function) + ": " + driver.name_of(error));
 }
 
-// What libdrun has no use for, by the names that cuda.h's macros stand for.
+// Driver functions that libdrun does not use, by the names to which the macros of cuda.h expand.
 struct Functions {
   int (*init)(unsigned) = nullptr;
   int (*device_count)(int*) = nullptr;
@@ -67,7 +67,7 @@ Result<std::unique_ptr<Device>> Device::open(int local_rank) {
   }
   if (n_devices == 0) return fail(Errc::kInternal, "", "this host has a driver of NVIDIA's, but no GPU");
   std::unique_ptr<Device> out(new Device);
-  // Ranks that share one are libdrun's to refuse, or to carry.
+  // If ranks share a GPU, libdrun refuses or supports it.
   out->n_devices_ = n_devices;
   out->ordinal_ = local_rank % n_devices;
   int device = 0;

@@ -1,4 +1,4 @@
-// The GPU of a rank that measures NCCL, by way of the driver, as any program has it.
+// The GPU of a rank that measures NCCL, used through NVIDIA's driver as any program would.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 
 namespace drun::bench {
 
-// One thread. Its context is current from open() on.
+// For one thread, in which its context is current from open() on.
 class Device {
  public:
-  // Number `local_rank` of those that this process sees, which has that many at least. An error has no subject.
+  // Opens device number `local_rank` modulo the number of devices that this process sees. The error has no subject.
   static Result<std::unique_ptr<Device>> open(int local_rank);
 
   int ordinal() const { return ordinal_; }
   int n_devices() const { return n_devices_; }       // that this process sees
   const std::string& name() const { return name_; }  // "NVIDIA H100 80GB HBM3"
   Result<std::uint64_t> free_bytes() const;
-  // Waits until it is done. The other way is drun_gpu_read.
+  // Copies from host memory to GPU memory and waits until it is done. drun_gpu_read is the other direction.
   Result<void> put(void* memory, const void* from, std::size_t n_bytes) const;
-  // Until all is over that the legacy default stream has got.
+  // Waits for all work enqueued on the legacy default stream.
   Result<void> wait() const;
 
  private:

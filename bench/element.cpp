@@ -28,7 +28,7 @@ std::uint16_t half_bits(double value) {
   if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7e00);
   if (magnitude >= 65520) return static_cast<std::uint16_t>(sign | 0x7c00);
   const int exponent = magnitude < 0x1p-14 ? -14 : std::ilogb(magnitude);
-  // 1024 to 2048 for normal numbers; what rounds up to 2048 runs over into the exponent as it should.
+  // 1024 to 2048 for normal numbers; rounding up to 2048 carries into the exponent, as it should.
   const auto digits = static_cast<std::uint16_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
   return static_cast<std::uint16_t>(sign | (((exponent + 14) << 10) + digits));
 }
@@ -139,7 +139,7 @@ double tolerance(drun_dtype dtype) {
     case DRUN_BFLOAT16:
       return 0x1p-8;
     case DRUN_FLOAT32:
-      return 0x1p-23;  // a sum that is exact, and its division
+      return 0x1p-23;  // an exact sum and its division
     case DRUN_FLOAT64:
       return 0x1p-52;
     default:

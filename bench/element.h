@@ -1,5 +1,5 @@
-// Numbers as elements of any type and back, in double precision. Its own conversions, not libdrun's: what is checked
-// must not be what checks. Pure.
+// Converts numbers in double precision to elements of any type and back. Does not use libdrun's conversions, which
+// are what is checked. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ double decode(const void* from, drun_dtype dtype);
 
 bool is_integer(drun_dtype dtype);
 bool is_unsigned(drun_dtype dtype);
-// What an integer of this type holds of `value`, a whole number: it wraps around.
+// `value`, a whole number, wrapped around to the range of this integer type.
 double wrapped(double value, drun_dtype dtype);
-// How far, in parts of the value, a result may be off: one rounding; 0 for integers.
+// Maximum relative error of a result: one rounding; 0 for integers.
 double tolerance(drun_dtype dtype);
 
 }  // namespace drun::bench

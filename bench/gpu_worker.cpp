@@ -47,7 +47,7 @@ Error become_gpu_worker(char** argv) {
   const std::string_view bytes(drun_gpu_worker, static_cast<std::size_t>(drun_gpu_worker_end - drun_gpu_worker));
   if (auto ok = write_all(program.get(), bytes); !ok) return ok.error();
   ::fexecve(program.get(), argv, environ);
-  // What it links is libc alone.
+  // The program links only libc.
   return failed("this host can't run the worker, which needs glibc");
 }
 

@@ -1,5 +1,5 @@
-// The worker of `drun bench --backend nccl`. The agent is static, and a static program can load neither NVIDIA's driver
-// nor NCCL: it has another one inside, dynamic, which takes its place in the worker's process.
+// The worker of `drun bench --backend nccl`. The agent is static, and a static program can load neither NVIDIA's
+// driver nor NCCL. It therefore contains a dynamic program, which replaces it in the worker's process.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace drun::bench {
 
-// Returns only if it can't be started. `argv` and the environment become that program's.
+// Executes that program with `argv` and our environment. Returns only if it can't be started.
 Error become_gpu_worker(char** argv);
 
 }  // namespace drun::bench

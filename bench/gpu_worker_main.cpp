@@ -1,4 +1,4 @@
-// The program that is inside the agent: gpu_worker.h.
+// The program that is embedded in the agent: see gpu_worker.h.
 #include <cstdio>
 #include <exception>
 #include <string>

@@ -7,7 +7,7 @@ namespace drun::bench {
 
 namespace {
 
-constexpr int kJsonVersion = 3;  // of nccl-tests, whose names these are
+constexpr int kJsonVersion = 3;  // of nccl-tests, which defines the names
 constexpr double kMicro = 1e6, kGiga = 1e9;
 
 std::string quoted(const std::string& text) {
@@ -17,7 +17,7 @@ std::string quoted(const std::string& text) {
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (u < 0x20 || u >= 0x7f) {  // host names have none of them
+    } else if (u < 0x20 || u >= 0x7f) {  // not in host names
       char escape[8];
       std::snprintf(escape, sizeof escape, "\\u%04x", u);
       out += escape;
@@ -100,7 +100,7 @@ std::string Json::row(const Row& r) {
          field("experiment_name", quoted(std::string(info(settings_.kind).name) + "_perf")) + "}";
 }
 
-// nccl-tests writes what is true or false as strings.
+// nccl-tests writes booleans as strings.
 std::string Json::end(const Ending& e) {
   return "],\n \"out_of_bounds\": {" + field("count", number(e.n_wrong)) + ", " +
          field("okay", e.n_wrong == 0 ? "\"true\"" : "\"false\"") + "},\n \"average_bus_bandwidth\": {" +

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kBlockAlignment = 16;  // bytes
 
-// In the order of the enum. What sendrecv and alltoall leave in a buffer that they also send from, nobody can say.
+// In the order of the enum. The result of an in-place sendrecv or alltoall is undefined, because they send from the
+// buffer into which they receive.
 constexpr std::array<KindInfo, 10> kKinds = {{
     {Kind::kAllReduce, "all_reduce", true, false, false, true, true},
     {Kind::kAllGather, "all_gather", false, false, true, true, true},

@@ -1,5 +1,5 @@
-// What can be measured: names, who gives and gets how much, and how a time becomes a bandwidth, as nccl-tests has it
-// (its doc/PERFORMANCE.md says why). Pure.
+// The collectives that can be measured: names, element counts, and bandwidth formulas, all as in nccl-tests (whose
+// doc/PERFORMANCE.md explains them). Pure.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,12 @@ enum class Kind {
 
 struct KindInfo {
   Kind kind;
-  const char* name;    // "all_reduce"; the test of nccl-tests has "_perf" behind it
+  const char* name;    // "all_reduce"; nccl-tests appends "_perf"
   bool reduces;        // has a reduction
   bool rooted;         // has a root
-  bool blocks;         // deals with one block per rank: the size is that of all of them
-  bool has_in_place;   // it can be done in place
-  bool checks_inside;  // and the result can be checked then
+  bool blocks;         // has one block per rank: the size is that of all blocks
+  bool has_in_place;   // can be done in place
+  bool checks_inside;  // the in-place result can be checked
 };
 
 const KindInfo& info(Kind kind);
@@ -40,15 +40,15 @@ std::vector<std::string> kind_names();
 // In elements.
 struct Counts {
   std::size_t send = 0, recv = 0;  // of one rank
-  std::size_t call = 0;            // what the call is given
-  // In place, times the rank: where in the receive buffer what is given, and what is got, begins.
+  std::size_t call = 0;            // count passed to the call
+  // In place, times the rank: offsets of the input and of the output in the receive buffer.
   std::size_t send_offset = 0, recv_offset = 0;
 };
-// For `n_bytes` to be dealt with. Blocks begin at multiples of 16 bytes, so small sizes leave nothing for any rank.
+// The counts for a size of `n_bytes`. Blocks begin at multiples of 16 bytes, so small sizes give empty blocks.
 Counts counts(Kind kind, std::size_t n_bytes, std::size_t element_size, int n_ranks);
 
-// Bytes per second. The bus bandwidth is that of the busiest link if every rank had one: it can be compared with what
-// the hardware can do, whatever the number of ranks.
+// Bytes per second. The bus bandwidth is that of the busiest link if every rank had one link: it can be compared with
+// the speed of the hardware for any number of ranks.
 struct Bandwidth {
   double algorithm = 0, bus = 0;
 };

@@ -1,4 +1,4 @@
-// How fast a NIC's line is, as the kernel says.
+// The line rate of a NIC, as the kernel reports it.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace drun::bench {
 
-// In bits per second; nothing where it is not known. Of what is no hardware only bonds, and what lies upon one other
-// interface (a VLAN), have a rate that means something: a veth says 10 Gb/s whatever the machine is. `sysfs`: /sys.
+// In bits per second; nothing if unknown. Of virtual interfaces only bonds, and those on top of one other interface
+// (a VLAN), have a meaningful rate: a veth reports 10 Gb/s on any machine. `sysfs`: /sys.
 std::optional<std::uint64_t> line_rate(const std::string& sysfs, const std::string& interface_name);
 
 }  // namespace drun::bench

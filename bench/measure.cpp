@@ -15,11 +15,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// More is in no cache.
+// Larger buffers fit into no cache.
 constexpr std::uint64_t kMostCopied = 32u << 20;
-// As much as a rank shares at once (docs/collectives.md).
+// Bytes that a rank shares at once (docs/collectives.md).
 constexpr std::uint64_t kSlotBytes = 512u << 10;
-constexpr int kUnset = 0x55;  // bytes that no element of a result is made of
+constexpr int kUnset = 0x55;  // byte of which no element of a result consists
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -47,7 +47,7 @@ double Measurement::average_bandwidth() const {
 
 Result<void> Measurement::allocate() {
   const std::size_t n = settings_.kind == Kind::kBarrier ? 1 : std::max<std::size_t>(settings_.max_bytes, 1);
-  // Zeros: pages that are there when the clock runs, and numbers to calculate with under -c 0.
+  // Zeroed, so that pages are present when the clock runs and -c 0 computes with valid numbers.
   send_.reset(new (std::nothrow) char[n]());
   if (device_ == nullptr) recv_.reset(new (std::nothrow) char[n]());
   if (!send_ || (device_ == nullptr && !recv_))
@@ -69,7 +69,7 @@ Result<void> Measurement::allocate() {
 Result<void> Measurement::run(const Show& show) {
   if (auto ok = allocate(); !ok) return ok;
   if (device_ != nullptr) {
-    // The first collective sets NCCL up. Sends and receives use what is there.
+    // The first collective sets up NCCL. Sends and receives only use a communicator that exists.
     if (auto ok = checked(drun_broadcast(buffers_.recv, 1, DRUN_UINT8, 0, DRUN_COMM_WORLD, nullptr)); !ok) return ok;
     if (auto ok = wait(); !ok) return ok;
   }
@@ -128,7 +128,7 @@ Result<Row> Measurement::one_size(const Call& call) {
   row.n_bytes = std::max(call.counts.send, call.counts.recv) * element_size(call.dtype);
   row.count = call.counts.call;
   row.type = is_barrier ? "none" : dtype_name(call.dtype);
-  // A sum of one: so sendrecv_perf has it.
+  // sendrecv_perf of nccl-tests reports a sum, too.
   row.op = kind.reduces || call.kind == Kind::kSendRecv ? op_name(call.op) : "none";
   row.root = kind.rooted ? call.root : -1;
   const auto bound = bound_for(row);
@@ -164,7 +164,7 @@ Result<Figures> Measurement::measure(const Call& call, bool in_place, double n_b
   if (settings_.n_checks > 0) {
     if (auto ok = fill(call, Pattern(call, round_), in_place); !ok) return fail(std::move(ok.error()));
   }
-  // Connections are made and pages are there; then all begin together.
+  // An untimed call makes connections and touches pages. After the barrier all ranks begin together.
   if (auto ok = checked(perform(call, buffers_, in_place)); !ok) return fail(std::move(ok.error()));
   if (auto ok = wait(); !ok) return fail(std::move(ok.error()));
   if (auto ok = checked(drun_barrier(DRUN_COMM_WORLD, nullptr)); !ok) return fail(std::move(ok.error()));

@@ -11,7 +11,7 @@ namespace drun::bench {
 
 namespace {
 
-constexpr std::uint64_t kLargest = 7;  // of what a rank gives
+constexpr std::uint64_t kLargest = 7;  // max magnitude of a rank's input
 
 }  // namespace
 
@@ -52,7 +52,7 @@ std::vector<Part> expected_parts(const Call& call) {
 
 Pattern::Pattern(const Call& call, std::uint64_t round) : call_(call), round_(round) {}
 
-// splitmix64's mixing: every bit of what goes in moves about half of those that come out.
+// The mixing of splitmix64: every input bit affects about half of the output bits.
 std::uint64_t Pattern::hash(std::uint64_t a, std::uint64_t b) const {
   std::uint64_t x = (round_ * 0x9e3779b97f4a7c15u) ^ (a * 0xd1342543de82ef95u) ^ (b + 0x2545f4914f6cdd1du);
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -66,7 +66,7 @@ double Pattern::given(int rank, std::size_t i) const {
   const bool negative = !is_unsigned(call_.dtype) && (h >> 32 & 1) != 0;
   std::uint64_t magnitude = h % (kLargest + 1);
   if (info(call_.kind).reduces && call_.op == DRUN_PROD) {
-    // Of each product two factors at most are no units: it fits all types.
+    // At most two factors of each product are not 1 or -1, so that it fits all types.
     const std::uint64_t chosen = hash(0, i), n = static_cast<std::uint64_t>(call_.n_ranks);
     const auto own = static_cast<std::uint64_t>(rank);
     magnitude = own == chosen % n || own == (chosen >> 32) % n ? 1 + magnitude : 1;
@@ -130,7 +130,7 @@ std::uint64_t Pattern::count_wrong(const void* received) const {
       for (std::size_t k = 0; k < n; ++k) {
         const double value = part.from == kReduced ? reduced(phase + k) : given(part.from, phase + k);
         const double error = std::fabs(decode(got + k * size, call_.dtype) - value);
-        if (!(error <= share * std::fabs(value))) ++wrong;  // NaN, too
+        if (!(error <= share * std::fabs(value))) ++wrong;  // also NaN
       }
     }
   }

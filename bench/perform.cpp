@@ -13,7 +13,8 @@ std::size_t offset(const Call& call, std::size_t count) {
   return static_cast<std::size_t>(call.rank) * count * element_size(call.dtype);
 }
 
-// Sends and receives that go at the same time, as nccl-tests has them. The first status that is not DRUN_OK.
+// A group of sends and receives at the same time, as in nccl-tests. end() returns the first status that is not
+// DRUN_OK.
 class Together {
  public:
   explicit Together(const Call& call) : call_(call), status_(drun_group_start()) {}
@@ -39,7 +40,7 @@ int copy(char* to, const char* from, std::size_t n_bytes, bool on_gpu) {
   return DRUN_OK;
 }
 
-// To the next rank, from the one before.
+// Sends to the next rank and receives from the previous one.
 int send_and_receive(const Call& call, const char* send, char* recv) {
   Together together(call);
   together.send(send, (call.rank + 1) % call.n_ranks);
@@ -47,7 +48,7 @@ int send_and_receive(const Call& call, const char* send, char* recv) {
   return together.end();
 }
 
-// Which drun_alltoall does not do: what comes may overwrite what has not been sent yet.
+// drun_alltoall does not work in place: received data may overwrite data that has not been sent yet.
 int alltoall_in_place(const Call& call, char* data) {
   Together together(call);
   for (int distance = 1; distance < call.n_ranks; ++distance) {

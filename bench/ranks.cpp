@@ -20,7 +20,7 @@ namespace {
 constexpr double kGiga = 1e9;
 constexpr std::size_t kLeastCopy = 4u << 20, kMostCopy = 32u << 20, kCopyOfHost = 256u << 20;
 
-// What travels.
+// What ranks exchange about themselves.
 struct Words {
   std::uint64_t max_bytes = 0;
   std::uint64_t line_rate = 0;  // bits per second; 0: unknown
@@ -37,7 +37,7 @@ void put(char (&into)[n], const std::string& text) {
   text.copy(into, n - 1);
 }
 
-// Of the host's free memory, four fifths for the two buffers of each rank.
+// Maximum size of one buffer: the two buffers of each rank share four fifths of the host's available memory.
 std::uint64_t affordable() {
   const auto text = read_file("/proc/meminfo");
   if (!text) return std::numeric_limits<std::uint64_t>::max();
@@ -58,7 +58,8 @@ Result<Words> own_words(const Device* device) {
   if (device != nullptr) {
     const auto free_bytes = device->free_bytes();
     if (!free_bytes) return fail(free_bytes.error());
-    // Ranks that share a GPU, as DRUN_SHARED_GPU=1 allows, go through the host: pinned memory for both buffers more.
+    // Ranks that share a GPU, as DRUN_SHARED_GPU=1 allows, are staged through the host, which also needs pinned
+    // memory for both buffers.
     const auto n_sharing =
         static_cast<std::uint64_t>((std::max(drun_local_size(), 1) + device->n_devices() - 1) / device->n_devices());
     if (n_sharing > 1) out.max_bytes /= 2;
@@ -71,7 +72,7 @@ Result<Words> own_words(const Device* device) {
   char host[64] = {};
   ::gethostname(host, sizeof host - 1);
   put(out.host, host);
-  // drun names the NIC that it chose to all programs.
+  // drun sets this variable to the NIC that it chose, for all programs.
   const char* nic = std::getenv("GLOO_SOCKET_IFNAME");
   put(out.nic, nic == nullptr ? "" : nic);
   out.line_rate = line_rate("/sys", out.nic).value_or(0);

@@ -1,4 +1,4 @@
-// Who takes part, and what their hosts can do.
+// The ranks that take part, and the limits of their hosts.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace drun::bench {
 
-// What libdrun said, as an error.
+// Turns a drun_status other than DRUN_OK into an error with libdrun's message.
 Result<void> checked(int drun_status);
 
 struct Ranks {
   std::vector<RankPlace> places;   // by rank
   std::vector<int> ranks_of_host;  // by host
   std::vector<std::size_t> host_of_rank;
-  std::uint64_t max_bytes = 0;  // that one buffer may have everywhere
+  std::uint64_t max_bytes = 0;  // max size of one buffer on all ranks
   Bound bound;
   std::string bound_text;
 };
 
-// `device`: this rank's GPU, whose memory is measured; nullptr: the host's.
-// Collective: all ranks tell each other, and if they are all on one host they copy memory at once, for a moment, to see
-// how fast it is.
+// Collective: all ranks exchange their properties. If all are on one host and measure its memory, they also copy
+// memory at once, for a moment, to measure its speed. `device`: this rank's GPU, whose memory is measured; nullptr:
+// the host's memory is.
 Result<Ranks> meet(const Device* device);
 
 }  // namespace drun::bench

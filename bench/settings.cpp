@@ -22,7 +22,7 @@ struct TypeName {
   const char* short_name;  // libdrun's
   std::size_t size;
 };
-// In the order in which `-d all` goes through them, which is nccl-tests'.
+// In the order of `-d all`, which is that of nccl-tests.
 constexpr std::array<TypeName, 10> kTypes = {{
     {DRUN_INT8, "int8", "i8", 1},
     {DRUN_UINT8, "uint8", "u8", 1},
@@ -120,7 +120,7 @@ Result<std::vector<drun_dtype>> parse_dtypes(std::string_view text) {
 Result<std::vector<drun_op>> parse_ops(std::string_view text) {
   std::vector<drun_op> out;
   for (const auto& one : kOps) {
-    // Adasum is for few types and one collective: whoever wants it says so.
+    // "all" leaves out Adasum, which supports few types and one collective.
     if ((text == "all" && one.op != DRUN_ADASUM) || text == one.name) out.push_back(one.op);
   }
   if (out.empty()) return fail(wrong("", "'" + std::string(text) + "' is no reduction", list(kOps)));

@@ -1,4 +1,4 @@
-// What `drun bench` was asked to measure, as data: made from the command line by drun, handed to the workers as words.
+// The settings of a `drun bench`: drun parses them from the command line and passes them to the workers as words.
 // Pure.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace drun::bench {
 
 constexpr int kAllRoots = -1;
 
-// Whose memory the buffers are of, and so who moves the data: kNccl, if every rank has a GPU.
+// kCpu: host memory, moved by libdrun. kNccl: GPU memory, moved by NCCL; every rank needs a GPU.
 enum class Backend { kCpu, kNccl };
 
 // The defaults are those of nccl-tests.
@@ -27,13 +27,13 @@ struct Settings {
   int root = 0;  // or kAllRoots
   std::uint64_t min_bytes = 32u << 20, max_bytes = 32u << 20;
   std::uint64_t step_bytes = 1u << 20;
-  std::uint64_t factor = 1;  // above 1: the next size is this one times factor, and step_bytes is not used
+  std::uint64_t factor = 1;  // above 1: multiplies the size, and step_bytes is unused
   int n_iterations = 20;
   int n_warmups = 1;
-  int n_checks = 1;  // 0: results are not looked at
+  int n_checks = 1;  // 0: results are not checked
   bool json = false;
   Backend backend = Backend::kCpu;
-  bool registers = false;  // NCCL is told of the buffers
+  bool registers = false;  // registers the buffers with NCCL
 };
 
 // "8", "1.5K", "128M", "2g": binary units. Errors have no subject.
@@ -53,17 +53,18 @@ std::string dtype_name(drun_dtype dtype);  // "float", as nccl-tests has it
 std::string op_name(drun_op op);
 std::size_t element_size(drun_dtype dtype);
 
-// Sizes that make sense, and not so many that they would never end. The subject is the option.
+// Checks that the settings make sense and that the number of sizes is bounded. The subject of the error is the
+// option.
 Result<void> check(const Settings& settings);
 // From min_bytes to max_bytes. Precondition: check() has passed.
 std::vector<std::uint64_t> sizes(const Settings& settings);
 // For the warm-up: from min_bytes to max_bytes, each twice the one before.
 std::vector<std::uint64_t> warmup_sizes(const Settings& settings);
 
-// For the worker's argv, and back: one after the other, of which only the collective differs. Precondition: there is
-// one at least.
+// Settings as words of the worker's argv, and back. They differ only in the collective. Precondition: there is at
+// least one.
 std::vector<std::string> to_words(const std::vector<Settings>& settings);
-constexpr const char* kNcclWord = "backend=nccl";  // one of them
+constexpr const char* kNcclWord = "backend=nccl";  // one of the words
 Result<std::vector<Settings>> from_words(const std::vector<std::string>& words);
 
 }  // namespace drun::bench

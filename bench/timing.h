@@ -1,4 +1,4 @@
-// Times of many calls in a few numbers. Pure.
+// Percentiles of call times. Pure.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,8 @@ namespace drun::bench {
 struct Percentiles {
   double p50 = 0, p99 = 0;
 };
-// By the nearest rank: with fewer than 100 times the 99th percentile is the largest. Not of nothing.
+// p50 is the upper median. p99 is the nearest rank: with fewer than 100 times, the largest. `times` must not be
+// empty.
 Percentiles percentiles(std::vector<double> times);
 
 }  // namespace drun::bench

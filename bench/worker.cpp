@@ -34,7 +34,7 @@ void complain(const std::string& text) {
   std::fflush(stderr);
 }
 
-// Smaller sizes where memory would not do for those asked for.
+// Reduces the sizes if memory is too small for them. Returns the new maximum; nothing if the sizes fit.
 std::optional<std::uint64_t> fit_into(std::uint64_t max_bytes, Settings& settings) {
   if (settings.max_bytes <= max_bytes || settings.kind == Kind::kBarrier) return std::nullopt;
   settings.max_bytes = max_bytes;
@@ -60,12 +60,12 @@ Result<std::string> nccl_version() {
   return runtime::gpu::nccl_version_text(version) + " (" + path + ")";
 }
 
-// To stdout, by one rank alone.
+// Writes to stdout, on rank 0 only.
 Result<void> write(const std::string& text) {
   return drun_rank() == 0 ? write_all(STDOUT_FILENO, text) : Result<void>();
 }
 
-// Returns how many measurements had wrong elements. `heading`: what is the same for all collectives.
+// Returns the number of measurements with wrong elements. `heading`: the part that is the same for all collectives.
 Result<std::uint64_t> measure_one(Settings settings, Heading heading, const Ranks& ranks, const Device* device) {
   heading.time = now();
   heading.reduced_to_bytes = fit_into(ranks.max_bytes, settings);
@@ -102,7 +102,7 @@ Result<std::uint64_t> measure_all(const std::vector<Settings>& all, const std::s
   heading.bound = ranks->bound;
   heading.bound_text = ranks->bound_text;
 
-  // Of one collective the JSON is a document, of several a list of such documents.
+  // The JSON of one collective is a document, that of several is a list of such documents.
   const bool is_list = all.front().json && all.size() > 1;
   std::uint64_t n_wrong = 0;
   for (const auto& settings : all) {
@@ -141,7 +141,7 @@ int run_worker(const std::vector<std::string>& words, const std::string& version
     return kWrong;
   }
   drun_finalize();
-  if (*n_wrong == 0 || rank != 0) return 0;  // one voice is enough
+  if (*n_wrong == 0 || rank != 0) return 0;  // only rank 0 reports
   complain(plural(*n_wrong, "measurement") + " with wrong elements: column #wrong has how many");
   return kWrong;
 }
