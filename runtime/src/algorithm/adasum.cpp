@@ -32,7 +32,7 @@ void add_dots_as(AdasumDots& dots, const void* a, const void* b, std::size_t cou
 
 template <typename T>
 void combine_as(const AdasumDots& dots, void* a, void* b, bool into_b, std::size_t count) {
-  // A vector of nothing changes nothing.
+  // A zero vector has nothing to add; weight 1 avoids 0/0.
   const double of_a = dots.aa > 0 ? 1 - dots.ab / (2 * dots.aa) : 1;
   const double of_b = dots.bb > 0 ? 1 - dots.ab / (2 * dots.bb) : 1;
   char* into = static_cast<char*>(into_b ? b : a);
@@ -48,9 +48,9 @@ class Pair {
   Pair(Exchange& exchange, const Operation& operation, const Span& data, char* theirs)
       : exchange_(exchange), operation_(operation), data_(data), theirs_(theirs) {}
 
-  // Both have the result.
+  // Both sides get the result.
   Status combine_with(int peer) { return combine(peer, true); }
-  // The lower one alone has it; to be called by that one, and give_to() by the other.
+  // Only the lower rank gets the result. It calls take_in(), its peer give_to().
   Status take_in(int peer) { return combine(peer, false); }
   Status give_to(int peer) {
     for (int pass = 0; pass < n_passes(); ++pass) {
@@ -63,7 +63,7 @@ class Pair {
  private:
   int n_passes() const { return data_.n_bytes() <= kPieceBytes ? 1 : 2; }
 
-  // First what the whole vectors are to each other, then the sum.
+  // Computes the dot products of the whole vectors first, then the sum.
   Status combine(int peer, bool mutual) {
     const bool lower = exchange_.rank() < peer;
     AdasumDots dots;

@@ -6,9 +6,10 @@
 
 namespace drun::runtime {
 
-// `data` of rank `operation.root` reaches everybody; a rank hands on what it has while more is still coming.
+// Broadcasts `data` of rank `operation.root` to all ranks. A rank forwards the bytes it has while more are still
+// arriving.
 Status binomial_broadcast(Exchange& exchange, const Operation& operation, void* data, std::size_t n_bytes);
-// In place. Rank `operation.root` has the result; what the others' `data` holds afterwards is of no use.
+// Works in place. Rank `operation.root` gets the result; `data` of the other ranks is undefined afterwards.
 Status binomial_reduce(Exchange& exchange, const Operation& operation, const Span& data);
 
 }  // namespace drun::runtime

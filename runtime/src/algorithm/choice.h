@@ -1,4 +1,4 @@
-// Which of its algorithms an allreduce over the network uses. Pure.
+// The choice of an algorithm for an allreduce over the network. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,9 @@ enum class AllreduceAlgorithm { kDoubling, kHalving, kRing };
 // "doubling", "halving", "ring".
 std::optional<AllreduceAlgorithm> allreduce_algorithm_named(std::string_view name);
 
-// By what all ranks know alike, and nothing else: the choice decides who talks with whom. `count` elements of together
-// `n_bytes`, between `size` ranks. The bounds are where measured times cross (docs/benchmarks.md).
+// Chooses the algorithm for `count` elements of `n_bytes` in total, between `size` ranks. Depends only on values that
+// are the same on all ranks, because the choice decides which ranks exchange data. The bounds are where measured times
+// cross (docs/benchmarks.md).
 AllreduceAlgorithm choose_allreduce(std::size_t n_bytes, std::size_t count, int size);
 
 }  // namespace drun::runtime

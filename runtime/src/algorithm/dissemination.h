@@ -1,5 +1,5 @@
-// A barrier in ceil(log2(size)) rounds: in round k everybody tells rank + 2^k and hears from rank - 2^k
-// (Hensgen, Finkel and Manber, IJPP 17(1), 1988).
+// A barrier in ceil(log2(size)) rounds: in round k each rank sends to rank + 2^k and receives from rank - 2^k (Hensgen,
+// Finkel and Manber, IJPP 17(1), 1988).
 #pragma once
 
 #include "runtime/src/algorithm/exchange.h"

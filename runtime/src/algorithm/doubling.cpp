@@ -11,7 +11,8 @@ namespace {
 
 using Direction = Flow::Direction;
 
-// `among_power` makes the allreduce between the first power_below(size) ranks, which have all of the data between them.
+// Folds the ranks from power_below(size) on into the first ones. `among_power` performs the allreduce among the first
+// power_below(size) ranks, which together hold all of the data.
 template <typename F>
 Status folded(Exchange& exchange, const Operation& operation, const Span& data, char* theirs, F among_power) {
   const int rank = exchange.rank(), power = power_below(exchange.size());
@@ -50,7 +51,7 @@ Status doubling_allreduce(Exchange& exchange, const Operation& operation, const 
       if (auto done = swap_with(exchange, operation, peer, data, {theirs.get(), data.count, data.dtype}); !done) {
         return done;
       }
-      // The lower one's comes first on both sides: the same bits, also of NaNs.
+      // Both sides put the lower rank's data first, so that they get the same bits, NaNs included.
       char* first = rank < peer ? data.data : theirs.get();
       accumulate(first, rank < peer ? theirs.get() : data.data, data.count, data.dtype, operation.op);
       if (first != data.data && data.count > 0) std::memcpy(data.data, first, data.n_bytes());
@@ -62,16 +63,16 @@ Status doubling_allreduce(Exchange& exchange, const Operation& operation, const 
 
 Status halving_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
   const int rank = exchange.rank();
-  // Each chunk of the data belongs to a rank; the first ones may be longer by an element.
+  // Each chunk of the data belongs to a rank; the first chunks may be longer by one element.
   const auto n = static_cast<std::size_t>(power_below(exchange.size()));
   const auto begin_of = [&](int chunk) { return part_begin(data.count, n, static_cast<std::size_t>(chunk)); };
   const auto chunks = [&](int first, int last) { return data.part(begin_of(first), begin_of(last) - begin_of(first)); };
-  // What is taken in from the ranks above the power is all of the data.
+  // Data received from a rank above the power is all of the data.
   const bool takes_all = static_cast<std::size_t>(rank) + n < static_cast<std::size_t>(exchange.size());
   const Span room = takes_all ? data : chunks(0, static_cast<int>((n + 1) / 2));
   const std::unique_ptr<char[]> theirs(new char[room.n_bytes()]);
   return folded(exchange, operation, data, theirs.get(), [&](int power) -> Status {
-    // Before a step we have a part of all, after it half of that.
+    // Before a step we hold a part of the data, after it half of that part.
     int first = 0;
     for (int distance = power / 2; distance > 0; distance /= 2) {
       const int peer = rank ^ distance, middle = first + distance;

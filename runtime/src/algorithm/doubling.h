@@ -1,5 +1,6 @@
-// Allreduces in which pairs of ranks at distances 1, 2, 4, ... exchange: few steps. Of sizes that are no power of two,
-// the ranks above the largest one below are taken in first by the ranks from 0 on, and told the result.
+// Allreduces in which pairs of ranks at distances 1, 2, 4, ... exchange data, in few steps. If the size is not a power
+// of two, let p be the largest one below it: each rank from p on first sends its data to rank - p, and receives the
+// result at the end.
 #pragma once
 
 #include "runtime/src/algorithm/exchange.h"
@@ -14,10 +15,11 @@ inline int power_below(int size) {
   return power;
 }
 
-// log2(size) steps with all of the data (recursive doubling).
+// Takes log2(size) steps with all of the data (recursive doubling).
 Status doubling_allreduce(Exchange& exchange, const Operation& operation, const Span& data);
-// 2 log2(size) steps with a half, a quarter, ... of it and back: a reduce_scatter by recursive halving, and an
-// allgather by doubling (Rabenseifner). Needs memory of half the data.
+// Takes 2 log2(size) steps with a half, a quarter, ... of the data and back: a reduce_scatter by recursive halving and
+// an allgather by doubling (Rabenseifner). Needs memory for half the data, or for all of it on a rank that receives the
+// data of a rank from p on.
 Status halving_allreduce(Exchange& exchange, const Operation& operation, const Span& data);
 
 }  // namespace drun::runtime

@@ -1,4 +1,4 @@
-// What an algorithm needs of the network: flows to and from peers, run to their end. The TCP backend is one.
+// The network as an algorithm sees it: flows to and from peers, run to their end. Implemented by the TCP backend.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ class Exchange {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   // Moves all flows at once until every one is finished, or fails as a whole. Each flow is one message with its header,
-  // also one of no bytes. At most one flow per peer and direction. The first flow with a peer that is not at rank +-
-  // 2^k (mod size) takes longer: it has to be connected.
+  // even without bytes. At most one flow per peer and direction. The first flow with a peer that is not at rank +- 2^k
+  // (mod size) takes longer, because it has to connect.
   virtual Status run(const Operation& operation, const std::vector<Flow*>& flows) = 0;
 };
 

@@ -20,7 +20,8 @@ class Flow {
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
-  // The bytes that may move now, in one piece. Empty before the end: it waits for another flow of the same run.
+  // The bytes that may move now, in one piece. If empty before the end, the flow waits for another flow of the same
+  // run.
   virtual Window window() = 0;
   // The first `n_bytes` of the window have been sent or have arrived.
   virtual void moved(std::size_t n_bytes) { done_ += n_bytes; }
@@ -38,7 +39,7 @@ class Flow {
   std::size_t done_ = 0;
 };
 
-// A buffer as it is. With `after`, no byte goes before that flow has brought the same byte.
+// A contiguous buffer. With `after`, no byte is sent before that flow has received the same byte.
 class BufferFlow final : public Flow {
  public:
   BufferFlow(Direction direction, int peer, void* data, std::size_t n_bytes, const Flow* after = nullptr)
@@ -53,7 +54,7 @@ class BufferFlow final : public Flow {
   const Flow* after_;
 };
 
-// To be sent from memory that is not written to.
+// Sends from memory that is never written to.
 class SendFlow final : public Flow {
  public:
   SendFlow(int peer, const void* data, std::size_t n_bytes)

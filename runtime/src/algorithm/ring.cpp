@@ -10,26 +10,26 @@
 namespace drun::runtime {
 namespace {
 
-// What has arrived is added up in pieces, while the next is on its way. A chunk has several of them, so that what is
-// sent on does not wait for a whole chunk.
+// Received data is added up in segments, while the next segment is on its way. A chunk has several segments, so that
+// forwarding need not wait for a whole chunk.
 constexpr std::size_t kSegmentBytes = 128u << 10, kLeastSegmentBytes = 8u << 10;
 constexpr std::size_t kSegmentsPerChunk = 4;
 
 using Chunks = std::vector<Block>;  // one for each rank
 
 // The ring as one stream of bytes: in step s a rank sends chunk (rank - s) and receives chunk (rank - s - 1), which is
-// the one it sends in step s + 1. So a byte of what it sends after its first chunk is ready once the same byte of what
-// it receives has been dealt with. Nothing waits for a step to be over. With several pieces, all steps of one come
-// before those of the next.
+// the one that it sends in step s + 1. So a byte that it sends after its first chunk is ready once the same byte of the
+// received chunk has been processed, and no byte waits for the end of a step. With several pieces, all steps of one
+// piece come before those of the next.
 class RingPath {
  public:
   struct Place {
     std::size_t piece = 0;
     int step = 0;
-    std::size_t offset = 0;  // in the step's chunk
+    std::size_t offset = 0;  // in the chunk of the step
   };
 
-  // Outlived by the pieces.
+  // `pieces` must outlive the path.
   RingPath(const std::vector<Chunks>& pieces, int first_chunk, int n_steps)
       : pieces_(pieces), first_chunk_(first_chunk), n_steps_(n_steps) {}
   const Block& chunk(const Place& place) const {
@@ -50,7 +50,7 @@ class RingPath {
     }
     return most;
   }
-  // Past chunks that are over.
+  // Advances `place` past finished chunks.
   void normalise(Place& place) const {
     while (place.piece < pieces_.size() && left(place) == 0) next(place);
   }
@@ -64,15 +64,15 @@ class RingPath {
   int first_chunk_, n_steps_;
 };
 
-// What a ring does with what comes in: in its first steps it is added to ours, in later ones it is final.
+// Reduction of received data: in the first n_steps steps it is reduced into ours, in later ones it is final.
 struct Reducing {
   int n_steps = 0;
   drun_dtype dtype = DRUN_INT8;
   drun_op op = DRUN_SUM;
-  int divisor = 1;  // of averages
+  int divisor = 1;  // divides averages
 };
 
-// What is to be added lands in a buffer.
+// Receives into the data; data that is to be reduced goes to a landing buffer first.
 class RingReceive final : public Flow {
  public:
   RingReceive(int peer, const RingPath& path, char* data, const Reducing& reducing)
@@ -104,7 +104,7 @@ class RingReceive final : public Flow {
 
   void give(std::size_t n_pieces) { n_given_ = n_pieces; }
   std::size_t n_given() const { return n_given_; }
-  // What comes before has been dealt with, and may be sent on.
+  // Everything before this place has been processed and may be forwarded.
   const RingPath::Place& place() const { return place_; }
 
  private:
@@ -144,7 +144,7 @@ class RingSend final : public Flow {
   }
 
  private:
-  // Of the chunk.
+  // Number of bytes of the current chunk that may be sent now.
   std::size_t ready() const {
     if (place_.step == 0) return place_.piece < incoming_.n_given() ? path_.left(place_) : 0;
     const RingPath::Place& come = incoming_.place();
@@ -159,7 +159,7 @@ class RingSend final : public Flow {
   RingPath::Place place_;
 };
 
-// Both ways of one rank.
+// Both directions of one rank.
 struct Ring {
   Ring(int rank, int size, char* data, const std::vector<Chunks>& pieces, int first, int n_steps,
        const Reducing& reducing)
@@ -226,7 +226,7 @@ Status ring_allreduce(Exchange& exchange, const Operation& operation, const Span
 
 Status ring_reduce_scatter(Exchange& exchange, const Operation& operation, const Span& data) {
   const int size = exchange.size();
-  // So the last chunk to come in is the own one.
+  // The last chunk to arrive is then this rank's own.
   return run_ring(exchange, operation, data.data, even_blocks(data, static_cast<std::size_t>(size)),
                   exchange.rank() - 1, size - 1, reducing_of(operation, data, size));
 }
