@@ -1,4 +1,4 @@
-// The loops over elements, compiled for several instruction sets. reduce.h and half.h say what they do.
+// The loops over elements, compiled for several instruction sets. Documented in reduce.h and half.h.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Kernels {
   void (*narrow)(const float* from, void* into, drun_dtype dtype, std::size_t count);
 };
 
-// What every processor of the architecture has: SSE2, NEON.
+// For any processor of the architecture: SSE2, NEON.
 extern const Kernels kPlainKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels;
@@ -29,9 +29,9 @@ struct NamedKernels {
   const char* name;
   const Kernels* kernels;
 };
-// That this processor can carry out; the best is the last.
+// The kernels that this processor can run; the best is the last.
 std::vector<NamedKernels> usable_kernels();
-// The best.
+// The best kernels that this processor can run.
 const Kernels& kernels();
 
 }  // namespace drun::runtime
