@@ -1,7 +1,6 @@
-// The seam under the communicator: something that can carry out collectives between the members of a group, who are
-// counted from 0. TCP, shared memory inside a host, and both of them in layers; NCCL on GPUs comes later. Arguments are
-// already checked, and `recv` already holds what is in place, so that a backend knows data in place, but for
-// allreduce_from().
+// Executes collectives on host memory among the members of a group, which are numbered from 0. Implemented over TCP,
+// over shared memory within a host, and over both in layers. NCCL is not a Backend (gpu/nccl_comm.h). Arguments are
+// already checked, and all data is in place, except for allreduce_from().
 #pragma once
 
 #include <vector>
@@ -16,46 +15,48 @@ namespace drun::runtime {
 // A send or a receive.
 struct Transfer {
   Operation operation;
-  void* data = nullptr;  // of a send it is only read
+  void* data = nullptr;  // a send only reads it
 };
 
-// One thread at a time. After a failure it is not used any more.
+// One thread at a time. Must not be used after a failure.
 class Backend {
  public:
   virtual ~Backend() = default;
-  // The reductions are given a part of the call's elements; all ranks ask for the same parts in the same order.
+  // The reductions get a part of the call's elements; all ranks ask for the same parts in the same order.
   virtual Status allreduce(const Operation& operation, const Span& data) = 0;
-  // The same of what is at `from`, as much as `data` has room for; they do not overlap. `data` holds nothing yet.
+  // Allreduce of the data at `from`, of the size of `data`, which receives the result. They do not overlap, and `data`
+  // is uninitialized.
   virtual Status allreduce_from(const Operation& operation, const char* from, const Span& data) {
     copy_bytes(data.data, from, data.n_bytes());
     return allreduce(operation, data);
   }
-  // Member operation.root_here() has the result; what the others' `data` holds afterwards is of no use.
+  // Member operation.root_here() gets the result; `data` of the others is undefined afterwards.
   virtual Status reduce(const Operation& operation, const Span& data) = 0;
-  // `data`: size blocks of equal counts; afterwards the own block is the result, the others are of no use.
+  // `data` holds size blocks of equal counts. Afterwards the own block is the result, and the others are undefined.
   virtual Status reduce_scatter(const Operation& operation, const Span& data) = 0;
-  // A part of the call's data; all ranks ask for the same parts in the same order.
+  // Broadcasts a part of the call's data; all ranks ask for the same parts in the same order.
   virtual Status broadcast(const Operation& operation, void* data, std::size_t n_bytes) = 0;
-  // A block of `data` for each rank, the own one in its place.
+  // `data` holds a block for each rank, the own one already in place.
   virtual Status allgather(const Operation& operation, void* data, const std::vector<Block>& blocks) = 0;
-  // A block of operation.count elements of each rank. `recv`: all of them, the own one in its place, at the root alone.
+  // Gathers a block of operation.count elements from each rank. `recv`, used at the root only, holds all blocks, the
+  // own one already in place.
   virtual Status gather(const Operation& operation, const void* send, void* recv) = 0;
-  // The other way: `send` at the root alone, whose own block is already where it shall be.
+  // The reverse of gather(). `send` is used at the root only, whose own block is already in place.
   virtual Status scatter(const Operation& operation, const void* send, void* recv) = 0;
-  // The own block is already where it shall be.
+  // The own block is already in place.
   virtual Status alltoall(const Operation& operation, const void* send, const std::vector<Block>& send_blocks,
                           void* recv, const std::vector<Block>& recv_blocks) = 0;
-  // Sends and receives, each with member operation.root alone, all at once. Those of a pair go in their order.
+  // Sends and receives, all at once, each with member operation.root alone. Those of a pair keep their order.
   virtual Status transfer(const std::vector<Transfer>& transfers) = 0;
-  // An allreduce that is Adasum.
+  // Allreduce with Adasum.
   virtual Status adasum(const Operation& operation, const Span& data) = 0;
   virtual Status barrier(const Operation& operation) = 0;
-  // Whether allreduce(), allreduce_from() and barrier() ask operation.clock for the time themselves, before they wait
-  // for long. If not, it is to be known before, as it is for all other calls.
+  // True if allreduce(), allreduce_from() and barrier() read operation.clock themselves, before they wait for long.
+  // Otherwise, and for all other calls, the start time must be known before the call.
   virtual bool asks_for_time() const { return false; }
-  // Whether that member has closed its connection with us, if there is one: it takes part in nothing more.
+  // True if that member has closed its connection with us, if there is one: it takes part in no further call.
   virtual bool has_closed(int member) const = 0;
-  // After a failure elsewhere: others shall notice.
+  // Closes the backend after a failure elsewhere, so that other ranks notice.
   virtual void close() = 0;
 };
 

@@ -13,20 +13,20 @@
 namespace drun::runtime {
 namespace {
 
-// The others' deadlines pass when ours does, give or take what they were late for the call.
+// The deadlines of other ranks pass when ours does, apart from the time by which they entered the call late.
 constexpr std::chrono::milliseconds kNoteWait{2000};
 
 constexpr std::chrono::milliseconds kLongWait{1000};
 
-constexpr std::size_t kMostLinks = 4;  // of a chain that are told
+constexpr std::size_t kMostLinks = 4;  // maximum number of waits of a chain in an error text
 
-// One for each rank.
+// The key of a rank's note.
 std::string note_key(int rank) { return own_key("waits/" + std::to_string(rank)); }
 
 struct Note {
   std::uint32_t comm = 0;
   std::uint64_t seq = 0;
-  bool of_two = false;  // a send or receive, whose seq counts something else
+  bool of_two = false;  // a send or receive, whose seq is counted per peer
   std::string call;
   std::vector<std::int32_t> waits_for;
 };
@@ -65,18 +65,18 @@ Note note_of(const Group& group, const Operation& operation, const std::vector<i
   return {operation.comm, operation.seq, of_two, std::move(call), waited_for};
 }
 
-// The notes of other ranks, and how we came to each.
+// The notes of other ranks, and the path by which the search came to each.
 class Walk {
  public:
   explicit Walk(int own_rank) : own_(own_rank) {}
-  // False: we have been there.
+  // Returns false if the search has been there.
   bool comes_to(int rank, int from) { return rank != own_ && from_.emplace(rank, from).second; }
   void add(int rank, Note note) { notes_[rank] = std::move(note); }
 
-  // Who waits for nobody.
+  // The search ends at a rank that waits for no other.
   Culprit ends_at(int rank) const { return {rank, {}, chain_to(rank)}; }
 
-  // Everybody waits for somebody.
+  // Every rank waits for another one.
   Culprit is_circle(const Operation& ours, int first) const {
     int rank = first;
     const auto of_two = std::find_if(notes_.begin(), notes_.end(), [](const auto& note) { return note.second.of_two; });
@@ -102,7 +102,7 @@ class Walk {
   std::string text_of(const std::vector<int>& path) const {
     std::string text;
     for (std::size_t i = 0; i + 1 < path.size(); ++i) {
-      if (path.size() - 1 > kMostLinks && i == kMostLinks - 1) {  // the last one remains to be told
+      if (path.size() - 1 > kMostLinks && i == kMostLinks - 1) {  // the last one is still to be reported
         text += ", and so on";
         i = path.size() - 2;
       }
@@ -135,7 +135,7 @@ void WaitNote::done(const World& world) {
   call_ = {};  // the next wait counts by itself
   if (told_.empty()) return;
   told_.clear();
-  if (number_ != world.n_wait_notes) return;  // another one's by now
+  if (number_ != world.n_wait_notes) return;  // overwritten by a later note
   write_note(world, Note{});
   ++world.n_wait_notes;
 }
@@ -152,7 +152,7 @@ Culprit find_culprit(const World& world, const Group& group, const Operation& op
 
   const auto until = Clock::now() + kNoteWait;
   Walk walk(world.rank());
-  std::vector<std::pair<int, int>> open;  // ranks, and who waits for them; the last comes next
+  std::vector<std::pair<int, int>> open;  // ranks and the rank that waits for each; the last comes next
   const auto follow = [&](int from, const std::vector<int>& ranks) {
     for (auto rank = ranks.rbegin(); rank != ranks.rend(); ++rank) open.emplace_back(*rank, from);
   };
@@ -166,7 +166,7 @@ Culprit find_culprit(const World& world, const Group& group, const Operation& op
     if (!bytes) return walk.ends_at(rank);
     const Note theirs = decode(*bytes);
     if (theirs.waits_for.empty()) return walk.ends_at(rank);
-    // Ranks that are in no communicator of ours may have one of the same number.
+    // Ranks outside this communicator may have another one of the same number.
     const bool same_comm = theirs.comm == ours.comm && group.member_of(rank) >= 0;
     const bool both_of_all = !theirs.of_two && !ours.of_two;
     if (both_of_all && same_comm && theirs.seq == ours.seq && theirs.call != ours.call) return {rank, theirs.call, {}};

@@ -11,14 +11,15 @@
 namespace drun::runtime {
 namespace {
 
-// A broadcast goes through hosts in pieces, so that the network has the next while this one is handed out.
+// A broadcast goes through hosts in pieces, so that the network transfers the next piece while this one is broadcast
+// inside the host.
 constexpr std::size_t kPieceBytes = 1u << 20;
-// So many pieces are reduced in memory ahead of the one that is handed out: the network has these, and does not run out
-// when a rank gets no processor for a while.
+// Number of pieces that are reduced in memory ahead of the one that is broadcast inside the host: the network has them
+// to transfer, and does not run dry when a rank gets no processor for a while.
 constexpr std::size_t kPiecesAhead = 4;
 
-// A lane is a rank of each host: they carry a part of the data between the hosts. There are as many as the host with
-// the fewest ranks has, and the first ranks of each host are in them.
+// A lane consists of one rank of each host, and carries a part of the data between the hosts. The number of lanes is
+// the number of ranks of the host with the fewest; the first ranks of each host are in them.
 class HierarchicalBackend final : public Backend {
  public:
   HierarchicalBackend(const Group& group, std::vector<int> host_of_member, std::unique_ptr<ShmBackend> local,
@@ -44,14 +45,14 @@ class HierarchicalBackend final : public Backend {
   }
 
   Status allreduce(const Operation& operation, const Span& data) override {
-    // The longest lane's, as all ranks know it.
+    // Size of the longest lane's part, which is the same on all ranks.
     const std::size_t lane_bytes = even_blocks(data, static_cast<std::size_t>(n_lanes_)).front().n_bytes;
     if (lane_bytes > lane_piece_bytes()) return finish(reduce_in_pieces(operation, data, lane_bytes));
     return finish(data.n_bytes() <= kOneLaneBytes || n_lanes_ == 1 ? reduce_in_one_lane(operation, data)
                                                                    : reduce_in_lanes(operation, data));
   }
 
-  // Inside each host, then between one rank of each, among which is the root.
+  // Reduces inside each host, then between one rank of each host, the root among them.
   Status reduce(const Operation& operation, const Span& data) override {
     const int speaker = speaker_for(operation.root);
     Operation part = operation;
@@ -101,7 +102,7 @@ class HierarchicalBackend final : public Backend {
     return {};
   }
 
-  // In a ring in the order of hosts what is moved crosses each link between hosts once: nothing to be won.
+  // In a ring in the order of hosts the data crosses each link between hosts once, so a hierarchy has nothing to gain.
   Status reduce_scatter(const Operation& operation, const Span& data) override {
     return finish(flat_->reduce_scatter(operation, data));
   }
@@ -153,12 +154,12 @@ class HierarchicalBackend final : public Backend {
     return local_->broadcast(result, data.data, data.n_bytes());
   }
 
-  // A part for each lane: reduced inside the hosts, then between them, then given to all of the host.
+  // Each lane gets a part of the data: reduced inside the hosts, then between them, then distributed inside the hosts.
   Status reduce_in_lanes(const Operation& operation, const Span& data) {
     Operation part = operation;
     part.partial = true;
     auto blocks = even_blocks(data, static_cast<std::size_t>(n_lanes_));
-    blocks.resize(mates_.size());  // the others have none
+    blocks.resize(mates_.size());  // mates outside the lanes have none
     if (local_) {
       if (auto done = local_->reduce_to_blocks(part, data, blocks); !done) return done;
     }
@@ -173,8 +174,8 @@ class HierarchicalBackend final : public Backend {
 
   std::size_t lane_piece_bytes() const { return drun::lane_piece_bytes(static_cast<std::size_t>(n_hosts_)); }
 
-  // The same in pieces, so that memory and the network work at the same time: reduced inside the hosts, at once given
-  // to the network, and handed out as they come back.
+  // reduce_in_lanes() in pieces, so that memory and the network work at the same time: each piece is reduced inside the
+  // hosts, given to the network at once, and distributed inside the hosts when it comes back.
   Status reduce_in_pieces(const Operation& operation, const Span& data, std::size_t lane_bytes) {
     Operation part = operation;
     part.partial = true;
@@ -233,7 +234,7 @@ class HierarchicalBackend final : public Backend {
     return between ? between->wait_for_end() : Status{};
   }
 
-  // While this lives, memory's waits are the network's time.
+  // While this lives, waits of the memory backend advance the network.
   class Meanwhile {
    public:
     Meanwhile(ShmBackend* memory, PiecewiseAllreduce* network) : memory_(network != nullptr ? memory : nullptr) {
@@ -249,14 +250,14 @@ class HierarchicalBackend final : public Backend {
     ShmBackend* memory_;
   };
 
-  // Which of the members on our host goes to the network in a call with this root, counted among these: the root
-  // itself, or the first.
+  // The member on our host, as an index into mates_, that uses the network in a call with this root: the root itself,
+  // or the first member.
   int speaker_for(int root) const {
     const auto found = std::find(mates_.begin(), mates_.end(), root);
     return found == mates_.end() ? 0 : static_cast<int>(found - mates_.begin());
   }
 
-  // All of these, of whom we are one, and which of them is the root.
+  // The backend between the speakers of all hosts, which include us, and the root's place among them.
   std::pair<Backend*, int> speakers(int root) {
     auto& [backend, place_of_root] = between_[root];
     if (!backend) {
@@ -277,7 +278,7 @@ class HierarchicalBackend final : public Backend {
   std::unique_ptr<ShmBackend> local_;
   int n_hosts_ = 1, n_lanes_ = 1;
   std::vector<int> mates_;  // the members on our host
-  int place_ = 0;           // ours among these
+  int place_ = 0;           // our index in mates_
   std::unique_ptr<TcpBackend> lane_;
   std::map<int, std::pair<std::unique_ptr<TcpBackend>, int>> between_;  // speakers(), by root
 };

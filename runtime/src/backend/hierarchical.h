@@ -1,4 +1,4 @@
-// Collectives over several hosts of which some have several ranks: shared memory inside each, the network between them.
+// Collectives over several hosts, some with several ranks: shared memory inside each host, the network between hosts.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace drun::runtime {
 
-// `host_of_member`: a number for each host, the same on all ranks. `local`: shared memory of the members on our host,
-// none if we are alone there. `over_network` makes a backend between any of the members.
+// `host_of_member` is a number for each member's host, the same on all ranks. `local` is the shared memory backend of
+// the members on our host, null if we are alone there. `over_network` makes a backend between any of the members.
 std::unique_ptr<Backend> make_hierarchical_backend(
     const Group& group, std::vector<int> host_of_member, std::unique_ptr<ShmBackend> local,
     std::function<std::unique_ptr<TcpBackend>(const Group&)> over_network);

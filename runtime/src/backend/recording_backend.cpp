@@ -57,14 +57,15 @@ class RecordingBackend final : public Backend, private CallClock::Listener {
   }
   bool asks_for_time() const override { return inner_->asks_for_time(); }
   bool has_closed(int member) const override { return inner_->has_closed(member); }
-  // Also what follows an exception in the middle of a call.
+  // Also ends calls that an exception interrupted.
   void close() override {
     end_at(monotonic_ns(), DRUN_ERROR_SYSTEM);
     inner_->close();
   }
 
  private:
-  // Of a reduction that comes in parts: from the first to the end of the last, what is done between them included.
+  // A reduction that comes in parts is recorded from the first part to the end of the last, including the time between
+  // them.
   template <typename F>
   Status piece(const Operation& operation, std::size_t n_now, std::size_t n_each, F f) {
     if (n_left_ == 0) {
@@ -83,7 +84,7 @@ class RecordingBackend final : public Backend, private CallClock::Listener {
     end(operation, status);
     return status;
   }
-  // Where the backend asks for the time itself, what it gives to the others is on its way by then.
+  // Where the backend reads the clock itself, its own contribution is under way by the time the call is recorded.
   void begin_when_asked(const Operation& operation) {
     if (operation.clock.has_begun() || !inner_->asks_for_time()) return begin(operation);
     asks_ = &operation;
@@ -98,8 +99,8 @@ class RecordingBackend final : public Backend, private CallClock::Listener {
   void end(const Status& status) { end_at(monotonic_ns(), status ? DRUN_OK : status.error().status); }
   void end(const Operation& operation, const Status& status) {
     const CallClock& clock = operation.clock;
-    const std::chrono::nanoseconds began = clock.began().time_since_epoch();  // if nobody has asked yet
-    // Of a clock that was read before, for something else, nothing is known.
+    const std::chrono::nanoseconds began = clock.began().time_since_epoch();  // reads the clock now if nothing has yet
+    // A clock that was read before, for another reason, says nothing about this call.
     const bool is_short = clock.is_short() && asks_ == &operation;
     end_at(is_short ? began.count() : monotonic_ns(), status ? DRUN_OK : status.error().status);
   }
@@ -114,9 +115,9 @@ class RecordingBackend final : public Backend, private CallClock::Listener {
   std::shared_ptr<Recorder> recorder_;
   Group group_;
   std::size_t size_;
-  std::vector<std::uint64_t> open_;  // calls that go on: one, or sends and receives that were begun together
-  const Operation* asks_ = nullptr;  // the call that goes on, if its backend asks for the time itself
-  std::size_t n_left_ = 0;           // elements of it that are still to come
+  std::vector<std::uint64_t> open_;  // calls under way: one, or sends and receives that were begun together
+  const Operation* asks_ = nullptr;  // the call under way, if its backend reads the clock itself
+  std::size_t n_left_ = 0;           // elements of the call that are still to come
 };
 
 }  // namespace

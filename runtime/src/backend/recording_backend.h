@@ -1,4 +1,4 @@
-// A backend that notes every call in the flight recorder, and hands it on to the one that carries it out.
+// A backend that records every call in the flight recorder and forwards it to the backend that carries it out.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 
 namespace drun::runtime {
 
-// For the communicator of `group`. Without a recorder or an inner backend it is `inner` itself.
+// Wraps `inner`, the backend of the communicator of `group`. Returns `inner` itself without a recorder, or if it is
+// null.
 std::unique_ptr<Backend> make_recording_backend(std::unique_ptr<Backend> inner, std::shared_ptr<Recorder> recorder,
                                                 Group group);
 
