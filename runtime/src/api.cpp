@@ -1,5 +1,5 @@
-// The C functions: each call in its turn, values to status codes, the last error of each thread. No exception leaves
-// them.
+// The C functions. They run each call in its turn, turn values into status codes, and keep the last error of each
+// thread. No exception leaves them.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -39,24 +39,24 @@ struct drun_request_s {
 namespace drun::runtime {
 namespace {
 
-// How often the calls that are under way on GPUs are looked at, if nobody is making one.
+// Interval at which the calls under way on GPUs are polled if no call is being made.
 constexpr std::chrono::milliseconds kLookAtGpus{50};
 
 struct State {
   CallQueue queue;
   Process process;
-  pid_t looks = -1;    // the process that has a thread which looks at GPUs: a forked child has none
-  std::mutex looking;  // held while it does
+  pid_t looks = -1;    // process of the thread that polls GPUs; a forked child has none
+  std::mutex looking;  // held by that thread while it polls
   const std::shared_ptr<std::atomic<std::int64_t>> stopped_ns = std::make_shared<std::atomic<std::int64_t>>(0);
   bool is_over = false;  // the process ends, and the driver with it
 
   State() {
     process.on_gpu([this] { begin_looking(); }, stopped_ns);
   }
-  // In turn.
+  // Starts the polling thread. Called in turn.
   void begin_looking() {
     if (looks == ::getpid()) return;
-    // Before the driver's own, which was there first.
+    // Runs before the driver's own exit handler, which was registered first.
     static const int registered = std::atexit([] { stop_looking(); });
     (void)registered;
     const BlockedSignals blocked;
@@ -77,14 +77,14 @@ struct State {
       queue.try_run([&] {
         try {
           process.look();
-        } catch (const std::exception&) {  // out of memory: there is another time
+        } catch (const std::exception&) {  // out of memory: the next poll tries again
         }
       });
     }
   }
 };
 
-// Never destroyed: a process that exits without drun_finalize just goes, and the others see its connections close.
+// Never destroyed: a process that exits without drun_finalize just exits, and its peers see its connections close.
 State& state() {
   static State* const instance = new State;
   return *instance;
@@ -92,15 +92,15 @@ State& state() {
 
 void State::stop_looking() {
   State& all = state();
-  if (all.looks != ::getpid()) return;  // a forked child has the lock as it was
+  if (all.looks != ::getpid()) return;  // in a forked child the lock may be held forever
   const std::lock_guard<std::mutex> lock(all.looking);
   all.is_over = true;
 }
 
-// Of this thread.
+// The open groups of this thread.
 struct OpenGroup {
   std::vector<LaterCall> calls;
-  std::vector<std::size_t> begins;  // which of them is the first of each group that is open, one inside the other
+  std::vector<std::size_t> begins;  // index of the first call of each open group, from the outermost in
   bool is_open() const { return !begins.empty(); }
 };
 OpenGroup& open_group() {
@@ -108,7 +108,7 @@ OpenGroup& open_group() {
   return group;
 }
 
-// In its turn. A forked child's calls fail, whoever had the turn when it was forked.
+// Runs `f` in its turn. A forked child's calls fail at once, because the turn may have been taken when it was forked.
 template <typename F>
 Status in_turn(F f) {
   State& all = state();
@@ -131,7 +131,7 @@ Status check_call(const char* function, drun_comm comm) {
   });
 }
 
-// On our thread. Their requests are complete once it is over, whatever comes.
+// Runs the calls on the queue's thread. Their requests are completed at the end in any case.
 void submit(std::vector<LaterCall> calls, const std::shared_ptr<Request>& whole = nullptr) {
   State& all = state();
   const auto shared = std::make_shared<const std::vector<LaterCall>>(std::move(calls));
@@ -165,7 +165,7 @@ Status later(LaterCall call) {
     call.request = std::make_shared<Request>();
     call.options.later = &call.request->stream_wait;
     *call.options.request = new drun_request_s{call.request};
-    call.options.request = nullptr;  // it may be gone when the call is carried out
+    call.options.request = nullptr;  // it may be invalid by the time the call is carried out
   }
   if (group.is_open()) {
     group.calls.push_back(std::move(call));
@@ -180,8 +180,8 @@ bool is_later(const drun_call_options* options) {
          (options != nullptr && options->struct_size >= sizeof(drun_call_options) && options->request != nullptr);
 }
 
-// A collective on the communicator that `comm` names. `f` keeps what it needs by value. `describe` completes what a
-// group has to know of it.
+// Runs a collective on the communicator `comm`. `f` holds what it needs by value. `describe` adds what a group must
+// know of the call.
 template <typename F, typename Describe>
 int collective(const char* function, drun_comm comm, const drun_call_options* options, F f,
                Describe describe) noexcept {
@@ -201,7 +201,7 @@ int collective(const char* function, drun_comm comm, const drun_call_options* op
   return collective(function, comm, options, std::move(f), [](LaterCall&) {});
 }
 
-// A call that is never part of a group, nor made in the background: f(process, communicator, options).
+// Runs a call that can be neither part of a group nor asynchronous: f(process, communicator, options).
 template <typename F>
 Status at_once(const std::string& function, drun_comm comm, const drun_call_options* options, const F& f) {
   if (open_group().is_open()) return failure(DRUN_ERROR_STATE, function + ": it can't be part of a group");
@@ -216,7 +216,8 @@ Status at_once(const std::string& function, drun_comm comm, const drun_call_opti
   });
 }
 
-// An array of a number per rank, which the caller may change once a call that goes on in the background has been made.
+// An array with a number per rank. Copies it for a deferred call, because the caller may change it after making the
+// call.
 class PerRank {
  public:
   PerRank(const std::size_t* given, drun_comm comm, const drun_call_options* options) noexcept : given_(given) {
@@ -230,7 +231,7 @@ class PerRank {
     }
   }
   const std::size_t* get() const {
-    if (no_memory_) throw std::bad_alloc();  // where it is a failure of the call
+    if (no_memory_) throw std::bad_alloc();  // thrown here, where it fails the call
     return kept_ ? kept_->data() : given_;
   }
 
@@ -240,7 +241,7 @@ class PerRank {
   bool no_memory_ = false;
 };
 
-// In the background if every call has a request; else until all are over.
+// Runs the calls asynchronously if every call has a request; otherwise blocks until all are done.
 Status end_group(std::vector<LaterCall> calls) {
   const auto has_request = [](const LaterCall& call) { return call.request != nullptr; };
   State& all = state();
@@ -256,10 +257,11 @@ Status end_group(std::vector<LaterCall> calls) {
   return all.queue.wait(*whole);
 }
 
-// What came of the call, once it is over. The request is gone then. `stream`: what waits in place of the call's.
+// Waits for the call, frees the request, and returns the call's result. `stream`, if given, waits in place of the
+// call's stream.
 Status finish_request(const char* function, drun_request* request, std::optional<gpu::Stream> stream = {}) {
   const std::string during = function;
-  if (Process::is_forked_child()) {  // it is the parent's: nobody here completes it, and the queue is not to be touched
+  if (Process::is_forked_child()) {  // the request is the parent's; this process must not use the queue
     *request = nullptr;
     return failure(DRUN_ERROR_STATE, during + ": this is a forked child of the process that made the call");
   }
@@ -278,8 +280,8 @@ Status finish_request(const char* function, drun_request* request, std::optional
   return result;
 }
 
-// Until the stream is done, or the job is known to have failed. That is looked for now and then, if it is nobody's
-// turn, and at the end, as NCCL's work ends when it is aborted.
+// Waits until the stream is done or the job is known to have failed. Polls for failures periodically, if no call has
+// its turn, and at the end, because NCCL's work ends when it is aborted.
 Status synchronize(gpu::Stream stream, std::chrono::milliseconds timeout) {
   const char* const during = "drun_synchronize";
   Operation wait;
@@ -300,7 +302,7 @@ Status synchronize(gpu::Stream stream, std::chrono::milliseconds timeout) {
   if (auto ok = in_turn(look); !ok || driver == nullptr) return ok;
   gpu::Context current = nullptr;
   gpu::ContextScope scope;
-  if (driver->context_current(&current) != gpu::kSuccess || current == nullptr) {  // as in a thread that is new
+  if (driver->context_current(&current) != gpu::kSuccess || current == nullptr) {  // no context, as in a new thread
     if (ours == nullptr && stream == nullptr) return {};
     if (ours != nullptr) (void)scope.enter(*driver, ours);
   }
@@ -588,7 +590,7 @@ int drun_group_cancel(void) {
     const auto first = group.calls.begin() + static_cast<std::ptrdiff_t>(group.begins.back());
     auto& queue = drun::runtime::state().queue;
     for (auto call = first; call != group.calls.end(); ++call) {
-      // The queue is the parent's, whoever has its lock.
+      // In a forked child the queue's lock may be held forever.
       if (!call->request || Process::is_forked_child()) continue;
       queue.mark_submitted(*call->request);
       queue.complete(*call->request,
@@ -630,7 +632,7 @@ int drun_kv_get(const char* key, void* value, size_t* n_bytes, int64_t timeout_m
 
 int drun_abort(const char* why) {
   return drun::runtime::caught([&] {
-    // Before its turn, which a collective in another thread may have until it is woken.
+    // Called before the turn, which a collective in another thread may hold until it is woken.
     drun::runtime::state().process.interrupt();
     return drun::runtime::in_turn([&](Process& process) { return process.abort(why != nullptr ? why : ""); });
   });

@@ -1,4 +1,4 @@
-// Checks of what a program passes. Pure. Every error names the function and what is wrong.
+// Checks of the arguments that a program passes. Pure. Every error names the function and what is wrong.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,14 @@
 
 namespace drun::runtime {
 
-// What every call checks is in the header: a function call each would be a good part of the time of a small collective.
+// The checks that every call makes are inline: a function call each would take a good part of the time of a small
+// collective.
 class Arguments {
  public:
   explicit Arguments(const char* function) : function_(function) {}
 
   [[gnu::cold]] tl::unexpected<Failure> wrong(const std::string& what) const;
-  // A type that there is, and `n_blocks` times `count` elements of it that memory could hold.
+  // Checks that the type exists and that memory could hold `n_blocks` times `count` elements of it.
   Status elements(std::size_t count, drun_dtype dtype, std::size_t n_blocks = 1) const {
     if (!is_dtype(dtype)) return no_dtype(dtype);
     std::size_t n_all = 0;
@@ -37,11 +38,11 @@ class Arguments {
     if (buffer == nullptr && n_bytes > 0) return null_pointer(name);
     return {};
   }
-  // A block per rank of `size`, in bytes; without `offsets` one behind the other. `disjoint`: none may overlap another.
-  // `names` is what the two arrays are called.
+  // Returns a block per rank of `size`, in bytes. Without `offsets` the blocks are adjacent. With `disjoint`, blocks
+  // must not overlap. `names` is the common name of the two arrays in errors.
   Outcome<std::vector<Block>> blocks(const std::string& names, const std::size_t* counts, const std::size_t* offsets,
                                      int size, drun_dtype dtype, bool disjoint) const;
-  // Only reductions scale, and only floating types.
+  // Scales are allowed in reductions only, and for floating types only.
   Status scales(const CallOptions& options, drun_dtype dtype) const {
     if (options.prescale == 1 && options.postscale == 1) return {};
     return scales_of(dtype);

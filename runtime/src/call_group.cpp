@@ -20,7 +20,7 @@ bool same_kind(const LaterCall& a, const LaterCall& b) {
   return same_allreduce(a, b) || (a.transfer && b.transfer && a.comm == b.comm);
 }
 
-// "a, b and 3 more": as many of the names as have room.
+// "a, b and 3 more": as many names as fit in kNameBytes.
 std::string name_of_group(const LaterCall* calls, const std::vector<std::size_t>& members) {
   constexpr std::size_t kRoomForRest = sizeof " and 1000000 more";
   std::string result;
@@ -36,8 +36,8 @@ std::string name_of_group(const LaterCall* calls, const std::vector<std::size_t>
   return result;
 }
 
-// `first` to before `last` are of one kind. The result of each: one whose arguments are wrong does not keep the others
-// from being carried out together.
+// Carries out `first` to before `last`, which are of one kind. Returns the result of each: a call with wrong arguments
+// does not keep the others from being carried out together.
 std::vector<Status> carry_out_run(Process& process, const LaterCall* first, const LaterCall* last) {
   std::vector<Status> results(static_cast<std::size_t>(last - first));
   const auto carry_out_each = [&](Communicator& comm, auto check, auto carry_out_together) -> Status {
@@ -88,7 +88,7 @@ std::vector<Status> carry_out_run(Process& process, const LaterCall* first, cons
           return on.allreduce_all(buffers, kind.dtype, kind.op, together);
         });
   };
-  // Of a call by itself; else only what keeps all of them from being carried out.
+  // The failure of a single call, or one that keeps the whole run from being carried out.
   if (const Status done = carry_out(process, first->function, first->comm, first->options, body); !done) {
     std::fill(results.begin(), results.end(), done);
   }

@@ -1,5 +1,4 @@
-// Calls that are not carried out where they are made: asynchronous ones, and those between drun_group_start and
-// drun_group_end.
+// Deferred calls: asynchronous ones, and those between drun_group_start and drun_group_end.
 #pragma once
 
 #include <exception>
@@ -16,7 +15,7 @@ namespace drun::runtime {
 
 using CallBody = std::function<Status(Communicator&, const CallOptions&)>;
 
-// Of calls that a group carries out together with their like: what they are, in place of a body.
+// An allreduce that a group may carry out together with others, in place of a body.
 struct GroupedAllreduce {
   Communicator::AllreduceCall buffers{};
   drun_dtype dtype = DRUN_INT8;
@@ -30,10 +29,11 @@ struct LaterCall {
   CallBody body;
   std::optional<GroupedAllreduce> allreduce;
   std::optional<Communicator::TransferCall> transfer;
-  std::shared_ptr<Request> request;  // none: whoever ends the group has the result
+  std::shared_ptr<Request> request;  // null: the end of the group returns the result
 };
 
-// One call, in its turn. What it throws, out of memory that is, is a failure of the call, of which the others learn.
+// Carries out one call, in its turn. Publishes an exception of `body`, which means out of memory, as a failure of the
+// call.
 template <typename Body>
 Status carry_out(Process& process, const char* function, drun_comm comm, const CallOptions& options, const Body& body) {
   auto all = process.communicator(function);
@@ -48,8 +48,8 @@ Status carry_out(Process& process, const char* function, drun_comm comm, const C
   }
 }
 
-// One after the other, or together where that makes sense; completes their requests. The first failure of those
-// without one. Throws nothing.
+// Carries out the calls one after the other, or together where they can be fused, and completes their requests. Returns
+// the first failure of the calls without a request. Throws nothing.
 Status carry_out_all(Process& process, CallQueue& queue, const std::vector<LaterCall>& calls);
 
 }  // namespace drun::runtime

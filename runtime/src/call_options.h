@@ -1,4 +1,4 @@
-// What a program may say about one call, taken out of the C structure.
+// The options of one call, taken out of the C structure.
 #pragma once
 
 #include <chrono>
@@ -15,26 +15,27 @@ namespace gpu {
 class StreamWait;
 }
 
-// More, as 'never' may be written, is taken for this: 30 years, which a point in time can be apart from now.
+// Maximum timeout, to which larger values, such as for "never", are clamped: 30 years, which can still be added to the
+// current time.
 inline constexpr std::int64_t kLongestMs = 1'000'000'000'000;
 
 struct CallOptions {
   std::string name;                      // shown in errors; at most kNameBytes
-  std::uint32_t names = 0;               // Operation::names; 0: this name is not the program's
-  std::chrono::milliseconds timeout{0};  // 0: the communicator's
+  std::uint32_t names = 0;               // Operation::names; 0: not a name given by the program
+  std::chrono::milliseconds timeout{0};  // 0: the timeout of the communicator
   double prescale = 1, postscale = 1;
   drun_request* request = nullptr;  // not null: the call is asynchronous
   drun_memory memory = DRUN_MEMORY_AUTO;
-  void* stream = nullptr;            // of a device
-  gpu::StreamWait* later = nullptr;  // not null: the stream waits for the call when the program asks for its request
-  // The program's, which is compared with what other ranks call theirs.
+  void* stream = nullptr;            // a device stream
+  gpu::StreamWait* later = nullptr;  // not null: the stream waits for the call once the request is waited for
+  // Sets the program's name of the call, which is compared with the name on other ranks.
   void give_name(std::string_view given);
 
-  std::chrono::steady_clock::time_point made{};  // if the call is carried out later: when the program made it
+  std::chrono::steady_clock::time_point made{};  // time at which the program made the call, if it is carried out later
 };
 
-// Into `result`, which has the defaults: what NULL means. `function` is whose call it is, for errors. The structure may
-// be of an older or newer header.
+// Reads `given` into `result`, which holds the defaults; NULL leaves them. `function` names the caller in errors. The
+// structure may be of an older or newer header.
 Status read_call_options(const char* function, const drun_call_options* given, CallOptions& result);
 
 }  // namespace drun::runtime

@@ -1,5 +1,5 @@
-// The order of a process's calls: one at a time, as they were made. Those that block are carried out by their own
-// threads, the others by one of ours.
+// The order of a process's calls: one at a time, as they were made. Blocking calls run in their callers' threads, the
+// others in the queue's own thread.
 #pragma once
 
 #include <sys/types.h>
@@ -16,24 +16,24 @@
 
 namespace drun::runtime {
 
-// A call in the background. Made and looked at through the queue.
+// An asynchronous call. Created by the caller, then accessed through the queue only.
 struct Request {
   bool submitted = false;  // false: it belongs to a group that has not ended
   bool done = false;
   Status result;
-  gpu::StreamWait stream_wait;  // its call's until it is done, then that of whoever asks for it
+  gpu::StreamWait stream_wait;  // used by the call until it is done, then by the waiter of the request
 };
 
-// Any thread. Never destroyed while calls are under way: it lives as long as the process.
+// Thread-safe. Never destroyed while calls are under way: it lives as long as the process.
 class CallQueue {
  public:
-  // `f` in its turn, in the caller's thread.
+  // Runs `f` in its turn, in the caller's thread.
   template <typename F>
   auto run(F f) {
     const Turn turn(*this);
     return f();
   }
-  // `f` if it is nobody's turn; else false, at once.
+  // Runs `f` if no call has its turn; otherwise returns false at once.
   template <typename F>
   bool try_run(F f) {
     int free = kFree;
@@ -42,21 +42,22 @@ class CallQueue {
     f();
     return true;
   }
-  // `work`, which throws nothing, in its turn, on our thread, which the first of these starts. Throws std::system_error
-  // if it can't be started.
+  // Queues `work`, which must not throw, to run in its turn on the queue's thread. The first call starts the thread.
+  // Throws std::system_error if it can't be started.
   void submit(std::function<void()> work);
 
-  // `request` is part of something that was submitted; or is over.
+  // Marks `request` as submitted, or as done.
   void mark_submitted(Request& request);
   void complete(Request& request, Status result);
-  // Fails with DRUN_ERROR_STATE if nobody will ever complete it: its group is still open.
+  // Waits until `request` is done, and returns its result. Fails with DRUN_ERROR_STATE if its group is still open,
+  // because then nothing would complete it.
   Status wait(const Request& request);
-  // Whether it is over.
+  // True if `request` is done.
   bool is_done(const Request& request);
 
  private:
   struct Entry {
-    std::function<void()> work;  // none: for the thread that waits for `come`
+    std::function<void()> work;  // empty: the entry belongs to a thread that waits for `come`
     std::condition_variable come;
     bool here = false;
   };
@@ -76,15 +77,15 @@ class CallQueue {
   void enter();
   void leave();
   void pass_on();  // under the lock
-  void serve();    // our thread
+  void serve();    // the queue's thread
 
   std::mutex mutex_;
-  // Whose turn it is changes hands without the lock while nobody waits. kContended: somebody may wait.
+  // The turn is passed without the lock while no call waits. kContended: calls may be waiting.
   enum Turns : int { kFree, kTaken, kContended };
   std::atomic<int> turns_{kFree};
-  std::deque<Entry*> waiting_;  // those with work are ours
+  std::deque<Entry*> waiting_;  // owned by the queue if they have work, else by the waiting thread
   std::unique_ptr<Entry> for_our_thread_;
-  pid_t has_thread_ = -1;  // the process that our thread is in: a forked child has none
+  pid_t has_thread_ = -1;  // process of the queue's thread; a forked child has none
   std::condition_variable work_comes_, something_done_;
 };
 

@@ -43,7 +43,7 @@ Communicator::~Communicator() {
   if (backend_) fabric_->remove(backend_.get());
 }
 
-// Who wants to be with whom, and the first number that all of us have free.
+// Gathers the color and key of every member, and the first communicator number that all members have free.
 Outcome<std::unique_ptr<Communicator>> Communicator::split(int colour, int key, const CallOptions& options) {
   struct Wish {
     std::int64_t colour, key, comm;

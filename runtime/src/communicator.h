@@ -1,4 +1,4 @@
-// Ranks that are ready for collectives: checks arguments, and numbers the calls.
+// A group of ranks that call collectives together. Checks arguments and numbers the calls.
 #pragma once
 
 #include <initializer_list>
@@ -25,16 +25,17 @@ struct NcclDecision;
 // One thread at a time.
 class Communicator {
  public:
-  // All ranks of the job; collective.
+  // Creates the communicator of all ranks of the job. Collective.
   static Outcome<std::unique_ptr<Communicator>> create(World world);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Collective. Those with our colour, in the order of keys, then of ranks; null with a colour below 0.
+  // Creates the communicator of the members with our color, ordered by key, then by rank; null for a color below 0.
+  // Collective.
   Outcome<std::unique_ptr<Communicator>> split(int colour, int key, const CallOptions& options = {});
-  // Members that all know of each other without a word; collective among these. No timeout: the communicator's.
-  // `function`: whose doing it is, for errors.
+  // Creates the communicator of `group`, which all members know without communication. Collective among them. A timeout
+  // of 0 stands for the job's. `function` is named in errors.
   Outcome<std::unique_ptr<Communicator>> among(Group group, std::chrono::milliseconds timeout, const char* function);
   Group local_group() const { return fabric_->local(); }
   Group cross_group() const { return fabric_->cross(); }
@@ -45,7 +46,7 @@ class Communicator {
 
   Status allreduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op,
                    const CallOptions& options = {});
-  // `recv` is used at the root alone.
+  // `recv` is used at the root only.
   Status reduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op, int root,
                 const CallOptions& options = {});
   Status reduce_scatter(const void* send, void* recv, std::size_t recv_count, drun_dtype dtype, drun_op op,
@@ -54,10 +55,10 @@ class Communicator {
   Status allgather(const void* send, void* recv, std::size_t count, drun_dtype dtype, const CallOptions& options = {});
   Status allgatherv(const void* send, std::size_t send_count, void* recv, const std::size_t* recv_counts,
                     const std::size_t* recv_offsets, drun_dtype dtype, const CallOptions& options = {});
-  // `recv` is used at the root alone.
+  // `recv` is used at the root only.
   Status gather(const void* send, void* recv, std::size_t count, drun_dtype dtype, int root,
                 const CallOptions& options = {});
-  // `send` is used at the root alone.
+  // `send` is used at the root only.
   Status scatter(const void* send, void* recv, std::size_t count, drun_dtype dtype, int root,
                  const CallOptions& options = {});
   Status alltoall(const void* send, void* recv, std::size_t count, drun_dtype dtype, const CallOptions& options = {});
@@ -66,22 +67,22 @@ class Communicator {
                    const CallOptions& options = {});
   Status send(const void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options = {});
   Status recv(void* data, std::size_t count, drun_dtype dtype, int peer, const CallOptions& options = {});
-  // Sends and receives, all at once.
+  // Sends and receives, which all run at once.
   struct TransferCall {
     OpKind kind;
-    void* data;  // of a send it is only read
+    void* data;  // a send only reads it
     std::size_t count;
     drun_dtype dtype;
     int peer;
     CallOptions options;
   };
   Status transfer(const std::vector<TransferCall>& calls);
-  // Allreduces of one type and reduction; small ones go in one message.
+  // Allreduces of one type and reduction; small ones share a message.
   struct AllreduceCall {
     const void* send;
     void* recv;
     std::size_t count;
-    drun_memory memory = DRUN_MEMORY_AUTO;  // these three in place of those of the options
+    drun_memory memory = DRUN_MEMORY_AUTO;  // these three replace those of the options
     void* stream = nullptr;
     gpu::StreamWait* later = nullptr;
   };
@@ -93,38 +94,37 @@ class Communicator {
   }
   Status allreduce_all(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
                        const CallOptions& options = {});
-  // Whether the arguments are such that the call could begin.
+  // Checks the arguments of a call without beginning it.
   Status check_allreduce(const AllreduceCall& call, drun_dtype dtype, drun_op op, const CallOptions& options) const;
   Status check_transfer(const TransferCall& call) const;
   Status barrier(const CallOptions& options = {});
   // Collective; see drun_register.
   Status register_memory(void* memory, std::size_t n_bytes, const CallOptions& options = {});
-  // On all communicators, what begins in these bytes; nothing that is under way uses it.
+  // Deregisters the memory that begins in these bytes, on all communicators. No call under way may use it.
   Status deregister(const void* memory, std::size_t n_bytes, const char* during) {
     return fabric_->deregister(memory, n_bytes, during);
   }
 
-  // A call could not be carried out for a reason of our own: the others learn of it, and no further call works, on any
-  // communicator.
+  // Publishes a local failure that kept a call from being carried out. No further call works, on any communicator.
   Status fail(Failure failure);
-  // Nothing more will come of this rank.
+  // Publishes that this rank makes no further calls.
   void leave();
 
   const World& world() const { return fabric_->world(); }
-  // Now and then, once GPUs are in use: Fabric::look().
+  // Polls the calls on GPUs (Fabric::look()). Must be called periodically once GPUs are in use.
   void look() { fabric_->look(); }
-  // Then what has failed, if anything has.
+  // Polls, then returns the failure, if there is one.
   Status look_for_failure() {
     look();
     return check_usable();
   }
-  gpu::Context gpu_context() const { return fabric_->devices().context(); }  // nullptr: no GPU is in use over NCCL
-  // "allreduce #3 'grad'", which is not over on a GPU, as far as look() has seen; "": nothing.
+  gpu::Context gpu_context() const { return fabric_->devices().context(); }  // nullptr if no GPU is in use over NCCL
+  // A call that was still running on a GPU at the last look(), as "allreduce #3 'grad'"; "" if none was.
   std::string under_way() const { return fabric_->under_way(); }
-  // Before leave(), and after it.
+  // finish_gpu() must be called before leave(), end_gpu() after it.
   Status finish_gpu() { return fabric_->finish_gpu(); }
   void end_gpu() { fabric_->end_gpu(); }
-  bool is_idle() const;  // nothing is under way on GPUs, as far as look() has seen
+  bool is_idle() const;  // no call was running on a GPU at the last look()
   bool is_broken() const { return fabric_->broken().has_value(); }
 
  private:
@@ -136,17 +136,17 @@ class Communicator {
     return {};
   }
   [[gnu::cold]] tl::unexpected<Failure> earlier_failure() const;
-  // All of them in one message, `count` elements together.
+  // Runs all calls in one message of `count` elements in total.
   Status allreduce_fused(std::vector<AllreduceCall> calls, std::size_t count, drun_dtype dtype, drun_op op,
                          const CallOptions& options);
-  // Its memory is the host's by now.
+  // The data is in host memory.
   Status allreduce_on_host(const Operation& operation, const void* send, void* recv);
-  // A failure of our own in a call that the others wait for, or count on.
+  // fail() for a local failure in a call that other ranks wait for or count on; attributes it to this rank.
   Status fail_in(const Status& why);
-  // What came of a call once what it wrote is on the device.
+  // Returns the result of a call after its output has been copied to the device.
   Status end(gpu::HostCopies& copies, Status done);
-  // What came of `call`(NCCL), if it is NCCL that carries out a call with this memory (nullptr: none). The first such
-  // call sets it up, together with all members. A failure is told to the others.
+  // Returns the result of `call`(NCCL) if NCCL carries out calls with this memory (null pointers don't count), else
+  // nullopt. The first such call sets NCCL up, together with all members. A failure is published.
   template <typename Call>
   std::optional<Status> over_nccl(const Operation& operation, const CallOptions& options,
                                   std::initializer_list<const void*> memory, const Call& call) {
@@ -157,40 +157,40 @@ class Communicator {
     if (*nccl == nullptr) return std::nullopt;
     return enqueued(call(**nccl));
   }
-  // nullptr: the host's way.
+  // Returns null if the call goes over the host.
   Outcome<gpu::NcclComm*> choose_way(const Operation& operation, const CallOptions& options,
                                      std::initializer_list<const void*> memory);
   Status set_up_nccl(const Operation& operation, const void* memory);
-  // The local and the cross communicator's from that of all, as they decided.
+  // Splits the NCCL communicators of the local and the cross communicator off that of all ranks, as decided.
   Status split_nccl(gpu::NcclComm& all, const gpu::NcclDecision& decision, const Operation& operation);
-  // All of them in one call of NCCL's.
+  // Runs all calls in one NCCL call; nullopt if NCCL does not carry them out.
   std::optional<Status> allreduce_over_nccl(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
                                             const CallOptions& options);
   Status transfer_over_host(const std::vector<TransferCall>& calls);
-  Status transfer_with_nccl(const std::vector<TransferCall>& calls);  // with nccl_
+  Status transfer_with_nccl(const std::vector<TransferCall>& calls);  // requires nccl_
   Outcome<Operation> begin_transfer(const TransferCall& call);
   void warn_of_host(const std::string& why);
-  // Each member's word, of so many bytes at most, by member. No zeros are in them.
+  // Gathers a text from each member, of at most `n_bytes` bytes without zeros. Returns the texts by member.
   Outcome<std::vector<std::string>> tell_all(std::string word, std::size_t n_bytes, const CallOptions& options);
-  // What came of a call over NCCL: a failure is told to the others.
+  // Returns the status of a call over NCCL, and publishes a failure.
   Status enqueued(const Status& status);
-  // The next call, before it has begun: what to say of it if it can't.
-  // `asks_for_time`: whoever carries it out (Backend::asks_for_time()).
+  // Describes the next call without beginning it, for errors. `asks_for_time` is that of the backend which carries it
+  // out (Backend::asks_for_time()).
   Operation to_come(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options,
                     bool asks_for_time = false) const;
   Outcome<Operation> begin(OpKind kind, std::size_t count, drun_dtype dtype, const CallOptions& options,
                            bool asks_for_time = false);
   Status finish(Status status);
-  // Reduces `most` elements at once. `reduce` works in place on what travels, which is the user's memory if that will
-  // do. Without `recv` nobody wants the result here.
+  // Reduces at most `most` elements at once. `reduce` works in place on the elements as they travel, in the user's
+  // memory where possible. `recv` is null where the result is not wanted.
   template <typename Reduce>
   Status in_pieces(const Operation& operation, const void* send, void* recv, std::size_t most, const Reduce& reduce);
 
   std::shared_ptr<Fabric> fabric_;
   Group group_;
-  std::unique_ptr<Backend> backend_;  // none if we are alone
-  gpu::NcclComm* nccl_ = nullptr;     // the fabric's
-  bool has_chosen_ = false;           // whether NCCL is used, which is then nccl_
+  std::unique_ptr<Backend> backend_;  // null in a group of one
+  gpu::NcclComm* nccl_ = nullptr;     // owned by fabric_
+  bool has_chosen_ = false;           // it is decided whether NCCL is used; if so, nccl_ is set
   std::uint64_t seq_ = 0;
   std::map<int, std::uint64_t> n_sent_, n_received_;  // by peer
 };

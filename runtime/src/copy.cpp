@@ -6,9 +6,9 @@
 namespace drun::runtime {
 namespace {
 
-// From 2112 bytes on glibc copies by `rep movsb`, which on AMD's processors (Zen 3, Zen 4) is up to twenty times slower
-// than its loops for some alignments of the two places (glibc's bug 30994), among them those of large allocations and
-// slots in shared memory. Of shorter pieces it takes the loops.
+// From 2112 bytes on glibc copies with `rep movsb`, which on AMD processors (Zen 3, Zen 4) is up to twenty times slower
+// than its loops for some alignments of the two buffers (glibc bug 30994), among them those of large allocations and
+// slots in shared memory. For shorter pieces glibc uses the loops.
 constexpr std::size_t kShorter = 2048;
 
 bool is_amd() {

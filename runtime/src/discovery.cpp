@@ -41,7 +41,7 @@ Status read_endpoint(const std::string& text, Surroundings& into) {
   return {};
 }
 
-// The address that this host's packets to the rendezvous come from. No packet is sent.
+// The source address of this host's packets to the rendezvous. Sends no packet.
 std::string address_towards(const std::string& address, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
@@ -181,7 +181,7 @@ Outcome<Surroundings> read_surroundings(const GetEnv& get_env) {
   result.rank = static_cast<int>(*number);
   if (result.has_key) {
     auto parsed = rendezvous::job_key_from_hex(key);
-    // The value itself stays out of the text.
+    // The error text must not contain the key.
     if (!parsed) return failure(DRUN_ERROR_CONNECT, "drun_init: DRUN_KEY is not a key of 64 hexadecimal digits");
     result.key = *parsed;
     if (auto ok = read_endpoint(endpoint, result); !ok) return tl::unexpected<Failure>(ok.error());
@@ -218,10 +218,11 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
   world.key = handout->key;
   world.memory = std::move(fetched->memory);
   world.recorder = Recorder::open(fetched->recorder, surroundings.rank);
-  // Alone on one host nothing has to listen on the network.
+  // A job on one host needs no listener on the network.
   const auto& welcome = world.client->welcome();
   if (welcome.local_size == welcome.size || handout->data_address.empty()) return world;
-  // By key the address is that of the way to the rendezvous, which may be a relay on this host.
+  // Without the agent's socket this is the local address of the route to the rendezvous, which may be a relay on this
+  // host.
   if (fetched->is_by_key && surroundings.data_address.empty() && is_loopback(handout->data_address)) {
     return failure(DRUN_ERROR_CONNECT,
                    "drun_init: no address is known at which other hosts reach this one (hint: pass DRUN_DATA_ADDRESS "

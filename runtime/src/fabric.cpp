@@ -18,12 +18,12 @@ namespace drun::runtime {
 namespace {
 
 constexpr const char* kReady = "ready ";
-// While calls are under way on GPUs, where nobody's connection closes.
+// Interval between checks for failures that other ranks published, once GPUs are in use: there no connection closes.
 constexpr std::chrono::milliseconds kAskOthers{500};
 constexpr std::size_t kLeaversAtOnce = 8;
-// At the end of a job.
+// Poll interval and time limit at the end of a job.
 constexpr std::chrono::milliseconds kLookAtEnd{2}, kEndTime{5000};
-// A peer that has left, and a call that waits for it.
+// Time that a call may wait for a peer that has left.
 constexpr std::chrono::milliseconds kLeaverTime{3000};
 
 }  // namespace
@@ -47,7 +47,7 @@ Group Fabric::local() const {
   const int own = host_of_rank_[static_cast<std::size_t>(world_.rank())];
   Group group = Group::all(world_).part([&](int rank) { return host_of_rank_[static_cast<std::size_t>(rank)] == own; });
   group.comm = kCommLocal;
-  group.ranks_of_comm.clear();  // a communicator of its own
+  group.ranks_of_comm.clear();  // the local communicator is not a part of another
   return group;
 }
 
@@ -74,15 +74,15 @@ Operation Fabric::setup_call(std::uint32_t comm, std::chrono::milliseconds timeo
   return setup;
 }
 
-// All ranks have met since drun_init began: nobody uses the memory as an earlier drun_init left it. One that has none
-// (in a container with DRUN_KEY) makes all of them do without. The first rank of each host sets the memory up.
+// All ranks have met since drun_init began, so no rank uses the memory as an earlier drun_init left it. If one rank has
+// none (in a container with DRUN_KEY), no rank uses it. The first rank of each host sets the memory up.
 Status Fabric::share_memory() {
   const int rank = world_.rank();
   const int host = host_of_rank_[static_cast<std::size_t>(rank)];
   const bool alone = std::count(host_of_rank_.begin(), host_of_rank_.end(), host) == 1;
 
   Operation setup = setup_call(kCommWorld, world_.timeouts.init, "drun_init");
-  // A byte of each rank, in which 1 is that it has memory or needs none; the rest is about GPUs.
+  // One byte per rank: bit 0 is set if it has memory or needs none, the rest is its GPU presence.
   std::vector<char> said(static_cast<std::size_t>(world_.size()), 0);
   said[static_cast<std::size_t>(rank)] =
       static_cast<char>((alone || world_.memory ? 1 : 0) + 2 * static_cast<int>(world_.gpu));
@@ -108,7 +108,7 @@ Status Fabric::share_memory() {
   return {};
 }
 
-// What the first member has to say to the others.
+// Broadcasts the first member's text, and returns it on all members.
 Outcome<std::string> Fabric::word_of_first(Backend& network, const Group& group, const Operation& setup,
                                            const std::string& own_word) {
   std::array<char, 256> word{};
@@ -123,7 +123,7 @@ Outcome<std::string> Fabric::word_of_first(Backend& network, const Group& group,
   return std::string(word.data());
 }
 
-// Ranks of other hosts, too, learn why.
+// Publishes the failure, so that ranks of other hosts learn the reason too.
 tl::unexpected<Failure> Fabric::no_memory(Error error, const Operation& setup) {
   auto result = from_error(std::move(error).with_subject("host " + world_.host_of(world_.rank())), setup.name);
   result.rank = world_.rank();
@@ -155,7 +155,7 @@ Outcome<std::unique_ptr<Backend>> Fabric::make_backend(const Group& group, const
       failed = made.error();
     }
   }
-  if (n_on_host.size() > 1) {  // one for all
+  if (n_on_host.size() > 1) {  // if one host fails, all fail
     char is_ready = failed ? 0 : 1;
     auto all = over_network(group)->allreduce(setup, {&is_ready, 1, DRUN_INT8});
     if (!failed && !all) failed = all.error();
@@ -169,7 +169,7 @@ Outcome<std::unique_ptr<Backend>> Fabric::make_backend(const Group& group, const
   return make_hierarchical_backend(group, std::move(host_of_member), std::move(local), over_network);
 }
 
-// The first of the members takes a region; where it is, or why there is none, is everybody's result.
+// The first member allocates a segment and broadcasts its offset, or the reason why there is none.
 Outcome<std::unique_ptr<ShmBackend>> Fabric::make_local_backend(const Group& local, const Operation& setup) {
   auto network = make_tcp_backend(world_, links_, local);
   Result<std::shared_ptr<Segment>> segment = fail(Errc::kInternal, "not asked");
@@ -218,7 +218,7 @@ Status Fabric::deregister(const void* memory, std::size_t n_bytes, const char* d
   return failure(DRUN_ERROR_SYSTEM, std::string(during) + ": " + why_not, world_.rank(), world_.host_of(world_.rank()));
 }
 
-// Also while nothing of ours is under way: on a host NCCL's abort waits for all members.
+// Also checks for failures while no call of ours is under way, because on a host NCCL's abort waits for all members.
 void Fabric::look() {
   if (broken_ || nccl_.empty()) return;
   const gpu::NcclComm* waiting = nullptr;
@@ -244,8 +244,9 @@ std::string Fabric::under_way() const {
   return busy != nccl_.end() ? (*busy)->pending_call() : "";
 }
 
-// A few at a time: each is a question to the rendezvous. Who has left may have done its part long ago, and our GPU may
-// be the one that is behind: only if the same call is still waiting after a while it is the leaver's fault.
+// Checks a few peers at a time, because each check is a request to the rendezvous. A peer that has left may have done
+// its part long ago, and our GPU may be the one that is behind: the failure is attributed to the peer only if the same
+// call still waits after kLeaverTime.
 void Fabric::look_for_leavers(const gpu::NcclComm::Waiting& waiting, const std::string& during) {
   if (leaver_ && leaver_->call != waiting.number) leaver_.reset();
   for (std::size_t i = 0; !leaver_ && i < std::min(kLeaversAtOnce, waiting.peers.size()); ++i) {
@@ -270,7 +271,8 @@ Status Fabric::finish_gpu() {
   return {};
 }
 
-// Those of a host end together. Who comes later than the others is not waited for: then NCCL keeps what it has.
+// NCCL communicators of a host end together. If a rank of the host does not leave in time, they are left behind and
+// NCCL keeps its resources.
 void Fabric::end_gpu() {
   const auto until = Clock::now() + kEndTime;
   const auto left = [&] {
@@ -302,7 +304,7 @@ void Fabric::break_all(const Failure& failure) {
   broken_ = failure;
   for (Backend* backend : backends_) backend->close();
   if (links_) links_->close();
-  // Last: it waits for others, who must have seen that something is wrong.
+  // Last, because abort() waits for other ranks, which must have noticed the failure by then.
   for (const auto& comm : nccl_) comm->abort();
 }
 

@@ -1,5 +1,5 @@
-// What all communicators of a process share: the job, its connections, the memory of the host; and the first failure,
-// after which none of them is of use.
+// State shared by all communicators of a process: the job, its connections, the host's shared memory; and the first
+// failure, after which no communicator can be used.
 #pragma once
 
 #include <cstdint>
@@ -26,64 +26,68 @@ class ShmBackend;
 // One thread at a time.
 class Fabric {
  public:
-  // Meets all ranks; collective.
+  // Connects with the other ranks of the job. Collective.
   static Outcome<std::shared_ptr<Fabric>> create(World world);
   ~Fabric();
 
   const World& world() const { return world_; }
-  // The ranks of our host, and those of all hosts that have our place among theirs.
+  // The ranks of our host, and the ranks of all hosts that have our place among the ranks of their host.
   Group local() const;
   Group cross() const;
-  // Collective among the members. Alone, a group of one, it needs no backend. `setup` has the deadline, and a name for
-  // errors.
+  // Creates the backend of `group`; null for a group of one, which needs none. Collective among the members. `setup`
+  // has the deadline, and a name for errors.
   Outcome<std::unique_ptr<Backend>> make_backend(const Group& group, const Operation& setup);
   static Operation setup_call(std::uint32_t comm, std::chrono::milliseconds timeout, std::string name);
-  // The backend is closed with all others when something breaks. It must not outlive the fabric.
+  // Registers a backend, which is closed with all others on a failure. It must not outlive the fabric.
   void add(Backend* backend) { backends_.push_back(backend); }
   void remove(Backend* backend);
-  // Communicators in NCCL, which live as long as the fabric: on a host they end together, see end_gpu().
+  // Takes ownership of an NCCL communicator, until it is released and idle, or until the fabric ends: those of a host
+  // end together, see end_gpu().
   gpu::NcclComm* keep(std::unique_ptr<gpu::NcclComm> comm);
-  // Whether the job has several hosts, one of them with several ranks: else its local and cross communicators are all
-  // ranks, or one.
+  // True if the job has several hosts, one of them with several ranks. Otherwise its local and cross communicators are
+  // all ranks, or one rank.
   bool has_parts() const;
-  // That of the communicator of this number, by itself or split off with the one of all; nullptr: there is none, or
-  // none yet. Members who meet there see the same.
+  // The NCCL communicator of communicator `comm`, created by itself or split off that of all ranks; null if there is
+  // none yet. Members get the same answer in the same call.
   gpu::NcclComm* nccl_of(std::uint32_t comm) const;
-  // Now and then, once there are such: what is known of their calls without waiting. A failure breaks all.
+  // Polls the NCCL communicators for finished calls and failures, without waiting. A failure breaks all. Must be called
+  // periodically once there are such communicators.
   void look();
-  // The call that has been under way on some communicator of NCCL's; "": none.
+  // A call under way on some NCCL communicator; "" if there is none.
   std::string under_way() const;
-  // Memory is not NCCL's any more, on no communicator. `during`: whose doing it is, for errors.
+  // Deregisters memory from all NCCL communicators. `during` names the caller, for errors.
   Status deregister(const void* memory, std::size_t n_bytes, const char* during);
-  // Before anybody learns that we leave: until what is under way on GPUs has ended, or its time has.
+  // Waits until the calls under way on GPUs have ended or timed out. Must be called before this rank publishes that it
+  // leaves.
   Status finish_gpu();
-  // Then.
+  // Ends the NCCL communicators. Must be called after this rank has published that it leaves.
   void end_gpu();
 
   const std::optional<Failure>& broken() const { return broken_; }
-  // Something failed, and the others know or will see.
+  // Records a failure that the other ranks know or will notice, and closes all backends and connections. Only the first
+  // failure counts.
   void break_all(const Failure& failure);
 
-  // The program gets to know of it.
+  // Notes that the current call reports the failure to the program.
   void tell() { is_told_ = true; }
 
-  // For whatever call is being made.
+  // For use by the current call.
   Scratch& scratch() { return scratch_; }
   gpu::PinnedMemory& pinned() { return pinned_; }
   gpu::Devices& devices() { return devices_; }
-  // What that rank said in drun_init.
+  // GPU presence of `rank`, as it reported in drun_init.
   gpu::Presence gpu_of(int rank) const { return gpu_[static_cast<std::size_t>(rank)]; }
-  // True once: the program was not told yet that data of GPUs goes through the host.
+  // Returns true once: the program has not been warned yet that data of GPUs goes through the host.
   bool first_warning() { return !std::exchange(has_warned_, true); }
-  // And that its memory is not registered.
+  // The same for the warning that its memory is not registered.
   bool first_warning_of_memory() { return !std::exchange(has_warned_of_memory_, true); }
 
-  // For numbers of communicators, of which those that share ranks must differ.
+  // Next communicator number to propose. Communicators that share ranks need distinct numbers.
   std::uint32_t next_comm;
 
  private:
   explicit Fabric(World world);
-  // What was under way on a GPU, whose call has returned long ago.
+  // break_all() for a call on a GPU that has already returned to the program.
   void break_later(const Failure& failure);
   void look_for_leavers(const gpu::NcclComm::Waiting& waiting, const std::string& during);
   Status share_memory();
@@ -93,8 +97,8 @@ class Fabric {
   Outcome<std::unique_ptr<ShmBackend>> make_local_backend(const Group& local, const Operation& setup);
 
   World world_;
-  std::shared_ptr<Links> links_;   // none if we are alone
-  std::shared_ptr<Arena> memory_;  // none if not all ranks have it, or we are alone on our host
+  std::shared_ptr<Links> links_;   // null if the job has one rank
+  std::shared_ptr<Arena> memory_;  // null unless all ranks have it and our host has several ranks
   bool uses_memory_ = false;       // the same on all ranks
   std::vector<int> host_of_rank_;
   Scratch scratch_;
@@ -103,17 +107,17 @@ class Fabric {
   std::vector<gpu::Presence> gpu_;
   bool has_warned_ = false, has_warned_of_memory_ = false;
   std::vector<Backend*> backends_;
-  std::vector<std::unique_ptr<gpu::NcclComm>> nccl_;  // in the order in which they were made, the same on all members
-  Clock::time_point asked_{};                         // when we looked for what other ranks published
-  std::size_t next_leaver_ = 0;                       // who comes next of those that may have left
+  std::vector<std::unique_ptr<gpu::NcclComm>> nccl_;  // in order of creation, the same on all members
+  Clock::time_point asked_{};                         // last check for failures that other ranks published
+  std::size_t next_leaver_ = 0;                       // next peer to check for having left
   struct Leaver {
     int rank;
     std::uint64_t call;
     Clock::time_point seen;
   };
-  std::optional<Leaver> leaver_;  // that a call waits for
+  std::optional<Leaver> leaver_;  // a peer that has left while a call waits for it
   std::optional<Failure> broken_;
-  bool is_told_ = true;  // broken_, by some call, if it is of what was under way on a GPU
+  bool is_told_ = true;  // false: broken_ is from a call on a GPU, and no later call has reported it
 };
 
 }  // namespace drun::runtime

@@ -1,4 +1,4 @@
-// How an operation of the runtime fails: the status of the C ABI, the text, and the rank at fault.
+// Failure of an operation of the runtime: the status of the C ABI, the text, and the rank it is due to.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace drun::runtime {
 struct Failure {
   int status = DRUN_ERROR_INTERNAL;
   std::string text;
-  int rank = -1;  // at fault; -1: none or unknown
+  int rank = -1;  // the rank it is due to; -1: none or unknown
   std::string host;
 };
 
@@ -25,7 +25,7 @@ inline tl::unexpected<Failure> failure(int status, std::string text, int rank = 
   return tl::unexpected<Failure>(Failure{status, std::move(text), rank, std::move(host)});
 }
 
-// `what` is put before the error's own words.
+// `what` is prefixed to the text of the error.
 Failure from_error(const Error& error, const std::string& what);
 
 }  // namespace drun::runtime

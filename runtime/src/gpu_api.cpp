@@ -19,12 +19,12 @@ tl::unexpected<Failure> wrong(const std::string& during, const std::string& what
   return failure(DRUN_ERROR_ARGUMENT, during + ": " + what);
 }
 
-// Work on the GPU that `memory` is of.
+// Work on the GPU that holds `memory`.
 class Work {
  public:
   Work(const char* function, void* stream) : during_(function), stream_(static_cast<gpu::Stream>(stream)) {}
 
-  // First. `what`: how the function calls it.
+  // Must be called first. `what` names the argument in errors.
   Status begin(const void* memory, const char* what) {
     if (memory == nullptr) return wrong(during_, std::string(what) + " is a null pointer");
     driver_ = gpu::loaded_driver();
@@ -71,7 +71,7 @@ Status check_index(const Work& work, drun_dtype dtype) {
   return wrong(work.during(), "indices must be u32 or u64");
 }
 
-// One launch for each kMostPieces of them.
+// Launches the kernel once for every kMostPieces pieces.
 Status over_pieces(Work& work, const std::string& kernel, const drun_gpu_piece* pieces, std::size_t n_pieces,
                    const void* bucket, gpu::PieceArguments arguments) {
   if (pieces == nullptr && n_pieces > 0) return wrong(work.during(), "pieces is a null pointer");
@@ -142,8 +142,9 @@ gpu::SelectArguments about_selection(const void* values, std::size_t count, drun
   return a;
 }
 
-// How a list is made that is short, and has the top K: 1/64 of the values is looked at, 65536 at least. What has this
-// rank among them is below the K-th of all, if nothing is odd: four standard deviations, of groups that are all alike.
+// Chooses a sample from which a short list with the top K can be made: 1/64 of the values, at least 65536. The sampled
+// value of rank sample_rank is below the K-th of all values, with a margin of four standard deviations, for groups
+// whose values are all alike.
 void plan_sample(gpu::SelectArguments& a) {
   constexpr std::uint64_t kLeast = 65'536, kPart = 64;
   const std::uint64_t wanted = std::max(kLeast, a.count / kPart / gpu::kSampleGroup * gpu::kSampleGroup);
@@ -155,8 +156,8 @@ void plan_sample(gpu::SelectArguments& a) {
   a.sample_rank = static_cast<std::uint64_t>(expected + 4 * deviation) + 1;
 }
 
-// What is large is listed, if that may help; then, digit by digit from the highest, what the k-th largest begins with;
-// then how many each tile has.
+// Launches the kernels of a selection: they list the large values, if that may help; then find the leading digits of
+// the k-th largest value, from the highest digit down; then count the chosen values of each tile.
 Status find(Work& work, drun_dtype dtype, gpu::SelectArguments a, const void* selection) {
   if (auto ok = check_wide(work, dtype); !ok) return ok;
   if (a.values == 0 && a.count > 0) return wrong(work.during(), "values is a null pointer");
@@ -164,14 +165,14 @@ Status find(Work& work, drun_dtype dtype, gpu::SelectArguments a, const void* se
   const std::string type = name_of(dtype);
   if (auto ok = work.launch("drun_begin_selection", &a, 1); !ok) return ok;
   if (a.k > 0) {
-    const int n_bits = dtype == DRUN_FLOAT32 ? 31 : 63;  // of a magnitude
+    const int n_bits = dtype == DRUN_FLOAT32 ? 31 : 63;  // bits of a magnitude
     const auto look_at_digit = [&a](int left) {
       a.known = ~std::uint64_t{0} << left;
       a.shift = static_cast<std::uint32_t>(std::max(left - static_cast<int>(gpu::kDigitBits), 0));
     };
     plan_sample(a);
     if (a.k <= a.most_listed && a.sample_rank <= a.n_sampled) {
-      look_at_digit(31);  // of an f32 in either case
+      look_at_digit(31);  // samples are f32 for both types
       auto ok = work.launch("drun_guess_pivot_" + type, &a, parts(a.n_sampled, gpu::kThreads));
       if (ok) ok = work.launch("drun_collect_" + type, &a, a.n_tiles);
       if (!ok) return ok;
@@ -184,7 +185,7 @@ Status find(Work& work, drun_dtype dtype, gpu::SelectArguments a, const void* se
   return work.launch("drun_count_tiles_" + type, &a, a.n_tiles);
 }
 
-// `into`: where their Adasum goes, of which the dots are known; nullptr: their dots are wanted.
+// Computes the Adasum of two vectors into `into` from their known dots, or, if `into` is null, their dots.
 Status over_vectors(Work& work, const void* a, const void* b, std::size_t count, drun_dtype dtype, const double* dots,
                     void* into) {
   if (auto ok = check_wide(work, dtype); !ok) return ok;
@@ -199,7 +200,7 @@ Status over_vectors(Work& work, const void* a, const void* b, std::size_t count,
                          : gpu::launch_adasum(arguments, gpu::device_pointer(into), dtype, launch);
 }
 
-// *memory stays as it is if it fails, or if there are no bytes.
+// Leaves *memory unchanged on failure and for 0 bytes.
 Status allocate(void** memory, std::size_t n_bytes, bool on_device) {
   if (n_bytes == 0) return {};
   auto made = gpu::allocations().take(n_bytes, on_device);

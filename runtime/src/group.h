@@ -1,4 +1,4 @@
-// Some of the job's ranks, in an order of their own: what a communicator, or a part of one, consists of.
+// A subset of the job's ranks in an order of its own: the members of a communicator, or of a part of one.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,13 @@
 
 namespace drun::runtime {
 
-// Members are counted from 0 in the group's order. Everything above the links speaks of members; errors, and what other
-// ranks read in the rendezvous, speak of the job's ranks.
+// Members are numbered from 0 in the group's order. Everything above the connections uses members; errors, and data
+// that other ranks read in the rendezvous, use the job's ranks.
 struct Group {
-  std::uint32_t comm =
-      0;  // the communicator's number: the same on its members, and of no other that shares two of them
-  std::vector<int> ranks;  // of the job, by member
-  int own = 0;             // which member we are
-  // Of the communicator that this is a part of, in whose order roots are counted; empty: this is all of it.
+  std::uint32_t comm = 0;  // the communicator's number; unique among communicators that share two of its members
+  std::vector<int> ranks;  // ranks of the job, by member
+  int own = 0;             // our member number
+  // Ranks of the communicator that this group is a part of, which number its roots; empty if this is all of it.
   std::vector<int> ranks_of_comm;
 
   int size() const { return static_cast<int>(ranks.size()); }
@@ -28,7 +27,7 @@ struct Group {
     const auto& all = ranks_of_comm.empty() ? ranks : ranks_of_comm;
     return root >= 0 && root < static_cast<int>(all.size()) ? all[static_cast<std::size_t>(root)] : root;
   }
-  // -1: not in it.
+  // -1 if the rank is not in the group.
   int member_of(int world_rank) const {
     const auto found = std::find(ranks.begin(), ranks.end(), world_rank);
     return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
@@ -44,7 +43,7 @@ struct Group {
     group.own = world.rank();
     return group;
   }
-  // Of the same communicator, in the same order. We are one of them.
+  // The part of the members for which `chosen`(member) is true, in the same order. Must include us.
   template <typename Chosen>
   Group part(Chosen chosen) const {
     Group result;
@@ -59,7 +58,7 @@ struct Group {
   }
 };
 
-// Whether all hosts have the same number of ranks.
+// True if all hosts have the same number of ranks.
 inline bool has_as_many_each(const std::vector<int>& host_of_rank) {
   std::map<int, int> n_on_host;
   for (const int host : host_of_rank) ++n_on_host[host];

@@ -1,4 +1,4 @@
-// What the C functions tell of a failure: the status that they return, and the text that this thread can ask for.
+// Reporting of failures by the C functions: the status that they return, and the text that a thread can query.
 #pragma once
 
 #include <exception>
@@ -8,12 +8,12 @@
 
 namespace drun::runtime {
 
-// Of this thread's last call that failed.
+// The failure of this thread's last call that failed.
 const Failure& last_error();
-// DRUN_OK; or keeps the failure as this thread's last, and returns its status.
+// Returns DRUN_OK, or stores the failure as this thread's last and returns its status.
 int report(const Status& status);
 
-// No exception leaves a C function.
+// Calls `f` and reports its status. Exceptions become failures, because none may leave a C function.
 template <typename F>
 int caught(F f) noexcept {
   try {

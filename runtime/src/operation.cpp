@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x6472'756e;  // "drun"
 constexpr std::uint8_t kVersion = 3;
 
-// What a text says behind the count.
+// The part of a text that follows the count.
 enum class Detail { kNothing, kOp, kFromRoot, kToRoot, kOpToRoot, kCounts, kTypeAlone };
 
 struct KindInfo {
@@ -42,8 +42,8 @@ const KindInfo& info(OpKind kind) { return kKinds[static_cast<std::size_t>(kind)
 constexpr std::uint64_t of_each_byte(unsigned char byte) { return 0x0101010101010101u * byte; }
 constexpr std::uint64_t kBlanks = of_each_byte(' ');
 
-// Not 0 if one of the eight is below ' ' or DEL. A byte that is 0 after xor borrows from its highest bit in the
-// subtraction; so may the ones above it, but only where there is one.
+// Nonzero if one of the eight bytes is below ' ' or DEL. A byte that is 0 after the xor borrows from its highest bit in
+// the subtraction; so may the bytes above it, but only if there is such a byte.
 std::uint64_t control_bytes(std::uint64_t word) {
   const std::uint64_t is_del = (word ^ of_each_byte(0x7f)) - of_each_byte(1);
   return ((word - kBlanks) & ~word & of_each_byte(0x80)) | (is_del & ~(word ^ of_each_byte(0x7f)) & of_each_byte(0x80));

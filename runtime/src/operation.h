@@ -1,4 +1,4 @@
-// One collective call as all ranks must agree on it, and the header that goes ahead of every message to check that.
+// One collective call as all ranks must agree on it, and the header that precedes every message to check that.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace drun::runtime {
 
 using Clock = std::chrono::steady_clock;
 
-// The communicators that every job has. The numbers of those that come of a split are above.
+// The communicators that every job has. Communicators of a split have numbers above.
 inline constexpr std::uint32_t kCommWorld = 0, kCommLocal = 1, kCommCross = 2, kFirstCommOfSplit = 16;
 
 enum class OpKind : std::uint8_t {
@@ -30,11 +30,11 @@ enum class OpKind : std::uint8_t {
   kAlltoall = 10,
   kAlltoallv = 11,
   kSend = 12,
-  kRecv = 13,  // in no header: what comes is a send
+  kRecv = 13,  // never in a header: the message is the peer's send
 };
 
-// When a call began. To read the clock takes a good part of the time of a small call, and one for which everybody is
-// there has no use for it: it is read when somebody first asks. Copies know what is known when they are made.
+// Start time of a call, read lazily: a clock read costs a good part of a small call, and a call whose peers are all
+// there never needs it. A copy does not see a later read.
 class CallClock {
  public:
   class Listener {
@@ -51,9 +51,9 @@ class CallClock {
   }
   bool has_begun() const { return began_ != Clock::time_point{}; }
   void begin_at(Clock::time_point time) const;
-  // Told once it is known; nullptr: nobody. Outlives that.
+  // Sets the listener to call once the start time is known; nullptr for none. It must live until then.
   void tell(Listener* listener) const { listener_ = listener; }
-  // By a backend that has just asked: it need not wait for anybody, and the call ends in the same microsecond.
+  // Set by a backend that has just read the clock and need not wait: the call ends within the same microsecond.
   void ends_at_once() const { is_short_ = true; }
   bool is_short() const { return is_short_; }
 
@@ -66,21 +66,21 @@ class CallClock {
 struct Operation {
   OpKind kind = OpKind::kBarrier;
   drun_dtype dtype = DRUN_INT8;
-  drun_op op = DRUN_SUM;   // of what reduces
-  int root = 0;            // of what has one; of a send to whom, of a recv from whom; a member of the communicator
+  drun_op op = DRUN_SUM;   // of reductions
+  int root = 0;            // the root, or the peer of a send or recv; a member of the communicator
   std::uint32_t comm = 0;  // the communicator's number
-  std::uint64_t seq = 0;   // counts the calls of the communicator, from 1; sends to and from each rank apart
+  std::uint64_t seq = 0;   // number of the call in the communicator, from 1; sends and receives count per peer
   std::uint64_t count = 0;
   std::uint32_t counts = 0;  // allgatherv: a digest of the counts of all ranks
-  std::uint32_t names = 0;   // scan_name()'s digest, of several calls in one that of all of them; 0: not compared
-  std::string name;          // for messages, and compared by its digest; at most kNameBytes if names is not 0
+  std::uint32_t names = 0;   // scan_name()'s digest, or that of all names of a fused call; 0: not compared
+  std::string name;          // for error texts; compared by its digest; at most kNameBytes if names is not 0
   // Not sent:
-  int place = -1;        // of the root among those that carry out this part of the call, if these are not all
-  bool partial = false;  // not all ranks' contributions come together in this part: averages are not divided yet
+  int place = -1;        // of the root among the members that carry out this part of the call; -1: all members do
+  bool partial = false;  // combines only some ranks' contributions: averages are not divided yet
   CallClock clock;
   std::chrono::milliseconds timeout{0};
-  double prescale = 1, postscale = 1;  // of what is given, of the result
-  std::chrono::nanoseconds queued{0};  // for how long it waited for its turn, if it was not carried out at once
+  double prescale = 1, postscale = 1;  // of the input, of the result
+  std::chrono::nanoseconds queued{0};  // time that it waited for its turn, if it was not carried out at once
 
   Clock::time_point deadline() const { return clock.began() + timeout; }
   int root_here() const { return place >= 0 ? place : root; }
@@ -90,28 +90,29 @@ struct Operation {
 std::string name_of(const Operation& operation);
 std::string describe(const Operation& operation);  // "allreduce #12 of 10 f32 (sum)"
 std::string name_of_comm(std::uint32_t comm);      // "local", "comm 5"
-// What passes between two ranks is nobody else's business.
+// True for point-to-point calls, in which only two ranks take part.
 inline bool is_of_two(const Operation& operation) {
   return operation.kind == OpKind::kSend || operation.kind == OpKind::kRecv;
 }
-// Names differ if both gave one, and they do; those of a send and of its receive are the business of each.
+// True if `a` and `b` are the same call. Names count only if both calls gave one; those of a send and of its receive
+// are not compared.
 bool same_call(const Operation& a, const Operation& b);
 struct ScannedName {
-  std::uint32_t digest;  // of all its bytes, also those that no text shows; not 0
-  bool has_controls;     // what would break a line: bytes below ' ', and DEL
+  std::uint32_t digest;  // of all bytes, also those that no text shows; never 0
+  bool has_controls;     // bytes that would break a line: below ' ', and DEL
 };
 ScannedName scan_name(std::string_view name);
-// In this order. 0 if one of them is.
+// Combines two digests, in this order. 0 if one of them is 0.
 std::uint32_t digest_of_names(std::uint32_t of_first, std::uint32_t of_next);
 
 std::string in_words(std::chrono::milliseconds time);  // "300 s", "1500 ms"
 
 inline constexpr std::size_t kNameBytes = 63;
 
-// magic:4 version:1 kind:1 dtype:1 op:1 comm:4 root:4 counts:4 seq:8 count:8 names:4 name:64, which zeros fill up
+// magic:4 version:1 kind:1 dtype:1 op:1 comm:4 root:4 counts:4 seq:8 count:8 names:4 name:64, zero-padded
 inline constexpr std::size_t kHeaderBytes = 40 + kNameBytes + 1;
 std::string encode_header(const Operation& operation);
-// Nothing if it is not a header. Without the name, which only an error needs.
+// Returns nullopt if `bytes` is not a header. Leaves out the name, which only errors need (name_in_header()).
 std::optional<Operation> decode_header(std::string_view bytes);
 std::string name_in_header(std::string_view bytes);
 

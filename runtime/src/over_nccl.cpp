@@ -1,4 +1,4 @@
-// Which calls of a communicator NCCL carries out, and how the members come to that. docs/gpu.md.
+// Communicator: the choice of the calls that NCCL carries out, on which all members agree. See docs/gpu.md.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -34,7 +34,7 @@ void add(Memory& all, const gpu::Driver& driver, drun_memory told, const void* m
   all = all == Memory::kNone || all == one ? one : Memory::kBoth;
 }
 
-// Loads them.
+// Loads our kernels; true if that works.
 bool has_kernels(const gpu::Device& device) {
   gpu::ContextScope scope;
   return scope.enter(device.driver(), device.context()) == gpu::kSuccess &&
@@ -65,7 +65,7 @@ Outcome<gpu::NcclComm*> Communicator::choose_way(const Operation& operation, con
     add(kind, driver, options.memory, one);
     if (first == nullptr) first = one;
   }
-  // Who gives nothing and gets nothing still takes part.
+  // A rank that neither sends nor receives data still takes part.
   if (kind == Memory::kNone && options.memory == DRUN_MEMORY_DEVICE) kind = Memory::kDevice;
   if (kind == Memory::kNone || kind == Memory::kHost) return nullptr;
   const auto without = std::find_if(group_.ranks.begin(), group_.ranks.end(),
@@ -135,7 +135,8 @@ Status Communicator::set_up_nccl(const Operation& operation, const void* memory)
         std::to_string(world().client->welcome().host_index_of_rank.at(static_cast<std::size_t>(world().rank())));
   }
   own.may_share = value_of("DRUN_SHARED_GPU") == "1";
-  // With all ranks, when they are here and nothing is under way: at the parts' own first calls neither is so.
+  // The parts are split off here, where all ranks are present and no call is under way: neither is certain at the
+  // parts' own first calls.
   const bool may_split = group_.comm == kCommWorld && fabric_->has_parts() && value_of("DRUN_NCCL_SPLIT") != "0";
   own.splits_local = may_split && fabric_->nccl_of(kCommLocal) == nullptr;
   own.splits_cross = may_split && fabric_->nccl_of(kCommCross) == nullptr;
@@ -177,8 +178,8 @@ Status Communicator::set_up_nccl(const Operation& operation, const void* memory)
   return {};
 }
 
-// What is made is the fabric's also after a failure, which ends all of it, in the same order on all ranks. Nobody goes
-// on before all parts are there: one that can't be made is everybody's failure.
+// The fabric owns each part even after a failure, and ends all of them in the same order on all ranks. The barrier
+// keeps every rank from going on before all parts exist, so a part that can't be created fails on all ranks.
 Status Communicator::split_nccl(gpu::NcclComm& all, const gpu::NcclDecision& decision, const Operation& operation) {
   std::vector<Group> groups;
   if (decision.splits_local) groups.push_back(fabric_->local());
@@ -194,7 +195,7 @@ Status Communicator::split_nccl(gpu::NcclComm& all, const gpu::NcclDecision& dec
 
 std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<AllreduceCall>& calls, drun_dtype dtype,
                                                         drun_op op, const CallOptions& options) {
-  // Adasum is of each by itself.
+  // Adasum combines each vector by itself.
   if (calls.size() < 2 || op == DRUN_ADASUM || gpu::loaded_driver() == nullptr) return std::nullopt;
   if (auto usable = check_usable(); !usable) return usable;
   Memory kind = Memory::kNone;
@@ -240,10 +241,10 @@ Outcome<std::vector<std::string>> Communicator::tell_all(std::string word, std::
   return words;
 }
 
-// In NCCL all members' memory is registered, or none is: what one of them can't do, none does.
+// NCCL needs the memory of all members registered, or of none: if one member can't register its memory, none does.
 Status Communicator::register_memory(void* memory, std::size_t n_bytes, const CallOptions& options) {
   if (auto usable = check_usable(); !usable) return usable;
-  // Known of all without a word, so that members who train on the host need not come.
+  // All members know this without communication, so that members that train on the host need not make the call.
   const bool all_have_gpus = std::all_of(group_.ranks.begin(), group_.ranks.end(),
                                          [this](int rank) { return fabric_->gpu_of(rank) == gpu::Presence::kThere; });
   if (!all_have_gpus) return {};
@@ -268,7 +269,7 @@ Status Communicator::register_memory(void* memory, std::size_t n_bytes, const Ca
                    "drun_register: " + member(of_gpu) + " gives memory of a GPU, and " + member(of_host) + " does not");
   }
   const bool are_alike = std::all_of(kinds->begin(), kinds->end(), [&](const auto& one) { return one == kind; });
-  // cuMemAlloc's: NCCL calls it unsafe to register that, and leaves it alone unless it is told to.
+  // Memory of cuMemAlloc: NCCL considers its registration unsafe, and skips it unless told otherwise.
   if (are_alike && kind == "other") return {};
   named.memory = DRUN_MEMORY_DEVICE;
   const auto operation = begin(OpKind::kAllgather, n_bytes, DRUN_UINT8, named);
@@ -292,8 +293,8 @@ Status Communicator::register_memory(void* memory, std::size_t n_bytes, const Ca
   return {};
 }
 
-// A setup needs all members, and these are two: what collectives have set up is used. Then what has no elements is
-// nobody's business, as its kind of memory can't be told.
+// Setting NCCL up needs all members, and these are two: only what collectives have set up is used. Transfers without
+// elements are then skipped, because the kind of their memory is unknown.
 Status Communicator::transfer_with_nccl(const std::vector<TransferCall>& calls) {
   if (auto usable = check_usable(); !usable) return usable;
   std::vector<TransferCall> rest;
@@ -309,7 +310,7 @@ Status Communicator::transfer_with_nccl(const std::vector<TransferCall>& calls) 
     transfers.push_back({std::move(*operation), call.data});
     streams.push_back(gpu::user_stream_of(call.options));
   }
-  // Both ways at once: the order within a group does not matter.
+  // NCCL and the host carry out their parts at the same time: the order within a group does not matter.
   const auto over_host = [&] { return rest.empty() ? Status() : transfer_over_host(rest); };
   return transfers.empty() ? over_host() : nccl_->transfer(transfers, streams, over_host);
 }

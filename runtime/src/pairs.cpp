@@ -1,4 +1,4 @@
-// The collectives of a communicator in which ranks talk with each other directly.
+// Communicator: point-to-point calls, and the collectives in which pairs of ranks exchange data directly.
 #include <algorithm>
 #include <deque>
 
@@ -142,7 +142,8 @@ Status Communicator::alltoallv(const void* send, const std::size_t* send_counts,
   if (overlap_anywhere(send, *sent, recv, *received)) return check.wrong("send and recv overlap");
   auto operation = begin(OpKind::kAlltoallv, 0, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
-  // A side without data may be a pointer to anything; without any at all the pointers are all that there is to go by.
+  // The pointer of a side without data may point anywhere. If neither side has data, only the pointers can tell the
+  // kind of memory.
   const bool sends = end_of(*sent) > 0, receives = end_of(*received) > 0, none = !sends && !receives;
   const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(

@@ -1,4 +1,4 @@
-// What is left of a call's time. Time for which this process was stopped does not count.
+// The remaining time of a call. Time during which this process was stopped does not count.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,15 @@ namespace drun::runtime {
 
 class Patience {
  public:
-  // No wait may be longer than this: so a stop of this process (Ctrl-Z) is noticed, and all but this much of its time
-  // does not count.
+  // Maximum length of one wait, so that a stop of this process (Ctrl-Z) is noticed and at most this much of it counts.
   static constexpr std::chrono::milliseconds kLook{200};
 
-  // To be asked before every wait. 0 or less: the deadline has passed.
+  // Must be called before every wait. 0 or less if the deadline has passed.
   std::chrono::milliseconds left(const Operation& operation) {
     const auto stopped = stops_.look();
     if (std::exchange(stopped_in_, operation.deadline()) == operation.deadline()) {
       stopped_ += stopped;
-    } else {  // of a stop that was noticed only now, what came after the call
+    } else {  // counts only the part of the stop that came after the start of the call
       const auto since_call = Clock::now() - operation.clock.began();
       stopped_ = std::max(StallWatch::Duration::zero(), std::min<StallWatch::Duration>(stopped, since_call));
     }
@@ -30,7 +29,7 @@ class Patience {
 
  private:
   StallWatch stops_{kLook};
-  Clock::duration stopped_{};  // during the call that has the deadline `stopped_in_`; extends it
+  Clock::duration stopped_{};  // during the call with the deadline `stopped_in_`, which it extends
   Clock::time_point stopped_in_{};
 };
 

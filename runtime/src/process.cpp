@@ -17,7 +17,7 @@
 namespace drun::runtime {
 namespace {
 
-// Users' keys can't meet ours.
+// Keeps users' keys apart from those of the runtime.
 std::string user_key(const std::string& key) { return "user/" + key; }
 
 Failure kv_failure(const Error& error, const std::string& function, const std::string& key) {
@@ -26,7 +26,7 @@ Failure kv_failure(const Error& error, const std::string& function, const std::s
   return result;
 }
 
-// Seconds, possibly with a fraction; nothing if unset.
+// Seconds, possibly with a fraction; nullopt if unset.
 Outcome<std::optional<std::chrono::milliseconds>> seconds_from_env(const char* name) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return std::nullopt;
@@ -39,7 +39,7 @@ Outcome<std::optional<std::chrono::milliseconds>> seconds_from_env(const char* n
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-// The program's word, else the environment's, else the default.
+// The program's value, else the environment's, else the default.
 Status choose_timeout(std::int64_t option_ms, const char* variable, std::chrono::milliseconds& timeout) {
   if (option_ms < 0) return failure(DRUN_ERROR_ARGUMENT, "drun_init: a timeout is negative");
   auto from_env = seconds_from_env(variable);
@@ -52,7 +52,7 @@ Status choose_timeout(std::int64_t option_ms, const char* variable, std::chrono:
 Outcome<Timeouts> choose_timeouts(const drun_init_options* given) {
   drun_init_options options = DRUN_INIT_OPTIONS;
   if (given != nullptr) {
-    // The caller's header may be older or newer than we are.
+    // The caller's header may be older or newer than this library.
     if (given->struct_size < sizeof given->struct_size) {
       return failure(DRUN_ERROR_ARGUMENT, "drun_init: options.struct_size is not set");
     }
@@ -123,9 +123,9 @@ Status Process::finalize() {
   return gpu;
 }
 
-// Asking for the process id would cost more than a small collective. A child lets go of the connection with the
-// rendezvous, so that it ends with the process that has joined, and the next program can come: what the client holds
-// becomes /dev/null.
+// A fork handler, because asking for the process id would cost more than a small collective. A child replaces its copy
+// of the connection with the rendezvous by /dev/null, so that the connection ends with the process that has joined, and
+// the next program can join.
 void Process::note_forks() {
   static const int registered = ::pthread_atfork(nullptr, nullptr, [] {
     if (!in_use_) return;

@@ -1,4 +1,4 @@
-// What a process has of drun, at most once at a time: behind the C functions, under their lock.
+// The drun state of a process: at most one job at a time. Used by the C functions, each in its turn (CallQueue).
 #pragma once
 
 #include <atomic>
@@ -16,13 +16,13 @@
 
 namespace drun::runtime {
 
-// One call at a time, but for what says otherwise.
+// One call at a time, except where noted.
 class Process {
  public:
   Status init(const drun_init_options* options);
   Status finalize();
-  // A failure before init, in a forked child, and of a handle that is none. Those that every job has are made when they
-  // are first asked for.
+  // Fails before init(), in a forked child, and for an invalid handle. The communicators that every job has are created
+  // on first use.
   Outcome<Communicator*> communicator(const char* function, drun_comm comm = DRUN_COMM_WORLD,
                                       std::chrono::milliseconds timeout = {}) {
     if (comm == DRUN_COMM_WORLD && all_ != nullptr && !is_forked_child()) return all_;
@@ -30,11 +30,11 @@ class Process {
   }
   Outcome<drun_comm> split(Communicator& parent, int colour, int key, const CallOptions& options);
   Status free(drun_comm comm);
-  // Whether calls can work here: not in a child that was forked after init.
+  // True in a child that was forked after init(), where calls can't work.
   static bool is_forked_child() { return forked_.load(std::memory_order_relaxed); }
 
-  // What init() tells the job to call once GPUs are in use: somebody shall look() now and then, in turn.
-  // `stopped_ns`: World's.
+  // `begin_looking` is called once GPUs are in use: from then on look() must be called periodically, in turn.
+  // `stopped_ns` becomes World's.
   void on_gpu(std::function<void()> begin_looking, std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns) {
     on_gpu_ = std::move(begin_looking);
     stopped_ns_ = std::move(stopped_ns);
@@ -42,25 +42,26 @@ class Process {
   void look() {
     if (all_ != nullptr && !is_forked_child()) all_->look();
   }
-  // What begins in these bytes. Without a job nothing is registered, and a forked child has nothing of it.
+  // Deregisters the memory that begins in these bytes. No-op without a job and in a forked child, where nothing is
+  // registered.
   Status deregister(const void* memory, std::size_t n_bytes, const char* during) {
     return all_ != nullptr && !is_forked_child() ? all_->deregister(memory, n_bytes, during) : Status();
   }
 
-  // What never waits for a call that is under way. Any thread.
+  // These never wait for a call that is under way. Any thread.
   struct Place {
     int rank = -1, size = -1;
-    int homogeneous = -1;  // of all ranks: 1 if each host has as many, else 0
+    int homogeneous = -1;  // of all ranks: 1 if all hosts have the same number of ranks, else 0
   };
   bool is_initialized() const;
-  Place place_in(drun_comm comm) const;  // -1: there is none
+  Place place_in(drun_comm comm) const;  // all -1 if there is no such communicator
 
   Status kv_set(const std::string& key, const std::string& value);
   Outcome<std::string> kv_get(const std::string& key, std::chrono::milliseconds timeout);
 
-  // Any thread, at any time: wakes the collective that waits.
+  // Wakes the collective that is waiting. Any thread, at any time.
   void interrupt();
-  // Then, in its turn: tells the launcher.
+  // Asks the launcher to end the job. Called after interrupt(), in its turn.
   Status abort(const std::string& why);
 
  private:
@@ -74,7 +75,7 @@ class Process {
   std::map<drun_comm, Place> places_;
   static void note_forks();
   static inline std::atomic<bool> in_use_{false}, forked_{false};
-  static inline std::atomic<int> rendezvous_fd_{-1};  // of the client; -1: there is none
+  static inline std::atomic<int> rendezvous_fd_{-1};  // of the client; -1 if there is none
   std::function<void()> on_gpu_;
   std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns_;
   std::uint32_t next_comm_ = kFirstCommOfSplit;

@@ -23,7 +23,7 @@ constexpr std::size_t word_of(std::size_t offset) { return offset / sizeof(std::
 constexpr std::size_t kEndedWord = word_of(offsetof(Call, ended_ns)), kStatusWord = word_of(offsetof(Call, status)),
                       kNameWord = word_of(offsetof(Call, name));
 static_assert(offsetof(Call, name) % sizeof(std::uint64_t) == 0);
-// What lies there in its word.
+// `value`, shifted to its offset within its word.
 constexpr std::uint64_t part(std::uint64_t value, std::size_t offset) {
   static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
   return value << offset % sizeof(std::uint64_t) * 8;
@@ -33,7 +33,7 @@ static_assert(word_of(offsetof(Call, comm)) == word_of(offsetof(Call, group)) &&
               word_of(offsetof(Call, kind)) == kStatusWord && word_of(offsetof(Call, dtype)) == kStatusWord &&
               word_of(offsetof(Call, op)) == kStatusWord);
 
-// Up to the zero behind it.
+// Writes the name, up to and including its terminating zero.
 void write_name(Entry& place, std::string_view name) {
   static_assert((kCallWords - kNameWord) * sizeof(std::uint64_t) == recorder::kNameBytes);
   std::size_t at = kNameWord;
@@ -43,8 +43,8 @@ void write_name(Entry& place, std::string_view name) {
 
 constexpr std::uint32_t kMostEntries = 1u << 20;
 
-// While this lives readers take the entry for torn. Words are stored with release, so that none is seen before the odd
-// sequence; a fence would do it too, but TSan knows none.
+// While this lives, readers take the entry for torn. Words are stored with release, so that none is visible before the
+// odd sequence; a fence would do too, but TSan does not support fences.
 class Writing {
  public:
   explicit Writing(Entry& entry) : entry_(entry), odd_(entry.sequence.load(std::memory_order_relaxed) | 1) {
@@ -96,8 +96,8 @@ std::uint64_t Recorder::begin(const Operation& operation, int group, int root, s
   const auto queued_us = std::chrono::duration_cast<std::chrono::microseconds>(queued).count();
   Entry& place = entry(number);
   const Writing writing(place);
-  // Call's words, from registers: bytes that are written one by one, and then read as a word, take longer than the
-  // rest.
+  // Builds Call's words in registers: bytes that are written one by one and then read as a word would take longer than
+  // all the rest.
   std::uint64_t words[kNameWord] = {};
   words[word_of(offsetof(Call, number))] = number;
   words[word_of(offsetof(Call, seq))] = operation.seq;
@@ -112,7 +112,7 @@ std::uint64_t Recorder::begin(const Operation& operation, int group, int root, s
                        part(static_cast<std::uint8_t>(operation.dtype), offsetof(Call, dtype)) |
                        part(static_cast<std::uint8_t>(operation.op), offsetof(Call, op));
   for (std::size_t i = 0; i < kNameWord; ++i) place.words[i].store(words[i], std::memory_order_release);
-  // Of no name there is nothing behind its zero that anybody reads.
+  // Readers stop at the zero of an empty name.
   place.words[kNameWord].store(0, std::memory_order_release);
   if (!operation.name.empty()) write_name(place, operation.name);
   if (operation.comm == 0 && static_cast<std::uint8_t>(operation.kind) < recorder::kFirstPairKind) {

@@ -1,5 +1,5 @@
-// This rank's flight recorder: the last calls, in memory that the host's agent gave, and reads. recorder/layout.h,
-// docs/recorder.md.
+// This rank's flight recorder: the latest calls, in memory that the host's agent provides and reads. See
+// recorder/layout.h and docs/recorder.md.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,19 @@
 
 namespace drun::runtime {
 
-// One thread at a time; who reads needs no lock.
+// One thread at a time. Readers need no lock.
 class Recorder {
  public:
-  // nullptr if the memory is none, or none that we know: nothing is recorded then. The descriptor may be closed.
+  // Returns null, so that nothing is recorded, if `memory` is closed or has an unknown layout. The descriptor may be
+  // closed afterwards.
   static std::shared_ptr<Recorder> open(const Fd& memory, int rank);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // The call is going on from now. `group`: the first rank of its communicator; `root`: the rank of the job that
-  // operation.root is; `queued`: how long it waited. Returns what end() needs, never 0.
+  // Records that a call has begun. `group` is the first rank of its communicator, `root` the job's rank for
+  // operation.root, -1 if it has none, `queued` the time that it waited for its turn. Returns the number for end(),
+  // never 0.
   std::uint64_t begin(const Operation& operation, int group, int root, std::chrono::nanoseconds queued = {});
   void end(std::uint64_t number, int status) { end(number, status, monotonic_ns()); }
   void end(std::uint64_t number, int status, std::int64_t ended_ns);

@@ -1,4 +1,4 @@
-// Arithmetic of the reductions on host memory. Pure. Integers wrap; min and max hand on NaN.
+// Arithmetic of the reductions on host memory. Pure. Integers wrap; min and max propagate NaN.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,17 @@
 
 namespace drun::runtime {
 
-// into[i] = into[i] op from[i]; AVG adds. No alignment is required of either. Halves
-// are reduced as f32 (reduced_as), here and below.
+// into[i] = into[i] op from[i]; AVG adds. Neither array need be aligned. Callers reduce halves as f32 (reduced_as),
+// here and below.
 void accumulate(void* into, const void* from, std::size_t count, drun_dtype dtype, drun_op op);
-// into[i] = a[i] op b[i]; `into` may be `a` or `b`, and overlaps neither otherwise.
+// into[i] = a[i] op b[i]. `into` may be `a` or `b`, but must not overlap them otherwise.
 void combine(void* into, const void* a, const void* b, std::size_t count, drun_dtype dtype, drun_op op);
-// What is left to do once all ranks are in: AVG divides by `size`, integers truncate.
+// Completes a reduction once all ranks are in: AVG divides by `size`; integers truncate.
 void finish(void* data, std::size_t count, drun_dtype dtype, drun_op op, int size);
-// The same for what `size` members have given, unless this is a part of a call in which others give, too.
+// Completes the reduction of the contributions of `size` members, unless this is a part of a call to which others
+// contribute too.
 void finish(const Operation& operation, const Span& data, int size);
-// data[i] *= factor, of f32 and f64.
+// data[i] *= factor, for f32 and f64.
 void scale(void* data, std::size_t count, drun_dtype dtype, double factor);
 
 }  // namespace drun::runtime

@@ -1,4 +1,4 @@
-// The collectives of a communicator that reduce.
+// Communicator: the collectives that reduce.
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -15,9 +15,11 @@
 namespace drun::runtime {
 namespace {
 
-// Of a reduce: while a piece goes up one edge of the tree, the next is on the edge below. The same on all ranks.
+// Piece size of a reduce: while one piece goes up an edge of the tree, the next is on the edge below. The same on all
+// ranks.
 constexpr std::size_t kTreePieceElements = 256u << 10;
-// Of allreduces that are begun together: up to here copying costs less than another message. The same on all ranks.
+// Maximum size of fused allreduces of a group: up to here copying costs less than another message. The same on all
+// ranks.
 constexpr std::size_t kFusedBytes = 4u << 20;
 
 }  // namespace
@@ -29,7 +31,7 @@ Status Communicator::in_pieces(const Operation& operation, const void* send, voi
   const bool in_recv = dtype == operation.dtype && recv != nullptr;
   const std::size_t count = operation.count;
   std::size_t first = 0;
-  do {  // also without an element: the ranks still have to agree
+  do {  // also without elements: the ranks must still agree on the call
     const std::size_t n = std::min(most, count - first), offset = first * size_of(operation.dtype);
     const Span data{in_recv ? at(recv, offset) : fabric_->scratch().of(n * size_of(dtype)), n, dtype};
     stage(operation, at(send, offset), data.data, n);
@@ -69,7 +71,7 @@ Status Communicator::allreduce(const void* send, void* recv, std::size_t count, 
   auto operation = begin(OpKind::kAllreduce, count, dtype, options, asks_for_time);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
-  // Of one element or a few all that is not needed counts.
+  // For a few elements every step that can be skipped counts.
   if (!may_be_of_gpu) return allreduce_on_host(*operation, send, recv);
   const auto stream = gpu::user_stream_of(options);
   if (auto done = over_nccl(*operation, options, {send, recv}, [&](gpu::NcclComm& nccl) {
@@ -84,8 +86,8 @@ Status Communicator::allreduce(const void* send, void* recv, std::size_t count, 
 }
 
 Status Communicator::allreduce_on_host(const Operation& operation, const void* send, void* recv) {
-  // The sum, product, minimum, maximum and average of one are what it gave; so is its Adasum. One message where there
-  // is memory for it.
+  // The result of a single rank is its input, for every reduction. The data goes in one message where the user's memory
+  // can hold it in the type in which it travels.
   const std::size_t count = operation.count;
   const std::size_t most = reduced_as(operation.dtype) == operation.dtype ? count : kPieceElements;
   const bool is_adasum = operation.op == DRUN_ADASUM;
@@ -138,7 +140,7 @@ Status Communicator::allreduce_all(const std::vector<AllreduceCall>& calls, drun
     if (auto ok = check_allreduce(call, dtype, op, options); !ok) return ok;
   }
   if (auto done = allreduce_over_nccl(calls, dtype, op, options)) return *done;
-  const std::size_t most = op == DRUN_ADASUM ? 0 : kFusedBytes / size_of(dtype);  // Adasum is of each by itself
+  const std::size_t most = op == DRUN_ADASUM ? 0 : kFusedBytes / size_of(dtype);  // Adasum is per vector: never fused
   for (auto first = calls.begin(); first != calls.end();) {
     auto last = first;
     std::size_t count = 0;
@@ -213,7 +215,8 @@ Status Communicator::reduce_scatter(const void* send, void* recv, std::size_t re
   if (auto ok = copies.writes(recv, n_bytes); !ok) return fail_in(ok);
   if (auto ok = copies.reads(send, size * n_bytes); !ok) return fail_in(ok);
 
-  // A piece is the same part of every block: the partial sums need room, and `send` stays as it is.
+  // A piece is the same part of every block. It is staged, because the partial sums need room and `send` must not
+  // change.
   const drun_dtype moved = reduced_as(dtype);
   const std::size_t most = std::max<std::size_t>(1, kPieceElements / size);
   std::size_t first = 0;

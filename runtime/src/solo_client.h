@@ -1,4 +1,4 @@
-// The rendezvous of a job of one: keys and values in memory, nobody to wait for.
+// The rendezvous of a job of one rank: keys and values in memory, no peers to wait for.
 #pragma once
 
 #include <memory>

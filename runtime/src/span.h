@@ -1,4 +1,4 @@
-// Elements in memory, of the type in which they travel, which need not be the type of the call.
+// Elements in memory, in the type in which they travel, which may differ from the type of the call.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Span {
   Span part(std::size_t first, std::size_t n) const { return {data + first * size_of(dtype), n, dtype}; }
 };
 
-// `n_bytes` behind the start of a user's buffer.
+// The address `n_bytes` past the start of a user's buffer.
 inline const char* at(const void* memory, std::size_t n_bytes) { return static_cast<const char*>(memory) + n_bytes; }
 inline char* at(void* memory, std::size_t n_bytes) { return static_cast<char*>(memory) + n_bytes; }
 
@@ -27,7 +27,7 @@ struct Block {
   std::size_t offset = 0, n_bytes = 0;
 };
 
-// Behind the last byte of any of them.
+// One past the last byte of all blocks.
 inline std::size_t end_of(const std::vector<Block>& blocks) {
   std::size_t end = 0;
   for (const Block& block : blocks) {
@@ -36,7 +36,8 @@ inline std::size_t end_of(const std::vector<Block>& blocks) {
   return end;
 }
 
-// Where part `i` begins if `count` elements are divided into `n_parts` as evenly as can be; of part n_parts: the end.
+// First element of part `i` if `count` elements are divided into `n_parts` as evenly as possible; the end for i ==
+// n_parts.
 inline std::size_t part_begin(std::size_t count, std::size_t n_parts, std::size_t i) {
   return count / n_parts * i + std::min(i, count % n_parts);
 }

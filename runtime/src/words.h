@@ -1,4 +1,4 @@
-// Short texts as words, which cost less than their bytes one by one, or a call of memcpy; and digests over words.
+// Short texts read word by word, which costs less than byte by byte, or than a call of memcpy; and digests over words.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ T read_word(const char* at) {
   return word;
 }
 
-// A step of a digest over words.
+// One step of a digest over words.
 inline std::uint64_t mixed(std::uint64_t digest, std::uint64_t word) {
   digest = (digest ^ word) * 0x9e3779b97f4a7c15u;
   return digest ^ digest >> 32;
 }
 
-// take(word, n_bytes) for each eight bytes of the text, as they lie in memory, and for what is left of it, 0 to 7
-// bytes, with zeros behind.
+// Calls take(word, n_bytes) for each eight bytes of the text, as they lie in memory, and for the rest of 0 to 7 bytes,
+// padded with zeros.
 template <typename Take>
 void for_words(std::string_view text, const Take& take) {
   static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);

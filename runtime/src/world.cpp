@@ -30,12 +30,12 @@ Failure from_abort(const rendezvous::AbortNotice& notice, const std::string& dur
   return result;
 }
 
-// What drun's ABORT says, if there was one.
+// The failure that drun's ABORT describes, if there was one.
 std::optional<Failure> aborted(const World& world, const std::string& during) {
   const auto notice = world.client->aborted();
   if (!notice) return std::nullopt;
   auto result = from_abort(*notice, during);
-  world.client->complain(result.text);  // so that drun knows our exit for a consequence, whatever its time
+  world.client->complain(result.text);  // so that drun takes our exit for a consequence, whenever it happens
   return result;
 }
 
@@ -100,7 +100,7 @@ std::optional<Failure> published_failure(const World& world, const std::string& 
 
 Failure explain_closed(const World& world, int peer, const std::string& during, const std::function<pid_t()>& ended) {
   if (auto reason = published_failure(world, during, kExplainWait)) return *reason;
-  // We are the first to know: whoever sees our connections close in turn shall learn of this one.
+  // We are the first to know: publish it, so that ranks that see our connections close in turn learn the cause.
   Failure result{DRUN_ERROR_PEER, world.name_of(peer) + " closed its connection during " + during, peer,
                  world.host_of(peer)};
   const pid_t process = ended ? ended() : 0;

@@ -84,7 +84,7 @@ class RecordingBackend final : public Backend, private CallClock::Listener {
     end(operation, status);
     return status;
   }
-  // Where the backend reads the clock itself, its own contribution is under way by the time the call is recorded.
+  // If the backend reads the clock itself, its own contribution is under way by the time the call is recorded.
   void begin_when_asked(const Operation& operation) {
     if (operation.clock.has_begun() || !inner_->asks_for_time()) return begin(operation);
     asks_ = &operation;

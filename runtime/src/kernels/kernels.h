@@ -10,7 +10,7 @@
 namespace drun::runtime {
 
 struct Kernels {
-  // `into` may be `a` or `b`, and overlaps neither otherwise.
+  // `into` may be `a` or `b`, but must not overlap them otherwise.
   void (*combine)(void* into, const void* a, const void* b, std::size_t count, drun_dtype dtype, drun_op op);
   void (*divide)(void* data, std::size_t count, drun_dtype dtype, int size);
   void (*scale)(void* data, std::size_t count, drun_dtype dtype, double factor);
