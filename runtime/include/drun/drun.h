@@ -1,9 +1,11 @@
 /* drun's runtime library: collectives between the workers of a job that drun started. C99, C ABI.
  *
- * Every function that returns int returns DRUN_OK or a negative drun_status; drun_last_error() then has the text, which
- * names the rank, the host and the operation. Calls of one process are carried out one after the other, from whatever
- * thread they come; all ranks must call the same collectives in the same order. A program that was not started by drun
- * is a job of size 1: everything works, with itself. The page docs/runtime-api.md says more. */
+ * Errors: functions return DRUN_OK or a negative drun_status, unless their comment says otherwise. drun_last_error()
+ * then returns the text, which names the rank, the host and the operation.
+ * Threads: any thread may call. The calls of a process are carried out one after the other. All ranks of a communicator
+ * must call the same collectives in the same order, with the same count, type, reduction and root.
+ * A program that was not started by drun is a job of size 1, in which every call works. docs/runtime-api.md says
+ * more. */
 #ifndef DRUN_DRUN_H
 #define DRUN_DRUN_H
 
@@ -25,20 +27,20 @@ extern "C" {
 
 typedef enum drun_status DRUN_AS_INT {
   DRUN_OK = 0,
-  DRUN_ERROR_ARGUMENT = -1,    /* a wrong argument; nothing was sent */
-  DRUN_ERROR_STATE = -2,       /* before drun_init, after drun_finalize, in a forked child */
-  DRUN_ERROR_UNSUPPORTED = -3, /* a combination that this version can't do */
-  DRUN_ERROR_TIMEOUT = -4,     /* a deadline passed; the text names who was waited for */
+  DRUN_ERROR_ARGUMENT = -1,    /* an invalid argument; nothing was sent */
+  DRUN_ERROR_STATE = -2,       /* not allowed now: before drun_init, after drun_finalize, in a forked child */
+  DRUN_ERROR_UNSUPPORTED = -3, /* a combination that this version does not support */
+  DRUN_ERROR_TIMEOUT = -4,     /* a deadline passed; the text names the ranks that were waited for */
   DRUN_ERROR_PEER = -5,        /* another rank died, left or failed */
-  DRUN_ERROR_MISMATCH = -6,    /* ranks called different operations */
+  DRUN_ERROR_MISMATCH = -6,    /* ranks called different operations, or the same one with different arguments */
   DRUN_ERROR_ABORTED = -7,     /* drun ended the job, or drun_abort was called */
-  DRUN_ERROR_CONNECT = -8,     /* the agent, the rendezvous or a peer can't be reached, or refused the key */
+  DRUN_ERROR_CONNECT = -8,     /* the agent, the rendezvous or a peer can't be reached, or rejected the job key */
   DRUN_ERROR_TRUNCATED = -9,   /* drun_kv_get: the buffer is too small; the needed size was stored */
-  DRUN_ERROR_SYSTEM = -10,     /* the operating system said no */
+  DRUN_ERROR_SYSTEM = -10,     /* an error of the operating system, the GPU driver or NCCL */
   DRUN_ERROR_INTERNAL = -11
 } drun_status;
 
-/* Element types. The numbers are final. */
+/* Element types. The numbers never change. */
 typedef enum drun_dtype DRUN_AS_INT {
   DRUN_INT8 = 0,
   DRUN_UINT8 = 1,
@@ -52,9 +54,10 @@ typedef enum drun_dtype DRUN_AS_INT {
   DRUN_FLOAT64 = 9
 } drun_dtype;
 
-/* Reductions. The numbers are final. Integers wrap around; AVG is the sum divided by the size, for integers truncated
- * towards zero; MIN and MAX of a NaN are NaN. ADASUM is for allreduces of f32 and f64: gradients that point the same
- * way are averaged, orthogonal ones added (Maleki et al., "Scaling distributed training with adaptive summation"). */
+/* Reductions. The numbers never change. Integers wrap around. AVG is the sum divided by the size of the communicator,
+ * for integers truncated towards zero. MIN and MAX of a NaN are NaN. ADASUM is for drun_allreduce of f32 and f64: it
+ * averages gradients that point in the same direction and adds orthogonal ones (Maleki et al., "Scaling distributed
+ * training with adaptive summation"). */
 typedef enum drun_op DRUN_AS_INT {
   DRUN_SUM = 0,
   DRUN_PROD = 1,
@@ -64,46 +67,50 @@ typedef enum drun_op DRUN_AS_INT {
   DRUN_ADASUM = 5
 } drun_op;
 
-/* A group of ranks, in an order of its own. Three are there from the start; others come of drun_comm_split. */
+/* A communicator: a group of ranks in an order of its own. Three exist from the start; drun_comm_split makes others. */
 typedef struct drun_comm_s* drun_comm;
 #define DRUN_COMM_WORLD ((drun_comm)0)   /* all ranks of the job */
 #define DRUN_COMM_LOCAL ((drun_comm)1)   /* the ranks of this host */
-#define DRUN_COMM_CROSS ((drun_comm)2)   /* the ranks of all hosts that have the same local rank */
-#define DRUN_COMM_NONE ((drun_comm)(-1)) /* none, of a split */
+#define DRUN_COMM_CROSS ((drun_comm)2)   /* the ranks with the same local rank, one on each host */
+#define DRUN_COMM_NONE ((drun_comm)(-1)) /* no communicator: result of a split with a negative color */
 
-/* A call that goes on in the background. NULL: none. */
+/* Handle of an asynchronous call; NULL: no call. The library owns it until drun_wait, drun_test or drun_wait_stream
+ * frees it. */
 typedef struct drun_request_s* drun_request;
 
-/* Set struct_size to sizeof(drun_init_options), as DRUN_INIT_OPTIONS does; fields that a later version adds are at the
- * end. 0 in a timeout: the default. */
+/* Set struct_size to sizeof(drun_init_options), as DRUN_INIT_OPTIONS does: later versions add fields at the end. A
+ * timeout of 0 means the default. */
 typedef struct drun_init_options {
   size_t struct_size;
-  int64_t init_timeout_ms; /* for all ranks to come; default 120 s or $DRUN_INIT_TIMEOUT (seconds) */
-  int64_t op_timeout_ms;   /* for every collective; default 300 s or $DRUN_OP_TIMEOUT (seconds) */
+  int64_t init_timeout_ms; /* for all ranks to join; default: $DRUN_INIT_TIMEOUT (seconds), else 120 s */
+  int64_t op_timeout_ms;   /* for each call; default: $DRUN_OP_TIMEOUT (seconds), else 300 s */
 } drun_init_options;
-/* Where the memory of a call is. The numbers are final. */
+/* Where the memory of a call is. The numbers never change. */
 typedef enum drun_memory DRUN_AS_INT {
-  /* The driver is asked, if the process has loaded one; what it manages or has pinned is the host's. */
+  /* Asks the driver, if the process has loaded one. Memory that it manages or has pinned counts as the host's. */
   DRUN_MEMORY_AUTO = 0,
   DRUN_MEMORY_HOST = 1,
   DRUN_MEMORY_DEVICE = 2 /* of a GPU */
 } drun_memory;
 
-/* About one call; NULL where it is asked for: the defaults. As above, start from DRUN_CALL_OPTIONS. Ranks need not
- * agree on it, but for names, the scales of allreduces in a group, and of reductions on GPUs. */
+/* Options of one call; a NULL pointer to them means the defaults. Set struct_size as above, by DRUN_CALL_OPTIONS. Ranks
+ * need not pass the same options, except for names, for the scales of allreduces in a group, and for the scales of
+ * reductions on GPUs. */
 typedef struct drun_call_options {
   size_t struct_size;
-  const char* name;   /* shown in errors: "allreduce #12 'grad.17'", 63 bytes of it. NULL: none. A collective, of memory
-                       * of the host, that two ranks give different names is DRUN_ERROR_MISMATCH */
-  int64_t timeout_ms; /* 0: the communicator's */
-  double prescale;    /* reductions of floating types: what is given is multiplied by this, */
-  double postscale;   /* the result by that; both 1 elsewhere */
-  /* Not NULL: the call goes on in the background, and is known by what is stored here; see drun_wait. The memory of the
-   * call belongs to it until then; arrays of counts and offsets, and the options, do not. */
+  const char* name;   /* shown in errors: "allreduce #12 'grad.17'"; 63 bytes of it are kept. NULL: no name. A
+                       * collective on memory of the host that has different names on two ranks fails:
+                       * DRUN_ERROR_MISMATCH */
+  int64_t timeout_ms; /* deadline of the call; 0: op_timeout_ms of drun_init */
+  double prescale;    /* reductions of floating types: factor for the input; 1 elsewhere */
+  double postscale;   /* the same for the result */
+  /* Not NULL: the call is asynchronous, and its handle is stored here; see drun_wait. The buffers of the call must stay
+   * valid, and untouched, until then. Arrays of counts and offsets, and the options, are copied. */
   drun_request* request;
-  /* Of memory of a GPU. The call comes after all work that `stream`, a CUstream or cudaStream_t, has got, and before
-   * all that it gets after the call has returned, or drun_wait has, until when there must be such a stream: it need not
-   * be over by then. NULL: the legacy default stream. cudaStreamPerThread: not with a request. */
+  /* For memory of a GPU. `stream` is a CUstream or cudaStream_t; NULL: the legacy default stream. The call is ordered
+   * after the work already enqueued on `stream` and before work enqueued after the call (or drun_wait) returns: it is
+   * then enqueued, but need not be complete. The stream must stay valid until then. cudaStreamPerThread can't be used
+   * with a request. */
   drun_memory memory;
   void* stream;
 } drun_call_options;
@@ -113,132 +120,152 @@ typedef struct drun_call_options {
 #define DRUN_CALL_OPTIONS {sizeof(drun_call_options), NULL, 0, 1.0, 1.0, NULL, DRUN_MEMORY_AUTO, NULL}
 /* clang-format on */
 
-/* Joins the job; returns when all ranks have come. Another program may have been in the job before, in the same worker,
- * and have ended in whatever way: all ranks start anew then. NULL: defaults. A second call before drun_finalize:
- * DRUN_ERROR_STATE. */
+/* Joins the job. Blocks until all ranks have joined, at most for init_timeout_ms: then DRUN_ERROR_TIMEOUT names the
+ * ranks that are missing. If another program was in the job before, in the same worker, all ranks start anew, however
+ * it ended. NULL: the default options. DRUN_ERROR_STATE on a second call before drun_finalize. */
 DRUN_API int drun_init(const drun_init_options* options);
-/* Leaves the job in an orderly way. Other ranks may still be working, but can't count on this one. Without drun_init:
- * OK. Waits for what is under way on GPUs, and returns what went wrong there, if no call has yet. */
+/* Leaves the job and frees all communicators. Other ranks may still be working, but can't count on this one any more.
+ * Waits for calls in progress on GPUs, and returns their failure unless an earlier call has. DRUN_OK without
+ * drun_init. */
 DRUN_API int drun_finalize(void);
 DRUN_API int drun_is_initialized(void); /* 0 or 1 */
 
-/* -1 before drun_init. */
+/* Rank and size in the job, counted from 0; -1 before drun_init and after drun_finalize. */
 DRUN_API int drun_rank(void);
 DRUN_API int drun_size(void);
 DRUN_API int drun_local_rank(void); /* among the ranks of this host */
 DRUN_API int drun_local_size(void);
 DRUN_API int drun_cross_rank(void); /* among the ranks of other hosts with the same local rank */
 DRUN_API int drun_cross_size(void);
-DRUN_API int drun_is_homogeneous(void); /* 1: all hosts have the same number of ranks; 0: they have not */
+DRUN_API int drun_is_homogeneous(void); /* 1 if all hosts have the same number of ranks, else 0 */
 
-/* Rank and size in a communicator; -1 for what is none. */
+/* Rank in a communicator, and its size; -1 if there is no such communicator. */
 DRUN_API int drun_comm_rank(drun_comm comm);
 DRUN_API int drun_comm_size(drun_comm comm);
-/* Collective on `comm`: those who give the same colour get a communicator of their own, in the order of keys, then of
- * ranks. A colour below 0: DRUN_COMM_NONE is stored. Never asynchronous. */
+/* Collective on `comm`. The ranks that pass the same color get a communicator of their own, in the order of keys, then
+ * of ranks. *result is DRUN_COMM_NONE for a negative color, and after a failure. Always blocks, and can't be part of a
+ * group. The caller frees *result with drun_comm_free; drun_finalize frees it, too. */
 DRUN_API int drun_comm_split(drun_comm comm, int colour, int key, drun_comm* result, const drun_call_options* options);
-/* Of one that came of a split; of this rank alone. Sets it to DRUN_COMM_NONE, which is also fine to be given. */
+/* Frees a communicator that drun_comm_split made, on this rank alone, and sets *comm to DRUN_COMM_NONE. DRUN_OK if it
+ * is DRUN_COMM_NONE already. DRUN_ERROR_ARGUMENT for the three that every job has. */
 DRUN_API int drun_comm_free(drun_comm* comm);
 
-/* Collectives. They block, unless options->request is set. `count` is in elements; 0 is fine. In place: send == recv.
- * Other overlaps are an error. After a failure `recv` is undefined and no communicator is of any more use: later calls
- * return the same failure. */
+/* Collectives. They block unless options->request is set or a group is open. Counts and offsets are in elements; 0 is
+ * fine. In place means send == recv, unless the function says otherwise; any other overlap is DRUN_ERROR_ARGUMENT.
+ * After any failure except an invalid argument, `recv` is undefined and no communicator can be used: later calls return
+ * the same failure. */
+
+/* Reduces `count` elements of all ranks; every rank gets the result. */
 DRUN_API int drun_allreduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, drun_comm comm,
                             const drun_call_options* options);
+/* Copies `count` elements at `data` from the root to all ranks. */
 DRUN_API int drun_broadcast(void* data, size_t count, drun_dtype dtype, int root, drun_comm comm,
                             const drun_call_options* options);
-/* `recv` gets the result at the root; elsewhere it is not used and may be NULL. */
+/* As drun_allreduce, but the root alone gets the result: elsewhere `recv` is not used and may be NULL. */
 DRUN_API int drun_reduce(const void* send, void* recv, size_t count, drun_dtype dtype, drun_op op, int root,
                          drun_comm comm, const drun_call_options* options);
-/* `send` has size blocks of `recv_count` elements; each rank gets the reduced block of its number. In place:
- * recv == send + rank * recv_count; the other blocks stay as they are. */
+/* Reduces `send`, size blocks of `recv_count` elements, over all ranks; rank i gets block i of the result. In place:
+ * recv == send + rank * recv_count; the other blocks of `send` are unchanged. */
 DRUN_API int drun_reduce_scatter(const void* send, void* recv, size_t recv_count, drun_dtype dtype, drun_op op,
                                  drun_comm comm, const drun_call_options* options);
-/* Every rank gives `count` elements; `recv` gets size * count, in rank order. In place: send == recv + rank * count. */
+/* Gathers `count` elements of each rank: `recv` gets size * count elements, in rank order. In place: send == recv +
+ * rank * count. */
 DRUN_API int drun_allgather(const void* send, void* recv, size_t count, drun_dtype dtype, drun_comm comm,
                             const drun_call_options* options);
-/* Every rank gives as many elements as it likes: rank i's recv_counts[i], known to all, go to recv + recv_offsets[i];
- * both in elements, recv_offsets NULL: one behind the other. send_count == recv_counts[rank]. In place: send is this
- * rank's place in `recv`. */
+/* As drun_allgather, with a block of its own size for each rank: the recv_counts[i] elements of rank i go to recv +
+ * recv_offsets[i]. All ranks pass the same counts, and send_count == recv_counts[rank]. Blocks must not overlap.
+ * recv_offsets NULL: one block behind the other. In place: `send` is this rank's block in `recv`. */
 DRUN_API int drun_allgatherv(const void* send, size_t send_count, void* recv, const size_t* recv_counts,
                              const size_t* recv_offsets, drun_dtype dtype, drun_comm comm,
                              const drun_call_options* options);
-/* `count` elements of each rank; at the root `recv` gets size * count, in rank order, elsewhere it is not used and may
- * be NULL. In place at the root: send == recv + root * count. */
+/* Gathers `count` elements of each rank at the root: there `recv` gets size * count elements, in rank order; elsewhere
+ * it is not used and may be NULL. In place at the root: send == recv + root * count. */
 DRUN_API int drun_gather(const void* send, void* recv, size_t count, drun_dtype dtype, int root, drun_comm comm,
                          const drun_call_options* options);
-/* The other way: `send` has size * count elements at the root. In place there: recv == send + root * count. */
+/* The reverse of drun_gather: rank i gets block i of the root's `send`, which has size * count elements; elsewhere
+ * `send` is not used and may be NULL. In place at the root: recv == send + root * count. */
 DRUN_API int drun_scatter(const void* send, void* recv, size_t count, drun_dtype dtype, int root, drun_comm comm,
                           const drun_call_options* options);
-/* Block i of `send` goes to rank i, block i of `recv` comes from it; blocks have `count` elements. Not in place. */
+/* Block i of `send` goes to rank i, block i of `recv` comes from rank i. Blocks have `count` elements. Not in place. */
 DRUN_API int drun_alltoall(const void* send, void* recv, size_t count, drun_dtype dtype, drun_comm comm,
                            const drun_call_options* options);
-/* The same with blocks of any sizes: send_counts[i] elements at send + send_offsets[i] go to rank i, whose recv_counts
- * must say the same. Offsets NULL: one block behind the other. */
+/* As drun_alltoall, with blocks of any sizes: the send_counts[i] elements at send + send_offsets[i] go to rank i, whose
+ * recv_counts must have the same count for this rank (else DRUN_ERROR_MISMATCH). Blocks of `recv` must not overlap.
+ * Offsets NULL: one block behind the other. */
 DRUN_API int drun_alltoallv(const void* send, const size_t* send_counts, const size_t* send_offsets, void* recv,
                             const size_t* recv_counts, const size_t* recv_offsets, drun_dtype dtype, drun_comm comm,
                             const drun_call_options* options);
-/* From one rank to another; the others take no part. Sends of a pair arrive in their order, and stand at the same place
- * between the pair's collectives on both sides. A send may, but need not, wait for its receive. */
+/* Point-to-point: sends to rank `peer`, or receives from it; other ranks take no part. The sends of a pair arrive in
+ * their order. A send and its receive have the same count and type, and the same position among the pair's collectives
+ * on both sides. A send may, but need not, wait for its receive. */
 DRUN_API int drun_send(const void* data, size_t count, drun_dtype dtype, int peer, drun_comm comm,
                        const drun_call_options* options);
 DRUN_API int drun_recv(void* data, size_t count, drun_dtype dtype, int peer, drun_comm comm,
                        const drun_call_options* options);
+/* Returns once all ranks have called it. */
 DRUN_API int drun_barrier(drun_comm comm, const drun_call_options* options);
 
 /* Asynchronous calls of a process are carried out one after the other, in the order in which they were made, on a
- * thread of the library; a blocking call waits for those before it. All calls return DRUN_OK at once, and drun_wait
- * what came of them, also if an argument was wrong. */
-/* Until the call is over; returns its status, frees the request and sets it to NULL, which is fine to be given. A call
- * on memory of a GPU that NCCL carries is over when it is enqueued: from here on its stream waits for it, and what the
- * stream got before goes on beside it. */
+ * thread of the library; a blocking call waits for those before it. An asynchronous call returns DRUN_OK at once, and
+ * drun_wait returns its status, also if an argument is invalid. Invalid options and an unknown communicator are errors
+ * of the call itself, which then stores no request. */
+
+/* Blocks until the call is complete; returns its status, frees the request and sets it to NULL. A NULL request is fine.
+ * A call on memory of a GPU that NCCL carries out is complete when it is enqueued: drun_wait makes the call's stream
+ * wait for it from here on, and earlier work of the stream runs beside it. DRUN_ERROR_STATE, and the request stays, if
+ * the group of the call has not ended, or if the call was made before a capture of its stream that is still going
+ * on. */
 DRUN_API int drun_wait(drun_request* request);
-/* *done: 0, the call goes on; 1, as drun_wait, also for the stream. DRUN_ERROR_STATE from either, and the request
- * stays: the call was made before its stream's capture, which is under way. */
+/* Stores 0 in *done while the call is in progress. Otherwise stores 1 and does what drun_wait does. */
 DRUN_API int drun_test(drun_request* request, int* done);
 
-/* As drun_wait, but it is `stream`, a CUstream or cudaStream_t of any GPU of this process, that waits for a call on
- * memory of a GPU; that of the call does not, and must not touch the call's memory before it has waited for `stream`.
+/* As drun_wait, but makes `stream`, a CUstream or cudaStream_t of any GPU of this process, wait for a call on memory of
+ * a GPU. The call's own stream does not wait, and must not touch the call's memory before it has waited for `stream`.
  * NULL: the legacy default stream of the call's GPU. */
 DRUN_API int drun_wait_stream(drun_request* request, void* stream);
-/* Until `stream` has done all that it got, as cudaStreamSynchronize; but it says what became of the calls in it: where
- * one has failed, or another rank has not come to it by its deadline, it returns that failure, with the rank at fault,
- * as the next call would, and what the calls have written is undefined. With `timeout_ms`, 0: DRUN_OP_TIMEOUT,
- * DRUN_ERROR_TIMEOUT if work is left then; that is no failure of the job. NULL: the legacy default stream of the GPU
- * whose context is current, or of the job's if none is. Comes after the calls that were made before it; those with a
- * request are in their streams only once they were waited for. Not while the stream is being captured:
- * DRUN_ERROR_STATE. A process that has no driver of GPUs loaded has nothing to wait for. */
+/* Blocks until `stream` has completed its work, as cudaStreamSynchronize, and reports the calls in it: if one has
+ * failed, or another rank has not joined it by its deadline, returns that failure, with the rank at fault, as the next
+ * call would. What the calls have written is then undefined. DRUN_ERROR_TIMEOUT if work is left after `timeout_ms` (0:
+ * op_timeout_ms of drun_init); that is no failure of the job. NULL: the legacy default stream of the GPU whose context
+ * is current, or of the job's GPU if none is. Ordered after the calls that were made before; those with a request are
+ * in their streams only after drun_wait. DRUN_ERROR_STATE while the stream is being captured. Waits for nothing if the
+ * process has loaded no GPU driver. */
 DRUN_API int drun_synchronize(void* stream, int64_t timeout_ms);
 
-/* The calls that this thread makes between the two are begun together by the last drun_group_end: sends and receives go
- * at the same time and can't wait for one another, and small allreduces that follow each other and have the same type,
- * reduction, scales and communicator travel as one. All ranks must group alike. Between the two each call returns
- * DRUN_OK; drun_group_end returns what came of those without a request, when they are over. Groups may be nested. */
+/* Groups. The calls that this thread makes between the two begin together in the last drun_group_end: sends and
+ * receives run at the same time and can't wait for one another, and small allreduces that follow each other, with the
+ * same type, reduction, scales and communicator, travel as one. All ranks must group alike. Inside a group each call
+ * returns at once, as an asynchronous one. drun_group_end waits for the calls without a request and returns the first
+ * failure among them. Groups may be nested. */
 DRUN_API int drun_group_start(void);
 DRUN_API int drun_group_end(void);
-/* In place of the drun_group_end of the innermost group: forgets the calls that were made in it. None of them has
- * begun; what drun_wait returns of those with a request is DRUN_ERROR_STATE. All ranks must cancel alike, or fail. */
+/* Ends the innermost group in place of drun_group_end, and drops the calls that were made in it. None of them has
+ * begun; drun_wait returns DRUN_ERROR_STATE for those with a request. All ranks must cancel alike, or fail. */
 DRUN_API int drun_group_cancel(void);
 
-/* Small values that all ranks see, until they have called drun_finalize. A key is written once: a second, different
- * value is an error. Of programs that follow one another in the workers, each has keys of its own. */
+/* The job's key-value store: small values that all ranks see until they have called drun_finalize. A key is written
+ * once: a second, different value is DRUN_ERROR_ARGUMENT. Programs that follow one another in the workers have separate
+ * keys. `value` is copied. */
 DRUN_API int drun_kv_set(const char* key, const void* value, size_t n_bytes);
-/* Waits until the key is there. In: *n_bytes is the room at `value`; out: the size of the value. */
+/* Blocks until the key is set, at most for `timeout_ms`. In: *n_bytes is the room at `value`; out: the size of the
+ * value. DRUN_ERROR_TRUNCATED if the value does not fit: nothing is copied. */
 DRUN_API int drun_kv_get(const char* key, void* value, size_t* n_bytes, int64_t timeout_ms);
 
-/* Ends the whole job, giving `why` as the reason; also from another thread while a collective waits, which then
- * returns DRUN_ERROR_ABORTED. It returns: the caller still has to exit. */
+/* Ends the whole job, with `why` as the reason. May be called while another thread waits in a collective, which then
+ * returns DRUN_ERROR_ABORTED. Returns: the caller still has to exit. */
 DRUN_API int drun_abort(const char* why);
 
-/* About the last call of this thread that failed. The text is valid until the next call of this thread. */
+/* Text, rank and host of the latest failed call of this thread. The strings are the library's, and valid until the next
+ * call of this thread. */
 DRUN_API const char* drun_last_error(void);
 DRUN_API int drun_last_error_rank(void);         /* the rank at fault, -1: none or unknown */
 DRUN_API const char* drun_last_error_host(void); /* its host, "" if unknown */
 
 DRUN_API const char* drun_version(void); /* "0.1.0" */
-/* The NCCL that collectives on GPUs use, loaded if it was not: that of the process, of $DRUN_NCCL_LIB, of the Python
- * environment, of the system. 22809 is 2.28.9; `path` may be NULL, what it gets lives as long as the process.
- * DRUN_ERROR_UNSUPPORTED: there is none that will do, and the text says why. Before drun_init, too, from any thread. */
+/* Stores the version of the NCCL that collectives on GPUs use (22809 is 2.28.9), and loads it if necessary. It is the
+ * one that the process has loaded, else that of $DRUN_NCCL_LIB, of the Python environment, or of the system. `path` may
+ * be NULL; the string that it gets lives as long as the process. DRUN_ERROR_UNSUPPORTED if there is no usable NCCL; the
+ * text says why. Any thread, also before drun_init. */
 DRUN_API int drun_nccl_version(int* version, const char** path);
 
 #ifdef __cplusplus

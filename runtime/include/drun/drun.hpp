@@ -1,4 +1,4 @@
-// The C++ layer over drun.h: header only, C++17. Failures are exceptions of type drun::Error.
+// The C++ layer over drun.h: header only, C++17. A failure is thrown as drun::Error.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 #include "drun/drun.h"
 
 namespace drun {
-// Its own symbols, so that they can't be taken for those inside a static libdrun.
+// An inline namespace gives the header its own symbols, so that they are never taken for those inside a static libdrun.
 inline namespace v0 {
 
 class Error : public std::runtime_error {
@@ -24,10 +24,11 @@ class Error : public std::runtime_error {
   Error(int code_in, const char* text, int rank_in, const char* host_in)
       : std::runtime_error(text), code(code_in), rank(rank_in), host(host_in) {}
   int code;          // a drun_status
-  int rank;          // the rank at fault, -1: none or unknown
+  int rank;          // the rank at fault; -1: none or unknown
   std::string host;  // its host
 };
 
+// Throws the latest failure of this thread unless `status` is DRUN_OK.
 inline void check(int status) {
   if (status != DRUN_OK) throw Error(status, drun_last_error(), drun_last_error_rank(), drun_last_error_host());
 }
@@ -53,7 +54,8 @@ struct Options {
   std::chrono::milliseconds op_timeout{0};
 };
 
-// A call in the background. The memory of the call must stay until it is over, which the destructor waits for.
+// Handle of an asynchronous call. The buffers of the call must stay valid until it is complete. The destructor waits
+// for that, and drops its status.
 class Request {
  public:
   Request() = default;
@@ -67,17 +69,17 @@ class Request {
     return *this;
   }
 
-  // Until it is over; throws if it failed. Nothing to wait for is fine.
+  // Blocks until the call is complete; throws if it failed. Returns at once without a call. See drun_wait.
   void wait() { check(drun_wait(&request_)); }
-  // In place of wait(): the stream that waits for a call on memory of a GPU; see drun_wait_stream.
+  // As wait(), but makes `stream` wait for a call on memory of a GPU; see drun_wait_stream.
   void wait_stream(void* stream) { check(drun_wait_stream(&request_, stream)); }
-  // Whether it is over; throws if it failed.
+  // True if the call is complete; throws if it failed. See drun_test.
   bool test() {
     int done = 0;
     check(drun_test(&request_, &done));
     return done != 0;
   }
-  // Where a call stores it; what it stood for before is waited for.
+  // The place where a new call stores its handle. Waits for the earlier call, and throws if that failed.
   drun_request* for_call() {
     wait();
     return &request_;
@@ -87,15 +89,15 @@ class Request {
   drun_request request_ = nullptr;
 };
 
-// Until a stream of a GPU has done all that it got; throws what became of the calls in it. No time: the default. See
-// drun_synchronize.
+// Blocks until a stream of a GPU has completed its work; throws the failure of a call in it. A timeout of 0 means the
+// default. See drun_synchronize.
 inline void synchronize(void* stream, std::chrono::milliseconds timeout = {}) {
   check(drun_synchronize(stream, timeout.count()));
 }
 
-// The calls of this thread during its life are begun together by end(), which throws the failure of those without a
-// request. Without end() they are begun by the destructor, or, where an exception destroys it, not at all: their
-// buffers may be gone.
+// The calls that this thread makes during the life of a Group begin together in end(), which throws the first failure
+// of those without a request. Without end(), the destructor begins them and drops failures; if an exception destroys
+// the group, the calls are canceled, because their buffers may be gone.
 class Group {
  public:
   Group() { check(drun_group_start()); }
@@ -119,22 +121,22 @@ class Group {
   bool open_ = true;
 };
 
-// About one call.
+// Options of one call; see drun_call_options.
 struct CallOptions {
   std::string name;                      // shown in errors; ranks that give one must give the same (drun.h)
-  std::chrono::milliseconds timeout{0};  // 0: the communicator's
+  std::chrono::milliseconds timeout{0};  // 0: op_timeout
   double prescale = 1, postscale = 1;    // reductions of floating types
-  Request* request = nullptr;            // not null: the call goes on in the background, and is known by this
+  Request* request = nullptr;            // not null: the call is asynchronous, and this is its handle
   drun_memory memory = DRUN_MEMORY_AUTO;
-  void* stream = nullptr;  // of device memory: a CUstream or cudaStream_t
+  void* stream = nullptr;  // for device memory: a CUstream or cudaStream_t
 
-  // Points into this.
+  // The C structure; points into this object, which must outlive it.
   struct C {
     drun_call_options value;
     operator const drun_call_options*() const { return &value; }
   };
   C c() const { return with(memory); }
-  // Of a std::vector or a variable, which need not be looked at to know whose memory it is.
+  // For a std::vector or a variable: the driver need not be asked whose memory it is.
   C c_of_host() const { return with(memory == DRUN_MEMORY_AUTO ? DRUN_MEMORY_HOST : memory); }
 
  private:
@@ -144,8 +146,9 @@ struct CallOptions {
   }
 };
 
-// Ranks that call together. Made without more it is the whole job, from construction to destruction, one at a time;
-// others come of it, and must not outlive it.
+// Ranks that call collectives together. The public constructor joins the job and makes the communicator of all ranks,
+// one at a time; the destructor leaves the job. local(), cross() and split() make others, which must not outlive it.
+// A method has the contract of the C function of its name; T is the element type. All throw Error.
 class Communicator {
  public:
   explicit Communicator(const Options& options = {}) : kind_(Kind::kJob) {
@@ -163,8 +166,8 @@ class Communicator {
   Communicator(Communicator&& other) noexcept
       : kind_(std::exchange(other.kind_, Kind::kBorrowed)), comm_(std::exchange(other.comm_, DRUN_COMM_NONE)) {}
 
-  // What the destructor does, which can't throw: leaves the job, and throws what went wrong on a GPU, if no call has
-  // yet. Nothing is left to do then. See drun_finalize.
+  // Does what the destructor does, but throws: leaves the job, and throws a failure on a GPU unless an earlier call
+  // has. The destructor then does nothing. See drun_finalize.
   void finalize() {
     const Kind kind = std::exchange(kind_, Kind::kBorrowed);
     if (kind == Kind::kSplit) check(drun_comm_free(&comm_));
@@ -174,17 +177,18 @@ class Communicator {
   int rank() const { return drun_comm_rank(comm_); }
   int size() const { return drun_comm_size(comm_); }
   drun_comm c() const { return comm_; }
-  // Of the job.
+  // These refer to the job, not to this communicator.
   int local_rank() const { return drun_local_rank(); }
   int local_size() const { return drun_local_size(); }
   int cross_rank() const { return drun_cross_rank(); }
   int cross_size() const { return drun_cross_size(); }
-  bool is_homogeneous() const { return drun_is_homogeneous() == 1; }  // as many ranks on each host
+  bool is_homogeneous() const { return drun_is_homogeneous() == 1; }  // true if all hosts have the same number of ranks
 
-  // The ranks of this host; those of all hosts that have the same local rank.
+  // The ranks of this host; the ranks of all hosts with this rank's local rank.
   Communicator local() const { return Communicator(Kind::kBorrowed, DRUN_COMM_LOCAL); }
   Communicator cross() const { return Communicator(Kind::kBorrowed, DRUN_COMM_CROSS); }
-  // Collective. Those with the same colour, in the order of keys, then of ranks; nothing with a colour below 0.
+  // Collective. The ranks with the same color form a communicator, in the order of keys, then of ranks. Nothing for a
+  // negative color.
   std::optional<Communicator> split(int colour, int key = 0, const CallOptions& options = {}) {
     drun_comm made = DRUN_COMM_NONE;
     check(drun_comm_split(comm_, colour, key, &made, options.c()));
@@ -204,7 +208,7 @@ class Communicator {
   void allreduce(std::vector<T>& data, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
     check(drun_allreduce(data.data(), data.data(), data.size(), dtype_of<T>(), op, comm_, options.c_of_host()));
   }
-  // One value of each rank.
+  // Reduces one value of each rank; returns the result.
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   T allreduce(T value, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
     check(drun_allreduce(&value, &value, 1, dtype_of<T>(), op, comm_, options.c_of_host()));
@@ -216,7 +220,7 @@ class Communicator {
     check(drun_broadcast(data, count, dtype_of<T>(), root, comm_, options.c()));
   }
   template <typename T>
-  void broadcast(std::vector<T>& data, int root = 0, const CallOptions& options = {}) {  // the same size everywhere
+  void broadcast(std::vector<T>& data, int root = 0, const CallOptions& options = {}) {  // the same size on all ranks
     broadcast(data.data(), data.size(), root, options);
   }
 
@@ -235,7 +239,7 @@ class Communicator {
   void allgather(const T* send, T* recv, std::size_t count, const CallOptions& options = {}) {
     check(drun_allgather(send, recv, count, dtype_of<T>(), comm_, options.c()));
   }
-  // One value of each rank, in rank order.
+  // Returns one value of each rank, in rank order.
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   std::vector<T> allgather(T value, const CallOptions& options = {}) {
     std::vector<T> all(static_cast<std::size_t>(size()));
@@ -243,7 +247,7 @@ class Communicator {
     return all;
   }
 
-  // Counts and offsets in elements, one per rank; no offsets: one block behind the other.
+  // Counts and offsets are in elements, one per rank. No offsets: one block behind the other.
   template <typename T>
   void allgatherv(const T* send, std::size_t send_count, T* recv, const std::vector<std::size_t>& recv_counts,
                   const std::vector<std::size_t>& recv_offsets = {}, const CallOptions& options = {}) {
@@ -307,7 +311,7 @@ class Communicator {
   enum class Kind { kJob, kSplit, kBorrowed };
   Communicator(Kind kind, drun_comm comm) : kind_(kind), comm_(comm) {}
 
-  // An array of one entry per rank, which C can't check.
+  // Throws unless the array has one entry per rank, which the C function can't check.
   void check_size(const std::vector<std::size_t>& array, bool may_be_empty) const {
     if (array.size() == static_cast<std::size_t>(size()) || (may_be_empty && array.empty())) return;
     throw Error(DRUN_ERROR_ARGUMENT, "counts and offsets must have one entry per rank", -1, "");

@@ -1,5 +1,5 @@
-// Data-parallel training: tensor fusion, compression, sparse gradients, partial updates, and an optimizer of all of it.
-// Header only, C++17, over drun.h. The page docs/training.md says more.
+// Data-parallel training: tensor fusion, compression, sparse gradients, partial updates, and an optimizer that combines
+// them. Header only, C++17, over drun.h. docs/training.md says more.
 #pragma once
 
 #include "drun/training/bucketer.hpp"

@@ -1,4 +1,4 @@
-// Whether all ranks have registered the same. Checked once, by a hash; only if it differs, the lists travel.
+// Checks that all ranks have registered the same tensors. Compares a hash, once; the lists travel only if it differs.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace drun {
 inline namespace v0 {
 namespace training {
 
-// What a rank has registered, each entry in words.
+// The settings and tensors that a rank has registered, as text.
 struct Registered {
   std::string settings;
   std::vector<std::string> tensors;
@@ -48,12 +48,12 @@ inline std::string ranks_in_words(const std::vector<int>& ranks) {
 }
 
 struct Disagreement {
-  int rank;  // the lowest of those at fault
+  int rank;  // the lowest rank at fault
   std::string text;
 };
 
-// At fault are all but the largest group of ranks that say the same; of groups as large, that of the lowest rank is
-// right. Precondition: not all are equal.
+// Attributes the disagreement: all ranks are at fault except the largest group of ranks with the same entry; of equally
+// large groups, the one with the lowest rank is right. Precondition: not all entries are equal.
 inline Disagreement blame(const std::string& subject, const std::vector<std::string>& entry_of_rank) {
   std::map<std::string, std::vector<int>> groups;
   for (std::size_t rank = 0; rank < entry_of_rank.size(); ++rank) {
@@ -78,6 +78,7 @@ inline Disagreement blame(const std::string& subject, const std::vector<std::str
   return {wrong.begin()->first, text};
 }
 
+// The first difference: in the settings, else in the tensors, by position.
 inline Disagreement first_difference(const std::vector<Registered>& all) {
   std::vector<std::string> entries;
   std::size_t n_tensors = 0;
@@ -101,13 +102,14 @@ inline Disagreement first_difference(const std::vector<Registered>& all) {
   return {-1, "ranks disagree on their tensors"};
 }
 
-// Entries have no NUL, which ends each of them.
+// Each entry, with a NUL at its end: entries must not have one inside.
 inline std::string packed(const Registered& own) {
   std::string bytes = own.settings + '\0';
   for (const auto& tensor : own.tensors) bytes += tensor + '\0';
   return bytes;
 }
 
+// The reverse of packed().
 inline Registered unpacked(const char* bytes, std::size_t n_bytes) {
   Registered result;
   bool is_first = true;
@@ -128,7 +130,8 @@ inline Registered unpacked(const char* bytes, std::size_t n_bytes) {
   return result;
 }
 
-// Collective. DRUN_ERROR_MISMATCH with the same text on every rank if they differ; the transport can be used further.
+// Collective. Throws DRUN_ERROR_MISMATCH, with the same text on every rank, if the ranks differ; the transport stays
+// usable.
 inline void agree(Transport& transport, const Registered& own) {
   const auto size = static_cast<std::size_t>(transport.size());
   const std::string name = "registered tensors";

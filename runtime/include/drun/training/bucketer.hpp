@@ -17,7 +17,7 @@ namespace drun {
 inline namespace v0 {
 namespace training {
 
-// Reduces one bucket after another. Keeps its buffers, which are as large as the largest bucket.
+// Reduces one bucket after another. Keeps its buffers, which are as large as the largest bucket so far.
 class BucketReducer {
  public:
   void reduce(Transport& transport, const TensorList& tensors, const Bucket& bucket, drun_op op,
@@ -38,7 +38,7 @@ class BucketReducer {
              : compressed<double>(transport, tensors, bucket, is_sum, sum_bf16_);
     }
   }
-  // Of tensors in memory of a GPU: waits for the stream.
+  // Number of values that were cut so far. Waits for the stream if tensors are in memory of a GPU.
   std::uint64_t n_cut() const { return n_cut_ + gpu_.n_cut(); }
 
  private:
@@ -63,7 +63,7 @@ class BucketReducer {
     }
   }
 
-  // Divided first, whatever is asked for: halves have little room above.
+  // Divides first, also for a sum, because halves have a small range.
   template <typename T, typename Half>
   void compressed(Transport& transport, const TensorList& tensors, const Bucket& bucket, bool is_sum,
                   HalfSum<Half>& sum) {
@@ -93,15 +93,17 @@ class BucketReducer {
 
 }  // namespace training
 
-// Tensors are added once, in the same order on all ranks; the first allreduce checks that they are the same ones.
-// Tensors in memory of a GPU, all of the same: on the transport's stream, in its order, without waiting for it.
-// One thread at a time. The transport must outlive it, and so must its stream and the tensors' memory.
+// Reduces many tensors with few collectives. Tensors are added once, in the same order on all ranks; the first
+// allreduce checks that they agree. Tensors in memory of a GPU, all on the same one, are reduced in the order of the
+// transport's stream, without waiting for it.
+// One thread at a time. The transport, its stream and the tensors' memory must outlive it. Methods throw Error.
 class Bucketer {
  public:
   explicit Bucketer(Transport& transport = world(), std::size_t bucket_bytes = kBucketBytes)
       : transport_(transport), bucket_bytes_(bucket_bytes) {}
 
-  // A name is used once. DRUN_ERROR_STATE after the first allreduce.
+  // Registers `count` elements at `data`. Throws DRUN_ERROR_ARGUMENT for a name that was used before, DRUN_ERROR_STATE
+  // after the first allreduce.
   void add(const std::string& name, void* data, std::size_t count, drun_dtype dtype) {
     tensors_.add(name, data, count, dtype);
   }
@@ -110,23 +112,24 @@ class Bucketer {
     add(name, data, count, dtype_of<T>());
   }
 
-  // Collective. DRUN_ERROR_MISMATCH, with the same text everywhere, names the first tensor that is not the same on all
-  // ranks, and the ranks at fault; `settings` are compared, too. allreduce calls it.
+  // Collective; allreduce calls it. Throws DRUN_ERROR_MISMATCH, with the same text on all ranks, unless all ranks have
+  // the same tensors and `settings`: the text names the first tensor that differs and the ranks at fault.
   void seal(const std::string& settings = "") {
     if (tensors_.is_sealed()) return;
     tensors_.seal(transport_, training::settings_in_words(settings, bucket_bytes_));
     buckets_ = training::lay_out(tensors_, training::whole(tensors_), bucket_bytes_);
   }
 
-  // All tensors, in place. Compression is for DRUN_SUM and DRUN_AVG, and for f32 and f64; others travel as they are.
+  // Collective. Reduces all tensors in place. Compression is for DRUN_SUM and DRUN_AVG of f32 and f64; other types
+  // travel uncompressed.
   void allreduce(drun_op op = DRUN_AVG, Compression compression = Compression::none) {
     seal();
-    // One bucket at a time: what overlaps with computing would begin here.
+    // One bucket at a time. Overlap with computation would begin here.
     for (const auto& bucket : buckets_) reducer_.reduce(transport_, tensors_, bucket, op, compression);
   }
 
   const std::vector<training::Bucket>& buckets() const { return buckets_; }
-  // How many of this rank's values were too large for the half that they travelled as, so far.
+  // Number of this rank's values so far that exceeded the range of the half type and were cut.
   std::uint64_t n_cut() const { return reducer_.n_cut(); }
 
  private:

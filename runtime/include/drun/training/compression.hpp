@@ -1,4 +1,4 @@
-// Averages that travel as halves.
+// Sums and averages that travel as halves.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@ enum class Compression { none, fp16, bf16 };
 
 namespace training {
 
-// Each value divided by `n_ranks`, as a half. What would let the sum of `n_ranks` such values leave the range of the
-// half is cut down to the largest value that can't, so that finite gradients have finite averages; infinities and NaN
-// pass. Returns how many were cut down.
+// Divides each value by `n_ranks` and converts it to a half. A finite value that could make the sum of `n_ranks` such
+// values infinite is cut to the largest one that can't, so that finite gradients have finite averages; infinities and
+// NaN pass. Returns the number of values that were cut.
 template <typename Half, typename T>
 std::uint64_t narrow(const T* from, std::size_t count, int n_ranks, std::uint16_t* into) {
   const T limit = static_cast<T>(largest_of<Half>(n_ranks)), divisor = static_cast<T>(n_ranks);
@@ -36,20 +36,21 @@ std::uint64_t narrow(const T* from, std::size_t count, int n_ranks, std::uint16_
   return n_cut;
 }
 
+// Converts halves back and multiplies them by `factor`.
 template <typename Half, typename T>
 void widen(const std::uint16_t* from, std::size_t count, T factor, T* into) {
   for (std::size_t i = 0; i < count; ++i) into[i] = static_cast<T>(Half::widen(from[i])) * factor;
 }
 
-// Sums in f32, in rank order, rounded once to halves: what an allreduce of halves gives, too, but halves are what
-// travels.
+// Sums in f32, in rank order, rounded once to halves. An allreduce of halves gives the same result, but here halves are
+// what travels.
 template <typename Half>
 class HalfSum {
  public:
-  // In place.
+  // Collective, in place, on `count` halves.
   void operator()(Transport& transport, std::uint16_t* data, std::size_t count, const std::string& name) {
     const auto size = static_cast<std::size_t>(transport.size()), rank = static_cast<std::size_t>(transport.rank());
-    // The library's own is quicker where time goes by the number of messages.
+    // For few elements the number of messages dominates, and the library's own allreduce is faster.
     if (count < kFewElements || size == 1) return transport.allreduce(data, count, Half::kDtype, DRUN_SUM, name);
     counts_.assign(size, count / size);
     for (std::size_t i = 0; i < count % size; ++i) ++counts_[i];

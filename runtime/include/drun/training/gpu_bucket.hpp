@@ -16,7 +16,7 @@ namespace drun {
 inline namespace v0 {
 namespace training {
 
-// As BucketReducer, on the transport's stream, in its order, without waiting for it.
+// As BucketReducer, but enqueues on the transport's stream and does not wait for it.
 class GpuBucketReducer {
  public:
   void reduce(Transport& transport, const TensorList& tensors, const Bucket& bucket, drun_op op) {
@@ -32,7 +32,7 @@ class GpuBucketReducer {
     check(drun_gpu_unpack(all, pieces_.data(), pieces_.size(), bucket.dtype, stream));
   }
 
-  // Of f32 or f64; sums or averages. NCCL may add halves up as halves.
+  // Reduces a bucket of f32 or f64 as halves: a sum or an average. NCCL may add halves in half precision.
   template <typename Half>
   void reduce_as(Transport& transport, const TensorList& tensors, const Bucket& bucket, bool is_sum) {
     void* const stream = transport.stream();
@@ -47,7 +47,7 @@ class GpuBucketReducer {
         drun_gpu_widen(halves, Half::kDtype, is_sum ? size : 1, pieces_.data(), pieces_.size(), bucket.dtype, stream));
   }
 
-  // Waits for the stream.
+  // Number of values that were cut so far. Waits for the stream.
   std::uint64_t n_cut() const { return n_cut_.value(); }
 
  private:
@@ -58,9 +58,9 @@ class GpuBucketReducer {
     }
   }
 
-  // Buckets are the same on all ranks, so that all come to a larger one together.
+  // Buckets are the same on all ranks, so all ranks come to a larger one together, which will_use() needs.
   void* memory_for(Transport& transport, std::size_t n_bytes) {
-    constexpr std::size_t kLeastToRegister = std::size_t{4} << 20;  // below, drun_alloc's memory is not NCCL's
+    constexpr std::size_t kLeastToRegister = std::size_t{4} << 20;  // below, drun_alloc does not use NCCL's
     void* const memory = buffer_.resize(n_bytes, transport.stream(), pieces_.front().data);
     if (buffer_.n_bytes() > n_known_ && buffer_.n_bytes() >= kLeastToRegister) {
       transport.will_use(memory, buffer_.n_bytes());
@@ -70,7 +70,7 @@ class GpuBucketReducer {
   }
 
   GpuBuffer buffer_;
-  std::size_t n_known_ = 0;  // of buffer_, as the transport knows it
+  std::size_t n_known_ = 0;  // size of buffer_ that the transport was told
   GpuCounter n_cut_;
   std::vector<drun_gpu_piece> pieces_;
 };

@@ -1,4 +1,4 @@
-// Memory of a GPU that training works in.
+// Memory of a GPU that training uses as scratch.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace drun {
 inline namespace v0 {
 namespace training {
 
-// Grows, and is given back at the end, once the stream that it was last used on has nothing to do: streams must outlive
-// it. Of the GPU that `like` is of.
+// Memory that grows, on the GPU of `like`. The destructor waits for the stream on which it was used last and frees it;
+// streams must outlive it.
 class GpuBuffer {
  public:
   GpuBuffer() = default;
@@ -24,8 +24,8 @@ class GpuBuffer {
         stream_(other.stream_) {}
   GpuBuffer& operator=(GpuBuffer&&) = delete;
 
-  // At least so many bytes, and one; what they hold is undefined if it grows. On another stream than before it waits
-  // for that one.
+  // Returns memory of at least `n_bytes`, and at least one; undefined contents if it grows. Waits for the earlier
+  // stream if `stream` is another one. Throws Error.
   void* resize(std::size_t n_bytes, void* stream, const void* like) {
     if (data_ != nullptr && stream != stream_) wait();
     if (n_bytes > n_bytes_ || data_ == nullptr) {
@@ -51,7 +51,7 @@ class GpuBuffer {
   }
   void give_back() noexcept {
     if (data_ == nullptr) return;
-    // Where it fails the GPU is beyond use, and so is the memory.
+    // If waiting fails, the GPU is unusable, and so is the memory.
     if (wait() == DRUN_OK) drun_free(data_);
     data_ = nullptr;
     n_bytes_ = 0;
@@ -62,9 +62,10 @@ class GpuBuffer {
   void* stream_ = nullptr;
 };
 
-// A number in memory of the GPU that kernels add to; 0 at first.
+// A counter in memory of the GPU to which kernels add; 0 at first.
 class GpuCounter {
  public:
+  // Address of the counter, for kernels on `stream`. Enqueues clearing it the first time.
   std::uint64_t* get(void* stream, const void* like) {
     void* const memory = buffer_.resize(sizeof(std::uint64_t), stream, like);
     if (!is_clear_) check(drun_gpu_clear(memory, sizeof(std::uint64_t), stream));
@@ -72,7 +73,7 @@ class GpuCounter {
     stream_ = stream;
     return buffer_.as<std::uint64_t>();
   }
-  // Waits for the stream.
+  // Returns the count. Waits for the stream.
   std::uint64_t value() const {
     std::uint64_t value = 0;
     if (is_clear_) check(drun_gpu_read(&value, buffer_.data(), sizeof value, stream_));
@@ -81,7 +82,7 @@ class GpuCounter {
 
  private:
   GpuBuffer buffer_;
-  bool is_clear_ = false;  // it was
+  bool is_clear_ = false;  // it was cleared once
   void* stream_ = nullptr;
 };
 

@@ -19,10 +19,10 @@ namespace drun {
 inline namespace v0 {
 namespace training {
 
-// What was not sent of some tensors, in memory of their GPU, in one piece.
+// The residuals of tensors, which were not sent yet: one allocation in memory of the tensors' GPU.
 class GpuResiduals {
  public:
-  // Zeros at first.
+  // Allocates the residuals and enqueues clearing them on `stream`.
   void lay_out(const TensorList& tensors, void* stream) {
     constexpr std::size_t kAlignment = 256;
     const void* like = nullptr;
@@ -35,6 +35,7 @@ class GpuResiduals {
     }
     check(drun_gpu_clear(buffer_.resize(n_bytes, stream, like), n_bytes, stream));
   }
+  // Residual of tensor number `i`, in memory of the GPU.
   void* of(std::size_t i) const { return buffer_.as<char>() + begins_.at(i); }
 
  private:
@@ -42,11 +43,12 @@ class GpuResiduals {
   std::vector<std::size_t> begins_;
 };
 
-// As SparseAllreduce does it on the host, with the same bits, on the transport's stream. It waits for the stream to
-// know how many elements there are to send.
+// Does what SparseAllreduce does on the host, with the same bits, on the transport's stream. Waits for the stream to
+// learn the number of elements to send.
 class GpuSparseReducer {
  public:
-  // Tensors of one element type, T, whose indices are Index's, with what was not sent of each. None is empty.
+  // Reduces tensors in place. All have the element type T and indices that fit Index; none is empty. `residuals` has
+  // one per tensor.
   template <typename T, typename Index>
   void reduce(Transport& transport, const std::vector<Tensor>& tensors, const std::vector<void*>& residuals,
               const Selection& selection, const std::string& name, drun_op op) {
@@ -67,7 +69,7 @@ class GpuSparseReducer {
     }
 
     counts.exchange(transport, tensors, name);
-    refuse_wild_indices();  // after that, which knows better what is wrong where a rank has died
+    refuse_wild_indices();  // after the exchange, which gives the better error if a rank has died
     if (counts.total > 0) {
       indices_.resize(counts.total * sizeof(Index), stream, like);
       values_.resize(counts.total * sizeof(T), stream, like);
@@ -100,7 +102,7 @@ class GpuSparseReducer {
  private:
   char* selection_of(std::size_t k) const { return selections_.as<char>() + selection_begins_[k]; }
 
-  // Adds what was kept, and finds what is to be sent: how many of each tensor.
+  // Adds the residuals, selects the elements to send, and stores their number by tensor in `counts`.
   template <typename T>
   void find(const std::vector<Tensor>& tensors, const std::vector<void*>& residuals, const Selection& selection,
             void* stream, std::vector<std::uint64_t>& counts) {
@@ -129,7 +131,7 @@ class GpuSparseReducer {
     }
   }
 
-  // Of the call before: kernels have left them out, and counted them.
+  // For the call before, whose kernels have skipped and counted invalid indices.
   void refuse_wild_indices() const {
     if (n_wild_.value() == 0) return;
     refuse("a rank sent the index of an element that its tensor does not have", DRUN_ERROR_PEER);

@@ -1,4 +1,5 @@
-// Halves, f16 (IEEE binary16) and bf16: to them by rounding to nearest, ties to even, and back, which is exact. Pure.
+// Conversions to halves, f16 (IEEE binary16) and bf16, by rounding to nearest, ties to even, and back, which is exact.
+// Pure.
 #pragma once
 
 #include <cmath>
@@ -22,8 +23,8 @@ inline float float_of(std::uint32_t bits) {
   return value;
 }
 
-// To f32 so that a further rounding to a half gives what one rounding would have given: what is between two f32 becomes
-// the one of them whose last bit is set. Precondition: not beyond the range of f32, or infinite, or NaN.
+// Rounds to f32 so that rounding the result to a half gives the same as rounding `value` once: a value between two f32
+// becomes the one of them whose last bit is set. Precondition: `value` is in the range of f32, infinite or NaN.
 inline float for_rounding(float value) { return value; }
 inline float for_rounding(double value) {
   const float nearest = static_cast<float>(value);
@@ -34,8 +35,8 @@ inline float for_rounding(double value) {
   return float_of((is_larger ? bits - 1 : bits) | 1u);
 }
 
-// All cases are computed and one is chosen, so that compilers can make vector code of loops. No step computes with a
-// subnormal f32, which a program may have told its processor to take for zero.
+// Computes all cases and chooses one, so that compilers can vectorize loops. No step computes with a subnormal f32,
+// which a program may have told its processor to treat as zero.
 struct Float16 {
   static constexpr drun_dtype kDtype = DRUN_FLOAT16;
   static constexpr double kLargest = 65504;
@@ -51,9 +52,9 @@ struct Float16 {
   }
   static std::uint16_t narrow(float value) {
     const std::uint32_t bits = bits_of(value), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-    // A carry out of the mantissa is right: it makes the exponent one larger.
+    // A carry out of the mantissa is correct: it increments the exponent.
     const std::uint32_t normal = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-    // The last bit of numbers from 0.5 to 1 is 2^-24, as that of subnormal halves is: the addition rounds.
+    // The last bit of numbers from 0.5 to 1 is 2^-24, as that of subnormal halves is, so the addition rounds.
     const std::uint32_t subnormal = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
     std::uint32_t result = magnitude < (113u << 23) ? subnormal : normal;
     result = magnitude >= (143u << 23) ? 0x7c00u : result;  // 2^16 and more
@@ -75,7 +76,7 @@ struct Bfloat16 {
   }
 };
 
-// The largest half of which `n` together are still finite.
+// The largest half whose n-fold sum is still finite.
 template <typename Half>
 float largest_of(int n) {
   const double quotient = Half::kLargest / n;

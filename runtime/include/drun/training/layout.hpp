@@ -1,4 +1,4 @@
-// Which tensors travel together. Pure: the same on every rank.
+// Decides which tensors travel together. Pure: the result is the same on every rank.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 namespace drun {
 inline namespace v0 {
 
+// Default size of a bucket.
 inline constexpr std::size_t kBucketBytes = std::size_t{25} << 20;
 
 namespace training {
@@ -24,7 +25,7 @@ struct Piece {
   std::size_t tensor, offset, count;
 };
 
-// Pieces of one element type, one behind the other.
+// Pieces of one element type that travel together, one behind the other.
 struct Bucket {
   drun_dtype dtype;
   std::size_t count;
@@ -32,13 +33,14 @@ struct Bucket {
   std::vector<Piece> pieces;
 };
 
+// All elements of all tensors.
 inline std::vector<Piece> whole(const TensorList& tensors) {
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < tensors.size(); ++i) pieces.push_back({i, 0, tensors[i].count});
   return pieces;
 }
 
-// Part `number` of `n_parts` of all elements, which differ in length by one element at most.
+// Part `number` of `n_parts` of all elements. The lengths of parts differ by at most one element.
 inline std::vector<Piece> part(const TensorList& tensors, std::size_t number, std::size_t n_parts) {
   std::size_t total = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) total += tensors[i].count;
@@ -54,11 +56,11 @@ inline std::vector<Piece> part(const TensorList& tensors, std::size_t number, st
   return pieces;
 }
 
-// Buckets of at most `bucket_bytes`. A piece is split only if it is larger than that.
+// Puts pieces into buckets of at most `bucket_bytes`. Splits a piece only if it is larger than that.
 inline std::vector<Bucket> lay_out(const TensorList& tensors, const std::vector<Piece>& pieces,
                                    std::size_t bucket_bytes) {
   std::vector<Bucket> buckets;
-  std::size_t room = 0;  // in the last one, in elements
+  std::size_t room = 0;  // in the last bucket, in elements
   for (Piece rest : pieces) {
     const drun_dtype dtype = tensors[rest.tensor].dtype;
     const std::size_t most = std::max<std::size_t>(bucket_bytes / size_of(dtype), 1);

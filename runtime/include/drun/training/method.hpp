@@ -1,4 +1,4 @@
-// How ranks keep their replicas together, and how people write it.
+// The methods that keep the ranks' replicas together, and their text form.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ inline namespace v0 {
 
 using Method = std::variant<Compression, TopK, Threshold, PartialUpdate>;
 
-// "none", "fp16", "bf16", "topk=0.01", "threshold=0.001", "partial", "partial=8". DRUN_ERROR_ARGUMENT.
+// Parses "none", "fp16", "bf16", "topk=0.01", "threshold=0.001", "partial" or "partial=8"; throws DRUN_ERROR_ARGUMENT
+// for anything else.
 inline Method parse_method(const std::string& text) {
   if (text == "none") return Compression::none;
   if (text == "fp16") return Compression::fp16;
@@ -43,6 +44,7 @@ inline Method parse_method(const std::string& text) {
   return PartialUpdate{static_cast<std::size_t>(value)};
 }
 
+// The text that parse_method reads.
 inline std::string in_words(const Method& method) {
   if (const auto* compression = std::get_if<Compression>(&method)) {
     return *compression == Compression::none ? "none" : *compression == Compression::fp16 ? "fp16" : "bf16";

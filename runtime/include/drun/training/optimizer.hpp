@@ -1,4 +1,4 @@
-// An optimizer of one rank, made one of all ranks.
+// Makes an optimizer of all ranks from an optimizer of one rank.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,20 @@
 namespace drun {
 inline namespace v0 {
 
-// Between the gradients of this rank and what changes its parameters. Every rank must begin with the same parameters.
+// Stands between the gradients of this rank and the code that changes its parameters. Every rank must begin with the
+// same parameters.
 //
 //   drun::DistributedOptimizer optimizer([&] { sgd(parameters, gradients); }, drun::parse_method("bf16"));
 //   optimizer.add("weights", parameters.data(), gradients.data(), parameters.size());
 //   for (...) { backward(gradients); optimizer.step(); }
 //
-// One thread at a time. The transport must outlive it, and so must the memory of parameters and gradients.
+// One thread at a time. The transport and the memory of parameters and gradients must outlive it. Methods throw Error.
 class DistributedOptimizer {
  public:
   using Update = std::function<void()>;
 
-  // `update` reads the gradients that were added, and changes the parameters: the same way on every rank.
+  // `update` reads the gradients that were added and changes the parameters, in the same way on every rank.
+  // `bucket_bytes` must be the same on every rank.
   explicit DistributedOptimizer(Update update, const Method& method = Compression::none, Transport& transport = world(),
                                 std::size_t bucket_bytes = kBucketBytes)
       : update_(std::move(update)), settings_(in_words(method)) {
@@ -44,7 +46,8 @@ class DistributedOptimizer {
     }
   }
 
-  // The same on every rank, in the same order, before the first step. T: float or double.
+  // Registers a tensor of `count` elements of float or double, in memory of the host or of a GPU. All ranks add the
+  // same tensors in the same order, before the first step.
   template <typename T>
   void add(const std::string& name, T* parameters, T* gradients, std::size_t count) {
     static_assert(std::is_floating_point_v<T>);
@@ -53,9 +56,9 @@ class DistributedOptimizer {
     if (partial_) partial_->add(name, parameters, count);
   }
 
-  // Collective. The gradients become the average over all ranks, and the update is made; with PartialUpdate the update
-  // is made with this rank's gradients, and a part of the parameters is averaged. The first step checks that all ranks
-  // train the same tensors by the same method.
+  // Collective. Replaces the gradients by their average over all ranks, then calls the update. With PartialUpdate it
+  // calls the update with this rank's gradients, then averages a part of the parameters. The first step throws
+  // DRUN_ERROR_MISMATCH unless all ranks train the same tensors by the same method.
   void step() {
     if (dense_) {
       dense_->seal(settings_);
@@ -72,8 +75,8 @@ class DistributedOptimizer {
     }
   }
 
-  // Collective. Afterwards all ranks have the same parameters, bit by bit. Only with PartialUpdate there is something
-  // to do: before the model is tested or saved.
+  // Collective. Afterwards the parameters are the same on all ranks, bit by bit. Does something only with
+  // PartialUpdate: call it before the model is tested or saved.
   void synchronise() {
     if (partial_) {
       partial_->seal(settings_);
@@ -81,14 +84,14 @@ class DistributedOptimizer {
     }
   }
 
-  // How many of this rank's values were too large for the half that they travelled as, so far.
+  // Number of this rank's values so far that exceeded the range of the half type and were cut.
   std::uint64_t n_cut() const { return dense_ ? dense_->n_cut() : 0; }
 
  private:
   Update update_;
   std::string settings_;
   Compression compression_ = Compression::none;
-  std::unique_ptr<Bucketer> dense_;  // one of these
+  std::unique_ptr<Bucketer> dense_;  // exactly one of these is set
   std::unique_ptr<SparseAllreduce> sparse_;
   std::unique_ptr<PartialAverage> partial_;
 };

@@ -1,4 +1,4 @@
-// Replicas that are averaged a part at a time.
+// Replicas whose parameters are averaged one part at a time.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 namespace drun {
 inline namespace v0 {
 
-// Every rank applies its own gradients; after each step one of so many parts of the parameters is averaged.
+// Every rank applies its own gradients; after each step, one of this number of parts of the parameters is averaged.
 struct PartialUpdate {
   std::size_t parts = 4;
 };
 
-// The parts are of the same size, whatever the tensors are, and have their turns one after the other.
-// One thread at a time. The transport must outlive it, and so must the tensors' memory.
+// The parts have the same size, whatever the tensors are, and take turns. One thread at a time. The transport and the
+// tensors' memory must outlive it. Methods throw Error.
 class PartialAverage {
  public:
   explicit PartialAverage(PartialUpdate update, Transport& transport = world(), std::size_t bucket_bytes = kBucketBytes)
@@ -25,28 +25,28 @@ class PartialAverage {
     if (n_parts_ == 0) training::refuse("partial: there must be at least one part");
   }
 
-  // Parameters.
+  // Registers `count` parameters; all ranks add the same ones in the same order, before the first call below.
   template <typename T>
   void add(const std::string& name, T* data, std::size_t count) {
     static_assert(std::is_floating_point_v<T>);
     tensors_.add(name, data, count, dtype_of<T>());
   }
 
-  // Collective, as Bucketer's. The calls below make it.
+  // Collective; see Bucketer::seal. The calls below make it.
   void seal(const std::string& settings = "") {
     const std::string own = "partial=" + std::to_string(n_parts_);
     tensors_.seal(transport_, training::settings_in_words(settings.empty() ? own : settings, bucket_bytes_));
   }
 
-  // Averages the part whose turn it is.
+  // Collective. Averages the part whose turn it is, in place.
   void average_next() {
     seal();
     average(training::part(tensors_, turn_, n_parts_));
     turn_ = (turn_ + 1) % n_parts_;
   }
 
-  // Averages everything: from here on all ranks have the same bits, until one of them changes something. A model that
-  // is tested or saved wants this. The turn stays.
+  // Collective. Averages all parameters in place: they are then the same bits on all ranks, until a rank changes one.
+  // Needed before a model is tested or saved. Does not change whose turn it is.
   void average_all() {
     seal();
     average(training::whole(tensors_));

@@ -1,4 +1,4 @@
-// Which elements of a tensor are worth sending. Pure.
+// Selects the elements of a tensor that are worth sending. Pure.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 namespace drun {
 inline namespace v0 {
 
-// The share of each tensor's elements that is sent, 0 to 1: those of the largest absolute values.
+// Sends the elements of the largest absolute values: this fraction of each tensor, 0 to 1.
 struct TopK {
   double fraction = 0.01;
 };
-// Elements of at least this absolute value are sent.
+// Sends the elements of at least this absolute value.
 struct Threshold {
   double value = 0.001;
 };
@@ -26,7 +26,7 @@ using Selection = std::variant<TopK, Threshold>;
 
 namespace training {
 
-// The bits without the sign: they order absolute values, and NaN, all taken as one, is the largest of all.
+// Bits of the absolute value: they order as absolute values do. All NaN are the same, and larger than any number.
 template <typename T>
 auto magnitude(T value) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -37,7 +37,8 @@ auto magnitude(T value) {
   return value != value ? ~Bits{0} : bits;
 }
 
-// At least one of something; a product that is whole but for its rounding is not rounded up.
+// Number of elements in a fraction of `n`, rounded up; at least one, unless there is nothing. A product that is an
+// integer except for its rounding error is not rounded up.
 inline std::size_t top_k_count(std::size_t n, double fraction) {
   if (n == 0 || !(fraction > 0)) return 0;
   if (fraction >= 1) return n;
@@ -45,8 +46,8 @@ inline std::size_t top_k_count(std::size_t n, double fraction) {
   return std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(exact * (1 - 1e-12))), 1, n);
 }
 
-// The `k` elements of the largest absolute values, of equal ones those that come first; ascending. NaN is the largest,
-// so that it is seen by all ranks at once. `scratch` is used.
+// Indices of the `k` elements of the largest absolute values, ascending; of equal ones the first. NaN is the largest,
+// so that all ranks see it at once. `scratch` is overwritten.
 template <typename T, typename Index, typename Bits>
 void select_top_k(const T* values, std::size_t n, std::size_t k, std::vector<Index>& chosen,
                   std::vector<Bits>& scratch) {
@@ -72,7 +73,7 @@ void select_top_k(const T* values, std::size_t n, std::size_t k, std::vector<Ind
   }
 }
 
-// All of at least that absolute value, and NaN; ascending.
+// Indices of the elements of at least this absolute value, and of NaN; ascending.
 template <typename T, typename Index>
 void select_threshold(const T* values, std::size_t n, double threshold, std::vector<Index>& chosen) {
   chosen.clear();

@@ -1,4 +1,4 @@
-// Sums of which every rank sends only what is large; the rest stays with it and is added to the next step's.
+// Sums for which every rank sends only its large elements; the rest is kept and added to those of the next step.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,8 @@ inline std::string in_words(const Selection& selection) {
   return (top_k != nullptr ? "topk=" : "threshold=") + std::string(number);
 }
 
-// Indices are inside their tensors and ascend. Precondition: there are as many as the counts say.
+// Throws DRUN_ERROR_PEER unless the indices ascend and are inside their tensors. Precondition: `parts` has as many as
+// `counts` says.
 template <typename T, typename Index>
 void check_indices(const std::vector<Tensor>& tensors, const std::vector<std::uint64_t>& counts,
                    const SparseParts<T, Index>& parts) {
@@ -53,15 +54,17 @@ void check_indices(const std::vector<Tensor>& tensors, const std::vector<std::ui
 
 }  // namespace training
 
-// Error feedback: before elements are chosen, what was not sent before is added to them; what is chosen is sent as it
-// is, the rest is kept bit by bit. What arrives is added up in rank order: the same bits on all ranks.
-// Pays on networks where the share that is sent is below 1 / size: every rank gets everybody's indices and values.
-// Tensors in memory of a GPU, all of the same: on the transport's stream, in its order; the host waits for it once.
-// One thread at a time. The transport must outlive it, and so must its stream and the tensors' memory.
+// Error feedback: the elements that were not sent before are added first; then the chosen elements are sent unchanged,
+// and the rest is kept, bit by bit. Received elements are added in rank order, so all ranks get the same bits.
+// Pays on networks if the fraction that is sent is below 1 / size, because every rank gets the indices and values of
+// all ranks.
+// Tensors in memory of a GPU, all on the same one, are reduced in the order of the transport's stream; the host waits
+// for it once.
+// One thread at a time. The transport, its stream and the tensors' memory must outlive it. Methods throw Error.
 class SparseAllreduce {
  public:
-  // Tensors of up to `bucket_bytes` together travel at once. DRUN_ERROR_ARGUMENT: a share outside of 0 to 1, a negative
-  // threshold.
+  // Tensors of up to `bucket_bytes` in total travel together. Throws DRUN_ERROR_ARGUMENT for a fraction outside of 0 to
+  // 1 or a negative threshold.
   explicit SparseAllreduce(const Selection& selection, Transport& transport = world(),
                            std::size_t bucket_bytes = kBucketBytes)
       : selection_(selection), transport_(transport), bucket_bytes_(bucket_bytes) {
@@ -72,16 +75,17 @@ class SparseAllreduce {
     }
   }
 
+  // Registers `count` elements of float or double, as Bucketer::add.
   template <typename T>
   void add(const std::string& name, T* data, std::size_t count) {
     static_assert(std::is_floating_point_v<T>);
     tensors_.add(name, data, count, dtype_of<T>());
   }
 
-  // Collective, as Bucketer's. allreduce calls it.
+  // Collective; see Bucketer::seal. allreduce calls it.
   void seal(const std::string& settings = "") {
     if (tensors_.is_sealed()) return;
-    // What may fail for want of memory comes before the seal.
+    // Allocate before the seal, because that may fail.
     if (tensors_.memory() == DRUN_MEMORY_DEVICE) gpu_residuals_.lay_out(tensors_, transport_.stream());
     residuals_.clear();
     groups_.clear();
@@ -109,7 +113,7 @@ class SparseAllreduce {
     tensors_.seal(transport_, training::settings_in_words(settings.empty() ? own : settings, bucket_bytes_));
   }
 
-  // All tensors, in place. DRUN_SUM or DRUN_AVG. After a failure the tensors are undefined.
+  // Collective. Reduces all tensors in place, by DRUN_SUM or DRUN_AVG. After a failure the tensors are undefined.
   void allreduce(drun_op op = DRUN_AVG) {
     if (op != DRUN_SUM && op != DRUN_AVG) training::refuse("sparse tensors can be summed and averaged only");
     seal();
@@ -125,16 +129,17 @@ class SparseAllreduce {
     }
   }
 
-  // What was not sent of the tensor that was added as number `i`, so far. T is the tensor's.
+  // Elements of tensor number `i`, in the order of add(), that were not sent so far; 0 where they were. T is its type.
+  // For tensors in memory of the host.
   template <typename T>
   const std::vector<T>& residual(std::size_t i) const {
     return std::get<std::vector<T>>(residuals_.at(i));
   }
 
-  // The same of tensors in memory of a GPU, in such memory.
+  // The same for tensors in memory of a GPU; the result is in that memory.
   const void* gpu_residual(std::size_t i) const { return gpu_residuals_.of(i); }
 
-  // Tensors of more elements travel with indices of 64 bits; for tests, which have no memory for such.
+  // Tensors of more elements travel with 64-bit indices. For tests, which have no memory for such tensors.
   void set_most_short(std::uint64_t count) { most_short_ = count; }
 
  private:
@@ -167,7 +172,7 @@ class SparseAllreduce {
     add_up(tensors, counts.all, all, op);
   }
 
-  // Adds what was kept, and appends what is to be sent: so many.
+  // Adds the residual, and appends the elements to send to `own`; returns their number.
   template <typename T, typename Index>
   std::size_t choose(std::size_t i, training::SparseParts<T, Index>& own) {
     const training::Tensor& tensor = tensors_[i];
@@ -225,7 +230,7 @@ class SparseAllreduce {
   std::vector<std::variant<std::vector<float>, std::vector<double>>> residuals_;
   training::GpuResiduals gpu_residuals_;
   training::GpuSparseReducer gpu_;
-  std::vector<std::vector<std::size_t>> groups_;  // of numbers of tensors, one element type each
+  std::vector<std::vector<std::size_t>> groups_;  // tensors that travel together, of one element type, by number
   std::uint64_t most_short_ = std::uint64_t{1} << 32;
 };
 

@@ -1,4 +1,4 @@
-// What the ranks have sent of some tensors.
+// The elements that the ranks have sent of some tensors.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace drun {
 inline namespace v0 {
 namespace training {
 
-// Indices and values, rank by rank and in there tensor by tensor.
+// Indices and values, ordered by rank, then by tensor.
 template <typename T, typename Index>
 struct SparseParts {
   std::vector<Index> indices;
@@ -25,12 +25,13 @@ struct SparseParts {
   throw Error(DRUN_ERROR_PEER, text.c_str(), static_cast<int>(rank), "");
 }
 
-// How many elements of each tensor.
+// Number of elements that are sent of each tensor.
 struct SparseCounts {
   SparseCounts(std::size_t n_tensors, std::size_t n_ranks)
       : own(n_tensors), all(n_tensors * n_ranks), of_rank(n_ranks) {}
 
-  // Collective: from `own` the others. No rank sends more of a tensor than it has.
+  // Collective: computes the other counts from `own`. Throws DRUN_ERROR_PEER if a rank sends more elements of a tensor
+  // than it has.
   void exchange(Transport& transport, const std::vector<Tensor>& tensors, const std::string& name) {
     transport.allgather(own.data(), all.data(), own.size(), DRUN_UINT64, name);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -44,9 +45,9 @@ struct SparseCounts {
     }
   }
 
-  std::vector<std::uint64_t> own;    // of this rank's, by tensor
-  std::vector<std::uint64_t> all;    // rank by rank, and in there by tensor
-  std::vector<std::size_t> of_rank;  // of all tensors
+  std::vector<std::uint64_t> own;    // of this rank, by tensor
+  std::vector<std::uint64_t> all;    // by rank, then by tensor
+  std::vector<std::size_t> of_rank;  // by rank, over all tensors
   std::size_t total = 0;
 };
 

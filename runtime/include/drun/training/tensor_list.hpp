@@ -17,7 +17,7 @@ namespace drun {
 inline namespace v0 {
 namespace training {
 
-// 0: no such type.
+// Bytes of an element; 0: there is no such type.
 inline std::size_t size_of(drun_dtype dtype) {
   static constexpr std::size_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8};
   return dtype >= DRUN_INT8 && dtype <= DRUN_FLOAT64 ? kSizes[dtype] : 0;
@@ -32,7 +32,7 @@ inline const char* name_of(drun_dtype dtype) {
   throw Error(code, why.c_str(), -1, "");
 }
 
-// The memory is the program's, and stays where it is.
+// A registered tensor. The memory belongs to the program and must not move.
 struct Tensor {
   std::string name;
   void* data;
@@ -44,6 +44,8 @@ struct Tensor {
 
 class TensorList {
  public:
+  // Throws DRUN_ERROR_ARGUMENT for an invalid tensor, a name that was used before, or tensors in different memory;
+  // DRUN_ERROR_STATE once sealed.
   void add(const std::string& name, void* data, std::size_t count, drun_dtype dtype) {
     const std::string subject = "tensor '" + name + "': ";
     if (is_sealed_) refuse(subject + "it comes too late: the first step has been made", DRUN_ERROR_STATE);
@@ -67,7 +69,7 @@ class TensorList {
     tensors_.push_back({name, data, count, dtype});
   }
 
-  // Collective, once: whether all ranks have the same list and settings. Further calls do nothing.
+  // Collective. Throws DRUN_ERROR_MISMATCH unless all ranks have the same list and settings. Further calls do nothing.
   void seal(Transport& transport, const std::string& settings) {
     if (is_sealed_) return;
     Registered own{settings, {}};
@@ -78,7 +80,7 @@ class TensorList {
     is_sealed_ = true;
   }
   bool is_sealed() const { return is_sealed_; }
-  // Of all of them: of the host, or of a GPU. DRUN_MEMORY_AUTO: they have no elements.
+  // Kind of memory of all tensors. DRUN_MEMORY_AUTO: they have no elements.
   drun_memory memory() const {
     if (!gpu_) return DRUN_MEMORY_AUTO;
     return *gpu_ < 0 ? DRUN_MEMORY_HOST : DRUN_MEMORY_DEVICE;
@@ -90,7 +92,7 @@ class TensorList {
  private:
   std::vector<Tensor> tensors_;
   std::set<std::string> names_;
-  std::optional<int> gpu_;  // of those with elements; -1: they are in memory of the host
+  std::optional<int> gpu_;  // GPU of the tensors with elements; -1: memory of the host
   bool is_sealed_ = false;
 };
 

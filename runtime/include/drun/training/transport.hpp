@@ -1,4 +1,4 @@
-// The few collectives that training needs.
+// The collectives that training needs.
 #pragma once
 
 #include <cstddef>
@@ -10,35 +10,37 @@
 namespace drun {
 inline namespace v0 {
 
-// The ranks that train together. Calls block and throw drun::Error; all ranks make the same ones in the same order.
-// `name` is what errors call the data.
+// The ranks that train together. Calls block, as in drun.h, and throw drun::Error; all ranks make the same calls in the
+// same order. Counts are in elements; buffers are the caller's, in memory of the host or of a GPU. `name` is the data's
+// name in errors.
 class Transport {
  public:
   virtual ~Transport() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // On which calls on memory of a GPU are: a CUstream or cudaStream_t. nullptr: the legacy default stream.
+  // The stream of the calls on memory of a GPU: a CUstream or cudaStream_t. nullptr: the legacy default stream.
   virtual void* stream() const { return nullptr; }
-  // All ranks' memory, of a GPU, that allreduces will be of as a whole, or from its beginning: it may help that they
-  // are told. Until it is freed, by drun_free, or the job ends: it is not told again after another drun_init.
+  // Collective. Announces memory of a GPU that later allreduces use as a whole or from its beginning, so that it can be
+  // registered. Valid until drun_free frees it or the job ends; it is not announced again after another drun_init.
   virtual void will_use(void* memory, std::size_t n_bytes) {
     (void)memory;
     (void)n_bytes;
   }
-  // In place.
+  // In place: every rank gets the reduction of all ranks' `data`.
   virtual void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) = 0;
-  // In place: `send` is this rank's part of `recv`.
+  // `recv` gets `count` elements of each rank, in rank order. In place: `send` is this rank's part of `recv`.
   virtual void allgather(const void* send, void* recv, std::size_t count, drun_dtype dtype,
                          const std::string& name) = 0;
-  // One block behind the other, one count per rank. In place as allgather.
+  // `recv_counts` has one count per rank, the same on all ranks; blocks are one behind the other. In place as
+  // allgather.
   virtual void allgatherv(const void* send, std::size_t send_count, void* recv, const std::size_t* recv_counts,
                           drun_dtype dtype, const std::string& name) = 0;
-  // One block behind the other on both sides.
+  // One count per rank; blocks are one behind the other on both sides.
   virtual void alltoallv(const void* send, const std::size_t* send_counts, void* recv, const std::size_t* recv_counts,
                          drun_dtype dtype, const std::string& name) = 0;
 };
 
-// All ranks of the job, between drun_init and drun_finalize.
+// All ranks of the job; for use between drun_init and drun_finalize. `stream` must outlive it.
 class WorldTransport final : public Transport {
  public:
   explicit WorldTransport(void* stream = nullptr) : stream_(stream) {}
@@ -74,7 +76,7 @@ class WorldTransport final : public Transport {
   void* stream_;
 };
 
-// It holds no state, so that it may outlive the job.
+// The default transport. It holds no state, so it may outlive the job.
 inline Transport& world() {
   static WorldTransport transport;
   return transport;
