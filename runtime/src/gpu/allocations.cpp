@@ -9,12 +9,12 @@
 namespace drun::runtime::gpu {
 namespace {
 
-constexpr std::size_t kAlignment = 4096;  // a page's
+constexpr std::size_t kAlignment = 4096;  // a page
 
-// NCCL rounds up, to 2 MiB and some versions to 512: what is small would take a GPU's memory for nothing.
+// NCCL rounds up to 2 MiB, some versions to 512 MiB: small allocations would waste a GPU's memory.
 constexpr std::size_t kLeastOfNccl = std::size_t{4} << 20;
 
-// Looked for once.
+// Searches once.
 const Nccl* nccl_that_allocates() {
   static const Nccl* const found = []() -> const Nccl* {
     std::string why_not;
@@ -52,7 +52,7 @@ Outcome<void*> Allocations::take_of_device(std::size_t n_bytes, Allocation& how)
     return failure(DRUN_ERROR_STATE, during + ": no GPU's context is current: choose one (cudaSetDevice)");
   }
   void* memory = nullptr;
-  // With NCCL's own memory collectives need no copies within NCCL. Where it can't give any, any will do.
+  // In memory of NCCL's allocator NCCL's collectives need no copies. If NCCL fails, any memory is good enough.
   const Nccl* const nccl = n_bytes >= kLeastOfNccl ? nccl_that_allocates() : nullptr;
   if (nccl != nullptr) {
     how.from = From::kNccl;

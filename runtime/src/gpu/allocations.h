@@ -1,4 +1,4 @@
-// Memory that drun_alloc has given out.
+// Memory that drun_alloc returns.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace drun::runtime::gpu {
 
-// Any thread.
+// Thread-safe.
 class Allocations {
  public:
-  // Of the GPU whose context is current; or of the host, pinned if there is one.
+  // Memory of the GPU whose context is current, or of the host: pinned if a context is current.
   Outcome<void*> take(std::size_t n_bytes, bool on_device);
-  // nullptr is fine.
+  // nullptr is fine; an error for memory that take() did not return.
   Status give_back(void* memory);
-  // How many bytes it was asked for; 0: it is not ours.
+  // Number of bytes that were asked for; 0 for memory that take() did not return.
   std::size_t size_of(void* memory);
 
  private:
@@ -34,7 +34,7 @@ class Allocations {
   std::map<void*, Allocation> by_address_;
 };
 
-// Of this process; never destroyed.
+// The allocations of this process; never destroyed.
 Allocations& allocations();
 
 }  // namespace drun::runtime::gpu

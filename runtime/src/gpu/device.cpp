@@ -61,7 +61,7 @@ bool is_device_memory(const Driver& driver, const void* memory) {
 }
 
 bool is_mapped_memory(const Driver& driver, const void* memory) {
-  int is_legacy = 1;  // as drivers have it that do not know the question
+  int is_legacy = 1;  // the default for drivers that do not know the attribute
   (void)driver.pointer_get_attribute(&is_legacy, PointerAttribute::kIsLegacy, device_pointer(memory));
   return is_legacy == 0;
 }
@@ -80,12 +80,12 @@ void ContextScope::leave() {
 Outcome<Context> context_of(const Driver& driver, DevicePointer memory, const std::string& during) {
   Context context = nullptr;
   driver.pointer_get_attribute(&context, PointerAttribute::kContext, memory);
-  if (context != nullptr) return context;  // memory of a pool has none
+  if (context != nullptr) return context;  // memory of a pool has no context
   const auto ordinal = ordinal_of(driver, memory, during);
   if (!ordinal) return tl::unexpected<Failure>(ordinal.error());
   const auto device = device_of(driver, *ordinal, during);
   if (!device) return tl::unexpected<Failure>(device.error());
-  // Once per device for the life of the process: nothing of ours gives it back.
+  // Retained once per device for the life of the process, and never released.
   static std::mutex mutex;
   static auto& retained = *new std::map<int, Context>;
   const std::lock_guard<std::mutex> lock(mutex);
@@ -113,7 +113,7 @@ Outcome<std::unique_ptr<Device>> Device::open(const Driver& driver, DevicePointe
   if ((error = driver.device_uuid(&result->uuid_, *device)) != kSuccess) {
     return driver_failure(driver, during, "cuDeviceGetUuid", error);
   }
-  driver.stream_priorities(&least, &greatest);  // where there are none, both are 0
+  driver.stream_priorities(&least, &greatest);  // without priorities both are 0
   if ((error = driver.stream_create(&result->stream_, kStreamNonBlocking, greatest)) != kSuccess) {
     return driver_failure(driver, during, "cuStreamCreateWithPriority", error);
   }
@@ -150,7 +150,7 @@ void Device::set_last_call(Event end) {
   is_last_over_ = false;
 }
 
-// To free memory waits for what is under way: then it stays, until the next time or for good.
+// Freeing memory would wait for work in progress: then the memory is kept, until the next time or for good.
 void Device::free_scratch() {
   if (stream_ == nullptr || scratch_.empty() || is_scratch_kept_ || driver_.stream_query(stream_) != kSuccess) return;
   for (const DevicePointer scratch : scratch_) driver_.free(scratch);

@@ -1,4 +1,4 @@
-// One GPU as this process uses it: its context, a stream of ours, events. docs/gpu.md.
+// A GPU as this process uses it: its context, our stream on it, events. docs/gpu.md.
 #pragma once
 
 #include <functional>
@@ -17,24 +17,24 @@ namespace drun::runtime::gpu {
 tl::unexpected<Failure> driver_failure(const Driver& driver, const std::string& during, const char* function,
                                        DriverResult error);
 
-// The deadline of `operation` has passed, and no other rank is at fault.
+// The failure of an operation whose deadline has passed and for which no other rank is at fault.
 tl::unexpected<Failure> own_gpu_timeout(const Operation& operation);
 
-// Until the stream has nothing left to do, which is kSuccess; or it, or the driver, says what is bad; or `go_on`, which
-// is asked ever again, says false: kNotReady.
+// Waits until the stream has no work left (kSuccess), the stream or the driver reports an error, or `go_on`, which is
+// polled, returns false (kNotReady).
 DriverResult wait_for_stream(const Driver& driver, Stream stream, const std::function<bool()>& go_on);
 
-// Whether the stream is being captured, or may not be touched as another is.
+// True if the stream is being captured, or can't be used because another one is.
 bool is_captured(const Driver& driver, Stream stream);
 
-// Whether the processor can't touch it. What the driver does not know is memory of the host; so is what it manages, or
-// has pinned.
+// True if the processor can't access the memory. False for memory that the driver does not know, manages, or has
+// pinned.
 bool is_device_memory(const Driver& driver, const void* memory);
 
-// Whether memory of a device was mapped page by page (cuMemMap), as NCCL's allocator does it: not by cuMemAlloc.
+// True if memory of a device was mapped page by page (cuMemMap), as NCCL's allocator does it, not by cuMemAlloc.
 bool is_mapped_memory(const Driver& driver, const void* memory);
 
-// A context is current for as long as this lives, and then what was before.
+// Makes a context current during its life; the destructor restores the one before.
 class ContextScope {
  public:
   ContextScope() = default;
@@ -42,7 +42,7 @@ class ContextScope {
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
 
-  // Once. What cuCtxPushCurrent says.
+  // Call once. Returns the result of cuCtxPushCurrent.
   DriverResult enter(const Driver& driver, Context context);
   bool is_entered() const { return driver_ != nullptr; }
   void leave();
@@ -51,17 +51,17 @@ class ContextScope {
   const Driver* driver_ = nullptr;
 };
 
-// The primary context, which CUDA's runtime uses, of the device that the memory is on; or the one that it is of.
+// The context that the memory belongs to, else the primary context of its device, which CUDA's runtime uses.
 Outcome<Context> context_of(const Driver& driver, DevicePointer memory, const std::string& during);
 
 // One thread at a time.
 class Device {
  public:
-  // What is under way goes on.
+  // Work that is in progress goes on.
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
-  // The one that `memory` is on.
+  // The device that `memory` is on.
   static Outcome<std::unique_ptr<Device>> open(const Driver& driver, DevicePointer memory, const std::string& during);
 
   const Driver& driver() const { return driver_; }
@@ -69,18 +69,18 @@ class Device {
   Stream stream() const { return stream_; }
   const DeviceUuid& uuid() const { return uuid_; }
   int ordinal() const { return ordinal_; }
-  // An event without timing, with the context current; or what cuEventCreate says.
+  // Takes an event without timing; the context must be current. Returns the error of cuEventCreate.
   DriverResult take_event(Event& event);
   void give_back(Event event);
-  // NCCL's calls on a device come one after the other, whatever streams and communicators they are on: kernels of two
-  // that wait for other ranks could keep each other from running. The event at the end of the last one, which is not
-  // used again before it is another's; nullptr: it has ended, or there was none.
+  // NCCL's calls on a device run one after the other, whatever streams and communicators they are on: kernels of two
+  // calls that both wait for other ranks could keep each other from running. Returns the event at the end of the last
+  // call, which is not reused before another call is the last; nullptr: the last call has ended, or there was none.
   Event last_call() const { return is_last_over_ ? nullptr : last_call_; }
   void set_last_call(Event end);
-  // Memory of the device, so many bytes at least, with the context current, for what goes to stream() one after the
-  // other; or what cuMemAlloc says. Kept for the next call.
+  // Scratch memory of the device, at least `n_bytes`, for work in the order of stream(); the context must be current.
+  // Returns the error of cuMemAlloc. The memory is kept for the next call.
   DriverResult take_scratch(std::size_t n_bytes, DevicePointer& scratch);
-  // Some graph works in it: nothing of it is given back before the end.
+  // A graph uses the scratch memory: frees none of it before the end.
   void keep_scratch() { is_scratch_kept_ = true; }
 
  private:
@@ -92,19 +92,19 @@ class Device {
   Stream stream_ = nullptr;
   DeviceUuid uuid_{};
   int ordinal_ = 0;
-  std::vector<Event> events_;  // that nobody uses
+  std::vector<Event> events_;  // not in use
   Event last_call_ = nullptr;
-  bool is_last_over_ = false;           // and its event was given back
-  std::vector<DevicePointer> scratch_;  // the last is what is used; what is under way may use those before
+  bool is_last_over_ = false;           // the last call's event was given back
+  std::vector<DevicePointer> scratch_;  // the last is current; work in progress may still use those before
   std::size_t scratch_bytes_ = 0;
   bool is_scratch_kept_ = false;
 };
 
-// The devices that a job's calls have met, by what the driver says of their memory.
+// The devices on which a job's calls had memory, by the driver's ordinal.
 class Devices {
  public:
   Outcome<Device*> of(const Driver& driver, const void* memory, const std::string& during);
-  // Of the first of them; nullptr: they have met none.
+  // Context of the first device; nullptr: there is none yet.
   Context context() const { return by_ordinal_.empty() ? nullptr : by_ordinal_.begin()->second->context(); }
 
  private:

@@ -1,4 +1,4 @@
-// The kernels of Adasum, as they are launched: by drun/gpu.h, and by NCCL's communicators.
+// Launches the kernels of Adasum, for drun/gpu.h and for NCCL's communicators.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 namespace drun::runtime::gpu {
 
 inline std::uint64_t parts_of(std::uint64_t count) { return (count + kChunk - 1) / kChunk; }
-// Of the place that `dots` is, for vectors of so many elements.
+// Size of the memory at `dots`, for vectors of `count` elements.
 inline std::uint64_t dots_bytes(std::uint64_t count) { return sizeof(Dots) * (1 + parts_of(count)); }
 
 inline DotsArguments dots_arguments(DevicePointer a, DevicePointer b, std::uint64_t count, DevicePointer dots) {
   return {a, b, count, dots + sizeof(Dots), parts_of(count), dots, 0};
 }
 
-// f32 or f64. `launch`(kernel, arguments, number of parts) enqueues one.
+// `dtype` is f32 or f64. `launch`(kernel, arguments, number of parts) enqueues one kernel.
 template <typename Launch>
 Status launch_dots(const DotsArguments& arguments, drun_dtype dtype, const Launch& launch) {
   if (arguments.n_parts > 0) {

@@ -11,13 +11,13 @@
 namespace drun::runtime::gpu {
 namespace {
 
-// Of all libraries that the process has ever loaded: if it has not changed, no driver has come.
+// Number of libraries that the process has ever loaded: while it does not change, no driver has been loaded.
 unsigned long long count_of_loaded() {
   unsigned long long count = 0;
   ::dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* out) {
         *static_cast<unsigned long long*>(out) = info->dlpi_adds;
-        return 1;  // each of them says the same
+        return 1;  // every entry has the same number
       },
       &count);
   return count;
@@ -34,7 +34,7 @@ bool find(void* library, const char* name, F& function) {
   return false;
 }
 
-// The names are those that cuda.h's macros stand for.
+// The names are those to which cuda.h's macros expand.
 bool find_all(void* library, Driver& d) {
   return find(library, "cuGetErrorName", d.get_error_name) && find(library, "cuDriverGetVersion", d.version) &&
          find(library, "cuPointerGetAttribute", d.pointer_get_attribute) &&
@@ -84,7 +84,7 @@ const Driver* loaded_driver() {
   static std::atomic<unsigned long long> looked_at{0};
   if (const Driver* known = found.load(std::memory_order_acquire)) return known;
   const auto count = count_of_loaded();
-  // Again: another thread may have found it since.
+  // Read it again: another thread may have found the driver since.
   if (count == looked_at.load(std::memory_order_acquire)) return found.load(std::memory_order_acquire);
   const Driver* const here = look();
   if (here != nullptr) found.store(here, std::memory_order_release);

@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 constexpr milliseconds kLook{200};
-constexpr int kStatus = 75;  // EX_TEMPFAIL: a deadline of drun's
+constexpr int kStatus = 75;  // EX_TEMPFAIL: drun's status for a deadline
 
 struct Watched {
   std::string who;

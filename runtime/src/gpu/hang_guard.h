@@ -1,5 +1,5 @@
-// A function of another library's that must come back: if it does not, the process ends with a word about it. A process
-// that holds a GPU and does nothing is what must not be.
+// Watchdog for blocking NCCL and driver calls: a call that exceeds its limit ends the process with status 75 and an
+// error, so that the process does not hang while it holds a GPU.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,9 @@
 
 namespace drun::runtime::gpu {
 
-// From its construction to its destruction the function may take so long; then the process ends with status 75, after a
-// line on stderr: "drun: error: WHO: FUNCTION has not come back for 10 s: ending this process". Any thread.
+// Allows the function `limit` between construction and destruction, without the time for which the process was stopped.
+// Then ends the process with status 75 after a line on stderr: "drun: error: WHO: FUNCTION has not come back for 10 s:
+// ending this process". Thread-safe.
 class HangGuard {
  public:
   HangGuard(const std::string& who, const char* function, std::chrono::milliseconds limit);

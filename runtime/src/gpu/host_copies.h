@@ -1,5 +1,5 @@
-// Device memory that a call is given, as memory of the host for as long as the call lasts: the way of collectives on
-// GPUs through the CPU path. docs/gpu.md.
+// Presents device memory as memory of the host for the duration of a call: the route of collectives on GPUs that are
+// staged through the host. docs/gpu.md.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@
 
 namespace drun::runtime::gpu {
 
-// Of one call, in its turn. Memory of the host is left as it is, at no cost where no driver is loaded.
+// The copies of one call. Memory of the host is left as it is, at no cost if no driver is loaded.
 class HostCopies {
  public:
-  // All three outlive it.
+  // All three must outlive it.
   HostCopies(const Operation& operation, const CallOptions& options, PinnedMemory& pinned)
       : operation_(operation), options_(options), pinned_(pinned) {
     if (options.memory != DRUN_MEMORY_HOST) driver_ = loaded_driver();
@@ -29,18 +29,19 @@ class HostCopies {
   HostCopies(const HostCopies&) = delete;
   HostCopies& operator=(const HostCopies&) = delete;
 
-  // What the call writes, which it need not read; first, so that memory in place is one with it. `keeps`: not all of it
-  // is overwritten.
+  // Replaces memory that the call writes by memory of the host, which is not initialized. Call it before reads(), so
+  // that memory in place is copied once. `keeps`: the call does not overwrite all of it.
   Status writes(void*& memory, std::size_t n_bytes, bool keeps = false) {
     if (driver_ == nullptr || n_bytes == 0 || memory == nullptr) return {};
     return copy_written(memory, n_bytes, keeps);
   }
-  // What the call reads, after all work that `options.stream` has got.
+  // Replaces memory that the call reads by a copy on the host, made after the work already enqueued on
+  // `options.stream`.
   Status reads(const void*& memory, std::size_t n_bytes) {
     if (driver_ == nullptr || n_bytes == 0 || memory == nullptr) return {};
     return copy_read(memory, n_bytes);
   }
-  // Once the call is over, and has gone well: what it has written goes to the device.
+  // Call it after the call has succeeded: copies what the call has written to the device.
   Status finish() {
     if (regions_.empty()) return {};
     return copy_back();

@@ -1,7 +1,7 @@
 #include "runtime/src/gpu/kernel_image.h"
 
 #ifdef DRUN_KERNEL_IMAGE
-// The file that nvcc made, as it is. The driver wants it aligned.
+// The unchanged file that nvcc made. The driver requires alignment.
 asm(".section .rodata\n"
     ".balign 16\n"
     ".hidden drun_embedded_kernels\n"

@@ -9,7 +9,7 @@
 namespace drun::runtime::gpu {
 namespace {
 
-// Also while some stream is being captured: nothing of this goes to a stream.
+// Allows driver calls while a stream is being captured: none of these goes to a stream.
 class CaptureAllowed {
  public:
   explicit CaptureAllowed(const Driver& driver) : driver_(driver) { driver_.exchange_capture_mode(&mode_); }

@@ -1,4 +1,4 @@
-// The kernels of this build, loaded into the contexts that need them. docs/gpu.md.
+// The kernels of this build, loaded into the contexts that use them. docs/gpu.md.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace drun::runtime::gpu {
 
-// Those of one context. Any thread.
+// The kernels of one context. Thread-safe.
 class KernelModule {
  public:
-  // Loaded once for the life of the process; the context is current. DRUN_ERROR_UNSUPPORTED: there are no kernels, or
-  // none for that GPU.
+  // Loads the kernels once for the life of the process; the context must be current. DRUN_ERROR_UNSUPPORTED: this build
+  // has no kernels, or none for that GPU.
   static Outcome<KernelModule*> of(const Driver& driver, Context context, const std::string& during);
 
-  // Enqueues it; the context is current. `arguments` is read before it returns. As many blocks as there are parts of
-  // work, at most what the GPU works on at once.
+  // Enqueues a kernel; the context must be current. Reads `arguments` before it returns. Launches a block per part of
+  // work, but at most as many blocks as the GPU runs at once.
   Status launch(const std::string& kernel, const void* arguments, std::uint64_t n_parts, Stream stream,
                 const std::string& during);
 

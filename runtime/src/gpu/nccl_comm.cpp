@@ -22,13 +22,14 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kSpin = std::chrono::microseconds(50), kPause = std::chrono::microseconds(200);
-// Of a wait for NCCL: between looks at the job, and at what other ranks may have published.
+// Intervals of a wait for NCCL: between polls of the job and of failures that other ranks have published; and the wait
+// for another rank's explanation of an error.
 constexpr milliseconds kLookAtJob{20}, kLookAtOthers{500}, kExplain{1000};
 constexpr milliseconds kAbortWithGraph{500}, kFinalizeTime{500};
 
 double scale_of(const Operation& operation) { return operation.prescale * operation.postscale; }
 
-// A scale as an element of that type, f32 or f64.
+// Writes a scale as an element of that type, f32 or f64.
 void write_scale(double scale, drun_dtype dtype, char out[8]) {
   const auto narrowed = static_cast<float>(scale);
   if (dtype == DRUN_FLOAT64) {
@@ -38,7 +39,7 @@ void write_scale(double scale, drun_dtype dtype, char out[8]) {
   }
 }
 
-// In a group, and before the connections are there, a call may be in progress.
+// Inside a group, and before the connections exist, a call may be in progress.
 bool is_begun(NcclResult result) { return result == kNcclSuccess || result == kNcclInProgress; }
 
 }  // namespace
@@ -47,7 +48,8 @@ Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const World& world, const Gr
                                                     Device& device, const Operation& during) {
   const std::string what = "setup of NCCL for " + name_of(during);
   std::unique_ptr<NcclComm> result(new NcclComm(world, group, nccl, device));
-  // The same on all members, and no other communicator's: those of hosts share their number.
+  // The key is the same on all members and differs from those of other communicators: the local communicators of all
+  // hosts have the same number, so the key has the first member's rank.
   const std::string key = own_key("nccl/" + std::to_string(group.comm) + "/" + std::to_string(group.ranks[0]));
   const auto left = std::chrono::duration_cast<milliseconds>(during.deadline() - Clock::now());
   const auto id = world.client->nccl_id(
@@ -84,7 +86,7 @@ Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const World& world, const Gr
 }
 
 void NcclComm::publish(Failure& failure, const char* remedy) const {
-  // A driver too old for this NCCL, for one. What another rank said has it already.
+  // For example, a driver that is too old for this NCCL. A failure of another rank already has its hint.
   if (failure.status == DRUN_ERROR_SYSTEM && failure.rank == world_.rank()) {
     failure.text +=
         std::string(" (hint: ") + remedy + "DRUN_GPU=0 on all ranks sends data of GPUs through the host, without NCCL)";
@@ -97,8 +99,8 @@ milliseconds NcclComm::longest(const Operation& during) {
   return std::max(left, milliseconds(0)) + kNcclEndTime;
 }
 
-// Who is alone in its part has a color, too: without one NCCL, up to 2.30 at least, writes to a communicator that is
-// not there if the split fails.
+// A rank alone in its part passes a color, too: with NCCL_SPLIT_NOCOLOR, NCCL (at least up to 2.30) writes to the null
+// new communicator if the split fails.
 Status NcclComm::split(const Group& part, const Operation& during, std::unique_ptr<NcclComm>& made) {
   constexpr const char* kFunction = "ncclCommSplit";
   const std::string what = "setup of NCCL for " + name_of(during);
@@ -169,13 +171,13 @@ NcclComm::Waiting NcclComm::waiting() const {
   return {has_begun_ ? peers_of(pending_.front()) : std::vector<int>(), pending_.front().number};
 }
 
-// What a thread of ours needs that may outlive everything else.
+// State of a thread that ends a communicator; it may outlive everything else.
 struct NcclEnding {
   const Nccl* nccl;
   const Driver* driver;
   Context context;
   NcclHandle comm;
-  std::vector<void*> registered;  // of memory
+  std::vector<void*> registered;  // NCCL's handles of memory
   std::mutex mutex;
   std::condition_variable changed;
   bool is_over = false;
@@ -200,7 +202,7 @@ void end_communicator(const NcclEnding& it) {
 }
 void abort_communicator(const NcclEnding& it) { it.nccl->CommAbort(it.comm); }
 
-// On a thread of ours, for which we wait so long.
+// Runs `what` in a new thread, and waits for it for at most `wait`.
 void in_thread(std::shared_ptr<NcclEnding> it, void (*what)(const NcclEnding&), milliseconds wait) {
   try {
     const BlockedSignals blocked;
@@ -212,7 +214,7 @@ void in_thread(std::shared_ptr<NcclEnding> it, void (*what)(const NcclEnding&), 
       it->changed.notify_all();
     }).detach();
   } catch (const std::system_error&) {
-    return;  // left behind
+    return;  // no thread: leave the communicator behind
   }
   std::unique_lock<std::mutex> lock(it->mutex);
   it->changed.wait_for(lock, wait, [&] { return it->is_over; });
@@ -229,7 +231,7 @@ std::shared_ptr<NcclEnding> ending_of(const Nccl& nccl, const Device& device, Nc
   return it;
 }
 
-// Where memory begins that some communicator has registered: as often as there are such.
+// Addresses at which registered memory begins: once for each communicator that has registered it.
 class Addresses {
  public:
   void add(std::uintptr_t address) {
@@ -250,7 +252,7 @@ class Addresses {
   std::mutex mutex_;
   std::multiset<std::uintptr_t> all_;
 };
-// Never destroyed: programs free memory to their very end.
+// Never destroyed, because programs free memory until the process ends.
 Addresses& registered_addresses() {
   static Addresses* const all = new Addresses;
   return *all;
@@ -262,8 +264,8 @@ void NcclComm::abort() {
   if (comm_ == nullptr) return;
   forget_pending(DRUN_ERROR_ABORTED);
   const NcclHandle comm = std::exchange(comm_, nullptr);
-  (void)take_registered();  // NCCL's abort clears up
-  // NCCL first ends what is under way, and then waits for the graph's end.
+  (void)take_registered();  // NCCL's abort deregisters them
+  // NCCL first ends work in progress, and then waits for the end of the graph.
   if (has_graph_) return in_thread(ending_of(nccl_, device_, comm), abort_communicator, kAbortWithGraph);
   ContextScope scope;
   (void)scope.enter(device_.driver(), device_.context());
@@ -304,7 +306,7 @@ std::string NcclComm::register_memory(void* memory, std::size_t n_bytes) {
   if (const auto error = nccl_.CommRegister(comm_, memory, n_bytes, &handle); error != kNcclSuccess) {
     return std::string("ncclCommRegister: ") + nccl_.GetErrorString(error);
   }
-  if (handle == nullptr) return "";  // NCCL has no use for it, by its environment
+  if (handle == nullptr) return "";  // NCCL's environment disables registration
   registered_[reinterpret_cast<std::uintptr_t>(memory)] = {n_bytes, handle};
   registered_addresses().add(reinterpret_cast<std::uintptr_t>(memory));
   return "";
@@ -356,7 +358,7 @@ tl::unexpected<Failure> NcclComm::explained(const Operation& operation, const ch
     return tl::unexpected<Failure>(std::move(*cause));
   }
   auto failure = failed(describe(operation), function, result);
-  if (result == kNcclRemoteError) {  // somebody else's, and nobody knows whose
+  if (result == kNcclRemoteError) {  // another rank's failure, of which NCCL does not know the rank
     failure.value().status = DRUN_ERROR_PEER;
     failure.value().rank = -1;
     failure.value().host.clear();
@@ -400,10 +402,10 @@ std::uint64_t NcclComm::record(const Operation& operation) {
                                 operation.queued);
 }
 
-// One stream that waits at once is where the call goes itself: nothing is gained by ours, and two waits between streams
-// are saved. Ours is for what is to run beside the user's stream, for calls of several streams together, for what works
-// in memory that calls share, and in a capture, whose calls it keeps in their order. The stream of the thread is ours'
-// to wait for, as NCCL has threads of its own.
+// A call on a single stream that waits at once goes to that stream itself: ours would gain nothing, and two waits
+// between streams are saved. Ours is for work that runs beside the user's stream, for calls of several streams
+// together, for work in memory that calls share, and for a capture, whose calls it keeps in order. It also replaces
+// cudaStreamPerThread, because NCCL has threads of its own.
 Outcome<NcclComm::Way> NcclComm::begin_after(const std::vector<UserStream>& streams, const Operation& during,
                                              bool needs_ours) {
   const Driver& driver = device_.driver();
@@ -428,11 +430,12 @@ Outcome<NcclComm::Way> NcclComm::begin_after(const std::vector<UserStream>& stre
       function = "cuStreamWaitEvent";
       error = driver.stream_wait_event(way.stream, event, 0);
     }
-    device_.give_back(event);  // the wait is for what was recorded
+    device_.give_back(event);  // the wait is for the work recorded so far
     if (error != kSuccess) return driver_failed(during, function, error);
   }
   if (way.is_captured && needs_ours) device_.keep_scratch();
-  // Nothing in a capture waits for what is not: a program launches graphs when what it made before has been waited for.
+  // In a capture no work can wait for an event from outside of it: the program must have waited for its earlier calls
+  // when it launches a graph.
   if (const Event before = device_.last_call(); before != nullptr && !way.is_captured) {
     const auto error = driver.stream_wait_event(way.stream, before, 0);
     if (error != kSuccess) return driver_failed(during, "cuStreamWaitEvent", error);
@@ -445,7 +448,7 @@ Status NcclComm::end_before(Pending& pending, const std::vector<UserStream>& str
   auto error = driver.event_record(pending.end, way.stream);
   if (error != kSuccess) return driver_failed(pending.operation, "cuEventRecord", error);
   for (std::size_t i = 0; way.is_ours && i < streams.size(); ++i) {
-    if (streams[i].later != nullptr && !way.is_captured) {  // a capture ends where all of it is joined
+    if (streams[i].later != nullptr && !way.is_captured) {  // a capture must end with all streams joined
       if (auto ok = wait_later(streams[i], pending.operation); !ok) return ok;
       continue;
     }
@@ -453,7 +456,7 @@ Status NcclComm::end_before(Pending& pending, const std::vector<UserStream>& str
     if (error != kSuccess) return driver_failed(pending.operation, "cuStreamWaitEvent", error);
   }
   has_graph_ = has_graph_ || way.is_captured;
-  if (way.is_captured) {  // it is a part of a graph, and nobody can ask for it
+  if (way.is_captured) {  // it is part of a graph, and can't be polled
     close(pending, DRUN_OK);
     return {};
   }
@@ -462,7 +465,7 @@ Status NcclComm::end_before(Pending& pending, const std::vector<UserStream>& str
   return {};
 }
 
-// With an event of its own, as `pending`'s is used again.
+// Uses an event of its own, because `pending`'s is reused.
 Status NcclComm::wait_later(const UserStream& stream, const Operation& operation) {
   const Driver& driver = device_.driver();
   Event event = nullptr;
@@ -514,7 +517,7 @@ Status NcclComm::run_recorded(Pending& pending, const std::vector<UserStream>& s
   if (meanwhile) {
     if (auto ok = meanwhile(); !ok) return ok;
   }
-  // The first calls make connections. Nothing more may be enqueued before they are there.
+  // The first calls make connections. No other work may be enqueued before these exist.
   if (auto ok = settle(first, "NCCL"); !ok) return ok;
   return end_before(pending, streams, *way);
 }
@@ -529,7 +532,7 @@ Status NcclComm::ours(Failure failure) const {
 Outcome<bool> NcclComm::is_reached(Event event, const Operation& operation) {
   const auto state = device_.driver().event_query(event);
   if (state == kSuccess) return true;
-  // While some stream is being captured there may be no answer; at the end of the process there is none any more.
+  // While a stream is being captured the driver may not answer; at the end of the process it never does.
   if (state == kNotReady || state == kDeinitialized || is_about_capture(state)) return false;
   return tl::unexpected<Failure>(ours(driver_failed(operation, "cuEventQuery", state).value()).error());
 }
@@ -537,7 +540,7 @@ Outcome<bool> NcclComm::is_reached(Event event, const Operation& operation) {
 Status NcclComm::look() {
   if (comm_ == nullptr || pending_.empty()) return {};
   const Driver& driver = device_.driver();
-  int mode = kCaptureModeRelaxed;  // so that a question of ours spoils no capture
+  int mode = kCaptureModeRelaxed;  // so that our queries do not invalidate a capture
   driver.exchange_capture_mode(&mode);
   ContextScope scope;
   const bool is_there = scope.enter(driver, device_.context()) == kSuccess;
@@ -563,7 +566,7 @@ Status NcclComm::look() {
     return {};
   }
   if (!result) return result;
-  // Also of what has ended: it may have ended by an error.
+  // Checks calls that have ended, too: an error may have ended them.
   NcclResult state = kNcclSuccess;
   if (nccl_.CommGetAsyncError(comm_, &state) == kNcclSuccess && !is_begun(state)) {
     auto failure = explained(pending_.empty() ? first : pending_.front().operation, "NCCL", state).value();
@@ -576,7 +579,7 @@ Status NcclComm::look() {
   }
   const Pending& front = pending_.front();
   const Operation& waiting = front.operation;
-  // Who waits for its own GPU waits for nobody, and has no note.
+  // A rank that waits for its own GPU waits for no other rank, and publishes no note.
   const bool waits_for_others = has_begun_ && group_.size() > 1;
   if (waits_for_others) {
     note_.waiting(world_, group_, waiting, [&] { return peers_of(front); });
@@ -590,8 +593,8 @@ Status NcclComm::look() {
   return ours(own_gpu_timeout(waiting).value());
 }
 
-// Sums and averages may be scaled, in one factor of their type, which would not do for halves. Scales of anything else
-// are the CPU's; so are averages of integers, which NCCL rounds in another way.
+// Sums and averages can be scaled by one factor of their type, which is too imprecise for halves. The CPU path scales
+// other reductions, and averages integers, which NCCL rounds differently.
 bool NcclComm::can_reduce(const Operation& operation) {
   if (operation.op == DRUN_AVG && !is_float(operation.dtype)) return false;
   const bool adds = operation.op == DRUN_SUM || operation.op == DRUN_AVG;
@@ -666,8 +669,8 @@ Status NcclComm::allreduce(const std::vector<Allreduce>& calls) {
   });
 }
 
-// As adasum_allreduce() does it on the host, with whole vectors. Each step of NCCL's is enqueued, connections and all,
-// before the kernels that come after it.
+// Does what adasum_allreduce() does on the host, with whole vectors. Each step of NCCL's is enqueued, connections
+// included, before the kernels that follow it.
 class NcclComm::AdasumSteps {
  public:
   AdasumSteps(NcclComm& comm, const Operation& operation, Stream ours, void* data)
@@ -812,7 +815,7 @@ Status NcclComm::scatter(const Operation& operation, const UserStream& stream, c
   return alltoall(operation, stream, send, sent, recv, received);
 }
 
-// With ourselves, too: NCCL copies that. What is in its place already is left there.
+// Includes this rank's own block, which NCCL copies. A block that is in place already is skipped.
 Status NcclComm::alltoall(const Operation& operation, const UserStream& stream, const void* send,
                           const std::vector<Block>& send_blocks, void* recv, const std::vector<Block>& recv_blocks) {
   const int bytes = nccl_type_of(DRUN_UINT8);

@@ -33,8 +33,8 @@ namespace {
 constexpr const char* kName = "libnccl.so.2";
 constexpr std::string_view kBanner = "NCCL version ";
 constexpr std::size_t kLongestBanner = 60;
-constexpr std::size_t kMostSearched = std::size_t{64}
-                                      << 20;  // its kernels, hundreds of megabytes, come behind the texts
+// NCCL's kernels, hundreds of megabytes, are behind its strings.
+constexpr std::size_t kMostSearched = std::size_t{64} << 20;
 
 template <typename F>
 bool find(void* library, const char* name, F& function, std::string& why_not) {
@@ -62,7 +62,7 @@ bool find_all(void* library, Nccl& n, std::string& why_not) {
          find(library, "ncclRedOpDestroy", n.RedOpDestroy, why_not);
 }
 
-// What the pattern stands for, in the order of names.
+// Appends the files that match the pattern, in the order of names.
 void add_files(const std::string& pattern, std::vector<std::string>& files) {
   glob_t found{};
   if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
@@ -71,8 +71,8 @@ void add_files(const std::string& pattern, std::vector<std::string>& files) {
   ::globfree(&found);
 }
 
-// "NCCL version 2.28.9+cuda13.0", which it prints when it is asked to (NCCL_DEBUG=VERSION): no function tells. The
-// version of CUDA, or 0. Looks at all that lies there; sanitizers know some of it as nobody's.
+// Finds "NCCL version 2.28.9+cuda13.0", which NCCL prints with NCCL_DEBUG=VERSION, because no function returns it.
+// Returns the version of CUDA, or 0. Reads the whole segment, parts of which sanitizers treat as inaccessible.
 DRUN_NOT_SANITIZED
 int cuda_in_banner(const char* memory, std::size_t n_bytes) {
   char text[kLongestBanner + 1] = {};
@@ -87,11 +87,11 @@ int cuda_in_banner(const char* memory, std::size_t n_bytes) {
   return 0;
 }
 
-// Which version of CUDA the library was made with that has this function.
+// Version of CUDA with which the library of this function was built; 0: unknown.
 int cuda_of(const void* function) {
   struct Search {
     std::uintptr_t address;
-    std::vector<std::pair<const char*, std::size_t>> parts;  // in which there may be texts
+    std::vector<std::pair<const char*, std::size_t>> parts;  // read-only segments, which may have strings
   } search{reinterpret_cast<std::uintptr_t>(function), {}};
   ::dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* argument) {
@@ -125,7 +125,7 @@ bool load(Nccl& nccl, std::string& why_not) {
                                                  [](const char* name) -> const char* { return std::getenv(name); })) {
     std::string reason;
     if (open_nccl(path, false, nccl, reason)) return true;
-    // The loader's own words are the most useful ones; a library that is too old beats one that is not there.
+    // Keep the most useful reason: the loader's own text, or that a library is too old rather than missing.
     if (why_not.empty() || reason.find("too old") != std::string::npos) why_not = reason;
   }
   return false;
@@ -192,7 +192,7 @@ bool open_nccl(const std::string& path, bool only_if_loaded, Nccl& nccl, std::st
     why_not = error != nullptr ? error : path + " is not loaded";
     return false;
   }
-  // One that will not do does not stay: whoever asks for NCCL by its name would get it.
+  // Close an unusable library: otherwise any code that opens NCCL by its name would get it.
   std::string missing;
   if (!find(library, "ncclGetVersion", nccl.GetVersion, missing) || nccl.GetVersion(&nccl.version) != kNcclSuccess) {
     why_not = path + " is no NCCL" + (missing.empty() ? "" : ": " + missing);

@@ -1,5 +1,6 @@
-// NCCL, as far as libdrun calls it: a table of pointers into libnccl.so.2, which libdrun does not link. Declarations of
-// our own, so that it is built without NCCL; names, numbers and layouts are those of NCCL 2.18 and later.
+// The functions of NCCL that libdrun calls: a table of pointers into libnccl.so.2, which libdrun does not link. The
+// declarations are our own, so that libdrun builds without NCCL; names, numbers and layouts are those of NCCL 2.18 and
+// later.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +20,13 @@ using NcclHandle = struct NcclCommunicator*;
 using NcclRedOp = int;
 inline constexpr NcclRedOp kNcclSum = 0, kNcclProd = 1, kNcclMax = 2, kNcclMin = 3, kNcclAvg = 4;
 inline constexpr int kNcclScalarInHostMemory = 1;  // ncclScalarHostImmediate
-inline constexpr int kOldestNccl = 21800;          // has ncclCommSplit, and communicators that do not block
+inline constexpr int kOldestNccl = 21800;          // the first with ncclCommSplit and non-blocking communicators
 
 struct NcclId {
   char bytes[128];
 };
 
-// ncclConfig_t of 2.18: later ones take it, and give what they have more its default.
+// ncclConfig_t of 2.18: later versions accept it, and use their defaults for newer fields.
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef, version = kOldestNccl;
@@ -33,23 +34,23 @@ struct NcclConfig {
   int cga_cluster_size = kUndefined, min_ctas = kUndefined, max_ctas = kUndefined;
   const char* net_name = nullptr;
   int split_share = kUndefined;
-  int unused = kUndefined;  // the structure's padding, where later ones have a field
+  int unused = kUndefined;  // padding, where later versions have a field
 
   static constexpr int kUndefined = std::numeric_limits<int>::min();
 };
 
-// Its functions, without "nccl". What may be missing is nullptr.
+// Functions, without the prefix "nccl". Optional functions that are missing are nullptr.
 struct Nccl {
   std::string path;  // "libnccl.so.2" if the process had loaded it
   int version = 0;   // 22809 is 2.28.9
-  int cuda = 0;      // which version of CUDA it was made with: 13000 is 13.0; 0: it does not say
+  int cuda = 0;      // version of CUDA it was built with: 13000 is 13.0; 0: unknown
 
   NcclResult (*GetVersion)(int* version);
   const char* (*GetErrorString)(NcclResult result);
   const char* (*GetLastError)(NcclHandle comm);
   NcclResult (*GetUniqueId)(NcclId* id);
   NcclResult (*CommInitRankConfig)(NcclHandle* comm, int n_ranks, NcclId id, int rank, NcclConfig* config);
-  // `part` is written once the parent is no longer in progress. No `config`: the parent's.
+  // `part` is written when the parent is no longer in progress. No `config`: the parent's.
   NcclResult (*CommSplit)(NcclHandle comm, int color, int key, NcclHandle* part, NcclConfig* config);
   NcclResult (*CommGetAsyncError)(NcclHandle comm, NcclResult* error);
   NcclResult (*CommFinalize)(NcclHandle comm);
@@ -70,7 +71,7 @@ struct Nccl {
   NcclResult (*Recv)(void* data, std::size_t count, int dtype, int peer, NcclHandle comm, Stream stream);
   NcclResult (*RedOpCreatePreMulSum)(NcclRedOp* op, void* scalar, int dtype, int residence, NcclHandle comm);
   NcclResult (*RedOpDestroy)(NcclRedOp op, NcclHandle comm);
-  // From 2.19 on.
+  // Optional: from 2.19 on.
   NcclResult (*MemAlloc)(void** memory, std::size_t n_bytes);
   NcclResult (*MemFree)(void* memory);
   NcclResult (*CommRegister)(NcclHandle comm, void* memory, std::size_t n_bytes, void** handle);
@@ -79,18 +80,18 @@ struct Nccl {
 
 int nccl_type_of(drun_dtype dtype);
 std::string nccl_version_text(int version);  // "2.28.9"
-// Why this NCCL can't work with a driver that knows CUDA up to that version (cuDriverGetVersion); empty: it can. Within
-// one major version of CUDA any driver does.
+// Why this NCCL can't work with a driver that supports CUDA up to that version (cuDriverGetVersion); empty: it can.
+// Within one major version of CUDA any driver works.
 std::string why_not_with_driver(const Nccl& nccl, int driver_cuda);
 
-// In which order NCCL is looked for where the process has not loaded it: what `named` says ($DRUN_NCCL_LIB) alone if it
-// is not empty; else what PyTorch's wheels brought to the Python environments that `get_env` tells of, the loader's
-// places, and CUDA's. Looks at the file system.
+// Paths to try, in order, if the process has not loaded NCCL: only `named` ($DRUN_NCCL_LIB) if it is not empty; else
+// the NCCL of PyTorch's wheels in the Python environments that `get_env` names, the loader's search path, and CUDA's
+// folders. Reads the file system.
 std::vector<std::string> nccl_candidates(const std::string& named, const char* (*get_env)(const char*));
 
-// Loaded once per process. nullptr: there is none that will do; `why_not` says so. Any thread.
+// Loads NCCL once per process. nullptr: there is no usable one; `why_not` has the reason. Thread-safe.
 const Nccl* load_nccl(std::string& why_not);
-// One of these libraries, for tests and for load_nccl().
+// Opens one library; for tests and for load_nccl().
 bool open_nccl(const std::string& path, bool only_if_loaded, Nccl& nccl, std::string& why_not);
 
 }  // namespace drun::runtime::gpu

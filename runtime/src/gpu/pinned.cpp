@@ -29,7 +29,7 @@ void PinnedMemory::give_back(const Driver& driver, char* memory) {
   for (Block& block : blocks_) {
     if (block.memory == memory) block.free = true;
   }
-  // The smallest go first: a larger one serves in their place.
+  // Free the smallest first: a larger one can replace it.
   while (n_kept() > kMostKept) {
     auto victim = blocks_.end();
     for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {

@@ -1,4 +1,5 @@
-// Memory of the host that the driver has pinned: copies from and to devices go at full speed, and beside the processor.
+// Memory of the host that the driver has pinned: copies between it and devices run at full speed, concurrently with the
+// processor.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 namespace drun::runtime::gpu {
 
-// Kept from call to call, up to kMostKept bytes. One thread at a time.
+// Keeps up to kMostKept bytes from call to call. One thread at a time.
 class PinnedMemory {
  public:
   static constexpr std::size_t kMostKept = 64u << 20;
@@ -17,7 +18,7 @@ class PinnedMemory {
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
-  // At least so many bytes; `context`, of a device, is current. nullptr: `error` says why.
+  // Returns at least `n_bytes`; a context of a device must be current. nullptr: `error` has the driver's error.
   char* take(const Driver& driver, std::size_t n_bytes, DriverResult& error);
   void give_back(const Driver& driver, char* memory);
 
@@ -26,7 +27,7 @@ class PinnedMemory {
     char* memory;
     std::size_t n_bytes;
     bool free;
-    Context context;  // that was current when it was made
+    Context context;  // current when it was allocated
   };
   std::size_t n_kept() const;
   std::vector<Block> blocks_;

@@ -9,7 +9,7 @@ namespace {
 bool can_open(const std::string& path) { return ::access(path.c_str(), R_OK | W_OK) == 0; }
 bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-// nvidia0, nvidia1, ...: a container may have any of them.
+// Any of nvidia0, nvidia1, ... may be in a container.
 Presence look_at_devices(const std::string& folder) {
   constexpr int kMost = 256;
   Presence result = Presence::kNoDevice;
@@ -33,7 +33,7 @@ Presence look_for_gpu(const char* (*get_env)(const char*), const std::string& fo
   if (told == "0") return Presence::kDenied;
   const std::string visible = value_of("CUDA_VISIBLE_DEVICES", "all");
   if (visible.empty() || visible[0] == '-') return Presence::kHidden;
-  if (can_open(folder + "/dxg")) return Presence::kThere;  // Windows' subsystem for Linux
+  if (can_open(folder + "/dxg")) return Presence::kThere;  // Windows Subsystem for Linux
   const std::string control = folder + "/nvidiactl";
   if (!is_there(control)) return Presence::kNoDriver;
   return can_open(control) ? look_at_devices(folder) : Presence::kForbidden;

@@ -1,4 +1,4 @@
-// Whether this process may have a GPU, without a look at the driver, which costs memory and time that a job on
+// Checks if this process may have a GPU without loading the driver, which costs memory and time that a job on
 // processors should not pay.
 #pragma once
 
@@ -10,20 +10,20 @@ enum class Presence : unsigned char {
   kThere,
   kDenied,     // DRUN_GPU=0
   kHidden,     // CUDA_VISIBLE_DEVICES leaves none
-  kNoDriver,   // of NVIDIA's, in this host's or container's /dev
-  kForbidden,  // to this user, or this container
-  kNoDevice,   // there is a driver
+  kNoDriver,   // no NVIDIA driver in the /dev of this host or container
+  kForbidden,  // this user or this container may not open it
+  kNoDevice,   // a driver, but no device
 };
-// Of a number that another process has sent.
+// Converts a number that another process has sent.
 inline Presence presence_of(int number) {
   return number >= 0 && number <= static_cast<int>(Presence::kNoDevice) ? static_cast<Presence>(number)
                                                                         : Presence::kNoDriver;
 }
 
-// DRUN_GPU=0 or 1 is an answer; else it is what CUDA_VISIBLE_DEVICES and the devices in `folder` say.
+// Follows DRUN_GPU=0 or 1; otherwise checks CUDA_VISIBLE_DEVICES and the devices in `folder`.
 Presence look_for_gpu(const char* (*get_env)(const char*), const std::string& folder = "/dev");
 
-// Why there is none: "no NVIDIA driver: /dev/nvidiactl is not there". Of another rank, perhaps.
+// The reason why a rank, perhaps another one, has no GPU: "no NVIDIA driver: /dev/nvidiactl is not there".
 const char* text_of(Presence presence);
 
 }  // namespace drun::runtime::gpu

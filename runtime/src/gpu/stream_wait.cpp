@@ -17,7 +17,7 @@ void StreamWait::set(const Driver& driver, Context context, Stream stream, Event
 bool StreamWait::is_possible(std::optional<Stream> other) const {
   if (event_ == nullptr) return true;
   ContextScope scope;
-  if (scope.enter(*driver_, context_) != kSuccess) return true;  // which carry_out() says
+  if (scope.enter(*driver_, context_) != kSuccess) return true;  // carry_out() reports the error
   return !is_captured(*driver_, other.value_or(stream_));
 }
 
@@ -30,7 +30,7 @@ DriverResult StreamWait::carry_out(std::optional<Stream> other) {
   return error == kDeinitialized ? kSuccess : error;  // the process is about to end
 }
 
-// What waits for it goes on waiting.
+// Streams that wait for the event already go on waiting.
 void StreamWait::destroy() {
   const Event event = std::exchange(event_, nullptr);
   if (event == nullptr) return;

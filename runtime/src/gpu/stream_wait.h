@@ -1,5 +1,5 @@
-// What the program's stream waits for after a call of NCCL's: at once, or, for a call in the background, when the
-// program asks for it. docs/gpu.md.
+// Makes the program's stream wait for a call of NCCL's: at once, or, for an asynchronous call, when the program waits
+// for its request. docs/gpu.md.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace drun::runtime::gpu {
 
-// Of a request. One thread at a time; the queue of calls orders them.
+// The wait of a request. One thread at a time, as the queue of calls ensures.
 class StreamWait {
  public:
   StreamWait() = default;
@@ -18,11 +18,12 @@ class StreamWait {
   StreamWait(const StreamWait&) = delete;
   StreamWait& operator=(const StreamWait&) = delete;
 
-  // The call is enqueued. `event`, which is ours from here on, comes at its end; the context is both's.
+  // The call is enqueued. Takes over `event`, which is reached at the call's end; the context is that of stream and
+  // event.
   void set(const Driver& driver, Context context, Stream stream, Event event);
-  // Not while its stream, or `other` in its place, is being captured, which the event is not.
+  // False while the stream, or `other` in its place, is being captured: the event is not part of the capture.
   bool is_possible(std::optional<Stream> other = {}) const;
-  // What the stream gets from here on comes after the event. Once; kSuccess if there is nothing to wait for.
+  // Orders work that the stream gets from here on after the event. Call once; kSuccess if there is nothing to wait for.
   DriverResult carry_out(std::optional<Stream> other = {});
 
  private:
@@ -37,10 +38,10 @@ class StreamWait {
 // The stream that a call was given.
 struct UserStream {
   Stream stream = nullptr;
-  StreamWait* later = nullptr;  // none: it waits at once
+  StreamWait* later = nullptr;  // nullptr: the stream waits at once
 };
 
-// CU_STREAM_PER_THREAD: of whichever thread says it.
+// CU_STREAM_PER_THREAD: the default stream of the calling thread.
 inline Stream stream_of_thread() { return reinterpret_cast<Stream>(std::uintptr_t{2}); }
 inline Stream stream_of(const CallOptions& options) { return static_cast<Stream>(options.stream); }
 inline UserStream user_stream_of(const CallOptions& options) { return {stream_of(options), options.later}; }

@@ -1,8 +1,8 @@
-// A block of threads, as the kernels are written for it: on a GPU by nvcc; and by any C++ compiler, where one thread
-// does the work of all, for tests on machines without a GPU.
+// A block of threads, as the kernels use it: on a GPU by nvcc; or by any C++ compiler, where one thread does the work
+// of all, for tests on machines without a GPU.
 //
-// A kernel is a row of phases. In a phase every thread does its part, and sees what others did in the phases before,
-// not what they do in this one. What a thread keeps from phase to phase is a PerThread.
+// A kernel is a sequence of phases. In a phase every thread does its part, and sees the writes of other threads in
+// earlier phases, but not those in this one. A PerThread keeps a thread's value from phase to phase.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace drun::runtime::gpu {
 struct Block {
   DRUN_DEVICE unsigned number() const { return blockIdx.x; }
   DRUN_DEVICE unsigned n_blocks() const { return gridDim.x; }
-  // The last phase of a kernel: nobody waits for it.
+  // The last phase of a kernel: no thread waits for its end.
   template <typename F>
   DRUN_DEVICE void last(F part) const {
     part(threadIdx.x);
@@ -39,14 +39,14 @@ struct PerThread {
   DRUN_DEVICE T& operator()(unsigned) { return value; }
 };
 
-// What was there before.
+// Adds atomically; returns the old value.
 DRUN_DEVICE unsigned add_to(unsigned* sum, unsigned value) { return atomicAdd(sum, value); }
 DRUN_DEVICE std::uint64_t add_to(std::uint64_t* sum, std::uint64_t value) {
   return atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(value));
 }
-// What this thread has written to the device's memory comes before what it writes after.
+// Orders this thread's earlier writes to the device's memory before its later ones.
 DRUN_DEVICE void fence() { __threadfence(); }
-// What other blocks of this kernel have written.
+// Reads a value that other blocks of this kernel have written.
 DRUN_DEVICE std::uint64_t written_by_others(const std::uint64_t& value) {
   unsigned long long out;
   asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(out) : "l"(&value) : "memory");
@@ -55,7 +55,7 @@ DRUN_DEVICE std::uint64_t written_by_others(const std::uint64_t& value) {
 
 }  // namespace drun::runtime::gpu
 
-// Inside this namespace; what comes last is the function that does it.
+// For use inside this namespace; the last argument is the function that implements the kernel.
 #define DRUN_KERNEL(name, Arguments, ...)                                                                    \
   extern "C" __global__ void __launch_bounds__(kThreads) name(const __grid_constant__ Arguments arguments) { \
     __VA_ARGS__(Block{}, arguments);                                                                         \
@@ -69,7 +69,7 @@ DRUN_DEVICE std::uint64_t written_by_others(const std::uint64_t& value) {
 
 namespace drun::runtime::gpu {
 
-// Threads, and blocks, come in an order that a kernel must not depend on: the tests have all of these.
+// Order in which threads and blocks run. A kernel must not depend on it: the tests use all of these.
 enum class Order { kAscending, kDescending, kMixed };
 inline unsigned place_in(Order order, unsigned i, unsigned n) {
   if (order == Order::kAscending) return i;

@@ -1,5 +1,5 @@
-// Halves on a device, where instructions convert them, to nearest, ties to even; on the host by the functions of the
-// training layer. The same bits, but for those of a NaN.
+// Conversion of halves: on a device by instructions, to nearest, ties to even; on the host by the functions of the
+// training layer. Both give the same bits, except for those of a NaN.
 #pragma once
 
 #include <cstdint>

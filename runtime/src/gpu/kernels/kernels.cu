@@ -1,4 +1,4 @@
-// What training does with memory of a GPU. Every kernel gives the bits of the loop of the host that it stands for
+// Operations of training on memory of a GPU. Every kernel computes the same bits as the host's loop that it replaces
 // (drun/training/), whatever the number of blocks. docs/gpu.md.
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ struct alignas(n * sizeof(T)) Several {
   T values[n];
 };
 
-// This thread's part of into[i] = f(from[i]). 16 bytes at a time of the wider type, where both are aligned for that.
+// This thread's part of into[i] = f(from[i]). Moves 16 bytes of the wider type at a time if both are aligned for that.
 template <typename From, typename Into, typename F>
 DRUN_DEVICE void map(unsigned thread, const From* from, Into* into, u64 n, F f) {
   constexpr unsigned kWidth = 16 / (sizeof(From) > sizeof(Into) ? sizeof(From) : sizeof(Into));
@@ -79,7 +79,7 @@ DRUN_DEVICE void unpack(const Block& block, const PieceArguments& a) {
 
 template <typename T>
 DRUN_DEVICE T absolute(T value) {
-  return value < 0 ? -value : value;  // of no zero the sign matters here, and NaN stays NaN
+  return value < 0 ? -value : value;  // the sign of a zero does not matter here, and NaN stays NaN
 }
 
 // training::narrow
@@ -115,7 +115,7 @@ DRUN_DEVICE void widen(const Block& block, const PieceArguments& a) {
   });
 }
 
-// All elements of an array, chunk by chunk.
+// Calls visit(memory, index of the first, n) for this block's chunks of an array.
 template <typename T, typename F>
 DRUN_DEVICE void each_part(const Block& block, const ElementArguments& a, F visit) {
   for (u64 chunk = block.number(); chunk * kChunk < a.count; chunk += block.n_blocks()) {
@@ -162,7 +162,7 @@ DRUN_DEVICE void add(const Block& block, const ElementArguments& a) {
   });
 }
 
-// As training::magnitude: the bits without the sign; NaN, all taken as one, is the largest, here without the sign, too.
+// As training::magnitude, but the value for all NaN, the largest, has no sign bit either.
 DRUN_DEVICE u32 magnitude(float value) {
   union {
     float value;
@@ -178,7 +178,7 @@ DRUN_DEVICE u64 magnitude(double value) {
   return value != value ? 0x7fffffffffffffffull : as.bits & 0x7fffffffffffffffull;
 }
 
-// One block.
+// For one block.
 DRUN_DEVICE void begin_selection(const Block& block, const SelectArguments& a) {
   Selection& selection = *at<Selection>(a.selection);
   block.last([&](unsigned thread) {
@@ -195,7 +195,8 @@ DRUN_DEVICE void begin_selection(const Block& block, const SelectArguments& a) {
   });
 }
 
-// Every thread's sum of the values of those before it. `sums` is used, and has each one's own added then.
+// Replaces every thread's value by the sum of those of the threads before it. Afterwards sums[thread] includes the
+// thread's own.
 template <typename T>
 DRUN_DEVICE void sum_before(const Block& block, PerThread<T>& value, T* sums) {
   PerThread<T> own, other;
@@ -207,13 +208,14 @@ DRUN_DEVICE void sum_before(const Block& block, PerThread<T>& value, T* sums) {
   block.phase([&](unsigned thread) { value(thread) = sums[thread] - own(thread); });
 }
 
-// Once in a kernel, at its end: the block that comes here last does what needs the work of all. None waits.
+// True in the block that comes here last, which can then do work that needs the results of all blocks. Once in a
+// kernel, at its end. No block waits.
 DRUN_DEVICE bool is_last_block(const Block& block, Selection& selection) {
   DRUN_SHARED u32 n_before;
   block.phase([&](unsigned) { fence(); });
   block.phase([&](unsigned thread) {
     if (thread > 0) return;
-    fence();  // for what the others' fences came before
+    fence();  // pairs with the other threads' fences
     n_before = add_to(&selection.n_done, 1u);
     if (n_before + 1 == block.n_blocks()) selection.n_done = 0;
     fence();
@@ -221,8 +223,8 @@ DRUN_DEVICE bool is_last_block(const Block& block, Selection& selection) {
   return n_before + 1 == block.n_blocks();
 }
 
-// Of the digit that is looked at, among n values that begin as `least` does. Gradients fall into few bins of the first
-// digit: neighbours, who count at the same time, have copies of their own.
+// Counts the current digit among n values that begin as `least` does. Gradients fall into few bins of the first digit,
+// so neighboring threads, which count at the same time, have separate copies.
 template <typename F>
 DRUN_DEVICE void count_digits(const Block& block, const SelectArguments& a, u64 n, F bits_of) {
   constexpr unsigned kCopies = 4;
@@ -247,8 +249,8 @@ DRUN_DEVICE void count_digits(const Block& block, const SelectArguments& a, u64 
   });
 }
 
-// The last block: found(bin, how many are above it, how many in it) for the bin that has the rank-th largest, by one
-// thread. The histogram is empty then.
+// For the last block: one thread calls found(bin, number above it, number in it) for the bin that has the rank-th
+// largest value. Clears the histogram.
 template <typename F>
 DRUN_DEVICE void find_bin(const Block& block, u64* histogram, u64 rank, F found) {
   constexpr unsigned kOwn = kBins / kThreads;
@@ -276,7 +278,7 @@ DRUN_DEVICE void find_bin(const Block& block, u64* histogram, u64 rank, F found)
   });
 }
 
-// As an f32 that is no larger: its first digit tells magnitudes of both types apart by eighths of an octave.
+// Bits of an f32 that is not larger: its first digit distinguishes magnitudes of both types by eighths of an octave.
 DRUN_DEVICE u32 coarse(float value) { return magnitude(value); }
 DRUN_DEVICE u32 coarse(double value) {
   const double given = absolute(value);
@@ -284,7 +286,7 @@ DRUN_DEVICE u32 coarse(double value) {
   const u32 bits = magnitude(rounded);
   return static_cast<double>(rounded) > given ? bits - 1 : bits;
 }
-// The least magnitude that begins so.
+// The smallest magnitude that begins with these bits.
 template <typename T>
 DRUN_DEVICE u64 magnitude_of_coarse(u32 bits) {
   union {
@@ -294,7 +296,7 @@ DRUN_DEVICE u64 magnitude_of_coarse(u32 bits) {
   return magnitude(static_cast<T>(as.value));
 }
 
-// What of all will be few enough for the list, and all of the top K with it: a guess, from a sample.
+// Guesses a pivot from a sample, such that the values at or above it fit into the list and include the top K.
 template <typename T>
 DRUN_DEVICE void guess_pivot(const Block& block, const SelectArguments& a) {
   Selection& selection = *at<Selection>(a.selection);
@@ -311,7 +313,7 @@ DRUN_DEVICE void guess_pivot(const Block& block, const SelectArguments& a) {
   });
 }
 
-// The list of what is as large as the pivot, tile by tile, in their order within each.
+// Lists the values of at least the pivot, tile by tile, in their order within each.
 template <typename T>
 DRUN_DEVICE void collect(const Block& block, const SelectArguments& a) {
   DRUN_SHARED unsigned char is_large[kTile];
@@ -322,7 +324,7 @@ DRUN_DEVICE void collect(const Block& block, const SelectArguments& a) {
   const T* const values = at<const T>(a.values);
   const u64 pivot = selection.pivot;
   for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
-    // As memory lies, for the reading; then as the order is, a row of neighbours for each thread.
+    // Reads in the order of memory; then each thread has a row of neighbors, which keeps the order.
     block.phase([&](unsigned thread) {
       DRUN_UNROLL for (unsigned row = 0; row < kRows; ++row) {
         const unsigned place = row * kThreads + thread;
@@ -362,7 +364,7 @@ DRUN_DEVICE void collect(const Block& block, const SelectArguments& a) {
   });
 }
 
-// One digit more of the least that is chosen.
+// Finds one more digit of the smallest magnitude that is chosen.
 template <typename T>
 DRUN_DEVICE void find_digit(const Block& block, const SelectArguments& a) {
   Selection& selection = *at<Selection>(a.selection);
@@ -380,7 +382,7 @@ DRUN_DEVICE void find_digit(const Block& block, const SelectArguments& a) {
 
 enum Worth : unsigned char { kNot = 0, kAbove = 1, kEqual = 2 };
 
-// What is chosen, as a selection says it.
+// The limit for chosen values of a selection.
 struct Limit {
   Choice choice;
   double threshold;
@@ -396,11 +398,11 @@ struct Limit {
   }
 };
 
-// What of a tile may be chosen, in its order.
+// The values of a tile that may be chosen, in their order.
 template <typename T>
 struct Candidates {
   const T* values;
-  const std::uint16_t* places;  // in the tile; nullptr: its own
+  const std::uint16_t* places;  // in the tile; nullptr: the index itself
   unsigned n;
 };
 template <typename T>
@@ -414,7 +416,7 @@ DRUN_DEVICE Candidates<T> candidates_of(const Selection& selection, const Select
   return {at<const T>(a.values) + tile * kTile, nullptr, static_cast<unsigned>(rest < kTile ? rest : kTile)};
 }
 
-// The last block: counts of tiles become those of the tiles before.
+// For the last block: replaces the counts of tiles by those of all tiles before.
 DRUN_DEVICE void scan_tiles(const Block& block, const SelectArguments& a) {
   DRUN_SHARED u64 sums[kThreads];
   Selection& selection = *at<Selection>(a.selection);
@@ -474,7 +476,7 @@ DRUN_DEVICE void count_tiles(const Block& block, const SelectArguments& a) {
   if (is_last_block(block, selection)) scan_tiles(block, a);
 }
 
-// Those that are chosen, in their order.
+// Writes the chosen values, in their order.
 template <typename T, typename Index>
 DRUN_DEVICE void take(const Block& block, const SelectArguments& a) {
   DRUN_SHARED unsigned char worths[kTile];
@@ -485,14 +487,14 @@ DRUN_DEVICE void take(const Block& block, const SelectArguments& a) {
   for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
     const Tile before = at<const Tile>(a.tiles)[tile];
     const Candidates<T> candidates = candidates_of<T>(selection, a, tile);
-    const unsigned n_rows = (candidates.n + kThreads - 1) / kThreads;  // and so many neighbours for each thread
+    const unsigned n_rows = (candidates.n + kThreads - 1) / kThreads;  // also the number of neighbors of each thread
     block.phase([&](unsigned thread) {
       DRUN_UNROLL for (unsigned row = 0; row < n_rows; ++row) {
         const unsigned place = row * kThreads + thread;
         worths[place] = place < candidates.n ? limit.worth_of(candidates.values[place]) : kNot;
       }
     });
-    PerThread<u32> counts;  // those above in the lower half, the equal ones in the upper
+    PerThread<u32> counts;  // lower half: values above; upper half: equal ones
     block.phase([&](unsigned thread) {
       counts(thread) = 0;
       for (unsigned k = 0; k < n_rows; ++k) {
@@ -522,7 +524,7 @@ DRUN_DEVICE void take(const Block& block, const SelectArguments& a) {
   }
 }
 
-// The indices of one call differ: no two threads have the same element.
+// The indices of one call are distinct, so no two threads change the same element.
 template <typename T, typename Index, typename F>
 DRUN_DEVICE void scatter(const Block& block, const ScatterArguments& a, F change) {
   block.last([&](unsigned thread) {
@@ -550,8 +552,7 @@ DRUN_DEVICE void scatter_zero(const Block& block, const ScatterArguments& a) {
   scatter<T, Index>(block, a, [](T& element, u64) { element = 0; });
 }
 
-// What the threads of a block have, added up in an order that is always the same: the first thread has it in `sums`
-// [0].
+// Adds the values of a block's threads in a fixed order; sums[0] gets the result.
 DRUN_DEVICE void add_up(const Block& block, Dots* sums) {
   for (unsigned half = kThreads / 2; half > 0; half /= 2) {
     block.phase([&](unsigned thread) {
@@ -563,7 +564,7 @@ DRUN_DEVICE void add_up(const Block& block, Dots* sums) {
   }
 }
 
-// Of kChunk elements, by a block.
+// Dot products of kChunk elements at a time, each by one block.
 template <typename T>
 DRUN_DEVICE void dots(const Block& block, const DotsArguments& a) {
   DRUN_SHARED Dots sums[kThreads];
@@ -580,13 +581,13 @@ DRUN_DEVICE void dots(const Block& block, const DotsArguments& a) {
       sums[thread] = own;
     });
     add_up(block, sums);
-    block.phase([&](unsigned thread) {  // before the next part takes the place of these
+    block.phase([&](unsigned thread) {  // before the next part overwrites the sums
       if (thread == 0) at<Dots>(a.parts)[part] = sums[0];
     });
   }
 }
 
-// One block.
+// For one block.
 DRUN_DEVICE void add_dots(const Block& block, const DotsArguments& a) {
   DRUN_SHARED Dots sums[kThreads];
   block.phase([&](unsigned thread) {
@@ -605,12 +606,12 @@ DRUN_DEVICE void add_dots(const Block& block, const DotsArguments& a) {
   });
 }
 
-// adasum_combine() of algorithm/adasum.cpp.
+// The same as adasum_combine() of algorithm/adasum.cpp.
 template <typename T>
 DRUN_DEVICE void adasum(const Block& block, const DotsArguments& a) {
   block.last([&](unsigned thread) {
     const Dots all = *at<const Dots>(a.dots);
-    // A vector of nothing changes nothing.
+    // A zero vector leaves the other unchanged.
     const double of_a = all.aa > 0 ? 1 - all.ab / (2 * all.aa) : 1, of_b = all.bb > 0 ? 1 - all.ab / (2 * all.bb) : 1;
     for (u64 part = block.number(); part < a.n_parts; part += block.n_blocks()) {
       const u64 begin = part * kChunk, rest = a.count - begin, n = rest < kChunk ? rest : kChunk;
@@ -621,7 +622,7 @@ DRUN_DEVICE void adasum(const Block& block, const DotsArguments& a) {
   });
 }
 
-// By the bytes of an element.
+// By bytes per element.
 DRUN_KERNEL(drun_pack_1, PieceArguments, pack<std::uint8_t>)
 DRUN_KERNEL(drun_pack_2, PieceArguments, pack<std::uint16_t>)
 DRUN_KERNEL(drun_pack_4, PieceArguments, pack<std::uint32_t>)

@@ -1,4 +1,4 @@
-// Which elements a sample is of.
+// Chooses the elements of a sample.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace drun::runtime::gpu {
 
-// Which of `count` elements comes i-th among the `n_sampled`, which are whole groups, or all: of each part of them a
-// group, somewhere in it. (At equal distances it would be the same columns of each row, where that is how they lie.)
-// Below 2^40 elements.
+// Index of the i-th of `n_sampled` elements out of `count`: all of them, or whole groups, one from a pseudorandom place
+// in each part of the elements. (Groups at equal distances could be the same columns of each row.) For fewer than 2^40
+// elements.
 DRUN_DEVICE std::uint64_t sampled(std::uint64_t count, std::uint64_t n_sampled, std::uint64_t i) {
   if (n_sampled == count) return i;
   const std::uint64_t group = i / kSampleGroup, n_parts = n_sampled / kSampleGroup, n_groups = count / kSampleGroup;
