@@ -17,11 +17,12 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kAllotBytes = 1u << 20;
-constexpr std::uint64_t kLayout = 0x6472'756e'0000'0005;  // "drun", and the version of what is in the memory
+constexpr std::uint64_t kLayout = 0x6472'756e'0000'0005;  // "drun", and the version of the memory's layout
 
 std::size_t whole_pages(std::size_t n_bytes) { return (n_bytes + kPage - 1) / kPage * kPage; }
 
-// posix_fallocate. A part at a time: a signal makes the kernel give back what it has allotted in the same call.
+// Allocates pages by posix_fallocate, a part at a time: on a signal the kernel frees what it has allocated in the same
+// call.
 int claim(int fd, std::size_t offset, std::size_t n_bytes) {
   for (std::size_t done = 0; done < n_bytes;) {
     const std::size_t n = std::min(kAllotBytes, n_bytes - done);
@@ -37,7 +38,7 @@ int claim(int fd, std::size_t offset, std::size_t n_bytes) {
 
 struct Arena::Header {
   std::uint64_t layout;
-  std::atomic<std::uint64_t> end;  // of what is taken
+  std::atomic<std::uint64_t> end;  // of the bytes in use
 };
 
 Arena::~Arena() { ::munmap(header_, kPage); }
@@ -48,7 +49,7 @@ Result<std::shared_ptr<Arena>> Arena::open(Fd memory) {
   return std::shared_ptr<Arena>(new Arena(std::move(memory), header));
 }
 
-// To nothing first: what an earlier drun_init has left is gone.
+// Truncates to 0 first, which removes what an earlier drun_init has left.
 Result<std::shared_ptr<Arena>> Arena::create(Fd memory) {
   const auto failed = [](int error, const char* what) {
     return drun::fail(errno_error(error, std::string("no shared memory: ") + what));

@@ -1,4 +1,4 @@
-// The memory that the ranks of a host share, a memfd that the agent hands to each of them, and the regions in it: one
+// Memory that the ranks of a host share: a memfd that the agent passes to each of them. It is divided into regions, one
 // for each communicator that has several ranks on the host.
 #pragma once
 
@@ -10,23 +10,23 @@
 
 namespace drun::runtime {
 
-// Its first page counts what is taken. Regions stay where they are; what nobody uses any more goes back to the system.
+// The first page counts the bytes in use. Regions do not move; the pages of unused regions go back to the system.
 class Arena {
  public:
-  // Empties the memory. By one rank of the host, before the others join in; takes the descriptor over.
+  // Empties the memory. Called by one rank of the host, before the others join. Takes over the descriptor.
   static Result<std::shared_ptr<Arena>> create(Fd memory);
-  // Fails if it was made by another version of libdrun.
+  // Fails if the memory was set up by another version of libdrun. Takes over the descriptor.
   static Result<std::shared_ptr<Arena>> join(Fd memory);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Where a new region of so many bytes begins. All its pages are zero and claimed, since a lack of them would be a
-  // SIGBUS later. Any rank, at any time.
+  // Reserves a region of `n_bytes` and returns its offset. All its pages are zero and allocated: a page that can't be
+  // allocated later would be a SIGBUS. Any rank, at any time.
   Result<std::size_t> reserve(std::size_t n_bytes);
-  // Into this process; to be unmapped by the caller.
+  // Maps a region into this process; the caller unmaps it.
   Result<void*> map(std::size_t offset, std::size_t n_bytes) const;
-  // Nobody uses it any more.
+  // Frees a region that no process uses any more.
   void release(std::size_t offset, std::size_t n_bytes) const;
 
  private:

@@ -20,15 +20,15 @@ void futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
 
 bool order_others_when_asleep() {
 #if defined(__SANITIZE_THREAD__)
-  return false;  // it knows of no such order
+  return false;  // TSan does not know this order
 #else
   static const bool registered = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
   return registered;
 #endif
 }
 
-// Either the mover sees the sleeper, or the sleeper sees the step: between the store of one and the load of the other
-// there is a fence on both sides, or the sleeper makes one on both.
+// Either the mover sees the sleeper, or the sleeper sees the step: each has a fence between its store and its load, or
+// the sleeper executes one for both.
 void Counter::settle(Sleepers& sleepers, bool sleepers_order) {
   if (sleepers_order) {
     std::atomic_signal_fence(std::memory_order_seq_cst);

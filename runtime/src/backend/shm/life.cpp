@@ -41,7 +41,7 @@ bool ProcessMark::has_ended() const {
   pollfd end{life.get(), POLLIN, 0};
   if (::poll(&end, 1, 0) > 0) return true;
   const auto now = stat_of(process);
-  return now && now->start != start_.load(std::memory_order_relaxed);  // another one has its pid
+  return now && now->start != start_.load(std::memory_order_relaxed);  // another process has its pid
 }
 
 }  // namespace drun::runtime

@@ -1,4 +1,4 @@
-// Whether the process of another rank on this host still runs: asked by pidfd, without a word from the process.
+// Checks by pidfd if the process of another rank on this host still runs, without its cooperation.
 #pragma once
 
 #include <sys/types.h>
@@ -8,19 +8,19 @@
 
 namespace drun::runtime {
 
-// A process, as it tells the others itself, in memory that they share. A pid may be given to another process later, and
-// means something in its own namespace only: hence the other two. Zero bytes: it has told nothing.
+// Identity of a process, which it publishes itself in shared memory. A pid may be reused, and has a meaning in its own
+// namespace only: hence the start time and the namespace. Zero bytes: nothing is published yet.
 class ProcessMark {
  public:
-  // That of the calling process; stays untold where /proc is none of ours.
+  // Publishes the calling process. No-op if /proc belongs to another PID namespace.
   void tell();
   pid_t pid() const { return pid_.load(std::memory_order_acquire); }
-  // The process has told its mark and is no more. False where that can't be known: in another namespace of pids, or
-  // where the kernel or the limit on open files gives no pidfd. Holds no descriptor: each look opens its own.
+  // True if the process has published its mark and has ended. False if that can't be known: in another PID namespace,
+  // or if the kernel or the limit on open files denies a pidfd. Keeps no descriptor: each call opens one.
   bool has_ended() const;
 
  private:
-  std::atomic<std::int32_t> pid_;  // told last
+  std::atomic<std::int32_t> pid_;  // stored last
   std::atomic<std::uint64_t> start_, pid_namespace_;
 };
 

@@ -1,4 +1,4 @@
-// The region that the members of a group on one host share. docs/collectives.md has the protocol.
+// The memory region that the members of a group on one host share. docs/collectives.md has the protocol.
 #pragma once
 
 #include <atomic>
@@ -15,50 +15,51 @@
 
 namespace drun::runtime {
 
-// Mapped into this process, or into a test for all its ranks. Threads: the protocol's business.
+// Mapped into this process; in tests, for all ranks of the test. The protocol orders the accesses of threads and
+// processes.
 class Segment {
  public:
   static constexpr std::size_t kSlotBytes = 512u << 10;
 
-  // What a rank tells the others. Each on its own cache line, or two. Who changes this, or what the ranks do with it,
-  // counts up kLayout (arena.cpp).
-  struct Call {  // what differs, once the digests do: all of it is in them (shm_backend.cpp)
+  // Data that a rank publishes. Each item has its own cache line, or two. A change of this layout, or of its use, must
+  // increment kLayout (arena.cpp).
+  struct Call {  // shows the difference when digests differ; all of it is in them (shm_backend.cpp)
     std::uint64_t seq;
     std::uint64_t count;
     std::uint32_t counts, comm;
     std::int32_t root;
     std::uint8_t kind, dtype, op, zero[1];
     std::uint32_t names;
-    char name[kNameBytes + 1];  // if names is not 0
-    std::uint8_t end[28];       // of its two cache lines
+    char name[kNameBytes + 1];  // set if names is not 0
+    std::uint8_t end[28];       // fills two cache lines
   };
   static_assert(std::has_unique_object_representations_v<Call>);
-  // That it has given what belongs to a step, and is through with all steps before. With it, for whoever waits for it,
-  // comes what a small call needs beside it.
+  // Published when the rank has written its data of a step and needs no data of earlier steps. The same lines carry the
+  // data of a small call, so that a waiter gets both at once.
   struct alignas(128) Arrival {
     Counter step;
-    std::uint64_t digest;  // of the call that begins in the step
+    std::uint64_t digest;  // digest of the call that begins in the step
     char data[48];
   };
   static_assert(sizeof(Arrival) == 128 && offsetof(Arrival, data) + sizeof(Arrival::data) == 64);
   struct Control {
-    Arrival arrivals[2];                        // by turns of the steps
-    alignas(128) Counter reduced;               // its part of the step is reduced
-    alignas(128) Call calls[2];                 // by turns of the steps in which calls begin
+    Arrival arrivals[2];                        // for even and odd steps
+    alignas(128) Counter reduced;               // last step whose part the rank has reduced
+    alignas(128) Call calls[2];                 // for calls that begin in even and odd steps
     alignas(128) Sleepers arrival_sleepers[2];  // of the counters above
     Sleepers reduced_sleepers;
-    alignas(128) std::atomic<std::int32_t> broken;  // not 0: the rank takes part in nothing more
-    std::atomic<std::int32_t> orders_others;        // not 0: when it sleeps (counter.h)
-    ProcessMark process;                            // whose control this is
+    alignas(128) std::atomic<std::int32_t> broken;  // not 0: the rank takes part in no more calls
+    std::atomic<std::int32_t> orders_others;        // not 0: it orders the others when it sleeps (counter.h)
+    ProcessMark process;                            // the rank's process
 
     Arrival& arrival(std::uint32_t step) { return arrivals[step % 2]; }
     Sleepers& sleepers_of(std::uint32_t step) { return arrival_sleepers[step % 2]; }
   };
 
-  // A new region for so many ranks. By one of them, before the others map it. An error has the size in its text.
+  // Makes a new region for `n_ranks`, in one of them, before the others map it. The text of an error has the size.
   static Result<std::shared_ptr<Segment>> create(std::shared_ptr<Arena> arena, int n_ranks);
   static Result<std::shared_ptr<Segment>> map(std::shared_ptr<Arena> arena, std::size_t offset, int n_ranks);
-  // The last of its ranks gives the region back.
+  // The last of the ranks releases the region.
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -66,7 +67,8 @@ class Segment {
   int n_ranks() const { return n_ranks_; }
   std::size_t offset() const { return offset_; }  // in the arena
   Control& control(int rank) { return controls_[rank]; }
-  // kSlotBytes each, by turns: what the rank gives in a step, and what it has reduced.
+  // Slots of kSlotBytes, for even and odd steps: the data that the rank gives in a step, and the part that it has
+  // reduced.
   char* given(int rank, std::uint32_t step) { return slot(rank, step % 2); }
   char* result(int rank, std::uint32_t step) { return slot(rank, 2 + step % 2); }
 
@@ -77,7 +79,7 @@ class Segment {
   char* slot(int rank, std::size_t index) { return slots_ + (static_cast<std::size_t>(rank) * 4 + index) * kSlotBytes; }
 
   struct Head {
-    alignas(128) std::atomic<std::int32_t> n_left;  // ranks that use it no more
+    alignas(128) std::atomic<std::int32_t> n_left;  // number of ranks that no longer use it
   };
 
   std::shared_ptr<Arena> arena_;

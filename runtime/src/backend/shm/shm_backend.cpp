@@ -21,19 +21,20 @@
 namespace drun::runtime {
 namespace {
 
-// Up to here everybody reduces everything: one wait in place of two counts for more than the arithmetic.
+// Up to this size every rank reduces everything: saving a wait is worth more than the arithmetic costs.
 constexpr std::size_t kSmallBytes = 8u << 10;
-// Of a reduction of all that the ranks give: it takes well under a microsecond.
+// Data of all ranks together that is reduced in well under a microsecond.
 constexpr std::size_t kShortBytes = 1u << 10;
-// Of a large reduction: what passes through a rank's slots stays in the second-level cache beside the user's memory on
-// its way; not so little that the steps between many ranks cost more. A smaller one goes in pieces as large as a slot.
+// Pieces of a large reduction are so small that the data in a rank's slots stays in the second-level cache beside the
+// user's memory, but not so small that the steps between many ranks cost more. A smaller reduction has pieces as large
+// as a slot.
 constexpr std::size_t kLargeBytes = 1u << 20, kPieceOfLarge = 128u << 10, kLeastPart = 16u << 10;
-// Of more, the interrupts for all of them when one goes to sleep cost more than the others' fences.
+// With more ranks, the interrupts for all of them when one goes to sleep cost more than the others' fences.
 constexpr int kMostThatOrder = 8;
-// Stays in the first-level cache from one operand to the next; the next one is fetched meanwhile.
+// A block stays in the first-level cache from one operand to the next, while the next one is fetched.
 constexpr std::size_t kBlockBytes = 2u << 10;
 constexpr std::size_t kLineBytes = 64;
-constexpr int kEagerLooks = 100;  // without a pause: the others of a small call are here at once
+constexpr int kEagerLooks = 100;  // polls without a pause: in a small call the others arrive at once
 constexpr std::chrono::microseconds kSpinTime{50}, kYieldTime{100};
 constexpr std::chrono::milliseconds kLookEvery{1000}, kLookWait{5};
 
@@ -45,16 +46,16 @@ void relax() {
 #endif
 }
 
-// Whoever spins on a core that the other rank needs keeps it from arriving.
+// A rank must not spin on a core that another rank needs to arrive.
 bool has_core_for_each(int n_ranks) {
   cpu_set_t cores;
   return ::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) >= n_ranks;
 }
 
-// Into this core's cache, to be written to: one transfer in place of one to read and one to own.
+// Fetches lines into this core's cache for writing: one transfer instead of one to read and one to own.
 void fetch_to_write(const char* data, std::size_t n_bytes) {
   for (std::size_t at = 0; at < n_bytes; at += kLineBytes) {
-#if defined(__x86_64__)  // for which the builtin does not mean this one
+#if defined(__x86_64__)  // for which the builtin does not emit this instruction
     asm volatile("prefetchw %0" : : "m"(data[at]));
 #else
     __builtin_prefetch(data + at, 1);
@@ -62,12 +63,12 @@ void fetch_to_write(const char* data, std::size_t n_bytes) {
   }
 }
 
-// Of all that Segment::Call has.
+// Digest of all fields of Segment::Call.
 std::uint64_t digest_of(const Operation& operation) {
   const auto halves = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32 | b; };
   const auto kinds = static_cast<std::uint32_t>(operation.kind) << 16 |
                      static_cast<std::uint32_t>(operation.dtype) << 8 | static_cast<std::uint32_t>(operation.op);
-  // Two chains, which go on at once.
+  // Two chains, which run in parallel.
   const std::uint64_t one = mixed(mixed(1, operation.seq ^ std::uint64_t{operation.names} << 32), operation.count);
   const std::uint64_t other = mixed(mixed(2, halves(operation.counts, operation.comm)),
                                     halves(static_cast<std::uint32_t>(operation.root), kinds));
@@ -103,7 +104,7 @@ class ShmBackendImpl final : public ShmBackend {
     return finish(data.n_bytes() <= kSmallBytes ? reduce_at_once(operation, from, data)
                                                 : reduce_in_parts(operation, from, data, true));
   }
-  // What else is in `data` afterwards is of no use to the caller, and does no harm.
+  // The other contents of `data` afterwards are undefined for the caller.
   Status reduce(const Operation& operation, const Span& data) override {
     if (data.n_bytes() <= kSmallBytes) return allreduce(operation, data);
     return finish(reduce_in_parts(operation, data.data, data, rank_ == operation.root_here()));
@@ -122,7 +123,7 @@ class ShmBackendImpl final : public ShmBackend {
   Status allgather(const Operation& operation, void* data, const std::vector<Block>& blocks) override {
     return finish(exchange_blocks(operation, static_cast<char*>(data), blocks));
   }
-  // These go from rank to rank, over the network's loopback.
+  // These calls go from rank to rank, over the network's loopback.
   Status gather(const Operation& operation, const void* send, void* recv) override {
     return finish(network_->gather(operation, send, recv));
   }
@@ -144,7 +145,7 @@ class ShmBackendImpl final : public ShmBackend {
   }
   bool asks_for_time() const override { return true; }
   bool has_closed(int rank) const override { return network_->has_closed(rank); }
-  // Nobody shall wait for us: those who sleep look around at once.
+  // Marks this rank as broken and wakes sleepers, so that no rank goes on waiting for it.
   void close() override {
     own().broken.store(1, std::memory_order_release);
     for (int rank = 0; rank < size_; ++rank) {
@@ -157,7 +158,7 @@ class ShmBackendImpl final : public ShmBackend {
  private:
   Segment::Control& own() { return segment_->control(rank_); }
 
-  // Where the part of that rank begins in a piece, in bytes; of rank `size`: the end.
+  // Offset in bytes of a rank's part in a piece; for rank `size`: the end.
   std::size_t begin_of_part(const Span& piece, int rank) const {
     return part_begin(piece.count, static_cast<std::size_t>(size_), static_cast<std::size_t>(rank)) *
            size_of(piece.dtype);
@@ -184,12 +185,12 @@ class ShmBackendImpl final : public ShmBackend {
     own().arrival(step_ + 1).digest = digest_ = digest_of(operation);
   }
 
-  // The next step: what we give is in its place, and of the steps before we need nothing more that others gave.
+  // Begins the next step: our data is in its slot, and we need no data of earlier steps any more.
   void arrive() {
     publish_arrival();
     own().arrival(step_).step.settle(own().sleepers_of(step_), sleepers_order());
   }
-  // Without waking anybody: wait_for_arrivals() does, once it has looked.
+  // Does not wake sleepers: wait_for_arrivals() does, after it has polled.
   void publish_arrival() {
     ++step_;
     own().arrival(step_).step.publish(step_);
@@ -203,7 +204,7 @@ class ShmBackendImpl final : public ShmBackend {
     return all_order_ = true;
   }
 
-  // What is at `from`, which may be where the result goes.
+  // Reduces the data at `from`, which may be the place of the result.
   Status reduce_at_once(const Operation& operation, const char* from, const Span& data) {
     announce(operation);
     const bool fits = data.n_bytes() <= sizeof(Segment::Arrival::data);
@@ -214,21 +215,21 @@ class ShmBackendImpl final : public ShmBackend {
     publish_arrival();
     if (auto all = wait_for_the_present(operation, data.n_bytes()); !all) return all;
     if (data.count == 0) return {};
-    // Ours from where it was: the line in which we gave it may still be with the others. It is the result's place, or
-    // none of it, and only one of the first two.
+    // Read our own data at `from`: the cache line of its copy may still be with the others. `from` is the result's
+    // place or does not overlap it, and is only one of the first two operands.
     const auto first = [&](int rank) { return rank == rank_ ? from : given(rank, step_); };
     combine(data.data, first(0), first(1), data.count, data.dtype, operation.op);
     for (int rank = 2; rank < size_; ++rank) {
       accumulate(data.data, given(rank, step_), data.count, data.dtype, operation.op);
     }
     drun::runtime::finish(operation, data, size_);
-    // Nobody has a use any more for what we gave in the step before: its line may come back while the caller works.
+    // No rank needs our data of the step before any more: fetch its line while the caller works.
     if (spins_) fetch_to_write(reinterpret_cast<const char*>(&own().arrival(step_ + 1)), 1);
     return {};
   }
 
-  // Each piece in two phases: everybody reduces a part, and takes the others' parts, unless he has no use for them.
-  // What is given for the next piece goes ahead of that, so that nobody waits for a copy. `from` as above.
+  // Reduces each piece in two phases: every rank reduces a part, and then copies the others' parts unless it does not
+  // need them. The data of the next piece is written before that, so that no rank waits for a copy. `from` as above.
   Status reduce_in_parts(const Operation& operation, const char* from, const Span& data, bool takes) {
     operation.clock.began();
     const std::size_t element_bytes = size_of(data.dtype);
@@ -238,7 +239,8 @@ class ShmBackendImpl final : public ShmBackend {
     const auto piece_at = [&](std::size_t first) { return data.part(first, std::min(per_piece, data.count - first)); };
     const auto source_of = [&](const Span& piece) { return from + (piece.data - data.data); };
     announce(operation);
-    // Calls without this phase do not move it: left behind by half of what it can count, it would seem to be ahead.
+    // Calls without this phase do not move the counter: if it fell behind by half of its range, it would seem to be
+    // ahead.
     own().reduced.move_to(step_, own().reduced_sleepers, sleepers_order());
     give_for_reduction(source_of(piece_at(0)), piece_at(0));
     arrive();
@@ -264,7 +266,7 @@ class ShmBackendImpl final : public ShmBackend {
     return {};
   }
 
-  // All parts but our own.
+  // Writes all parts except our own to our slot.
   void give_for_reduction(const char* from, const Span& piece) {
     char* slot = segment_->given(rank_, step_ + 1);
     const std::size_t begin = begin_of_part(piece, rank_), end = begin_of_part(piece, rank_ + 1);
@@ -272,8 +274,8 @@ class ShmBackendImpl final : public ShmBackend {
     copy_bytes(slot + end, from + end, piece.n_bytes() - end);
   }
 
-  // Where a rank's part of a step is when it is reduced. Of two ranks, where the other one has given it: each line of
-  // memory goes there and back once, and whoever gives the next piece owns it already.
+  // Place of a rank's reduced part of a step. With two ranks it is where the other one has written it: each cache line
+  // then moves there and back once, and the rank that writes the next piece owns it already.
   char* result_of(int rank, std::uint32_t step) {
     return size_ == 2 ? segment_->given(1 - rank, step) : segment_->result(rank, step);
   }
@@ -292,7 +294,7 @@ class ShmBackendImpl final : public ShmBackend {
     }
   }
 
-  // In the order of ranks, so that the result does not depend on whose part it is.
+  // Reduces in the order of ranks, so that the result does not depend on which rank has the part.
   void reduce_own_part(const Operation& operation, const char* from, const Span& piece, std::uint32_t step) {
     const std::size_t end = begin_of_part(piece, rank_ + 1);
     char* result = result_of(rank_, step);
@@ -309,7 +311,8 @@ class ShmBackendImpl final : public ShmBackend {
     }
   }
 
-  // In each step a piece of every member's block: all give theirs of the others' blocks, and each reduces its own.
+  // In each step a piece of every member's block: each rank writes its data for the others' blocks, and reduces its own
+  // block.
   Status reduce_blocks(const Operation& operation, const Span& data, const std::vector<Block>& blocks) {
     const std::size_t element_bytes = size_of(data.dtype);
     const std::size_t most = Segment::kSlotBytes / static_cast<std::size_t>(size_) / element_bytes * element_bytes;
@@ -337,7 +340,7 @@ class ShmBackendImpl final : public ShmBackend {
     return {};
   }
 
-  // In the order of ranks. `place`: where the others' slots have it.
+  // Reduces in the order of ranks. `place`: offset of the block in the others' slots.
   void reduce_own_block(const Operation& operation, const Span& data, const Block& ours, std::size_t place) {
     alignas(64) char sum[kBlockBytes];
     for (std::size_t at = 0; at < ours.n_bytes; at += kBlockBytes) {
@@ -374,7 +377,7 @@ class ShmBackendImpl final : public ShmBackend {
     announce(operation);
     std::size_t done = 0;
     do {
-      // What there is of the rank's block in this step.
+      // The piece of the rank's block in this step.
       const auto now = [&](int rank) {
         const Block& block = blocks[static_cast<std::size_t>(rank)];
         const std::size_t skipped = std::min(done, block.n_bytes);
@@ -404,18 +407,19 @@ class ShmBackendImpl final : public ShmBackend {
     return phase == Phase::kArrived ? control.sleepers_of(step) : control.reduced_sleepers;
   }
 
-  // At our own last step, which is published. `first`: of a call, whose descriptions are there to be compared.
+  // Waits until all have published our latest step. `first`: it is the first step of a call, whose descriptions are
+  // compared.
   Status wait_for_arrivals(const Operation& operation, bool first) {
     if (auto all = wait_for_all(operation, Phase::kArrived, step_); !all) return all;
     return first ? check_calls(operation) : Status{};
   }
 
-  // The same in a call of one step. The clock is read while what we gave is on its way.
+  // The same for a call of one step. Reads the clock while our data is on its way.
   Status wait_for_the_present(const Operation& operation, std::size_t n_bytes) {
     operation.clock.began();
     waited_ = false;
     auto all = wait_for_arrivals(operation, true);
-    // Not the last piece of a large one.
+    // False for the last piece of a large call.
     const bool is_whole = operation.count * size_of(operation.dtype) <= kShortBytes;
     if (all && !waited_ && is_whole && n_bytes * static_cast<std::size_t>(size_) <= kShortBytes)
       operation.clock.ends_at_once();
@@ -423,7 +427,7 @@ class ShmBackendImpl final : public ShmBackend {
   }
 
   Status wait_for_all(const Operation& operation, Phase phase, std::uint32_t step) {
-    // Before that a fence would only make the others' lines wait for ours.
+    // Before the first wait, a fence would only make the others' lines wait for ours.
     bool settled = phase == Phase::kReduced;
     const auto settle = [&] {
       if (!std::exchange(settled, true)) own().arrival(step).step.settle(own().sleepers_of(step), sleepers_order());
@@ -460,7 +464,7 @@ class ShmBackendImpl final : public ShmBackend {
     return false;
   }
 
-  // The others of our core, one of whom it is that we wait for, first: less than to sleep and to be woken.
+  // Yields the core to its other ranks, one of which is the one that we wait for: cheaper than to sleep and be woken.
   static bool yield(const Counter& counter, std::uint32_t step) {
     const auto until = Clock::now() + kYieldTime;
     do {
@@ -491,7 +495,7 @@ class ShmBackendImpl final : public ShmBackend {
         }
         if (has_died(other, phase, step)) return has_gone(other, operation);
       }
-      if (Clock::now() >= look_around) {  // for what only the rendezvous tells
+      if (Clock::now() >= look_around) {  // for failures that only the rendezvous knows
         if (auto reason = published_failure(world_, name_of(operation), kLookWait)) {
           return tl::unexpected<Failure>(std::move(*reason));
         }
@@ -511,7 +515,7 @@ class ShmBackendImpl final : public ShmBackend {
     }
   }
 
-  // Until somebody moves or wakes the counter, or the time is over. What there is to do meanwhile is done.
+  // Sleeps until the counter moves, a wake-up, or the end of the time. Does the work of meanwhile() in between.
   Status sleep_for(Counter& counter, Sleepers& sleepers, std::uint32_t step, std::chrono::microseconds time) {
     const auto until = Clock::now() + time;
     while (meanwhile_ && !counter.has_reached(step)) {
@@ -525,7 +529,8 @@ class ShmBackendImpl final : public ShmBackend {
     return {};
   }
 
-  // Before the step: one that ended after it has done its part. The end of a process comes after all that it wrote.
+  // True if the process ended before the step: one that ended after it has done its part. The check is repeated,
+  // because a process ends after all its writes.
   bool has_died(int rank, Phase phase, std::uint32_t step) {
     const Counter& counter = counter_of(rank, phase, step);
     return !counter.has_reached(step) && segment_->control(rank).process.has_ended() && !counter.has_reached(step);
@@ -547,7 +552,7 @@ class ShmBackendImpl final : public ShmBackend {
 
   Status timed_out(const Operation& operation, Phase phase, std::uint32_t step) {
     const auto waited_for = missing(phase, step);
-    if (waited_for.empty()) return {};  // in this very moment
+    if (waited_for.empty()) return {};  // all have arrived just now
     return tl::unexpected<Failure>(timeout_failure(world_, group_, operation, waited_for));
   }
 
@@ -565,7 +570,7 @@ class ShmBackendImpl final : public ShmBackend {
       theirs.count = call.count;
       theirs.counts = call.counts;
       theirs.names = call.names;
-      if (same_call(theirs, operation)) continue;  // one of us gave no name
+      if (same_call(theirs, operation)) continue;  // one of the two has no name
       if (call.names != 0) theirs.name.assign(call.name, ::strnlen(call.name, kNameBytes));
       return tl::unexpected<Failure>(
           mismatch_failure(world_, group_, operation, group_.world_rank(rank), describe_in(group_, theirs)));
@@ -586,13 +591,13 @@ class ShmBackendImpl final : public ShmBackend {
   Group group_;
   std::shared_ptr<Segment> segment_;
   std::unique_ptr<Backend> network_;
-  int rank_, size_;  // as members of the group
+  int rank_, size_;  // in the group
   bool spins_;
-  bool orders_others_;  // when it sleeps; not where it sleeps often
+  bool orders_others_;  // order_others_when_asleep(); false where sleep is frequent
   bool all_order_ = false;
-  bool waited_ = false;       // in wait_for_all(), for longer than it takes to look
-  std::uint64_t digest_ = 0;  // of the call that goes on: to read it where it is written would be to wait for that line
-  std::uint32_t step_;        // the last one in which we arrived
+  bool waited_ = false;       // wait_for_all() had to wait for longer than a poll takes
+  std::uint64_t digest_ = 0;  // of the current call; a copy, because reading the shared one would wait for its line
+  std::uint32_t step_;        // our latest step
   Patience patience_;
   WaitNote note_;
   Meanwhile meanwhile_;

@@ -1,4 +1,4 @@
-// Collectives between members of a group on one host, in memory that they share. docs/collectives.md has the protocol.
+// Collectives between the members of a group on one host, through shared memory. docs/collectives.md has the protocol.
 #pragma once
 
 #include <chrono>
@@ -14,16 +14,16 @@ namespace drun::runtime {
 
 class ShmBackend : public Backend {
  public:
-  // A reduce_scatter of blocks of any sizes, one for each member, none over another.
+  // A reduce_scatter with blocks of any sizes, one per member, which do not overlap.
   virtual Status reduce_to_blocks(const Operation& operation, const Span& data, const std::vector<Block>& blocks) = 0;
-  // What to go on with while a call waits, in its thread; returns for how long it need not be called. A failure is
-  // the call's. None: the call only waits.
+  // Work that a call does in its thread while it waits. Returns the time for which it need not be called again; its
+  // failure is the call's. Without it, a call only waits.
   using Meanwhile = std::function<Outcome<std::chrono::microseconds>()>;
   virtual void meanwhile(Meanwhile work) = 0;
 };
 
-// `network`, between the same members, does what shared memory doesn't, and tells who is gone. `world` outlives the
-// backend.
+// `network` has the same members. It carries out the calls that shared memory does not, and detects members that are
+// gone. `world` must outlive the backend.
 std::unique_ptr<ShmBackend> make_shm_backend(const World& world, const Group& group, std::shared_ptr<Segment> segment,
                                              std::unique_ptr<Backend> network);
 
