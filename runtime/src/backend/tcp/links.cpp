@@ -12,14 +12,14 @@ namespace drun::runtime {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kLook{1000};  // into the rendezvous: were we asked to dial, did somebody fail
+constexpr milliseconds kLook{1000};  // polls the rendezvous for requests to dial and for failures
 constexpr milliseconds kLookWait{100};
 constexpr milliseconds kLookUpWait{10'000};
-constexpr milliseconds kStrangerTime{5000};  // for a connection to prove the key
+constexpr milliseconds kStrangerTime{5000};  // in which a connection must prove the key
 constexpr std::size_t kMaxStrangers = 256;
-constexpr milliseconds kLongestWait{1000};  // in the rendezvous, between looks at the clock
-constexpr int kMostAtOnce = 64;             // accepted, before anything else is looked at
-constexpr int kBacklog = 4096;              // all ranks may come while this one is not in a call
+constexpr milliseconds kLongestWait{1000};  // in the rendezvous, between readings of the clock
+constexpr int kMostAtOnce = 64;             // accepts in a row
+constexpr int kBacklog = 4096;              // all ranks may connect while this one is not in a call
 
 std::string endpoint_key(int rank) { return own_key("data/" + std::to_string(rank)); }
 std::string request_key(int dialer, int waiter) {
@@ -77,7 +77,7 @@ Status Links::publish(StallWatch& stops) {
     return rendezvous_failure(set.error(), "drun_init");
   }
   deadline_ += stops.look();
-  // Its timeout names the ranks that never came.
+  // The timeout's text names the ranks that did not join.
   if (auto all = client.barrier(own_key("init"), left()); !all) return init_failure(all.error());
   return {};
 }
@@ -87,7 +87,7 @@ Status Links::rendezvous_failure(const Error& error, const std::string& during) 
   return tl::unexpected<Failure>(from_error(error, during));
 }
 
-// The same for the barrier that all ranks meet in, without its name, which is ours.
+// As rendezvous_failure, for the barrier of all ranks; removes its internal name from the text.
 Status Links::init_failure(Error error) {
   const auto missing_ranks = error.cause.find("; missing: ");
   if (error.code == Errc::kTimeout && missing_ranks != std::string::npos) {
@@ -176,7 +176,7 @@ PeerIdentity Links::identity(int peer, int stream) const {
   return {world_.client->welcome().job_id, world_.client->welcome().epoch, world_.rank(), peer, stream};
 }
 
-// All ranks have published theirs: there is nothing to wait for.
+// No wait: all ranks have published their endpoints.
 Status Links::look_up(Edge& edge, const std::string& during) {
   auto endpoint = world_.client->get(endpoint_key(edge.peer), kLookUpWait);
   if (!endpoint) return rendezvous_failure(endpoint.error(), during);
@@ -203,9 +203,9 @@ Status Links::look_up(Edge& edge, const std::string& during) {
 Status Links::dial(Edge& edge, const std::string& during) {
   const auto now = Clock::now();
   if (!edge.dial) return {};
-  // A handshake that is under way may already be complete on their side: it gets more time. After drun_init it is not
-  // given up at all: the other side is late for the call, perhaps.
-  // All connections that are wanted with the peer go to the other side together: none is dialed by both.
+  // A handshake in progress may already be complete on the other side, so it gets more time. After drun_init it is
+  // never given up, because the other side may just be late for the call.
+  // All requested connections with the peer are passed on together, so that none is dialed by both sides.
   const bool half_way = std::any_of(edges_.begin(), edges_.end(), [&](const Edge& one) {
     return one.peer == edge.peer && one.attempt && !one.attempt->connecting();
   });
@@ -240,7 +240,7 @@ void Links::dial_failed(Edge& edge, const Error& error) {
   edge.next_try = Clock::now() + kRetry;
 }
 
-// Has a higher rank that we wait for asked us to dial?
+// Starts to dial if the higher rank `peer` has asked for it.
 void Links::dial_if_asked(int peer) {
   if (!world_.client->get(request_key(world_.rank(), peer), kLookWait)) return;
   for (auto& edge : edges_) {
@@ -259,12 +259,12 @@ Status Links::look_into_rendezvous(const std::string& during) {
     }
     for (const int peer : peers) dial_if_asked(peer);
   } else {
-    // Whoever fails closes its connections; of this we would not hear while we have none with it.
+    // A rank that fails closes its connections, but we do not notice while we have none with it.
     if (auto reason = published_failure(world_, during, kLookWait)) return tl::unexpected<Failure>(std::move(*reason));
-    // Many may be late, but few can't reach us or have left: one edge per look, each in its turn.
+    // Many ranks may be late, but few can't reach us or have left: check one edge per poll, in turns.
     Edge& edge = edges_.front();
     if (waits(edge)) dial_if_asked(edge.peer);
-    // A handshake that is under way comes to its end by itself: a rank may have left after it, and after what it sent.
+    // A handshake in progress ends by itself: the rank may have left after it, and after it sent its data.
     const bool half_way = edge.attempt && !edge.attempt->connecting();
     if (!half_way && has_left(world_, edge.peer, kLookWait)) {
       Failure gone{DRUN_ERROR_PEER, world_.name_of(edge.peer) + " left before " + during, edge.peer,
@@ -287,7 +287,7 @@ void Links::accept_all() {
     Fd fd(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
       if (errno == ECONNABORTED || errno == EINTR) continue;
-      // Out of file descriptors, say: what waits in the listener is not asked for again at once.
+      // For example out of file descriptors: do not poll the listener again at once.
       cannot_accept_ = errno != EAGAIN;
       if (cannot_accept_) {
         const std::string why = errno_error(errno, "accept").message();
@@ -297,7 +297,7 @@ void Links::accept_all() {
       }
       return;
     }
-    // The oldest goes: a rank is through with its handshake in no time, a stranger only takes up room.
+    // Drop the oldest: a rank completes its handshake quickly, a stranger only occupies the place.
     if (incoming_.size() >= kMaxStrangers * n_streams()) incoming_.pop_front();
     incoming_.push_back(
         {PeerHandshake::accept(std::move(fd), world_.key, identity(-1, 0)), Clock::now() + kStrangerTime});
@@ -320,7 +320,7 @@ void Links::step_dial(Edge& edge) {
   if (*done) connected(*edge.attempt);
 }
 
-// Also a rank that we have not asked for: it is ahead of us.
+// Also called for a rank that was not requested: it is ahead of us.
 void Links::connected(PeerHandshake& handshake) {
   const int peer = handshake.peer();
   const int stream = handshake.stream();

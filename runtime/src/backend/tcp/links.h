@@ -1,4 +1,4 @@
-// A rank's connections: with its neighbours from the start, with others from when a call first needs them.
+// A rank's connections: with its neighbors from the start, with other ranks from when a call first needs them.
 #pragma once
 
 #include <poll.h>
@@ -20,55 +20,56 @@
 
 namespace drun::runtime {
 
-// The ranks at distance 2^k on the circle: all edges of the binomial trees from any root, of the dissemination barrier
-// and of the ring. Sorted; about 2 log2(size) of them.
+// The ranks at distance 2^k on the circle, sorted, about 2 log2(size) of them. They are all edges of the binomial trees
+// from any root, of the dissemination barrier and of the ring.
 std::vector<int> neighbours(int rank, int size);
 
-// Of a pair the higher rank dials; if that does not work within `patience` it asks the other side, through the
-// rendezvous, to dial instead. A rank listens for as long as this lives, and takes in whoever proves the job's key and
-// to be a rank of it; others are closed. One thread: what comes is dealt with in connect() and advance().
+// The higher rank of a pair dials. If that fails for the time `patience`, it asks the other one, through the
+// rendezvous, to dial instead. A rank listens as long as this object exists, and accepts connections that prove the
+// job's key and the identity of a rank; it closes others. One thread: connect() and advance() process what has arrived.
 class Links {
  public:
-  // Connects to every neighbour, by world.n_streams connections each. Errors name every neighbour that is missing, and
-  // why. `world` outlives the links.
+  // Connects to every neighbor, with world.n_streams connections each. An error names every neighbor that is missing,
+  // and the reason. `world` must outlive the links.
   static Outcome<std::unique_ptr<Links>> connect(const World& world,
                                                  std::chrono::milliseconds patience = std::chrono::seconds(3));
 
-  // The first of the connections with the peer, tuned and non-blocking; -1: not all of them are made.
+  // The first connection with the peer, tuned and non-blocking; -1 until all of its connections exist.
   int fd(int peer) const { return fd(peer, 0); }
   int fd(int peer, std::size_t stream) const;
-  // Peers with which there is a connection.
+  // Number of peers with a connection.
   std::size_t size() const { return connected_.size(); }
-  // As many connections are between any two ranks.
+  // Number of connections between any two ranks.
   std::size_t n_streams() const { return static_cast<std::size_t>(world_.n_streams); }
-  // A call needs `peer`. Does not block.
+  // Requests connections with `peer`. Does not block.
   void want(int peer);
-  // Whether a connection is being made, so that advance() has to be called, if nothing else every kRetry.
+  // True while a connection is being made: advance() must then be called at least every kRetry.
   bool busy() const { return !edges_.empty() || !incoming_.empty() || cannot_accept_; }
   static constexpr std::chrono::milliseconds kRetry{100};
-  // For poll(): what advance() goes on with.
+  // Adds the descriptors for which advance() waits.
   void add_to(std::vector<pollfd>& fds) const;
-  // Goes on as far as is possible now. Once a wanted link is a second late it looks into the rendezvous now and then,
-  // for up to 300 ms. Fails when the job is over or another rank has published a failure. `during` is for texts.
+  // Makes progress without blocking. When a requested connection is a second late, polls the rendezvous now and then,
+  // which takes up to 300 ms. Fails when the job is over or another rank has published a failure. `during` is for
+  // texts.
   Status advance(const std::string& during);
-  // Why there is no connection with `peer`: "no connection with 10.0.0.7:4711: Connection refused".
+  // The reason why there is no connection with `peer`: "no connection with 10.0.0.7:4711: Connection refused".
   std::string why_not(int peer) const;
-  // A connection breaks when its other side takes nothing for this long, as long as a call may take.
+  // Raises the time after which a connection breaks if its other side acknowledges nothing: as long as a call may take.
   void be_patient_for(std::chrono::milliseconds timeout);
-  // Of all, also of those that are being made. Nobody listens any more.
+  // Closes all connections, also those that are being made, and stops listening.
   void close();
 
  private:
-  // A connection with a rank that is wanted and not made.
+  // A requested connection that does not exist yet.
   struct Edge {
     int peer = -1;
     int stream = 0;
-    std::string address;  // empty: not looked up
+    std::string address;  // empty: not looked up yet
     int port = 0;
-    bool dial = false;       // our turn
+    bool dial = false;       // we dial
     bool passed_on = false;  // we asked them to dial
     std::optional<PeerHandshake> attempt;
-    Clock::time_point next_try, began;  // of dialing
+    Clock::time_point next_try, began;  // time of dialing
     std::string last_error;
   };
   struct Incoming {
@@ -85,7 +86,7 @@ class Links {
   Status rendezvous_failure(const Error& error, const std::string& during);
   Status init_failure(Error error);
   PeerIdentity identity(int peer, int stream) const;
-  // Of one of the connections alone; -1: it is not made.
+  // Descriptor of one connection; -1: it does not exist.
   int made(int peer, int stream) const;
   Status look_up(Edge& edge, const std::string& during);
   Status dial(Edge& edge, const std::string& during);
@@ -101,12 +102,12 @@ class Links {
   const World& world_;
   std::chrono::milliseconds patience_, user_timeout_;
   bool joining_ = true;
-  bool cannot_accept_ = false;  // when it was tried last
+  bool cannot_accept_ = false;  // the latest accept failed
   Clock::time_point deadline_, next_look_;
   Listener listener_;
   std::list<Edge> edges_;
   std::list<Incoming> incoming_;
-  std::map<int, std::vector<Fd>> connected_;  // by peer and stream; those that are not made are closed
+  std::map<int, std::vector<Fd>> connected_;  // by peer and stream; not open until made
 };
 
 }  // namespace drun::runtime

@@ -16,9 +16,9 @@
 namespace drun::runtime {
 namespace {
 
-constexpr int kPassesBetweenChecks = 64;       // for ABORT while data flows without a wait
+constexpr int kPassesBetweenChecks = 64;       // checks for ABORT while data flows without a wait
 constexpr std::size_t kMostAtOnce = 4u << 20;  // per system call, so that no flow starves another
-// What a socket holds lasts for longer than this, on links for which such a wait is long.
+// Interval of polls: a socket's buffer lasts for longer on links where this interval matters.
 constexpr std::chrono::microseconds kBetweenLooks{250};
 
 Window clipped(const Window& window) { return {window.data, std::min(window.n_bytes, kMostAtOnce)}; }
@@ -47,7 +47,7 @@ std::unique_ptr<Mesh::Run> Mesh::begin(const Operation& operation, const std::ve
 Outcome<std::chrono::microseconds> Mesh::advance(Run& run) {
   const Operation* operation = most_urgent(run.messages);
   if (operation == nullptr) return Patience::kLook;
-  (void)patience_.left(*operation);  // the caller's time is not time for which we were stopped
+  (void)patience_.left(*operation);  // the caller's time does not count as time for which we were stopped
   links_need_care_ = links_->busy();
   const auto moved = move_some(run.messages, *operation);
   if (!moved) {
@@ -79,7 +79,7 @@ std::vector<Mesh::Message> Mesh::messages_for(const std::vector<Part>& parts) {
     if (operation.seq != current_.seq) previous_ = std::exchange(current_, operation);
   }
   std::vector<Message> messages;
-  messages.reserve(parts.size());  // they point to each other
+  messages.reserve(parts.size());  // the messages point to each other
   for (const auto& [operation, flow] : parts) {
     links_->be_patient_for(operation->timeout);
     Message message;
@@ -90,7 +90,7 @@ std::vector<Mesh::Message> Mesh::messages_for(const std::vector<Part>& parts) {
     if (message.fd < 0) links_->want(message.peer);
     if (links_->n_streams() > 1 && flow->n_bytes() > Stripes::kBytes) message.stripes.emplace(links_->n_streams());
     if (flow->direction() == Flow::Direction::kSend) message.header = encode_header(expected(*operation, *flow));
-    // Only of sends and receives there may be several with a peer.
+    // Only sends and receives may have several messages for a peer.
     for (std::size_t before = is_of_two(*operation) ? messages.size() : 0; before-- > 0;) {
       const Flow& other = *messages[before].flow;
       if (other.direction() != flow->direction() || messages[before].peer != message.peer) continue;
@@ -102,7 +102,7 @@ std::vector<Mesh::Message> Mesh::messages_for(const std::vector<Part>& parts) {
   return messages;
 }
 
-// Each sender of an alltoallv gives the size of its block; what one rank sends another receives.
+// In an alltoallv each sender gives the size of its block. What one rank sends, another receives.
 Operation Mesh::expected(const Operation& operation, const Flow& flow) const {
   Operation result = operation;
   if (operation.kind == OpKind::kAlltoallv) result.count = flow.n_bytes() / size_of(operation.dtype);
@@ -209,7 +209,7 @@ Outcome<bool> Mesh::receive_some(Message& message) {
   return true;
 }
 
-// As far as each connection can go now.
+// Moves data on each connection until it would block.
 Outcome<bool> Mesh::move_stripes(Message& message) {
   const bool sends = message.flow->direction() == Flow::Direction::kSend;
   const Window window = clipped(message.flow->window());
@@ -249,7 +249,7 @@ Status Mesh::check_header(const Message& message) {
   const Operation ours = expected(operation, *message.flow);
   if (same_call(*theirs, ours)) return {};
   theirs->name = name_in_header(message.header);
-  // Whoever only sends may be through with a call, and hears in the next one that the others' was another.
+  // A rank that only sends may have finished a call, and learns of a mismatch in the next one.
   if (theirs->comm == previous_.comm && theirs->seq == previous_.seq && !same_call(*theirs, previous_)) {
     return tl::unexpected<Failure>(mismatch_failure(world_, group_, previous_, peer, describe_in(group_, *theirs)));
   }
@@ -307,7 +307,7 @@ bool Mesh::has_closed(int peer) const {
 
 Failure Mesh::io_failure(int peer, int error, const Operation& operation) {
   auto result = explain_closed(world_, peer, name_of(operation));
-  // Timed out in the network, not closed by the other side: say so.
+  // The connection timed out in the network, the other side did not close it: add the error.
   if (error != 0 && error != ECONNRESET && error != EPIPE && result.rank == peer) {
     result.text += std::string(" (") + std::strerror(error) + ")";
   }
@@ -323,7 +323,7 @@ std::vector<int> Mesh::waited_for(const std::vector<Message>& messages) {
 }
 
 Failure Mesh::timed_out(const std::vector<Message>& messages, const Operation& operation) {
-  // Of a group the call that timed out comes first; it may be another one that holds it up.
+  // In a group the call that timed out comes first, but another call may hold it up.
   std::vector<int> peers;
   for (const bool of_this : {true, false}) {
     for (const auto& message : messages) {

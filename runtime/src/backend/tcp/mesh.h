@@ -18,59 +18,59 @@
 
 namespace drun::runtime {
 
-// One thread. After a failure every connection is closed, so that the neighbours notice, and it is of no more use.
+// One thread. After a failure all connections are closed, so that the neighbors notice, and it can't be used.
 class Mesh final : public Exchange {
  public:
-  // The links are those of all communicators. `world` outlives the mesh.
+  // All communicators share the links. `world` must outlive the mesh.
   Mesh(const World& world, std::shared_ptr<Links> links, Group group)
       : world_(world), links_(std::move(links)), group_(std::move(group)) {}
   int rank() const override { return group_.own; }
   int size() const override { return group_.size(); }
   Status run(const Operation& operation, const std::vector<Flow*>& flows) override;
-  // The same with flows of several calls, whose headers, deadlines and errors are those of each. Of a peer and
-  // direction there may be several, which go one after the other.
+  // As run(), for flows of several calls, each with its own header, deadline and errors. There may be several flows for
+  // a peer and direction; they go one after the other.
   struct Part {
     const Operation* operation = nullptr;
     Flow* flow = nullptr;
   };
   Status run_each(const std::vector<Part>& parts);
-  // A run that its caller goes on with, and does something else in between. The operation and the flows outlive it. No
-  // other run comes before its end.
+  // A run that its caller continues, doing other work in between. The operation and the flows must outlive it. No other
+  // run may begin before its end.
   class Run;
   std::unique_ptr<Run> begin(const Operation& operation, const std::vector<Flow*>& flows);
-  // Moves what moves without a wait. Returns for how long the caller may do something else.
+  // Moves data without blocking. Returns the time for which the caller may do other work.
   Outcome<std::chrono::microseconds> advance(Run& run);
-  // Waits, as run() does, until `enough` says so or all flows are finished.
+  // Blocks, as run() does, until `enough` returns true or all flows are finished.
   Status go_on(Run& run, const std::function<bool()>& enough);
-  // Whether the member, if it is connected, has closed its side.
+  // True if the member is connected and has closed its side.
   bool has_closed(int peer) const;
   void close() { links_->close(); }
 
  private:
-  // A flow with its socket and the header that goes ahead.
+  // A flow with its socket and the header that precedes it.
   struct Message {
     const Operation* operation = nullptr;
     Flow* flow = nullptr;
-    int peer = -1;                   // the rank
-    int fd = -1;                     // not connected yet; with several connections, the first
-    std::optional<Stripes> stripes;  // of a message that goes over several: what follows the header
-    std::string header;              // to be sent, or what has arrived of it
-    std::size_t header_done = 0;     // bytes sent
-    const Message* after = nullptr;  // that goes the same way, and first
+    int peer = -1;                   // rank of the job
+    int fd = -1;                     // -1: not connected yet; the first of several connections
+    std::optional<Stripes> stripes;  // the data behind the header, if it goes over several connections
+    std::string header;              // to be sent, or the part that has arrived
+    std::size_t header_done = 0;     // bytes sent or received
+    const Message* after = nullptr;  // precedes this one in the same direction
     bool finished() const { return header_done == kHeaderBytes && flow->finished(); }
     bool wants_io() const {
       if (after != nullptr && !after->finished()) return false;
       return fd >= 0 && (header_done < kHeaderBytes || flow->window().n_bytes > 0);
     }
-    // The header is through.
+    // True if the header is done and the data goes over several connections.
     bool is_striped() const { return stripes && header_done == kHeaderBytes; }
   };
 
   std::vector<Message> messages_for(const std::vector<Part>& parts);
-  // The call as the header of this flow has it.
+  // The call as it is described in the header of this flow.
   Operation expected(const Operation& operation, const Flow& flow) const;
   Status connect(std::vector<Message>& messages, const Operation& operation);
-  Outcome<bool> send_some(Message& message);  // whether anything moved
+  Outcome<bool> send_some(Message& message);  // true if data moved
   Outcome<bool> receive_some(Message& message);
   Outcome<bool> move_stripes(Message& message);
   Status check_header(const Message& message);
@@ -78,9 +78,9 @@ class Mesh final : public Exchange {
   Failure io_failure(int peer, int error, const Operation& operation);
   Failure timed_out(const std::vector<Message>& messages, const Operation& operation);
   static std::vector<int> waited_for(const std::vector<Message>& messages);
-  // Of the calls that are not over, the one whose deadline comes first; null: none is left.
+  // The unfinished call whose deadline comes first; null: all calls are finished.
   static const Operation* most_urgent(const std::vector<Message>& messages);
-  Outcome<bool> move_some(std::vector<Message>& messages, const Operation& operation);  // whether anything moved
+  Outcome<bool> move_some(std::vector<Message>& messages, const Operation& operation);  // true if data moved
   Status run_messages(std::vector<Message>& messages, const std::function<bool()>& enough);
   Status finish(Status status);
 
@@ -90,7 +90,7 @@ class Mesh final : public Exchange {
   bool links_need_care_ = false;
   Patience patience_;
   WaitNote note_;
-  Operation current_, previous_;  // calls
+  Operation current_, previous_;  // collectives
 };
 
 class Mesh::Run {

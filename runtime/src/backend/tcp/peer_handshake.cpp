@@ -81,7 +81,7 @@ Result<bool> PeerHandshake::flush() {
   return true;
 }
 
-// Never reads past what is expected: the bytes behind it belong to the collectives.
+// Never reads past the expected bytes: those behind them belong to the collectives.
 Result<bool> PeerHandshake::fill() {
   while (input_.size() < expected_) {
     std::array<char, kMaxIdentity> buffer;

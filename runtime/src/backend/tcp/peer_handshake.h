@@ -1,4 +1,4 @@
-// A new connection between two ranks, until both have proved the job's key and said who they are. Non-blocking.
+// A new connection between two ranks, until both have proved the job's key and identified themselves. Non-blocking.
 //
 //   dialer                          acceptor
 //   hello                    ──►
@@ -6,7 +6,7 @@
 //   proof, sealed identity   ──►
 //                            ◄──    sealed identity
 //
-// After that the connection carries plaintext: what the collectives move is the user's data on the user's network.
+// After that the connection carries plaintext: the collectives move the user's data on the user's network.
 #pragma once
 
 #include <poll.h>
@@ -26,17 +26,17 @@ struct PeerIdentity {
   int epoch = 1;
   int from = -1;
   int to = -1;
-  int stream = 0;  // which of the connections of the two
+  int stream = 0;  // number of the connection between the two
 };
 
 class PeerHandshake {
  public:
-  // `fd`: connecting, non-blocking. `own.to` is who must answer.
+  // `fd` is connecting, and non-blocking. `own.to` is the rank that must answer.
   static PeerHandshake dial(Fd fd, const rendezvous::JobKey& key, PeerIdentity own);
-  // `own.to` and `own.stream` are filled in from what the dialer proves to be.
+  // `own.to` and `own.stream` are set to what the dialer proves.
   static PeerHandshake accept(Fd fd, const rendezvous::JobKey& key, PeerIdentity own);
 
-  // Goes on as far as it can without blocking. True: done, peer() is proved. An error: close it.
+  // Makes progress without blocking. True: done, and peer() is proved. On an error the caller closes the connection.
   Result<bool> step();
   bool connecting() const { return phase_ == Phase::kConnecting; }
   int fd() const { return fd_.get(); }
@@ -53,7 +53,7 @@ class PeerHandshake {
   void expect(Phase phase, std::size_t n_bytes);
   Result<bool> flush();
   Result<bool> fill();
-  Result<void> take_in();  // what phase_ was waiting for, in input_
+  Result<void> take_in();  // processes input_, for which phase_ was waiting
   Result<void> take_in_hello();
   Result<void> take_in_identity();
   void send_identity();

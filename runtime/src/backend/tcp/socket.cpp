@@ -53,7 +53,7 @@ Result<Listener> listen_on(const std::string& address, int backlog) {
   auto fd = make_socket(where->family());
   if (!fd) return fail(fd.error());
   if (::bind(fd->get(), where->get(), where->n_bytes) != 0) {
-    // No interface here has it: another network namespace than the agent's, which chose it.
+    // No interface here has this address: we are in another network namespace than the agent, which chose it.
     const char* hint = errno == EADDRNOTAVAIL
                            ? " (hint: in a container with a network of its own nobody reaches it: give "
                              "it the host's, docker run --network host)"

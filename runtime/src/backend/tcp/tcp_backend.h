@@ -13,27 +13,27 @@
 
 namespace drun::runtime {
 
-// An allreduce in place whose data becomes ready, and is wanted back, piece by piece. Its caller does something else in
-// between, and gives the network time meanwhile.
+// An allreduce in place whose data becomes ready, and is returned, piece by piece. Its caller does other work in
+// between, and calls advance() meanwhile.
 class PiecewiseAllreduce {
  public:
   virtual ~PiecewiseAllreduce() = default;
-  virtual void give(std::size_t n_pieces) = 0;  // the first so many are ready
-  // Moves what moves without a wait. Returns for how long the caller may do something else.
+  virtual void give(std::size_t n_pieces) = 0;  // the first `n_pieces` are ready
+  // Moves data without blocking. Returns the time for which the caller may do other work.
   virtual Outcome<std::chrono::microseconds> advance() = 0;
-  virtual Status wait_for(std::size_t n_pieces) = 0;  // the first so many, which are only read from then on
-  virtual Status wait_for_end() = 0;                  // after it all of the data may be written to
+  virtual Status wait_for(std::size_t n_pieces) = 0;  // the first `n_pieces`, which are only read from then on
+  virtual Status wait_for_end() = 0;                  // afterwards all of the data may be written
 };
 
 class TcpBackend : public Backend {
  public:
-  // `pieces`: whole elements of `data`, none over another; as many and of the same sizes on all ranks. `divisor`: of
-  // averages. The backend makes no other call before its end.
+  // `pieces` have whole elements of `data` and do not overlap; their number and sizes are the same on all ranks.
+  // `divisor`: for averages. The backend makes no other call before its end.
   virtual std::unique_ptr<PiecewiseAllreduce> begin_allreduce(const Operation& operation, const Span& data,
                                                               const std::vector<Block>& pieces, int divisor) = 0;
 };
 
-// `world` outlives the backend.
+// `world` must outlive the backend.
 std::unique_ptr<TcpBackend> make_tcp_backend(const World& world, std::shared_ptr<Links> links, Group group);
 
 }  // namespace drun::runtime
