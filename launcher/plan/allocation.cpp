@@ -11,7 +11,7 @@
 namespace drun::launcher {
 namespace {
 
-// The size of the job by the variable; 0 if it is not a number.
+// The size of the job according to the variable; 0 if it is not a number.
 std::uint64_t size_by(const Environment& env, const char* name) {
   return parse_number(value_of(env, name)).value_or(0);
 }
@@ -25,9 +25,9 @@ Error several_tasks(const std::string& program, std::uint64_t n_tasks, const std
 }  // namespace
 
 Result<std::optional<Allocation>> find_allocation(const Environment& env, const ReadFile& read) {
-  // A worker that starts drun has a slot of the job, not the job.
+  // A worker that starts drun owns a slot of the job, not the whole job.
   if (env.count("DRUN_RANK") > 0) return std::nullopt;
-  // Slurm first: sites give its jobs the variables of PBS, too, for older scripts.
+  // Slurm first: some sites also set PBS variables in Slurm jobs, for older scripts.
   auto slurm = slurm_allocation(env);
   if (!slurm || *slurm) return slurm;
   for (const auto reader : {lsf_allocation, pbs_allocation, grid_engine_allocation, oar_allocation}) {
@@ -48,8 +48,8 @@ std::string allocation_note(const std::vector<Host>& hosts) {
 }
 
 std::optional<Error> one_of_several_tasks(const Environment& env) {
-  // A batch job inherits SLURM_STEP_* if sbatch was typed in a step, but has a SLURM_NTASKS of its own. A step with
-  // --pty has its terminal in task 0; the shells of the other tasks end at once.
+  // A batch job inherits SLURM_STEP_* if sbatch was called in a step, but has a SLURM_NTASKS of its own. A step with
+  // --pty has its terminal in task 0; the shells of the other tasks exit at once.
   const auto step_size = size_by(env, "SLURM_STEP_NUM_TASKS");
   const bool is_session = env.count("SLURM_PTY_PORT") > 0 && value_of(env, "SLURM_PROCID") == "0";
   if (step_size > 1 && size_by(env, "SLURM_NTASKS") == step_size && !is_session) {

@@ -1,5 +1,5 @@
-// The hosts that a batch scheduler has given to the job in which drun was started: Slurm, LSF, PBS, Grid Engine, OAR.
-// Pure: the environment and a way to read files go in. docs/schedulers.md has the rules.
+// The hosts of the batch job in which drun was started: Slurm, LSF, PBS, Grid Engine, OAR. Pure: the caller passes the
+// environment and a function that reads files. The rules are in docs/schedulers.md.
 #pragma once
 
 #include <functional>
@@ -15,20 +15,20 @@ namespace drun::launcher {
 
 struct Allocation {
   std::string job;          // "Slurm job 4"
-  std::vector<Host> hosts;  // in the scheduler's order, each once, with at least one slot, and `job` in each
+  std::vector<Host> hosts;  // in the scheduler's order, no duplicates, each with at least one slot and with `job` set
 };
 
 using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 
-// Nothing outside of a scheduler's job, and nothing in a worker of drun. Errc::kUsage in a job whose hosts can't be
-// told, with what to type.
+// Returns nothing outside a scheduler's job and inside a worker of drun. Fails with Errc::kUsage, and what to type as
+// the hint, if the hosts of the job can't be determined.
 Result<std::optional<Allocation>> find_allocation(const Environment& env, const ReadFile& read);
 
-// "in Slurm job 4: hosts n1:3,n2:1", for people; long lists are cut. "" for hosts that the user named.
+// "in Slurm job 4: hosts n1:3,n2:1", for display; a long list is cut. "" for hosts that the user named.
 std::string allocation_note(const std::vector<Host>& hosts);
 
-// Where srun or mpirun started drun as one of several tasks, each of which would start a whole job: the error that says
-// so, with what to type.
+// Returns an error, with what to type, if srun or mpirun started drun as one of several tasks: each task would start a
+// whole job.
 std::optional<Error> one_of_several_tasks(const Environment& env);
 
 }  // namespace drun::launcher

@@ -30,7 +30,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   }
 }
 
-// Gathers the hosts of a job; those named again get more slots.
+// Collects the hosts of a job. A host that is named again gets more slots.
 class Gathering {
  public:
   explicit Gathering(std::string job) : job_(std::move(job)) {}
@@ -58,7 +58,7 @@ class Gathering {
     return add(name, *count, where);
   }
 
-  // `source`: what should have named the hosts.
+  // `source`: the file or variable that should have named the hosts.
   Result<std::optional<Allocation>> finish(const std::string& source) {
     if (hosts_.empty()) return fail(error_of(job_, source + " names no host"));
     return Allocation{job_, add_slots(std::move(hosts_))};
@@ -133,7 +133,7 @@ Result<std::optional<Allocation>> lsf_allocation(const Environment& env, const R
   } else {
     return fail(error_of(job, "neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS is set: its hosts are not known"));
   }
-  // On clusters with IBM's CSM the first host is a launch node that runs the script, not one to compute on.
+  // On clusters with IBM's CSM the first host is a launch node that runs the script; it is not for computing.
   if (env.count("CSM_ALLOCATION_ID") > 0 && hosts.has_several_hosts()) hosts.drop_first_host();
   return hosts.finish(source);
 }
@@ -145,7 +145,7 @@ Result<std::optional<Allocation>> pbs_allocation(const Environment& env, const R
 }
 
 Result<std::optional<Allocation>> grid_engine_allocation(const Environment& env, const ReadFile& read) {
-  // JOB_ID alone may be anyone's; every job of Grid Engine has a task id, if only "undefined".
+  // JOB_ID alone may belong to another program; every Grid Engine job has a task id, even if only "undefined".
   const std::string id = value_of(env, "JOB_ID");
   if (id.empty() || value_of(env, "SGE_TASK_ID").empty()) return std::nullopt;
   const std::string job = "Grid Engine job " + id;

@@ -18,7 +18,7 @@ Error error_of(const std::string& job, std::string cause, const std::string& lis
   return Error(Errc::kUsage, job, std::move(cause)).with_hint(list_hint(list));
 }
 
-// The nodes, with a slot each.
+// The nodes, each with one slot.
 Result<std::vector<Host>> parse_nodes(const std::string& job, const std::string& name, const std::string& text) {
   auto nodes = parse_hostlist(text);
   if (!nodes) return fail(error_of(job, name + "=" + text + " can't be read: " + nodes.error().cause, ""));
@@ -33,7 +33,8 @@ Result<std::vector<Host>> parse_nodes(const std::string& job, const std::string&
   return nodes;
 }
 
-// The nodes that have a task, with their tasks as slots; false if there are not as many counts as nodes.
+// Sets the slots of each node to its tasks and removes nodes without tasks. Returns false if the number of counts
+// differs from the number of nodes, or if no node is left.
 bool set_slots(std::vector<Host>& nodes, const std::vector<int>& counts) {
   if (counts.size() != nodes.size()) return false;
   for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].slots = counts[i];
@@ -42,7 +43,7 @@ bool set_slots(std::vector<Host>& nodes, const std::vector<int>& counts) {
   return !nodes.empty();
 }
 
-// What the job could run by its processors, as a list for -H; "" if that is not known.
+// The hosts with the number of tasks that their processors allow, as a list for -H; "" if that is not known.
 std::string list_by_processors(const Environment& env, std::vector<Host> nodes) {
   auto counts = parse_slurm_counts(value_of(env, "SLURM_JOB_CPUS_PER_NODE"));
   if (!counts) return "";
@@ -107,7 +108,7 @@ Result<std::optional<Allocation>> slurm_allocation(const Environment& env) {
   const std::size_t n_nodes = nodes->size();
   if (set_slots(*nodes, *counts)) return Allocation{job, std::move(*nodes)};
   std::string cause = "SLURM_TASKS_PER_NODE=" + tasks + " does not fit SLURM_JOB_NODELIST=" + nodelist;
-  // srun gives its tasks the tasks of the step, and the nodes of the job.
+  // srun sets the tasks of the step, but the nodes of the job.
   if (env.count("SLURM_STEP_ID") > 0 && counts->size() < n_nodes) {
     cause = "this is a step on " + std::to_string(counts->size()) + " of its " + plural(n_nodes, "host") +
             ", and srun does not say how many tasks the job has on each";

@@ -10,10 +10,11 @@
 
 namespace drun::launcher {
 
-// Outside of a Slurm job: nothing.
+// Returns nothing outside a Slurm job.
 Result<std::optional<Allocation>> slurm_allocation(const Environment& env);
 
-// Tasks or processors by node, as Slurm writes them: "2(x3),1" is 2, 2, 2, 1. Nothing if it is not of that form.
+// Parses counts of tasks or processors by node, as Slurm writes them: "2(x3),1" is 2, 2, 2, 1. Returns nothing if the
+// text is malformed.
 std::optional<std::vector<int>> parse_slurm_counts(std::string_view text);
 
 }  // namespace drun::launcher

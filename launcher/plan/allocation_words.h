@@ -1,4 +1,4 @@
-// What the readers of the schedulers share. Private to launcher/plan/allocation*.cpp.
+// Helpers that the scheduler readers share. Private to launcher/plan/allocation*.cpp.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace drun::launcher {
 
-// "" if it is not set.
+// "" if the variable is not set.
 std::string value_of(const Environment& env, const std::string& name);
-// The first of the names that is set, and not to "".
+// The value of the first variable that is set and not empty.
 std::string first_of(const Environment& env, std::initializer_list<const char*> names);
 
 inline constexpr std::size_t kMostShown = 8;  // hosts, in a message
 
-// "n1:3,n2:1", of the first `most`.
+// "n1:3,n2:1", of the first `most` hosts.
 std::string list_of(const std::vector<Host>& hosts, std::size_t most);
-// The whole list; "" if it would be long.
+// The whole list; "" if it has more than kMostShown hosts.
 std::string short_list(const std::vector<Host>& hosts);
-// What to type where the hosts are not known. `list`: what they may be, or "".
+// A hint of what to type if the hosts are not known. `list`: the probable hosts, or "".
 std::string list_hint(const std::string& list);
 
 }  // namespace drun::launcher

@@ -8,7 +8,7 @@
 namespace drun::launcher {
 namespace {
 
-// Patterns of base/text.h's glob_match.
+// Patterns for glob_match() of base/text.h.
 
 constexpr std::string_view kAssigned[] = {
     "RANK",
@@ -37,17 +37,17 @@ constexpr std::string_view kAssigned[] = {
 };
 
 constexpr std::string_view kLaunch[] = {
-    // drun gives these too, but -x may set them
+    // drun sets these too, but -x may override them
     "MASTER_ADDR",
     "MASTER_PORT",
     "JAX_COORDINATOR_ADDRESS",
     "DRUN_DATA_ADDRESS",
-    // drun's own option: a drun inside of a job would write over its file
+    // drun's own option: a drun inside a job would overwrite its file
     "DRUN_TIMELINE",
     // torchrun; PET_* are torchrun's own options, and those of an outer pod name that pod
     "TORCHELASTIC_*",
     "PET_*",
-    // horovodrun: what it assigns, not what the user tunes (HOROVOD_FUSION_THRESHOLD ...)
+    // horovodrun: the variables it assigns, not those the user tunes (HOROVOD_FUSION_THRESHOLD ...)
     "HOROVOD_RANK",
     "HOROVOD_SIZE",
     "HOROVOD_LOCAL_RANK",
@@ -60,12 +60,12 @@ constexpr std::string_view kLaunch[] = {
     "HOROVOD_CPU_OPERATIONS",
     "HOROVOD_ELASTIC",
     "_HOROVOD_*",
-    // PMI and PMIx: MPI_Init would talk to a server that is not there
+    // PMI and PMIx: MPI_Init would contact a server that does not exist
     "PMI_*",
     "PMI2_*",
     "PMIX_*",
     "PRTE_*",
-    // Open MPI: what mpirun sets, not the user's own OMPI_MCA_btl, OMPI_MCA_pml ...
+    // Open MPI: the variables mpirun sets, not the user's own OMPI_MCA_btl, OMPI_MCA_pml ...
     "OMPI_COMM_WORLD_*",
     "OMPI_WORLD_*",
     "OMPI_UNIVERSE_SIZE",
@@ -92,7 +92,8 @@ constexpr std::string_view kLaunch[] = {
     "PALS_*",
     "ALPS_APP_*",
     "JSM_NAMESPACE_*",
-    // Slurm: the step's and task's view; the allocation's (SLURM_JOB_ID, SLURM_JOB_NODELIST ...) stays
+    // Slurm: the variables of the step and the task; those of the allocation (SLURM_JOB_ID, SLURM_JOB_NODELIST ...)
+    // stay
     "SLURM_PROCID",
     "SLURM_LOCALID",
     "SLURM_NODEID",

@@ -12,8 +12,8 @@
 namespace drun::launcher {
 namespace {
 
-constexpr std::size_t kMaxName = 255;    // of a DNS name
-constexpr std::size_t kMostShown = 500;  // of an item, in a hint
+constexpr std::size_t kMaxName = 255;    // characters of a DNS name
+constexpr std::size_t kMostShown = 500;  // characters of an item, in a hint
 constexpr const char* kOwnGpuHint = "a GPU for each worker; workers that share one are slots without 'gpus='";
 
 tl::unexpected<TextFault> fault(std::size_t offset, std::string cause, std::string hint = {}) {
@@ -38,13 +38,13 @@ bool is_ipv4(std::string_view s) {
   return inet_pton(AF_INET, std::string(s).c_str(), &address) == 1;
 }
 
-// Without the zone.
+// An address without a zone.
 bool is_ipv6(std::string_view s) {
   in6_addr address{};
   return s.size() < INET6_ADDRSTRLEN && inet_pton(AF_INET6, std::string(s).c_str(), &address) == 1;
 }
 
-// With a zone: "fe80::1%eth0".
+// An address with or without a zone: "fe80::1%eth0".
 bool is_ipv6_with_zone(std::string_view s) {
   const auto percent = s.find('%');
   if (percent == std::string_view::npos) return is_ipv6(s);
@@ -62,7 +62,7 @@ bool is_name(std::string_view s) {
   return !s.empty() && is_word(s.front()) && std::all_of(s.begin(), s.end(), is_name_char);
 }
 
-// A name, an alias or an IPv4 address, its brackets already expanded.
+// Checks a name, an alias or an IPv4 address, with brackets already expanded.
 FaultOr<void> check_name(std::string_view name, std::size_t offset) {
   if (name.empty()) return fault(offset, "the host name is missing");
   if (name.front() == '-' || name.front() == '.') {
@@ -78,7 +78,7 @@ FaultOr<void> check_name(std::string_view name, std::size_t offset) {
   return {};
 }
 
-// What is separated by blanks, separated by commas.
+// Replaces the blanks between the words by commas.
 std::string with_commas(std::string_view words) {
   std::string out;
   for (const char c : words) {
@@ -92,7 +92,7 @@ std::string with_commas(std::string_view words) {
   return out;
 }
 
-// Characters that can't stand anywhere in an item, with what was probably meant.
+// Rejects characters that are not allowed anywhere in an item, with a hint at what was probably meant.
 FaultOr<void> check_characters(std::string_view item) {
   bool in_brackets = false;
   const std::size_t host = item.rfind('@') + 1;  // 0 if there is no '@'
@@ -128,7 +128,7 @@ FaultOr<void> check_characters(std::string_view item) {
   return {};
 }
 
-// What stands behind the host is not `:slots`: say which of the usual mistakes it is.
+// The error for a text after the host that is not `:slots`: says which of the usual mistakes it is.
 tl::unexpected<TextFault> too_many_colons(std::string_view text, std::size_t offset) {
   const auto parts = split(text, ':');
   if (text.find("::") != std::string_view::npos || parts.size() > 3) {

@@ -20,7 +20,7 @@ std::string padded(std::uint64_t v, std::size_t width) {
   return digits;
 }
 
-// One piece between commas: a number, or two with a '-'. Appends the names it stands for.
+// Expands one piece between commas: a number, or two with a '-'. Appends the names it stands for.
 FaultOr<void> expand_piece(std::string_view piece, std::size_t offset, std::vector<std::string>& out) {
   if (piece.empty()) return fault(offset, "a number is missing in the brackets", "node[01-16,20]");
   const auto dash = piece.find('-');

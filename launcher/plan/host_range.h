@@ -10,10 +10,10 @@
 
 namespace drun::launcher {
 
-// As many hosts as one list may hold: beyond it a number was mistyped.
+// Maximum number of hosts in one list. A larger list comes from a mistyped number.
 inline constexpr std::size_t kMaxHosts = 65536;
 
-// What is wrong with a piece of text, and where in it; the caller knows the file or option it stands in.
+// An error in a piece of text, with its position. The caller knows the file or option that the text comes from.
 struct TextFault {
   std::size_t offset = 0;  // bytes from the start of that text
   std::string cause;
@@ -23,9 +23,9 @@ struct TextFault {
 template <typename T>
 using FaultOr = tl::expected<T, TextFault>;
 
-// Every name that `pattern` stands for, in order; the pattern itself if it has no bracket. The zero padding of the
-// lower bound is kept; several brackets multiply, the last one running fastest. Does not check the characters outside
-// of the brackets.
+// Expands `pattern` into all names it stands for, in order; a pattern without brackets is returned as is. Zero padding
+// of the lower bound is kept. Several brackets multiply, with the last one varying fastest. Characters outside the
+// brackets are not checked.
 FaultOr<std::vector<std::string>> expand_ranges(std::string_view pattern);
 
 }  // namespace drun::launcher

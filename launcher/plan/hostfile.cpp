@@ -22,7 +22,7 @@ struct KeyName {
   Key key;
 };
 
-// With the spellings that Open MPI has had over the years.
+// Includes the spellings that Open MPI has used over the years.
 constexpr KeyName kKeys[] = {
     {"slots", Key::kSlots},        {"cpu", Key::kSlots},          {"count", Key::kSlots},
     {"max_slots", Key::kMaxSlots}, {"max-slots", Key::kMaxSlots}, {"slots-max", Key::kMaxSlots},
@@ -54,7 +54,7 @@ struct Field {
   std::size_t key_offset = 0, value_offset = 0;
 };
 
-// `key=value`, blanks around the '=' allowed. `at` moves behind it.
+// Parses `key=value`; blanks around the '=' are allowed. Moves `at` past it.
 FaultOr<Field> next_field(std::string_view line, std::size_t& at, std::string_view host) {
   Field f;
   f.key_offset = at;
@@ -73,7 +73,7 @@ FaultOr<Field> next_field(std::string_view line, std::size_t& at, std::string_vi
   return f;
 }
 
-// What the keys of one line say; nothing where a key is not there.
+// The keys of one line; unset where a key is missing.
 struct LineKeys {
   std::optional<int> slots, max_slots, port;
   std::optional<std::string> user;
@@ -115,7 +115,7 @@ FaultOr<void> apply(const Field& f, LineKeys& keys) {
   return {};
 }
 
-// `line` holds a host; comment and line end are gone.
+// `line` contains a host; its comment and line end are already removed.
 FaultOr<std::vector<Host>> parse_line(std::string_view line, std::size_t start, const std::string& where) {
   std::size_t at = std::min(line.find_first_of(kBlanks, start), line.size());
   const std::string_view item = line.substr(start, at - start);

@@ -20,13 +20,13 @@ struct Item {
   std::size_t offset = 0;  // in the list
 };
 
-// Whether what follows at `next` is one more GPU of this item: "b:gpus=0,2".
+// True if the text at `next` is another GPU of this item: "b:gpus=0,2".
 bool goes_on(std::string_view item, std::string_view next) {
   return item.find(kGpusKey) != std::string_view::npos && is_gpu(trim(next.substr(0, next.find(','))));
 }
 
-// At commas outside of brackets, and not of a list of GPUs. A bracket that is not closed keeps the rest: its item's
-// error then says so.
+// Splits at commas, except inside brackets and inside a list of GPUs. An unclosed bracket takes the rest of the text;
+// parsing that item then reports the error.
 std::vector<Item> split_items(std::string_view text) {
   std::vector<Item> out;
   std::size_t start = 0;

@@ -11,16 +11,17 @@
 
 namespace drun::launcher {
 
-// Pure. Errors are Errc::kUsage with subject "-H" and a cause that names item and column (from 1) and what to type.
-// A host named twice stays twice here: see add_slots().
+// Pure. Errors are Errc::kUsage with subject "-H", a cause that names the item and the column (from 1), and what to
+// type as the hint. A host that is named twice is returned twice: see add_slots().
 Result<std::vector<Host>> parse_hostlist(std::string_view text);
 
-// One item of a list or hostfile, brackets expanded; `where` as in Host::where. A bare IPv6 address without brackets
-// ("fd00::2") is accepted as a host without slots; "fd00::2:4" is ambiguous and refused with the bracketed form as
-// hint.
+// Parses one item of a list or hostfile, with brackets expanded; `where` is stored in Host::where. A bare IPv6 address
+// without brackets ("fd00::2") is accepted as a host without slots. "fd00::2:4" is ambiguous and rejected, with the
+// bracketed form as the hint.
 Result<std::vector<Host>> parse_host_item(std::string_view item, const std::string& where);
 
-// Merges hosts with equal name, user and port: slots are added, the first one's place is kept, as mpirun does.
+// Merges hosts with equal name, user and port: slots are added, and the position of the first one is kept, as mpirun
+// does.
 std::vector<Host> add_slots(std::vector<Host> hosts);
 
 // A host as an item of the list: "root@a:2", "[fd00::2]:2".

@@ -13,13 +13,14 @@ namespace {
 
 constexpr std::int64_t kMaxWorkers = 1 << 20;
 
-// Slots may have been added up beyond the maximum by naming the host again.
+// Slots may exceed the maximum after the slots of a host that is named several times were added.
 int usable_slots(const Host& host) {
   const int slots = std::max(host.slots, 0);
   return host.max_slots > 0 ? std::min(slots, host.max_slots) : slots;
 }
 
-// What to type for `np` workers: the number that fits, or the same hosts with the missing slots spread over them.
+// The hint of what to type for `np` workers: the number that fits, or the same hosts with the missing slots spread over
+// them.
 std::string more_slots_hint(const std::vector<Host>& hosts, std::int64_t total, int np) {
   constexpr std::size_t kMostHosts = 8;
   const std::string fewer = total > 0 ? "-np " + std::to_string(total) + ", or " : "";
@@ -53,7 +54,7 @@ Result<Placement> place(const std::vector<Host>& hosts, int np) {
                           plural(hosts.size(), "host") + (job.empty() ? "" : " of " + job))
                     .with_hint(more_slots_hint(hosts, total, np)));
   }
-  // A host that was named twice, once with its GPUs and once without.
+  // Catches a host that was named twice, once with GPUs and once without.
   for (const auto& host : hosts) {
     if (host.gpus.empty() || static_cast<int>(host.gpus.size()) >= usable_slots(host)) continue;
     return fail(

@@ -1,4 +1,4 @@
-// Which rank runs where. Ranks are packed host by host, in the order of the list.
+// Assigns ranks to hosts. Ranks are packed host by host, in the order of the list.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct RankPlace {
   int local_rank = 0;
   int local_size = 0;
   int cross_rank = 0;  // index among the hosts that have this local rank
-  int cross_size = 0;  // how many hosts have this local rank
-  std::string gpu;     // the only one that it is to see; "": drun leaves that alone
+  int cross_size = 0;  // number of hosts that have this local rank
+  std::string gpu;     // the only GPU that the rank may see; "": drun does not restrict its GPUs
 };
 
 struct Placement {
@@ -26,16 +26,16 @@ struct Placement {
   std::vector<int> local_sizes;   // by used host
 };
 
-// `np` 0 = all slots. Pure. Hosts that get no rank are left out of the job. Too few slots: Errc::kUsage that says how
-// many there are and what to type.
+// Pure. `np` 0 means all slots. Hosts that get no rank are left out of the job. If there are too few slots, fails with
+// Errc::kUsage, the number of slots and what to type.
 Result<Placement> place(const std::vector<Host>& hosts, int np);
 
-// The same workers on the same hosts, but `host` (an index among those that have a rank) is the first of them, with the
-// first ranks; the others follow in their order.
+// The same workers on the same hosts, but with `host` (an index among the hosts that have a rank) first, with the first
+// ranks. The other hosts follow in their order.
 Placement led_by(const Placement& placement, int host);
 
-// With slots for `np` workers where there are fewer: all slots again and again, in their order, as far as a host's
-// max_slots allows.
+// Adds slots until there are enough for `np` workers. Each pass over the hosts, in their order, adds each host's own
+// slots again, up to its max_slots.
 std::vector<Host> with_slots_for(std::vector<Host> hosts, int np);
 
 }  // namespace drun::launcher

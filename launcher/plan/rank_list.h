@@ -1,4 +1,4 @@
-// `0,8-15` as ranks. Pure.
+// Parses rank lists such as `0,8-15`. Pure.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace drun::launcher {
 
-// By rank, whether it is listed. Errors (kUsage, with `option` as the subject) name the first bad item; ranks of no
-// worker are among them.
+// Returns, by rank, true if the rank is listed. Errors (kUsage, with `option` as the subject) name the first bad item;
+// a rank that no worker has is an error.
 Result<std::vector<bool>> parse_rank_list(const std::string& text, int n_ranks, const std::string& option);
 
-// "0-6,8" of ranks in order.
+// "0-6,8", of sorted ranks.
 std::string ranks_text(const std::vector<int>& ranks);
 
 }  // namespace drun::launcher

@@ -13,13 +13,13 @@ namespace {
 
 constexpr const char* kThreads = "OMP_NUM_THREADS";
 
-// One -x word, taken apart.
+// One -x word, parsed.
 struct Export {
   std::string name;                  // or the glob
   std::optional<std::string> value;  // of NAME=V
   bool is_glob = false;
 
-  // Does it bring `other` of drun's own environment along?
+  // True if this word passes on `other`, a variable of drun's own environment.
   bool picks(const std::string& other) const {
     if (value) return false;
     if (!is_glob) return name == other;
@@ -30,7 +30,7 @@ struct Export {
         return false;  // an outer job's rank must not come back by accident
       case EnvClass::kHostOwned:
       case EnvClass::kDevice:
-        return name.find_first_not_of("*?") != std::string::npos;  // `-x '*'` means everything that may travel
+        return name.find_first_not_of("*?") != std::string::npos;  // `-x '*'` means all variables that may be forwarded
       case EnvClass::kOrdinary:
         break;
     }
@@ -61,8 +61,9 @@ bool travels(const std::string& name, bool other_host) {
   return false;
 }
 
-// NCCL's own report on all ranks of a job. Its default is one port for all jobs of a host, of which the first gets it.
-// Below the ports that the kernel gives to connections; another one for each job, as likely as not.
+// The address of NCCL's RAS service, which reports on all ranks of a job. NCCL's default is one port for all jobs of a
+// host, and only the first job gets it. This port lies below the kernel's ephemeral ports and most likely differs from
+// job to job.
 std::string ras_address(const std::string& job_id) {
   std::uint32_t hash = 2166136261u;  // FNV-1a
   for (const char c : job_id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
@@ -202,14 +203,14 @@ Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, 
   };
   set_unless_user("MASTER_ADDR", in.master_addr);
   set_unless_user("MASTER_PORT", in.master_port > 0 ? text(in.master_port) : "");
-  // The '=' makes NCCL take the names as they are: without it "eth1" would match eth10 too.
+  // The '=' makes NCCL match the names exactly: without it "eth1" would match eth10 too.
   set_unless_user("NCCL_SOCKET_IFNAME", in.nccl_interfaces.empty() ? "" : "=" + join(in.nccl_interfaces, ","));
   set_unless_user("GLOO_SOCKET_IFNAME", in.ip_interface);
   set_unless_user("TP_SOCKET_IFNAME", in.ip_interface);
   set_unless_user("NCCL_RAS_ADDR", ras_address(in.job_id));
   if (const int n = threads_of_worker(in.n_cpus, p.local_size, request, own, in.bound_threads); n > 0)
     out[kThreads] = text(n);
-  // torchrun's: by them Lightning, transformers and others know that the job was started for them.
+  // Variables of torchrun: Lightning, transformers and others detect by them that a launcher started the job.
   set_unless_user("TORCHELASTIC_RUN_ID", in.job_id);
   set_unless_user("TORCHELASTIC_RESTART_COUNT", "0");
   set_unless_user("TORCHELASTIC_MAX_RESTARTS", "0");
