@@ -14,10 +14,10 @@ namespace drun::launcher {
 
 namespace {
 
-constexpr std::size_t kNoiseLimit = 1u << 20;  // what rc files may print before the hello
+constexpr std::size_t kNoiseLimit = 1u << 20;  // bytes that rc files may print before the hello
 constexpr std::size_t kShownNoise = 2000;
-constexpr std::size_t kMostAgentBytes = 256u << 20;  // with sanitizers it is large; released, a few MB
-constexpr int kSshFailed = 255;                      // the status of OpenSSH's client when it did not get through
+constexpr std::size_t kMostAgentBytes = 256u << 20;  // large with sanitizers; a release build has a few MB
+constexpr int kSshFailed = 255;                      // exit status of OpenSSH's client if the connection failed
 
 std::string own_directory() {
   char buffer[4096];
@@ -33,7 +33,8 @@ std::string sha256_hex(const std::string& bytes) {
   return hex(std::string_view(reinterpret_cast<const char*>(hash.data()), hash.size()));
 }
 
-// What can be shown of what a host printed: whole lines without control characters, banners of "@" and blank lines.
+// The printable part of a host's output: lines with control characters replaced, without banners of "@" and blank
+// lines.
 std::vector<std::string> shown_lines(std::string_view bytes) {
   std::vector<std::string> out;
   for (const auto line : split(bytes.substr(0, kShownNoise), '\n')) {
@@ -49,11 +50,11 @@ std::vector<std::string> shown_lines(std::string_view bytes) {
 
 struct Answer {
   enum Kind { kNone, kMagic, kNeed, kMachine, kNoPlace, kFull, kBroken } kind = kNone;
-  std::size_t end = 0;  // of the answer in the text
+  std::size_t end = 0;  // end of the answer in the text
   std::string detail;
 };
 
-// The first of our own marks in what the host has printed so far.
+// The first of our own marks in the host's output so far.
 Answer find_answer(std::string_view text, const std::string& nonce) {
   Answer best;
   std::size_t best_at = std::string_view::npos;
@@ -81,7 +82,7 @@ Answer find_answer(std::string_view text, const std::string& nonce) {
   return best;
 }
 
-// The last line of stderr is the verdict; what came before it, and what rc files printed, is context.
+// The last line of stderr is the cause; the lines before it and the output of rc files are context.
 Error no_hello(const std::string& host, const transport::Channel& channel, const std::string& noise) {
   auto words = shown_lines(channel.stderr_text());
   const int status = channel.exit_status();
@@ -129,7 +130,7 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
   const std::string name = "agent-" + agent.sha256.substr(0, 16);
   const std::string size = std::to_string(agent.bytes.size());
   const std::string say = "echo DRUN-" + nonce + "-";
-  // With an empty IFS and no globbing nothing is split or expanded, so nothing needs a quote.
+  // With an empty IFS and no globbing nothing is split or expanded, so nothing needs quotes.
   return "exec /bin/sh -c 'IFS=;set -f;o=$(umask);umask 077;x(){ umask $o;exec $1;};"
          "m=$(uname -m);case $m in " +
          agent.machine + ");;*) " + say +
@@ -145,14 +146,14 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
          "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
          "l $d||continue;chmod 700 $d 2>/dev/null;k $d/$n&&x $d/$n;done;"
          "f=;for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
-         // A home that does not exist is not made.
+         // A home directory that does not exist is not created.
          "[ -d $d ]||{ { [ -d ${d%/*} ]||[ -d ${d%/*/*}/ ];}&&mkdir -p $d 2>/dev/null;};l $d||continue;chmod 700 $d "
          "2>/dev/null;"
          "t=$d/.$n.$(uname -n).$$." +
          nonce +
          ";"
          "(: >$t) 2>/dev/null||continue;chmod 700 $t;"
-         // It is sent once: that a place has no room for it must be found out before. (No "!": csh.)
+         // The agent is sent only once, so first check that the directory has room for it. (No "!", because of csh.)
          "if [ -x $t ];then head -c " +
          size + " /dev/zero >$t 2>/dev/null;k $t||{ rm -f $t;f=$d,$f;continue;};" + say +
          "NEED;"

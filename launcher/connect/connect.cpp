@@ -13,11 +13,11 @@ namespace drun::launcher {
 
 namespace {
 
-// What an agent may need beyond --grace, if nothing else is wrong with the machine: the guard's patience with a frozen
-// agent, and its sweep.
+// Time that an agent may need to end in addition to --grace, on an otherwise healthy machine: the guard's timeout for a
+// frozen agent, and its sweep.
 constexpr auto kAgentEnd = std::chrono::seconds(40);
 
-// One host on its way.
+// One host that is being connected.
 struct Attempt {
   Host host;
   transport::SshTarget target;
@@ -48,7 +48,7 @@ struct Tools {
   Deadline deadline;
 };
 
-// What a host that was silent until the deadline kept us waiting for, after the transport's own phases.
+// The cause of the error for a host that was silent until the deadline, after the transport's own phases.
 std::string missing_answer(transport::Phase phase, std::chrono::seconds limit) {
   const std::string within = " within " + std::to_string(limit.count()) + " s";
   if (phase == transport::Phase::kDelivery) return "agent: its delivery did not end" + within;

@@ -1,4 +1,5 @@
-// From host names to running agents: all hosts at once, every failure reported, names of one machine merged.
+// Starts agents on hosts that are given by name: all hosts at once, every failure reported, names of one machine
+// merged.
 #pragma once
 
 #include <memory>
@@ -21,19 +22,19 @@ struct ConnectOptions {
   std::vector<std::string> launch_agent;  // --launch-agent, split into words
   std::string agent_path;                 // --agent-path: on the hosts
   std::chrono::seconds start_timeout{60};
-  std::chrono::milliseconds grace{5000};  // --grace: how long the agent of this host may need for its end
-  bool keep_reachable = false;            // go on with the hosts that can be reached; else one failure closes all
+  std::chrono::milliseconds grace{5000};  // --grace: time that the agent of this host may need to end
+  bool keep_reachable = false;            // continue with the reachable hosts; otherwise one failure closes all
 };
 
 struct Connected {
   std::vector<std::unique_ptr<HostLink>> links;  // one per machine, in the order of the list, slots added
-  std::vector<Progress::Times> times;            // by link: what its way here took, phase by phase
+  std::vector<Progress::Times> times;            // by link: how long each phase of its start took
   std::vector<Error> errors;  // one per host that failed; then `links` is empty, unless keep_reachable
   int head = -1;              // index of the link to this machine; -1: not in the list
 };
 
-// Opens every host and brings the agents. `hosts` have been through add_slots(). `watch` may be null. What hangs until
-// the start timeout is Errc::kUnreachable, named with the phase in which it hangs.
+// Opens every host and starts its agent. `hosts` have been through add_slots(). `watch` may be null. A host that hangs
+// until the start timeout is Errc::kUnreachable; the error names the phase in which it hangs.
 Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, std::vector<Host> hosts,
                               ConnectOptions options, Reporter& reporter, StartWatch* watch = nullptr);
 

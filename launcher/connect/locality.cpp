@@ -34,9 +34,9 @@ bool is_local(const Host& host, const transport::SshTarget& target, const OwnIde
     const auto address = netdetect::parse_address(name);
     if (address.family == 4 && !address.bytes.empty() && address.bytes[0] == 127) return true;
     if (address.bytes == std::string(15, '\0') + '\1') return true;
-    // Our own name, unless ssh config says that the word stands for something else.
+    // Our own name, unless ssh config maps it to another name.
     bool own_name = name == lower(own.host_name) || name == short_name(own.host_name);
-    // Schedulers write names with or without the domain, whatever the host calls itself.
+    // Schedulers write names with or without the domain, regardless of what the host calls itself.
     if (!host.job.empty() && address.bytes.empty())
       own_name = own_name || short_name(name) == short_name(own.host_name);
     if (own_name && target.host_name == host.name) return true;

@@ -1,4 +1,4 @@
-// Which hosts of the list are this machine. Pure, but for own_identity().
+// Recognizes hosts of the list that are this machine. Pure, except own_identity().
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ struct OwnIdentity {
 
 OwnIdentity own_identity();
 
-// Local is `localhost`, a loopback address or our own host name (unless another user is asked for), or one of our own
-// addresses with no user and no port set by option, host item or ssh config. A container with host networking has our
-// addresses and is another host: there a port is set.
+// True for `localhost`, a loopback address or our own host name (unless another user is requested), and for one of our
+// own addresses if neither option, host item nor ssh config sets a user or port. A container with host networking has
+// our addresses but is another host: its item has a port.
 bool is_local(const Host& host, const transport::SshTarget& target, const OwnIdentity& own);
 
 }  // namespace drun::launcher

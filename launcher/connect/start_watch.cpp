@@ -5,7 +5,7 @@
 namespace drun::launcher {
 
 namespace {
-constexpr auto kQuiet = std::chrono::milliseconds(300);  // a job that is up by then shows no line
+constexpr auto kQuiet = std::chrono::milliseconds(300);  // a job that has started by then shows no line
 constexpr auto kRedraw = std::chrono::milliseconds(200);
 }  // namespace
 
