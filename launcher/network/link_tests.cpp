@@ -26,15 +26,16 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRequestTime{100};  // order and answer, and the connections of a measurement, on a good network
 constexpr milliseconds kMtuTime{70};
-constexpr milliseconds kPatience{3500};       // over what a measurement should take: a peer that vanished
-constexpr milliseconds kShortPatience{1000};  // while a job waits for its start
+constexpr milliseconds kPatience{3500};       // beyond the expected time of a measurement: the peer has vanished
+constexpr milliseconds kShortPatience{1000};  // while a job waits to start
 constexpr milliseconds kFewRoundTrips{300};
 constexpr milliseconds kLongestStreams{2000};
 constexpr double kRoundTripsOfStreams = 12;  // slow start needs a few before the window begins
 constexpr double kSlow = 100e6;              // bits/s: queues of a slow link fill and drain in tenths of a second
 constexpr milliseconds kSlowTime{1000};
-// Full queues lose, too. So what a link loses is counted where so little is sent that none fills: in whole segments, as
-// a bad cable loses long frames sooner than short ones, each in a frame of its own, so many a second.
+// Full queues drop packets too. So losses are counted at a rate so low that no queue fills. Segments have full size,
+// because a bad cable loses long frames more often than short ones; each is in a frame of its own, at most
+// kPacedSegments a second.
 constexpr double kLeastPaced = 1e6, kPacedShare = 0.25, kPacedSegments = 5000;
 constexpr int kHeaders = 72, kUsualMtu = 1500;  // bytes; of IPv6, the longer one, and of TCP with timestamps
 constexpr milliseconds kLossTime{200}, kLeastLossTime{40}, kLossTimeAgain{300};
@@ -52,7 +53,8 @@ bool slow(const Link& link) {
   return is_slow(link.forward) || is_slow(link.backward);
 }
 
-// How what a link loses is measured, once it is known what it moves: far less than the slower direction does.
+// The parameters for counting the losses of a link whose bandwidth is known: a rate far below that of the slower
+// direction.
 LinkTarget loss_target(const Link& link, milliseconds time) {
   int mtu = 0;
   double rate = 0;
@@ -65,7 +67,7 @@ LinkTarget loss_target(const Link& link, milliseconds time) {
   out.segment_bytes = static_cast<std::uint16_t>(std::clamp(mtu, 576, 9000) - kHeaders);
   rate = std::min(rate * kPacedShare, kPacedSegments * 8 * out.segment_bytes);
   out.max_rate = static_cast<std::uint64_t>(std::max(rate, kLeastPaced));
-  // One that has lost what it sent again waits for 200 ms at least; the others go on.
+  // A stream that has lost a retransmission waits for at least 200 ms; the others go on.
   out.n_streams = kManyStreams;
   out.time_ms = count_of(time);
   return out;
@@ -108,7 +110,7 @@ milliseconds bandwidth_time(const LinkTimes& times, milliseconds left, int n_rou
 }
 
 bool lost_messages(const Link& link, std::uint32_t n_round_trips) {
-  constexpr double kSentAgainUs = 150e3;  // Linux waits for 200 ms at least
+  constexpr double kSentAgainUs = 150e3;  // Linux retransmits after 200 ms at the earliest
   if (link.n_round_trips == 0) return true;
   return link.n_round_trips < n_round_trips && link.rtt_p99_us > link.rtt_min_us + kSentAgainUs;
 }
@@ -200,7 +202,7 @@ Task<void> LinkCheck::measure(std::size_t client, std::vector<LinkTarget> target
       results = std::move(answer->results);
       co_return;
     }
-    // The answer to an order that was given up: the right one follows.
+    // The reply belongs to an earlier order that timed out: the right one follows.
     type = control::Type::kHeartbeat;
     body.clear();
   }
@@ -279,7 +281,7 @@ Task<void> LinkCheck::run_rounds(const std::vector<Round>& rounds, std::vector<L
       return true;
     };
     std::erase_if(left, begun_or_skipped);
-    std::set<int> wanted;  // by pairs that come first
+    std::set<int> wanted;  // by pairs that are measured first
     for (const auto& [a, b] : left) wanted.insert({a, b});
     std::erase_if(late, [&](const HostPair& pair) {
       return wanted.count(pair.first) == 0 && wanted.count(pair.second) == 0 && begun_or_skipped(pair);
@@ -325,7 +327,7 @@ Task<std::vector<Link>> LinkCheck::first_pass(Deadline deadline) {
   trips.n_round_trips = times_.n_round_trips;
   trips.round_trips_ms = count_of(at_most);
   trips.path_mtu = true;
-  // A host whose every connection takes its time, because frames are lost, does not cost the others' bandwidth.
+  // A host whose every connection is slow, because frames are lost, must not use up the time for the others' bandwidth.
   const Deadline half_way = Clock::now() + left_until(deadline) / 2;
   co_await run_rounds(rounds, links, &LinkCheck::measure_pair, trips, kMtuTime, half_way, "round trips");
 
@@ -379,7 +381,7 @@ Task<std::vector<Link>> LinkCheck::measure_again(std::vector<HostPair> pairs, De
     wish.n_streams = 1;
     wish.time_ms = count_of(time);
     co_await measure_pair(link, wish, Clock::now() + times_.round_trips + time + kPatience);
-    // In the place of four streams, which can't be faster.
+    // Replaces the measurement with four streams, which can't be faster.
     if (slow(link) && time < kSlowTime && Clock::now() + kSlowTime < deadline) {
       link.forward.rates.clear();
       link.backward.rates.clear();
@@ -392,7 +394,7 @@ Task<std::vector<Link>> LinkCheck::measure_again(std::vector<HostPair> pairs, De
       wish.n_streams = kManyStreams;
       co_await measure_pair(link, wish, Clock::now() + time + kPatience);
     }
-    // Also when time is up: what full queues lost would be taken for loss.
+    // Runs even if the time is up: otherwise losses of full queues would be taken for losses of the link.
     wish.time_ms = count_of(slow(link) ? 2 * kLossTimeAgain : kLossTimeAgain);
     co_await measure_loss(link, wish, Clock::now() + milliseconds(wish.time_ms) + kPatience);
     links.push_back(std::move(link));
@@ -434,7 +436,7 @@ Task<RingRate> LinkCheck::ring(std::vector<int> order, Deadline deadline) {
   wish.begin_in_ms = count_of(kRingStart);
   struct Place {
     std::size_t position = 0;
-    bool sends = true;  // the client does
+    bool sends = true;  // true: the client sends
   };
   std::map<std::size_t, std::vector<LinkTarget>> targets;  // by client
   std::map<std::size_t, std::vector<Place>> places;

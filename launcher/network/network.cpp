@@ -14,9 +14,9 @@ using netdetect::Attempt;
 using netdetect::AttemptResult;
 using std::chrono::milliseconds;
 
-// Most addresses answer within a millisecond or never. The first round is short, so that decoys cost little. What was
-// not reached then, but might have been, gets a second one, in which a lost SYN comes again after 1 s. The third is for
-// when there is no choice otherwise.
+// Most addresses answer within a millisecond or never. The first round is short, so that unreachable addresses cost
+// little. Attempts that timed out but might succeed get a second round, in which a lost SYN is retransmitted after 1 s.
+// The third round runs only if there is no choice otherwise.
 constexpr auto kFirstRound = milliseconds(150);
 constexpr auto kSecondRound = milliseconds(1300);
 constexpr auto kThirdRound = milliseconds(3300);
@@ -38,7 +38,7 @@ struct Probing {
   }
 };
 
-// All that failed as one error; none: kNone.
+// All failures as one error; kNone if there are none.
 Error combined(const std::map<int, Error>& errors) {
   Error out;
   for (const auto& [host, e] : errors) {
@@ -47,7 +47,7 @@ Error combined(const std::map<int, Error>& errors) {
   return out;
 }
 
-// Takes those that failed out of the probing: nobody tries them any more.
+// Takes failed hosts out of the probing: no host tries them any more.
 void drop_failed(Probing& probing, std::vector<Error>& errors, std::map<int, Error>& lost) {
   for (std::size_t i = 0; i < errors.size(); ++i) {
     if (errors[i].code == Errc::kNone) continue;
@@ -111,8 +111,8 @@ Task<void> run_on(HostLink& host, std::size_t index, const Probing& probing, con
   }
 }
 
-// Adds one round's results to `results`, replacing those of the same attempt. Attempts of and at hosts that are lost
-// are left out.
+// Adds one round's results to `results`, replacing those of the same attempt. Attempts from and to lost hosts are left
+// out.
 Task<void> run_round(asio::io_context& io, Probing& probing, const netdetect::Candidates& candidates,
                      const std::vector<Attempt>& attempts, milliseconds timeout,
                      std::map<std::pair<int, int>, AttemptResult>& results, std::map<int, Error>& lost) {
@@ -138,7 +138,7 @@ Task<void> run_round(asio::io_context& io, Probing& probing, const netdetect::Ca
   }
 }
 
-// Without what was tried at hosts that have been lost since: it says nothing about an address.
+// Leaves out attempts at hosts that have been lost since: they say nothing about an address.
 std::vector<AttemptResult> values(const std::map<std::pair<int, int>, AttemptResult>& results,
                                   const netdetect::Candidates& candidates, const std::map<int, Error>& lost) {
   std::vector<AttemptResult> out;
@@ -187,14 +187,14 @@ bool is_reached(const Results& results, const std::pair<int, int>& key) {
   return results.at(key).result.outcome == netdetect::ProbeOutcome::kReached;
 }
 
-// Whether something that had failed got through when it was tried again.
+// True if an attempt that had failed succeeded when it was repeated.
 bool has_improved(const Results& before, const Results& after) {
   return std::any_of(before.begin(), before.end(), [&](const auto& item) {
     return !is_reached(before, item.first) && is_reached(after, item.first);
   });
 }
 
-// Every host is reached by all that tried it, at the address that was chosen for it.
+// True if every host that is not left out is reached by all hosts that tried it, at the address that was chosen for it.
 bool all_good(const netdetect::PartialChoice& most) {
   if (most.error) return false;
   const auto& hosts = most.choice.hosts;
@@ -203,7 +203,7 @@ bool all_good(const netdetect::PartialChoice& most) {
   return n_good == hosts.size();
 }
 
-// Those that not everybody reaches, or for which nothing could be chosen.
+// Hosts that some host does not reach, or for which nothing could be chosen.
 std::vector<int> suspects(const netdetect::PartialChoice& most) {
   std::vector<int> out = most.left_out;
   for (std::size_t i = 0; i < most.choice.hosts.size(); ++i) {
@@ -226,11 +226,11 @@ class Again {
     }
   }
 
-  // What got no answer in time: only where another host got through, or all of it.
+  // Attempts that timed out: all of them, or only those at an address that another host reached.
   std::vector<Attempt> timed_out(bool all) const {
     std::vector<Attempt> out;
     for (const auto& [key, r] : results_) {
-      // A connection whose proof did not come in time may have lost a segment.
+      // A connection whose proof did not arrive in time may have lost a segment.
       if (r.result.outcome != netdetect::ProbeOutcome::kTimedOut &&
           r.result.outcome != netdetect::ProbeOutcome::kWrongPeer)
         continue;
@@ -239,8 +239,8 @@ class Again {
     return out;
   }
 
-  // Where only a part of all pairs was tried: the other direction of what failed, and the suspects among each other,
-  // of which no two may be unable to connect.
+  // If only a part of all pairs was tried: the other direction of pairs that failed, and all pairs of suspects, because
+  // any two hosts of a job must be able to connect.
   std::vector<Attempt> untried(const std::vector<int>& suspects) const {
     std::set<std::pair<int, int>> wanted;
     for (const auto& [from, to] : tried_) {
@@ -276,7 +276,7 @@ class Again {
   std::set<std::pair<int, int>> tried_, met_;  // hosts: from, to
 };
 
-// True if the cache had what leads to a good choice.
+// True if the cache had results that lead to a good choice.
 bool take_cached(const ProbeCache& cache, NetworkProbe& out) {
   auto entry =
       cache.load(out.cache_key, out.inventories.size(), out.candidates.tried.size(), std::chrono::system_clock::now());

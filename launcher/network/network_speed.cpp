@@ -20,7 +20,7 @@ Task<bool> choose_by_speed(NetworkProbe& probe, LinkCheck& links, std::vector<in
   std::vector<int> speeds;
   for (const auto& network : networks) {
     netdetect::Choice choice = probe.most.choice;
-    choice.reach.clear();  // that is of other addresses; these are good ones
+    choice.reach.clear();  // it belongs to other addresses; these can connect
     for (const std::size_t c : network.candidates) {
       choice.hosts[static_cast<std::size_t>(candidates.tried[c].host)].address = candidates.tried[c].address;
     }
@@ -28,7 +28,7 @@ Task<bool> choose_by_speed(NetworkProbe& probe, LinkCheck& links, std::vector<in
     auto pairs = netdetect::pairs_to_measure(network, probe.inventories, candidates);
     const auto measured = co_await links.rates(std::move(pairs), each, deadline);
     if (measured.empty()) co_return false;
-    // What was tried and moved nothing is no better than the slowest.
+    // A network that was tried but moved nothing counts as the slowest.
     speeds.push_back(std::max(1, netdetect::network_mbps(measured)));
   }
   netdetect::set_speeds(networks, speeds, candidates);

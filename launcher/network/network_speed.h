@@ -1,4 +1,4 @@
-// Which of several networks is the fastest, where all hosts share them and no driver says: a few transfers tell.
+// Finds the fastest of several networks that all hosts share, if no driver reports a speed, by a few transfers.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,9 @@
 
 namespace drun::launcher {
 
-// On each such network some pairs of hosts, one after the other, for `each`; then the probe's choice is made again with
-// what was measured. Nothing is done, and nothing costs time, where the networks are no question. `gone`: hosts that
-// take no part. False if there was such a question and no answer, as not all of the networks could be tried in time:
-// the choice is what it was.
+// Measures some pairs of hosts on each such network, one after the other, for `each`; then repeats the probe's choice
+// with the measured speeds. Returns true at once if there is no choice between networks. `gone`: hosts that take no
+// part. False if not all of the networks could be tried in time: the choice is unchanged.
 Task<bool> choose_by_speed(NetworkProbe& probe, LinkCheck& links, std::vector<int> gone, std::chrono::milliseconds each,
                            Deadline deadline);
 

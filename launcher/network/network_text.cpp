@@ -23,7 +23,7 @@ std::string hosts_text(const std::vector<std::string>& names, std::size_t n_all)
 }  // namespace
 
 std::string network_in_short(const std::vector<std::string>& names, const std::vector<netdetect::HostChoice>& hosts) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> by_interface;  // as they come
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_interface;  // in order of appearance
   std::set<std::string> networks, addresses;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i].interface.empty() || netdetect::is_loopback(hosts[i].address)) return "";

@@ -33,7 +33,7 @@ std::int64_t seconds_of(ProbeCache::Time time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-// Ours, a plain file, nobody else's to write.
+// True for a regular file that we own and that only we can write.
 bool is_trusted(int fd) {
   struct stat info {};
   return ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 022) == 0;
@@ -53,7 +53,7 @@ std::optional<std::string> read_trusted(const std::string& path) {
   }
 }
 
-// The last two, .cache/drun say: a home that does not exist is not made.
+// Creates the last two directories, usually .cache/drun: a home that does not exist is not created.
 void make_directories(const std::string& path) {
   ::mkdir(path.substr(0, path.rfind('/')).c_str(), 0700);
   ::mkdir(path.c_str(), 0700);
@@ -164,7 +164,7 @@ void ProbeCache::drop(const std::string& key) const {
   if (!directory_.empty()) ::unlink(path(key).c_str());
 }
 
-// Also takes away what a drun that was killed has left half-written.
+// Also removes temporary files of a drun that was killed.
 void ProbeCache::make_room() const {
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(directory_.c_str()), ::closedir);
   if (!dir) return;
