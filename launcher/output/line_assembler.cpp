@@ -8,7 +8,7 @@ namespace {
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// At most `limit`, and not inside of a UTF-8 character. Bytes that are no UTF-8 are cut anywhere.
+// At most `limit`, and not inside a UTF-8 character. Bytes that are not UTF-8 are cut anywhere.
 std::size_t cut_between_characters(std::string_view bytes, std::size_t limit) {
   std::size_t at = limit;
   while (at > limit - 3 && continues_character(bytes[at])) --at;
@@ -18,7 +18,7 @@ std::size_t cut_between_characters(std::string_view bytes, std::size_t limit) {
 
 }  // namespace
 
-// The end is looked for from `first` on.
+// The search for the end begins at `first`.
 std::size_t LineAssembler::line_length(std::string_view bytes, std::size_t first) {
   if (first >= bytes.size()) return 0;
   const auto at = [&](char c, std::size_t end) {
@@ -31,7 +31,7 @@ std::size_t LineAssembler::line_length(std::string_view bytes, std::size_t first
   const std::size_t carriage = at('\r', end);
   if (carriage != std::string_view::npos) {
     if (carriage + 1 < end) return carriage + 1;
-    if (carriage + 1 == bytes.size()) return 0;  // "\r\n" may be on its way
+    if (carriage + 1 == bytes.size()) return 0;  // "\r\n" may be arriving in two parts
   }
   return newline != std::string_view::npos ? newline + 1 : 0;
 }
@@ -57,7 +57,7 @@ void LineAssembler::drop_from_rest(std::size_t n) {
   if (n < rest_.size()) {
     rest_.erase(0, n);
   } else if (rest_.capacity() > 4096) {
-    rest_ = std::string();  // of many ranks few have long lines at a time
+    rest_ = std::string();  // few of many ranks have long lines at a time
   } else {
     rest_.clear();
   }

@@ -5,7 +5,7 @@
 namespace drun::launcher {
 
 namespace {
-constexpr int kOwn = std::numeric_limits<int>::max();  // no source's number
+constexpr int kOwn = std::numeric_limits<int>::max();  // not the number of a source
 }
 
 OutputDisplay::OutputDisplay(OutputTags tags, std::size_t n_ranks, Screen screen)
@@ -63,7 +63,7 @@ void OutputDisplay::show_line(TerminalOutput& terminal, std::size_t source, std:
   const auto owner = static_cast<int>(source);
   if (line.replaces_part) terminal.take_back(owner);
   const bool is_continued = line.is_continued && !line.replaces_part;
-  // The end alone of a line that others broke has nothing to show.
+  // If others broke the line, its end alone has nothing to show.
   if (is_continued && line.text.empty() && !terminal.stands_in_line_of(owner)) return;
   terminal.put(owner, tag_of(source, time_ns, is_continued), line.text, line.is_ended);
 }

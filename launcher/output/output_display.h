@@ -1,5 +1,5 @@
-// What the workers' bytes look like on drun's stdout and stderr: whole lines with their tags, and on a terminal
-// progress bars below them. Pure; used by one thread at a time.
+// Formats the workers' bytes for drun's stdout and stderr: whole lines with their tags, and on a terminal progress bars
+// below them. Pure; used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace drun::launcher {
 
-// Where the display goes.
+// The files or terminals to which the display is written.
 struct Screen {
   enum class Kind { kFile, kTerminal };  // a pipe is a file here
   bool is_one = false;                   // stdout and stderr are the same file or terminal: their lines must not mix
   bool color_out = false, color_err = false;
   Kind out = Kind::kFile, err = Kind::kFile;
-  // Of a terminal, the rows that progress bars may take; 0: they are shown when they are over.
+  // Rows of a terminal that progress bars may take; 0: bars are shown when they are finished.
   std::size_t bars_out = 0, bars_err = 0;
 };
 
@@ -30,31 +30,33 @@ class OutputDisplay {
  public:
   using Stream = control::Stream;
 
-  // Most rows that progress bars take, and how many where something else, as `grep` behind a pipe, may write there,
-  // too.
+  // Maximum number of rows for progress bars, and the maximum on a terminal to which another program may write too,
+  // such as `grep` behind a pipe.
   static constexpr std::size_t kMostBars = 8, kMostBarsBesideOthers = 1;
 
-  // One rank without a tag keeps its bytes as they are; without tags, but several ranks, whole lines are kept together.
+  // If there is one rank without a tag, its bytes are kept as they are. Several ranks without tags are kept in whole
+  // lines.
   OutputDisplay(OutputTags tags, std::size_t n_ranks, Screen screen);
 
-  // No bytes: what there is of an unfinished line is shown.
+  // Empty `bytes`: shows the unfinished line so far.
   void put(int rank, Stream stream, std::uint64_t time_ns, std::string_view bytes);
   void end(int rank, Stream stream);    // shows what is left of an unfinished line
-  void put_own(std::string_view text);  // drun's own words
-  void show_all_unfinished();           // nothing more will come
+  void put_own(std::string_view text);  // drun's own text
+  void show_all_unfinished();           // at the end, when all streams are over
 
-  // Terminals: their sizes, before what is shown next; somebody else has written there.
+  // For terminals: resize() sets the sizes for the next output; forget_screen() notes that another program has written
+  // to them.
   void resize(TerminalSize out, TerminalSize err);
   void forget_screen();
-  // Brings back bars where lines were written over them; with `changed_too`, also shows those that have changed.
+  // Redraws bars that were removed to write lines; with `changed_too`, also shows bars that have changed.
   void draw(bool changed_too);
-  bool has_changed_bars() const;  // that draw() has not shown
-  // drun's own words would have to begin with a newline.
+  bool has_changed_bars() const;  // changes that draw() has not shown
+  // True if drun's own text has to begin with a newline.
   bool own_words_break_a_line() const;
 
   std::size_t tag_width() const { return tags_.width(); }
 
-  // What is to be written; clear() afterwards. With one screen all is in out().
+  // The bytes to write; call clear() afterwards. With one screen everything is in out().
   const std::string& out() const { return bytes_of(out_); }
   const std::string& err() const { return bytes_of(err_); }
   void clear();
@@ -63,9 +65,9 @@ class OutputDisplay {
  private:
   struct Source {
     LineAssembler lines;
-    TerminalLines rows;           // in the place of `lines`, if it goes to a terminal
+    TerminalLines rows;           // used instead of `lines` for a terminal
     std::uint64_t time_ns = 0;    // of the unfinished line's first bytes
-    bool is_inside_line = false;  // what was shown last is no whole line
+    bool is_inside_line = false;  // the last piece shown did not end its line
   };
   struct Target {
     TaggedOutput file;

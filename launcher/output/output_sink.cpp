@@ -16,7 +16,7 @@
 namespace drun::launcher {
 
 namespace {
-constexpr int kLook = 100;  // ms between looks at the patience
+constexpr int kLook = 100;  // ms between checks of the timeout
 }
 
 OutputSink::OutputSink(int fd) : fd_(fd) {

@@ -1,4 +1,4 @@
-// One of drun's own output descriptors, at the pace of its reader. Blocking: for the writer's thread.
+// One of drun's own output descriptors, written at the pace of its reader. Blocking: for the writer's thread.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace drun::launcher {
 
-// How long a reader that takes nothing is waited for. Set by the I/O thread while the writer's may wait.
+// Timeout for a reader that accepts no bytes. The I/O thread may set it while the writer's thread is waiting.
 class Patience {
  public:
   static constexpr int kForever = -1;
@@ -22,15 +22,15 @@ class Patience {
 
 class OutputSink {
  public:
-  // Borrows `fd`. Its flags are shared with other programs and are left alone: a pipe or a terminal is opened a second
-  // time, where that is allowed, to be written without blocking.
+  // Borrows `fd`. Its flags are shared with other programs and are not changed: a pipe or a terminal is opened a second
+  // time, if that is allowed, for non-blocking writes.
   explicit OutputSink(int fd);
-  // All of it; Errc::kTimeout when the reader took nothing for as long as `patience` says.
+  // Writes all bytes. Errc::kTimeout if the reader accepted nothing for the time that `patience` holds.
   Result<void> write(std::string_view bytes, const Patience& patience);
 
  private:
-  // A file or /dev/null has no reader to wait for. A pipe that can't be opened again takes a small piece whole once
-  // poll says that there is room.
+  // kFile: a file or /dev/null, which has no reader to wait for. kShared: a pipe that can't be reopened, or a socket;
+  // it accepts a small piece whole if poll() reports room.
   enum class Kind { kFile, kOwn, kShared };
   long write_some(std::string_view bytes) const;
 

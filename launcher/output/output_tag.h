@@ -1,4 +1,4 @@
-// What stands before each displayed line: the time and the rank. Pure but for the time zone.
+// The tag before each displayed line: the time and the rank. Pure, except for the time zone.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@ enum class TagStyle { kNone, kRank, kHost };  // "", "[3] ", "[gpu1:3] "
 
 struct RankLabel {
   std::string host;    // as the user named it
-  int host_index = 0;  // hosts differ in colour
+  int host_index = 0;  // determines the color
 };
 
 class OutputTags {
  public:
   OutputTags(TagStyle style, bool timestamp, const std::vector<RankLabel>& ranks);
-  // Columns of the widest tag of a line that others did not break, with its time.
+  // Width in columns of the widest tag, including the time, of a line that is not continued.
   std::size_t width() const { return width_; }
   bool empty() const { return style_ == TagStyle::kNone && !timestamp_; }
 
-  // The text before a line of `rank` that its agent read at `time_ns` (CLOCK_REALTIME): "09:30:00.123 [3] ", in local
-  // time. A line that goes on after others came in between has a plus: "09:30:00.123 [3+] ", so that whoever reads it
-  // can put it together again. Valid until the next call.
+  // The tag of a line of `rank` that its agent read at `time_ns` (CLOCK_REALTIME): "09:30:00.123 [3] ", in local time.
+  // A line that continues after other lines came in between has a plus: "09:30:00.123 [3+] ", so that a reader can put
+  // it together again. Valid until the next call.
   std::string_view of(int rank, std::uint64_t time_ns, bool is_continued, bool color);
 
  private:

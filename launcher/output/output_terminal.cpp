@@ -13,7 +13,7 @@ void TerminalOutput::resize(TerminalSize size) {
   is_stale_ = is_stale_ || !bars_.empty();
 }
 
-// To the start of the first bar.
+// Moves the cursor to the start of the first bar.
 void TerminalOutput::go_to_bars() {
   out_ += '\r';
   if (n_drawn_ > 1) out_ += "\033[" + std::to_string(n_drawn_ - 1) + "A";
@@ -76,7 +76,8 @@ void TerminalOutput::forget() {
   open_owner_ = -1;
 }
 
-// As many as half of the screen holds. If there are more, each stream has one, its last; the first streams are shown.
+// Shows at most as many bars as half of the screen holds. If there are more, each stream shows only its last bar; the
+// first streams are shown.
 std::vector<std::string> TerminalOutput::shown_bars() const {
   const auto half = static_cast<std::size_t>(std::max(size_.rows / 2, 1));
   const std::size_t most = std::min(most_bars_, half);
@@ -106,7 +107,7 @@ void TerminalOutput::draw() {
   const auto columns = static_cast<std::size_t>(std::max(size_.columns, 1));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i > 0) out_ += '\n';
-    // Cleared before and not behind the text: a row that is full leaves the cursor on its last character.
+    // Clears before the text, not behind it: a full row leaves the cursor on its last character, which would be erased.
     out_ += i + 1 < rows.size() ? "\033[K" : "\033[J";
     out_ += cut_to_width(rows[i], columns);
   }

@@ -1,4 +1,4 @@
-// One terminal shared by many streams: lines scroll by, and below them stand the progress bars, redrawn in place. Pure.
+// One terminal shared by many streams: lines scroll by, and the progress bars below them are redrawn in place. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +11,28 @@
 
 namespace drun::launcher {
 
-// States: the cursor stands at the start of a line, or inside of an unfinished line of one stream, or, with `n_drawn_`
-// rows of bars on the screen, behind the last one. Lines are written where the bars were, which draw() brings back.
+// States: the cursor is at the start of a line, or inside an unfinished line of one stream, or, with `n_drawn_` rows of
+// bars on the screen, behind the last one. Lines are written over the bars; draw() draws the bars again.
 class TerminalOutput {
  public:
-  // `most_bars`: rows that bars may take; 0: a terminal on which nothing can be redrawn.
+  // `most_bars`: maximum number of rows of bars; 0: a terminal on which nothing can be redrawn.
   explicit TerminalOutput(std::size_t most_bars) : most_bars_(most_bars) {}
 
-  // Before what is drawn next.
+  // Sets the size for the next drawing.
   void resize(TerminalSize size);
   // `text` has no line end. `owner` names the stream (unique).
   void put(int owner, std::string_view tag, std::string_view text, bool is_ended);
-  // The owner's unfinished line is not true any more: taken away, if it still stands there.
+  // Removes the owner's unfinished line, which is obsolete, if the cursor is still in it; breaks it off if it can't be
+  // erased.
   void take_back(int owner);
-  // The stream's bars from now on, with their tags; none: they are over.
+  // Sets the stream's bars, with their tags; an empty list removes them.
   void set_bars(int owner, std::vector<std::string> bars);
-  // Something else has written to the terminal, and left the cursor at the start of a line.
+  // Another program has written to the terminal and left the cursor at the start of a line.
   void forget();
 
-  // Bars have changed, and draw() was not called since.
+  // True if bars have changed since the last draw().
   bool is_stale() const { return is_stale_; }
-  // Lines were written over the bars.
+  // True if lines were written over the bars.
   bool is_lifted() const { return n_drawn_ == 0 && !bars_.empty() && most_bars_ > 0; }
   void draw();
 

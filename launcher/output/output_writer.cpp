@@ -15,17 +15,17 @@
 namespace drun::launcher {
 
 namespace {
-constexpr std::size_t kBatch = 256u << 10;  // so that credit goes back while much waits
-constexpr std::size_t kDisplay =
-    128u << 10;  // tags make short lines several times as long: written when there is so much
-constexpr auto kRedraw = std::chrono::milliseconds(100);  // of progress bars, at most so often
+constexpr std::size_t kBatch = 256u << 10;    // so that credit is returned while much output waits
+constexpr std::size_t kDisplay = 128u << 10;  // tags make short lines several times as long: flush at this size
+constexpr auto kRedraw = std::chrono::milliseconds(100);  // minimum interval between drawings of progress bars
 
 bool is_pipe(int fd) {
   struct stat info {};
   return ::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
-// What reads the other one from a pipe may well write to this terminal: then only one row can be redrawn safely.
+// A program that reads the other stream from a pipe may write to this terminal: then only one row can be redrawn
+// safely.
 std::size_t most_bars(int fd, int other) {
   if (!can_move_cursor(fd)) return 0;
   return is_pipe(other) ? OutputDisplay::kMostBarsBesideOthers : OutputDisplay::kMostBars;
@@ -175,7 +175,7 @@ void OutputWriter::give_credit_back(const Batch& batch) {
   for (const auto& [source, charge] : taken) written_(static_cast<int>(source.first), source.second, charge);
 }
 
-// Or until it is time to draw progress bars.
+// Waits for items, for stop(), or until it is time to draw progress bars.
 Task<void> OutputWriter::wait_for_work() {
   const bool draws_later = display_ && display_->has_changed_bars();
   while (items_.empty() && !stopping_) {
@@ -193,7 +193,7 @@ Task<void> OutputWriter::run() {
     is_over = stopping_ && items_.empty();
     batch.draws = is_over || Clock::now() >= draw_at_;
     if (batch.draws) draw_at_ = Clock::now() + kRedraw;
-    batch.is_last = is_over;  // also of workers whose end never came: their host was lost
+    batch.is_last = is_over;  // also for workers whose end never came because their host was lost
     auto job = [this, &batch] {
       write_batch(batch);
       return true;

@@ -1,6 +1,6 @@
-// Where the workers' output ends: drun's stdout and stderr, and per-rank files. One writer, on a helper thread of its
-// own, so that `drun ... | less` never stalls the control channels. What waits is bounded by the credits given to the
-// agents: credit goes back only when bytes have been written.
+// Writes the workers' output to drun's stdout and stderr, and to per-rank files. One writer, on a helper thread of its
+// own, so that `drun ... | less` never stalls the control channels. The credits of the agents bound the amount of
+// waiting output: credit is returned only after the bytes have been written.
 #pragma once
 
 #include <deque>
@@ -21,7 +21,7 @@ struct OutputOptions {
   TagStyle tag = TagStyle::kNone;
   bool timestamp = false;
   std::string directory;    // also DIR/rank.N/stdout and stderr; "" = no files
-  std::vector<bool> shown;  // by rank, whether it is shown; empty = all are. Files get every rank
+  std::vector<bool> shown;  // by rank, true if it is shown; empty = all are. Files get every rank
 };
 
 class OutputWriter {
@@ -31,18 +31,18 @@ class OutputWriter {
   using OnBroken = std::function<void(Error)>;
 
   OutputWriter(asio::io_context& io, OutputOptions options, OnWritten written, OnBroken broken);
-  // Says who the ranks are, and creates their files. Before anything else.
+  // Sets the labels of the ranks and creates their files. Must be called first.
   Result<void> open(const std::vector<RankLabel>& ranks);
   std::size_t tag_width() const { return display_->tag_width(); }  // after open()
   void push(control::Output output);
   void end(int rank, Stream stream);       // shows what is left of an unfinished line
-  void push_own(const std::string& text);  // drun's own words, to stderr
-  // Somebody else has written to the terminal, as a shell does while drun is stopped.
+  void push_own(const std::string& text);  // drun's own text, to stderr
+  // Another program has written to the terminal, for example a shell while drun was stopped.
   void forget_screen();
-  // After run(): what drun says next on stderr has to begin with a newline.
+  // After run(): true if drun's next text on stderr has to begin with a newline.
   bool left_a_line_open() const { return display_ != nullptr && display_->own_words_break_a_line(); }
-  // The user wants the end: a reader that takes nothing for so long loses what is left, and stop() need not wait for
-  // it.
+  // The user wants drun to end: if a reader accepts nothing for this long, the rest of the output is dropped, so that
+  // stop() need not wait for the reader.
   void limit_patience(std::chrono::milliseconds patience = std::chrono::seconds(2));
   Task<void> run();  // until stop(); writes everything first
   void stop();
@@ -53,11 +53,11 @@ class OutputWriter {
     Kind kind = Kind::kBytes;
     control::Output output;
   };
-  // What the writer takes at once: the items, and afterwards how it went. Touched by one thread at a time.
+  // A batch of the writer: its items, and afterwards its error. Used by one thread at a time.
   struct Batch {
     std::vector<Item> items;
-    bool is_last = false;  // nothing comes after it: unfinished lines are shown, too
-    bool draws = true;     // progress bars that have changed
+    bool is_last = false;  // nothing follows: also show unfinished lines
+    bool draws = true;     // show progress bars that have changed
     Error error;
   };
   Batch next_batch();
@@ -75,11 +75,11 @@ class OutputWriter {
   OnBroken broken_;
   std::deque<Item> items_;
   Event wake_;
-  Deadline draw_at_{};  // progress bars that change are not drawn before
+  Deadline draw_at_{};  // earliest time for drawing changed progress bars
   bool stopping_ = false;
-  bool is_told_ = false;  // that something broke
+  bool is_told_ = false;  // an error was already reported
 
-  // While a batch is being written: the writer's thread's.
+  // Belongs to the writer's thread while a batch is being written.
   std::unique_ptr<OutputDisplay> display_;
   OutputSink out_, err_;
   bool out_broken_ = false, err_broken_ = false;

@@ -30,7 +30,7 @@ std::size_t StdinFlow::taken(int rank, std::size_t n_bytes, Time now) {
   reader.taken += n_bytes;
   reader.has_begun = reader.has_begun || n_bytes == 0 || reader.taken > kPipe;
   reader.since = now;
-  if (reader.taken == sent_) reader.is_left_behind = false;  // it was only late, and missed nothing
+  if (reader.taken == sent_) reader.is_left_behind = false;  // it was only late, and has missed nothing
   return take_credit();
 }
 

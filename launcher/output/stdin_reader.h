@@ -1,4 +1,4 @@
-// drun's own standard input, read only as fast as the workers take it. Never changes the flags of a descriptor that is
+// Reads drun's own standard input, only as fast as the workers take it. Never changes the flags of a descriptor that is
 // shared with other programs, and never reads the terminal from the background.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace drun::launcher {
 class StdinReader {
  public:
   using OnBytes = std::function<void(std::string)>;
-  // `credit`: bytes that may be on the way at the start. `ended` at EOF.
+  // `credit`: bytes that may be in flight at the start. `ended` is called at EOF.
   StdinReader(asio::io_context& io, std::size_t credit, OnBytes bytes, std::function<void()> ended);
   Task<void> run();
   void add_credit(std::size_t n_bytes);
@@ -24,7 +24,7 @@ class StdinReader {
   Task<bool> wait_readable();
 
   asio::io_context& io_;
-  asio::posix::stream_descriptor epoll_;  // an epoll instance that holds fd 0: waiting on it leaves fd 0 alone
+  asio::posix::stream_descriptor epoll_;  // an epoll instance that holds fd 0: waiting on it does not change fd 0
   bool pollable_ = false;
   std::size_t credit_;
   OnBytes bytes_;

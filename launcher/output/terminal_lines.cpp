@@ -10,13 +10,13 @@ namespace drun::launcher {
 namespace {
 
 constexpr char kEscape = '\x1b';
-constexpr std::size_t kLongestEscape = 4096;  // whatever a broken program writes
+constexpr std::size_t kLongestEscape = 4096;  // a limit for broken programs
 constexpr std::size_t kLongestStyle = 128;
 constexpr std::string_view kReset = "\033[0m";
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
-// Nothing that can be seen, but for colors.
+// True if nothing in the text is visible; it may have colors.
 bool is_blank(std::string_view text) {
   while (!text.empty()) {
     if (text[0] == kEscape) {
@@ -63,7 +63,7 @@ void TerminalLines::push(std::string_view bytes, const Sink& sink) {
   while (!bytes.empty()) {
     if (!escape_.empty()) {
       const char c = bytes[0];
-      // A line end or a new sequence ends one that was never finished.
+      // A line end or a new sequence ends a sequence that was never finished.
       const bool is_inside_text = escape_.size() > 1 && is_text_sequence(escape_);
       if (c == '\n' || c == '\r' || (c == kEscape && escape_.size() > 1 && !is_inside_text)) {
         escape_.clear();
@@ -82,7 +82,7 @@ void TerminalLines::push(std::string_view bytes, const Sink& sink) {
     control(bytes[0], sink);
     bytes.remove_prefix(1);
   }
-  // Where bars stand inside of bars the cursor rests at the first. What stands above it will not be rewritten.
+  // With nested bars the cursor rests at the first one. Rows above it will not be rewritten.
   if (went_up_ && at_ > 0) {
     give_rows(at_, sink);
     at_ = 0;
@@ -107,7 +107,7 @@ void TerminalLines::print(std::string_view text, const Sink& sink) {
   while (row->text.size() + text.size() > kLimit) {
     const std::size_t room = kLimit - row->text.size();
     std::string_view part = cut_text(text, room);
-    if (part.empty()) part = text.substr(0, room);  // no UTF-8
+    if (part.empty()) part = text.substr(0, room);  // not UTF-8
     row->text += part;
     text.remove_prefix(part.size());
     give_rows(at_, sink);
@@ -129,7 +129,7 @@ void TerminalLines::control(char c, const Sink& sink) {
       new_line(sink);
       break;
     case '\r':
-      // Twice: a bar that was wiped out is drawn again, and it is no message that follows.
+      // A second \r: a bar that was wiped is drawn again; what follows is no message.
       if (at_start_ && is_blank(row.text)) row.text.clear();
       row.is_bar = true;
       at_start_ = true;
@@ -192,7 +192,7 @@ void TerminalLines::finish_escape() {
       }
       break;
     case 'K':
-      // To the line's end is nothing where the cursor stands behind the text.
+      // Clearing to the end of the line has no effect if the cursor is behind the text.
       if (!at_start_ && (escape_ == "\033[K" || escape_ == "\033[0K")) break;
       row.is_rewritten = row.is_rewritten || !is_blank(row.text);
       row.text.clear();
@@ -213,7 +213,7 @@ void TerminalLines::color(const std::string& sequence) {
   if (!at_start_) rows_[at_].text += sequence;
 }
 
-// A bar that is over is given out at once, unless this stream goes back up to such.
+// A finished bar is passed on at once, unless this stream moves back up to finished bars.
 void TerminalLines::new_line(const Sink& sink) {
   if (!moves_up_ || !rows_[at_].is_bar || rows_[at_].was_wiped) {
     give_rows(at_ + 1, sink);
@@ -240,7 +240,7 @@ void TerminalLines::give(const Row& row, bool is_ended, const Sink& sink) {
   replaces_part_ = false;
 }
 
-// The first ones. A bar that its program wiped out leaves nothing.
+// Passes on the first `n` rows. A bar that its program wiped leaves nothing.
 void TerminalLines::give_rows(std::size_t n, const Sink& sink) {
   for (std::size_t i = 0; i < n; ++i) {
     if (!rows_[i].is_rewritten || !is_blank(rows_[i].text) || replaces_part_) give(rows_[i], true, sink);

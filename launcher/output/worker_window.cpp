@@ -7,7 +7,7 @@
 namespace drun::launcher {
 
 namespace {
-constexpr int kLeastColumns = 20;  // a bar in less is none
+constexpr int kLeastColumns = 20;  // a progress bar needs at least this many
 }
 
 TerminalSize worker_window(std::optional<TerminalSize> ours, std::size_t tag_columns) {

@@ -1,5 +1,4 @@
-// How large the terminals of the workers are, with --pty: what a worker fills with text must fit on drun's terminal
-// behind its tag.
+// Size of the workers' terminals, with --pty: the lines of a worker must fit on drun's terminal behind its tag.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +8,10 @@
 
 namespace drun::launcher {
 
-// Pure. `ours`: drun's terminal; without one there are 80 columns and 24 rows, whatever the tag.
+// Pure. `ours`: size of drun's terminal; without one the result is 80 columns and 24 rows, whatever the tag.
 TerminalSize worker_window(std::optional<TerminalSize> ours, std::size_t tag_columns);
 
-// That of stdout, else of stderr: one of them shows what the workers write.
+// Size of the terminal of stdout, else of stderr: one of them shows the workers' output.
 std::optional<TerminalSize> own_terminal_size();
 
 }  // namespace drun::launcher
