@@ -5,8 +5,8 @@
 namespace drun::launcher {
 
 namespace {
-// A better alignment that follows so soon takes the place of the one before: two that are off in different directions
-// would bend the time between them.
+// A later alignment within this time replaces the previous one: two with errors in different directions would bend the
+// time between them.
 constexpr std::int64_t kApartNs = 1'000'000'000;
 }  // namespace
 

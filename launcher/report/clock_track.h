@@ -1,5 +1,5 @@
-// One host's clock on drun's over a whole job: the alignments that were the best in their time, and between them a
-// straight line, so that what was in order on the host stays so. Pure.
+// Maps one host's clock to drun's over a whole job. Interpolates linearly between the alignments that were the best in
+// their time, so that events keep their order. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace drun::launcher {
 
 class ClockTrack {
  public:
-  // What the alignment knows by now. May be called as often as one likes.
+  // Adds the alignment's best sample so far. May be called at any rate.
   void add(const control::ClockAlignment& alignment);
   bool empty() const { return points_.empty(); }
-  // On drun's clock. Without any alignment: as it is.
+  // The time on drun's clock; unchanged if there is no alignment.
   std::int64_t ours(std::int64_t host_ns) const;
-  // How far off that may be at most, near the alignments. 0: nothing is known.
+  // Maximum error of ours() near the alignments. 0: nothing is known.
   std::int64_t uncertainty_ns() const;
 
  private:

@@ -1,4 +1,4 @@
-// --events F: what happens to the job, as JSON lines, written as it happens. docs/events.md has every field.
+// --events F: the events of the job as JSON lines, written as they happen. docs/events.md has every field.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 
 namespace drun::launcher {
 
-// Owned by the job; one thread. Before open() every call does nothing. A write that fails is one warning and the end of
-// the file, never of the job.
+// Owned by the job; one thread. Before open() every call does nothing. A failed write causes one warning and ends the
+// file, never the job.
 class Events {
  public:
   explicit Events(Reporter& reporter) : reporter_(reporter) {}
@@ -33,7 +33,7 @@ class Events {
                         const std::vector<std::string>& all, bool cached);
   void worker_started(int rank, const std::string& host, int pid);
   void worker_exited(int rank, const std::string& host, const control::Exited& message);
-  // rank -1: not a worker's doing.
+  // rank -1: not caused by a worker.
   void first_failure(int rank, const std::string& host, int pid, const std::string& why, int status);
   void stop_ordered(const std::string& why, int status);
   void job_ended(int status);

@@ -14,7 +14,7 @@ namespace drun::launcher {
 
 namespace {
 
-// Words of NCCL (2.4 to 2.27), Gloo, torch's TCPStore and libdrun for "the other side went away".
+// Messages of NCCL (2.4 to 2.27), Gloo, torch's TCPStore and libdrun about a lost peer.
 constexpr std::array<std::string_view, 12> kPeerWentAway = {
     "ncclRemoteError",
     "remote process exited or there was a network error",
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 12> kPeerWentAway = {
     "Socket Timeout",
     "closed its connection during",
     "failed to recv, got 0 bytes",
-    // libdrun's, after an ABORT:
+    // libdrun's messages, after an ABORT:
     " was lost: ",
     "): was ended by SIG",
     "): exited with status ",
@@ -41,7 +41,7 @@ Evidence evidence(const JobFailure& f, std::int64_t stop_ns) {
   return f.complaint.empty() && !blames_a_peer(f.last_lines) ? Evidence::kOwn : Evidence::kBlamesPeer;
 }
 
-// Two children that are both over are reaped in the order of their start, not of their end.
+// Two children that have both ended are reaped in the order of their start, not of their end.
 constexpr std::int64_t kReapNs = 1'000'000;
 
 bool can_not_be_told_apart(const JobFailure& a, const JobFailure& b) {

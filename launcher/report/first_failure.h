@@ -1,5 +1,5 @@
-// What failed first? Everything that went wrong in a job is collected until all workers are over; then the failures
-// that are only consequences are told from the cause: evidence before time. Pure.
+// Finds what failed first. All failures of a job are collected until all workers have ended; then consequences are
+// separated from the cause: evidence counts before time. Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +19,34 @@ struct LastCall {
   std::uint32_t comm = 0;  // 0: all ranks
   std::uint64_t seq = 0;
   bool ended = false;
-  int status = 0;      // drun_status, of one that has ended
-  double seconds = 0;  // before the worker's end: since its own end, or since it was called
+  int status = 0;      // drun_status, if the call has ended
+  double seconds = 0;  // from the end of the call, or its start if it has not ended, to the end of the worker
 };
 
-// A worker that ended badly and was not ended by drun, or a host that was lost.
+// A worker that failed and was not ended by drun, or a host that was lost.
 struct JobFailure {
   int rank = -1;  // -1: the host as a whole
   int local_rank = -1;
   std::string host;    // its name in the job
   int pid = 0;         // 0: unknown
-  int status = 0;      // drun's exit status if this was the first
+  int status = 0;      // drun's exit status if this was the first failure
   int exit_code = -1;  // of the worker; -1: it did not exit by itself
-  int signal = 0;      // that ended it; 0: none
+  int signal = 0;      // the signal that killed it; 0: none
   bool core_dumped = false;
   std::string what;           // "was ended by SIGKILL (killed)", "exited with status 3"; follows the name
   control::Moment when;       // of the end, on drun's clock
-  std::string out_of_memory;  // the kernel's word for it; "" = none
-  std::string own_error;      // its own account: torch's error file
-  std::string complaint;      // what its libdrun told: which peer failed it
+  std::string out_of_memory;  // the kernel's message about it; "" = none
+  std::string own_error;      // the worker's own report: torch's error file
+  std::string complaint;      // its libdrun's report: which peer failed
   std::optional<LastCall> last_call;
-  std::vector<std::string> details;     // other facts, a line each
-  std::vector<std::string> last_lines;  // that it wrote
+  std::vector<std::string> details;     // other facts, one per line
+  std::vector<std::string> last_lines;  // of its output
 
   std::string name() const;  // "rank 3 on node7 (pid 812)", "host node7"
 };
 
-// What ranks that failed in consequence said, equal words together; without those whose failure is the same as one of
-// the first.
+// Messages of ranks that failed as a consequence, equal texts together; without ranks whose failure is the same as one
+// of the first.
 struct Said {
   std::vector<int> ranks;
   std::string text;
@@ -60,7 +60,7 @@ struct Waited {
 };
 
 struct FirstFailure {
-  std::vector<JobFailure> first;  // more than one: their order can't be told
+  std::vector<JobFailure> first;  // more than one: their order can't be determined
   double uncertainty_s = 0;       // of times on different hosts, for that case
   std::vector<JobFailure> consequences;
   std::vector<Said> said;
@@ -68,12 +68,13 @@ struct FirstFailure {
   std::vector<Waited> waited;       // the call of most ranks first; filled in by ActivityBoard
 };
 
-// `stop_ns`: when drun ordered the end; what certainly happened later is its consequence. `failures` is not empty.
+// `stop_ns`: when drun ordered the workers to end; a failure that certainly happened later is a consequence. `failures`
+// must not be empty.
 FirstFailure find_first_failure(std::vector<JobFailure> failures, std::int64_t stop_ns);
 
-// Do these lines say that another process of the job went away (NCCL's, Gloo's, torch's words for it)?
+// True if these lines report that another process of the job was lost (messages of NCCL, Gloo, torch and libdrun).
 bool blames_a_peer(const std::vector<std::string>& last_lines);
-// The line that says most: the last that looks like an error, else the last. "" if there is none.
+// The most informative line: the last that looks like an error, else the last. "" if there is none.
 std::string telling_line(const std::vector<std::string>& last_lines);
 // The message in the file that torch's @record writes; "" if it is not such a file.
 std::string torch_error(std::string_view json);

@@ -1,4 +1,4 @@
-// What a job was and how it ended: for the box on stderr and for --report.
+// A job and how it ended, for the box on stderr and for --report.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,10 @@ struct RankReport {
   int rank = 0;
   std::string host;
   int pid = 0;                     // 0: it was not started
-  std::optional<int> wait_status;  // as from waitpid; nothing: not known (its host was lost)
+  std::optional<int> wait_status;  // as from waitpid; nothing: unknown (its host was lost)
   bool ended_by_drun = false;
   std::optional<double> seconds;  // from its start to its end
-  std::string cpus;               // that it was bound to, "0-3,16-19"; "" = --bind-to was not given
+  std::string cpus;               // the CPUs it was bound to, "0-3,16-19"; "" = --bind-to was not given
 };
 
 struct JobReport {
@@ -27,9 +27,9 @@ struct JobReport {
   std::chrono::system_clock::time_point begin;
   double seconds = 0;  // from begin to the end
   int status = 0;      // drun's exit status
-  std::string why;     // of the end, if it was not that all workers exited with 0
+  std::string why;     // why it ended, unless all workers exited with 0
   std::vector<std::string> hosts;
-  std::string allocation;         // the batch scheduler's job that gave them: "Slurm job 4"; "" = the user named them
+  std::string allocation;         // the batch scheduler's job of the hosts: "Slurm job 4"; "" = the user named them
   std::vector<RankReport> ranks;  // empty: nothing was started
   std::optional<FirstFailure> failure;
   double failed_after_s = 0;  // the first failure, from the start of the workers

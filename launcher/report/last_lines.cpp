@@ -9,7 +9,7 @@ namespace drun::launcher {
 namespace {
 
 std::string shown(std::string_view line) {
-  // A progress bar rewrites its line: what a terminal would show is after the last return.
+  // A progress bar rewrites its line: a terminal would show the text after the last carriage return.
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (const auto at = line.rfind('\r'); at != std::string_view::npos) line.remove_prefix(at + 1);
   const std::string plain = without_escapes(line);

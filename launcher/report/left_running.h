@@ -1,5 +1,5 @@
-// What drun says when a job that ended well has ended processes, too, that its workers had left in the background, as
-// services do that make daemons of themselves: without a word the user takes them to be running. Pure.
+// The message for a job that ended well but left processes in the background, such as services that daemonize, which
+// drun has ended too. Without the message the user assumes that they still run. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace drun::launcher {
 struct LeftRunning {
   std::string host;
   std::size_t n_processes = 0;
-  std::string name;  // of one of them; "" = not known
+  std::string name;  // name of one of them; "" = not known
 };
 
 // One sentence for all hosts. `hosts` is not empty.

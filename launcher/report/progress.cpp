@@ -57,7 +57,7 @@ void Progress::begin(Stage stage, std::vector<std::string> names, Time now) {
   }
 }
 
-// The time since the last change belongs to the phase that is left.
+// The time since the last change counts for the phase that ends now.
 void Progress::leave(HostState& host, Time now) {
   if (host.entered && host.state == State::kWaiting) {
     const auto known = std::find_if(host.times.begin(), host.times.end(),

@@ -1,5 +1,5 @@
-// How far the start is: every host of the stage in progress, its phase and since when. Pure: the clock is passed in;
-// whoever owns it draws the line.
+// Progress of the start: every host of the current stage, its phase and since when. Pure: the clock is passed in, and
+// the owner draws the line.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace drun::launcher {
 
-// What all hosts do together; the next begins when all of them are done with this one.
+// A step that all hosts take together; the next stage begins when all of them have finished this one.
 enum class Stage { kConnect, kProbe, kPrepare, kStart };
 
 class Progress {
@@ -21,26 +21,26 @@ class Progress {
   using Time = Clock::time_point;
   using Times = std::vector<std::pair<transport::Phase, std::chrono::duration<double>>>;
 
-  // A host that is slower than this is named.
+  // A slower host is named.
   static constexpr auto kSlow = std::chrono::seconds(2);
 
-  // Hosts are known by their index in `names` until the next begin().
+  // Hosts are identified by their index in `names` until the next begin().
   void begin(Stage stage, std::vector<std::string> names, Time now);
-  // Also for one that was done: there is a second round.
+  // Also for a host that was done: a second round begins.
   void enter(std::size_t host, transport::Phase phase, Time now);
   void done(std::size_t host, Time now);
   void failed(std::size_t host, Time now);
 
   transport::Phase phase(std::size_t host) const { return hosts_[host].phase; }
   const std::string& name(std::size_t host) const { return hosts_[host].name; }
-  // The phases that the host went through, in the order in which it entered them first.
+  // The phases that the host went through, in the order of first entry.
   const Times& times(std::size_t host) const { return hosts_[host].times; }
 
   // "connecting 14/16: waiting for node7 (login), node9 (connect)", at most `width` columns; "" before begin().
   std::string line(Time now, std::size_t width) const;
   // "connect 16 hosts 0.21 s (slowest node7 0.19 s)".
   std::string summary(Time now) const;
-  // "node7: resolve 0.00 s, connect 0.01 s, login 0.12 s"; of a stage of one phase "node7: probe 0.41 s".
+  // "node7: resolve 0.00 s, connect 0.01 s, login 0.12 s"; for a stage of one phase "node7: probe 0.41 s".
   std::string host_summary(std::size_t host) const;
 
  private:

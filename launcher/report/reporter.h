@@ -1,4 +1,4 @@
-// How the launcher speaks to the user: the cli's printer on the other side, a recorder in tests.
+// Interface for the launcher's messages to the user. Implemented by the cli's printer, and by a recorder in tests.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,22 @@ namespace drun::launcher {
 class Reporter {
  public:
   virtual ~Reporter() = default;
-  virtual void note(const std::string& text) = 0;  // something that the user did not ask for but should know
+  virtual void note(const std::string& text) = 0;  // something that the user did not request but should know
   virtual void warning(const std::string& text) = 0;
   virtual void error(const Error& error) = 0;
-  // Once, at the end of the job: the first failure, if there is one, and the job as data.
+  // Called once, at the end of the job, with the first failure, if there is one, and the job as data.
   virtual void job_over(const JobReport& report) = 0;
 
-  // A line that says how far the start is, redrawn in place; "" takes it away, and so does every other text. Columns
-  // that it may take; 0: there is no terminal to draw on.
+  // A line that shows the progress of the start, redrawn in place; "" removes it, and so does any other text.
+  // status_width() is the maximum number of columns; 0: there is no terminal to draw on.
   virtual std::size_t status_width() const { return 0; }
   virtual void status(const std::string& /*line*/) {}
 
-  // While workers write, the text goes through their writer, so that a reader of stderr that does not read can't stop
-  // the I/O thread, and lines don't mix. Empty: straight to stderr again.
+  // While workers write, the text goes through their writer, so that a reader of stderr that does not read can't block
+  // the I/O thread, and lines don't mix. An empty sink: straight to stderr again.
   using Sink = std::function<void(const std::string& text)>;
   void write_through(Sink sink) { sink_ = std::move(sink); }
-  // The workers' last line on stderr has no end: what comes next begins a new one.
+  // The workers' last line on stderr has no end: the next text begins a new line.
   virtual void line_is_open() {}
 
  protected:

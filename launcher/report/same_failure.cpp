@@ -11,7 +11,7 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::string_view kTraceback = "Traceback (most recent call last)";
-constexpr std::size_t kAddressDigits = 6;  // "0x" and fewer are a number
+constexpr std::size_t kAddressDigits = 6;  // "0x" with fewer digits is a number
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_hex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
@@ -77,7 +77,7 @@ bool wrote_same_traceback(const JobFailure& a, const JobFailure& b) {
 }
 
 bool is_same_failure(const JobFailure& a, const JobFailure& b) {
-  if (a.rank < 0 || b.rank < 0) return false;  // hosts are told one by one
+  if (a.rank < 0 || b.rank < 0) return false;  // lost hosts are reported one by one
   if (a.last_lines.empty() && a.own_error.empty()) return false;
   return a.status == b.status && a.exit_code == b.exit_code && a.signal == b.signal && a.core_dumped == b.core_dumped &&
          same_text(a.what, a, b.what, b) && same_text(a.out_of_memory, a, b.out_of_memory, b) &&

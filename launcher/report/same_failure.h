@@ -1,4 +1,5 @@
-// The same failure of several ranks, so that it is told once: an exception that all ranks run into. Pure.
+// Recognizes the same failure of several ranks, such as an exception that all ranks run into, so that it is reported
+// once. Pure.
 #pragma once
 
 #include <string>
@@ -8,22 +9,23 @@
 
 namespace drun::launcher {
 
-// The end and all that is known of it are equal but for what is each rank's own: its rank, local rank, pid, host, and
-// addresses in memory. Of the last lines those count that telling_lines() has. Last calls are not compared. Without a
-// word of the ranks' own it is not known to be the same.
+// True if the ends of two ranks, and all that is known about them, are equal except for what is specific to a rank: its
+// rank, local rank, pid, host, and memory addresses. Compares only telling_lines() of the last lines, and no last
+// calls. False if the rank reported nothing itself, because then the failures may differ.
 bool is_same_failure(const JobFailure& a, const JobFailure& b);
 
-// From the first traceback of Python on, if there is one: before it every rank says something else. Else all.
+// The lines from the first Python traceback on, if there is one, because the lines before it differ between ranks.
+// Otherwise all lines.
 std::vector<std::string> telling_lines(const JobFailure& failure);
 
-// All lines are equal in that sense.
+// True if all last lines are equal in that sense.
 bool has_same_lines(const JobFailure& a, const JobFailure& b);
 
-// An uncaught exception of Python that is the same in that sense, whatever ended `b`: drun may have been faster than
-// its interpreter's end.
+// True if both have an uncaught Python exception that is the same in that sense, whatever ended `b`: drun may have
+// ended it before its interpreter exited.
 bool wrote_same_traceback(const JobFailure& a, const JobFailure& b);
 
-// Indices of failures that are the same, in the order in which they came first.
+// Indices of equal failures, grouped, in the order of first appearance.
 std::vector<std::vector<std::size_t>> same_failures(const std::vector<JobFailure>& failures);
 
 }  // namespace drun::launcher

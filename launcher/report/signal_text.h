@@ -1,11 +1,11 @@
-// Signals in words. Pure.
+// Names and descriptions of signals. Pure.
 #pragma once
 
 #include <string>
 
 namespace drun::launcher {
 
-// "SIGTERM"; "signal 40" where it has no name.
+// "SIGTERM"; "signal 40" if it has no name.
 std::string signal_name(int number);
 // "SIGTERM (terminated)".
 std::string signal_text(int number);
