@@ -9,7 +9,7 @@ namespace drun::launcher {
 
 namespace {
 
-constexpr auto kAnswerTime = std::chrono::seconds(30);  // over the grace time
+constexpr auto kAnswerTime = std::chrono::seconds(30);  // in addition to the grace time
 
 struct Answer {
   Result<control::Cleaned> found = fail(Errc::kInternal, "not asked");

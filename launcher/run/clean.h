@@ -1,4 +1,5 @@
-// What earlier jobs left on hosts: asks their agents, all at once. `drun clean` shows what they answer.
+// Finds what earlier jobs left on hosts, and removes it if the order says so: asks all agents at once. `drun clean`
+// prints the answers.
 #pragma once
 
 #include <chrono>
@@ -23,11 +24,12 @@ struct CleanedHost {
 };
 
 struct CleanResult {
-  std::vector<CleanedHost> hosts;  // that answered, in the order of the list
-  std::vector<Error> errors;       // one per host that did not
+  std::vector<CleanedHost> hosts;  // hosts that answered, in the order of the list
+  std::vector<Error> errors;       // one per host that did not answer
 };
 
-// On its own io_context and thread. A host that can't be reached does not keep the others from being cleaned.
+// Blocks; runs an io_context of its own on the calling thread. A host that can't be reached does not keep the others
+// from being cleaned.
 CleanResult clean_hosts(CleanOptions options, Reporter& reporter);
 
 }  // namespace drun::launcher

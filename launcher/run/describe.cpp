@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto kAnswerTime = milliseconds(2000);  // for the agents' words, beside what the stacks may take
+constexpr auto kAnswerTime = milliseconds(2000);  // for the agents' answers, in addition to the time for the stacks
 constexpr std::size_t kMostFrames = 40;           // shown per thread
 constexpr std::size_t kMostStacks = 24;           // different ones
 
@@ -55,7 +55,7 @@ std::string end_words(int status) {
 
 constexpr const char* kPySpy = " (pip install py-spy there shows the lines of Python)";
 
-// `tells_joined`: some rank has joined the rendezvous, so that the program is one of libdrun.
+// `tells_joined`: at least one rank has joined the rendezvous, so the program uses libdrun.
 std::string rank_words(const RankState& r, bool tells_joined) {
   std::string out = "rank " + std::to_string(r.rank) + " on " + r.host + ": ";
   if (!r.described) return out + "no answer from its agent";
@@ -137,7 +137,7 @@ std::string rank_list(const std::vector<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + ranks_text(ranks);
 }
 
-// In the order in which they came first.
+// In the order of first appearance.
 struct Group {
   std::string text;
   std::vector<int> ranks;

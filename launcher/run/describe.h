@@ -1,4 +1,5 @@
-// What every rank was doing when a deadline passed: asks the agents, waits within a budget, and puts it in words.
+// Describes what every rank was doing when a deadline passed: asks the agents, waits for a limited time, and formats
+// the answers.
 #pragma once
 
 #include <optional>
@@ -15,25 +16,25 @@ namespace drun::launcher {
 struct RankState {
   int rank = 0;
   std::string host;
-  bool joined = false;                          // the rendezvous
+  bool joined = false;                          // joined the rendezvous
   std::optional<control::Described> described;  // none: its agent did not answer in time
 };
 
-// "0-6,8". Pure, as all that follows but Questionnaire.
-// A line per rank: "rank 0 on node1: pid 12 (train) sleeps in do_sys_poll, 1.2 s of CPU, joined".
+// Pure, like all functions here. A line per rank: "rank 0 on node1: pid 12 (train) sleeps in do_sys_poll, 1.2 s of CPU,
+// joined".
 std::string describe_ranks(const std::vector<RankState>& ranks);
-// Stacks without addresses and process numbers, each once, with the ranks that have it; why others have none. May be
-// empty.
+// Each different stack once, without addresses and process numbers, with the ranks that have it; and the reasons why
+// other ranks have none. May be empty.
 std::string describe_stacks(const std::vector<RankState>& ranks);
-// The frames of eu-stack, gdb or py-spy, thread by thread; threads with the same frames are one.
+// The frames of eu-stack, gdb or py-spy, thread by thread; threads with the same frames are merged.
 std::string plain_stack(const std::string& output);
 
-// One question to all agents. Owned by the job; take() gets what the agents say.
+// One request to all agents. Owned by the job, which passes the agents' answers to take().
 class Questionnaire {
  public:
   explicit Questionnaire(asio::io_context& io) : changed_(io.get_executor()) {}
-  // `joined`: ranks that are in the rendezvous. Returns when all have answered, at the latest a little after
-  // `stacks` (0: without stacks), or on cancel(). Once.
+  // `joined`: ranks that are in the rendezvous. Returns when all agents have answered, on cancel(), or at the latest a
+  // little after `stacks` (0: without stacks). May be called once.
   Task<std::vector<RankState>> ask(std::vector<HostLink*> hosts, const Placement& placement, std::vector<int> joined,
                                    std::chrono::milliseconds stacks);
   void take(control::Described message);

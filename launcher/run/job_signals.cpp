@@ -52,7 +52,7 @@ Task<void> JobSignals::watch() {
 void JobSignals::end_job(int number) {
   const std::string name = signal_name(number);
   if (!workers_started_) {
-    // Nothing runs yet: the agents see the end of their channels and go.
+    // Nothing runs yet: the agents see the end of their channels and exit.
     reporter_.warning("ended by " + (number == SIGINT ? "Ctrl-C" : name) + " before anything was started");
     events_.job_ended(kExitSignal + number);
     std::_Exit(kExitSignal + number);
@@ -70,8 +70,8 @@ void JobSignals::end_job(int number) {
   }
 }
 
-// Ctrl-Z: the agents stop the workers first, then we stop, and the time until `fg` counts for no deadline. A job that
-// is being ended goes on with that.
+// Ctrl-Z: the agents stop the workers first, then drun stops itself; the time until `fg` counts for no deadline. A job
+// that is being ended continues to end.
 Task<void> JobSignals::stop_ourselves() {
   co_await HostLink::pause_all();
   const auto stopped = std::chrono::steady_clock::now();
@@ -79,16 +79,16 @@ Task<void> JobSignals::stop_ourselves() {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   ::sigaction(SIGTSTP, &standard, &ours);
-  ::raise(SIGTSTP);  // returns when somebody continues us; at once where nobody could (an orphaned process group)
+  ::raise(SIGTSTP);  // returns when drun is continued; at once if nothing can continue it (an orphaned process group)
   ::sigaction(SIGTSTP, &ours, nullptr);
-  // A second one that came before we stopped is forgotten, as the kernel forgets one that waits when CONT comes.
+  // A second SIGTSTP that came before drun stopped is dropped, as the kernel drops a pending one when CONT comes.
   boost::system::error_code ignored;
   signals_.remove(SIGTSTP, ignored);
   signals_.add(SIGTSTP, ignored);
   Clock::was_stopped_for(std::chrono::steady_clock::now() - stopped);
   HostLink::resume_all();
   output_.forget_screen();
-  if (resized_) resized_();  // the terminal may have been, meanwhile
+  if (resized_) resized_();  // the terminal may have been resized meanwhile
 }
 
 void JobSignals::release() {

@@ -1,5 +1,6 @@
-// What signals do to a job: the first Ctrl-C, TERM, HUP or QUIT ends it, the second kills it; USR1 and USR2 go to the
-// workers; Ctrl-Z and `fg` stop and continue it; WINCH is passed on by its owner. docs/ending.md has the table.
+// Handles signals to a job: the first Ctrl-C, TERM, HUP or QUIT ends it, the second kills it; USR1 and USR2 are
+// forwarded to the workers; Ctrl-Z and `fg` stop and continue it; WINCH is passed on by the owner. docs/ending.md has
+// the table.
 #pragma once
 
 #include <boost/asio/signal_set.hpp>
@@ -14,16 +15,16 @@
 
 namespace drun::launcher {
 
-// Owned by the job, on its thread; what it is given outlives it.
+// Owned by the job, on its thread. The objects passed to it must outlive it.
 class JobSignals {
  public:
   JobSignals(asio::io_context& io, Reporter& reporter, Supervisor& supervisor, Events& events, OutputWriter& output);
 
-  void catch_them();   // those that were ignored at the start (nohup) stay so
+  void catch_them();   // signals that were ignored at the start (nohup) stay ignored
   Task<void> watch();  // until release()
   void on_resize(std::function<void()> resized) { resized_ = std::move(resized); }  // of drun's terminal
   void workers_started() { workers_started_ = true; }
-  // From here on they end drun, whatever it still waits for; the agents then see the end of their channels.
+  // From here on these signals end drun, whatever it still waits for; the agents then see the end of their channels.
   void release();
 
  private:

@@ -13,10 +13,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMostLines = 8;   // about ranks that are missing
-constexpr std::size_t kMostStalls = 8;  // told at once
+constexpr std::size_t kMostLines = 8;   // about missing ranks
+constexpr std::size_t kMostStalls = 8;  // reported at once
 constexpr std::size_t kMostRasLines = 60;
-// How often the agents are asked: ten times per limit, within these.
+// Bounds of the interval at which the agents are asked, which is a tenth of the limit.
 constexpr auto kOftenest = milliseconds(100), kSeldomest = milliseconds(5000);
 
 bool is_pair(const control::RecordedCall& call) {
@@ -36,7 +36,7 @@ std::string id_of(const control::RecordedCall& call, int rank) {
 
 std::string seconds_words(double seconds) { return std::to_string(static_cast<long long>(seconds)) + " s"; }
 
-// Since the rank's latest change: of a clock that stood still while drun was stopped.
+// Time since the rank's latest change, on a clock that stood still while drun was stopped.
 double age_s(const RankStanding& rank, Deadline now) {
   return rank.age_s + std::max(0.0, std::chrono::duration<double>(now - rank.changed).count());
 }
@@ -62,8 +62,8 @@ std::string ranks_have(const std::vector<int>& ranks) {
   return ranks.size() == 1 ? "rank " + ranks_text(ranks) + " has " : "ranks " + ranks_text(ranks) + " have ";
 }
 
-// Those that a collective waits for. Of other communicators than that of all ranks drun does not know who is in them:
-// those count that were last seen in an earlier call of it.
+// True if a collective waits for this rank. drun knows only the members of the communicator of all ranks; in another
+// one a rank counts if it was last seen in an earlier call of the same communicator.
 bool is_missing(const RankStanding& rank, const control::RecordedCall& call) {
   if (call.comm == 0) return !rank.activity || rank.activity->world_seq < call.seq;
   if (!rank.activity) return false;
@@ -137,7 +137,7 @@ std::vector<Stall> find_stalls(const std::vector<RankStanding>& ranks, Deadline 
   }
   std::vector<Stall> out;
   for (const auto& [id, group] : groups) {
-    // Who is ahead waits for those that are behind.
+    // Ranks that are ahead wait for those that are behind, so only the oldest call is a stall.
     if (!group.stalls || (!is_pair(*group.call) && oldest[{group.call->comm, group.call->group}] != group.call->seq))
       continue;
     Stall stall;
@@ -166,7 +166,7 @@ Task<void> StallReporter::watch(std::vector<HostLink*> hosts, milliseconds limit
   for (;;) {
     const bool stopped = co_await stopped_.wait_until(Clock::now() + every);
     if (stopped || supervisor_.stopping()) break;
-    // Any host's NCCL knows of all ranks; only those that are on GPUs have one that answers.
+    // NCCL on any host knows of all ranks; only ranks on GPUs have an NCCL that answers.
     if (look(limit) && !hosts.empty()) hosts.front()->send(control::Type::kAskRas, {});
     for (HostLink* host : hosts) host->send(control::Type::kAskActivity, {});
   }
@@ -189,7 +189,7 @@ bool StallReporter::look(milliseconds limit) {
       ++told;
       continue;
     }
-    // A call that failed has its own words.
+    // A failed call reports its own error.
     const bool went_well = std::any_of(stall.waiting.begin(), stall.waiting.end(), [&](int rank) {
       const auto& standing = ranks[static_cast<std::size_t>(rank)];
       return open_call(standing) != nullptr ||

@@ -1,4 +1,5 @@
-// Calls that have not moved for a while: who waits in which, who has not come, and what those did last.
+// Calls that have made no progress for a while: which ranks wait in which call, which ranks are missing, and what those
+// did last.
 // docs/recorder.md.
 #pragma once
 
@@ -16,27 +17,27 @@
 namespace drun::launcher {
 
 struct Stall {
-  std::string id;            // of the call, among all of the job
+  std::string id;            // of the call, unique in the job
   std::string call;          // "allreduce #1284 'grad.17'"
   std::vector<int> waiting;  // ranks that are in it
-  std::string details;       // lines about who waits and who does not
+  std::string details;       // lines about the waiting and the missing ranks
 };
 
-// What has not moved for `limit`: of each communicator its oldest call, and each send and recv. Pure.
+// Calls that have made no progress for `limit`: the oldest call of each communicator, and each send and recv. Pure.
 std::vector<Stall> find_stalls(const std::vector<RankStanding>& ranks, Deadline now, std::chrono::milliseconds limit);
 
-// "NCCL on gpu1 says:" and its lines, as far as a user wants to read them. Pure.
+// "NCCL on gpu1 says:" and its lines, up to a maximum. Pure.
 std::string ras_words(const std::string& host, std::string_view text);
 
-// Asks the agents now and then, and warns of each stall once, and again when it is over. Owned by the job; one thread.
+// Asks the agents periodically, warns of each stall once, and reports when it is over. Owned by the job; one thread.
 class StallReporter {
  public:
   StallReporter(asio::io_context& io, Reporter& reporter, const ActivityBoard& board, const Supervisor& supervisor)
       : reporter_(reporter), board_(board), supervisor_(supervisor), stopped_(io.get_executor()) {}
   Task<void> watch(std::vector<HostLink*> hosts, std::chrono::milliseconds limit);
-  // What NCCL said of the job's ranks when it was asked because of a stall. Not once the job ends.
+  // Prints NCCL's report on the job's ranks, which was requested because of a stall. Ignored once the job is ending.
   void take_ras(const std::string& host, const std::string& text);
-  // Idempotent; before watch() too.
+  // Idempotent; may be called before watch().
   void stop() { stopped_.notify(); }
 
  private:
@@ -44,7 +45,7 @@ class StallReporter {
     Stall stall;
     Deadline since{};
   };
-  bool look(std::chrono::milliseconds limit);  // whether there was something new to tell
+  bool look(std::chrono::milliseconds limit);  // true if there was a new stall to report
 
   Reporter& reporter_;
   const ActivityBoard& board_;

@@ -124,7 +124,8 @@ std::string TimelineCalls::event(std::size_t number, const Call& call) const {
   char numbers[160];
   std::snprintf(numbers, sizeof numbers, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%zu,\"ts\":%.3f,\"dur\":%.3f,\"name\":\"",
                 rank.host, number, from, time);
-  // By hand: there may be millions. What is put in as text has nothing to escape, but for the name, which is quoted.
+  // Formatted by hand, because there may be millions. The inserted texts need no escaping, except the name, which is
+  // already quoted.
   std::string out = numbers;
   out += recorder::kind_text(call.kind) + "\",\"cat\":\"libdrun\",\"args\":{\"seq\":" + std::to_string(call.seq);
   if (!names_[call.name].empty()) out += ",\"name\":" + names_[call.name];

@@ -16,18 +16,18 @@
 
 namespace drun::launcher {
 
-// The calls of a job, and the text made of them. Pure.
+// The calls of a job, and the text that is made from them. Pure.
 class TimelineCalls {
  public:
-  // `ranks` outlives this; a call that has no end ends with its rank. Times of the text are counted from `begin_ns`, on
+  // `ranks` outlives this; a call that has no end ends with its rank. Times in the text are relative to `begin_ns`, on
   // drun's clock.
   void expect(const RankTable& ranks, std::int64_t begin_ns);
-  // The rank of a message may be anything.
+  // The rank of a message may be invalid.
   void take(const control::Timeline& message);
   ClockTrack& clock(std::size_t host) { return clocks_[host]; }
   std::uint64_t n_calls() const { return n_calls_; }
   std::uint64_t n_lost() const;
-  // In pieces, to whoever writes them.
+  // Writes the text in pieces to `sink`.
   template <typename Sink>  // bool(std::string_view): false ends it
   bool write(const std::string& job_id, Sink sink) const {
     std::string piece = head(job_id);
@@ -42,7 +42,7 @@ class TimelineCalls {
     return sink(piece + "\n]}\n");
   }
 
-  static constexpr std::uint64_t kMostCalls = 2'000'000;  // more than Perfetto shows with ease; the rest is lost
+  static constexpr std::uint64_t kMostCalls = 2'000'000;  // Perfetto has trouble with more; further calls are lost
 
  private:
   static constexpr std::size_t kPiece = 1u << 20;
@@ -71,18 +71,19 @@ class TimelineCalls {
   std::uint64_t n_calls_ = 0;
 };
 
-// Collects them and writes the file. Owned by the job; one thread. Before open() every call does nothing.
+// Collects the calls and writes the file. Owned by the job; one thread. Before open() every call does nothing.
 class Timeline {
  public:
   explicit Timeline(asio::io_context& io) : changed_(io.get_executor()) {}
   ~Timeline();
-  // A file beside `path`, which takes its place in the end: what can't be written shows before the job begins.
+  // Opens a file beside `path`, which is renamed to `path` at the end: a path that can't be written fails before the
+  // job begins.
   Result<void> open(const std::string& path);
   bool is_open() const { return static_cast<bool>(file_); }
   void expect(const std::vector<HostLink*>& hosts, const RankTable& ranks, std::int64_t begin_ns);
   void take(const HostLink& host, const control::Timeline& message);
   void host_lost() { changed_.notify(); }
-  // Until every host that lives has said that nothing more comes.
+  // Waits until every live host has reported that nothing more comes.
   Task<void> wait(Deadline deadline);
   Result<void> write(const std::string& job_id);
   std::uint64_t n_calls() const { return calls_.n_calls(); }

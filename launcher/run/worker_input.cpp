@@ -9,8 +9,8 @@ namespace drun::launcher {
 
 namespace {
 
-constexpr std::size_t kBudget = 32u << 20;            // bytes on the way, over all readers
-constexpr auto kPatience = std::chrono::seconds(30);  // with a rank that never reads, while others wait for it
+constexpr std::size_t kBudget = 32u << 20;            // bytes in flight, over all readers
+constexpr auto kPatience = std::chrono::seconds(30);  // how long others wait for a rank that does not read
 
 std::size_t window_for(std::size_t n_readers) {
   return std::clamp<std::size_t>(kBudget / n_readers, 32u << 10, 1u << 20);

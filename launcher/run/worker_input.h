@@ -1,4 +1,4 @@
-// drun's standard input on its way to the workers that read it: `--stdin` 0, another rank, or all.
+// Sends drun's standard input to the workers that read it: `--stdin` 0, another rank, or all.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace drun::launcher {
 
-// Owned by the job, on its thread; what it is given outlives it.
+// Owned by the job, on its thread. The objects passed to it must outlive it.
 class WorkerInput {
  public:
   // `readers`: ranks, at least one. `hosts`: by used host.
   WorkerInput(asio::io_context& io, Reporter& reporter, Supervisor& supervisor, std::vector<HostLink*> hosts,
               Placement placement, const std::vector<int>& readers);
 
-  Task<void> read();   // drun's input, as the readers take it
-  Task<void> watch();  // for readers that hold the others up
-  // The rank has taken in so many bytes, or kRankOver.
+  Task<void> read();   // reads drun's input as fast as the readers take it
+  Task<void> watch();  // warns of readers that delay the others
+  // The rank has taken `n_bytes`, or kRankOver: it will take no more.
   void on_taken(int rank, std::uint64_t n_bytes);
   void stop();
 
