@@ -16,7 +16,7 @@ bool are_digits(std::string_view text) {
 struct OtherWord {
   std::string_view typed, ours;
 };
-// Words that horovodrun, mpirun, srun and torchrun use for options of drun.
+// Options of horovodrun, mpirun, srun and torchrun and their names in drun.
 constexpr OtherWord kOtherWords[] = {
     {"-np", "--num-proc"},
     {"-n", "--num-proc"},
@@ -33,8 +33,8 @@ constexpr OtherWord kOtherWords[] = {
     {"-bind-to", "--bind-to"},
 };
 
-// Ours for a word of another launcher; any other argument unchanged, and a word that has a meaning here (`-n` of drun
-// bench).
+// Replaces another launcher's option by ours. Any other argument is returned unchanged, as is a name that the
+// subcommand uses itself (`-n` of drun bench).
 std::string long_form(const std::string& arg, const ValueOptions& value_options) {
   const auto has_meaning = [&](std::string_view word) { return value_options.count(std::string(word)) > 0; };
   const auto equals = arg.find('=');
@@ -50,7 +50,7 @@ std::string long_form(const std::string& arg, const ValueOptions& value_options)
   return arg;
 }
 
-// Does `option`, in its long form, take the next argument as its value?
+// True if `option`, in its long form, takes the next argument as its value.
 bool takes_next(const std::string& option, const ValueOptions& value_options) {
   if (begins_with(option, "--")) {
     return option == "--num-proc" || option == "--hosts" || option == "--hostfile" || value_options.count(option) > 0;

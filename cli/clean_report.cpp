@@ -72,14 +72,14 @@ std::string rows(const std::vector<const LeftProcess*>& processes, std::size_t w
   return out;
 }
 
-// Of a job, in the same state.
+// Directories of one job that are in the same state.
 struct Directories {
   std::string job;
   LeftState state = LeftState::kLeft;
   std::vector<std::string> paths;
 };
 
-// A socket's directory has the first digits of the job's id in its name, a cgroup all of them.
+// A socket's directory has the first digits of the job's id in its name, a cgroup has all of them.
 bool is_same_job(const std::string& a, const std::string& b) {
   return a == b || (!a.empty() && !b.empty() && (starts_with(a, b) || starts_with(b, a)));
 }
@@ -98,7 +98,7 @@ std::vector<Directories> by_job(const control::Cleaned& found) {
   return out;
 }
 
-// Their names are for those who have to remove them.
+// Their names are shown only if the user must remove them.
 std::string directories_line(const Directories& d) {
   const std::string directories = d.paths.size() == 1 ? "a directory" : std::to_string(d.paths.size()) + " directories";
   switch (d.state) {

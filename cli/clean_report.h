@@ -1,4 +1,4 @@
-// What `drun clean` prints. Pure.
+// The output of `drun clean`. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@ namespace drun::cli {
 
 // "41s", "12m", "3h05m", "2d04h".
 std::string age_text(std::uint64_t seconds);
-// Per host: what is left or was ended, then what is running; of directories a line per job. `width`: columns to cut
-// command lines to; 0 = don't.
+// Lists per host first what is left or was ended, then what is running; directories take one line per job. `width`:
+// columns to cut command lines to; 0 = don't cut.
 std::string clean_table(const launcher::CleanResult& result, std::size_t width);
 std::string clean_json(const launcher::CleanResult& result);
-// Is there something that was not ended?
+// True if something was left that was not ended.
 bool anything_left(const launcher::CleanResult& result);
 
 }  // namespace drun::cli

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMaxIterations = 10000000;
 
-// What CLI11 fills in, before it is checked. Everything as text: one wording for what is wrong with it.
+// Options as CLI11 fills them in, unchecked. All are text, so that errors are worded alike.
 struct Raw : RawJobOptions {
   std::string min_bytes = "32M", max_bytes = "32M", step_bytes = "1M", factor = "1";
   std::string iterations = "20", warmups = "1", checks = "1", registers = "0";
@@ -115,7 +115,7 @@ Result<int> number(const std::string& text, std::uint64_t least) {
   return static_cast<int>(*value);
 }
 
-// nccl-tests has its reductions under -o, and a program for each collective: "broadcast_perf".
+// nccl-tests uses -o for the reduction, and has a program for each collective: "broadcast_perf".
 Result<std::vector<bench::Kind>> choose_kinds(Raw& raw) {
   std::vector<bench::Kind> out;
   for (const auto& words : raw.kinds) {
@@ -188,7 +188,7 @@ Result<void> fill_bench(const Raw& raw, const launcher::Environment& own_env,
   job.command = {bench::kWorkerPath, bench::kWorkerWord};
   for (auto& word : bench::to_words(settings)) job.command.push_back(std::move(word));
   if (auto ok = fill_job(raw, own_env, job); !ok) return ok;
-  job.working_directory = "/";  // which every host has
+  job.working_directory = "/";  // exists on every host
   job.stdin_mode = launcher::StdinMode::kNone;
   job.output.tag = launcher::TagStyle::kNone;  // only rank 0 writes to stdout
   const auto placed = launcher::place(job.hosts, job.np);

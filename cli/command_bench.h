@@ -1,4 +1,4 @@
-// `drun bench`: times collectives between workers that drun brings along.
+// `drun bench`: times collectives between workers, with a worker program that drun provides.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ namespace drun::cli {
 
 struct BenchCommand : Subcommand {
   std::vector<bench::Settings> settings;  // one for each collective, in the order given
-  launcher::JobOptions job;               // whose command is the worker that measures them
+  launcher::JobOptions job;               // its command is the measuring worker
 };
 
-// `args` without the program's name and without the word `bench`. Every complaint is Errc::kUsage.
+// `args` without the program's name and the word `bench`. Every error is Errc::kUsage.
 Result<BenchCommand> parse_bench(const std::vector<std::string>& args, const launcher::Environment& own_env);
 
 // Parses and runs the job. Returns its exit status: 1 if a result was wrong.

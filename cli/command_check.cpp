@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t kMinWidth = 40, kDefaultWidth = 80, kMaxWidth = 120;
 
-// What CLI11 fills in, before it is checked.
+// Options as CLI11 fills them in, unchecked.
 struct Raw : RawJobOptions {
   bool quick = false, full = false, json = false, strict = false;
   std::string max_rate, gradient_size, model_params, dtype, step_time, purpose;
@@ -144,7 +144,7 @@ Result<void> choose_measurements(const CLI::App& app, const Raw& raw, check::Che
   return {};
 }
 
-// Before anything is measured: minutes would be lost.
+// Checked before anything is measured, so that an unusable file doesn't cost minutes.
 Result<void> check_files(const CLI::App& app, const Raw& raw) {
   if (app.count("--baseline") > 0) {
     const auto text = read_file(raw.baseline);
@@ -226,7 +226,7 @@ int command_check(const std::vector<std::string>& args, const Checker& checker, 
     printer.error(*result.network_error);
     return status;
   }
-  // The page first: a reader of stdout that leaves early must not cost it.
+  // The page comes first: a reader of stdout that exits early must not cost it.
   if (!command->html_file.empty()) {
     if (auto written = write_whole(command->html_file, check_html(result)); !written) {
       printer.error(std::move(written.error()).with_subject("--html"));

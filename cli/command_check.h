@@ -1,4 +1,4 @@
-// `drun check`: whether a job could run on these hosts, how fast it would be, and what is wrong.
+// `drun check`: tells if a job could run on these hosts, how fast it would be, and what is wrong.
 #pragma once
 
 #include <functional>
@@ -20,18 +20,18 @@ struct CheckCommand : Subcommand {
   std::string html_file;  // "" = none
 };
 
-// `own_env`: drun's. `args` without the program's name and without the word `check`. Every complaint is Errc::kUsage;
-// files that can't be read or written later are found here.
+// `own_env`: drun's. `args` without the program's name and the word `check`. Every error is Errc::kUsage; files that
+// can't be read now or written later are errors here.
 Result<CheckCommand> parse_check(const std::vector<std::string>& args, const launcher::Environment& own_env = {});
 
-// Who checks and who judges: check::check_hosts and check::check_status, or a test's.
+// Runs and judges a check: check::check_hosts and check::check_status, or a test's replacements.
 struct Checker {
   std::function<check::CheckResult(check::CheckOptions, launcher::Reporter&)> check;
   std::function<int(const check::CheckResult&, bool strict)> status;
 };
 
-// Parses, checks, writes the reports. Returns the exit status: the checker's; 2 also if the page could not be written
-// after a check that went well.
+// Parses, checks, writes the reports. Returns the checker's exit status; 2 also if the check succeeded but the page
+// could not be written.
 int command_check(const std::vector<std::string>& args, const Checker& checker, Printer& printer,
                   const launcher::Environment& own_env = {});
 

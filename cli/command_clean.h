@@ -1,4 +1,4 @@
-// `drun clean`: shows and ends what earlier jobs left on hosts.
+// `drun clean`: shows and ends leftovers of earlier jobs on hosts.
 #pragma once
 
 #include <string>
@@ -17,11 +17,11 @@ struct CleanCommand : Subcommand {
   bool json = false;
 };
 
-// `own_env`: drun's. `args` without the program's name and without the word `clean`. Every complaint is Errc::kUsage.
+// `own_env`: drun's. `args` without the program's name and the word `clean`. Every error is Errc::kUsage.
 Result<CleanCommand> parse_clean(const std::vector<std::string>& args, const launcher::Environment& own_env = {});
 
-// Parses, cleans, prints. Returns the exit status: 0 nothing is left, 1 something is, 68 a host could not be
-// reached, or the output not be written; 141 its reader left.
+// Parses, cleans, prints. Returns the exit status: 0 if nothing is left, 1 if something is, 68 if a host could not be
+// reached or the output could not be written, 141 if the reader of the output is gone.
 int command_clean(const std::vector<std::string>& args, Printer& printer, const launcher::Environment& own_env = {});
 
 }  // namespace drun::cli

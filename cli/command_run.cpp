@@ -19,12 +19,12 @@ namespace {
 
 void print(const std::string& text) { write_all(STDOUT_FILENO, text); }
 
-// As the option has it.
+// The option's value.
 std::string bind_to_word(control::BindTo to) {
   return to == control::BindTo::kCore ? "core" : to == control::BindTo::kNuma ? "numa" : "none";
 }
 
-// "" without --bind-to. Which CPUs these are only the hosts know.
+// "" without --bind-to. Only the hosts know which CPUs these are.
 std::string binding_text(control::BindTo to) {
   if (to == control::BindTo::kCore) return "  each worker is bound to its even share of its host's cores\n";
   if (to == control::BindTo::kNuma)
@@ -32,7 +32,7 @@ std::string binding_text(control::BindTo to) {
   return "";
 }
 
-// The plan: which rank would run where.
+// Prints the plan: which rank would run where.
 int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
   const auto placed = launcher::place(job.hosts, job.np);
   if (!placed) {

@@ -18,15 +18,15 @@ namespace {
 using launcher::JobFailure;
 using launcher::JobReport;
 
-constexpr std::size_t kWidth = 78;       // of the rules, and of what drun says
-constexpr std::size_t kLeastWidth = 30;  // on a terminal that is narrower lines wrap
+constexpr std::size_t kWidth = 78;       // of the rules and of drun's own text
+constexpr std::size_t kLeastWidth = 30;  // lines wrap on a narrower terminal
 constexpr std::size_t kBefore = 4;       // columns of "  | "
 constexpr std::size_t kMostSaid = 4;
 constexpr std::size_t kMostFirst = 8;
 constexpr std::size_t kMostWaited = 4;
 constexpr std::size_t kMostHosts = 3;
 
-// Also of what is too short for seconds_text().
+// Like seconds_text(), but also for shorter times.
 std::string time_text(double seconds) {
   if (seconds >= 1) return launcher::seconds_text(std::chrono::duration<double>(seconds));
   char text[32];
@@ -43,15 +43,15 @@ class Box {
     const std::string left = style_.utf8 ? "╭─ " : "+- ";
     out_ += "  " + paint(left + title + " " + rule(width_ - 6 - title.size())) + "\n";
   }
-  // What drun says.
+  // Adds drun's own text.
   void line(const std::string& text) { add(text, width_); }
-  // What others wrote: as long as the terminal is wide, so that it can be copied.
+  // Adds text of other programs, as wide as the terminal, so that it can be copied.
   void quote(const std::string& text) { add("  " + text, std::max(style_.columns, width_)); }
   void bottom() { out_ += "  " + paint((style_.utf8 ? "╰" : "+") + rule(width_ - 3)) + "\n"; }
   std::string take() { return std::move(out_); }
 
  private:
-  // In a file nothing is wrapped.
+  // Lines in a file aren't wrapped.
   void add(const std::string& text, std::size_t width) {
     if (style_.columns == 0) return add_row(text);
     for (const auto& row : wrap_text(text, width - kBefore)) add_row(row);
@@ -70,7 +70,7 @@ class Box {
   std::string out_;
 };
 
-// The same failure of one rank or more.
+// One failure that one or more ranks had.
 struct Group {
   std::vector<const JobFailure*> members;
   const JobFailure& shown() const { return *members.front(); }
@@ -119,7 +119,7 @@ std::string last_call_words(const std::string& who, const launcher::LastCall& ca
          (call.status == 0 ? "ended " : "failed ") + time_text(call.seconds) + " before";
 }
 
-// Ranks that were in the same call share a line, with the time of the first.
+// Ranks that were in the same call share a line, which shows the first rank's time.
 void tell_last_calls(Box& box, const Group& group) {
   std::vector<std::pair<std::vector<int>, const launcher::LastCall*>> calls;
   for (const JobFailure* f : group.members) {
@@ -167,11 +167,11 @@ void describe(Box& box, const Group& group, const JobReport& report) {
     for (const auto line : split(f.own_error, '\n')) box.quote(std::string(line));
   }
   if (!f.complaint.empty()) box.line(group.its() + " libdrun says: " + f.complaint);
-  // One worker: its output stands right above.
+  // The output of a single worker is right above.
   if (report.ranks.size() > 1 && f.rank >= 0) tell_last_lines(box, group);
 }
 
-// Those that failed, or were about to, later.
+// Ranks that failed, or were about to, later.
 void tell_others(Box& box, const Group& group, const launcher::FirstFailure& failure) {
   std::vector<int> ranks;
   for (const auto& other : failure.consequences) {
@@ -183,7 +183,7 @@ void tell_others(Box& box, const Group& group, const launcher::FirstFailure& fai
   if (!ranks.empty()) box.line(ranks_words(ranks) + " failed in the same way");
 }
 
-// The call in which most waited, in one line with the error.
+// The call in which most ranks waited, appended to the error line.
 std::string while_others_waited(const launcher::FirstFailure& failure) {
   if (failure.first.size() != 1 || failure.waited.empty()) return {};
   return " while " + ranks_words(failure.waited.front().ranks) + " waited in " + failure.waited.front().text;

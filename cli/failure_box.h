@@ -1,5 +1,5 @@
-// The first failure of a job as people read it: one error line, then a box with what is known. The same failure of
-// several ranks is told once. Pure.
+// Prints the first failure of a job: one error line, then a box with the details. A failure that several ranks had is
+// printed once. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace drun::cli {
 struct BoxStyle {
   bool color = false;
   bool utf8 = false;        // else ASCII
-  std::size_t columns = 0;  // of the terminal, behind which lines are wrapped; 0: it is none, and nothing is wrapped
+  std::size_t columns = 0;  // of the terminal, at which lines are wrapped; 0: not a terminal, no wrapping
 };
 
 // "" if the job had no failure.

@@ -15,13 +15,13 @@ std::string names_of(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const auto& name : option.get_snames()) names.push_back("-" + name);
   if (!option.get_lnames().empty())
-    names.push_back("--" + option.get_lnames().front());  // the others are spellings of it
-  // Only with one letter CLI11 knows a short name; cli/argv.h takes this one all the same.
+    names.push_back("--" + option.get_lnames().front());  // the others are other spellings
+  // CLI11 accepts only one-letter short names; cli/argv.h handles -np.
   if (names == std::vector<std::string>{"--num-proc"}) return "-np N, --num-proc N";
   if (names == std::vector<std::string>{"--tag-output"}) return "--tag-output[=rank|host]";
   std::string out = join(names, ", ");
   if (option.get_type_size() == 0) return out;
-  const std::string type = option.get_type_name();  // what may be given is appended: "quick|full:{quick,full}"
+  const std::string type = option.get_type_name();  // the choices are appended: "quick|full:{quick,full}"
   return out + " " + type.substr(0, type.find(':'));
 }
 

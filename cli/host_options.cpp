@@ -18,7 +18,7 @@ void describe_hosts(CLI::App& app, RawHostOptions& raw, Letters letters) {
                  "a:2,root@b:4,node[01-16]:8,[fd00::2]:2,c:gpus=0,2; default: the batch job's, or localhost")
       ->type_name("LIST")
       ->allow_extra_args(false)
-      ->group(kHosts);  // else CLI11 takes the brackets off "[fd00::1],[fd00::2]"
+      ->group(kHosts);  // else CLI11 removes the brackets of "[fd00::1],[fd00::2]"
   app.add_option("--hostfile", raw.hostfile,
                  "the same from a file, as mpirun, MPICH and DeepSpeed take it (also -hostfile F)")
       ->type_name("FILE")
@@ -65,7 +65,7 @@ Result<int> worker_count(const std::string& text) {
 
 namespace {
 
-// Those that the user named; none without -H and --hostfile.
+// The hosts that the user named; empty without -H and --hostfile.
 Result<std::vector<Host>> named_hosts(const RawHostOptions& raw) {
   if (raw.hosts.empty() && raw.hostfile.empty()) return std::vector<Host>{};
   if (!raw.hosts.empty() && !raw.hostfile.empty()) {

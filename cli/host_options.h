@@ -1,4 +1,4 @@
-// The options that say which hosts and how to reach them: the same for every command.
+// The options that choose the hosts and how to reach them: the same for every command.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@
 
 namespace drun::cli {
 
-// What CLI11 fills in, before it is checked.
+// Options as CLI11 fills them in, unchecked.
 struct RawHostOptions {
   std::vector<std::string> hosts;
   std::string hostfile;
@@ -25,19 +25,19 @@ struct RawHostOptions {
   std::string log_file;
 };
 
-// Which of their letters these options have: bench has another -i.
+// The short names that these options have: bench has another -i.
 enum class Letters { kAll, kWithoutIdentity };
 
-// In three parts, so that a help text can have its own options between them. `raw` must outlive `app`.
+// In three parts, so that a command can put its own options between them. `raw` must outlive `app`.
 void describe_hosts(CLI::App& app, RawHostOptions& raw, Letters letters = Letters::kAll);  // -H to -F
 void describe_connection(CLI::App& app, RawHostOptions& raw);  // --start-timeout to --agent-path
 void describe_log(CLI::App& app, RawHostOptions& raw);
 
-// What follows -np; 0: nothing does.
+// The number after -np; 0: there is none.
 Result<int> worker_count(const std::string& text);
-// With their slots added; without -H and --hostfile those of the batch scheduler's job that `own_env` tells of, or
-// localhost with `default_slots` (at least 1). An error where drun is one of several tasks of srun or mpirun, unless
-// all hosts are named and are localhost.
+// Hosts with their slots added up. Without -H and --hostfile these are the hosts of the batch scheduler's job in
+// `own_env`, or localhost with `default_slots` (at least 1). An error if drun is one of several tasks of srun or
+// mpirun, unless all hosts are named and are localhost.
 Result<std::vector<Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
                                        const launcher::Environment& own_env);
 Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw);

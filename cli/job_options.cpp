@@ -26,7 +26,7 @@ void describe_cache(CLI::App& app, RawJobOptions& raw) {
       ->group(kNetwork);
 }
 
-// A relative path counts as none.
+// A relative path counts as unset.
 std::string cache_directory(const launcher::Environment& env) {
   const auto absolute = [&env](const char* name) {
     const auto found = env.find(name);
@@ -53,7 +53,7 @@ Result<void> fill_job(const RawJobOptions& raw, const launcher::Environment& own
   job.env.exports = raw.exports;
   if (auto ok = launcher::check_exports(job.env, own_env); !ok) return ok;
   job.own_env = own_env;
-  job.umask = ::umask(022);  // which can't be read without being set
+  job.umask = ::umask(022);  // can't be read without being set
   ::umask(static_cast<mode_t>(job.umask));
   const auto timeout = seconds("--timeout", raw.timeout, true);
   if (!timeout) return fail(timeout.error());

@@ -1,4 +1,4 @@
-// The options that every command has which starts workers.
+// The options that are common to all commands that start workers.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 
 namespace drun::cli {
 
-// What CLI11 fills in, before it is checked.
+// Options as CLI11 fills them in, unchecked.
 struct RawJobOptions : RawHostOptions {
   std::string np;
   std::vector<std::string> interfaces, exports;
@@ -19,15 +19,16 @@ struct RawJobOptions : RawHostOptions {
   bool no_cache = false;
 };
 
-// `raw` must outlive `app`. How -x and --timeout are described is each command's own.
+// `raw` must outlive `app`. Each command describes -x and --timeout itself.
 void describe_workers(CLI::App& app, RawJobOptions& raw);     // -np
 void describe_interfaces(CLI::App& app, RawJobOptions& raw);  // --network-interfaces
 void describe_cache(CLI::App& app, RawJobOptions& raw);       // --no-cache
 
-// Where drun keeps what it may lose: the XDG base directory specification; "" if there is no place.
+// The directory for drun's cache, by the XDG base directory specification; "" = none.
 std::string cache_directory(const launcher::Environment& env);
 
-// Hosts, connection, interfaces, -x and the deadline. What else is in job.env must be there already: it is checked.
+// Fills in hosts, connection, interfaces, -x and the deadline. Set the other members of job.env before the call: it
+// checks job.env as a whole.
 Result<void> fill_job(const RawJobOptions& raw, const launcher::Environment& own_env, launcher::JobOptions& job);
 
 }  // namespace drun::cli

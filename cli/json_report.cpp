@@ -97,7 +97,7 @@ std::string to_json(const launcher::JobReport& report) {
   }
   out["ranks"] = Json::array();
   for (const auto& r : report.ranks) out["ranks"].push_back(rank_json(r));
-  // What a program wrote or was named need not be UTF-8.
+  // Names and output of a program may not be UTF-8.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

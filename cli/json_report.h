@@ -9,7 +9,7 @@
 namespace drun::cli {
 
 std::string to_json(const launcher::JobReport& report);
-// Whole or not at all: written beside `path`, then renamed.
+// Atomic: written beside `path`, then renamed.
 Result<void> write_report(const launcher::JobReport& report, const std::string& path);
 
 }  // namespace drun::cli

@@ -1,4 +1,4 @@
-// drun: starts a distributed program on many machines. The way of a job through the folders: docs/architecture.md.
+// drun: starts a distributed program on many machines. docs/architecture.md shows a job's path through the folders.
 #include <fcntl.h>
 #include <sodium.h>
 
@@ -31,7 +31,7 @@ drun::launcher::Environment own_environment() {
   return out;
 }
 
-// A caller may have closed 0, 1 or 2; the next descriptor opened would then be taken for standard output.
+// A caller may have closed 0, 1 or 2; the next descriptor opened would then serve as standard output.
 void fill_standard_descriptors() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0) return;

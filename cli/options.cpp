@@ -21,7 +21,7 @@ namespace drun::cli {
 
 namespace {
 
-// What CLI11 fills in, before it is checked and turned into JobOptions.
+// Options as CLI11 fills them in, before they are checked and turned into JobOptions.
 struct Raw : RawJobOptions {
   std::string env_file, env_mode = "all";
   std::string per_node;  // workers on each host
@@ -166,9 +166,9 @@ Result<void> choose_stdin(const std::string& text, launcher::JobOptions& job) {
   return {};
 }
 
-constexpr std::size_t kLongestSlip = 5;  // letters of a word that may be a slip of a subcommand
+constexpr std::size_t kLongestSlip = 5;  // letters of a word that may be a mistyped subcommand
 
-// Here; on other hosts there may be others.
+// Checks this host; other hosts may have other programs.
 bool is_program(const std::string& word, const launcher::Environment& env) {
   if (word.find('/') != std::string::npos) return true;
   const auto path = env.find("PATH");
@@ -191,7 +191,7 @@ Result<void> check_command(const std::vector<std::string>& command, const Raw& r
     return fail(usage_error("command", "':' and another program: drun starts one program, with one -np",
                             "drun -np 2 sh -c 'if [ $RANK = 0 ]; then exec ./a; else exec ./b; fi'"));
   }
-  // A slip of one letter, not `cleanup`. Where the workers get another PATH nobody here knows what is in it.
+  // A one-letter mistake, not `cleanup`. If the workers get another PATH, its programs are unknown here.
   const auto meant = word.size() <= kLongestSlip ? nearest(word, {"bench", "check", "clean"}) : std::nullopt;
   const bool has_path_of_its_own =
       std::any_of(raw.exports.begin(), raw.exports.end(),
@@ -292,7 +292,7 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
   job.timeline_file = absolute(timeline);
   job.grace = *grace;
   job.heartbeat_timeout = std::max(*heartbeat, std::chrono::milliseconds(1000));
-  // Placement once, to see whether there is more than one worker; the job itself repeats it with what it finds.
+  // Places once to see if there is more than one worker; the job itself places again with its own findings.
   const auto placed = launcher::place(job.hosts, job.np);
   if (!placed) return fail(placed.error());
   if (job.stdin_mode == launcher::StdinMode::kRank && job.stdin_rank >= placed->size) {

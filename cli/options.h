@@ -1,4 +1,4 @@
-// The command line as data. Pure but for reading the files that options name.
+// The parsed command line. Pure, except for reading the files that options name.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ struct Options {
   std::string report_file;  // absolute; "" = none
 };
 
-// `args` without the program's name. Every complaint is Errc::kUsage.
+// `args` without the program's name. Every error is Errc::kUsage.
 Result<Options> parse_options(std::vector<std::string> args, const launcher::Environment& own_env);
 
 }  // namespace drun::cli

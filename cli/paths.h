@@ -5,7 +5,8 @@
 
 namespace drun::cli {
 
-// By the name that the user went by, if it is this directory: with links it may be the one that all hosts share.
+// By the user's name for it ($PWD), if that is this directory: with symbolic links it may be the name that all hosts
+// share.
 std::string current_directory();
 // "" stays "".
 std::string absolute(const std::string& path);

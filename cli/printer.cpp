@@ -30,7 +30,7 @@ std::string indented(const std::string& text) {
   return out;
 }
 
-// By the rule of setlocale: the first of these that is set decides.
+// Follows setlocale: the first variable that is set decides.
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);
@@ -83,7 +83,7 @@ void Printer::status(const std::string& line) {
     drawn_ = false;
     return;
   }
-  // Once workers write, the terminal is theirs. A drun in the background leaves it alone as well.
+  // The terminal belongs to the workers once they write. A drun in the background doesn't draw either.
   const pid_t foreground = ::tcgetpgrp(STDERR_FILENO);
   const bool in_background = foreground > 0 && foreground != ::getpgrp();
   if (!status_allowed_ || sink_ || in_background || !can_write_now()) return;

@@ -1,4 +1,5 @@
-// What people read: errors with cause, context and hint, warnings, notes. stderr only; stdout belongs to the workers.
+// Messages to the user: errors with cause, context and hint, warnings, notes. stderr only; stdout belongs to the
+// workers.
 #pragma once
 
 #include <string>
@@ -7,7 +8,8 @@
 
 namespace drun::cli {
 
-// "drun: error: SUBJECT: CAUSE", a line per context, "  hint: HINT". With `color` the words error and hint stand out.
+// "drun: error: SUBJECT: CAUSE", a line per context, "  hint: HINT". With `color` the words error and hint are
+// highlighted.
 std::string format_error(const Error& error, bool color);
 
 class Printer : public launcher::Reporter {
@@ -17,12 +19,12 @@ class Printer : public launcher::Reporter {
   void warning(const std::string& text) override;
   void error(const Error& error) override;
   void job_over(const launcher::JobReport& report) override;
-  // Where the job goes as data; "" = nowhere.
+  // The file for the job's JSON report; "" = none.
   void set_report_file(std::string path) { report_file_ = std::move(path); }
   std::size_t status_width() const override;
   void status(const std::string& line) override;
   void line_is_open() override { line_is_open_ = true; }
-  // Logs that go to the same terminal would tear the status line.
+  // Logs on the same terminal would garble the status line.
   void disable_status() { status_allowed_ = false; }
 
  private:

@@ -19,7 +19,7 @@ struct Quantity {
   std::string_view unit;
 };
 
-// A number without a sign, and what follows it.
+// An unsigned number, and the text after it.
 std::optional<Quantity> take_number(std::string_view text) {
   Quantity out;
   if (text.empty() || text[0] < '0' || text[0] > '9') return std::nullopt;
@@ -33,7 +33,7 @@ Error wrong(std::string_view text, const char* what, const char* hint) {
   return Error(Errc::kUsage, "'" + std::string(text) + "' is not " + what).with_hint(hint);
 }
 
-// "", "k", "m", "g", "t": the power of `base`; nothing for another letter. Takes it off.
+// Removes the prefix "", "k", "m", "g" or "t" from `unit`. Returns its power of `base`; 1 if there is none.
 double take_prefix(std::string_view& unit, double base) {
   constexpr std::string_view kLetters = "kmgt";
   if (unit.empty()) return 1;
@@ -43,7 +43,7 @@ double take_prefix(std::string_view& unit, double base) {
   return std::pow(base, static_cast<double>(at + 1));
 }
 
-// Of bytes. 0: no such unit.
+// Bytes per unit. 0: no such unit.
 double byte_unit(std::string_view unit) {
   const std::string low = lower(unit);
   if (low.empty() || low == "b") return 1;
@@ -56,7 +56,7 @@ double byte_unit(std::string_view unit) {
   return take_prefix(rest, 1000);
 }
 
-// Of bits per second. 0: no such unit. Only the case of the b tells bits from bytes where nothing else does.
+// Bits per second per unit. 0: no such unit. Only the case of the b tells bits from bytes if nothing else does.
 double rate_unit(std::string_view unit) {
   const double prefix = take_prefix(unit, 1000);
   const std::string low = lower(unit);

@@ -1,4 +1,4 @@
-// What `drun bench` and `drun clean` have in common: all their words are options.
+// Common code of `drun bench` and `drun clean`: all their arguments are options.
 #pragma once
 
 #include <optional>
@@ -17,16 +17,16 @@ class App;
 namespace drun::cli {
 
 struct Subcommand {
-  std::string help;  // not empty: only to be printed
+  std::string help;  // not empty: only print it
   log::Level log_level = log::Level::kOff;
   std::string log_file;
 };
 
-// False: the help text is asked for. `name`: "drun clean".
+// Returns false if the help text was asked for. `name`: "drun clean".
 Result<bool> parse_words(CLI::App& app, const std::vector<std::string>& args, const std::string& name);
 
-// Prints the help, or starts the log and says which hosts a batch scheduler gave. The exit status, if that was all or
-// did not work.
+// Prints the help, or starts the log and says which hosts a batch scheduler gave. Returns an exit status if the
+// command ends here, after the help or an error.
 std::optional<int> begin(const Subcommand& command, const std::vector<Host>& hosts, Printer& printer);
 
 }  // namespace drun::cli

@@ -1,4 +1,4 @@
-// Complaints about a command line, in the same words for every command.
+// Command line errors, worded alike for every command.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,10 +12,10 @@
 namespace drun::cli {
 
 Error usage_error(const std::string& subject, const std::string& cause, const std::string& hint = "");
-// CLI11's complaints in our words. `help`: what shows the options, for the hint.
+// Rewords CLI11's errors. `help`: the command that shows the options, for the hint.
 Error parse_error(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& args,
                   const std::string& help);
-// A check that lists what can be typed, without CLI11's own list in the help.
+// A validator that lists the accepted values in its error, without CLI11's own list in the help.
 CLI::Validator one_of(const std::string& option, std::vector<std::string> words);
 ValueOptions value_options(const CLI::App& app);
 Result<std::chrono::milliseconds> seconds(const char* option, double value, bool zero_allowed);

@@ -1,4 +1,4 @@
-// Files that are written whole or not at all: beside their path, then renamed.
+// Writes files atomically: beside their path, then renamed.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace drun::cli {
 
-// A pipe or a device at `path` is written to as it is. The error's subject is empty.
+// If `path` is a pipe or a device, writes to it directly. The error's subject is empty.
 Result<void> write_whole(const std::string& path, std::string_view text);
-// Whether write_whole() would work now. Leaves nothing behind.
+// Checks that write_whole() would work now. Leaves nothing behind.
 Result<void> check_writable(const std::string& path);
 
 }  // namespace drun::cli

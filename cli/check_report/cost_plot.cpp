@@ -17,7 +17,7 @@ using check::Prediction;
 constexpr double kWidth = 720, kHeight = 380;
 constexpr double kLeft = 74, kRight = 34, kTop = 16, kBottom = 52;  // margins
 
-// Powers of ten around what is shown.
+// Powers of ten that enclose the values shown.
 struct Axis {
   int low = 0, high = 1;
   double begin = 0, end = 1;  // in the drawing
@@ -37,7 +37,7 @@ std::string superscript(int n) {
   return out;
 }
 
-// Minutes and hours are no powers of ten.
+// Minutes and hours aren't powers of ten.
 std::string second_tick(int power) {
   if (power >= 4) return "10" + superscript(power) + " s";
   if (power >= 0) return digits(std::pow(10, power)) + " s";
@@ -123,7 +123,7 @@ class Plot {
     return path.empty() ? "" : "<path class='curve " + std::string(name) + "' d='" + path + "'/>";
   }
 
-  // Larger than they look, to be found by the pointer.
+  // Invisible circles, larger than the points, so that the pointer finds them.
   std::string points() const {
     std::string out;
     for (const auto& point : p_.curve) {
@@ -141,7 +141,7 @@ class Plot {
     if (p_.n_bytes == 0 || p_.seconds <= 0) return "";
     const double x = x_.at(static_cast<double>(p_.n_bytes)), y = y_.at(p_.seconds);
     const std::string words = size_text(p_.n_bytes) + ": " + time_markup(p_.seconds);
-    // Above the curve there is room to the left of it.
+    // Above the curve there is room on its left.
     const bool left = x > (x_.begin + x_.end) / 2;
     return "<line class='asked'" + attribute("x1", x) + attribute("x2", x) + attribute("y1", y_.begin) +
            attribute("y2", y) + "/><line class='asked'" + attribute("x1", x_.begin) + attribute("x2", x) +
@@ -170,7 +170,7 @@ class Plot {
     return out + "</ul>";
   }
 
-  // Why the thick line is not always the lowest one.
+  // Explains why the thick line is not always the lowest one.
   std::string caption() const {
     std::string out =
         "The thick line is the time that libdrun takes. It chooses by size alone, the same on every network: recursive "

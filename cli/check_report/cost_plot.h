@@ -1,4 +1,4 @@
-// What an allreduce will take, against its size, as a drawing. Pure.
+// Draws the predicted time of an allreduce against its size. Pure.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace drun::cli {
 
-// An <svg> with two logarithmic axes, its legend, and what its lines are in words. "" = the prediction has no curve.
-// `n_ranks`: the most that a host has.
+// An <svg> with two logarithmic axes, its legend and a caption. "" = the prediction has no curve. `n_ranks`: the
+// maximum per host.
 std::string cost_plot_markup(const check::Prediction& prediction, int n_ranks);
 
 }  // namespace drun::cli

@@ -12,7 +12,7 @@ namespace {
 using check::Prediction;
 
 struct Range {
-  double least = 0, median = 0;  // 0: there are none
+  double least = 0, median = 0;  // 0: no values
 };
 
 Range range_of(const Matrix& matrix) {
@@ -34,13 +34,13 @@ Range range_of(const check::CheckResult& result, Value value) {
   return {*std::min_element(values.begin(), values.end()), median_of(values)};
 }
 
-// Adding up in the hosts' memory may take longer than the network does: then no link sets the pace.
+// If adding up in the hosts' memory takes longer than the network, no link sets the pace.
 bool network_sets_pace(const Prediction& prediction) {
   constexpr double kShare = 0.6;
   return prediction.network_seconds > kShare * prediction.seconds;
 }
 
-// The words on the slowest link, with figures of the matrix: the prediction's own are of all hosts at once.
+// Describes the slowest link with figures of the matrix: the prediction's own figures are for all hosts at once.
 std::string pace_words(const check::CheckResult& result, const Figures& figures) {
   const Prediction& p = *result.predicted;
   if (p.slowest_from < 0 || p.slowest_to < 0 || !network_sets_pace(p)) return "";

@@ -1,5 +1,5 @@
-// The figures of a report: all its rates are in one unit, and all its round trips, so that they can be compared without
-// a look at their units. Pure.
+// The figures of a report: all rates share one unit, as do all round trips, so that they can be compared at a glance.
+// Pure.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace drun::cli {
 
-// The figures that a report shows in more than one place.
+// Figures that a report shows in more than one place.
 struct Figures {
   explicit Figures(const check::CheckResult& result);
 
   Matrix bandwidth, latency;
-  // Nothing was measured: by what the interfaces' drivers say.
+  // If nothing was measured, the units follow the speeds that the interfaces' drivers report.
   Unit rate, time, login;
 };
 
-// As check::prediction_text(); "" = nothing was predicted. Its figures are those of the matrix.
+// Like check::prediction_text(), with the figures of the matrix. "" = nothing was predicted.
 std::string prediction_sentence(const check::CheckResult& result, const Figures& figures);
 
 }  // namespace drun::cli

@@ -9,9 +9,9 @@ namespace drun::cli {
 
 namespace {
 
-constexpr double kMapWidth = 640;    // of the cells of a large map
+constexpr double kMapWidth = 640;    // the cells of a large map
 constexpr std::size_t kLabel = 18;   // characters
-constexpr double kSmallest = 0.78;   // of its size
+constexpr double kSmallest = 0.78;   // minimum scale of the drawing
 constexpr double kCharacter = 0.56;  // width of one, in font sizes
 
 std::string cut(const std::string& name) {
@@ -19,7 +19,7 @@ std::string cut(const std::string& name) {
   return name.substr(0, 8) + "\u2026" + name.substr(name.size() - 9);
 }
 
-// A sign that does not need colour: a dot, a stroke, a cross, a bar.
+// A sign that doesn't depend on color: a dot, a stroke, a cross, a bar.
 std::string mark(Heat heat, double x, double y, double w, double h) {
   const double in = std::min(w, h) * 0.25;
   const std::string left = coordinate(x + in), right = coordinate(x + w - in);
@@ -44,7 +44,7 @@ struct Shape {
   double cell_w = 0, cell_h = 0, font = 0;
   double left = 0, top = 0;  // where the cells begin
   bool figures = false, upright = false;
-  int every = 1;  // every so manyth host has a label
+  int every = 1;  // every n-th host has a label
 };
 
 Shape shape_of(const HeatMap& map, std::size_t longest) {
@@ -120,7 +120,7 @@ std::string heat_map_svg(const HeatMap& map) {
   std::string out = "<svg class='map' role='img'" + attribute("aria-label", map.label) +
                     attribute("viewBox", "0 0 " + coordinate(width) + " " + coordinate(height)) +
                     attribute("width", width) + attribute("font-size", s.font) +
-                    // A little smaller where there is no room; else it scrolls.
+                    // Shrinks a little if space is short; below that the page scrolls.
                     attribute("style", "min-width:" + coordinate(kSmallest * width) + "px") + ">";
   out += "<rect class='h0'" + attribute("x", s.left) + attribute("y", s.top) + attribute("width", cells_w) +
          attribute("height", cells_h) + "/>";

@@ -1,4 +1,4 @@
-// Matrices of `drun check` as drawings. Pure.
+// Draws the matrices of `drun check`. Pure.
 #pragma once
 
 #include <string>
@@ -8,22 +8,22 @@
 
 namespace drun::cli {
 
-inline constexpr int kFiguresTo = 16;  // hosts
+inline constexpr int kFiguresTo = 16;  // maximum number of hosts
 
 struct HeatMap {
   const Matrix* matrix = nullptr;
   std::vector<std::string> names;
-  std::string label;  // for those who don't see it
+  std::string label;  // for screen readers
   Heat (*heat)(const Matrix&, int, int) = nullptr;
   Unit unit;
   bool symmetric = false;  // titles say "between a and b"
 };
 
-// An <svg>. One <rect class='c ...'> for each directed pair that was measured or that failed. To kFiguresTo hosts with
-// figures, beyond that with marks in place of them, so that colour is never the only sign.
+// An <svg> with one <rect class='c ...'> for each directed pair that was measured or that failed. Up to kFiguresTo
+// hosts the cells hold figures, beyond that marks, so that color is never the only sign.
 std::string heat_map_svg(const HeatMap& map);
 
-// The words, colours and marks that occur, an <ul>. "faster", "slower".
+// An <ul> of the labels, colors and marks that occur. `better`, `worse`: "faster", "slower".
 std::string heat_legend(const Matrix& matrix, Heat (*heat)(const Matrix&, int, int), const char* better,
                         const char* worse);
 

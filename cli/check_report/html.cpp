@@ -38,13 +38,13 @@ const char* state_sign(Verdict verdict) {
   return verdict == Verdict::kReady ? "\u2713" : verdict == Verdict::kWarnings ? "!" : "\u00d7";
 }
 
-// A figure, and the section that has the rest.
+// A figure that links to the section with the details.
 std::string tile(const char* section, const std::string& what, const std::string& value, const std::string& more) {
   return "<a class='tile'" + attribute("href", std::string("#") + section) + "><span class='soft small'>" +
          escape(what) + "</span><b>" + escape(value) + "</b><span class='soft small'>" + escape(more) + "</span></a>";
 }
 
-// The time's sign as a page can show it.
+// Replaces "us" by the micro sign.
 Figures with_micro_sign(Figures figures) {
   if (std::string_view(figures.time.name) == "us") figures.time.name = "\u00b5s";
   return figures;
@@ -59,7 +59,7 @@ class Page {
     const std::string title = "drun check: " + verdict_text(result_.verdict);
     return "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
            "<meta name='viewport' content='width=device-width,initial-scale=1'>\n"
-           // Nothing is ever fetched, and no text that a host sent could run.
+           // The page fetches nothing, and text that a host sent can't run.
            "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'; "
            "img-src data:\">\n"
            "<link rel='icon' href='data:,'>\n<title>" +
@@ -122,7 +122,7 @@ class Page {
                      {std::string("Login, ") + figures_.login.name, "num"}});
     std::vector<int> order(result_.hosts.size());
     std::iota(order.begin(), order.end(), 0);
-    // A long table has those to look at on top.
+    // In a long table the hosts with problems come first.
     if (order.size() > kShortTable) {
       std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
         return result_.hosts[static_cast<std::size_t>(a)].verdict > result_.hosts[static_cast<std::size_t>(b)].verdict;
@@ -188,7 +188,7 @@ class Page {
       out += heat_map("latency", "Round trip", "The median of many small messages, one at a time.", map,
                       {"shorter", "longer"});
     }
-    // Side by side where there is room for both.
+    // Side by side if both fit.
     return result_.hosts.size() <= 6 && !out.empty() ? "<div class='pair'>" + out + "</div>" : out;
   }
 
@@ -216,7 +216,7 @@ class Page {
            cost_plot_markup(*result_.predicted, most) + "</section>\n";
   }
 
-  // What few want to know, folded.
+  // Details for few readers, folded.
   std::string appendix() const {
     const std::string body = rejected() + facts();
     return body.empty() ? "" : "<section id='more'><h2>More</h2>" + body + "</section>\n";
@@ -265,7 +265,7 @@ class Page {
           f.memory_total_mib > 0 ? digits(static_cast<double>(f.memory_total_mib) / 1024) : "", escape(gpus_text(f))};
       for (const auto& name : names) {
         const auto at = f.versions.find(name);
-        // Content hashes are longer than anybody compares.
+        // Content hashes are cut: their first characters tell them apart.
         cells.push_back(at == f.versions.end() ? "" : escape(at->second.substr(0, kVersion)));
       }
       table.add("", std::move(cells));
@@ -273,7 +273,7 @@ class Page {
     return folded("What the hosts are like", table);
   }
 
-  // How the check went.
+  // Describes how the check was run.
   std::string footer() const {
     const char* depth = result_.depth == check::CheckDepth::kQuick  ? " --quick"
                         : result_.depth == check::CheckDepth::kFull ? " --full"

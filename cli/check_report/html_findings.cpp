@@ -21,7 +21,7 @@ const char* severity_class(Severity severity) {
   return severity == Severity::kFailure ? "bad" : severity == Severity::kWarning ? "warn" : "note";
 }
 
-// Words in which `this` is code, as in Markdown.
+// Converts `code` in Markdown to markup; the rest is escaped.
 std::string code_markup(std::string_view text) {
   std::string out;
   bool code = false;
@@ -34,7 +34,7 @@ std::string code_markup(std::string_view text) {
 
 std::string code_anchor(const std::string& code) { return "code-" + code; }
 
-// "host1 to host2: 9.44 Mb/s" in two cells.
+// Splits "host1 to host2: 9.44 Mb/s" into two cells.
 std::string evidence_row(const std::string& line) {
   const auto colon = line.find(": ");
   if (colon == std::string::npos) return "<tr><td colspan='2'>" + escape(line) + "</td></tr>";

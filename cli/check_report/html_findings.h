@@ -7,8 +7,8 @@
 
 namespace drun::cli {
 
-// Sections of the page. What should be mended stands on top of it; what is only worth knowing comes last, folded ("" =
-// there is none); and last what the codes that occur mean ("" = none has a section in docs/check.md).
+// Sections of the page. Findings to fix come first on the page; notes come last, folded ("" = there are none),
+// followed by the meanings of the codes that occur ("" = none has a section in docs/check.md).
 std::string findings_section(const check::CheckResult& result);
 std::string notes_section(const check::CheckResult& result);
 std::string codes_section(const check::CheckResult& result);

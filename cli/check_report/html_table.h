@@ -1,5 +1,5 @@
-// A table of HTML whose columns are known only when all of its cells are: one in which no row has anything is left out.
-// Every cell knows the title of its column, for a narrow window in which a row becomes a list. Pure.
+// An HTML table that leaves out columns in which every row is empty. Every cell carries the title of its column, for a
+// narrow window in which a row becomes a list. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class HtmlTable {
 
   explicit HtmlTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // `attributes`: of the row. Cells are markup, as many as there are columns; "" = nothing.
+  // `attributes` belong to the row. Cells are markup, one per column; "" = empty.
   void add(std::string attributes, std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   bool shows(const std::string& title) const;

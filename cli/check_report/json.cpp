@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-// What was not measured is 0 in the result.
+// The result holds 0 for what was not measured.
 template <typename T>
 Json measured(T value) {
   return value > 0 ? Json(value) : Json(nullptr);
@@ -25,7 +25,7 @@ const char* depth_name(check::CheckDepth depth) {
   return depth == check::CheckDepth::kQuick ? "quick" : depth == check::CheckDepth::kFull ? "full" : "default";
 }
 
-// "ready", "ready_with_warnings", "not_ready": words for programs.
+// "ready", "ready_with_warnings", "not_ready": for programs.
 std::string verdict_name(check::Verdict verdict) {
   std::string out = verdict_text(verdict);
   for (char& c : out) {
@@ -232,7 +232,7 @@ std::string check_json(const check::CheckResult& result) {
   out["ring"] = ring_json(result);
   out["prediction"] = prediction_json(result, figures);
   out["notes"] = result.notes;
-  // A host's words need not be UTF-8.
+  // Text from a host may not be UTF-8.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

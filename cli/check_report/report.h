@@ -16,10 +16,10 @@ struct TextStyle {
 // For a terminal.
 std::string check_text(const check::CheckResult& result, const TextStyle& style);
 
-// As data, for --json. docs/check.md describes each key.
+// JSON, for --json. docs/check.md describes each key.
 std::string check_json(const check::CheckResult& result);
 
-// One page that needs nothing else: no network, no scripts; style and drawings are in it.
+// One self-contained page: no network, no scripts; styles and drawings are inline.
 std::string check_html(const check::CheckResult& result);
 
 }  // namespace drun::cli

@@ -3,8 +3,8 @@
 
 namespace drun::cli {
 
-// The colours of heat were chosen to be told apart also without seeing red and green: they go from a cool, light blue
-// to a dark red, and lightness changes with every step.
+// The heat colors can be told apart without seeing red and green: they go from a cool, light blue to a dark red, and
+// the lightness changes with every step.
 inline constexpr char kCheckStyle[] = R"css(
 :root{color-scheme:light dark;--page:#f4f6f8;--card:#fff;--ink:#1a2129;--soft:#566270;--line:#dbe1e8;--faint:#eef1f5;
 --ok:#1a7f45;--ok-back:#e3f4ea;--warn:#8a5700;--warn-back:#fff3d6;--bad:#b3202c;--bad-back:#fde8e9;--note:#215fb0;

@@ -16,9 +16,9 @@ using check::Verdict;
 
 constexpr int kMatrixHosts = 16;
 constexpr std::size_t kWorstShown = 10;
-constexpr std::size_t kNameWidth = 10;  // in a matrix; longer ones lose their middle
+constexpr std::size_t kNameWidth = 10;  // in a matrix; longer names lose their middle
 
-// Columns, not bytes: what is not the first byte of a UTF-8 character takes none.
+// Columns, not bytes: only the first byte of a UTF-8 character counts.
 std::size_t columns(const std::string& text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -32,7 +32,7 @@ std::string right(const std::string& text, std::size_t width) {
   return std::string(width > columns(text) ? width - columns(text) : 0, ' ') + text;
 }
 
-// What came from a host may hold control characters, which a terminal would obey.
+// Text from a host may hold control characters, which a terminal would obey.
 std::string printable(const std::string& text) {
   std::string out = text;
   for (char& c : out) {
@@ -75,7 +75,7 @@ class Report {
     return verdict == Verdict::kReady ? "1;32" : verdict == Verdict::kWarnings ? "1;33" : "1;31";
   }
 
-  // Words go to the next line as a whole; `hang`: what lines after the first begin with.
+  // Wraps at words; `hang` begins every line after the first.
   void add_wrapped(const std::string& first, const std::string& hang, const std::string& text) {
     const std::string clean = printable(text);
     std::string line = first;
@@ -99,11 +99,11 @@ class Report {
     add_wrapped("", "", hosts_sentence(result_) + "; " + findings_sentence(result_));
   }
 
-  // A column of the hosts' table; one in which no host has anything is left out.
+  // A column of the table of hosts; omitted if it is empty for every host.
   struct Column {
     std::string title;
     std::vector<std::string> cells;
-    bool figures = false;  // stand at the right
+    bool figures = false;  // right-aligned
 
     bool empty() const {
       return std::all_of(cells.begin(), cells.end(), [](const std::string& cell) { return cell.empty(); });
@@ -147,7 +147,7 @@ class Report {
       for (const Column& column : shown) {
         const std::string& text = column.cells[i];
         std::string cell = column.placed(text.empty() ? "-" : text);
-        // The escapes take no columns: placed first, painted after.
+        // Escapes take no columns: align first, color after.
         if (column.title == "STATE") cell.replace(0, text.size(), paint(color_of(result_.hosts[i].verdict), text));
         row += (row.empty() ? "" : "  ") + cell;
       }
@@ -161,17 +161,17 @@ class Report {
       const std::string severity = severity_text(finding.severity);
       const std::string subject = finding.subject.empty() ? "" : finding.subject + ": ";
       out_ += "\n";
-      // The escapes take no columns: wrapped first, painted after.
+      // Escapes take no columns: wrap first, color after.
       const std::size_t at = out_.size();
       add_wrapped(severity + ": ", "  ", subject + finding.text + " [" + finding.code + "]");
       out_.replace(at, severity.size(), paint(color_of(finding.severity), severity));
       add_evidence(finding);
-      // Never wrapped: it is there to be copied.
+      // Never wrapped, so that it can be copied.
       if (!finding.command.empty()) out_ += "  " + paint("1;36", "try") + ": " + printable(finding.command) + "\n";
     }
   }
 
-  // Prints both sides of a comparison beside each other where there is room for both.
+  // Prints both sides of a comparison side by side if they fit.
   void add_evidence(const check::Finding& finding) {
     if (finding.comparison.empty()) {
       for (const auto& detail : finding.details) add_wrapped("  ", "    ", detail);

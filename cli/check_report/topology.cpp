@@ -15,15 +15,15 @@ namespace {
 
 using check::Verdict;
 
-constexpr int kRadialFrom = 17;     // hosts; fewer have level names
-constexpr int kRatesTo = 4;         // hosts whose links are labelled
+constexpr int kRadialFrom = 17;     // hosts; with fewer, names are level
+constexpr int kRatesTo = 4;         // hosts whose links are labeled
 constexpr std::size_t kLabel = 20;  // characters
 
 struct Point {
   double x = 0, y = 0;
 };
 
-// "10.0.0.0/24" of an address in it; "" = none.
+// The network of the host's address, for example "10.0.0.0/24"; "" = none.
 std::string network_of(const check::CheckedHost& host) {
   if (!host.choice || host.choice->address.bytes.empty()) return "";
   netdetect::Address network = host.choice->address;
@@ -45,7 +45,7 @@ struct Group {
   double label_angle = 0;
 };
 
-// By the first host of each; hosts without an address last.
+// In the order of each group's first host; hosts without an address come last.
 std::vector<Group> group_hosts(const check::CheckResult& result) {
   std::vector<Group> out;
   std::map<std::string, std::size_t> known;
@@ -81,7 +81,7 @@ class Topology {
 
  private:
   int n() const { return static_cast<int>(result_.hosts.size()); }
-  // Whether the hosts are drawn by network: not if there is only one, even if some hosts have no address.
+  // True if the hosts are drawn by network. False if there is only one network, even if some hosts have no address.
   bool grouped() const {
     return std::count_if(groups_.begin(), groups_.end(), [](const Group& g) { return !g.network.empty(); }) > 1;
   }
@@ -94,7 +94,7 @@ class Topology {
     bottom_ = std::max(bottom_, y);
   }
 
-  // A network's sign takes a place on the circle before its hosts.
+  // Each network's sign takes a place on the circle before its hosts.
   void place() {
     const double places = static_cast<double>(n()) + (grouped() ? static_cast<double>(groups_.size()) : 0);
     radius_ = std::clamp(places * 5.5, n() <= 4 ? 150.0 : 210.0, 420.0);
@@ -128,7 +128,7 @@ class Topology {
         if (heat != Heat::kNone) out.push_back({a, b, heat});
       }
     }
-    // The worst on top.
+    // The worst are drawn last, on top.
     std::stable_sort(out.begin(), out.end(), [](const Line& x, const Line& y) { return x.heat < y.heat; });
     return out;
   }
@@ -152,7 +152,7 @@ class Topology {
     return out + "</g>" + rates;
   }
 
-  // Nearer to one end, so that those of crossing links don't meet.
+  // Placed nearer to one end, so that labels of crossing links don't overlap.
   std::string rate_label(const Line& line, const Point& a, const Point& b) const {
     const double along = n() == 2 ? 0.5 : 0.36;
     const Cell& there = bandwidth_.at(line.a, line.b);

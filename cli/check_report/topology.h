@@ -1,4 +1,4 @@
-// The hosts of `drun check` and their links as a drawing. Pure.
+// Draws the hosts of `drun check` and their links. Pure.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace drun::cli {
 
-// An <svg> and the legend below it. Hosts stand around a circle, those of one network side by side; a link is drawn
-// once for both directions, as the worse of them. "" = there is nothing to draw.
+// An <svg> and the legend below it. Hosts stand on a circle, those of one network side by side. A link is drawn once
+// for both directions, in the color of the worse one. "" = there is nothing to draw.
 std::string topology_markup(const check::CheckResult& result, const Figures& figures);
 
 }  // namespace drun::cli

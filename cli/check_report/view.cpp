@@ -18,7 +18,7 @@ using check::Verdict;
 using netdetect::Direction;
 using netdetect::Link;
 
-// Round trips within this are alike whatever their ratio is: it is less than what the scheduler adds now and then.
+// Round trips within this difference count as equal, whatever their ratio: scheduling noise is larger.
 constexpr double kSameRoundTrip = 100e-6;
 
 Matrix empty_matrix(const check::CheckResult& result) {
@@ -34,7 +34,7 @@ double best_rate(const Direction& direction) {
   return out;
 }
 
-// The better of two in the middle: one bad host among three must not become what is normal.
+// Takes the better of two middle values: one bad host among three must not become the norm.
 template <typename Better>
 double better_median(std::vector<double> values, Better better) {
   if (values.empty()) return 0;
@@ -68,7 +68,7 @@ void put(Cell& cell, double value, const std::string& error) {
 
 void put_better(Cell& cell, double value, const std::string& error) { put(cell, std::max(value, cell.value), error); }
 
-// A pair that can't connect was never measured: what reachability found stands for it.
+// A pair that can't connect was never measured: its cell gets the error that reachability found.
 void put_unreachable(Matrix& matrix, const check::CheckResult& result) {
   const std::size_t n = std::min(result.reach.size(), result.hosts.size());
   for (std::size_t i = 0; i < n; ++i) {
@@ -105,7 +105,7 @@ std::vector<Entry> worst(const Matrix& matrix, HeatOf heat, Badness badness, boo
   return out;
 }
 
-// "10.0.0.1" has no domain, "fd00::1" neither.
+// "10.0.0.1" and "fd00::1" have no domain.
 bool is_address(const std::string& name) {
   return name.find(':') != std::string::npos || name.find_first_not_of("0123456789.") == std::string::npos;
 }
@@ -152,7 +152,7 @@ Matrix latency_matrix(const check::CheckResult& result) {
     for (const auto& link : *pass) {
       if (!valid(out, link)) continue;
       double value = link.n_round_trips > 0 ? link.rtt_median_us * 1e-6 : 0;
-      // Load on a host only adds to a round trip: the better of two passes is nearer to the link's own.
+      // Load on a host only adds to a round trip: the better of two passes is nearer to the true value.
       const double before = out.at(link.a, link.b).value;
       if (before > 0 && value > 0) value = std::min(value, before);
       const std::string error = link.forward.error.empty() ? link.backward.error : link.forward.error;
