@@ -1,4 +1,5 @@
-"""What pyproject.toml can't say: the binaries, if they are there, and the tag of a wheel whose binaries are not Python's."""
+"""Settings that pyproject.toml can't express: the binaries, if they are there, and the wheel's tag, whose binaries
+don't depend on Python."""
 import os
 
 from setuptools import Distribution, setup
@@ -8,7 +9,7 @@ try:
 except ImportError:  # before setuptools 70
     from wheel.bdist_wheel import bdist_wheel
 
-# build-wheel puts them there; without them the package looks for libdrun elsewhere.
+# build-wheel puts them there; without them the package searches for libdrun elsewhere.
 HAS_BINARIES = os.path.isdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "drun", "lib"))
 
 

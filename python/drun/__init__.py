@@ -1,7 +1,7 @@
-"""Collectives between the workers that drun started, in the words of Horovod: `import drun as hvd`.
+"""Collectives between the workers that drun started, with Horovod's API: `import drun as hvd`.
 
-torch and numpy are used if the program has imported them, and never imported from here, except for what only torch has
-(DistributedOptimizer and the like, in drun.torch)."""
+torch and numpy are used if the program has imported them, and never imported here. Names that need torch
+(DistributedOptimizer and the like) load drun.torch when first used."""
 from ._compression import Compression
 from ._engine import Handle, poll, synchronize
 from ._job import (abort, cross_rank, cross_size, init, is_homogeneous, is_initialized, local_rank, local_size, rank,
@@ -22,7 +22,7 @@ from ._streams import synchronize_stream
 
 __version__ = "0.1.0"
 
-# Scripts ask which of Horovod's parts are there.
+# Scripts ask which parts of Horovod are there.
 _FALSE = ("mpi_enabled", "mpi_built", "mpi_threads_supported", "gloo_enabled", "gloo_built", "ddl_built",
           "ccl_built", "cuda_built", "rocm_built")
 for _name in _FALSE:
@@ -30,7 +30,7 @@ for _name in _FALSE:
 
 _OF_TORCH = ("DistributedOptimizer", "SyncBatchNorm", "broadcast_optimizer_state", "ddp_hook", "sparse_allreduce_async")
 
-# What Horovod has and drun has not, with what there is instead.
+# Names that Horovod has and drun has not, with the alternative.
 _NOT_THERE = {
     "elastic": "a job has the ranks that it began with; write checkpoints, and start it again",
     "start_timeline": "`drun --timeline FILE` writes one of the whole job",

@@ -1,4 +1,4 @@
-"""Collectives that gradients flow through: the loss is the sum of the losses of all ranks. Imported once the program has a
+"""Differentiable collectives: the loss is the sum of the losses of all ranks. Imported when the program first has a
 tensor of torch that needs it."""
 import torch
 
@@ -108,4 +108,4 @@ def alltoall(tensor, splits, name, process_set):
         return _Alltoall.apply(tensor, splits, name, process_set)
     if tensor.dim() and tensor.shape[0] % size == 0:
         return _Alltoall.apply(tensor, [tensor.shape[0] // size] * size, name, process_set)[0]
-    return _moves.alltoall(tensor.detach(), None, name, process_set)  # says what is wrong
+    return _moves.alltoall(tensor.detach(), None, name, process_set)  # raises the error

@@ -1,11 +1,11 @@
-"""What travels instead of float32 and float64: halves. The sums are made in float32 by libdrun and rounded once."""
+"""Sends 16-bit floats in place of float32 and float64. libdrun sums in float32 and rounds once."""
 import sys
 
 from ._tensor import Bfloat16Array
 
 
 class Compressor:
-    """Base of the user's own, too: compress returns what is reduced, and whatever decompress needs."""
+    """Base class, also for the user's own: compress returns the tensor to reduce and the context for decompress."""
 
     @staticmethod
     def compress(tensor):
@@ -33,7 +33,7 @@ class FP16Compressor(Compressor):
             return tensor, None
         if _is_torch(tensor):
             return tensor.half(), tensor.dtype
-        with sys.modules["numpy"].errstate(over="ignore"):  # what is too large becomes infinite, as everywhere
+        with sys.modules["numpy"].errstate(over="ignore"):  # a value that is too large becomes infinity, as everywhere
             return tensor.astype("float16"), tensor.dtype
 
     @staticmethod
@@ -82,7 +82,7 @@ def _is_wide(tensor):
 
 
 def _upper_halves(values):
-    """Rounded to nearest, ties to even; a NaN stays one."""
+    """Rounds to nearest, ties to even; a NaN stays a NaN."""
     numpy = sys.modules["numpy"]
     with numpy.errstate(over="ignore"):
         single = numpy.ascontiguousarray(values, "float32").reshape(values.shape)

@@ -1,10 +1,10 @@
-"""What has `__dlpack__` (https://dmlc.github.io/dlpack/latest): the memory behind it, which stays the producer's."""
+"""Memory of objects that have `__dlpack__` (https://dmlc.github.io/dlpack/latest). The producer keeps owning it."""
 import ctypes
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
-_LEGACY_DEFAULT_STREAM = 1  # as __dlpack__ wants it named: the stream 0 of CUDA
+_LEGACY_DEFAULT_STREAM = 1  # the number of CUDA's stream 0 for __dlpack__
 _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}  # DLDataTypeCode
-_READ_ONLY, _IS_COPIED = 1, 2  # of flags
+_READ_ONLY, _IS_COPIED = 1, 2  # bits of flags
 
 
 class _DLTensor(ctypes.Structure):
@@ -29,15 +29,15 @@ def _capsule_of(obj, stream):
     try:
         try:
             return obj.__dlpack__(max_version=(1, 0), **stream)
-        except TypeError:  # a producer from before version 1.0
+        except TypeError:  # a producer older than version 1.0
             return obj.__dlpack__(**stream)
     except (BufferError, TypeError) as error:
         raise ValueError(f"the {type(obj).__name__} can't be shared by DLPack: {error}") from error
 
 
 class Export:
-    """keep: while it lives, so does the memory. strides: of elements, or None for C's order. type_name: as numpy's. is_device:
-    its order is the legacy default stream's."""
+    """keep: keeps the memory alive. strides: in elements, or None for C order. type_name: numpy's. is_device: the
+    memory is ordered by the legacy default stream."""
 
     __slots__ = ("keep", "pointer", "shape", "strides", "type_name", "itemsize", "is_device", "read_only", "is_copy")
 

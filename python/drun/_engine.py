@@ -1,8 +1,8 @@
-"""The order of this process's collectives, which must be the same on all ranks, and the asynchronous ones.
+"""Orders this process's collectives, which must be the same on all ranks, and runs the asynchronous ones.
 
-A blocking call is carried out by its caller if nothing is before it, and waits for its turn otherwise. Of the asynchronous
-ones those that are one call of libdrun are handed to it, which has a thread and an order of its own. Those of several
-steps, and what comes while these are under way, are carried out by one thread of Python."""
+The caller carries out a blocking call itself if no call is before it, else it waits for its turn. An asynchronous call
+that is one call of libdrun is passed to libdrun, which has a thread and an order of its own. One Python thread carries
+out asynchronous calls of several steps, and all calls that arrive in the meantime."""
 import collections
 import ctypes
 import os
@@ -13,7 +13,7 @@ from . import _library as lib
 
 
 class Handle:
-    """Of an asynchronous call that Python's thread carries out."""
+    """Handle of an asynchronous call that the Python thread carries out."""
 
     def __init__(self):
         self._done = threading.Event()
@@ -26,14 +26,14 @@ class Handle:
         return self._done.is_set()
 
     def wait(self):
-        """The result; raises what the call raised. May be called more than once."""
+        """Returns the call's result or raises its exception. May be called more than once."""
         self._done.wait()
         if self._error is not None:
             raise self._error
         return self._result
 
     def when_done(self, callback):
-        """callback(handle), from the thread that carries out the calls, or at once if the call is done."""
+        """Calls callback(handle) from the thread that carries out the calls, or at once if the call is done."""
         with self._lock:
             if not self._done.is_set():
                 self._callbacks.append(callback)
@@ -53,18 +53,18 @@ def _call_back(callback, handle):
     try:
         callback(handle)
     except Exception:
-        traceback.print_exc()  # the thread goes on
+        traceback.print_exc()  # the thread continues
 
 
 class RequestHandle:
-    """Of an asynchronous call that libdrun carries out. `keep` is what it works on."""
+    """Handle of an asynchronous call that libdrun carries out. `keep` holds the memory that the call uses."""
 
     def __init__(self, requests, result, keep):
         self._requests = requests
         self._result = result
         self._error = None
         self._keep = keep
-        self._lock = threading.Lock()  # a request is freed by the one who sees its end
+        self._lock = threading.Lock()  # the thread that sees a request's end frees it
 
     def done(self):
         if not self._lock.acquire(blocking=False):
@@ -82,7 +82,7 @@ class RequestHandle:
             self._lock.release()
 
     def is_forgettable(self):
-        """On GPUs only once somebody has waited for it: to ask libdrun would make the program's stream wait already."""
+        """On GPUs True only after wait(): testing the request would already make the program's stream wait for it."""
         return not self._requests if self._requests.on_gpu else self.done()
 
     def wait(self):
@@ -94,13 +94,13 @@ class RequestHandle:
         return self._result
 
     def when_done(self, callback):
-        """As Handle's, but from the thread of `watcher`."""
+        """Like Handle.when_done, but called from the thread of `watcher`."""
 
         def wait():
             try:
                 self.wait()
             except lib.DrunError:
-                pass  # the callback sees it, too
+                pass  # the callback sees it too
             _call_back(callback, self)
 
         watcher.submit(wait)
@@ -116,8 +116,8 @@ class RequestHandle:
 
 
 class CombinedHandle:
-    """Of several asynchronous calls. finish: makes the result of theirs. A call gives the result, too: Horovod's handles of
-    sparse tensors are used in that way."""
+    """Handle of several asynchronous calls. finish: makes one result of theirs. Calling the handle returns the result
+    too: Horovod's handles of sparse tensors are used like that."""
 
     def __init__(self, handles, finish=lambda *results: list(results)):
         self._handles = handles
@@ -140,14 +140,15 @@ class Engine:
     def __init__(self):
         self._changed = threading.Condition()
         self._queue = collections.deque()
-        self._busy = False  # somebody carries out a call
+        self._busy = False  # a call is being carried out
         self._thread = None
-        # In libdrun's hands: kept even if the program forgets them, as their memory is written to.
+        # Calls that libdrun carries out. Kept even if the program drops their handles, because libdrun writes to their
+        # memory.
         self._outstanding = collections.deque()
         os.register_at_fork(after_in_child=self._start_anew)
 
     def _start_anew(self):
-        # The thread is the parent's, and so is libdrun's communicator: calls return an error there.
+        # The thread stays in the parent, as does libdrun's communicator: its calls return an error in the child.
         self._changed = threading.Condition()
         self._queue = collections.deque()
         self._busy = False
@@ -172,8 +173,8 @@ class Engine:
                 self._changed.notify_all()
 
     def begin(self, work, keep):
-        """work(requests) makes calls of libdrun with call_options(requests=requests) and returns the result, which is there
-        when the handle is done. `keep` has the memory of the calls."""
+        """work(requests) calls libdrun with call_options(requests=requests) and returns the result, which is valid when
+        the handle is done. `keep` holds the memory of the calls."""
         if threading.current_thread() is self._thread:
             return self.submit(lambda: work(None))
         with self._changed:
@@ -188,9 +189,9 @@ class Engine:
             handle = RequestHandle(requests, work(requests), keep)
         except BaseException:
             try:
-                RequestHandle(requests, None, keep).wait()  # of those that were made
+                RequestHandle(requests, None, keep).wait()  # for the calls that were made
             except lib.DrunError:
-                pass  # they may be of a group that was cancelled; what was wrong first counts
+                pass  # they may belong to a canceled group; the first error counts
             raise
         finally:
             with self._changed:
@@ -202,7 +203,8 @@ class Engine:
         return handle
 
     def _forget_the_done(self, most_unasked=256):
-        """Of what nobody waits for, libdrun is asked if there is more: else its memory would stay for ever."""
+        """Drops calls that have ended. Asks libdrun about calls without a waiter only if there are more than
+        most_unasked: else their memory would be kept forever."""
         while self._outstanding and self._outstanding[0].is_forgettable():
             self._outstanding.popleft()
         while len(self._outstanding) > most_unasked and self._outstanding[0].done():
@@ -224,7 +226,7 @@ class Engine:
         return handle
 
     def drain(self):
-        """Returns when everything that was submitted before is done, well or not."""
+        """Returns when everything submitted before has ended, successfully or not."""
         with self._changed:
             outstanding = list(self._outstanding)
             self._outstanding.clear()
@@ -232,14 +234,15 @@ class Engine:
             try:
                 handle.wait()
             except lib.DrunError:
-                pass  # for those who synchronize with it
+                pass  # synchronize() raises it
         with self._changed:
             if self._thread is None or threading.current_thread() is self._thread:
                 return
         self.submit(lambda: None).wait()
 
     def keep_for_ever(self):
-        """At the end of a process that has failed: libdrun's thread may still use this memory while Python goes down."""
+        """For the end of a process that has failed: libdrun's thread may still use this memory while Python shuts
+        down."""
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._outstanding))
 
     def _serve(self):
@@ -251,7 +254,7 @@ class Engine:
             result = error = None
             try:
                 result = work()
-            except BaseException as caught:  # whoever waits gets it
+            except BaseException as caught:  # raised in the waiter
                 error = caught
             with self._changed:
                 self._busy = False
@@ -262,7 +265,7 @@ class Engine:
 
 
 engine = Engine()
-watcher = Engine()  # its thread waits for calls that are to be followed by something; it makes none itself
+watcher = Engine()  # its thread waits for calls that have a callback; it makes none itself
 
 
 def synchronize(handle):
@@ -271,10 +274,11 @@ def synchronize(handle):
 
 
 def poll(handle):
-    """Whether it is done: synchronize() would not wait. On a GPU its stream waits for it from then on."""
+    """True if the call is done, so that synchronize() would not wait. On a GPU, the current stream waits for the call
+    from then on."""
     return handle.done()
 
 
 def call(function, *arguments):
-    """One function of libdrun; a failure is raised."""
+    """Calls one function of libdrun; raises its failure."""
     lib.check(getattr(lib.library(), function)(*arguments))

@@ -1,12 +1,13 @@
-"""The gradients of a model, reduced over all ranks while the backward pass still runs.
+"""Reduces the gradients of a model over all ranks while the backward pass still runs.
 
-Large ones travel by themselves; small ones are packed into buckets, in the reverse of the parameters' order, which
-is about the order in which they come. All travel as copies: autograd may go on with the memory of a gradient that has come, where it is
-also that of another. A bucket is reduced as soon as it is full and all buckets before it are on their
-way: so the order of the collectives is the same on all ranks, even where a rank leaves parameters out.
+Large gradients are reduced alone; small ones are packed into buckets, in the reverse order of the parameters, which is
+roughly the order in which they are computed. All are copied first: autograd may still change the memory of a gradient,
+or share it with another gradient. A bucket is reduced as soon as it is full and all buckets before it have been
+launched, so that the order of the collectives is the same on all ranks, even if a rank leaves parameters out.
 
-Behind the buckets each rank says of which parameters it has a gradient. Those that no rank has used keep none, as with one
-rank; those of which some rank has a sparse one are reduced then, and left out of the buckets in the steps that follow."""
+After the buckets each rank announces which parameters it has a gradient of. A parameter that no rank has used gets no
+gradient, as with a single rank. A parameter with a sparse gradient on some rank is reduced then, and left out of the
+buckets in later steps."""
 import weakref
 
 import torch
@@ -17,7 +18,7 @@ from ._reductions import Average, Sum, allreduce_async_
 from ._sparse import sparse_allreduce_async, sparse_gradient_of
 
 BUCKET_BYTES = 8 << 20
-ALONE_BYTES = 1 << 20  # packing and unpacking a larger one takes longer than a collective more
+ALONE_BYTES = 1 << 20  # packing and unpacking a larger one takes longer than one more collective
 
 _NONE, _DENSE, _SPARSE = range(3)
 
@@ -27,7 +28,7 @@ def _kind(gradient):
 
 
 class _Bucket:
-    """Gradients of one type, behind each other in `flat`."""
+    """Gradients of one type, concatenated in `flat`."""
 
     def __init__(self, dtype):
         self.dtype = dtype
@@ -55,7 +56,7 @@ class _Bucket:
             at += parameter.numel()
 
     def pack(self):
-        """What is to be reduced, with zeros for gradients that this rank has not, or has as sparse ones."""
+        """The data to reduce, with zeros for gradients that are missing or sparse on this rank."""
         if self.flat is None:
             self.flat = torch.empty(self.n_elements, dtype=self.dtype)
         for parameter, part in self._parts(self.flat):
@@ -66,7 +67,7 @@ class _Bucket:
         return self.flat
 
     def unpack(self, flat):
-        """Returns where the gradients are that this rank has not."""
+        """Returns the parts of `flat` whose gradients this rank doesn't have."""
         missing = {}
         for parameter, part in self._parts(flat):
             if parameter.grad is None:
@@ -87,12 +88,12 @@ class GradientReducer:
         self._bucket_bytes = bucket_bytes
         self._sparse = []
         self._fill()
-        self._next = 0  # the first bucket that is not on its way
+        self._next = 0  # the first bucket that is not launched
         self._reset()
         self._hooks = [_after_gradient(parameter, self._make_hook(name, parameter)) for name, parameter in named_parameters]
 
     def _fill(self):
-        """In the order in which the last gradients of the buckets come."""
+        """Orders the buckets by the time at which their last gradients are computed."""
         self._buckets, filling = [], {}
         sparse = {id(parameter) for _, parameter in self._sparse}
         for name, parameter in reversed(self._named_parameters):
@@ -131,7 +132,7 @@ class GradientReducer:
         self._left = {id(parameter): self.passes for _, parameter in self._named_parameters}
 
     def _make_hook(self, name, parameter):
-        # The model outlives an optimizer that another one took the place of.
+        # The model may outlive this optimizer, which another one may replace.
         weak, key = weakref.ref(self), id(parameter)
 
         def hook(*_):
@@ -172,10 +173,10 @@ class GradientReducer:
                              "DistributedOptimizer(sparse_as_dense=True) does")
 
     def synchronize(self):
-        """All gradients are reduced when this returns."""
+        """Returns when all gradients are reduced."""
         self._launch(only_full=False)
         named = [one for bucket in self._buckets for one in zip(bucket.names, bucket.parameters)]
-        # How many ranks have a dense one, and a sparse one: ranks that have joined give zeros to a sum.
+        # Number of ranks with a dense and with a sparse gradient: ranks that have joined add zeros to the sum.
         mine = [_kind(parameter.grad) for _, parameter in named + self._sparse]
         kinds = torch.tensor([[kind == _DENSE, kind == _SPARSE] for kind in mine], dtype=torch.int32)
         handle = allreduce_async_(kinds, op=Sum, name="which gradients there are", process_set=self._arguments["process_set"])
@@ -202,8 +203,8 @@ class GradientReducer:
         self._reset()
 
     def _reduce_sparse(self, used):
-        """`used`: what some rank has a gradient of, if only an empty one. Then all get one: an optimizer takes a step with an
-        empty gradient, too, so that ranks without one would have another state than those with it."""
+        """`used`: parameters of which some rank has a gradient, even an empty one. Every rank gets a gradient for
+        these: an optimizer steps on an empty gradient too, so ranks without one would end up in another state."""
         sparse = [one for one in self._sparse if id(one[1]) in used]
         options = self._arguments
         factor = options["prescale_factor"] * options["postscale_factor"]
@@ -224,7 +225,7 @@ def _reduced(handle):
 
 
 def _after_gradient(parameter, hook):
-    """Has hook called whenever parameter.grad has got another pass; returns what ends that."""
+    """Calls hook each time a pass has been added to parameter.grad; returns a function that removes the hook."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):  # torch 2.1
         return parameter.register_post_accumulate_grad_hook(hook).remove
     accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
@@ -233,6 +234,6 @@ def _after_gradient(parameter, hook):
     def remove():
         nonlocal accumulator
         handle.remove()
-        accumulator = None  # kept till then: nobody else does
+        accumulator = None  # kept alive until then: torch doesn't
 
     return remove

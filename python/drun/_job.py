@@ -1,4 +1,4 @@
-"""Joining and leaving the job, and this process's place in it."""
+"""Joins and leaves the job, and tells this process's place in it."""
 import atexit
 import ctypes
 import os
@@ -11,11 +11,11 @@ from ._state import place, state
 
 
 def init(comm=None, process_sets=None, *, init_timeout=None, op_timeout=None, join=None):
-    """Joins the job; returns when all ranks have come. Does nothing if that is done already.
+    """Joins the job; returns when all ranks have joined. Does nothing if already done.
 
-    comm: None, or a list of all ranks (parts of them are process sets). process_sets: a list of ProcessSet, the same on all
-    ranks. init_timeout, op_timeout: seconds. join: whether join() is wanted for ranks with less data than others, which costs
-    a small exchange before every collective; default: DRUN_JOIN=1 in the environment."""
+    comm: None, or a list of all ranks (subsets are process sets). process_sets: a list of ProcessSet, the same on all
+    ranks. init_timeout, op_timeout: seconds. join: True enables join() for ranks with less data than others, which
+    costs a small exchange before every collective; default: DRUN_JOIN=1 in the environment."""
     if state.place is not None:
         return
     options = lib.InitOptions(ctypes.sizeof(lib.InitOptions), _milliseconds(init_timeout), _milliseconds(op_timeout))
@@ -40,7 +40,7 @@ def _milliseconds(seconds):
 
 
 def shutdown():
-    """Leaves the job in an orderly way, after all asynchronous calls are done. Without init: nothing."""
+    """Leaves the job cleanly, after all asynchronous calls have ended. Does nothing without init."""
     if state.place is None or state.pid != os.getpid():
         return
     engine.drain()
@@ -52,8 +52,8 @@ def shutdown():
 
 
 def _leave_at_exit():
-    """A script may end without shutdown(). One that ends by an exception, or with calls under way, has not left in an
-    orderly way: it does not wait for anybody, and others are to see it as a rank that failed."""
+    """A script may end without shutdown(). If it ends by an exception or with calls under way, it leaves without
+    waiting for others, which then see this rank as failed."""
     if getattr(sys, "last_value", None) is None and engine.is_idle():
         shutdown()
     else:
@@ -73,7 +73,7 @@ def size():
 
 
 def local_rank():
-    """Among the ranks of this host."""
+    """This process's rank on its host."""
     return place().local_rank
 
 
@@ -82,7 +82,7 @@ def local_size():
 
 
 def cross_rank():
-    """Among the ranks of all hosts that have the same local rank."""
+    """This process's rank among the ranks of all hosts that have the same local rank."""
     return place().cross_rank
 
 
@@ -91,15 +91,15 @@ def cross_size():
 
 
 def is_homogeneous():
-    """Whether all hosts have the same number of ranks."""
+    """True if all hosts have the same number of ranks."""
     return place().is_homogeneous
 
 
 def version():
-    """Of libdrun."""
+    """The version of libdrun."""
     return lib.library().drun_version().decode()
 
 
 def abort(why):
-    """Ends the whole job, giving `why` as the reason; the caller still has to exit."""
+    """Ends the whole job with the reason `why`; the caller must still exit itself."""
     lib.check(lib.library().drun_abort(str(why).encode()))

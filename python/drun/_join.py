@@ -1,18 +1,18 @@
-"""join(): a rank that has no more data takes part in what the others still reduce, with zeros.
+"""join(): a rank that has no more data takes part in the reductions of the others with zeros.
 
-A rank that has joined has to know what the others call. So where join is enabled every collective begins with a small
-allgather in which each rank says what it is about to call."""
+A rank that has joined must know which collectives the others call. So if join is enabled, every collective begins with
+a small allgather in which each rank announces its call."""
 import ctypes
 
 from . import _library as lib
 from ._engine import call, engine
 from ._process_sets import Group
 
-# What is announced; the numbers are the same on all ranks, and shown nowhere.
+# Kinds of calls that are announced; only the ranks of a job see the numbers.
 JOIN, ALLREDUCE, BARRIER, OTHER = range(4)
 
 enabled = False
-_joined = set()  # of the last exchange
+_joined = set()  # as of the last exchange
 _FIELDS = 4  # kind, dtype, op, count
 _ITEMSIZE = {lib.INT8: 1, lib.UINT8: 1, lib.INT32: 4, lib.UINT32: 4, lib.INT64: 8, lib.UINT64: 8, lib.FLOAT16: 2,
              lib.BFLOAT16: 2, lib.FLOAT32: 4, lib.FLOAT64: 8}
@@ -23,7 +23,7 @@ def announces(group):
 
 
 def announce(group, kind, dtype=0, op=0, count=0):
-    """Before each collective, in its turn."""
+    """Called before each collective, in its turn."""
     if not announces(group):
         return
     said = _exchange(group, kind, dtype, op, count)
@@ -33,9 +33,9 @@ def announce(group, kind, dtype=0, op=0, count=0):
 
 
 def join(device=None):
-    """Says that this rank has no more data, and waits until all have said so; returns the last of them. Until then the
-    allreduces of the others (sums and averages) get zeros from here. Ranks that join apart from each other need
-    init(join=True)."""
+    """Announces that this rank has no more data, and waits until all ranks have joined; returns the last one to join.
+    Until then this rank adds zeros to the others' allreduces (sums and averages). Ranks that join at different times
+    need init(join=True)."""
     del device
     group = Group(None)
     return engine.run(lambda: _serve(group) if enabled else _meet(group))

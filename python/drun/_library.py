@@ -1,4 +1,4 @@
-"""libdrun's C ABI by ctypes: where the library is found, its functions with their types, its failures as exceptions."""
+"""libdrun's C ABI by ctypes: finds the library, declares its functions, raises its failures as exceptions."""
 import ctypes
 import functools
 import glob
@@ -29,8 +29,8 @@ COMM_WORLD = None  # (drun_comm)0
 
 
 class DrunError(RuntimeError):
-    """A failure of libdrun. `status` is one of drun.ERROR_*; `rank` is the rank at fault, -1 if none or unknown, and `host`
-    its host. The text names the operation and the ranks."""
+    """A failure of libdrun. `status` is one of drun.ERROR_*; `rank` is the faulty rank, -1 if none or unknown, and
+    `host` its host. The text names the operation and the ranks."""
 
     def __init__(self, text, status=ERROR_INTERNAL, rank=-1, host=""):
         super().__init__(text)
@@ -42,7 +42,7 @@ class DrunError(RuntimeError):
         return (type(self), (self.args[0], self.status, self.rank, self.host))
 
 
-DrunError.__module__ = "drun"  # as it is caught
+DrunError.__module__ = "drun"  # users catch drun.DrunError
 
 
 class InitOptions(ctypes.Structure):
@@ -66,18 +66,18 @@ class CallOptions(ctypes.Structure):
     ]
 
 
-MEMORY_DEVICE = 2  # of drun_memory
+MEMORY_DEVICE = 2  # a drun_memory
 
 
 class Requests(list):
-    """Of asynchronous calls that are begun together."""
+    """Handles of asynchronous calls that begin together."""
 
     on_gpu = False
 
 
 def call_options(name=None, prescale=1.0, postscale=1.0, requests=None, stream=None):
-    """None stands for the defaults. requests: Requests, which get the call's drun_request, and make it asynchronous.
-    stream: of a GPU, which the call's memory is on."""
+    """None means the default. requests: Requests, which receives the call's drun_request and makes it asynchronous.
+    stream: of the GPU that holds the call's memory."""
     if name is None and prescale == 1.0 and postscale == 1.0 and requests is None and stream is None:
         return None
     options = CallOptions(ctypes.sizeof(CallOptions), None if name is None else str(name).encode(), 0, prescale, postscale)
@@ -144,25 +144,25 @@ _FUNCTIONS = {
 }
 
 def _candidates():
-    """In the order in which they are tried. A path that the user gave is the only one."""
+    """Paths in the order in which they are tried. A path from the user is the only one."""
     given = os.environ.get("DRUN_LIBRARY")
     if given:
         return [given]
     here = os.path.dirname(os.path.abspath(__file__))
     found = sorted(glob.glob(os.path.join(here, "lib", "libdrun.so*")))
     tree = os.path.dirname(os.path.dirname(here))
-    if os.path.exists(os.path.join(tree, "CMakePresets.json")):  # not installed: what the tree has built
+    if os.path.exists(os.path.join(tree, "CMakePresets.json")):  # not installed: the tree's build
         found += glob.glob(os.path.join(tree, "build", "release", "lib", "libdrun.so.0"))
     return found + ["libdrun.so.0", "libdrun.so"]
 
 
 @functools.lru_cache(maxsize=None)
 def library():
-    """Loaded when it is first needed."""
+    """Loads the library on first use."""
     failures = []
     for path in _candidates():
         try:
-            loaded = ctypes.CDLL(path)  # lets go of the interpreter's lock during calls
+            loaded = ctypes.CDLL(path)  # releases the interpreter's lock during calls
         except OSError as error:
             failures.append(str(error))
             continue

@@ -29,7 +29,7 @@ def _allgather_work(tensor, name, process_set):
 
 
 def _exchange_rows(group, source, name):
-    """The first dimension of every rank's tensor; all else must be the same."""
+    """Returns the first dimension of every rank's tensor; raises if anything else differs."""
     look = zlib.crc32(repr((source.row_shape, source.type_name)).encode())
     mine = (ctypes.c_int64 * 2)(source.rows, look)
     said = (ctypes.c_int64 * (2 * group.size))()
@@ -43,7 +43,7 @@ def _exchange_rows(group, source, name):
 
 
 def allgather(tensor, name=None, process_set=None):
-    """The tensors of all ranks, one behind the other along the first dimension, which may differ from rank to rank."""
+    """The tensors of all ranks, concatenated along the first dimension, which may differ between ranks."""
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.allgather(tensor, name, process_set)
@@ -65,7 +65,7 @@ def grouped_allgather_async(tensors, name=None, process_set=None):
 
 
 class _Broadcast:
-    """What was asked for, checked."""
+    """The checked arguments of a call."""
 
     def __init__(self, tensor, in_place, root_rank, name, process_set):
         self._group = Group(process_set)
@@ -90,7 +90,7 @@ class _Broadcast:
 
 
 def broadcast(tensor, root_rank, name=None, process_set=None):
-    """root_rank's tensor, in a new one."""
+    """root_rank's tensor, as a new tensor."""
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.broadcast(tensor, root_rank, name, process_set)
@@ -98,7 +98,7 @@ def broadcast(tensor, root_rank, name=None, process_set=None):
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=None):
-    """In place."""
+    """Broadcasts in place."""
     return engine.run(_Broadcast(tensor, True, root_rank, name, process_set).work)
 
 
@@ -142,7 +142,7 @@ def _alltoall_work(tensor, splits, name, process_set):
 
 
 def _as_given(source, numbers):
-    """The received splits, as a tensor where one was given."""
+    """The received splits, as a tensor if the splits were given as one."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(source.object, torch.Tensor):
         return torch.tensor(numbers, dtype=torch.int32)
@@ -152,8 +152,8 @@ def _as_given(source, numbers):
 
 
 def alltoall(tensor, splits=None, name=None, process_set=None):
-    """Of the first dimension, splits[i] rows go to rank i; without splits as many to each. What comes is in the order of
-    ranks. With splits: (what came, how many rows of it from which rank)."""
+    """Sends splits[i] rows of the first dimension to rank i; without splits every rank gets the same number. The
+    received rows are in the order of ranks. With splits returns (received rows, number of rows from each rank)."""
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.alltoall(tensor, splits, name, process_set)
@@ -165,7 +165,7 @@ def alltoall_async(tensor, splits=None, name=None, process_set=None):
 
 
 def barrier(process_set=None):
-    """Returns once all ranks have called it."""
+    """Returns when all ranks have called it."""
     group = Group(process_set)
 
     def work():

@@ -1,4 +1,5 @@
-"""The NCCL that libdrun uses for memory of GPUs: PyTorch's, if it is installed as a wheel, so that one process has one."""
+"""Chooses the NCCL that libdrun uses for GPU memory: PyTorch's, if it is installed as a wheel, so that the process
+loads only one."""
 import ctypes
 import functools
 import os
@@ -11,8 +12,8 @@ _NAME = "libnccl.so.2"
 
 @functools.lru_cache(maxsize=None)
 def prepare():
-    """libdrun takes what the process has loaded. torch has loaded its own; without torch it is looked for where pip puts
-    it, unless the user has named another one."""
+    """Loads NCCL for libdrun, which uses one that the process has loaded. torch has loaded its own; without torch,
+    searches where pip installs it, unless the user has named another one."""
     if os.environ.get("DRUN_NCCL_LIB") or _is_loaded():
         return
     for folder in sys.path:
@@ -34,7 +35,7 @@ def _is_loaded():
 
 
 def nccl_built():
-    """The version of the NCCL that libdrun uses, as Horovod has it: 22809 is 2.28.9. 0: there is none that will do."""
+    """The version of the NCCL that libdrun uses, in Horovod's form: 22809 is 2.28.9. 0: no usable NCCL."""
     prepare()
     version, path = ctypes.c_int(), ctypes.c_char_p()
     status = lib.library().drun_nccl_version(ctypes.byref(version), ctypes.byref(path))

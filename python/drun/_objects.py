@@ -1,4 +1,4 @@
-"""Python objects: pickled, they travel as bytes."""
+"""Python objects: pickled and sent as bytes."""
 import ctypes
 import pickle
 
@@ -10,12 +10,12 @@ from ._process_sets import Group
 
 
 def _pickled(obj):
-    """(bytes, None) or (None, why not)."""
+    """(bytes, None) or (None, error)."""
     try:
         return pickle.dumps(obj, pickle.HIGHEST_PROTOCOL), None
-    except Exception as error:  # whatever the object's own code raises
+    except Exception as error:  # the object's own code may raise anything
         try:
-            import cloudpickle  # takes lambdas and what __main__ defines; pickle.loads reads what it writes
+            import cloudpickle  # pickles lambdas and names of __main__; pickle.loads reads its output
 
             return cloudpickle.dumps(obj), None
         except Exception:
@@ -30,7 +30,7 @@ def broadcast_object(obj=None, root_rank=0, name=None, process_set=None):
 
     def work():
         _join.announce(group, _join.OTHER)
-        # A root that has nothing to send says so: the others wait for it.
+        # A root that has nothing to send announces it, because the others wait for it.
         size = (ctypes.c_int64 * 1)(-1 if mine is None else len(mine))
         options = lib.call_options(name)
         call("drun_broadcast", size, 1, lib.INT64, root, group.comm, options)
@@ -49,7 +49,7 @@ def broadcast_object(obj=None, root_rank=0, name=None, process_set=None):
 
 
 def broadcast_object_fn(root_rank=0, name=None, process_set=None):
-    """broadcast_object, for a call with the object alone."""
+    """Returns broadcast_object as a function of the object alone."""
     return lambda obj=None: broadcast_object(obj, root_rank, name, process_set)
 
 
@@ -84,8 +84,8 @@ def allgather_object(obj, name=None, process_set=None):
 
 
 def broadcast_parameters(params, root_rank=0, process_set=None):
-    """In place: a model's state_dict(), named_parameters() or parameters(), a dict or list of arrays. What is no tensor
-    in a dict is left as it is."""
+    """In place: a model's state_dict(), named_parameters() or parameters(), a dict or list of arrays. Values in a dict
+    that are not tensors are left alone."""
     if hasattr(params, "items"):
         named = sorted(params.items(), key=lambda item: str(item[0]))
     else:
@@ -96,7 +96,7 @@ def broadcast_parameters(params, root_rank=0, process_set=None):
         is_contiguous = getattr(tensor, "is_contiguous", None)
         if is_contiguous is None or is_contiguous():
             broadcast_(tensor, root_rank, name, process_set)
-        else:  # torch, in another order of the dimensions: channels_last
+        else:  # torch with another order of the dimensions: channels_last
             copy = tensor.detach().contiguous()
             broadcast_(copy, root_rank, name, process_set)
             tensor.detach().copy_(copy)

@@ -7,7 +7,7 @@ from ._state import place
 
 
 class ProcessSet:
-    """Some of the ranks, in ascending order. It can be used once add_process_set, or init, has been given it on every rank."""
+    """Some of the ranks, in ascending order. Usable after every rank has passed it to add_process_set or init."""
 
     def __init__(self, ranks):
         self.ranks = sorted(set(int(rank) for rank in ranks))
@@ -15,11 +15,11 @@ class ProcessSet:
         self.comm = None
 
     def included(self):
-        """Whether this process is in it."""
+        """True if this process is in it."""
         return place().rank in self.ranks
 
     def rank(self):
-        """This process's number in it; -1: it is not in it."""
+        """This process's rank in it; -1: not in it."""
         return self.ranks.index(place().rank) if self.included() else -1
 
     def size(self):
@@ -60,7 +60,8 @@ _sets = {}
 
 
 def add_process_set(process_set):
-    """Every rank calls this with the same ranks, whether it is one of them or not. Returns the ProcessSet."""
+    """Collective over all ranks, which must pass the same ranks, whether they are in the set or not. Returns the
+    ProcessSet."""
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
     size = place().size
@@ -73,7 +74,7 @@ def add_process_set(process_set):
 
     def split():
         comm = ctypes.c_void_p()
-        colour = 0 if process_set.included() else -1  # -1: nothing comes of it here
+        colour = 0 if process_set.included() else -1  # -1: no communicator on this rank
         call("drun_comm_split", lib.COMM_WORLD, colour, place().rank, ctypes.byref(comm), None)
         return comm
 
@@ -84,7 +85,7 @@ def add_process_set(process_set):
 
 
 def remove_process_set(process_set):
-    """Every rank calls this. False: it is not there, or has all ranks."""
+    """Collective over all ranks. Returns False if the set was not added or is the global one."""
     if _sets.get(process_set.process_set_id) is not process_set:
         return False
     engine.drain()
@@ -95,14 +96,14 @@ def remove_process_set(process_set):
 
 
 def forget_all():
-    """The job is left, and with it all communicators end."""
+    """Called when the job is left, which ends all communicators."""
     for process_set in _sets.values():
         process_set.process_set_id = process_set.comm = None
     _sets.clear()
 
 
 class Group:
-    """What a collective needs to know of the ranks that take part."""
+    """The ranks that take part in a collective."""
 
     __slots__ = ("comm", "rank", "size", "is_global", "_set")
 
@@ -119,7 +120,7 @@ class Group:
         self.size = self._set.size()
 
     def root(self, rank):
-        """Roots are given as ranks of the job."""
+        """Rank in this group of a root, which is given as a rank of the job."""
         if self.is_global:
             if not 0 <= rank < self.size:
                 raise ValueError(f"root_rank {rank} is not one of the ranks 0 to {self.size - 1}")

@@ -18,7 +18,7 @@ Adasum = lib.ADASUM
 
 
 def _chosen(op, average):
-    """`average` is the older way to say it."""
+    """`average` is the older form of `op`."""
     if average is not None:
         if op is not None:
             raise ValueError("give op or average, not both")
@@ -27,14 +27,14 @@ def _chosen(op, average):
 
 
 def _reduce(group, source, target, op, name, prescale, postscale, requests=None):
-    """In its turn."""
+    """Called in its turn."""
     _join.announce(group, _join.ALLREDUCE, source.dtype, op, source.count)
     call("drun_allreduce", source.pointer, target.pointer, source.count, source.dtype, op, group.comm,
          lib.call_options(name, prescale, postscale, requests, source.stream))
 
 
 class _Allreduce:
-    """What was asked for, checked."""
+    """The checked arguments of a call."""
 
     def __init__(self, tensor, in_place, op, name, prescale, postscale, process_set):
         self._group = Group(process_set)
@@ -55,8 +55,8 @@ class _Allreduce:
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
               postscale_factor=1.0, process_set=None):
-    """The average, or what `op` says, over all ranks, in a new tensor. What is given is multiplied by prescale_factor, the
-    result by postscale_factor. Gradients flow through it."""
+    """The average, or the reduction `op`, over all ranks, as a new tensor. The input is multiplied by prescale_factor,
+    the result by postscale_factor. Differentiable."""
     op = _chosen(op, average)
     autograd = autograd_for(tensor)
     if autograd:
@@ -67,14 +67,14 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
 
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None):
-    """As allreduce, in place."""
+    """Like allreduce, in place."""
     return engine.run(
         _Allreduce(tensor, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).work)
 
 
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                     process_set=None):
-    """Returns a handle for synchronize() and poll(). Until then the tensor is not to be changed."""
+    """Returns a handle for synchronize() and poll(). Don't change the tensor before the call is done."""
     return _Allreduce(tensor, False, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).begin()
 
 
@@ -94,8 +94,8 @@ class _GroupedAllreduce:
         self._arguments = (op, prescale, postscale)
 
     def work(self, requests=None):
-        # libdrun lets small ones travel together that have the same type and follow each other. Ranks that have joined
-        # know nothing of groups.
+        # libdrun merges small tensors of the same type that follow each other. Ranks that have joined can't take part
+        # in groups.
         together = not _join.announces(self._group)
         op, prescale, postscale = self._arguments
         if together:
@@ -120,7 +120,7 @@ class _GroupedAllreduce:
 
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
                       postscale_factor=1.0, process_set=None):
-    """allreduce of a list of tensors, of which small ones travel together."""
+    """allreduce of a list of tensors; small ones are merged."""
     op = _chosen(op, average)
     autograd = next((found for found in map(autograd_for, tensors) if found), None)
     if autograd:
@@ -158,7 +158,7 @@ def _reducescatter_work(tensor, op, name, prescale, postscale, process_set):
 
     def work():
         _join.announce(group, _join.OTHER)
-        rows, more = divmod(source.rows, group.size)  # the first `more` ranks get a row more
+        rows, more = divmod(source.rows, group.size)  # the first `more` ranks get one more row
         target = source.new_rows(rows + (group.rank < more))
         options = lib.call_options(name, prescale, postscale, stream=source.stream)
         row_bytes = source.row_count * source.itemsize
@@ -166,7 +166,7 @@ def _reducescatter_work(tensor, op, name, prescale, postscale, process_set):
         if more and source.stream is not None:
             raise ValueError(f"reducescatter of a GPU's tensor: its {source.rows} rows can't be divided among {group.size} ranks")
         if more:
-            # libdrun wants blocks of one size.
+            # libdrun requires blocks of equal size.
             block = rows + 1
             padded = (ctypes.c_char * (group.size * block * row_bytes))()
             received = (ctypes.c_char * (block * row_bytes))()
@@ -186,8 +186,8 @@ def _reducescatter_work(tensor, op, name, prescale, postscale, process_set):
 
 def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=None, prescale_factor=1.0,
                   postscale_factor=1.0):
-    """What allreduce would give, of which each rank gets its part of the first dimension; the first ranks get one row more
-    where that can't be divided."""
+    """Reduces like allreduce, but each rank gets only its part of the first dimension; if that can't be divided evenly,
+    the first ranks get one more row."""
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.reducescatter(tensor, name, compression, op, process_set, prescale_factor, postscale_factor)

@@ -1,4 +1,4 @@
-"""Sparse tensors of torch: the elements that a rank has travel with their indices, and whoever gets them adds them up."""
+"""Sparse tensors of torch: each rank sends its elements with their indices, and every receiver adds them up."""
 import torch
 
 from ._compression import Compression
@@ -9,8 +9,8 @@ from ._reductions import Average, Sum
 
 
 def sparse_allreduce_async(tensor, name=None, op=Average, process_set=None, compression=Compression.none, factor=1.0):
-    """The sum or average of sparse tensors, which may have different elements on each rank, times `factor`. An average of
-    integers is one of integers, truncated, as of dense tensors."""
+    """The sum or average of sparse tensors, times `factor`. Each rank may have different elements. An average of
+    integers is truncated to integers, as for dense tensors."""
     if op not in (Sum, Average):
         raise ValueError("sparse tensors can be summed and averaged, and nothing else")
     if not tensor.is_sparse:
@@ -40,9 +40,9 @@ def sparse_allreduce_async(tensor, name=None, op=Average, process_set=None, comp
 
 
 def sparse_gradient_of(parameter):
-    """Its gradient, by rows; an empty one where there is none."""
+    """The parameter's gradient, by rows; an empty one if there is none."""
     gradient = parameter.grad
-    if gradient is None or (gradient.is_sparse and gradient._nnz() == 0):  # zero_grad() leaves one of some other layout
+    if gradient is None or (gradient.is_sparse and gradient._nnz() == 0):  # zero_grad() leaves one of another layout
         rows = torch.empty((1, 0), dtype=torch.int64)
         return torch.sparse_coo_tensor(rows, parameter.detach().new_empty((0, *parameter.shape[1:])), parameter.shape)
     if gradient.is_sparse and gradient.sparse_dim() == 1:

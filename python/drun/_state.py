@@ -1,4 +1,4 @@
-"""This process's place in the job. Kept here, so that the children of a fork (loaders of data) can still ask for it."""
+"""This process's place in the job. Kept here so that forked children (data loaders) can still ask for it."""
 import collections
 import os
 
@@ -10,7 +10,7 @@ Place = collections.namedtuple("Place", "rank size local_rank local_size cross_r
 class _State:
     def __init__(self):
         self.place = None
-        self.pid = None  # who may call collectives
+        self.pid = None  # the process that may call collectives
         self.why_not = "drun.init() has not been called"
 
     def join(self, library):

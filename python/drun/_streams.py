@@ -1,15 +1,17 @@
-"""Streams of GPUs: the end of what a program has enqueued, and what became of drun's calls in it."""
+"""Waits for GPU streams, and reports failures of drun's calls in them."""
 import sys
 
 from . import _library as lib
 
 
 def synchronize_stream(stream=None, timeout=None):
-    """Until a GPU's stream has done all that it got, as torch.cuda.synchronize(); but a call in it that has failed, or that
-    another rank has not come to by its deadline, is raised, with the rank at fault, and so is a failure of the job.
+    """Waits until a GPU's stream has done all its work, like torch.cuda.synchronize(). Raises the error, with the
+    faulty rank, if a call in the stream has failed or another rank has not joined it by its deadline; raises a failure
+    of the job too.
 
-    stream: torch's, CuPy's, or the number of a cudaStream_t; None: torch's or CuPy's current one, or the legacy default one.
-    timeout: seconds, then DrunError with ERROR_TIMEOUT, which is no failure of the job; None: DRUN_OP_TIMEOUT."""
+    stream: torch's, CuPy's, or the number of a cudaStream_t; None: torch's or CuPy's current one, or the legacy default
+    one. timeout: seconds, then DrunError with ERROR_TIMEOUT, which is not a failure of the job; None:
+    DRUN_OP_TIMEOUT."""
     milliseconds = 0 if timeout is None else max(1, int(timeout * 1000))
     lib.check(lib.library().drun_synchronize(_number_of(_current() if stream is None else stream), milliseconds))
 

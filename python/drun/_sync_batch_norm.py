@@ -7,9 +7,9 @@ from ._reductions import Sum, allreduce_
 
 
 class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):
-    """As torch.nn.BatchNorm1d, 2d and 3d, with the mean and the variance of what all ranks have in their batches, which may
-    differ in size and be empty. Every rank calls it forwards and backwards equally often. The gradients of weight and bias
-    are this rank's part, as those of all other parameters are."""
+    """Like torch.nn.BatchNorm1d, 2d and 3d, with the mean and variance over the batches of all ranks, which may differ
+    in size and be empty. Every rank must run forward and backward equally often. The gradients of weight and bias are
+    this rank's part, like those of all other parameters."""
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_set=None, **factory):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, **factory)
@@ -17,7 +17,7 @@ class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_set=None):
-        """The module with a SyncBatchNorm, of the same parameters and buffers, in place of each BatchNorm in it."""
+        """The module with each BatchNorm in it replaced by a SyncBatchNorm that has the same parameters and buffers."""
         result = module
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and not isinstance(module, cls):
             result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_set)
@@ -60,7 +60,7 @@ class _Normalize(torch.autograd.Function):
         channels, others = tensor.shape[1], [d for d in range(tensor.dim()) if d != 1]
         n_values = tensor.numel() // max(channels, 1)
         wide = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
-        # Of float64: the square of a large mean is not to swallow a small variance.
+        # float64, so that the square of a large mean doesn't swallow a small variance.
         sums = torch.zeros(2 * channels + 1, dtype=torch.float64)
         if n_values:
             var, mean = torch.var_mean(wide, others, unbiased=False)
@@ -78,7 +78,7 @@ class _Normalize(torch.autograd.Function):
         ctx.save_for_backward(wide, weight, mean, var)
         ctx.others, ctx.count, ctx.eps, ctx.process_set, ctx.dtype = others, count, eps, process_set, tensor.dtype
         ctx.mark_non_differentiable(mean, var)
-        # The sums are those of all ranks: normalized by given statistics.
+        # The sums cover all ranks: normalize by given statistics.
         weight, bias = (None if one is None else one.to(wide.dtype) for one in (weight, bias))
         result = F.batch_norm(wide, mean, var, weight, bias, False, 0.0, eps) if n_values else wide.clone()
         return result.to(tensor.dtype), mean, var, count

@@ -1,6 +1,6 @@
-"""What may be given to a collective: tensors of torch, arrays of numpy, what has `__cuda_array_interface__` (CuPy, Numba)
-or `__dlpack__`, and flat buffers (array.array, bytearray, ...). Nothing is copied: libdrun works on the memory itself. torch, numpy and
-CuPy are never imported from here: whoever has one of their tensors has imported them."""
+"""Arguments of collectives: tensors of torch, arrays of numpy, objects with `__cuda_array_interface__` (CuPy, Numba) or
+`__dlpack__`, and flat buffers (array.array, bytearray, ...). Nothing is copied: libdrun works on the memory itself.
+torch, numpy and CuPy are never imported here: a program that has their tensors has imported them."""
 import array
 import ctypes
 import functools
@@ -16,7 +16,7 @@ _NUMPY_TYPES = {
     "uint64": lib.UINT64, "float16": lib.FLOAT16, "bfloat16": lib.BFLOAT16, "float32": lib.FLOAT32,
     "float64": lib.FLOAT64,
 }
-# Libraries whose arrays may not change. DLPack has said so itself only since its version 1.0.
+# Libraries whose arrays must not change. DLPack can mark memory as read-only only since version 1.0.
 _IMMUTABLE = {"jax", "jaxlib", "pyarrow"}
 _TYPE_NAMES = {number: name for name, number in _NUMPY_TYPES.items()}
 
@@ -24,8 +24,8 @@ _TYPE_NAMES = {number: name for name, number in _NUMPY_TYPES.items()}
 class Tensor:
     """A view of the user's memory, which it keeps alive.
 
-    dtype: a drun_dtype, or None for one that libdrun can't compute with; such elements are moved as bytes.
-    stream: of a GPU, a number; None: the memory is the host's."""
+    dtype: a drun_dtype, or None for a type that libdrun can't compute with; its elements are moved as bytes.
+    stream: the number of a GPU stream; None: host memory."""
 
     __slots__ = ("object", "pointer", "shape", "dtype", "itemsize", "type_name", "stream", "_new", "_keep", "_copy")
 
@@ -39,7 +39,7 @@ class Tensor:
         self.stream = stream
         self._new = new
         self._keep = keep
-        self._copy = copy  # of memory that can't be copied here
+        self._copy = copy  # copies memory that memmove can't reach
 
     @property
     def count(self):
@@ -51,7 +51,7 @@ class Tensor:
 
     @property
     def rows(self):
-        """The first dimension; one number alone is a row of one."""
+        """The first dimension; a scalar is one row."""
         return self.shape[0] if self.shape else 1
 
     @property
@@ -63,7 +63,7 @@ class Tensor:
         return math.prod(self.row_shape)
 
     def new(self, shape=None):
-        """Of the same kind and type, with whatever is in the memory."""
+        """A tensor of the same kind and type, uninitialized."""
         return take(self._new(self.shape if shape is None else tuple(shape)), writable=True)
 
     def new_rows(self, rows):
@@ -87,14 +87,15 @@ class Tensor:
 
 
 class Bfloat16Array:
-    """bfloat16 for numpy, which has no such type: the upper halves of float32 numbers, in an array of uint16."""
+    """bfloat16 for numpy, which has no such type: the upper halves of float32 values, in an array of uint16."""
 
     def __init__(self, bits):
         self.bits = bits
 
 
 def take(obj, writable=False, name=None):
-    """The Tensor of what the user gave. `writable`: the collective stores its result there. `name`: the call's, for errors."""
+    """The Tensor of the user's object. `writable`: the collective stores its result there. `name`: the call's, for
+    errors."""
     try:
         return _take(obj, writable)
     except ValueError as error:
@@ -132,7 +133,7 @@ def _take(obj, writable):
 
 @functools.lru_cache(maxsize=256)
 def _name_of(dtype):
-    """numpy's, and torch's without its `torch.`; making it takes longer than a small allreduce."""
+    """numpy's name, or torch's without its `torch.`; computing it takes longer than a small allreduce."""
     return getattr(dtype, "name", None) or str(dtype).rpartition(".")[2]
 
 
@@ -198,7 +199,7 @@ def _take_cuda(obj, interface, writable):
 
 
 def _take_dlpack(obj, writable):
-    """On a GPU in the order of the legacy default stream, which is what the producer is asked for."""
+    """GPU memory is ordered by the legacy default stream, which drun asks the producer to use."""
     shared = _dlpack.Export(obj)
     if writable and (shared.read_only or str(type(obj).__module__).partition(".")[0] in _IMMUTABLE):
         raise _read_only()
@@ -214,7 +215,7 @@ def _take_dlpack(obj, writable):
 
 
 def _namespace_of(obj):
-    """https://data-apis.org/array-api: the producer's own library."""
+    """The producer's own library, by https://data-apis.org/array-api."""
     if not hasattr(obj, "__array_namespace__"):
         raise _not_made(obj)
     return obj.__array_namespace__()
@@ -229,7 +230,7 @@ def _typestr(text):
 
 
 def _is_contiguous(shape, strides, step):
-    """In C's order. `strides`: None is that; `step`: the last one's."""
+    """True if in C order. `strides`: None means C order; `step`: stride of the last dimension."""
     if strides is None or math.prod(shape) == 0:
         return True
     for n, stride in zip(reversed(shape), reversed(strides)):
@@ -240,7 +241,7 @@ def _is_contiguous(shape, strides, step):
 
 
 def _stream_of(obj, interface):
-    """What the array says; else CuPy's current one, or the legacy default stream."""
+    """The stream that the array names; else CuPy's current one, or the legacy default stream."""
     stream = interface.get("stream")
     cupy = sys.modules.get("cupy")
     if stream is None and cupy is not None and isinstance(obj, cupy.ndarray):

@@ -1,4 +1,4 @@
-"""Whether autograd is to see a collective."""
+"""Tells if autograd must see a collective."""
 import sys
 
 

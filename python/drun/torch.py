@@ -1,4 +1,4 @@
-"""What only torch has; and everything else of drun, so that `import drun.torch as hvd` is enough."""
+"""The parts that need torch, and everything else of drun, so that `import drun.torch as hvd` is enough."""
 import contextlib
 import functools
 import warnings
@@ -16,11 +16,11 @@ from ._sync_batch_norm import SyncBatchNorm  # noqa: F401
 
 
 class _Distributed:
-    """Before a class of torch.optim in the order of bases."""
+    """Comes before a class of torch.optim in the list of bases."""
 
     def synchronize(self):
-        """Waits until the gradients are those of all ranks. step() does it; call it to look at the gradients, or clip them,
-        and then step() under skip_synchronize()."""
+        """Waits until all gradients are reduced. step() does this too; call it to inspect or clip the gradients, then
+        call step() under skip_synchronize()."""
         if self._drun_reducer is not None:
             self._drun_reducer.synchronize()
         self._drun_synchronized = True
@@ -43,7 +43,7 @@ class _Distributed:
             self._drun_synchronized = False
             return super().step()
 
-        def reduced():  # each time that it has computed gradients
+        def reduced():  # called each time gradients have been computed
             loss = closure()
             self.synchronize()
             return loss
@@ -85,7 +85,7 @@ class _Distributed:
 
 
 def _names_of(parameters, named):
-    """Names are for errors only, but mistakes in them tell of mistakes in the model."""
+    """Names are used in errors only, but wrong names indicate a wrong model."""
     if named is None:
         return [f"parameter.{number}" for number in range(len(parameters))]
     if any(not isinstance(one, tuple) for one in named):
@@ -104,12 +104,12 @@ def _names_of(parameters, named):
 def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
                          op=Average, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False,
                          process_set=None, bucket_bytes=BUCKET_BYTES):
-    """An optimizer of the same class whose step() uses the gradients of all ranks. Takes the place of the one given, whose
-    parameters and state it has.
+    """Returns an optimizer of the same class whose step() uses the gradients of all ranks. It replaces the given one,
+    whose parameters and state it takes over.
 
-    Gradients are reduced during backward(). With backward_passes_per_step they are summed up on each rank first, and
-    reduced in the last of these passes. bucket_bytes: how much travels at once (num_groups and groups, which say that in
-    Horovod, are not used). All ranks have the same parameters in the same order."""
+    Gradients are reduced during backward(). With backward_passes_per_step they are summed on each rank first, and
+    reduced in the last of these passes. bucket_bytes: size of a bucket (num_groups and groups, Horovod's options for
+    that, are ignored). All ranks must have the same parameters in the same order."""
     del num_groups, groups
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor is for op=Average only")
@@ -117,13 +117,13 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         raise ValueError("backward_passes_per_step is at least 1")
     cls = type(optimizer.__class__.__name__, (_Distributed, optimizer.__class__), {})
     result = cls.__new__(cls)
-    # A learning rate scheduler that has the old one may have wrapped its step().
+    # A learning rate scheduler of the old optimizer may have wrapped its step().
     result.__dict__.update({name: value for name, value in optimizer.__dict__.items() if name != "step"})
     result._drun_named = None if named_parameters is None else list(named_parameters)
     result._drun_options = dict(compression=compression, op=op, passes=backward_passes_per_step,
                                 prescale=1.0 / gradient_predivide_factor, postscale=gradient_predivide_factor,
                                 process_set=process_set, sparse_as_dense=sparse_as_dense,
-                                bucket_bytes=0 if op == Adasum else bucket_bytes)  # each tensor by itself
+                                bucket_bytes=0 if op == Adasum else bucket_bytes)  # each tensor alone
     result._drun_reducer = None
     result._drun_synchronized = False
     result._drun_should_synchronize = True
@@ -132,7 +132,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
 
 
 def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None):
-    """root_rank's state and hyperparameters, such as a learning rate from a checkpoint, for the optimizers of all ranks."""
+    """Copies root_rank's state and hyperparameters, such as a learning rate from a checkpoint, to the optimizers of all
+    ranks."""
     group = Group(process_set)
     is_root = group.rank == group.root(root_rank)
     state = broadcast_object(optimizer.state_dict() if is_root else None, root_rank, "optimizer state", process_set)
@@ -142,20 +143,20 @@ def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None):
 
 @functools.lru_cache(maxsize=None)
 def _stream_beside(device):
-    """For what is to run on that GPU beside the backward pass."""
+    """A stream of that GPU for work beside the backward pass."""
     return torch.cuda.Stream(device, priority=-1)
 
 
 def ddp_hook(state, bucket):
-    """For torch's DistributedDataParallel: model.register_comm_hook(None, drun.torch.ddp_hook) has drun average the gradients.
-    `state` may be a process set. On a GPU they go on a stream of their own: the future has that to be waited for, not the
-    backward pass."""
+    """For torch's DistributedDataParallel: model.register_comm_hook(None, drun.torch.ddp_hook) has drun average the
+    gradients. `state` may be a process set. On a GPU drun uses a stream of its own: the future waits for it, the
+    backward pass doesn't."""
     buffer = bucket.buffer()
     on_stream = contextlib.nullcontext
     if buffer.is_cuda:
         stream = _stream_beside(buffer.device)
         stream.wait_stream(torch.cuda.current_stream(buffer.device))
-        buffer.record_stream(stream)  # whoever frees it does so on the other one
+        buffer.record_stream(stream)  # its memory must not be reused before our stream is done
 
         def on_stream():
             return torch.cuda.stream(stream)
@@ -163,7 +164,7 @@ def ddp_hook(state, bucket):
     future = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else None)
 
     def tell(handle):
-        with on_stream():  # of this thread; it is what the future has to be waited for
+        with on_stream():  # the stream that the future records and waits for
             try:
                 future.set_result(handle.wait())
             except BaseException as error:
