@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string_view>
 
-// The assembler puts the file into the program as it is.
+// The assembler embeds the file unchanged.
 __asm__(
     ".section .rodata\n"
     ".global drun_example_digits_begin\n"

@@ -1,4 +1,4 @@
-// The UCI handwritten digits: 8x8 images of 0..9. A copy is part of the program, so that one file is all it needs.
+// The UCI handwritten digits: 8x8 images of 0..9. A copy is embedded, so that the program needs no other file.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ struct Digits {
   const double* image(std::size_t i) const { return pixels.data() + i * kPixels; }
 };
 
-// From a CSV file of 64 pixels (0..16) and the digit per line; an empty path: the built-in copy.
-// Throws std::runtime_error that names the file and line.
+// Loads a CSV file with 64 pixels (0..16) and the digit per line; empty path: the embedded copy. Throws
+// std::runtime_error that names the file and line.
 Digits load_digits(const std::string& path);
 
 }  // namespace example

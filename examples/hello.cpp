@@ -1,4 +1,4 @@
-// The smallest program on drun: who am I, and one sum over all ranks.
+// The smallest drun program: prints its rank, and one sum over all ranks.
 #include <unistd.h>
 
 #include <cstdio>

@@ -66,7 +66,7 @@ void Network::add_sample(const double* input, int label, double* gradient, Resul
   result.loss -= std::log(std::max(output_[static_cast<std::size_t>(label)], 1e-300));
   if (gradient == nullptr) return;
 
-  output_[static_cast<std::size_t>(label)] -= 1;  // now the gradient of the loss by the class sums
+  output_[static_cast<std::size_t>(label)] -= 1;  // now the gradient of the loss with respect to the class sums
   double* g1 = gradient;
   double* gb1 = g1 + n_inputs_ * n_hidden_;
   double* g2 = gb1 + n_hidden_;

@@ -1,4 +1,4 @@
-// A network of one hidden layer with softmax and cross entropy: what train.cpp trains. It knows nothing of ranks.
+// A network with one hidden layer, softmax and cross entropy, which train.cpp trains. Independent of ranks.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace example {
 
-// Sums over the samples that were given, not averages: sums of parts add up to the sum of the whole.
+// Sums over the given samples, not averages: sums of parts add up to the sum of the whole.
 struct Result {
   double loss = 0;
   std::size_t n_correct = 0;
 };
 
-// A part of parameters() that belongs together.
+// A tensor within parameters().
 struct Tensor {
   std::string name;
   std::size_t offset, count;
@@ -24,14 +24,14 @@ class Network {
  public:
   Network(std::size_t n_inputs, std::size_t n_hidden, std::size_t n_classes);
 
-  // Small random weights.
+  // Sets small random weights.
   void initialise(std::uint64_t seed);
-  // Adds the sample's loss, and its gradient to `gradient` (as long as parameters(); nullptr: no gradient).
+  // Adds the sample's loss to `result` and its gradient to `gradient` (as long as parameters(); nullptr: no gradient).
   void add_sample(const double* input, int label, double* gradient, Result& result);
   // All weights and biases in one array; a gradient has the same layout.
   std::vector<double>& parameters() { return parameters_; }
   const std::vector<double>& parameters() const { return parameters_; }
-  // They cover it, one behind the other.
+  // The tensors, in order; they cover all of parameters().
   std::vector<Tensor> tensors() const;
 
  private:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Data-parallel training with numpy alone: every rank has a copy of the model and a part of each batch; gradients are added
-up by allreduce. One rank or many: the same model, but for rounding.
+"""Data-parallel training with numpy alone: every rank has a copy of the model and a part of each batch; allreduce sums
+the gradients. Any number of ranks gives the same model, except for rounding.
 
     drun -np 2 -H localhost:2 python3 examples/numpy_sgd.py
 """
@@ -27,7 +27,7 @@ def probabilities(weights, bias, images):
 
 
 def gradients(weights, bias, images, labels):
-    """Of the sum of the losses, and that sum."""
+    """The gradients of the sum of the losses, and that sum."""
     p = probabilities(weights, bias, images)
     right = np.arange(len(labels)), labels
     loss = -np.log(np.maximum(p[right], 1e-300)).sum()
@@ -49,7 +49,7 @@ def main():
     order = np.random.RandomState(options.seed).permutation(len(images))  # the same on every rank
     test, train = order[: len(order) // 5], order[len(order) // 5:]
 
-    # Only rank 0's start counts.
+    # Only rank 0's initial weights count.
     weights = np.random.RandomState(hvd.rank()).normal(scale=0.01, size=(64, 10))
     bias = np.zeros(10)
     hvd.broadcast_parameters({"weights": weights, "bias": bias}, root_rank=0)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Data-parallel training with PyTorch, as a script for Horovod does it. One rank or many: the same model, but for rounding.
+"""Data-parallel training with PyTorch, written like a script for Horovod. Any number of ranks gives the same model,
+except for rounding.
 
     drun -np 2 -H localhost:2 python3 examples/pytorch_digits.py
 """
@@ -28,7 +29,7 @@ def part(indices):
 
 
 def passes(indices, n):
-    """In n pieces."""
+    """Splits `indices` into n pieces."""
     return [indices[len(indices) * i // n: len(indices) * (i + 1) // n] for i in range(n)]
 
 
@@ -61,7 +62,7 @@ def main():
     first_epoch = hvd.broadcast_object(first_epoch, root_rank=0)
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-    # Each rank gives the sum over its samples, divided by the size of the whole batch: parts need not be of one size.
+    # Each rank contributes the sum over its samples, divided by the size of the whole batch: parts may differ in size.
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), op=hvd.Sum,
                                          compression=getattr(hvd.Compression, options.compression),
                                          backward_passes_per_step=options.passes)

@@ -1,4 +1,4 @@
-// The same numbers on every machine, whatever its standard library: splitmix64.
+// splitmix64: the same numbers on every machine, whatever its standard library.
 #pragma once
 
 #include <cstddef>

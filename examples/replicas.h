@@ -1,4 +1,4 @@
-// How good the ranks' model is, and whether all of them have the same. For train.cpp and train_cuda.cu.
+// Tests the model's accuracy and if all ranks have the same model. For train.cpp and train_cuda.cu.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace example {
 
-// Of the test images, every rank looks at its part.
+// Collective. Each rank tests its part of the test images.
 inline double test_accuracy(drun::Communicator& all, Network& network, const Digits& digits,
                             const std::vector<std::size_t>& test) {
   const auto [from, to] = part(test.size(), all.rank(), all.size());
@@ -38,7 +38,7 @@ inline std::uint64_t checksum(const std::vector<double>& values) {
   return hash;
 }
 
-// Collective. Rank 0 says whether all have the same model, bit by bit; so does the result.
+// Collective. Returns true if all ranks have the same model, bit by bit; rank 0 prints it.
 inline bool tell_whether_same(drun::Communicator& all, const Network& network) {
   const std::uint64_t own = checksum(network.parameters());
   const auto sums = all.allgather(own);

@@ -1,4 +1,4 @@
-// Which rank trains on which samples. For train.cpp and train_cuda.cu.
+// Assigns samples to ranks. For train.cpp and train_cuda.cu.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct Split {
   std::vector<std::size_t> train, test;
 };
 
-// The same on every rank.
+// Gives the same result on every rank.
 inline Split split(std::size_t n_images, std::uint64_t seed) {
   std::vector<std::size_t> order(n_images);
   std::iota(order.begin(), order.end(), std::size_t{0});

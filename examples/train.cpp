@@ -1,6 +1,6 @@
-// Data-parallel training with drun: every rank has a copy of the model and a part of each batch; the optimizer averages
-// gradients over the ranks; rank 0 gives the initial state and alone writes the checkpoint. One rank or many: the same
-// model, but for rounding and for what --compression leaves out.
+// Data-parallel training with drun: every rank has a copy of the model and a part of each batch; the optimizer
+// averages gradients over the ranks; rank 0 provides the initial state and alone writes the checkpoint. Any number of
+// ranks gives the same model, except for rounding and for the values that --compression drops.
 //
 //   drun -np 2 -H localhost:2 ./train
 #include <unistd.h>
@@ -35,11 +35,11 @@ using example::part;
 using example::Random;
 using example::Result;
 
-// One pass over the training set. Sum of the losses over all ranks.
+// One pass over the training set. Returns the sum of the losses over all ranks.
 double train_epoch(drun::Communicator& all, Network& network, std::vector<double>& gradient,
                    drun::DistributedOptimizer& optimizer, const Digits& digits, std::vector<std::size_t>& order,
                    Random& random, const Options& options) {
-  random.shuffle(order);  // as on every other rank: all start from the same seed
+  random.shuffle(order);  // the same on every rank: all start from the same seed
   double total_loss = 0;
   for (std::size_t begin = 0; begin < order.size(); begin += options.batch) {
     const std::size_t n = std::min(options.batch, order.size() - begin);
@@ -49,7 +49,7 @@ double train_epoch(drun::Communicator& all, Network& network, std::vector<double
     for (std::size_t i = begin + from; i < begin + to; ++i) {
       network.add_sample(digits.image(order[i]), digits.labels[order[i]], gradient.data(), result);
     }
-    // So that the average over the ranks is the average over the samples, also where some ranks have one more.
+    // Scales so that the average over ranks is the average over samples, even if some ranks have one sample more.
     const double scale = static_cast<double>(all.size()) / static_cast<double>(n);
     for (double& value : gradient) value *= scale;
     optimizer.step();
@@ -59,7 +59,7 @@ double train_epoch(drun::Communicator& all, Network& network, std::vector<double
   return all.allreduce(total_loss, DRUN_SUM, {"loss"});
 }
 
-// Written beside it and renamed: a checkpoint is whole or not there.
+// Written to a temporary file and renamed: a checkpoint is complete or absent.
 void write_checkpoint(const std::string& path, const Network& network, int epochs) {
   const std::string temporary = path + ".tmp." + std::to_string(getpid());
   std::FILE* file = std::fopen(temporary.c_str(), "w");
@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
   } catch (const example::UsageError& e) {
     std::fprintf(stderr, "train: %s (try --help)\n", e.what());
     return 2;
-  } catch (const std::exception& e) {  // drun::Error among them
+  } catch (const std::exception& e) {  // includes drun::Error
     std::fprintf(stderr, "train: %s\n", e.what());
     return 1;
   }

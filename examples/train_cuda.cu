@@ -1,7 +1,5 @@
-// The training of train.cpp with parameters and gradients in memory of GPUs: rank by rank its GPU, the sums by NCCL,
-// what
-// --compression does by libdrun's kernels, all on one stream. The test images, and the numbers at the end, are the
-// host's.
+// The training of train.cpp with parameters and gradients in GPU memory: one GPU per rank, sums by NCCL, compression
+// by libdrun's kernels, all on one stream. Test images and the numbers at the end are handled on the host.
 //
 //   drun -np 2 -H localhost:2 ./train_cuda --compression bf16
 #include <cuda_runtime.h>
@@ -34,7 +32,7 @@ void check_cuda(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
 }
 
-// Elements of a GPU's memory, of drun_alloc: the memory that collectives are quick on.
+// An array in GPU memory from drun_alloc, which is fast for collectives.
 template <typename T>
 class OnGpu {
  public:
@@ -71,22 +69,22 @@ class OnGpu {
   cudaStream_t stream_;
 };
 
-// Where what is in the parameters, and in a gradient; as Network::tensors() says.
+// Offsets into the parameters and gradients; the same as in Network::tensors().
 constexpr std::size_t kW1 = 0, kB1 = kPixels * kHidden, kW2 = kB1 + kHidden, kB2 = kW2 + kHidden * kDigits,
                       kParameters = kB2 + kDigits;
 
 struct Work {
   const double* pixels;
   const int* labels;
-  const unsigned* samples;  // of this step
+  const unsigned* samples;  // indices, of this step
   unsigned n_samples;
   double* hidden;        // [n_samples][kHidden]
-  double* error;         // [n_samples][kDigits]: the gradient of the loss by the class sums
+  double* error;         // [n_samples][kDigits]: the gradient of the loss with respect to the class sums
   double* hidden_error;  // [n_samples][kHidden]
-  double* loss;          // by sample of the whole data
+  double* loss;          // by sample of the whole data set
 };
 
-// A block for each sample, a thread for each hidden unit.
+// One block per sample, one thread per hidden unit.
 __global__ void compare(const double* parameters, Work work) {
   __shared__ double hidden[kHidden], output[kDigits];
   const unsigned thread = threadIdx.x, sample = work.samples[blockIdx.x];
@@ -118,7 +116,7 @@ __global__ void compare(const double* parameters, Work work) {
   work.hidden_error[blockIdx.x * kHidden + thread] = hidden[thread] > 0 ? error : 0;
 }
 
-// A thread for each parameter, over the samples in their order: the same bits each time.
+// One thread per parameter. Adds the samples in their order, so that the bits are the same each time.
 __global__ void add_up(Work work, double scale, double* gradient) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= kParameters) return;
@@ -145,7 +143,7 @@ __global__ void descend(double* parameters, const double* gradient, double rate)
 
 constexpr unsigned kThreads = 128, kBlocks = (kParameters + kThreads - 1) / kThreads;
 
-// Where this rank's samples of one pass are: those of each step, one step behind the other.
+// This rank's samples of one pass: those of each step, one step after the other.
 struct Pass {
   std::vector<unsigned> samples;
   std::vector<unsigned> counts;          // of this rank, by step
@@ -203,7 +201,7 @@ int train(const example::Options& options) {
   example::Random random(options.seed + 2);
   double mean_loss = 0;
   for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    random.shuffle(images.train);  // as on every other rank: all start from the same seed
+    random.shuffle(images.train);  // the same on every rank: all start from the same seed
     const Pass pass = next_pass(images.train, options.batch, all.rank(), all.size());
     samples.put(pass.samples);
     loss.clear();
@@ -215,7 +213,7 @@ int train(const example::Options& options) {
         compare<<<work.n_samples, kHidden, 0, stream>>>(parameters.get(), work);
         check_cuda(cudaGetLastError(), "compare");
       }
-      // So that the average over the ranks is the average over the samples, also where some ranks have one more.
+      // Scales so that the average over ranks is the average over samples, even if some ranks have one sample more.
       const double scale = static_cast<double>(all.size()) / static_cast<double>(pass.whole_batch[step]);
       add_up<<<kBlocks, kThreads, 0, stream>>>(work, scale, gradient.get());
       check_cuda(cudaGetLastError(), "add_up");
@@ -251,7 +249,7 @@ int main(int argc, char** argv) {
   } catch (const example::UsageError& e) {
     std::fprintf(stderr, "train_cuda: %s (try --help)\n", e.what());
     return 2;
-  } catch (const std::exception& e) {  // drun::Error among them
+  } catch (const std::exception& e) {  // includes drun::Error
     std::fprintf(stderr, "train_cuda: %s\n", e.what());
     return 1;
   }

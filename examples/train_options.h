@@ -1,4 +1,4 @@
-// The command line of train.
+// The command line options of train.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct Options {
   std::uint64_t seed = 1;
   std::string data;        // empty: the built-in digits
   std::string checkpoint;  // empty: none
-  drun::Method method;     // what travels
+  drun::Method method;     // of compression
   std::size_t bucket_bytes = drun::kBucketBytes;
   bool help = false;
 };
