@@ -1,4 +1,4 @@
-# Everything comes from the distribution; scripts/packages has the names. Configuring works offline.
+# All dependencies come from the distribution; scripts/packages lists the package names. Configuring works offline.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 find_path(DRUN_EXPECTED_INCLUDE_DIR tl/expected.hpp)

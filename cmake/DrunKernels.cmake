@@ -1,15 +1,15 @@
-# CUDA, where nvcc is. Kernels for GPUs: nvcc makes one file of them for all architectures, which becomes a part of
-# libdrun. It links nothing of CUDA's: the driver loads them.
+# CUDA, if there is nvcc. nvcc compiles the GPU kernels for all architectures into one file, which is embedded in
+# libdrun. libdrun links no CUDA library: the driver loads the kernels.
 set(DRUN_CUDA AUTO CACHE STRING "Kernels for GPUs: AUTO (if there is an nvcc that can), ON or OFF")
 set_property(CACHE DRUN_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(DRUN_CUDA_ARCHITECTURES "" CACHE STRING
   "Numbers such as 80;90, the last also for GPUs to come. Default: 75;80;86;89;90;100;120 as far as nvcc has them; in Debug 75 alone, which drivers compile for any GPU")
 
-# -fmad=false: the bits are those of the host.
+# -fmad=false: results are bit-identical to the host's.
 set(DRUN_NVCC_OPTIONS -std=c++17 -fmad=false -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/runtime/include)
 
-# Whether nvcc makes something of our kernels: it may be too old, or not know the compiler of the host. With that one, or
-# with the one that nvcc was told when it was installed.
+# Checks that nvcc can compile our kernels: it may be too old, or not support the host's compiler. Tries our C++
+# compiler as host compiler, then nvcc's default.
 function(drun_try_nvcc)
   foreach(host_compiler "-ccbin;${CMAKE_CXX_COMPILER}" "")
     execute_process(
@@ -48,7 +48,7 @@ if(DRUN_NVCC_WHY_NOT)
   message(STATUS "libdrun is built without kernels for GPUs: ${DRUN_NVCC_WHY_NOT}")
 endif()
 
-# For which GPUs, as options of nvcc.
+# Sets `result` to nvcc's options for the GPU architectures.
 function(drun_cuda_codes result)
   set(architectures ${DRUN_CUDA_ARCHITECTURES})
   if(NOT architectures AND CMAKE_BUILD_TYPE STREQUAL "Debug")
@@ -75,7 +75,8 @@ function(drun_cuda_codes result)
   set(${result} ${codes} PARENT_SCOPE)
 endfunction()
 
-# drun_embed_kernels(KERNELS IMAGE): what nvcc makes of KERNELS, a .cu file, is put where the source file IMAGE says.
+# drun_embed_kernels(KERNELS IMAGE): compiles KERNELS, a .cu file, with nvcc and embeds the result in the source file
+# IMAGE.
 function(drun_embed_kernels kernels image)
   if(NOT DRUN_HAS_NVCC)
     return()
@@ -92,8 +93,8 @@ function(drun_embed_kernels kernels image)
     COMPILE_DEFINITIONS DRUN_KERNEL_IMAGE="${fatbin}" OBJECT_DEPENDS ${fatbin})
 endfunction()
 
-# drun_add_cuda_program(TARGET SOURCE): a program of one .cu file, and what is added to it; CUDA's runtime is a part of it.
-# Nothing happens where nvcc or the static runtime is missing.
+# drun_add_cuda_program(TARGET SOURCE): a program of one .cu file and the sources added to it, linked with CUDA's
+# static runtime. Does nothing if nvcc or the static runtime is missing.
 function(drun_add_cuda_program target source)
   if(NOT DRUN_HAS_NVCC)
     return()

@@ -1,4 +1,4 @@
-# Warnings and sanitizers as INTERFACE targets, of which every target of ours links one, PRIVATE: drun_options, or
+# Warnings and sanitizers as INTERFACE targets. Each of our targets links one of them, PRIVATE: drun_options, or
 # drun_test_options for GoogleTest programs.
 add_library(drun_warnings INTERFACE)
 target_include_directories(drun_warnings INTERFACE ${PROJECT_SOURCE_DIR})
@@ -9,8 +9,8 @@ target_compile_options(drun_warnings INTERFACE
 
 add_library(drun_options INTERFACE)
 add_library(drun_test_options INTERFACE)
-# Both get the sanitizers themselves: flags of a linked target come last, and -fsanitize after drun_test_options'
-# -fno-sanitize would turn its checks on again.
+# Both link the sanitizers directly: flags of a linked target come last, and an -fsanitize after the -fno-sanitize of
+# drun_test_options would enable the checks again.
 foreach(options drun_options drun_test_options)
   target_link_libraries(${options} INTERFACE drun_warnings)
   if(DRUN_SANITIZE)
@@ -20,14 +20,14 @@ foreach(options drun_options drun_test_options)
   if(DRUN_SANITIZE MATCHES thread)
     target_compile_options(${options} INTERFACE -Wno-tsan)
   endif()
-  # GCC 12's false positives in optimized builds: C++20's std::string, variants in vectors, frames of Asio's coroutines.
-  # The sanitizer builds find real errors of these kinds.
+  # Silences GCC 12's false positives in optimized builds: C++20's std::string, variants in vectors, frames of Asio's
+  # coroutines. The sanitizer builds find real errors of these kinds.
   target_compile_options(${options} INTERFACE $<$<NOT:$<CONFIG:Debug>>:
     -Wno-array-bounds -Wno-maybe-uninitialized -Wno-mismatched-new-delete -Wno-restrict -Wno-stringop-overflow
     -Wno-stringop-overread>)
 endforeach()
 target_compile_options(drun_options INTERFACE -Wconversion -Wsign-conversion)
-# Line numbers take two thirds of drun's file where they are not compressed.
+# Uncompressed, line numbers take two thirds of drun's file.
 target_link_options(drun_options INTERFACE $<$<CONFIG:RelWithDebInfo>:-Wl,--compress-debug-sections=zlib>)
 if(DRUN_SANITIZE MATCHES undefined)
   # These checks cost a third of the compile time of test code. AddressSanitizer finds most of the same errors, and the
@@ -45,8 +45,8 @@ function(drun_computes)
   endif()
 endfunction()
 
-# libdrun and what it is made of are C++17 in every build (drun_is_runtime), so that the library that is built alone has
-# the same objects.
+# libdrun and the libraries in it are C++17 in every build (drun_is_runtime), so that a build of libdrun alone has the
+# same objects.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 function(drun_is_runtime)
@@ -60,9 +60,9 @@ if(DRUN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DRUN_CCACHE})
 endif()
 
-# drun_precompile(NAME HEADER... [FOR_PROGRAMS] [OPTIONS target] [LIBS target...]): a precompiled header, for targets that
-# call drun_use_precompiled(NAME TARGET...), which are libraries, or programs. Only headers of others, which don't change,
-# and base/asio.h.
+# drun_precompile(NAME HEADER... [FOR_PROGRAMS] [OPTIONS target] [LIBS target...]): a precompiled header for targets
+# that call drun_use_precompiled(NAME TARGET...). All of these are libraries, or programs with FOR_PROGRAMS. Use only
+# headers of other projects, which don't change, and base/asio.h.
 option(DRUN_PRECOMPILED_HEADERS "Precompile the large headers of libraries" ON)
 function(drun_precompile name)
   if(NOT DRUN_PRECOMPILED_HEADERS)

@@ -1,4 +1,4 @@
-# How tests are added. docs/testing.md says which test runs in which build, and why.
+# Functions that add tests. docs/testing.md says which test runs in which build, and why.
 #
 # A test has the label of its kind (unit, integration, python, e2e), and a label `in-BUILD` for each build of
 # `scripts/test --ci` that runs it: in-asan, in-tsan, in-release. The target `tests-in-BUILD` builds what they need.
@@ -9,10 +9,11 @@ foreach(build asan tsan release)
   add_custom_target(tests-in-${build})
 endforeach()
 
-# Results of single cases, which scripts/test reads: RESULTS/PREFIX/NAME.json of GoogleTest, RESULTS/NAME.jsonl of Python.
+# Results of single cases, read by scripts/test: RESULTS/PREFIX/NAME.json from GoogleTest, RESULTS/NAME.jsonl from
+# Python.
 set(DRUN_TEST_RESULTS ${PROJECT_BINARY_DIR}/results)
 
-# The headers that nearly every test includes.
+# Headers that nearly every test includes.
 drun_precompile(gtest <map> <string> <vector> <gtest/gtest.h> <gmock/gmock.h> FOR_PROGRAMS
   OPTIONS drun_test_options LIBS GTest::gmock)
 drun_precompile(gtest_computes <map> <string> <vector> <gtest/gtest.h> <gmock/gmock.h> FOR_PROGRAMS
@@ -29,10 +30,10 @@ function(drun_test_needs)
   endforeach()
 endfunction()
 
-# drun_gtest_entries(TARGET [LABEL unit] [PREFIX p.] [IN asan...] [TIMEOUT 60] [SHARDS 1] [FILTER f] [ENVIRONMENT e...]):
-# the cases of a GoogleTest program as ctest entries, which may be called several times with other prefixes and
-# environments. Names are LABEL.PREFIXSuite.Case. With sanitizers, whose programs take long to start, the program is one
-# entry, or SHARDS of them, and TIMEOUT counts ten times.
+# drun_gtest_entries(TARGET [LABEL unit] [PREFIX p.] [IN asan...] [TIMEOUT 60] [SHARDS 1] [FILTER f] [ENVIRONMENT
+# e...]): adds the cases of a GoogleTest program as ctest entries. May be called several times with different prefixes
+# and environments. Names are LABEL.PREFIXSuite.Case. With sanitizers, where programs start slowly, the program is one
+# entry, or SHARDS entries, and TIMEOUT is ten times as long.
 function(drun_gtest_entries target)
   cmake_parse_arguments(ARG "" "LABEL;PREFIX;TIMEOUT;SHARDS;FILTER" "IN;ENVIRONMENT" ${ARGN})
   foreach(default "LABEL unit" "TIMEOUT 60" "SHARDS 1" "IN asan" "FILTER *")
@@ -46,7 +47,7 @@ function(drun_gtest_entries target)
   list(TRANSFORM ARG_IN PREPEND in- OUTPUT_VARIABLE labels)
   list(PREPEND labels ${ARG_LABEL})
   if(NOT DRUN_SANITIZE)
-    # Lists do not get through gtest_discover_tests(): one label, and one variable at most.
+    # Lists don't survive gtest_discover_tests(): at most one label and one variable.
     set(label ${ARG_LABEL})
     if(release IN_LIST ARG_IN)
       set(label in-release)
@@ -78,7 +79,8 @@ function(drun_gtest_entries target)
   endforeach()
 endfunction()
 
-# drun_add_test(NAME [COMPUTES] [HEADERS] SOURCES... LIBS... and what drun_gtest_entries takes): a GoogleTest program and its entries.
+# drun_add_test(NAME [COMPUTES] [HEADERS] SOURCES... LIBS... and the arguments of drun_gtest_entries): a GoogleTest
+# program and its entries.
 function(drun_add_test name)
   cmake_parse_arguments(ARG "COMPUTES;HEADERS" "" "SOURCES;LIBS;LABEL;PREFIX;TIMEOUT;SHARDS;FILTER;IN;ENVIRONMENT" ${ARGN})
   set(flags "")
@@ -97,8 +99,8 @@ function(drun_add_test name)
   drun_gtest_entries(${name} ${entries})
 endfunction()
 
-# drun_add_test_program(NAME [COMPUTES] [HEADERS] SOURCES... LIBS...): the program alone. COMPUTES: see drun_computes.
-# HEADERS: what is tested are headers, so that the program's own code is checked as the product's is.
+# drun_add_test_program(NAME [COMPUTES] [HEADERS] SOURCES... LIBS...): the program without entries. COMPUTES: see
+# drun_computes. HEADERS: the test is about headers, so its own code is checked like the product's.
 function(drun_add_test_program name)
   cmake_parse_arguments(ARG "COMPUTES;HEADERS" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -126,8 +128,8 @@ function(drun_add_helper name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 endfunction()
 
-# drun_add_script_test(NAME COMMAND... LABEL l [IN asan...] [TIMEOUT 120] [ENVIRONMENT e...] [PROPERTIES p...]): a test that
-# is a command. Exit status 77: it can't run on this machine.
+# drun_add_script_test(NAME COMMAND... LABEL l [IN asan...] [TIMEOUT 120] [ENVIRONMENT e...] [PROPERTIES p...]): a
+# command as a test. Exit status 77: it can't run on this machine.
 function(drun_add_script_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "COMMAND;IN;ENVIRONMENT;PROPERTIES" ${ARGN})
   if(NOT ARG_TIMEOUT)
