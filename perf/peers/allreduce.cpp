@@ -1,6 +1,6 @@
 // The same loop over an allreduce of f32 sums for each contender: drun, or MPI with -DUSE_MPI. Rank 0 prints, for each
-// size in bytes on the command line, the microseconds of a call: the median of five blocks of calls. "/100" on the
-// command line: with a hundredth of the calls, from the next size on.
+// size in bytes on the command line, the microseconds per call: the median of five blocks of calls. "/100" on the
+// command line divides the number of calls by 100 for the sizes that follow.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     }
     const long bytes = std::atol(argv[i]);
     std::vector<float> data(static_cast<std::size_t>(bytes) / sizeof(float), 0.0f);
-    // So many calls that a block takes some ten milliseconds, by a first guess that all ranks share.
+    // A block should take some ten milliseconds; the number of calls is a guess that all ranks share.
     const int all_calls = bytes <= 4096 ? 5000 : bytes <= (256 << 10) ? 400 : bytes <= (4 << 20) ? 30 : 4;
     const int n = std::max(all_calls / divisor, 2);
     for (int warm = 0; warm < 3; ++warm) all.allreduce(data);

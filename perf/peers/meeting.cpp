@@ -1,6 +1,6 @@
-// How long N processes of one machine need at least to meet, which every allreduce between them has to contain: one
-// counter in shared memory, nothing else. Who waits spins, or gives its core away where there are more processes than
-// cores. Prints microseconds per meeting, the median of many short runs.
+// The minimum time that N processes of one machine need to meet, which is a part of every allreduce between them: one
+// counter in shared memory, nothing else. A waiter spins, or yields its core if there are more processes than cores.
+// Prints microseconds per meeting, the median of many short runs.
 //   meeting N
 #include <sched.h>
 #include <signal.h>
@@ -25,14 +25,14 @@ int main(int argc, char** argv) {
   const bool yields = ::sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) < static_cast<int>(n);
   void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
-  auto& come = *static_cast<std::atomic<unsigned>*>(memory);  // of all meetings
+  auto& come = *static_cast<std::atomic<unsigned>*>(memory);  // arrivals at all meetings
   constexpr unsigned kRuns = 200, kMeetings = 200;
   bool is_first = true;
   for (unsigned i = 1; i < n && is_first; ++i) {
     const pid_t child = ::fork();
     if (child < 0) {
       std::perror("fork");
-      return 1;  // the others wait without an end, but for the signal
+      return 1;  // the others wait until the signal kills them
     }
     is_first = child > 0;
     if (!is_first) ::prctl(PR_SET_PDEATHSIG, SIGKILL);

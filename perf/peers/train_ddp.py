@@ -1,5 +1,5 @@
-"""DistributedDataParallel over Gloo on processors, as one writes it for torchrun. Rank 0 prints the median milliseconds of a
-step, the threads of a worker, and the number of ranks."""
+"""DistributedDataParallel over Gloo on CPUs, written as for torchrun. Rank 0 prints the median milliseconds of a step,
+the threads of a worker, and the number of ranks."""
 import statistics
 import sys
 import time
