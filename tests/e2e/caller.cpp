@@ -1,6 +1,6 @@
-// A worker that does what its arguments say, one after the other; with "R@" in front only rank R does it:
+// A worker that executes its arguments in order; with the prefix "R@" only rank R executes one:
 //   allreduce:NAME[:COUNT]  barrier  send:PEER  recv:PEER  sleep:SECONDS  kill  say:TEXT  repeat:N (the next one)
-// Ends with 1 when a call fails.
+// Exits with 1 if a call fails.
 #include <signal.h>
 #include <unistd.h>
 

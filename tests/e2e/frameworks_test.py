@@ -1,7 +1,8 @@
-"""The lines of docs/frameworks.md as typed, with the real packages, on two hosts with two workers each.
+"""The commands of docs/frameworks.md as typed, with the real packages, on two hosts with two workers each.
 
-Not part of the suite, as the packages are gigabytes: `scripts/test --frameworks=FOLDER`. The scripts in `frameworks/` have
-nothing of drun's in them, and are those that users would have. Each rank's number is its rank + 1: sum 10, mean 2.5."""
+Not part of the suite, because the packages are gigabytes: `scripts/test --frameworks=FOLDER`. The scripts in
+`frameworks/` don't mention drun and are typical of users' scripts. Each rank contributes its rank + 1: sum 10, mean
+2.5."""
 import os
 import re
 import shutil
@@ -11,25 +12,25 @@ from support import BIN, HERE, ClusterTest, untagged
 from test_python import trees_of
 
 PYTHON = os.environ["DRUN_TEST_PYTHON"]
-# Where PyTorch compiles what a package brings as source; DeepSpeed has such code for CPUs, which takes a minute once.
+# PyTorch's folder for extensions that are compiled from source; DeepSpeed's code for CPUs takes a minute once.
 EXTENSIONS = os.environ.get("TORCH_EXTENSIONS_DIR", f"{trees_of(PYTHON)[0]}/torch_extensions")
 RANKS = range(4)
 
 
 def table():
-    """program -> its cell of the table, from the documentation."""
+    """program -> its cell of the table in the documentation."""
     with open(f"{HERE}/../../docs/frameworks.md", encoding="utf-8") as file:
         rows = re.findall(r"^\| (.+?) \| (.+) \|$", file.read(), re.MULTILINE)
     return {program.split(":")[0].split(",")[0]: cell for program, cell in rows if program != "program"}
 
 
 def code(cell, beginning):
-    """The piece of code in a cell of the table that begins like that."""
+    """The code in a cell of the table that begins with `beginning`."""
     return next(piece for piece in re.findall(r"`([^`]+)`", cell) if piece.startswith(beginning))
 
 
 def line_of(program):
-    """What a user types, with the hosts of the cluster. "the same" is PyTorch's line."""
+    """The command that a user types, with the hosts of the cluster. "the same" means PyTorch's command."""
     cell = table()[program]
     line = code(cell if "`drun " in cell else table()["PyTorch"], "drun ")
     return re.sub(r"-H a(:2)?,b(:2)? ", r"-H h0\1,h1\2 -p 12345 ", line)
@@ -41,10 +42,10 @@ class Frameworks(ClusterTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.folder = shutil.copytree(f"{HERE}/frameworks", f"{BIN}/frameworks")  # which all hosts see
+        cls.folder = shutil.copytree(f"{HERE}/frameworks", f"{BIN}/frameworks")  # visible on all hosts
 
     def typed(self, line, script):
-        """Runs the line with that script in place of train.py; its tagged lines."""
+        """Runs the command with `script` in place of train.py. Returns its tagged lines."""
         line = line.replace("train.py", script)
         path = f"{os.path.dirname(PYTHON)}:{BIN}:/usr/bin:/bin:/usr/sbin:/sbin"
         self.addCleanup(self.cluster.assert_clean)
@@ -55,14 +56,15 @@ class Frameworks(ClusterTest):
         return job, untagged(job.out)
 
     def assert_trained(self, program, script, *more):
-        """Four ranks that know who they are, have the right sum, and print each of `more`, in which {local} is the local rank."""
+        """Asserts that four ranks know their rank, have the right sum, and print each of `more`, where {local} is the
+        local rank."""
         job, lines = self.typed(line_of(program), script)
         for rank in RANKS:
             for text in (f"rank {rank} of 4: sum 10", *more):
                 self.assertIn((rank, text.format(local=rank % 2)), lines, str(job))
 
     def test_every_line_of_the_documentation_is_tested(self):
-        elsewhere = {"Horovod", "libdrun in C"}  # tests/python, and most of the other tests
+        elsewhere = {"Horovod", "libdrun in C"}  # covered by tests/python and most of the other tests
         self.assertEqual(set(table()) - elsewhere,
                          {"PyTorch", "Lightning", "accelerate", "transformers", "DeepSpeed", "torchrun", "JAX"})
 
@@ -101,7 +103,8 @@ class Frameworks(ClusterTest):
             text = file.read()
         with open(f"{self.folder}/joined.py", "w", encoding="utf-8") as file:
             file.write(text.replace("# JOIN", join))
-        # On CPUs JAX listens on the address of the host's own name, which is 127.0.1.1 on Debian: the documentation says so.
+        # On CPUs JAX listens on the address of the host's own name, which is 127.0.1.1 on Debian, as the documentation
+        # says.
         for host, address in (("h0", "10.77.0.1"), ("h1", "10.77.0.2")):
             self.cluster.shell(host, f"sed 's/^127.0.1.1/{address}/' /etc/hosts > /tmp/hosts && cat /tmp/hosts > /etc/hosts")
         self.assert_trained("JAX", "joined.py")

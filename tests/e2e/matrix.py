@@ -1,7 +1,7 @@
-"""The matrix of endings: who dies (rows), what the worker is (columns), how the hosts are reached, who the user is.
+"""The matrix of endings: what ends (rows), the kind of worker (columns), the transport, the user.
 
-A lane is a cluster on which one job runs at a time, so whatever a host has more than before is of that job: all
-processes in the host's PID namespace are looked at, and on the whole machine those with the job's DRUN_JOB_ID.
+A lane is a cluster on which one job runs at a time, so all additional processes on its hosts belong to that job.
+Examines all processes in the hosts' PID namespaces, and those with the job's DRUN_JOB_ID on the whole machine.
 """
 import dataclasses
 import os
@@ -15,8 +15,9 @@ from support import HERE, SLOWDOWN, Cluster
 
 GRACE_S = 2
 HEARTBEAT_TIMEOUT_S = 10
-# The limits of the project: how soon an ending is noticed, and how soon after that plus --grace all is gone.
-NOTICED_S = 0.5        # where there is a FIN or an exit
+# The limits of the project: the time until an ending is noticed, and the time from then plus --grace until all is
+# gone.
+NOTICED_S = 0.5        # if there is a FIN or an exit
 SWEPT_S = 2.0
 LOST = 68
 
@@ -31,10 +32,10 @@ ENGINE = open(f"{HERE}/matrix_engine.sh", encoding="utf-8").read()
 class Row:
     name: str
     acts_on: str         # drun, agent, worker, link, host, output
-    status: int          # of drun
-    says: str            # on stderr; {host} and {rank} are those that were hit
+    status: int          # exit status of drun
+    says: str            # on stderr; {host} and {rank} are the target's
     number: int = 0      # the signal
-    silent: bool = False  # no FIN, no exit: only the heartbeat tells
+    silent: bool = False  # no FIN, no exit: only the heartbeat detects it
 
 
 def _signal_rows():
@@ -59,7 +60,7 @@ ROWS = (
 
 
 def applies(row, transport):
-    """A job on this machine alone has no link, and no other host that could be lost."""
+    """False for a job on this machine alone if the row needs a link or another host."""
     return transport != "local" or row.acts_on not in ("link", "host")
 
 
@@ -79,7 +80,7 @@ class Process:
 
     @property
     def rank(self):
-        """-1: a part of drun."""
+        """The rank; -1 for a part of drun."""
         return int(self.env.get("RANK") or self.env.get("me", "-1").rpartition(".")[2])
 
     def __str__(self):
@@ -87,7 +88,7 @@ class Process:
 
 
 def _read(pid, host):
-    """The process, or None: it is gone, or a zombie."""
+    """The process, or None if it is gone or a zombie."""
     try:
         stat = open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace").read()
         status = open(f"/proc/{pid}/status", encoding="utf-8", errors="replace").read()
@@ -104,14 +105,14 @@ def _read(pid, host):
 
 
 def processes(cluster):
-    """Every living process in the PID namespaces of the hosts, but their PID 1."""
+    """Every living process in the PID namespaces of the hosts, except their PID 1."""
     spaces, inits = {}, set()
     for host in cluster.data["hosts"]:
         try:
             spaces[os.readlink(f"/proc/{host['pid']}/ns/pid")] = host["name"]
             inits.add(host["pid"])
         except OSError:
-            pass  # it is powered off
+            pass  # powered off
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) in inits:
@@ -127,7 +128,7 @@ def processes(cluster):
 
 
 def with_job_id(job_id):
-    """Those of the job anywhere on this machine, in whatever namespace."""
+    """The job's processes anywhere on this machine, in any namespace."""
     mark = f"DRUN_JOB_ID={job_id}".encode()
     found = []
     for entry in os.listdir("/proc"):
@@ -140,7 +141,7 @@ def with_job_id(job_id):
 
 
 def _cpu_pressure():
-    """For how many seconds so far something on this machine waited for a processor; 0 where the kernel does not say."""
+    """Total seconds in which a process on this machine waited for a CPU; 0 if the kernel doesn't tell."""
     try:
         with open("/proc/pressure/cpu", encoding="ascii") as file:
             return int(re.search(r"some .*total=(\d+)", file.read())[1]) / 1e6
@@ -149,14 +150,14 @@ def _cpu_pressure():
 
 
 class Watch:
-    """Sees processes end, to the millisecond, without looking for them: pidfds."""
+    """Records when processes end, to the millisecond, by pidfds instead of polling."""
 
     def __init__(self):
         self._poll = select.poll()
         self._fds = {}
         self._known = set()
         self.ended = []  # (time, process)
-        self.stalled = 0.0  # how long this machine kept us from looking: noise, not drun's
+        self.stalled = 0.0  # delays of this process, which are not drun's
         self._pressure = []  # (time, _cpu_pressure()), every 20 ms
 
     def add(self, found):
@@ -184,7 +185,7 @@ class Watch:
                 os.close(fd)
 
     def contended(self, begin, end):
-        """For how many seconds between these two times something waited for a processor."""
+        """Seconds between the two times in which a process waited for a CPU."""
         between = [total for at, total in self._pressure if begin <= at <= end]
         return between[-1] - between[0] if between else 0.0
 
@@ -197,16 +198,16 @@ class Watch:
 @dataclasses.dataclass
 class Result:
     row: Row
-    column: str           # or "all": one job with a worker of each
+    column: str           # or "all": one job with a worker of each column
     transport: str
     user: str
     noticed: float = 0.0  # seconds after the event
     gone: float = 0.0
     problems: list = dataclasses.field(default_factory=list)
-    left: dict = dataclasses.field(default_factory=dict)  # column -> what is left of it
+    left: dict = dataclasses.field(default_factory=dict)  # column -> its leftovers
     ended: dict = dataclasses.field(default_factory=dict)  # column -> seconds after the event
     text: str = ""
-    seconds: float = 0.0  # that the job took, its start included
+    seconds: float = 0.0  # duration of the job, including its start
 
     def ok(self, column):
         return column not in self.left and (not self.problems or bool(self.left))
@@ -225,7 +226,7 @@ class Lane:
         if self.transport == "local":
             self.cluster = Cluster(1, *(["--sleep-init"] if self.user == "root" else []))
         else:
-            self.cluster = Cluster(3)  # PID 1 of h2 reaps nothing
+            self.cluster = Cluster(3)  # PID 1 of h2 doesn't reap
         self.engines = [self.cluster.start(host["name"], "sh", "-c", ENGINE, cwd="/")
                         for host in self.cluster.data["hosts"]]
         for host in self.cluster.data["hosts"]:
@@ -254,7 +255,7 @@ class Lane:
         return {host["name"]: host for host in self.cluster.data["hosts"]}
 
     def run(self, row, column):
-        """One job with its end; a Result. Whatever it found, the lane is clean afterwards."""
+        """Runs one job until it has ended and returns a Result. Leaves the lane clean, whatever the result."""
         result = Result(row, column, self.transport, self.user)
         if self.cluster is None:
             self.up()
@@ -269,7 +270,7 @@ class Lane:
 
     def _clean_up(self, row):
         if row.acts_on in ("link", "host"):
-            self.down()  # cut, or with a host less
+            self.down()  # a host is cut off or gone
             return
         for process in processes(self.cluster):
             if process.id not in self.baseline and not process.comm.startswith("sshd"):
@@ -280,7 +281,7 @@ class Lane:
         try:
             os.kill(pid, number)
         except ProcessLookupError:
-            pass  # it ended meanwhile
+            pass  # it has ended
 
     def _run(self, row, column, result):
         hosts = self._hosts()
@@ -327,7 +328,7 @@ class Lane:
             watch.add(last)
             if not last:
                 break
-            if row.acts_on == "host":  # what runs nowhere is not waited for
+            if row.acts_on == "host":  # processes of a host that is off can't be waited for
                 self._until(watch, last, deadline)
             else:
                 watch.until_all_ended(deadline)
@@ -356,7 +357,7 @@ class Lane:
         if self.transport != "local":
             words += ["--transport", self.transport]
         words += ["sh", "-c", WORKER]
-        if row.acts_on == "output":  # a reader that leaves when it is told to
+        if row.acts_on == "output":  # a reader that exits on request
             words = ["bash", "-c", 'go=$1; shift; "$@" | (read -r _ <$go); exit ${PIPESTATUS[0]}', "-",
                      f"/run/matrix/{cell}.go", *words]
             os.mkfifo(self._path(self._hosts()["h0"], f"/run/matrix/{cell}.go"), 0o666)
@@ -364,7 +365,7 @@ class Lane:
         return self.cluster.start("h0", *words, user=self.user, cwd="/")
 
     def _of_job(self, without=None):
-        """What the hosts have more than before; sshd's sessions are the hosts' own."""
+        """The hosts' processes that were not there before; sshd's sessions belong to the hosts."""
         return [process for process in processes(self.cluster)
                 if process.id not in self.baseline and process.host != without and
                 (not process.comm.startswith("sshd") or "DRUN_JOB_ID" in process.env)]
@@ -375,13 +376,13 @@ class Lane:
 
     @staticmethod
     def _poke(path):
-        """Writes a line to a fifo that somebody reads or is about to read."""
+        """Writes a line to a fifo that has, or will soon have, a reader."""
         fd = os.open(path, os.O_RDWR)
         os.write(fd, b"\n")
         return fd
 
     def _act(self, row, cell, found, marks, tops, target_rank):
-        """Does it, and returns when."""
+        """Executes the row's event. Returns its time."""
         on_target = [process for process in found if process.host == self.target]
         before = time.monotonic()
         if row.acts_on == "drun":
@@ -392,7 +393,7 @@ class Lane:
             os.kill(next(p.pid for p in on_target if p.inner_pid == tops[target_rank]), row.number)
         elif row.acts_on == "worker":
             fd = self._poke(f"{marks[target_rank]}.go")
-            threading.Timer(5, os.close, [fd]).start()  # the byte would go with the last end
+            threading.Timer(5, os.close, [fd]).start()  # closing the last end would drop the byte
         elif row.acts_on == "output":
             fd = self._poke(self._path(self._hosts()["h0"], f"/run/matrix/{cell}.go"))
             threading.Timer(5, os.close, [fd]).start()
@@ -405,14 +406,14 @@ class Lane:
                     self._kill(process.pid, signal.SIGSTOP)
             return time.monotonic()
         else:
-            # Without the cut the dying kernel of a namespace would still send its FINs.
+            # Without the cut, the kernel would still send FINs while it tears down the namespace.
             self.cluster.verb("cut", "--silent", self.target)
             os.kill(self._hosts()[self.target]["pid"], signal.SIGKILL)
             return time.monotonic()
         return before
 
     def _thaw(self, result, job_id):
-        """A frozen host that comes back finds that its job is over."""
+        """Thaws a frozen host, which must find that its job is over."""
         for process in processes(self.cluster):
             if process.host == self.target:
                 self._kill(process.pid, signal.SIGCONT)
@@ -443,15 +444,15 @@ class Lane:
         if result.gone > limit:
             late = [f"{process} after {at:.2f} s" for at, process in ended if at > limit]
             result.problems.append(f"late, the limit is {limit:.2f} s: {', '.join(late)}")
-        # A worker that obeys TERM goes as soon as its host has noticed.
+        # A worker that obeys TERM ends as soon as its host has noticed.
         obedient = {(host_of[rank], top) for rank, top in tops.items()
                     if self._column(rank, column) != "ignores-term" and
                     not (row.acts_on == "worker" and rank == target_rank)}
         noticed = [(at, process) for at, process in ended if (process.host, process.inner_pid) in obedient]
         if noticed:
             result.noticed, slowest = max(noticed, key=lambda pair: pair[0])
-            limit = (self._limit(row) + (NOTICED_S if row.silent else 0)) * SLOWDOWN + watch.stalled  # TERM has its way, too
-            # It takes longer where others want the processors: as long again, at most.
+            limit = (self._limit(row) + (NOTICED_S if row.silent else 0)) * SLOWDOWN + watch.stalled  # TERM takes time
+            # On a contended machine allows as much time as was lost, at most NOTICED_S.
             limit += min(watch.contended(event, event + result.noticed), NOTICED_S)
             if result.noticed > limit:
                 result.problems.append(f"{slowest.host} noticed it after {result.noticed:.2f} s, the limit is {limit:.2f} s")
@@ -478,7 +479,7 @@ class Lane:
 
 
 def cells(transport, user, rows):
-    """(row, column) of the jobs, those that wait longest first."""
+    """(transport, user, row, column) of each job, those with the longest waits first."""
     for row in sorted(rows, key=lambda row: not row.silent):
         if not applies(row, transport):
             continue
@@ -487,7 +488,7 @@ def cells(transport, user, rows):
 
 
 def run_cells(todo, n_lanes, done):
-    """Runs them on several clusters at once. A lane stays with its transport and user while there is work for it."""
+    """Runs the cells on several clusters at once. A lane keeps its transport and user while there are cells for it."""
     todo = list(todo)
     lock = threading.Lock()
 
@@ -531,7 +532,7 @@ def run_cells(todo, n_lanes, done):
 
 
 def table(results):
-    """Lines of a table: seconds from the event to the last end, of the slower user."""
+    """Lines of a table: seconds from the event to the last end, for the slower user."""
     by_cell = {}
     for result in results:
         for column in COLUMNS if result.column == "all" else (result.column,):

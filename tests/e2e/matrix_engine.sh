@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2016,SC2086
-# What a container engine is to `docker exec`: a service of the host that starts programs for others, as its own
+# Plays the container engine behind `docker exec`: a service of the host that starts programs for others, as its own
 # children. A line of /run/matrix/engine is a user id and the environment of one program.
 mkdir -p /run/matrix
 mkfifo -m 622 /run/matrix/engine

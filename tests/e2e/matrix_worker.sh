@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2016
-# One worker of the matrix (see matrix.py); drun runs it as `sh -c TEXT`. MATRIX_COLUMN says what it is, or "all": then
-# its local rank does. Each process that is to be there writes /tmp/matrix.CELL.RANK.NAME when it is; .top has the pid
-# of the worker itself. The rank MATRIX_EXITS exits with 3 once somebody writes to /tmp/matrix.CELL.RANK.go.
+# One worker of the matrix (see matrix.py); drun runs it as `sh -c TEXT`. MATRIX_COLUMN is its kind, or "all": then the
+# local rank selects the kind. Each expected process writes /tmp/matrix.CELL.RANK.NAME when it is up; .top has the pid
+# of the worker itself. The rank MATRIX_EXITS exits with 3 after a write to /tmp/matrix.CELL.RANK.go.
 me=/tmp/matrix.$MATRIX_CELL.$RANK
 column=$MATRIX_COLUMN
 if [ "$column" = all ]; then
@@ -58,7 +58,7 @@ case $column in
     fi
     exit $?
     ;;
-  wrapper) # as `docker exec`: the program is the child of a service of the host, with the environment it was given
+  wrapper) # like `docker exec`: the program is the child of a service of the host, with the given environment
     echo "$(id -u) me=$me DRUN_JOB_ID=$DRUN_JOB_ID DRUN_AGENT=$DRUN_AGENT" >/run/matrix/engine
     live
     ;;

@@ -1,6 +1,6 @@
-"""drun in the jobs of a real Slurm: h0 has the controller and is where users log in, h1 and h2 compute.
+"""drun in the jobs of a real Slurm: h0 is the controller and the login node, h1 and h2 compute.
 
-Not part of the suite, as it needs Slurm's packages: `scripts/test --slurm`."""
+Not part of the suite, because it needs Slurm's packages: `scripts/test --slurm`."""
 import atexit
 import json
 import os
@@ -36,7 +36,7 @@ NodeName=h1 NodeAddr=10.77.0.2 CPUs=4
 NodeName=h2 NodeAddr=10.77.0.3 CPUs=4
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-# What starts an agent by srun, for clusters that allow no ssh: docs/schedulers.md.
+# Starts an agent by srun, for clusters that don't allow ssh: docs/schedulers.md.
 AGENT_BY_SRUN = """#!/bin/sh
 host=$1; shift
 exec srun --overlap --nodes=1 --ntasks=1 --nodelist="$host" --mpi=none --cpu-bind=none --unbuffered sh -c "$*"
@@ -49,7 +49,7 @@ class Slurm(ClusterTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.mkdtemp(prefix="drun-slurm-", dir="/var/cache")  # which all hosts see
+        folder = tempfile.mkdtemp(prefix="drun-slurm-", dir="/var/cache")  # visible on all hosts
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         os.chmod(folder, 0o755)
         for name, text in (("slurm.conf", CONFIG), ("cgroup.conf", "CgroupPlugin=cgroup/v1\n"), ("srun-agent", AGENT_BY_SRUN)):
@@ -71,13 +71,13 @@ class Slurm(ClusterTest):
             time.sleep(0.1)
 
     def typed(self, line, status=0, **options):
-        """What a user types on the login node."""
+        """Runs a command line that a user types on the login node."""
         job = self.cluster.run("h0", "sh", "-c", line, env=self.slurm_env, limit=30, **options)
         self.assertEqual(job.status, status, str(job))
         return job
 
     def batch(self, line, options=""):
-        """The (stdout, stderr) of a script of sbatch with that line."""
+        """The (stdout, stderr) of an sbatch script with that command line."""
         self.typed(f"printf '#!/bin/sh\\n%s\\n' '{line}' > job.sh;"
                    f" sbatch --wait {options} -o {self.folder}/out -e {self.folder}/err job.sh")
         texts = []
@@ -125,7 +125,7 @@ class Slurm(ClusterTest):
 
     def test_sessions_of_srun_are_the_job(self):
         for session in ("salloc -N2 -n4 srun --interactive --preserve-env --pty", "srun -N2 -n4 --pty"):
-            # Of srun -n4 all tasks run the command; a shell without a terminal would end at once.
+            # With srun -n4 all tasks run the command; a shell without a terminal would exit at once.
             job = self.typed(f"script -qc \"{session} sh -c 'test -t 0 && NO_COLOR=1 exec drun -p 12345 hostname'\" /dev/null")
             self.assertEqual(sorted(untagged(job.out.replace("\r", ""))), [(0, "h1"), (1, "h1"), (2, "h1"), (3, "h2")], str(job))
 
@@ -134,7 +134,7 @@ class Slurm(ClusterTest):
         self.assertIn("srun: started drun 2 times, and each would start all workers: drun runs once", job.err)
         self.assertEqual(job.out, "")
         self.typed("srun -N2 -n2 drun -H h1,h2 hostname", status=2)
-        job = self.typed("srun -N2 -n2 drun -np 1 -H localhost hostname")  # a job of each task's own
+        job = self.typed("srun -N2 -n2 drun -np 1 -H localhost hostname")  # a separate job in each task
         self.assertEqual(sorted(job.out.split()), ["h1", "h2"])
 
     def test_a_batch_job_that_a_step_submitted_is_no_task(self):
@@ -156,7 +156,7 @@ class Slurm(ClusterTest):
         self.assertIn("hint: -H h1:1,h2:2, or -H localhost", job.err)
 
     def test_a_host_that_refuses_ssh_is_explained(self):
-        job = self.typed("salloc -N2 -n2 drun hostname", status=68)  # port 22, where nobody listens
+        job = self.typed("salloc -N2 -n2 drun hostname", status=68)  # port 22 has no listener
         self.assertRegex(job.err, r"drun reaches the hosts of Slurm job \d+ by ssh, which the cluster must allow within a job")
 
     def test_agents_can_be_started_by_srun(self):

@@ -1,4 +1,5 @@
-"""What the end-to-end tests share: a cluster per test class, drun run on one of its hosts, and what is left after."""
+"""Shared parts of the end-to-end tests: a cluster per test class, drun on one of its hosts, and checks for
+leftovers."""
 import atexit
 import itertools
 import os
@@ -14,8 +15,8 @@ import unittest
 
 from netcluster import commands, state
 
-# A signal that was ignored when drun started stays ignored. Who runs the tests under nohup, or in the background of a
-# script, does not mean the drun that they start.
+# A signal that was ignored when drun started stays ignored. Undoes this for tests that run under nohup, or in the
+# background of a script.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -25,9 +26,10 @@ CLUSTER = f"{HERE}/cluster"
 
 
 def reachable_copy(folder):
-    """The binaries where every user can reach them: a checkout may lie below /root, which the hosts replace.
+    """Copies the binaries to a folder that every user can reach: a checkout may lie below /root, which the hosts
+    replace.
 
-    Hard links where that is possible, as each class makes a copy of its own."""
+    Hard links if possible, because each class makes its own copy."""
     if not folder or not os.path.exists(os.path.join(folder, "drun")):
         return folder
     copy = tempfile.mkdtemp(prefix="drun-e2e-", dir="/var/cache")
@@ -43,21 +45,21 @@ def reachable_copy(folder):
 
 
 BIN = reachable_copy(os.environ.get("DRUN_BIN_DIR", ""))
-# How many times longer the limits of assertions are with sanitizers. Never a factor of a timeout that is handed to drun
-# as the thing under test: waiting for it would only take longer.
+# Factor for the limits of assertions with sanitizers. Never applied to a timeout that is passed to drun as the thing
+# under test: that would only take longer.
 SLOWDOWN = float(os.environ.get("DRUN_TEST_SLOWDOWN", "1"))
 LIMIT_S = 60 * SLOWDOWN
 CLEAN_LIMIT_S = 10 * SLOWDOWN
 
 
 class Job:
-    """A process on a host, seen from here. `front` is the `enter` that stands for it."""
+    """A process on a host, seen from here. `front` is the `enter` process that represents it."""
 
     def __init__(self, argv, stdin, env):
         self.argv = argv
         self.front = subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
         self._lines = queue.Queue()
-        self._read_lines = {"out": [], "err": []}  # not one text each: that would be copied with every line
+        self._read_lines = {"out": [], "err": []}  # lists, because a single text would be copied with every line
         self._readers = [threading.Thread(target=self._read, args=(name, pipe), daemon=True)
                          for name, pipe in (("out", self.front.stdout), ("err", self.front.stderr))]
         for reader in self._readers:
@@ -79,7 +81,7 @@ class Job:
         return "".join(self._read_lines["err"])
 
     def wait_for(self, pattern, count=1, limit=LIMIT_S):
-        """Until `count` lines of either stream matched."""
+        """Waits until `count` lines of either stream have matched."""
         end = time.monotonic() + limit
         closed = 0
         while count:
@@ -98,7 +100,7 @@ class Job:
         self.front.send_signal(number)
 
     def finish(self, limit=LIMIT_S):
-        """The exit status."""
+        """Waits for the end. Returns the exit status."""
         try:
             self.front.wait(limit)
         except subprocess.TimeoutExpired:
@@ -107,7 +109,7 @@ class Job:
             raise AssertionError(f"still running after {limit:.0f} s\n{self}") from None
         for reader, pipe in zip(self._readers, (self.front.stdout, self.front.stderr)):
             reader.join(5)
-            if not reader.is_alive():  # else something that was left behind still holds the other end
+            if not reader.is_alive():  # else a leftover process still holds the other end
                 pipe.close()
         return self.front.returncode
 
@@ -145,12 +147,12 @@ class Cluster:
         return Job(self.entering(host, user, cwd, *command), stdin, environment)
 
     def entering(self, host, user, cwd, *command):
-        """The command line that runs the command on the host, as `cluster exec` would."""
+        """The command line that runs the command on the host, like `cluster exec`."""
         pid = next(one["pid"] for one in self.data["hosts"] if one["name"] == host)
         return [f"{HERE}/enter", str(pid), user, cwd, *command]
 
     def run(self, host, *command, stdin_text=None, limit=LIMIT_S, **options):
-        """Runs it to its end; the Job has status, out and err."""
+        """Runs the command to its end; the Job has status, out and err."""
         job = self.start(host, *command, stdin=subprocess.DEVNULL if stdin_text is None else subprocess.PIPE, **options)
         if stdin_text is not None:
             job.front.stdin.write(stdin_text.encode())
@@ -159,14 +161,14 @@ class Cluster:
         return job
 
     def shell(self, host, script, **options):
-        """Must succeed; returns what it printed."""
+        """Runs a script, which must succeed; returns its output."""
         job = self.run(host, "sh", "-c", script, **options)
         if job.status != 0:
             raise AssertionError(str(job))
         return job.out
 
     def filter(self, host, **chains):
-        """Rules for the host's packet filter: `input=[rule, ...], output=[...]`; unfilter() takes them away."""
+        """Sets rules of the host's packet filter: `input=[rule, ...], output=[...]`; unfilter() removes them."""
         text = "table inet test {\n"
         for hook, rules in chains.items():
             lines = "\n".join([f"type filter hook {hook} priority 0;", *rules])
@@ -183,11 +185,11 @@ class Cluster:
         self.shell(host, f"chmod {mode:o} '{path}'")
 
     def put(self, host, path):
-        """A file of this machine to the same place on a bare host."""
+        """Copies a file of this machine to the same path on a bare host."""
         self.verb("put", host, path, path)
 
     def processes(self):
-        """host -> [(pid here, name, command line)], without zombies and what the host itself consists of."""
+        """host -> [(pid here, name, command line)], without zombies and the host's own processes."""
         found = {host["name"]: [] for host in self.data["hosts"]}
         host_of, inits = {}, set()
         for host in self.data["hosts"]:
@@ -201,14 +203,14 @@ class Cluster:
                 command = open(f"/proc/{entry}/cmdline", "rb").read().replace(b"\0", b" ").decode(errors="replace")
                 comm = open(f"/proc/{entry}/comm", encoding="utf-8", errors="replace").read().strip()
             except OSError:
-                continue  # it ended meanwhile
+                continue  # it has ended
             listener = re.match(r"(sshd: )?/usr/sbin/sshd -D", command)
             if name and command and not listener and state.started(entry) is not None:
                 found[name].append((int(entry), comm, command.strip()))
         return found
 
     def find(self, host, pattern, limit=LIMIT_S):
-        """The pid here of the first process of the host whose name or command line matches; waits for it."""
+        """The pid here of the first process of the host whose name or command line matches; waits for one."""
         end = time.monotonic() + limit
         while time.monotonic() < end:
             for pid, comm, command in sorted(self.processes()[host]):
@@ -218,12 +220,12 @@ class Cluster:
         raise AssertionError(f"no process like {pattern!r} on {host}: {self.processes()[host]}")
 
     def find_all(self, host, pattern):
-        """The pids here of the host's processes whose name or command line matches, now."""
+        """The pids here of the host's processes whose name or command line matches now."""
         return [pid for pid, comm, command in sorted(self.processes()[host])
                 if re.search(pattern, comm) or re.search(pattern, command)]
 
     def assert_clean(self, limit=CLEAN_LIMIT_S):
-        """No process but the host's own is left on any host, within the limit."""
+        """Asserts that within the limit no process except the hosts' own is left on any host."""
         end = time.monotonic() + limit
         while True:
             left = {host: rest for host, rest in self.processes().items() if rest}
@@ -234,11 +236,11 @@ class Cluster:
             time.sleep(0.05)
 
     def pids(self):
-        """Those here of all that processes() names."""
+        """The pids here of all processes in processes()."""
         return {pid for rest in self.processes().values() for pid, _, _ in rest}
 
 
-# What a shell with job control does: a process group of its own in the shell's session, so that it can be stopped.
+# Acts like a shell with job control: a process group of its own in the shell's session, so that it can be stopped.
 SHELL = """
 import os, sys
 pid = os.fork()
@@ -250,7 +252,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
 class ClusterTest(unittest.TestCase):
-    """One cluster per class. Each test must leave every host without a process of its own."""
+    """One cluster per class. Each test must leave no process of its own on any host."""
 
     hosts = 2
     options = ()
@@ -261,7 +263,8 @@ class ClusterTest(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.down)
 
     def run(self, result):
-        """What a failed test leaves running must not fail those after it: find("sleep") would find its sleep."""
+        """Kills the processes that a failed test leaves, so that later tests don't fail: find("sleep") would find its
+        sleep."""
         failed, before = len(result.failures) + len(result.errors), self.cluster.pids()
         super().run(result)
         if len(result.failures) + len(result.errors) > failed:
@@ -281,7 +284,7 @@ class ClusterTest(unittest.TestCase):
         return job
 
     def start_under_a_shell(self, *arguments, host="h0"):
-        """drun as a job of a shell, which can be stopped."""
+        """Starts drun as a job of a shell, so that it can be stopped."""
         job = self.cluster.start(host, "python3", "-c", SHELL, "drun", *arguments)
         self.addCleanup(self._end, job)
         return job
@@ -293,13 +296,13 @@ class ClusterTest(unittest.TestCase):
             job.finish()
 
     def good(self, *arguments, **options):
-        """A run that must end with 0."""
+        """A run that must exit with 0."""
         job = self.drun(*arguments, **options)
         self.assertEqual(job.status, 0, str(job))
         return job
 
     def assert_trained(self, job, ranks):
-        """Every rank has the same model, and it is a good one."""
+        """Asserts that every rank has the same model, and that it is a good one."""
         self.assertEqual(job.status, 0, str(job))
         accuracy = re.findall(r"test accuracy ([0-9.]+)", job.out)
         self.assertTrue(accuracy, str(job))
@@ -325,7 +328,7 @@ def untagged(text):
 
 
 def why_not_here():
-    """Why the tests can't run here, in words; None if they can."""
+    """The reason why the tests can't run here, in words; None if they can."""
     reason = commands.missing()
     if reason:
         return reason

@@ -1,4 +1,4 @@
-"""What is wrong is said, where, and what to type instead; the status tells its kind; nothing was started."""
+"""Errors say what is wrong, where, and what to type instead; the status tells the kind; no process is started."""
 from support import ClusterTest
 
 
@@ -6,7 +6,7 @@ class BadInput(ClusterTest):
     hosts = 3
 
     def bad(self, status, words, *arguments, **options):
-        """`words`: what stderr must hold."""
+        """`words`: texts that stderr must contain."""
         with self.subTest(arguments=arguments):
             job = self.drun(*arguments, **options)
             self.assertEqual(job.status, status, str(job))
@@ -51,7 +51,7 @@ class BadInput(ClusterTest):
         self.bad(126, ["/root/plain"], "-np", "1", "-H", "localhost:1", "/root/plain")
 
     def test_all_failing_hosts_are_reported(self):
-        # One does not resolve, one refuses the port, one is not there; the fourth is well, and starts nothing.
+        # One doesn't resolve, one refuses the port, one doesn't exist; the fourth works, and starts nothing.
         self.bad(68, ["nowhere.invalid", "10.77.0.3", "10.77.0.200"], "--start-timeout", "10", "-H",
                  "localhost:1,host1:1,nowhere.invalid:1,root@10.77.0.3:1,10.77.0.200:1", "touch", "/root/started")
 

@@ -1,4 +1,4 @@
-"""drun bench: nccl-tests' table, or its JSON, from hosts on which nothing is installed; nothing is left behind."""
+"""drun bench: nccl-tests' table, or its JSON, from hosts without any installation; no leftovers."""
 import json
 import os
 import re
@@ -15,13 +15,13 @@ SHORT = ("-n", "3", "-b", "64", "-e", "16K", "-f", "16")
 
 
 class Bench(ClusterTest):
-    options = ("--bare", "h1")  # what drun brings along is all there is
+    options = ("--bare", "h1")  # h1 has only the programs that drun provides
 
     def tearDown(self):
         self.cluster.assert_clean()
 
     def rows(self, job):
-        """The lines of the table, in columns."""
+        """The lines of the table, split into columns."""
         rows = [line.split() for line in job.out.splitlines() if line and not line.startswith("#")]
         for row in rows:
             self.assertEqual(len(row), 19, str(job))
@@ -41,12 +41,12 @@ class Bench(ClusterTest):
         self.assertEqual([int(row[1]) for row in rows], [2, 16, 128, 1024, 8192])
         for row in rows:
             self.assertEqual(row[2:5], ["float", "sum", "-1"])
-            self.assertEqual((row[8], row[12]), ("0", "0"))  # wrong, out of place and in place
+            self.assertEqual((row[8], row[12]), ("0", "0"))  # number of wrong results, out of place and in place
             time, algorithm, bus = float(row[5]), float(row[6]), float(row[7])
             self.assertGreater(time, 0)
             self.assertAlmostEqual(algorithm, int(row[0]) / time / 1000, delta=0.02)
             self.assertAlmostEqual(bus, 1.5 * algorithm, delta=0.02)
-            self.assertLessEqual(float(row[13]), float(row[14]))  # the median is no slower than the slowest
+            self.assertLessEqual(float(row[13]), float(row[14]))  # the median is not slower than the slowest
         self.assertEqual(re.findall(r"^#  Rank +(\d) Group +0 Pid +\d+ on +(\w+) device +(\d) ", job.out, re.MULTILINE),
                          [("0", "h0", "0"), ("1", "h0", "1"), ("2", "h1", "0"), ("3", "h1", "1")])
         # A veth has no line rate.
@@ -72,7 +72,7 @@ class Bench(ClusterTest):
         self.assertRegex(job.out, r"\n# Bound: memory bandwidth, [0-9.]+ GB/s \(3 ranks copying at once\)\n")
         rows = self.rows(job)
         self.assertEqual([row[3] for row in rows[::3]], ["sum", "prod", "max", "min", "avg"])
-        for row in rows:  # in percent of the bound, with one decimal: a few bytes are far below it
+        for row in rows:  # percent of the bound, with one decimal: a few bytes are far below it
             self.assertRegex(row[15], r"^[0-9.]+$")
         self.assertTrue(any(float(row[15]) > 0 for row in rows), rows)
 
@@ -111,13 +111,13 @@ class Bench(ClusterTest):
             self.assertIn(f"drun: error: {complaint}", job.err)
 
     def begin(self):
-        """One that goes on for hours."""
+        """A bench that runs for hours."""
         job = self.start_drun("bench", *FOUR, "-n", "1000000", "-b", "1M", "-e", "1M")
         job.wait_for(r"^# +\(B\) +\(elements\)")
         return job
 
     def spoil(self, pid, n_bytes):
-        """Writes into every buffer of at least that size of the process; False if it is gone."""
+        """Writes into every buffer of at least that size of the process; returns False if the process is gone."""
         try:
             with open(f"/proc/{pid}/maps", encoding="ascii") as maps:
                 lines = [line.split() for line in maps]

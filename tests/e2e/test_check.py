@@ -1,4 +1,4 @@
-"""`drun check`: each fault of a cluster is found and named, with no hints given; a healthy one has no findings."""
+"""`drun check` finds and names each fault of a cluster without hints, and reports nothing on a healthy one."""
 import json
 import os
 import subprocess
@@ -7,13 +7,13 @@ import threading
 from netcluster import sshd
 from support import SLOWDOWN, ClusterTest
 
-# How many times the healthy cluster is looked at: a false finding may be rare.
+# Number of checks of the healthy cluster: a false finding may be rare.
 RUNS = int(os.environ.get("DRUN_TEST_CHECK_RUNS", "2"))
 LIMIT_S = 60 * SLOWDOWN
 
 
-# For --launch-agent: ssh, but what the agent of host2 says of its wall clock is 90 s later. A host of namespaces has no
-# wall clock of its own.
+# For --launch-agent: ssh, but with the wall clock in the messages of host2's agent 90 s ahead. A host of namespaces
+# has no wall clock of its own.
 SKEWED_SSH = """#!/usr/bin/python3 -u
 import os, struct, subprocess, sys, threading, time
 FACTS, MAGIC = 24, b"\\0\\1drun-agent"
@@ -52,7 +52,7 @@ class CheckTest(ClusterTest):
         return ",".join(["localhost:1"] + [f"host{i}:1" for i in range(1, n or self.hosts)])
 
     def check(self, *options, n=None, statuses=(0,), hosts=None, env=None):
-        """The report as data."""
+        """Runs a check. Returns the report as data."""
         job = self.drun("check", "-H", hosts or self.host_list(n), "--json", *options, limit=LIMIT_S, env=env)
         try:
             report = json.loads(job.out)
@@ -66,12 +66,12 @@ class CheckTest(ClusterTest):
 
     @classmethod
     def switch(cls, script):
-        """As root in the network namespace that is the switch: a port per host, named as the host."""
+        """Runs a script as root in the switch's network namespace, which has a port per host, named after the host."""
         pid = str(cls.cluster.data["supervisor"])
         subprocess.run(["nsenter", "-t", pid, "-n", "sh", "-ec", script], check=True, timeout=30)
 
     def stop_sshd(self, host, seconds):
-        """The host's sshd takes connections, and says nothing for so long. Returns what to join()."""
+        """Has the host's sshd accept connections without an answer for so many seconds. Returns a thread to join()."""
         go_on = f"kill -CONT $(cat {sshd.RUN}/pid)"
         self.cluster.shell(host, f"kill -STOP $(cat {sshd.RUN}/pid)")
         self.addCleanup(self.cluster.shell, host, go_on)
@@ -87,7 +87,7 @@ class CheckTest(ClusterTest):
         return [finding for finding in report["findings"] if finding["severity"] in severities]
 
     def assert_found(self, report, code, *hosts, severity=None, words=()):
-        """There is a finding of this code that names exactly these hosts."""
+        """Asserts that a finding of this code names exactly these hosts."""
         for finding in report["findings"]:
             if finding["code"] == code and sorted(finding["hosts"]) == sorted(hosts):
                 if severity:
@@ -98,7 +98,7 @@ class CheckTest(ClusterTest):
         self.fail(f"no {code} of {hosts} in {json.dumps(report['findings'], indent=1)}")
 
     def assert_blameless(self, report, *hosts):
-        """No warning or failure names one of these hosts."""
+        """Asserts that no warning or failure names one of these hosts."""
         for finding in self.findings(report):
             self.assertFalse(set(finding["hosts"]) & set(hosts), finding)
 
@@ -187,12 +187,12 @@ class Links(CheckTest):
         before = sent()
         report = self.check("--max-rate", "20mbit", n=3)
         for host, n_bytes in sent().items():
-            # Over the whole check no more than all of its time at that rate, and the agent's way and what it says.
+            # At most the whole duration of the check at that rate, plus the agent's transfer and messages.
             self.assertLess((n_bytes - before[host]) * 8, 20e6 * report["seconds"] * 1.2 + 16 * 8 * 2**20, host)
         rates = [rate["bits_per_second"] for link in report["links"] for way in ("a_to_b", "b_to_a")
                  for rate in link[way]["rates"] if rate["bits_per_second"]]
         self.assertTrue(rates)
-        self.assertLess(max(rates), 25e6)  # a short window may begin with what was queued
+        self.assertLess(max(rates), 25e6)  # a short window may begin with queued data
 
     def test_a_prediction_comes_with_the_links(self):
         self.cluster.verb("slow", "h4", "10mbit")
@@ -203,9 +203,10 @@ class Links(CheckTest):
         # A ring of five hosts moves 8/5 of the buffer through every link.
         ideal = 10e6 * 8 * 1.6 / 10e6
         self.assertGreater(predicted["allreduce_seconds"], 0.7 * ideal)
-        # A short measurement of a link with deep queues may lack a fifth; docs/check.md has what came of longer ones.
+        # A short measurement of a link with deep queues may be a fifth too low; docs/check.md has the results of
+        # longer ones.
         self.assertLess(predicted["allreduce_seconds"], 1.6 * ideal)
-        self.assertIn("host4", predicted["without"])  # on a busy machine another one may be slow, too
+        self.assertIn("host4", predicted["without"])  # on a busy machine another one may be slow too
         self.assertLess(predicted["allreduce_seconds_without"], predicted["allreduce_seconds"] / 5)
         self.assertLess(predicted["efficiency"], 0.1)
 
@@ -214,7 +215,7 @@ class Reach(CheckTest):
     hosts = 4
 
     def keep_out(self, host, verdict):
-        """The host accepts ssh, and no other connection."""
+        """Makes the host accept ssh, and no other connection."""
         self.cluster.filter(host, input=['iifname "lo" accept', "tcp dport 12345 accept",
                                          f"tcp flags & (syn|ack) == syn {verdict}"])
         self.addCleanup(self.cluster.unfilter, host)
@@ -332,7 +333,7 @@ class TwoNetworks(CheckTest):
         self.cluster.shell("h0", "rm -rf ~/.cache/drun")
 
     def chosen(self, *options):
-        """By a job; and whether it took that from the cache."""
+        """The interfaces that a job chooses, and True if they came from the cache."""
         self.good("--events", "/tmp/events", "-H", self.host_list(), *options, "true", limit=LIMIT_S)
         events = [event for event in map(json.loads, self.cluster.shell("h0", "cat /tmp/events").splitlines())
                   if event["event"] == "interface_chosen"]
@@ -341,7 +342,7 @@ class TwoNetworks(CheckTest):
     def test_the_faster_one_is_chosen(self):
         report = self.check()
         self.assertEqual([host["interface"] for host in report["hosts"]], self.FAST)
-        # The next job knows it.
+        # The next job uses the cache.
         self.assertEqual(self.chosen(), (self.FAST, True))
 
     def test_a_job_measures_by_itself(self):
@@ -444,7 +445,7 @@ class Together(CheckTest):
         self.cluster.verb("lossy", "h5", "3%")
         self.addCleanup(self.cluster.verb, "lossy", "h5", "0")
         self.cluster.write("h0", "/root/skewed_ssh", SKEWED_SSH, 0o755)
-        self.stop_sshd("h4", 10)  # three times what the others take on a busy machine
+        self.stop_sshd("h4", 10)  # three times as long as the others take on a busy machine
         report = self.check("--launch-agent", "/root/skewed_ssh", statuses=(1,))
         everybody = [host["name"] for host in report["hosts"]]
         self.assert_found(report, "link-slow", "host1")

@@ -1,4 +1,4 @@
-"""drun clean: what is left after the worst is found by job, shown, and ended; nothing else is touched."""
+"""drun clean: finds leftovers of the worst endings by job, shows and ends them, and touches nothing else."""
 import json
 import os
 import re
@@ -9,7 +9,7 @@ from support import LIMIT_S, SLOWDOWN, ClusterTest
 
 ALL = "localhost:1,host1:1,host2:1"
 # The worker dies with its agent; its children don't: one ignores polite requests, one obeys them, one has neither the
-# environment of the job nor a parent in it.
+# job's environment nor a parent in the job.
 ESCAPES = """
 setsid sh -c 'trap "" TERM HUP INT; while :; do sleep 1001; done' > /dev/null 2>&1 &
 setsid sleep 1002 > /dev/null 2>&1 &
@@ -25,13 +25,13 @@ class CleanTest(ClusterTest):
     hosts = 3
 
     def begin(self, hosts=ALL, script=ESCAPES % "", **options):
-        """A running job, and its id."""
+        """Starts a job. Returns it and its id."""
         job = self.start_drun("--grace", "1", "-p", "12345", "-H", hosts, "sh", "-c", script, **options)
         job.wait_for(r"ready \w+", hosts.count(",") + 1)
         return job, re.search(r"ready (\w+)", job.out)[1]
 
     def kill_agents(self, host):
-        """Guard and agent at once: the one thing that the agents can't answer."""
+        """Kills guard and agent at once, which is the only failure that agents can't handle."""
         # The agent first: without its guard it would be alone in its process group, and then the kernel wakes it.
         both = [self.cluster.find(host, r"^drun-agent$"), self.cluster.find(host, r"^drun-guard$")]
         for number in (signal.SIGSTOP, signal.SIGKILL):
@@ -39,7 +39,7 @@ class CleanTest(ClusterTest):
                 os.kill(pid, number)
 
     def orphans(self, host="h1", hosts=ALL, wait_for=("sleep 1001", "sleep 1002"), **options):
-        """Left-overs on the host; returns the id of the job that left them."""
+        """Creates leftovers on the host; returns the id of the job that left them."""
         job, job_id = self.begin(hosts, **options)
         for command in wait_for:
             self.cluster.find(host, f"^{command}")
@@ -48,7 +48,7 @@ class CleanTest(ClusterTest):
         return job_id
 
     def pids(self, host, pattern):
-        """As the host sees them."""
+        """The pids as the host sees them."""
         return {int(pid) for pid in self.cluster.run(host, "pgrep", "-f", pattern).out.split()}
 
     def clean(self, *arguments, status, **options):
@@ -68,7 +68,7 @@ class LeftOvers(CleanTest):
         self.assertEqual(rows, {pid: 1 for pid in left}, str(shown))
         self.assertIn("localhost, host2: nothing left", shown.out)
         self.assertIn(f"drun clean -H {ALL} --yes", shown.out)
-        self.assertEqual(self.pids("h1", r"sleep 100[12]"), left)  # showing is all that it did
+        self.assertEqual(self.pids("h1", r"sleep 100[12]"), left)  # it only shows them
 
         ended = self.clean("-H", ALL, "--yes", "--grace", "1", status=0)
         self.assertRegex(ended.out, rf"host1: ended {len(left)} processes of job {job_id}")
@@ -176,7 +176,7 @@ class RunningJobs(CleanTest):
 
 class Output(CleanTest):
     hosts = 1
-    # With a pipe whose reader has left, as `| head -1` does when it has enough.
+    # With a pipe whose reader has exited, like `| head -1` once it has its line.
     no_reader = ("import os, subprocess, sys\n"
                  "reader, writer = os.pipe()\n"
                  "os.close(reader)\n"
@@ -221,7 +221,7 @@ class Users(CleanTest):
         self.assertIn("drun-user", shown.out)
         self.clean("-H", "host1", "--all-users", "--yes", "--grace", "0", status=0)
         self.cluster.assert_clean()
-        self.clean(*self.own_clean, "--yes", status=0, user="drun-user")  # the socket
+        self.clean(*self.own_clean, "--yes", status=0, user="drun-user")  # removes the socket
 
 
 class Cgroups(CleanTest):
@@ -240,7 +240,7 @@ class Cgroups(CleanTest):
         return job, job_id
 
     def cgroups(self, job_id, host="h1"):
-        """The hosts share one hierarchy, as containers of one machine may."""
+        """The cgroups of the job. The hosts share one hierarchy, as containers of one machine may."""
         return self.cluster.shell(host, f"find {self.place} -name 'drun-{job_id}-*'").split()
 
     def wait_for_no_cgroup(self, job_id):
@@ -261,7 +261,7 @@ class Cgroups(CleanTest):
         job = self.good("-np", "1", "sh", "-c", "grep ^0:: /proc/self/cgroup; setsid sleep 1008 > /dev/null 2>&1 &",
                         user="drun-user")
         self.assertNotIn("drun-", job.out)
-        self.assertRegex(job.err, r"^drun: note: ended 1 process .*\(s.*\n$")  # and nothing of cgroups
+        self.assertRegex(job.err, r"^drun: note: ended 1 process .*\(s.*\n$")  # no message about cgroups
         self.cluster.assert_clean()
 
     def test_go_when_either_agent_process_is_killed(self):

@@ -1,4 +1,4 @@
-"""The test cluster itself: what the other tests rely on."""
+"""Tests the test cluster itself, on which the other tests rely."""
 import os
 import signal
 import subprocess

@@ -1,4 +1,5 @@
-"""Every wait of the start has a deadline that names who is missing; --timeout shows what the ranks do; progress, events."""
+"""Every wait of the start has a deadline whose error names what is missing; --timeout shows what the ranks do;
+progress, events."""
 import json
 import os
 import pty
@@ -10,7 +11,7 @@ import time
 
 from support import BIN, LIMIT_S, SLOWDOWN, ClusterTest
 
-# What h1's sshd runs in place of every command. /root/mode says how far a login gets there.
+# h1's sshd runs this in place of every command. /root/mode controls how far a login gets.
 GATE = """#!/bin/sh
 case $(cat /root/mode) in
   open) ;;
@@ -31,7 +32,7 @@ LIMIT = 4  # --start-timeout of the starts that hang, in seconds
 
 
 class Gated(ClusterTest):
-    """h1 lets logins in as the test says, h3 thinks about each for some seconds."""
+    """h1 admits logins as the test says, h3 delays each by some seconds."""
 
     hosts = 4
     options = ("--sshd", "h1=ForceCommand /root/gate", "--sshd", "h3=AuthorizedKeysFile none",
@@ -61,7 +62,7 @@ class Gated(ClusterTest):
         raise AssertionError(f"no event like {fields}: {self.events()}")
 
     def freeze(self, host, pattern=r"^drun-agent$"):
-        """Until the end of the test at the latest."""
+        """Freezes a process, until the end of the test at the latest."""
         pid = self.cluster.find(host, pattern)
         os.kill(pid, signal.SIGSTOP)
 
@@ -130,7 +131,7 @@ class StartHangs(Gated):
         self.end_gate()
 
     def end_gate(self):
-        """A ForceCommand that sleeps outlives its connection: it has no agent."""
+        """Kills sleeping ForceCommands: they have no agent, and so outlive their connection."""
         for pid, _, command in self.cluster.processes()["h1"]:
             if command.endswith("sleep 1000"):
                 os.kill(pid, signal.SIGKILL)
@@ -146,7 +147,7 @@ class StartHangs(Gated):
         self.end_gate()
 
     def begin(self, hosts, *options, until, start_timeout=8):
-        """A start that waits for host1, after all the others have their agents."""
+        """Begins a start that waits for host1, after all other hosts have their agents."""
         self.gate("wait")
         self.cluster.shell("h0", "rm -f /root/events")
         # Less than the 10 s after which the guard of a frozen agent ends it.
@@ -174,7 +175,7 @@ class StartHangs(Gated):
         self.cluster.assert_clean()
 
     def test_an_agent_that_freezes_before_the_workers_are_prepared(self):
-        # One worker: host1 is only connected, and there is nothing to probe.
+        # One worker: host1 is only connected, so there is nothing to probe.
         job = self.begin("localhost:1,host1:1", "-np", "1", until="localhost")
         thaw = self.freeze("h0")
         self.open_gate()
@@ -184,12 +185,12 @@ class StartHangs(Gated):
         self.cluster.assert_clean()
 
     def test_an_agent_that_falls_silent_is_lost_with_its_host(self):
-        # A slow machine's host1 may still be on its way when host2's silence is noticed. Below 10 s: as in begin().
+        # On a slow machine host1 may still be connecting when host2's silence is noticed. Below 10 s: as in begin().
         job = self.begin("localhost:1,host1:1,host2:1", "--heartbeat-timeout", "5", until="host2", start_timeout=30)
         thaw = self.freeze("h2")
         self.open_gate()
         self.assertEqual(job.finish(), 68, str(job))
-        # On a busy machine drun may come to it later than the agent's guard, whose limit is 8 s.
+        # On a busy machine drun may notice it later than the agent's guard, whose limit is 8 s.
         self.assertRegex(job.err, r"host2: (agent|probe): silent for \d+ s|"
                                   r"(?s:host2: \w+: the connection to the agent ended.*silent for 8 s, its guard ends it)")
         thaw()
@@ -287,7 +288,8 @@ class Running(ClusterTest):
 
 
 def screen(data):
-    """What a terminal shows of it in the end, line by line: knows CR, LF and erase to the end of the line."""
+    """The final screen of a terminal that has received `data`, line by line: handles CR, LF and erase to end of
+    line."""
     lines, column = [""], 0
     for token in re.findall(r"\x1b\[K|\x1b\[[0-9;]*m|\r|\n|[^\r\n\x1b]+", data):
         if token == "\r":
@@ -305,7 +307,8 @@ def screen(data):
 
 class Progress(Gated):
     def on_terminal(self, *arguments, meanwhile=None, term="xterm"):
-        """drun on a pty of its own: its status and all that it wrote there. `meanwhile` is called with what is there."""
+        """Runs drun on its own pty. Returns its status and all that it wrote there. Calls `meanwhile` with the output
+        so far."""
         argv = self.cluster.entering("h0", "root", "/root", "drun", *arguments)
         pid, master = pty.fork()
         if pid == 0:
@@ -318,7 +321,7 @@ class Progress(Gated):
                 try:
                     more = os.read(master, 65536)
                 except OSError:
-                    break  # the other side is gone
+                    break  # the other side is closed
                 if not more:
                     break
                 data += more
@@ -381,8 +384,8 @@ class Progress(Gated):
     def test_a_quick_start_shows_no_line(self):
         status, data = self.on_terminal("--events", "/root/events", "-np", "2", "echo", "hi")
         self.assertEqual(status, 0, data)
-        # On a busy machine it may take so long that there is a line, which goes away again. That there is none before
-        # 300 ms is StartWatch's unit test.
+        # On a busy machine the start may take so long that a line is drawn and erased. StartWatch's unit test checks
+        # that there is none before 300 ms.
         started = [event["elapsed"] for event in self.events() if event["event"] == "worker_started"]
         self.assertEqual(len(started), 2)
         self.assertEqual(sorted(line for line in screen(data) if line and "OMP_NUM_THREADS=" not in line), ["[0] hi", "[1] hi"], data)
@@ -394,7 +397,7 @@ class Progress(Gated):
     def test_a_pipe_gets_no_line(self):
         self.gate("wait")
         job = self.start_drun("-H", "localhost:1,host1:1", "--events", "/root/events", "echo", "hi", env={"TERM": "xterm"})
-        time.sleep(1)  # not to synchronise: longer than a terminal would stay without a line
+        time.sleep(1)  # not for synchronization: longer than a terminal would stay without a line
         self.open_gate()
         self.assertEqual(job.finish(), 0, str(job))
         self.assertNotIn("connecting", job.err)

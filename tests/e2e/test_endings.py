@@ -1,4 +1,4 @@
-"""How jobs end: the status says why, and no process is left on any host."""
+"""Endings of jobs: the status gives the cause, and no process is left on any host."""
 import os
 import signal
 import time
@@ -71,7 +71,7 @@ class Interrupted(ClusterTest):
     def test_ctrl_c_while_connecting(self):
         job = self.start_drun("-H", "localhost:1,10.77.0.200:1", "sleep", "1000")
         self.cluster.find("h0", r"^drun$")
-        time.sleep(0.5)  # not to synchronise: any moment before the start is a good one
+        time.sleep(0.5)  # not for synchronization: any moment before the start will do
         job.signal(signal.SIGINT)
         self.assertEqual(job.finish(20 * SLOWDOWN), 130, str(job))
         self.cluster.assert_clean()
@@ -115,7 +115,7 @@ class Interrupted(ClusterTest):
         self.cluster.assert_clean()
 
 
-# A terminal whose session leader is drun. It is closed once every worker has said "ready".
+# A terminal whose session leader is drun. It is closed after every worker has said "ready".
 CLOSED_TERMINAL = """
 import os, pty, sys
 pid, terminal = pty.fork()
@@ -128,7 +128,7 @@ os.close(terminal)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
 
-# A shell with job control: drun in the background, and somebody types; then it is brought to the foreground.
+# A shell with job control: drun runs in the background while the user types; then it is brought to the foreground.
 BACKGROUND = """
 import os, pty, select, signal, sys, time
 def state(pid):
@@ -190,7 +190,7 @@ class Terminal(ClusterTest):
         drun = self.cluster.find("h0", r"^drun$")
         os.kill(drun, signal.SIGHUP)
         os.kill(drun, signal.SIGTERM)
-        self.assertEqual(job.finish(), 128 + signal.SIGTERM, str(job))  # not 129: the first was no signal at all
+        self.assertEqual(job.finish(), 128 + signal.SIGTERM, str(job))  # not 129: the first signal was ignored
         self.cluster.assert_clean()
 
     def test_user_signals_reach_every_worker(self):

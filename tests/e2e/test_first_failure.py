@@ -1,4 +1,4 @@
-"""What failed first, as the box on stderr and --report tell it."""
+"""The first failure, as shown in the box on stderr and in --report."""
 import json
 import os
 import re
@@ -34,7 +34,7 @@ class FirstFailure(ClusterTest):
         self.assertIn("ValueError: no such file", lines)
         self.assertTrue(all(line.endswith("of 1") or "ValueError" in line for line in lines), lines)
         self.assertEqual(box[22:], ["drun ended the 2 other workers because of it"])
-        # It is the end of what drun says, below everything that the workers wrote.
+        # It is the end of drun's output, below everything that the workers wrote.
         self.assertRegex(job.err.splitlines()[-1], "╰")
         self.cluster.assert_clean()
 
@@ -98,7 +98,7 @@ class FirstFailure(ClusterTest):
         self.cluster.assert_clean()
 
     def test_workers_that_did_not_join_get_term_at_once(self):
-        # All hosts of the cluster have one clock; each worker says itself when it was.
+        # All hosts of the cluster share one clock; each worker reports its own time.
         self.cluster.shell("h1", "mkfifo /tmp/go")
         job = self.start_drun("--grace", "30", "-H", HOSTS, "python3", "-c", """
 import os, signal, sys, time
@@ -122,7 +122,7 @@ while True:
         failed = float(re.search(r"\[1\] failed at ([0-9.]+)", job.out)[1])
         for rank in (0, 2):
             ended = float(re.search(rf"\[{rank}\] ended at ([0-9.]+)", job.out)[1])
-            self.assertLess(ended - failed, 0.9, str(job))  # less than the second that those who joined are given
+            self.assertLess(ended - failed, 0.9, str(job))  # less than the second that joined workers get
 
     def test_a_core_dump_is_told(self):
         crash = "test $RANK = 1 || exec sleep 1000; cd /tmp; ulimit -c {}; kill -SEGV $$"
@@ -131,7 +131,7 @@ while True:
         self.assertEqual(job.status, 139, str(job))
         self.assertIn("was ended by SIGSEGV (segmentation fault), core dumped", self.box(job)[0])
         with open("/proc/sys/kernel/core_pattern", encoding="ascii") as pattern:
-            is_piped = pattern.read().startswith("|")  # to a program, whatever the limit
+            is_piped = pattern.read().startswith("|")  # piped to a program, whatever the limit
         if not is_piped:
             job = self.fail(crash.format("0"))
             self.assertIn("was ended by SIGSEGV (segmentation fault)", self.box(job)[0])
@@ -151,7 +151,7 @@ while True:
         job = self.start_drun("--report", "/tmp/lost.json", "-H", HOSTS, "train", "--epochs", "100000",
                               env={"LANG": "C.UTF-8"})
         job.wait_for(r"epoch")
-        # Both frozen, so that neither can act; the agent first: the guard's death would wake it up.
+        # Both are frozen first, so that neither can act; the agent first: the guard's death would wake it.
         pids = [self.cluster.find("h1", name) for name in ("^drun-agent", "^drun-guard")]
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:
@@ -169,7 +169,7 @@ while True:
         self.cluster.assert_clean()
 
     def test_out_of_memory_is_told_from_a_kill(self):
-        # A memory cgroup of our own, of whichever version this kernel has the controller in.
+        # Our own memory cgroup, in the version to which this kernel attaches the controller.
         self.cluster.shell("h0", """
             mkdir -p /tmp/cg
             if mount -t cgroup -o memory none /tmp/cg 2>/dev/null; then limit=memory.limit_in_bytes
@@ -228,7 +228,7 @@ class Stopped(ClusterTest):
         self.assertIn(self.state(pid), states)
 
     def stop(self, *pids):
-        """Ctrl-Z for the first, which is drun; until all of them are stopped."""
+        """Sends Ctrl-Z to the first, which is drun; waits until all of them are stopped."""
         os.kill(pids[0], signal.SIGTSTP)
         for pid in pids:
             self.await_state(pid, STOPPED)
@@ -272,10 +272,10 @@ class Stopped(ClusterTest):
         self.assert_trained(job, 3)
 
     def stop_for(self, drun, seconds):
-        """Ctrl-Z, and fg after so long; returns the time of fg."""
+        """Sends Ctrl-Z, and fg after so many seconds; returns the time of fg."""
         os.kill(drun, signal.SIGTSTP)
         self.await_state(drun, STOPPED)
-        time.sleep(seconds)  # this long is the test
+        time.sleep(seconds)  # the test needs exactly this duration
         os.kill(drun, signal.SIGCONT)
         return time.monotonic()
 
@@ -286,7 +286,7 @@ class Stopped(ClusterTest):
         job = self.begin("-vv", "--start-timeout", str(limit), "-H", HOSTS, "hostname")
         self.addCleanup(self._end, job)
         job.wait_for(r"host1: .*agent")
-        # Also longer than the agents that are there already bear drun's silence.
+        # Also longer than the time for which connected agents accept drun's silence.
         gone_on = self.stop_for(self.cluster.find("h0", "^drun$"), max(limit + 2, 33))
         self.assertEqual(job.finish(), 68, str(job))
         self.assertGreater(time.monotonic() - gone_on, limit / 3)

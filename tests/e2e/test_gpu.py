@@ -1,5 +1,5 @@
-"""Collectives on memory of GPUs between hosts, with the driver and the NCCL that stand in for NVIDIA's. DRUN_GPU_RANKS,
-DRUN_FAKE_CUDA_LIB, DRUN_FAKE_NCCL_LIB: set by ctest."""
+"""Collectives on GPU memory between hosts, with stand-ins for NVIDIA's driver and NCCL. ctest sets DRUN_GPU_RANKS,
+DRUN_FAKE_CUDA_LIB and DRUN_FAKE_NCCL_LIB."""
 import glob
 import os
 import shutil
@@ -12,7 +12,7 @@ class Hosts(ClusterTest):
     hosts = 3
 
     def setUp(self):
-        # Where all hosts see it, which are of this machine.
+        # Visible on all hosts, which are on this machine.
         self.folder = tempfile.mkdtemp(prefix="drun-e2e-gpu-", dir="/var/cache")
         self.addCleanup(shutil.rmtree, self.folder)
         os.chmod(self.folder, 0o755)
@@ -33,15 +33,15 @@ class Hosts(ClusterTest):
         self.assertIn(f"NCCL 22809 ({self.folder}/lib/libnccl.so.2), {ranks} ranks", job.out)
         self.cluster.assert_clean()
         folders = glob.glob(f"{self.folder}/meetings/*")
-        for folder in folders:  # whoever came to a communicator ended it
+        for folder in folders:  # every rank that joined a communicator ended it
             self.assertEqual(len(glob.glob(f"{folder}/come.*")), len(glob.glob(f"{folder}/end.*")), folder)
-        # Communicators, by the bytes of their ids, and what was split off.
+        # Communicators, by the bytes of their ids, and those that were split off.
         return [os.path.basename(folder) for folder in folders]
 
     def test_local_and_cross_communicators_come_from_that_of_all(self):
         meetings = self.collectives(5, "localhost:2,host1:2,host2:1")
         splits = [name.split("-split-", 1)[1] for name in meetings if "-color-" in name]
-        # Of the three hosts; and of the first and of the second ranks of hosts.
+        # One split of each of the three hosts; one of the first and one of the second ranks of all hosts.
         self.assertEqual(sorted(splits), ["1-color-0", "1-color-2", "1-color-4", "2-color-0", "2-color-1"], str(meetings))
 
     def test_with_a_rank_on_each_host_nothing_is_split(self):

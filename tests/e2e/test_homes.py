@@ -1,4 +1,4 @@
-"""How the agent gets to hosts whose shells and homes are all sorts."""
+"""The agent gets to hosts with all sorts of shells and homes."""
 import os
 import signal
 
@@ -46,7 +46,7 @@ class Shells(ClusterTest):
         self.addCleanup(self.cluster.shell, "h1", "rm -rf /root/.cache/drun")
         whole = self.cluster.shell("h1", "sha256sum /root/.cache/drun/*")
         self.assertEqual(len(whole.splitlines()), 1, whole)
-        for damage in ("head -c 1000 $f", ":", "cat $f; echo"):  # what is left of it: a part, nothing, and something more
+        for damage in ("head -c 1000 $f", ":", "cat $f; echo"):  # truncated, emptied, extended
             with self.subTest(damage):
                 self.cluster.shell("h1", f"f=$(ls /root/.cache/drun/agent-*); ({damage}) > /root/new; mv /root/new $f; chmod 700 $f")
                 self.assertNotEqual(self.cluster.shell("h1", "sha256sum /root/.cache/drun/*"), whole)
@@ -97,7 +97,7 @@ class SharedHome(ClusterTest):
         left = self.cluster.shell("h5", "ls -a /root/.cache/drun").split()
         self.assertEqual(len([name for name in left if name.startswith("agent-")]), 1, left)
         self.assertEqual([name for name in left if "tmp" in name], [])
-        # All of them run that one file from now on.
+        # From now on all of them run that one file.
         inode = self.cluster.shell("h5", "stat -c %i /root/.cache/drun/agent-*").strip()
         job = self.start_drun("-np", "16", "-H", hosts, "sh", "-c", "echo up; exec sleep 1000")
         job.wait_for(r"\] up", 16)

@@ -1,4 +1,4 @@
-"""What horovodrun gets wrong: too many workers, one ssh per rank, the shell's quoting, arguments on command lines."""
+"""Mistakes of horovodrun: too many workers, one ssh per rank, the shell's quoting, arguments on command lines."""
 from support import ClusterTest, environments, untagged
 
 

@@ -1,7 +1,7 @@
-"""Nothing outlives a job, in whatever way it ends: see matrix.py, and docs/ending.md for the table.
+"""Nothing outlives a job, however it ends: see matrix.py, and docs/ending.md for the table.
 
-By hand: DRUN_MATRIX_ROWS='agent,frozen' runs the rows whose names have one of these words, DRUN_MATRIX_USERS=root one
-user's; DRUN_MATRIX_TABLE=F appends the table to F ("-": shows it); DRUN_MATRIX_LANES=N runs N clusters at once.
+By hand: DRUN_MATRIX_ROWS='agent,frozen' runs the rows whose names contain one of these words, DRUN_MATRIX_USERS=root
+one user's; DRUN_MATRIX_TABLE=F appends the table to F ("-": prints it); DRUN_MATRIX_LANES=N runs N clusters at once.
 """
 import os
 import signal
@@ -65,7 +65,7 @@ STUBBORN = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo ready; while :; do 
 
 
 class Frozen(ClusterTest):
-    """What stands still and comes back, or does not."""
+    """Processes that freeze, and may come back."""
 
     hosts = 2
 
@@ -98,13 +98,13 @@ class Frozen(ClusterTest):
         self.cluster.assert_clean()
 
     def test_an_agent_that_comes_back_with_its_guard_goes_on(self):
-        """Longer frozen than guard and agent bear with each other, shorter than --heartbeat-timeout."""
+        """Frozen for longer than guard and agent tolerate of each other, but shorter than --heartbeat-timeout."""
         job = self.begin(60, script="echo ready; while [ ! -e /tmp/go ]; do sleep 0.1; done; echo went on")
         pids = self.stop("h1", "drun-guard", "drun-agent")
-        time.sleep(10)  # this long is the test
+        time.sleep(10)  # the test needs exactly this duration
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-        time.sleep(2)  # time enough to end each other, if they would
+        time.sleep(2)  # enough time to end each other, if they would
         for host in ("h0", "h1"):
             self.addCleanup(self.cluster.shell, host, "rm /tmp/go")
             self.cluster.shell(host, "touch /tmp/go")

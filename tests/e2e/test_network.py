@@ -1,4 +1,4 @@
-"""Which NIC, which addresses; hosts that can't reach the head; links that are cut."""
+"""The choice of NIC and addresses; hosts that can't reach the head; links that are cut."""
 import json
 import re
 import time
@@ -7,7 +7,7 @@ from support import BIN, SLOWDOWN, ClusterTest, environments
 
 
 class Decoys(ClusterTest):
-    """The right NIC has another name on each host; a default route and docker0 lead astray."""
+    """The right NIC has a different name on each host; a default route and docker0 are misleading."""
 
     hosts = 4
 
@@ -72,7 +72,7 @@ class HiddenHead(ClusterTest):
 
 
 class OneWay(ClusterTest):
-    """A host that accepts ssh and nothing else: libdrun's connections come from the side that can make them."""
+    """A host that accepts only ssh: libdrun's connections come from the side that can make them."""
 
     hosts = 4
 
@@ -129,7 +129,7 @@ class OneWay(ClusterTest):
 
 
 class OneWayOfMany(ClusterTest):
-    """Beyond 32 hosts only a part of the pairs is tried; two hosts that can't be connected are found all the same."""
+    """Beyond 32 hosts only some pairs are probed; two hosts that can't be connected are found nevertheless."""
 
     hosts = 36
 
@@ -148,7 +148,7 @@ class OneWayOfMany(ClusterTest):
 
 
 class Cache(ClusterTest):
-    """What the hosts found when they tried is kept for the next job."""
+    """The results of the hosts' probe are kept for the next job."""
 
     hosts = 3
     HOSTS = "localhost:1,host1:1,host2:1"
@@ -157,7 +157,7 @@ class Cache(ClusterTest):
         self.cluster.shell("h0", "rm -rf ~/.cache/drun")
 
     def found(self, *options):
-        """Runs a job that goes well; whether it took its network from the cache, and each rank's interface."""
+        """Runs a job that succeeds. Returns True if its network came from the cache, and each rank's interface."""
         job = self.good("-H", self.HOSTS, "--events", "/tmp/events", *options, "env")
         chosen = [event for event in map(json.loads, self.cluster.shell("h0", "cat /tmp/events").splitlines())
                   if event["event"] == "interface_chosen"]
@@ -186,7 +186,7 @@ class Cache(ClusterTest):
         self.assertFalse(self.found()[0])
         self.assertTrue(self.found()[0])
         self.cluster.shell("h2", f"ip addr del 10.77.0.99/24 dev {nic}")
-        self.assertTrue(self.found()[0])  # what it was before
+        self.assertTrue(self.found()[0])  # the first entry again
         self.assertEqual(len(self.entries()), 2)
 
     def test_an_interface_that_was_never_tried_does_not_matter(self):
@@ -216,7 +216,7 @@ class Cache(ClusterTest):
 
 
 class LateFirewall(ClusterTest):
-    """A firewall that comes up when the job has started: ranks on host1 can dial, and can't be dialed."""
+    """A firewall that comes up after the job has started: ranks on host1 can dial, but can't be dialed."""
 
     hosts = 3
 
@@ -270,7 +270,7 @@ class Cut(ClusterTest):
 
 class BadLinks(ClusterTest):
     hosts = 3
-    # Long enough to deliver an agent over 10 Mb/s, also the sanitizers' agent of 90 MB in `scripts/test --full`.
+    # Long enough to deliver an agent over 10 Mb/s, even the sanitizers' agent of 90 MB in `scripts/test --full`.
     patience = ("--start-timeout", "240")
 
     def test_train_over_lossy_links(self):

@@ -1,4 +1,4 @@
-"""What workers write and read: whole lines, every byte, bounded memory, and nobody whose pace harms another."""
+"""Workers' output and input: whole lines, every byte, bounded memory, and no rank slowed down by another's reader."""
 import hashlib
 import os
 import re
@@ -11,7 +11,7 @@ from support import LIMIT_S, SLOWDOWN, ClusterTest
 HOSTS = "localhost:2,host1:2"
 MEMORY_KB = 64 << 10
 
-# Puts tagged lines together again: argv is a file. Ends with an error at a line that is not rank by rank 1, 2, 3, ...
+# Joins tagged lines; argv is a file. Exits with an error at a line that is not rank by rank 1, 2, 3, ...
 CHECK_NUMBERED = r"""
 import re, sys
 last = {}
@@ -33,7 +33,7 @@ for line in open(sys.argv[1], "rb"):
     last[rank] = number
 print(sorted(last.items()))
 """
-# What each rank wrote, by its tags: argv is a file; prints "RANK BYTES SHA256 BREAKS".
+# The output of each rank, by its tags: argv is a file; prints "RANK BYTES SHA256 BREAKS".
 CHECK_BYTES = r"""
 import hashlib, re, sys
 data, ranks, last = open(sys.argv[1], "rb").read(), {}, None
@@ -51,7 +51,7 @@ for rank, (text, breaks) in sorted(ranks.items()):
 
 
 def memory_kb(pid):
-    """The most that it ever had; None when it is gone."""
+    """Peak memory of a process in kB; None if it is gone."""
     try:
         match = re.search(r"VmHWM:\s+(\d+)", open(f"/proc/{pid}/status", encoding="ascii").read())
     except OSError:
@@ -61,7 +61,7 @@ def memory_kb(pid):
 
 class OutputTest(ClusterTest):
     def shell(self, script, limit=LIMIT_S, **options):
-        """A script on h0 that must succeed."""
+        """Runs a script on h0 that must succeed."""
         job = self.cluster.run("h0", "bash", "-c", f"set -eo pipefail; {script}", limit=limit, **options)
         self.assertEqual(job.status, 0, str(job))
         return job
@@ -78,11 +78,11 @@ class OutputTest(ClusterTest):
 
     def assert_bounded(self, name, kb):
         self.assertIsNotNone(kb, name)
-        if SLOWDOWN == 1:  # a sanitizer needs memory of its own
+        if SLOWDOWN == 1:  # sanitizers need memory of their own
             self.assertLess(kb, MEMORY_KB, name)
 
     def assert_gone(self, pattern, limit):
-        """No such process on any host, within the limit."""
+        """Asserts that within the limit no such process is left on any host."""
         end = time.monotonic() + limit
         while True:
             left = [entry for rest in self.cluster.processes().values() for entry in rest if re.search(pattern, entry[1])]
@@ -117,7 +117,7 @@ class Lines(OutputTest):
         self.assertEqual(job.out.split()[0], expected)
 
     def test_every_byte_of_many_workers_is_kept_behind_their_tags(self):
-        # Without \r and \n, which make lines, each of which has a tag.
+        # Without \r and \n, which would start lines with their own tags.
         alphabet = bytes(b for b in range(256) if b not in b"\r\n")
         worker = f"import os; b = bytes.fromhex('{alphabet.hex()}'); [os.write(1, b * 3 + b'\\\\n') for i in range(4000)]"
         self.shell(f'drun -H {HOSTS} python3 -c "{worker}" > /tmp/out')
@@ -136,13 +136,13 @@ class Lines(OutputTest):
         self.assertEqual(self.cluster.shell("h0", "cat /tmp/out"), "[0] Name:Ada\n")
 
     def test_a_reader_that_pauses_breaks_no_line(self):
-        # The workers stand still in the middle of their lines for as long as the reader does.
+        # The workers block in the middle of their lines for as long as the reader pauses.
         self.shell(f"drun -H {HOSTS} seq 400000 | (sleep 1; head -c 3000000; sleep 1; cat) > /tmp/out")
         job = self.shell("grep -cxE '\\[[0-3]\\] [0-9]+' /tmp/out; wc -l < /tmp/out")
         self.assertEqual(job.out.split(), ["1600000"] * 2, str(job))
 
     def test_a_line_of_100_mb_beside_others_costs_no_memory(self):
-        # Rank 0's line is broken by the other ranks', and can be put together again.
+        # Rank 0's line is interrupted by lines of the other ranks, and can be joined again.
         worker = ("if [ $RANK = 0 ]; then head -c 100000000 /dev/zero | tr '\\000' x; echo; touch /tmp/long-is-over; "
                   "else while [ ! -e /tmp/long-is-over ]; do echo tick; sleep 0.05; done; fi")
         self.shell("rm -f /tmp/long-is-over")
@@ -161,14 +161,14 @@ class Lines(OutputTest):
 
 
 class SleepingReader(OutputTest):
-    """drun's stdout is a pipe that nobody reads."""
+    """drun's stdout is a pipe that is not read."""
 
     def begin(self, worker, name="yes"):
         script = f"rm -f /tmp/status; (drun --grace 1 -H {HOSTS} {worker}; echo $? > /tmp/status) | sleep 1000"
         job = self.background(script)
         pid = self.cluster.find("h0", r"^drun$")
         self.cluster.find("h1", f"^{name}$")
-        # Stuck: all credit is used up, and drun reads nothing but heartbeats.
+        # Stuck: all credit is used up, and drun reads only heartbeats.
         before = -10000
         while (now := int(re.search(r"rchar: (\d+)", open(f"/proc/{pid}/io", encoding="ascii").read())[1])) > before + 5000:
             before = now
@@ -189,7 +189,7 @@ class SleepingReader(OutputTest):
         return self.cluster.shell("h0", "cat /tmp/status").strip()
 
     def test_memory_is_bounded_on_both_sides(self):
-        job, _ = self.begin("yes a line of some length")  # until the reader goes
+        job, _ = self.begin("yes a line of some length")  # until the reader exits
         self.assert_all_bounded()
         self.end_reader()
         self.assertEqual(job.finish(), 128 + signal.SIGKILL, str(job))
@@ -197,7 +197,7 @@ class SleepingReader(OutputTest):
         self.cluster.assert_clean()
 
     def test_memory_is_bounded_for_single_bytes_too(self):
-        # Each byte waits until the agent has read the one before: one Output for each. The name is the kernel's.
+        # Each byte waits until the agent has read the one before: one Output frame each. Sets the name in the kernel.
         script = ("import array, fcntl, os, termios\n"
                   "open('/proc/self/comm', 'w').write('byte-by-byte')\n"
                   "left = array.array('i', [0])\n"
@@ -211,7 +211,7 @@ class SleepingReader(OutputTest):
         self.cluster.assert_clean()
 
     def test_all_that_a_terminal_holds_at_its_workers_end_arrives(self):
-        # Writes until nothing is taken any more, and ends: then every buffer is full, and the reader begins.
+        # Writes until no more is accepted, then exits: at that time every buffer is full, and the reader begins.
         worker = ("import hashlib, os, select, tty; tty.setraw(1); os.set_blocking(1, False); h = hashlib.sha256()\n"
                   "for i in range(10**9):\n"
                   "    text = f'{i:04095d}\\n'.encode()\n"
@@ -233,7 +233,7 @@ class SleepingReader(OutputTest):
         self.assert_gone(r"^yes$", 3 * SLOWDOWN)
         self.assert_gone(r"^drun", 12 * SLOWDOWN)
         self.end_reader()
-        job.finish()  # not before it has the shell written drun's status
+        job.finish()  # only then has the shell written drun's status
         self.assertEqual(self.status(), "130")
         self.cluster.assert_clean()
 
@@ -259,7 +259,7 @@ class Shown(OutputTest):
             self.assertEqual(sorted(job.out.splitlines()), sorted(f"{tag} hi" for tag in tags), str(job))
 
     def test_times_are_those_of_the_agent_not_of_the_reader(self):
-        # What comes before the date fits into the credit, not into the reader's pipe: drun writes it 3 s later.
+        # The output before the date fits into the credit, but not into the reader's pipe: drun writes it 3 s later.
         worker = "seq 60000; date +now:%s.%N"
         job = self.shell(f"drun --timestamp-output -H localhost:1,host1:1 sh -c '{worker}' | (sleep 3; grep now:)",
                          env={"TZ": "UTC-3"})
@@ -307,7 +307,7 @@ class Shown(OutputTest):
         for script, env in ((command, {"TERM": "xterm"}), (on_terminal, {"TERM": "dumb"}),
                             (on_terminal, {"TERM": "xterm", "NO_COLOR": "1"})):
             shown = self.shell(script, env=env).out
-            self.assertNotRegex(shown, r"\x1b\[[0-9;]*m", repr(shown))  # erasing the progress line is no colour
+            self.assertNotRegex(shown, r"\x1b\[[0-9;]*m", repr(shown))  # erasing the progress line is not a color
             if env["TERM"] == "dumb" or script is command:
                 self.assertNotIn("\x1b", shown)
 
@@ -349,7 +349,7 @@ class Stdin(OutputTest):
         self.assertRegex(job.err, "rank 1 has not read its standard input for 30 s")
 
     def test_one_that_has_read_a_single_line_is_waited_for(self):
-        # Less than a pipe's page: the pipe takes nothing more for all that time.
+        # Less than a page of the pipe: the pipe accepts nothing more for all that time.
         worker = ("if [ $RANK = 1 ]; then read -r line; until [ -e /tmp/warned ]; do sleep 0.1; done; "
                   "(echo $line; cat) | sha256sum; else sha256sum; fi")
         self.shell("rm -f /tmp/warned /tmp/err; seq 1000000 > /tmp/in")

@@ -1,6 +1,7 @@
-"""The Python package between hosts: all of its tests, by the ranks of two hosts.
+"""The Python package between hosts: the ranks of two hosts run all of its tests.
 
-DRUN_TEST_PYTHON is the Python of a virtual environment that has drun's wheel; without it Debian's runs the sources."""
+DRUN_TEST_PYTHON is the Python of a virtual environment that has drun's wheel; without it Debian's Python runs the
+sources."""
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ PYTHON = INSTALLED or "/usr/bin/python3"
 
 
 def trees_of(python):
-    """The folders of an environment and of the Python that it is made from, which may lie where hosts have their own."""
+    """The folders of an environment and of its base Python, which may be in places that hosts replace."""
     code = "import sys; print(sys.prefix, sys.base_prefix, sep=chr(10))"
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.split("\n")[:2]
 

@@ -1,4 +1,4 @@
-"""The flight recorder: what the box, the stall report and the timeline tell of the ranks' calls."""
+"""The flight recorder: the ranks' calls in the failure box, the stall report and the timeline."""
 import json
 import os
 import re
@@ -8,7 +8,8 @@ from support import ClusterTest
 
 HOSTS = "localhost:2,host1:1,host2:1"
 
-# As NCCL's RAS: one question at the address that drun has given, on the host of rank 0. Listens, and then goes on as that.
+# Plays NCCL's RAS: listens at the address that drun has set, on the host of rank 0, then execs the program. Answers
+# one question.
 RAS = """
 import os, socket, sys
 host, port = os.environ["NCCL_RAS_ADDR"].split(":")
@@ -53,7 +54,7 @@ class Recorder(ClusterTest):
         job = self.start_drun("-H", HOSTS, "drun-test-caller", "barrier", "0@say:go", "2@recv:3")
         job.wait_for(r"\] go")
         job.finish()
-        self.assertEqual(job.status, 1, str(job))  # rank 3 has left: rank 2 can't get anything from it
+        self.assertEqual(job.status, 1, str(job))  # rank 3 has left: rank 2 can't receive from it
         self.assertRegex(job.err, r"(?m)^  [|│] its last call, recv #1 from rank 3, had failed [0-9.]+ m?s before$")
         self.cluster.assert_clean()
 
@@ -99,7 +100,7 @@ class Recorder(ClusterTest):
         job.wait_for(r"\] go")
         drun = self.cluster.find("h0", r"^drun$")
         os.kill(drun, signal.SIGTSTP)
-        self.cluster.shell("h0", "sleep 6")  # the 7 s of rank 1 do not stand still
+        self.cluster.shell("h0", "sleep 6")  # rank 1's 7 s continue to run
         with open(f"/proc/{drun}/stat", encoding="utf-8", errors="replace") as stat:
             self.assertEqual(stat.read().rsplit(") ", 1)[1][0], "T")
         os.kill(drun, signal.SIGCONT)
@@ -108,7 +109,7 @@ class Recorder(ClusterTest):
         self.cluster.assert_clean()
 
     def timeline(self, host="h0", path="/tmp/timeline.json"):
-        """The file, and its calls by rank, as they are in it."""
+        """The file, and its calls by rank, in the order of the file."""
         file = json.loads(self.cluster.shell(host, f"cat {path}"))
         calls = {}
         for event in file["traceEvents"]:
@@ -142,7 +143,7 @@ class Recorder(ClusterTest):
         n_allreduce = 0
         for together in zip(*calls.values()):
             if together[0]["name"] != "allreduce":
-                continue  # nobody leaves one before all have come
+                continue  # no rank leaves one before all have joined it
             n_allreduce += 1
             self.assertLessEqual(max(call["ts"] for call in together),
                                  min(call["ts"] + call["dur"] for call in together) + off, together)

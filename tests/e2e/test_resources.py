@@ -1,4 +1,4 @@
-"""Many hosts and workers with the limits that people have."""
+"""Many hosts and workers within usual resource limits."""
 import json
 import os
 import re
@@ -8,7 +8,7 @@ import time
 
 from support import SLOWDOWN, ClusterTest
 
-# A sanitizer's agents take 30 MB each: less of them, the same limits.
+# A sanitizer's agents take 30 MB each: fewer of them, with the same limits.
 N_HOSTS = 200 if SLOWDOWN == 1 else 16
 PER_HOST = 5
 
@@ -71,7 +71,7 @@ class Limits(ClusterTest):
         self.assertEqual(self.cluster.shell("h0", "ls /root"), self.cluster.shell("h0", "ls -I started /root"))
 
     def test_a_limit_of_a_million_descriptors_does_not_slow_the_start(self):
-        # Closing a million descriptors one by one takes about 0.1 s per process: 64 of them would not be done in time.
+        # Closing a million descriptors one by one takes about 0.1 s per process: too long for 64 of them.
         begin = time.monotonic()
         job = self.cluster.run("h0", "bash", "-c", "ulimit -n 1048576; exec drun -np 64 true")
         self.assertEqual(job.status, 0, str(job))

@@ -1,4 +1,4 @@
-"""The lines that users type, as they type them."""
+"""Command lines exactly as users type them."""
 import json
 import os
 import re
@@ -14,13 +14,13 @@ print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "local", os.en
 
 
 def cpus_of(text):
-    """The numbers in the kernel's "0-3,8"."""
+    """Parses the kernel's "0-3,8" into numbers."""
     ranges = [[int(n) for n in item.split("-")] for item in text.strip().split(",")]
     return {cpu for ends in ranges for cpu in range(ends[0], ends[-1] + 1)}
 
 
 def cores():
-    """For each core, which of its CPUs may be used here."""
+    """For each core, the usable CPUs."""
     usable = os.sched_getaffinity(0)
     found = set()
     for cpu in usable:
@@ -61,7 +61,7 @@ class OneMachine(ClusterTest):
             self.assertIn("needs libmpi.so.40: MPI is not served", job.err)
             self.good("-np", "2", "--mpi", "none", *shown)
             self.good("-np", "1", *shown)
-            # Python's shows once it is loaded. Each worker ends when drun has said so.
+            # Python's library shows up only after it is loaded. Each worker ends after drun has reported it.
             load = f"import ctypes, sys; ctypes.CDLL('{folder}/libmpi.so.40'); sys.stdin.read()"
             job = self.start_drun("-np", "2", "--stdin", "all", "python3", "-c", load, stdin=subprocess.PIPE)
             job.wait_for("python3 has loaded libmpi.so.40: drun does not serve MPI")
@@ -113,7 +113,7 @@ class TwoMachines(ClusterTest):
         self.cluster.assert_clean()
 
     def test_programs_of_libdrun_one_after_the_other(self):
-        """The first one is killed in one rank, and started again; then another follows it."""
+        """The first one is killed in one rank, and started again; then another one follows."""
         script = ("mark=$(mktemp -u); kill_1=$(test $RANK = 0 || echo timeout -s KILL 1);"
                   "once() { if test -e $mark; then ./train --epochs 1 && ./train --epochs 2; else"
                   " touch $mark; $kill_1 ./train --epochs 100000; false; fi; }; until once; do :; done; rm $mark")
@@ -204,7 +204,7 @@ class RawAddresses(ClusterTest):
 
 
 class Containers(ClusterTest):
-    """`sshd -p N; sleep infinity` in containers that share the network of their host: PID 1 reaps nothing."""
+    """`sshd -p N; sleep infinity` in containers that share their host's network: PID 1 doesn't reap."""
 
     hosts = 3
     options = ("--containers", "--sleep-init")
@@ -228,7 +228,7 @@ class FourContainersOnFourMachines(ClusterTest):
         self.cluster.assert_clean()
 
     def test_leave_no_zombie(self):
-        """Their PID 1 reaps nothing: whoever outlives its parent stays a zombie."""
+        """Their PID 1 doesn't reap: a process that outlives its parent stays a zombie."""
         for command, status in (("true", 0), ("false", 1), ("no-such-program", 127)):
             for transport in ("ssh", "openssh"):
                 job = self.drun("-np", "2", "-H", "localhost,host1", "--transport", transport, command)
@@ -243,24 +243,25 @@ class FourContainersOnFourMachines(ClusterTest):
             self.assertNotRegex(processes, r"(?m)^Z\S* +drun-")
 
     def test_train_where_their_agents_are_hidden(self):
-        """As in containers: by the key. With the first host in the job its rendezvous is reached directly, else relayed."""
+        """As in containers: by the key. With the first host in the job its rendezvous is reached directly, else through
+        relays."""
         hidden = "unset DRUN_AGENT; exec ./train"
         for hosts in ("localhost:1,host1:1", "localhost:1,host1:1,host2:1,host3:1", "host1:1,host2:1", "host1:2,host2:1,host3:1"):
             job = self.drun("-H", hosts, "-x", "DRUN_KEY", "sh", "-c", hidden, cwd=BIN)
             self.assert_trained(job, sum(int(item[-1]) for item in hosts.split(",")))
-        # What `su` and `setpriv` start may not use the socket either.
+        # Programs started by `su` and `setpriv` can't use the socket either.
         other_user = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "./train", "--epochs", "1")
         job = self.drun("-H", "localhost:1,host1:1", *other_user, cwd=BIN)
         self.assertEqual(job.status, 1, str(job))
         self.assertIn("permission denied (hint: drun -x DRUN_KEY for a container that hides it, or a worker of another user", job.err)
         job = self.good("-H", "localhost:1,host1:1", "-x", "DRUN_KEY", *other_user, cwd=BIN)
         self.assertRegex(job.out, "the same on 2 of 2 ranks")
-        # Of the relay's 127.0.0.1 nobody makes an address that is published.
+        # The relay's 127.0.0.1 never becomes a published address.
         hidden = "unset DRUN_AGENT DRUN_DATA_ADDRESS; exec ./train"
         job = self.drun("-H", "host1:1,host2:1", "-x", "DRUN_KEY", "sh", "-c", hidden, cwd=BIN)
         self.assertEqual(job.status, 1, str(job))
         self.assertIn("no address is known at which other hosts reach this one", job.err)
-        # A network of their own: at once, with what to do.
+        # With a network of their own: fails at once, with a hint.
         hidden = "unset DRUN_AGENT; exec unshare -n ./train"
         job = self.drun("-H", "host1:1,host2:1", "-x", "DRUN_KEY", "sh", "-c", hidden, cwd=BIN, limit=30)
         self.assertEqual(job.status, 1, str(job))
@@ -312,7 +313,7 @@ class Sizes(ClusterTest):
                         "echo $RANK ${CUDA_VISIBLE_DEVICES-none} $NCCL_RAS_ADDR")
         lines = [line.split() for _, line in sorted(untagged(job.out))]
         self.assertEqual([line[:2] for line in lines], [["0", "0"], ["1", "2"], ["2", "none"], ["3", "GPU-7"]])
-        self.assertEqual(len({line[2] for line in lines}), 1)  # one of the job's own
+        self.assertEqual(len({line[2] for line in lines}), 1)  # the same one for the whole job
 
     def test_sixteen_hosts(self):
         self.check(16)

@@ -1,9 +1,9 @@
-"""drun in the jobs of batch schedulers, by the environment that they make. With a real Slurm: slurm_test.py."""
+"""drun in the jobs of batch schedulers, simulated by their environment. With a real Slurm: slurm_test.py."""
 import json
 
 from support import ClusterTest, environments, untagged
 
-# As slurmctld 22.05 wrote them for `sbatch -N2 -n3`, without paths and ids.
+# As slurmctld 22.05 set them for `sbatch -N2 -n3`, without paths and ids.
 BATCH = {
     "SLURMD_NODENAME": "h1", "SLURM_CPUS_ON_NODE": "2", "SLURM_GTIDS": "0", "SLURM_JOBID": "4", "SLURM_JOB_CPUS_PER_NODE": "2,1",
     "SLURM_JOB_ID": "4", "SLURM_JOB_NAME": "job.sh", "SLURM_JOB_NODELIST": "h[1-2]", "SLURM_JOB_NUM_NODES": "2",
@@ -17,7 +17,7 @@ class BatchJobs(ClusterTest):
     hosts = 3
 
     def test_the_script_of_a_slurm_job(self):
-        """On the job's first host, which lets nobody in: it is local."""
+        """Runs on the job's first host, which accepts no login: it is local."""
         self.cluster.filter("h1", input=["tcp dport 12345 drop"])
         try:
             job = self.good("-p", "12345", "env", host="h1", env=BATCH)
@@ -32,7 +32,7 @@ class BatchJobs(ClusterTest):
         self.cluster.assert_clean()
 
     def test_the_shell_of_salloc(self):
-        """It runs where the user is logged in."""
+        """Runs on the host on which the user is logged in."""
         job = self.good("-np", "2", "--dry-run", "--json", "hostname", env=BATCH)
         plan = json.loads(job.out)
         self.assertEqual(plan["allocation"], "Slurm job 4")
@@ -60,6 +60,6 @@ class BatchJobs(ClusterTest):
         job = self.drun("hostname", env={**BATCH, "SLURM_STEP_NUM_TASKS": "3"})
         self.assertEqual(job.status, 2, str(job))
         self.assertIn("srun: started drun 3 times", job.err)
-        job = self.drun("hostname", env=BATCH)  # port 22, where nobody listens
+        job = self.drun("hostname", env=BATCH)  # port 22 has no listener
         self.assertEqual(job.status, 68, str(job))
         self.assertIn("drun reaches the hosts of Slurm job 4 by ssh, which the cluster must allow within a job", job.err)

@@ -1,4 +1,4 @@
-"""What other users of the hosts, and strangers on the network, can see and do."""
+"""Secrets and jobs are safe from other users of the hosts and strangers on the network."""
 import re
 import subprocess
 
@@ -61,7 +61,7 @@ class Secrets(ClusterTest):
 
     def test_a_stranger_learns_nothing_and_disturbs_nothing(self):
         self.cluster.write("h1", "/tmp/stranger.py", STRANGER)
-        # After that the workers join the rendezvous and reduce, while the stranger holds its connections.
+        # Afterwards the workers join the rendezvous and reduce, while the stranger holds its connections.
         go = f"while ! test -e /tmp/go; do sleep 0.1; done; exec {BIN}/hello"
         job = self.start_drun("-x", "SECRET", "-H", "localhost:1,host1:1,host2:1", "sh", "-c",
                               f"echo job $DRUN_JOB_ID; echo ready; {go}", env={"SECRET": SECRET})

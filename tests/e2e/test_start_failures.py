@@ -1,7 +1,7 @@
-"""Starts that fail on the way: one clear message that names the host and the phase, and nothing left anywhere.
+"""Starts that fail halfway: one clear message that names the host and the phase, and no leftovers.
 
-No test sleeps until something may have happened: a phase is held open (a frozen sshd, a dropped packet), its mark is
-seen in /proc, then the failure is put in.
+No test relies on a sleep: a phase is held open (a frozen sshd, a dropped packet) and
+detected in /proc, then the failure is injected.
 """
 import os
 import signal
@@ -13,8 +13,8 @@ from support import SLOWDOWN, ClusterTest
 HOSTS = "localhost:1,host1:1,host2:1"
 TRANSPORTS = ("ssh", "openssh")
 SYN_SENT = "02"
-# --start-timeout where it is what ends the start, in seconds: time enough for the other hosts also on a machine that
-# takes another test's network apart at the same time, which keeps others from the kernel's network for seconds.
+# --start-timeout in seconds, for starts that it must end: enough time for the other hosts, even while this machine
+# tears down another test's network, which blocks the kernel's network for seconds.
 SHORT = 8
 
 
@@ -35,7 +35,7 @@ class StartFailure(ClusterTest):
         return next(host for host in self.cluster.data["hosts"] if host["name"] == name)
 
     def freeze_logins(self, name):
-        """Who connects now gets no answer, not even a banner; what is logged in already goes on."""
+        """Blocks new connections, which get no answer, not even a banner; existing sessions continue."""
         listener = next(process.pid for process in matrix.processes(self.cluster)
                         if process.host == name and process.comm == "sshd" and process.parent == self.host(name)["pid"])
         os.kill(listener, signal.SIGSTOP)
@@ -47,7 +47,7 @@ class StartFailure(ClusterTest):
         self.addCleanup(self.cluster.verb, "heal", name)
 
     def assert_one_message(self, job, host, *words, status=68, limit=15):
-        """`limit`: for its end, in seconds. Notes and warnings may come before; there is one error."""
+        """`limit`: seconds until it ends. Notes and warnings may come first; there is one error."""
         self.assertEqual(job.finish(limit * SLOWDOWN), status, str(job))
         errors = [line for line in job.err.splitlines() if line.startswith("drun: error:")]
         self.assertEqual(len(errors), 1, str(job))
@@ -57,7 +57,8 @@ class StartFailure(ClusterTest):
         self.assertEqual(job.out, "", str(job))
 
     def assert_all_gone(self, *back):
-        """Also where a host comes back: there the agent has heard nothing since, or its connection is refused."""
+        """Also on hosts in `back`, which are healed first: there the agent has heard nothing since, or its connection
+        is refused."""
         for name in back:
             self.cluster.verb("heal", name)
         self.cluster.assert_clean(45 * SLOWDOWN if back else 10 * SLOWDOWN)
@@ -110,14 +111,14 @@ class NoAgent(StartFailure):
                 self.cut("h1")
                 self.assert_one_message(job, "host1", "no hello")
                 self.cluster.verb("heal", "h1")
-                for process in matrix.processes(self.cluster):  # what the host's owner put there in our place
+                for process in matrix.processes(self.cluster):  # the ForceCommand that replaced our agent
                     if process.host == "h1" and process.comm == "cat":
                         os.kill(process.pid, signal.SIGKILL)
                 self.assert_all_gone("h1")
 
 
 class Probing(StartFailure):
-    """h1's attempts to reach h2 get no answer for a while: then the probe runs, and h1 is lost."""
+    """h1's attempts to reach h2 get no answer for a while: then the probe is running, and h1 is lost."""
 
     def setUp(self):
         self.cluster.filter("h1", output=["ip daddr 10.77.0.3 tcp dport != 12345 drop",
@@ -176,7 +177,7 @@ class FullDisk(ClusterTest):
 
 
 class BeforeTheRendezvous(ClusterTest):
-    """A worker that dies before it joins, while all others wait for it there."""
+    """A worker that dies before it joins, while all others wait for it."""
 
     hosts = 3
 
@@ -190,7 +191,7 @@ class BeforeTheRendezvous(ClusterTest):
                 began = time.monotonic()
                 self.cluster.shell("h1", "touch /tmp/go")
                 self.assertEqual(job.finish(15 * SLOWDOWN), status, str(job))
-                # The others have joined: they hear of it first, and get TERM a second later.
+                # The others have joined: they are told first, and get TERM a second later.
                 self.assertLess(time.monotonic() - began, 5 * SLOWDOWN)
                 self.assertRegex(job.err, rf"rank 1 on host1 \(pid \d+\): {says}")
                 self.cluster.assert_clean()

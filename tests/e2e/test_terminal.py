@@ -1,4 +1,4 @@
-"""What people see on a terminal: progress bars beside lines, the size of --pty, the failure box. The terminal is tmux."""
+"""The output on a terminal: progress bars beside lines, the size of --pty, the failure box. The terminal is tmux."""
 import re
 import time
 
@@ -6,7 +6,7 @@ from support import LIMIT_S, ClusterTest
 
 WIDTHS = (40, 60, 80, 200)
 
-# Rank 0 has tqdm's bar, and stops at 60 % until /tmp/go is there; the others print lines. argv: the columns of the bar.
+# Rank 0 has tqdm's bar, and stops at 60 % until /tmp/go exists; the others print lines. argv: the columns of the bar.
 BAR_AND_LINES = r"""
 import os, sys, time
 rank, columns = int(os.environ["RANK"]), int(sys.argv[1])
@@ -36,7 +36,7 @@ show()
 signal.sigwait({signal.SIGWINCH})
 show()
 """
-# Ends when all ranks have written theirs.
+# Exits after all ranks have written theirs.
 RAISES = r"""
 import os, sys, time, traceback
 try:
@@ -71,7 +71,7 @@ class OnATerminal(ClusterTest):
         return job.out
 
     def type(self, columns, command, rows=50):
-        """In a window of its own, which is named by its columns."""
+        """Runs the command in its own window, named after its columns."""
         end = time.monotonic() + LIMIT_S
         while self.cluster.run("h0", "test", "-S", "/tmp/tmux").status != 0:
             self.assertLess(time.monotonic(), end, "no server")
@@ -80,12 +80,12 @@ class OnATerminal(ClusterTest):
                   f"{command}; echo over $?; exec sleep 1000")
 
     def screen(self, columns):
-        """Its rows, also those that have scrolled away."""
+        """The window's rows, including those that have scrolled away."""
         shown = self.tmux("capture-pane", "-p", "-S", "-", "-t", f"w{columns}")
         return shown.rstrip("\n").split("\n")
 
     def wait_for(self, columns, good):
-        """The rows, once `good` holds for them."""
+        """Returns the rows when `good` holds for them."""
         end = time.monotonic() + LIMIT_S
         while True:
             rows = self.screen(columns)

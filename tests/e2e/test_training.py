@@ -1,4 +1,4 @@
-"""`train` on two hosts by each method of compression: it learns, all ranks have the same model, and less travels."""
+"""`train` on two hosts with each method of compression: it learns, all ranks have the same model, and less is sent."""
 import re
 
 from support import BIN, ClusterTest
@@ -11,7 +11,7 @@ class TwoHosts(ClusterTest):
         self.cluster.put("h1", f"{BIN}/train")
 
     def train(self, method, *options):
-        """The bytes that the second host sent."""
+        """Trains. Returns the bytes that the second host sent."""
         before = self._sent()
         job = self.drun("-np", "4", "-H", "localhost:2,host1:2", "-p", "12345", "./train", "--compression", method,
                         *options, cwd=BIN)

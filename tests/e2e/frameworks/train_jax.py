@@ -1,4 +1,4 @@
-"""JAX; the call that joins the job is added by the test, as the documentation has it."""
+"""JAX; the test inserts the call that joins the job, as the documentation shows it."""
 import os
 
 import jax

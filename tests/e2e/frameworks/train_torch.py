@@ -1,4 +1,4 @@
-"""PyTorch's own ways to use several processes, with nothing that names drun."""
+"""PyTorch's own multi-process APIs, without any mention of drun."""
 import os
 
 import torch

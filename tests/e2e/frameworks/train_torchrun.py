@@ -1,4 +1,4 @@
-"""A script that insists on torchrun."""
+"""A script that requires torchrun."""
 import os
 
 import torch

@@ -1,4 +1,4 @@
-"""One step of transformers' Trainer over four samples, one a rank, whose gradients are 1 to 4."""
+"""One step of transformers' Trainer over four samples, one per rank, whose gradients are 1 to 4."""
 import tempfile
 
 import torch

@@ -1,4 +1,5 @@
 """Hosts made of namespaces: the parts of tests/e2e/cluster, in the order in which `up` uses them.
 
-plan -> supervisor -> {network, machine -> homes, sshd} -> state; `exec`, `cut` and the like read state and enter.
+plan -> supervisor -> {network, machine -> homes, sshd} -> state; `exec`, `cut` and similar commands use state and
+enter.
 """

@@ -1,4 +1,4 @@
-"""The files of /etc that a host has for itself, bound over the machine's; the machine's own are never written."""
+"""A host's own files of /etc, bind-mounted over the machine's; the machine's files are never written."""
 import os
 
 from . import kernel
@@ -42,7 +42,7 @@ def _group():
 
 
 def _hosts(plan, me):
-    # The own name is a loopback address, as Debian's installer writes it; `host1` is in ssh config only.
+    # The host's own name is a loopback address, as in Debian's installer; `host1` is only in ssh config.
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost", f"127.0.1.1 {me.name}"]
     if not plan.containers:
         lines += [f"{host.address} {host.name}" for host in plan.hosts if host is not me]
@@ -59,7 +59,7 @@ def bind_file(path, text, mode=0o644):
     target = os.path.realpath(path)
     if not os.path.exists(target):
         if not target.startswith("/run/"):
-            return  # would have to be made on the machine's own disk
+            return  # would have to be created on the machine's own disk
         os.makedirs(os.path.dirname(target), exist_ok=True)
         open(target, "w", encoding="utf-8").close()
     kernel.mount(source, target, flags=kernel.MS_BIND)

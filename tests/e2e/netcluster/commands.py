@@ -8,13 +8,13 @@ import time
 
 from . import enter, network, plan, state, supervisor
 
-SKIPPED = 77  # what a test says that can't run on this machine
+SKIPPED = 77  # status of a test that can't run on this machine
 TOOLS = ["ip", "nft", "tc", "sshd", "ssh", "ssh-keygen"]
 REPOSITORY = os.path.realpath(f"{os.path.dirname(os.path.abspath(__file__))}/../../..")
 
 
 def missing():
-    """What this machine lacks to run a cluster, in words; None if nothing."""
+    """The reason why this machine can't run a cluster, in words; None if it can."""
     if os.geteuid() != 0:
         return "it needs root"
     absent = [tool for tool in TOOLS if not shutil.which(tool, path="/usr/sbin:/sbin:/usr/bin:/bin")]

@@ -1,4 +1,4 @@
-"""Running something on a host, or in the switch, from outside."""
+"""Runs commands on a host, or in the switch, from outside."""
 import os
 import signal
 import sys
@@ -17,7 +17,7 @@ def _enter(pid, names):
     for fd, kind in fds:
         kernel.setns(fd, kind)
         os.close(fd)
-    if "mnt" in names:  # the namespace's root, where setns leaves us, is not the host's if the cluster is in a chroot
+    if "mnt" in names:  # setns leads to the namespace's root, which is not the host's if the cluster is in a chroot
         os.fchdir(root)
         os.chroot(".")
     os.close(root)
@@ -59,7 +59,7 @@ def execute(pid, command, user="root", cwd=None, env=()):
                     if folder == cwd:
                         raise
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(number, signal.SIG_DFL)  # Python ignores them, and so would the command
+                signal.signal(number, signal.SIG_DFL)  # Python ignores them, and the command would inherit that
             environment = _environment(user, home, env)
             os.execvpe(command[0], command, environment)
         except OSError as error:
@@ -79,7 +79,7 @@ def execute(pid, command, user="root", cwd=None, env=()):
 
 
 def in_namespaces(pid, names, function, *arguments):
-    """Calls the function in a child that is in these namespaces of the process; raises RuntimeError if it failed."""
+    """Calls the function in a child that is in these namespaces of process `pid`; raises RuntimeError if it fails."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:

@@ -7,7 +7,7 @@ USERS = [("root", "/root", 0), (accounts.USER, accounts.USER_HOME, accounts.USER
 
 
 def ssh_config(plan):
-    """`host1` and `gpu1` are h1; they resolve nowhere but here."""
+    """`host1` and `gpu1` mean h1; the names resolve only here."""
     blocks = []
     for host in plan.hosts:
         for alias, user in ((f"host{host.index}", "root"), (f"gpu{host.index}", "root")):
@@ -40,7 +40,7 @@ def fill_home(plan, keys, home, user_id):
 
 
 def make_shared_homes(plan, keys, stage):
-    """Once, by the supervisor: the folders that hosts with a shared home bind."""
+    """Called once, by the supervisor: creates the folders that hosts with a shared home bind."""
     for user, _, user_id in USERS:
         home = f"{stage}/home-{user}"
         os.makedirs(home)
@@ -48,7 +48,7 @@ def make_shared_homes(plan, keys, stage):
 
 
 def mount_homes(plan, me, stage):
-    """On a host, while the supervisor's stage can still be seen there."""
+    """Called on a host, while the supervisor's stage is still visible there."""
     kernel.mount("tmpfs", "/home", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755")
     os.makedirs(accounts.USER_HOME)
     for user, home, user_id in USERS:

@@ -1,4 +1,4 @@
-"""The system calls that Python 3.11 has no wrapper for."""
+"""System calls without a wrapper in Python 3.11."""
 import ctypes
 import os
 
@@ -48,7 +48,7 @@ def mount(source, target, fs_type=None, flags=0, data=None):
 
 
 def unmount(target):
-    """Now if nothing uses it, else as soon as nothing does."""
+    """Unmounts now if `target` is unused, else when its last user is gone."""
     _check(_libc.umount2(_bytes(target), MNT_DETACH), f"umount {target}")
 
 
@@ -58,7 +58,7 @@ def set_hostname(name):
 
 
 def die_with_parent(signal_number):
-    """The calling process gets the signal when the thread that forked it ends; 0 undoes it."""
+    """Sends the calling process the signal when the thread that forked it ends; 0 undoes it."""
     _check(_libc.prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0), "prctl")
 
 

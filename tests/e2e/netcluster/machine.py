@@ -18,7 +18,7 @@ def _private_tmpfs(path, mode):
 
 
 def _make_folder(path):
-    """False if it lay below a home that is now another, read-only one: then the host does not have it at all."""
+    """Returns False if the folder is below a home that is now read-only: then the host doesn't have it at all."""
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as e:
@@ -32,7 +32,7 @@ def _mount_all(plan, me, stage):
     kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
     kernel.mount("sysfs", "/sys", "sysfs", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
-    # A tree may lie below a folder that is about to be covered: held open now, bound back later.
+    # A tree may lie below a folder that is about to be covered: kept open, to be bound back later.
     trees = [(tree, os.open(tree, os.O_PATH | os.O_DIRECTORY)) for tree in plan.trees]
     homes.mount_homes(plan, me, stage)
     for path in ("/tmp", "/var/tmp", "/dev/shm"):
@@ -66,11 +66,11 @@ def _reap_forever():
 
 
 def run(plan, me, stage, links_ready, report):
-    """Never returns. `links_ready` reads one byte when the wires are there; `report` gets ok, or what went wrong."""
+    """Never returns. `links_ready` yields one byte when the links exist; `report` gets ok, or the error."""
     try:
         kernel.die_with_parent(signal.SIGKILL)
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)  # an ignored signal would stay ignored in all that runs here
+            signal.signal(number, signal.SIG_DFL)  # an ignored signal would stay ignored in all processes here
         os.chdir("/")
         os.umask(0o022)
         kernel.set_hostname(me.name)

@@ -1,4 +1,4 @@
-"""The wires. The supervisor's network namespace is the switch: a bridge with one port per host, named as the host.
+"""The links. The supervisor's network namespace is the switch: a bridge with one port per host, named after the host.
 
 Each host has its data NIC on the bridge; a decoy NIC that is up and leads nowhere, but has the default route; and a
 docker0 with the same address everywhere, kept running by a port whose other end is in the switch.
@@ -16,7 +16,7 @@ def _ip_batch(lines):
 
 
 def make_room_for_neighbours(n_hosts):
-    """One table of neighbours holds those of all network namespaces: 1,024 are too few for many hosts at once.
+    """Raises the size of the neighbor table, which all network namespaces share: 1,024 are too few for many hosts.
 
     The limit is the machine's, and stays.
     """
@@ -31,7 +31,7 @@ def make_room_for_neighbours(n_hosts):
 
 
 def make_switch():
-    """In the switch, before any host."""
+    """Called in the switch, before any host exists."""
     _ip_batch(["link set lo up", "link add data0 type bridge", "link set data0 up"])
     rules = (f"table {TABLE} {{\n set cut {{ type ifname; }}\n"
              " chain loss { type filter hook prerouting priority 0; }\n"
@@ -40,7 +40,7 @@ def make_switch():
 
 
 def connect(hosts_and_pids):
-    """In the switch: the links of all hosts, their far ends put where the given process is."""
+    """Called in the switch: creates the links of all hosts, their far ends in the namespaces of the given processes."""
     lines = []
     for host, pid in hosts_and_pids:
         lines += [f"link add {host.name} type veth peer name {host.nic} netns {pid}",
@@ -53,7 +53,7 @@ def connect(hosts_and_pids):
 
 
 def configure(plan, me):
-    """On a host, when its links are there."""
+    """Called on a host, when its links exist."""
     for name in ("all", "default", me.nic, me.decoy_nic):
         try:
             with open(f"/proc/sys/net/ipv6/conf/{name}/accept_dad", "w", encoding="ascii") as out:
@@ -75,7 +75,7 @@ def configure(plan, me):
 
 
 def cut(host, silent):
-    """In the switch. Silent: the link stays up and nothing passes. No end sees a FIN either way."""
+    """Called in the switch. Silent: the link stays up and passes nothing. No end sees a FIN in either case."""
     if silent:
         subprocess.run(["nft", "add", "element", *TABLE.split(), "cut", f'{{ "{host.name}" }}'], check=True)
     else:
@@ -89,7 +89,7 @@ def heal(host):
 
 
 def shape(device, rate, htb=False):
-    """Where the device is: what leaves by it is no faster than `rate` (tc's notation); 'off' undoes it."""
+    """Called where the device is: limits its outgoing traffic to `rate` (tc's notation); 'off' undoes it."""
     if rate == "off" or htb:
         subprocess.run(["tc", "qdisc", "del", "dev", device, "root"], stderr=subprocess.DEVNULL, check=False)
     if rate == "off":
@@ -111,7 +111,8 @@ def _bits_per_second(rate):
 
 
 def lose(losses):
-    """In the switch: `losses` maps a port to the percentage of its frames, both ways, that are lost; replaces all."""
+    """Called in the switch: `losses` maps a port to the percentage of its frames that are dropped, in both directions;
+    replaces all earlier losses."""
     lines = [f"flush chain {TABLE} loss"]
     for port, percent in losses.items():
         limit = round(percent * 100)

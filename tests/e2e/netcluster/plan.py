@@ -1,8 +1,8 @@
-"""What a cluster will be: hosts, names, addresses. Pure; made from the options of `up`."""
+"""The plan of a cluster: hosts, names, addresses. Pure; made from the options of `up`."""
 import dataclasses
 import ipaddress
 
-# The right NIC has another name on each host, and a name that is right on one host is a decoy on another.
+# The data NIC has a different name on each host, and its name on one host is a decoy's on another.
 DATA_NICS = ["enp3s0", "eth1", "ens5", "eno1", "enp65s0f0", "p1p1"]
 DECOY_NICS = ["eno2", "eth0", "enp3s0", "ens6", "eth1", "p2p1"]
 DEFAULT_PORT = 12345
@@ -24,9 +24,9 @@ class Host:
     decoy_subnet: str
     ports: list
     shell: str = ""
-    init: str = "reaper"  # or "sleep": a PID 1 that reaps nothing, as `sshd; sleep infinity` in a container
+    init: str = "reaper"  # or "sleep": a PID 1 that doesn't reap, like `sshd; sleep infinity` in a container
     home: str = "private"  # or "shared", "noexec", "readonly"
-    bare: bool = False  # does not see the trees
+    bare: bool = False  # has no access to the trees
     sshd_lines: list = dataclasses.field(default_factory=list)
 
 

@@ -2,7 +2,7 @@
 import os
 import subprocess
 
-RUN = "/run/sshd"  # also the privilege separation folder that sshd wants
+RUN = "/run/sshd"  # also sshd's privilege separation folder
 BINARY = "/usr/sbin/sshd"
 
 
@@ -19,7 +19,7 @@ def config(me):
 
 
 def start(me):
-    """Leaves sshd running as a child of the caller, listening or about to listen."""
+    """Starts sshd as a child of the caller; it is listening or about to listen."""
     os.makedirs(RUN, exist_ok=True)
     os.chmod(RUN, 0o755)
     make_key(f"{RUN}/host_key", f"root@{me.name}")
@@ -30,7 +30,7 @@ def start(me):
 
 
 def listens(me):
-    """All ports of the plan are listened on in the network namespace of the caller."""
+    """True if all ports of the plan are listening in the caller's network namespace."""
     found = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         if not os.path.exists(table):

@@ -1,4 +1,4 @@
-"""What is known about a running cluster: /run/drun-cluster-NAME/state.json, believed only while its process lives."""
+"""The state of a running cluster: /run/drun-cluster-NAME/state.json, valid only while its process lives."""
 import dataclasses
 import json
 import os
@@ -20,7 +20,7 @@ def folder_of(name):
 
 
 def started(pid):
-    """The start time of a process in clock ticks, which with its pid names it for good; None when it has gone."""
+    """The start time of a process in clock ticks, which identifies it together with its pid; None if it is gone."""
     try:
         fields = open(f"/proc/{pid}/stat", encoding="ascii", errors="replace").read().rpartition(")")[2].split()
     except OSError:
@@ -33,7 +33,7 @@ def make_folder(name):
     if os.path.exists(folder):
         if _alive(folder):
             raise StateError(f"cluster {name!r} is up already: `cluster down --name {name}` ends it")
-        shutil.rmtree(folder)  # what a killed one left: a folder with a text file
+        shutil.rmtree(folder)  # left by a killed one: a folder with a text file
     os.makedirs(f"{folder}/stage", mode=0o700)
     return folder
 
@@ -107,7 +107,7 @@ def host_of(data, name):
 
 
 def stop(name):
-    """True if there was one."""
+    """Returns True if there was one."""
     folder = folder_of(name)
     pid = _alive(folder)
     if pid:

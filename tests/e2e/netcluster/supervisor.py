@@ -1,7 +1,7 @@
 """The process that holds a cluster: PID 1 of a PID namespace around all hosts.
 
-When it ends, in whatever way, the kernel ends every process of every host, and with the last of them go the network
-and mount namespaces with all links and mounts. Nothing has to be cleaned up by hand but one folder in /run.
+When it ends, in any way, the kernel ends every process of every host. With the last of them the network and mount
+namespaces go, and with these all links and mounts. Only one folder in /run needs to be removed.
 """
 import json
 import os
@@ -28,11 +28,11 @@ def _fork_host(plan, me, stage, shared_net):
     if pid == 0:
         keep = {0, 1, 2, ready_read, report_write}
         for fd in map(int, os.listdir("/proc/self/fd")):
-            if fd not in keep:  # above all the supervisor's report: its end is what `up` waits for
+            if fd not in keep:  # above all the supervisor's report: `up` waits for its end
                 try:
                     os.close(fd)
                 except OSError:
-                    pass  # the one that listed them
+                    pass  # the descriptor that listed them
         kinds = kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS | kernel.CLONE_NEWIPC
         kernel.unshare(kinds | (kernel.CLONE_NEWNET if shared_net is None else 0))
         os.write(report_write, b"up\n")
@@ -75,7 +75,7 @@ def _become_child(signal_fd_write):
 
 
 def _hold(owner, stop_read):
-    """Until told to stop, or the owner has gone."""
+    """Returns when told to stop, or when the owner is gone."""
     poll = select.poll()
     poll.register(stop_read, select.POLLIN)
     if owner is not None:
@@ -85,7 +85,7 @@ def _hold(owner, stop_read):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
-            return  # not one host is left
+            return  # no host is left
 
 
 def _supervise(plan, folder, owner, report):
@@ -103,7 +103,7 @@ def _supervise(plan, folder, owner, report):
     homes.make_shared_homes(plan, f"{stage}/keys", stage)
     network.make_switch()
     pids, problems = _start_hosts(plan, stage)
-    # `up` ends as soon as it has read the report; from here on it is only SIGTERM and the owner.
+    # `up` exits as soon as it has read the report; from here on only SIGTERM and the owner's end stop the cluster.
     kernel.die_with_parent(0)
     os.write(report, json.dumps({"pids": pids, "problems": problems}).encode())
     os.close(report)
@@ -116,7 +116,7 @@ def _supervise(plan, folder, owner, report):
 
 
 def start(plan):
-    """Returns the state of the running cluster; raises RuntimeError with what went wrong."""
+    """Returns the state of the running cluster; raises RuntimeError with the error."""
     if len(plan.hosts) >= 32:
         network.make_room_for_neighbours(len(plan.hosts))
     folder = state.make_folder(plan.name)
