@@ -1,4 +1,4 @@
-/* An NCCL that has a version, and nothing else. */
+/* An NCCL that only has a version. */
 int ncclGetVersion(int* version);
 int ncclGetVersion(int* version) {
   *version = 22809;

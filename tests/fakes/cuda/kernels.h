@@ -1,11 +1,11 @@
-// libdrun's kernels, each thread of them after the other on the processor.
+// libdrun's kernels, emulated on the CPU, one thread after the other.
 #pragma once
 
 #include "runtime/src/gpu/kernels/block.h"
 
 namespace drun::runtime::gpu {
 
-// nullptr: there is none of that name.
+// nullptr: no kernel of that name.
 const EmulatedKernel* find_kernel(const char* name);
 
 }  // namespace drun::runtime::gpu

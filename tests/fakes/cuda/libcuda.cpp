@@ -1,10 +1,10 @@
-// Stands in for NVIDIA's driver, libcuda.so.1, on machines without GPUs: as much of it as libdrun calls, and memory for
-// tests. Device memory can't be touched by the processor: its addresses are mapped without any permission, what it
-// holds is mapped elsewhere, too, and is there for kernels alone, which are emulated (kernels.cpp). Streams do their
-// work later, on a thread of their own, so that a wait that is missing shows. $DRUN_FAKE_CUDA, words: "slow" (a copy
-// takes 20 ms), "stuck" (no stream ever gets done), "no-pinned" (out of memory), "one-gpu" (all ranks have the same;
-// else each has its own), "no-kernels" (for this GPU), "no-gpu", "cuda-12". Built with FAKE_CUDA_IS_OLD it is a driver
-// from before CUDA 10.1, which lacks a function.
+// Stands in for NVIDIA's driver, libcuda.so.1, on machines without GPUs: the functions that libdrun calls, and memory
+// for tests. The CPU can't access device memory: its addresses are mapped without any permission. Its bytes are mapped
+// a second time, only for kernels, which are emulated (kernels.cpp). Streams execute their work later, on their own
+// threads, so that a missing wait shows. $DRUN_FAKE_CUDA, words: "slow" (each operation takes 20 ms), "stuck" (no
+// stream ever finishes), "no-pinned" (out of memory), "one-gpu" (all ranks have the same GPU; else each has its own),
+// "no-kernels" (for this GPU), "no-gpu", "cuda-12". Built with FAKE_CUDA_IS_OLD it is a driver from before CUDA 10.1,
+// which lacks a function.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,8 +29,8 @@
 
 #include "tests/fakes/cuda/kernels.h"
 
-// In the memory that every thread has from the start: what a library gets that is loaded later, threads give back in a
-// way that ThreadSanitizer takes for a race.
+// Uses the static TLS block, which every thread has from the start: ThreadSanitizer reports a race when threads free
+// the TLS of a library that was loaded later.
 #define IN_THREAD thread_local __attribute__((tls_model("initial-exec")))
 
 namespace {
@@ -40,11 +40,11 @@ using DevicePointer = unsigned long long;
 constexpr Result kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidContext = 201, kNotReady = 600;
 
 struct Region {
-  char* inside;  // where its bytes can be read and written
+  char* inside;  // address at which its bytes can be read and written
   std::size_t n_bytes;
   bool managed;
   int ordinal = 0;
-  bool legacy = true;  // of cuMemAlloc
+  bool legacy = true;  // from cuMemAlloc
 };
 
 bool told(const char* word) {
@@ -52,7 +52,7 @@ bool told(const char* word) {
   return words != nullptr && std::strstr(words, word) != nullptr;
 }
 
-// What was captured, in the order in which it was enqueued: one after the other, whatever streams it was on.
+// The captured work, in the order in which it was enqueued: runs one after the other, whatever the streams.
 using Graph = std::vector<std::function<void()>>;
 
 class StreamOfTests {
@@ -69,7 +69,7 @@ class StreamOfTests {
     const std::lock_guard<std::mutex> lock(mutex_);
     return n_open_ == 0;
   }
-  // From here on work becomes a part of it; nullptr: no more.
+  // Adds further work to `graph`; nullptr: ends the capture.
   void capture(std::shared_ptr<Graph> graph) {
     const std::lock_guard<std::mutex> lock(mutex_);
     graph_ = std::move(graph);
@@ -107,7 +107,7 @@ class StreamOfTests {
 
 class EventOfTests {
  public:
-  // In a stream that may be captured.
+  // Records the event in a stream that may be captured.
   int record(std::shared_ptr<Graph> graph) {
     const std::lock_guard<std::mutex> lock(mutex_);
     graph_ = std::move(graph);
@@ -144,19 +144,19 @@ class EventOfTests {
 
 struct State {
   std::mutex mutex;
-  std::map<DevicePointer, Region> regions;  // by where they begin
+  std::map<DevicePointer, Region> regions;  // by their beginning
   std::map<void*, StreamOfTests*> streams;
   int n_pinned = 0, n_pinned_ever = 0, n_events = 0;
   std::set<EventOfTests*> events;
 };
-// Never destroyed: threads of streams run to the end of the process.
+// Never destroyed: threads of streams run until the process ends.
 State& state() {
   static State* const all = new State;
   return *all;
 }
 IN_THREAD std::deque<void*> contexts;
 
-// nullptr: nobody has it.
+// nullptr: not allocated.
 char* inside(DevicePointer pointer, std::size_t n_bytes, Region* found = nullptr) {
   State& all = state();
   const std::lock_guard<std::mutex> lock(all.mutex);
@@ -168,7 +168,7 @@ char* inside(DevicePointer pointer, std::size_t n_bytes, Region* found = nullptr
   return region.inside + (pointer - begin);
 }
 
-// Ranks of tests are threads: each has a default stream of its own.
+// Ranks of tests are threads: each has its own default stream.
 StreamOfTests& stream_of(void* stream) {
   static IN_THREAD char default_stream, stream_of_thread;
   if (stream == nullptr) stream = &default_stream;
@@ -180,13 +180,13 @@ StreamOfTests& stream_of(void* stream) {
   return *found;
 }
 
-// All that is ever given out, one piece behind the other: the same bytes at two addresses. That of the device can't be
-// touched, but by kernels.
+// The memory of all allocations, one after the other: the same bytes at two addresses. Only kernels can access the
+// device address.
 struct Memory {
   static constexpr std::size_t kBytes = std::size_t{1} << 36, kPage = 4096;
   char* content = nullptr;
   char* address = nullptr;
-  std::size_t n_used = 0;  // with state().mutex
+  std::size_t n_used = 0;  // guarded by state().mutex
 
   Memory() {
     const int fd = ::memfd_create("device", MFD_CLOEXEC);
@@ -207,7 +207,7 @@ Memory& memory() {
 }
 
 Result allocate(DevicePointer* pointer, std::size_t n_bytes, bool managed) {
-  // A page that is nobody's is between them.
+  // Allocations are separated by an unused page.
   const std::size_t n_pages = n_bytes / Memory::kPage + 2;
   Memory& all = memory();
   const std::lock_guard<std::mutex> lock(state().mutex);
@@ -219,7 +219,7 @@ Result allocate(DevicePointer* pointer, std::size_t n_bytes, bool managed) {
   return kSuccess;
 }
 
-// While some kernel runs, device memory can be touched at its own addresses.
+// Allows access to device memory at its own addresses while a kernel runs.
 class KernelsMayTouch {
  public:
   KernelsMayTouch() { change(1); }
@@ -236,7 +236,7 @@ class KernelsMayTouch {
   }
 };
 
-// The order of threads and blocks that is next.
+// The next order of threads and blocks.
 drun::runtime::gpu::Order next_order() {
   static std::atomic<unsigned> n{0};
   return static_cast<drun::runtime::gpu::Order>(n++ % 3);
@@ -265,7 +265,7 @@ Result cuPointerGetAttribute(void* value, int attribute, DevicePointer pointer) 
   if (inside(pointer, 1, &region) == nullptr) return kInvalidValue;
   switch (attribute) {
     case 1:
-      *static_cast<void**>(value) = nullptr;  // as of a pool
+      *static_cast<void**>(value) = nullptr;  // like memory of a pool
       return kSuccess;
     case 2:
       *static_cast<unsigned*>(value) = 2;
@@ -357,7 +357,7 @@ Result cuCtxGetDevice(int* device) {
   return contexts.empty() ? kInvalidContext : kSuccess;
 }
 Result cuDeviceGetAttribute(int* value, int attribute, int) {
-  *value = 1;  // a small one: blocks have more than one part to do
+  *value = 1;  // a small GPU: blocks have several parts to do
   return attribute == 16 ? kSuccess : kInvalidValue;
 }
 Result cuModuleLoadData(void** module, const void* image) {
@@ -380,7 +380,7 @@ Result cuLaunchKernel(void* function, unsigned n_blocks, unsigned, unsigned, uns
   if (n_blocks == 0 || n_threads != drun::runtime::gpu::kThreads) return kInvalidValue;
   const auto* const kernel = static_cast<const drun::runtime::gpu::EmulatedKernel*>(function);
   const auto* const bytes = static_cast<const char*>(arguments[0]);
-  // As large as they are, and aligned.
+  // Copies the arguments at their full size, aligned.
   std::vector<std::uint64_t> kept((kernel->n_argument_bytes + 7) / 8);
   std::memcpy(kept.data(), bytes, kernel->n_argument_bytes);
   stream_of(stream).add([=] {
@@ -396,7 +396,7 @@ Result cuStreamQuery(void* stream) {
 
 Result cuDeviceGetUuid(void* uuid, int device) {
   std::memset(uuid, 0, 16);
-  // Ranks of tests are threads: each has a GPU of its own, unless they are to share it.
+  // Ranks of tests are threads: each has its own GPU, unless they share one.
   static std::atomic<unsigned char> next{1};
   static_cast<unsigned char*>(uuid)[15] = told("one-gpu") ? 1 : next++;
   return device < kDevices ? kSuccess : kInvalidValue;
@@ -434,7 +434,7 @@ Result cuEventCreate(void** event, unsigned) {
   *event = made;
   return kSuccess;
 }
-Result cuEventDestroy_v2(void*) {  // works of streams may still know it
+Result cuEventDestroy_v2(void*) {  // work in streams may still use it
   const std::lock_guard<std::mutex> lock(state().mutex);
   --state().n_events;
   return kSuccess;
@@ -452,14 +452,14 @@ Result cuStreamWaitEvent(void* stream, void* event, unsigned) {
   auto* const one = static_cast<EventOfTests*>(event);
   const int number = one->recorded();
   if (auto graph = one->graph()) {
-    stream_of(stream).capture(std::move(graph));  // it joins
+    stream_of(stream).capture(std::move(graph));  // the stream joins the capture
   } else {
     stream_of(stream).add([=] { one->wait(number); });
   }
   return kSuccess;
 }
 
-// What programs call, for tests.
+// Functions that programs call, for tests.
 Result cuInit(unsigned) {
   constexpr Result kNoDevice = 100;
   const char* const told = std::getenv("DRUN_FAKE_CUDA");
@@ -487,7 +487,7 @@ Result cuCtxSetCurrent(void* context) {
   contexts.assign(1, context);
   return kSuccess;
 }
-Result cuMemFree_v2(DevicePointer) { return kSuccess; }  // works of streams may still use it
+Result cuMemFree_v2(DevicePointer) { return kSuccess; }  // work in streams may still use it
 Result cuMemsetD32Async(DevicePointer to, unsigned value, std::size_t n, void* stream) {
   char* const target = inside(to, 4 * n);
   if (target == nullptr) return kInvalidValue;
@@ -503,7 +503,7 @@ Result cuStreamBeginCapture_v2(void* stream, int) {
   stream_of(stream).capture(std::make_shared<Graph>());
   return kSuccess;
 }
-// All streams that have joined leave it.
+// All streams that have joined the capture leave it.
 Result cuStreamEndCapture(void* stream, void** graph) {
   const auto made = stream_of(stream).captures();
   if (made == nullptr) return kInvalidValue;
@@ -530,8 +530,8 @@ Result cuGraphExecDestroy(void* runnable) {
 }
 Result cuGraphDestroy(void* graph) { return cuGraphExecDestroy(graph); }
 
-// For tests.
-// work(argument), once or, in a graph, more often; then drop(argument).
+// Functions for tests only.
+// Enqueues work(argument), which runs once, or more often in a graph; then drop(argument).
 void fake_enqueue(void* stream, void (*work)(void*), void* argument, void (*drop)(void*)) {
   stream_of(stream).add([work, kept = std::shared_ptr<void>(argument, drop)] { work(kept.get()); });
 }
@@ -539,9 +539,9 @@ Result cuMemAlloc_v2(DevicePointer* pointer, std::size_t n_bytes) { return alloc
 Result cuMemAllocManaged(DevicePointer* pointer, std::size_t n_bytes, unsigned) {
   return allocate(pointer, n_bytes, true);
 }
-// The bytes of device memory, which the processor may touch there.
+// The address at which the CPU can access the bytes of device memory.
 void* fake_inside(void* pointer) { return inside(reinterpret_cast<DevicePointer>(pointer), 1); }
-// Work of the stream's that takes a while and then writes.
+// Enqueues work that takes a while and then writes.
 void fake_write_later(void* stream, void* pointer, const void* bytes, std::size_t n_bytes) {
   char* const target = inside(reinterpret_cast<DevicePointer>(pointer), n_bytes);
   const std::string kept(static_cast<const char*>(bytes), n_bytes);
@@ -554,7 +554,7 @@ int fake_pinned_blocks() {
   const std::lock_guard<std::mutex> lock(state().mutex);
   return state().n_pinned;
 }
-// Its later work does not begin for so long.
+// Delays the stream's later work by `ms`.
 void fake_block(void* stream, int ms) {
   stream_of(stream).add([=] { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); });
 }

@@ -1,12 +1,12 @@
 // Stands in for NCCL, libnccl.so.2, on machines without GPUs: collectives between communicators of one process, or of
-// several of one host (meeting.h), on the streams of the driver that stands in for NVIDIA's. As the real one it does
-// nothing at once: a communicator, and its first call, are "in progress" for a while, and a collective ends when all
-// have come. $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets done), "init-fails", "async-error" (after
-// the first call), "split-stuck" (until the parent is aborted), "split-fails" (on the first rank), "second-part-fails"
-// (on the second, later), "no-memory" (of its own), "late-error" (once somebody was told that it has begun well),
-// "call-fails", "abort-hangs", "wrong-sums" (in the last byte), "no-register" (of memory, by the last rank),
-// "deregister-hangs", "version=22703". As the real one between ranks of a host, a communicator is only gone once all
-// members have ended or aborted theirs.
+// several processes of one host (meeting.h), on the streams of the driver stand-in. Like the real NCCL it does nothing
+// at once: a communicator, and its first call, are "in progress" for a while, and a collective ends when all members
+// have joined it. $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets ready), "init-fails", "async-error"
+// (after the first call), "split-stuck" (until the parent is aborted), "split-fails" (on the first rank),
+// "second-part-fails" (the second split, on the second rank, asynchronously), "no-memory" (from ncclMemAlloc),
+// "late-error" (after a success was reported), "call-fails", "abort-hangs", "wrong-sums" (in the last byte),
+// "no-register" (memory can't be registered, on the last rank), "deregister-hangs", "version=22703". Like the real
+// NCCL between ranks of a host, a communicator is destroyed only after all members have ended or aborted theirs.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@
 #include "drun/training/half.hpp"
 #include "tests/fakes/cuda/meeting.h"
 
-// In the memory that every thread has from the start: what a library gets that is loaded later, threads give back in a
-// way that ThreadSanitizer takes for a race.
+// Uses the static TLS block, which every thread has from the start: ThreadSanitizer reports a race when threads free
+// the TLS of a library that was loaded later.
 #define IN_THREAD thread_local __attribute__((tls_model("initial-exec")))
 
 namespace {
@@ -48,7 +48,7 @@ bool told(const char* word) {
   return words != nullptr && std::strstr(words, word) != nullptr;
 }
 
-// Of the driver.
+// A function of the driver.
 template <typename F>
 F of_driver(const char* name) {
   void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -86,14 +86,14 @@ struct Comm {
   std::shared_ptr<Meeting> meeting;
   int rank = 0, size = 0;
   int n_calls = 0;
-  int n_collectives = 0;  // that streams have come to
+  int n_collectives = 0;  // that streams have reached
   bool blocking = false;
   std::atomic<bool> aborted{false};
   std::atomic<Result> error{kSuccess};
   std::atomic<Clock::time_point> ready{};
-  bool has_begun_well = false;  // and somebody was told so
+  bool has_begun_well = false;  // and this was reported
   int n_splits = 0;
-  std::shared_ptr<Meeting> split;  // in which all say of which part they are
+  std::shared_ptr<Meeting> split;  // in which all members exchange their colors and keys
   std::thread splitter;
   std::atomic<bool> splitting{false};
   std::vector<Reduction> made;
@@ -118,8 +118,8 @@ std::shared_ptr<Comm> share(void* comm) {
   return comms().at(static_cast<Comm*>(comm));
 }
 
-// What all members have brought, by rank; nothing if the communicator was aborted. In the order in which streams come
-// to the calls of a communicator: a graph's come again.
+// The contributions of all members, by rank; empty if the communicator was aborted. In the order in which streams
+// reach the communicator's calls: those of a graph come again.
 std::vector<std::string> meet(Comm& comm, std::string own, bool is_registered) {
   own += is_registered ? 'r' : ' ';
   auto all =
@@ -129,7 +129,7 @@ std::vector<std::string> meet(Comm& comm, std::string own, bool is_registered) {
     n_registered += one.back() == 'r';
     one.pop_back();
   }
-  // With the real one that is undefined.
+  // Undefined in the real NCCL.
   if (n_registered % comm.size != 0) comm.error = kInvalidArgument;
   return all;
 }
@@ -158,7 +158,7 @@ double value(const char* data, std::size_t i, int type) {
       return v;
     }
     default:
-      std::abort();  // tests add nothing else up
+      std::abort();  // tests reduce no other types
   }
 }
 void put(double v, char* data, std::size_t i, int type) {
@@ -203,7 +203,7 @@ void* add_comm(const std::string& name, int rank, int size, bool blocking) {
   return one.get();
 }
 
-// All members say their color and their key; those of ours are the part, in the order of keys.
+// All members exchange color and key; those with our color form the part, in the order of keys.
 Result split_now(Comm& comm, int color, int key, void** part) {
   const std::string own = std::to_string(color) + " " + std::to_string(key);
   const auto all = comm.split->exchange(0, comm.rank, own, [&] { return comm.aborted.load(); });
@@ -229,7 +229,7 @@ Reduction reduction_of(const Comm& comm, int op) {
   return op < kFirstMade ? Reduction{op, 1} : comm.made[static_cast<std::size_t>(op - kFirstMade)];
 }
 
-// A group's works wait for its end: sends first, so that nobody waits for a receive that comes before a send.
+// The calls of a group wait for its end. Sends go first, so that no receive waits for a later send.
 struct Group {
   int depth = 0;
   std::vector<std::function<void()>> sends, others;
@@ -239,7 +239,7 @@ std::atomic<int> n_groups{0};
 
 Result begin_call(const std::shared_ptr<Comm>& comm) {
   if (told("call-fails")) return kInvalidArgument;
-  // As the real one's of communicators that do not block.
+  // Like the real NCCL with non-blocking communicators.
   if (group.depth == 0 && comm->n_calls > 0 && Clock::now() < comm->ready.load()) return kInvalidArgument;
   if (told("async-error")) comm->error = kRemoteError;
   if (comm->n_calls++ > 0 || comm->blocking) return kSuccess;
@@ -254,13 +254,13 @@ void add(std::function<void()> enqueue_it, bool is_send = false) {
 
 std::atomic<int> n_in_registered{0}, n_registered{0}, n_left_registered{0};
 
-// `result`: from what all members have sent, `n_sent` bytes, what ours gets; nothing: it gets none.
+// `result` computes our output from what all members have sent, `n_sent` bytes each; empty: no output.
 Result collective(void* handle, void* stream, const void* send, std::size_t n_sent, void* recv,
                   std::function<std::string(const std::vector<std::string>&)> result) {
   const auto comm = share(handle);
   const Result begun = begin_call(comm);
   if (begun != kSuccess && begun != kInProgress) return begun;
-  // The real one launches from threads of its own, whose stream would be another.
+  // The real NCCL launches from its own threads, in which this is a different stream.
   if (stream == reinterpret_cast<void*>(2)) return kInvalidArgument;
   const char* const from = n_sent > 0 ? inside(send) : nullptr;
   const bool is_registered = comm->is_registered(static_cast<const char*>(send));
@@ -276,7 +276,7 @@ Result collective(void* handle, void* stream, const void* send, std::size_t n_se
   return begun;
 }
 
-// Of ncclMemAlloc: how large they are.
+// Sizes of the blocks from ncclMemAlloc.
 std::mutex blocks_mutex;
 std::map<void*, std::size_t>& blocks() {
   static auto* const all = new std::map<void*, std::size_t>;
@@ -314,7 +314,7 @@ Result ncclGetUniqueId(Id* id) {
   ++n_ids;
   return kSuccess;
 }
-int fake_nccl_ids() { return n_ids; }  // that were made
+int fake_nccl_ids() { return n_ids; }  // number of ids made
 
 Result ncclCommInitRankConfig(void** comm, int n_ranks, Id id, int rank, const Config* config) {
   if (config->magic != 0xcafebeef) return kInvalidArgument;
@@ -324,8 +324,8 @@ Result ncclCommInitRankConfig(void** comm, int n_ranks, Id id, int rank, const C
   share(*comm)->meeting->wait_for_all();
   return kSuccess;
 }
-// As the real one: `part` is written by a thread, and the parent is in progress until then. Not without a color: in the
-// real one that ends in a null pointer if the split fails.
+// Like the real NCCL: a thread writes `part`, and the parent is in progress until then. Refuses to split without a
+// color: in the real NCCL that ends in a null pointer access if the split fails.
 Result ncclCommSplit(void* handle, int color, int key, void** part, const Config* config) {
   const auto comm = share(handle);
   if (config != nullptr || color < 0 || comm->n_calls > 0 || comm->splitting) return kInvalidArgument;
@@ -343,11 +343,11 @@ Result ncclCommSplit(void* handle, int color, int key, void** part, const Config
   comm->end_splitter();
   return comm->error;
 }
-int fake_nccl_splits() { return n_split; }  // parts that were made so
+int fake_nccl_splits() { return n_split; }  // number of parts made by splits
 Result ncclCommGetAsyncError(void* handle, Result* error) {
   const auto comm = share(handle);
   const bool splitting = comm->splitting;
-  // Before anybody hears that it has ended: a process may end while a thread still destroys its communicators.
+  // Joins the thread before the end is reported: a process may exit while a thread still destroys its communicators.
   if (!splitting) comm->end_splitter();
   const bool in_progress =
       told("init-stuck") || splitting || comm->meeting->n_come() < comm->size || Clock::now() < comm->ready.load();
@@ -385,7 +385,7 @@ Result ncclCommAbort(void* handle) {
 
 int fake_nccl_aborted() { return n_aborted; }
 
-int fake_groups() { return n_groups; }  // that have ended, of more than one call
+int fake_groups() { return n_groups; }  // number of ended groups of more than one call
 
 Result ncclGroupStart() {
   ++group.depth;
@@ -478,7 +478,7 @@ Result ncclMemAlloc(void** memory, std::size_t n_bytes) {
   blocks()[*memory] = n_bytes;
   return kSuccess;
 }
-// At once, whatever streams still do with it: whoever reads it reads garbage.
+// Frees at once, even if streams still use the memory: later reads see garbage.
 Result ncclMemFree(void* memory) {
   const std::lock_guard<std::mutex> lock(blocks_mutex);
   const auto found = blocks().find(memory);
@@ -512,7 +512,7 @@ Result ncclCommDeregister(void* handle, void* registered) {
 }
 int fake_nccl_registered() { return n_registered; }
 int fake_nccl_left_registered() { return n_left_registered; }  // when a communicator was destroyed
-int fake_nccl_in_registered() { return n_in_registered; }      // calls that sent from such memory
+int fake_nccl_in_registered() { return n_in_registered; }      // number of calls that sent from registered memory
 
 int fake_nccl_blocks() {
   const std::lock_guard<std::mutex> lock(blocks_mutex);

@@ -21,7 +21,7 @@
 namespace drun::fakes {
 namespace {
 
-constexpr std::size_t kIdBytes = 128;  // of NCCL's; behind it a name says which part of that communicator it is
+constexpr std::size_t kIdBytes = 128;  // of an NCCL id; after it comes a name for the part of that communicator
 
 class OfThreads final : public Meeting {
  public:
@@ -91,10 +91,10 @@ class OfThreads final : public Meeting {
   int n_come_ = 0;
   std::set<int> ended_;
   std::map<int, Call> calls_;
-  std::map<std::pair<int, int>, std::deque<std::string>> mail_;  // from whom to whom
+  std::map<std::pair<int, int>, std::deque<std::string>> mail_;  // (from, to) -> letters
 };
 
-// Each thing that is said is a file, which is whole once it is there.
+// Each message is a file, which is complete once it exists.
 class OfProcesses final : public Meeting {
  public:
   OfProcesses(std::string folder, int size) : folder_(std::move(folder)), size_(size) {
@@ -117,7 +117,7 @@ class OfProcesses final : public Meeting {
       if (!wait_for(name(call, other), gives_up)) return {};
       all.push_back(read(name(call, other)));
     }
-    // Who is here has read what was brought to the call before.
+    // A rank that has reached this call has read all contributions to the previous one.
     ::unlink(name("call" + std::to_string(number - 1), rank).c_str());
     return all;
   }
