@@ -1,5 +1,5 @@
-// An NVIDIA GPU for tests and benchmarks of libdrun: the driver, loaded at run time, as far as they need it. Failures
-// end the program with a word: nothing here is expected to fail.
+// An NVIDIA GPU for tests and benchmarks of libdrun: the driver, loaded at run time, with the functions that they
+// need. Failures print an error and end the program: no failure is expected here.
 #pragma once
 
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ struct Card {
     if (result != 0) give_up(std::string(what) + ": error " + std::to_string(result) + " of the driver");
   }
 
-  // The device becomes current for this thread: number `local_rank`, or again from the first where there are fewer.
+  // Makes device number `local_rank` current for this thread, modulo the number of devices.
   static const Card& open(int local_rank) {
     static Card card;
     static const bool opened = [&] {
@@ -111,7 +111,7 @@ struct Card {
   }
 };
 
-// `count` elements on the device.
+// An array of `count` elements on the device.
 template <typename T>
 class Buffer {
  public:

@@ -1,5 +1,5 @@
-// libdrun's kernels on a GPU: against the loops of the host, bit by bit, on random data; and how fast they are beside a
-// copy on the device. One process, without a job.
+// Checks libdrun's kernels on a GPU against the host's loops, bit by bit, on random data, and compares their speed
+// with a copy on the device. One process, without a job.
 //   drun_gpu_kernels check [--most ELEMENTS]
 //   drun_gpu_kernels capture
 //   drun_gpu_kernels speed [--elements N] [--rounds N]
@@ -35,7 +35,7 @@ void done(int status) {
 template <typename T>
 constexpr drun_dtype kType = sizeof(T) == 4 ? DRUN_FLOAT32 : DRUN_FLOAT64;
 
-// All sizes of numbers, most of them below 1; here and there what is infinite, or too large for a half.
+// Numbers of all magnitudes, most of them below 1, with a few that are infinite, or too large for a half.
 template <typename T>
 std::vector<T> numbers(std::size_t n, unsigned seed) {
   std::mt19937_64 random(seed);
@@ -96,8 +96,8 @@ void check_elements(const Card& card, Handle stream, std::size_t n, const std::s
   expect_same(data.values(stream), a, what + ": unpack");
 }
 
-// In more than double precision, as the error of millions of additions, one after the other, is no less than what is to
-// be told; the sum with the dots that the GPU has found.
+// Computes the reference in long double: the error of millions of sequential additions in double would be as large as
+// the tolerance. The expected sum uses the dots that the GPU has found.
 template <typename T>
 void check_dots(const Card& card, Handle stream, std::size_t n, const std::string& what) {
   auto a = numbers<T>(n, 5), b = numbers<T>(n, 6);
@@ -162,14 +162,14 @@ void check_selection(const Card& card, Handle stream, const std::vector<T>& give
   done(drun_gpu_find_threshold(values.get(), n, kType<T>, threshold, selection.get(), stream));
   expect_taken(what + ": threshold");
 
-  // What was taken is put to where it was: the rest stays 0.
+  // Scatters the taken elements to their places: the rest stays 0.
   std::vector<T> sum(n);
   for (const auto i : expected) sum[i] += given[i];
   const Buffer<T> data(card, std::vector<T>(n), stream);
   const Buffer<std::uint64_t> n_bad(card, std::vector<std::uint64_t>{0}, stream);
   done(drun_gpu_scatter_add(data.get(), n, kType<T>, indices.get(), DRUN_UINT32, chosen.get(), expected.size(),
                             n_bad.get(), stream));
-  for (auto& value : sum) value += T{0};  // as -0 is added to 0
+  for (auto& value : sum) value += T{0};  // -0 is added to 0
   expect_same(data.values(stream), sum, what + ": scatter-add");
   done(
       drun_gpu_scatter_zero(data.get(), n, kType<T>, indices.get(), DRUN_UINT32, expected.size(), n_bad.get(), stream));
@@ -210,7 +210,7 @@ void check(const Card& card, std::size_t most) {
     check_all<float>(card, stream, n, "f32");
     check_all<double>(card, stream, n, "f64");
   }
-  // Of so many a sixty-fourth is sampled, and what is large is listed.
+  // With this many elements the kernel samples one in 64 and lists the large ones.
   constexpr std::size_t kMany = 9'000'001;
   for (const std::size_t k : {kMany / 100, kMany / 25, std::size_t{1}}) {
     if (kMany > most) break;
@@ -220,7 +220,7 @@ void check(const Card& card, std::size_t most) {
   std::printf("kernels: good\n");
 }
 
-// Kernels of all kinds in a CUDA graph, which is run twice: what it does to new data is what the host does.
+// Captures kernels of all kinds in a CUDA graph, and runs it twice on new data: the results are the host's.
 void capture(const Card& card) {
   constexpr std::size_t kCount = 100'003, kChosen = 1000;
   const Handle stream = card.new_stream();
@@ -241,7 +241,7 @@ void capture(const Card& card) {
                               counter.get(), stream));
     done(drun_gpu_narrow(pieces, 2, DRUN_FLOAT32, 2, 3e4, halves.get(), DRUN_BFLOAT16, counter.get(), stream));
   };
-  work();  // loads them
+  work();  // loads the kernels
   card.wait(stream);
   Handle graph = nullptr, runnable = nullptr;
   Card::check(card.cuStreamBeginCapture_v2(stream, 1), "begin capture");
@@ -270,7 +270,7 @@ void capture(const Card& card) {
   std::printf("capture: good\n");
 }
 
-// Of `work`, made several times in a row; the median of the rounds, in seconds.
+// The time of `work`, executed several times in a row: the median of the rounds, in seconds.
 double seconds(const Card& card, Handle stream, int rounds, const std::function<void()>& work) {
   using Clock = std::chrono::steady_clock;
   constexpr int kInARow = 20;
@@ -296,7 +296,7 @@ void speed(const Card& card, std::size_t n, int rounds) {
   const Buffer<std::uint64_t> counter(card, std::vector<std::uint64_t>{0}, stream);
   const Buffer<std::uint32_t> indices(card, n);
   const Buffer<char> selection(card, drun_gpu_selection_bytes(n));
-  // As the tensors of a model: most of a thousand elements and more, a few small ones.
+  // Like the tensors of a model: most are large, every fourth is small.
   std::vector<drun_gpu_piece> pieces;
   for (std::size_t begin = 0; begin < n;) {
     const std::size_t count = std::min(n - begin, pieces.size() % 4 == 3 ? std::size_t{1024} : std::size_t{1} << 19);
@@ -304,7 +304,7 @@ void speed(const Card& card, std::size_t n, int rounds) {
     begin += count;
   }
   const double bytes = 4.0 * static_cast<double>(n);
-  // A copy reads and writes: half of its time is taken for one read.
+  // A copy reads and writes: half of its time counts as one read.
   const double copy =
       seconds(card, stream, rounds, [&] { done(drun_gpu_copy(other.get(), data.get(), 4 * n, stream)); });
   const double bandwidth = 2 * bytes / copy;
@@ -328,7 +328,7 @@ void speed(const Card& card, std::size_t n, int rounds) {
   }
   row("scale", 2 * bytes, [&] { done(drun_gpu_scale(other.get(), n, DRUN_FLOAT32, 1, stream)); });
   row("add", 3 * bytes, [&] { done(drun_gpu_add(other.get(), data.get(), n, DRUN_FLOAT32, stream)); });
-  // What is expected is 2.5 for the top K, and 2 with a part of one for a threshold (docs/gpu.md).
+  // Expected: 2.5 for the top K, and 2 and a fraction for a threshold (docs/gpu.md).
   const auto reads = [&](const char* name, const std::function<void()>& work) {
     const double took = seconds(card, stream, rounds, work), n_reads = took / (copy / 2);
     std::printf("| %s | %.1f | | %.1f reads of all | 4 | %s |\n", name, 1e6 * took, n_reads,

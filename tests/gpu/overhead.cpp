@@ -1,6 +1,7 @@
-// What libdrun adds to NCCL: allreduces of f32 on the device, by drun_allreduce and by ncclAllReduce itself, in turns
-// in the same run. Each round is `calls` calls, one behind the other on a stream, and a wait for the stream; of the
-// rounds the median counts. Two columns of times per call: of the whole round, and of the calls alone, which enqueue.
+// Measures libdrun's overhead over NCCL: allreduces of f32 on the device, by drun_allreduce and by ncclAllReduce
+// itself, in turns in the same run. Each round is `calls` calls, one after the other on a stream, and a wait for the
+// stream; prints the median of the rounds. Two columns of times per call: of the whole round, and of the calls alone,
+// which enqueue.
 //   drun -np N ... drun_gpu_overhead [--least BYTES] [--most BYTES] [--rounds N] [--calls N]
 #include <algorithm>
 #include <chrono>
@@ -15,7 +16,7 @@
 
 namespace {
 
-namespace gpu = drun::runtime::gpu;  // its declarations alone
+namespace gpu = drun::runtime::gpu;  // only its declarations
 using drun::gpu_tests::Buffer;
 using drun::gpu_tests::Card;
 using drun::gpu_tests::give_up;
@@ -28,7 +29,7 @@ void done(int status, const char* what) {
 
 constexpr int kNcclFloat = 7;
 
-// NCCL as a program would use it, with a communicator of its own.
+// NCCL as a program would use it, with its own communicator.
 class Plain {
  public:
   Plain() {
@@ -58,7 +59,7 @@ class Plain {
                           static_cast<gpu::Stream>(stream)),
           "ncclAllReduce");
   }
-  // The first call makes connections.
+  // Waits for the first call, which makes connections.
   void settle() {
     gpu::NcclResult state = gpu::kNcclInProgress;
     while (state == gpu::kNcclInProgress) check(nccl_.CommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
@@ -145,7 +146,7 @@ int main(int argc, char** argv) {
     card.wait(ours);
     card.wait(theirs);
     Times drun_times, nccl_times;
-    for (int round = 0; round < rounds; ++round) {  // each goes first as often
+    for (int round = 0; round < rounds; ++round) {  // each goes first equally often
       if (round % 2 == 0) round_of(drun_times, calls, card, ours, by_drun);
       round_of(nccl_times, calls, card, theirs, by_nccl);
       if (round % 2 == 1) round_of(drun_times, calls, card, ours, by_drun);

@@ -1,7 +1,7 @@
-// Every rank of a job on real GPUs: collectives against what they must give, the order of streams, requests, groups,
-// parts, capture; and a rank that is killed. scripts/gpu-check starts it.
+// A rank of a job on real GPUs: compares collectives with the expected results, tests the order of streams, requests,
+// groups, parts, capture; and a rank that is killed. scripts/gpu-check starts it.
 //   drun -np N ... drun_gpu_ranks collectives|capture|kill [--most ELEMENTS]
-//   drun_gpu_ranks count            how many GPUs the driver shows
+//   drun_gpu_ranks count            prints the number of GPUs that the driver shows
 #include <signal.h>
 #include <unistd.h>
 
@@ -59,7 +59,7 @@ void expect(const std::vector<T>& got, const std::vector<T>& wanted, const std::
   }
 }
 
-// Small whole numbers: sums of them are exact in every type and order.
+// Small integers: their sums are exact in every type and order.
 template <typename T>
 T value(int of_rank, std::size_t i) {
   return static_cast<T>((static_cast<std::size_t>(of_rank) * 7 + i) % 13 + 1);
@@ -166,7 +166,7 @@ void moves(const Card& card, Handle stream, std::size_t count) {
 }
 
 void order_of_streams(const Card& card) {
-  // The call comes after the stream's work, and before its next: no wait of the program's between them.
+  // The call is ordered after the stream's earlier work and before its later work, without a wait in the program.
   const std::size_t count = most;
   const Handle first = card.new_stream(), second = card.new_stream();
   const Buffer<std::int32_t> one(card, count), other(card, count);
@@ -197,7 +197,7 @@ void requests_groups_and_parts(const Card& card, Handle stream) {
     expect(buffers[i]->values(stream), reduced<float>(1000 + i, DRUN_SUM), "request");
     buffers[i]->put(values<float>(rank, 1000 + i), stream);
   }
-  // Another stream waits in the place of the call's, and so does the program for that one.
+  // Another stream waits instead of the call's stream, and the program waits for that one.
   const Handle other = card.new_stream();
   auto in_background = on(stream, "for another stream");
   in_background.request = &requests[0];
@@ -227,7 +227,7 @@ void requests_groups_and_parts(const Card& card, Handle stream) {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     expect(buffers[i]->values(stream), reduced<float>(1000 + i, DRUN_SUM), "grouped");
   }
-  // Scales that NCCL has not go through the host, and are right; so does Adasum, unless this build has kernels.
+  // Scales that NCCL lacks go through the host, with correct results; so does Adasum, unless this build has kernels.
   const Buffer<float> same(card, values<float>(0, 100), stream);
   done(drun_allreduce(same.get(), same.get(), 100, DRUN_FLOAT32, DRUN_ADASUM, DRUN_COMM_WORLD, &options), "adasum");
   const auto given = values<float>(0, 100), got = same.values(stream);
@@ -244,7 +244,8 @@ void requests_groups_and_parts(const Card& card, Handle stream) {
   done(drun_comm_free(&part), "free");
 }
 
-// Of the ranks of our host, and of those at our place on all hosts. The same on the CPUs says what is right.
+// Communicators of the ranks of our host, and of the ranks with our local rank on all hosts. The same collectives on
+// host memory give the expected results.
 void local_and_cross(const Card& card, Handle stream) {
   const auto options = on(stream);
   for (const drun_comm comm : {DRUN_COMM_LOCAL, DRUN_COMM_CROSS}) {
@@ -262,8 +263,8 @@ void local_and_cross(const Card& card, Handle stream) {
   }
 }
 
-// Memory of drun_alloc that NCCL knows of: the same sums, before and after, and at an offset. It is freed both ways:
-// told first, and not.
+// Memory of drun_alloc that is registered with NCCL: the same sums before and after, and at an offset. Frees it both
+// with and without deregistering it first.
 void registered_memory(const Card& card, Handle stream) {
   constexpr std::size_t kCount = std::size_t{1} << 20;  // f32: from 4 MiB on it is NCCL's
   const Buffer<float> like(card, values<float>(rank, kCount), stream);
@@ -313,7 +314,8 @@ void capture(const Card& card) {
   done(drun_allreduce(data.get(), data.get(), count, DRUN_FLOAT32, DRUN_MAX, DRUN_COMM_WORLD, &options), "set up");
   data.put(std::vector<float>(count, 1), stream);
   Handle graph = nullptr, runnable = nullptr;
-  Card::check(card.cuStreamBeginCapture_v2(stream, 1), "begin capture");  // thread-local, as torch's in its own stream
+  Card::check(card.cuStreamBeginCapture_v2(stream, 1),
+              "begin capture");  // thread-local, like torch's in its own stream
   done(drun_allreduce(data.get(), data.get(), count, DRUN_FLOAT32, DRUN_SUM, DRUN_COMM_WORLD, &options), "captured");
   if (drun_synchronize(stream, 0) != DRUN_ERROR_STATE) give_up("drun_synchronize in a capture is not refused");
   Card::check(card.cuStreamEndCapture(stream, &graph), "end capture");
@@ -324,12 +326,12 @@ void capture(const Card& card) {
            std::vector<float>(count, std::pow(static_cast<float>(size), static_cast<float>(round))),
            "replay " + std::to_string(round));
   }
-  // NCCL's end waits for graphs that have its calls.
+  // NCCL's end waits for graphs that contain its calls.
   Card::check(card.cuGraphExecDestroy(runnable), "destroy");
   Card::check(card.cuGraphDestroy(graph), "destroy");
 }
 
-// The last rank ends by SIGKILL between two calls: the others' next ones fail, or the wait for their stream does, and
+// The last rank ends by SIGKILL between two calls: the others' next calls, or their waits for the stream, fail and
 // name it.
 void kill_one(const Card& card) {
   const Handle stream = card.new_stream();
@@ -339,7 +341,7 @@ void kill_one(const Card& card) {
     done(drun_allreduce(data.get(), data.get(), 1000, DRUN_FLOAT32, DRUN_MAX, DRUN_COMM_WORLD, &options), "before");
   }
   card.wait(stream);
-  ::signal(SIGTERM, SIG_IGN);  // drun's, so that there is time to say what libdrun says
+  ::signal(SIGTERM, SIG_IGN);  // ignores drun's TERM, to have time to print libdrun's error
   if (rank == size - 1) ::kill(::getpid(), SIGKILL);
   int status = DRUN_OK;
   for (int i = 0; i < 2000 && status == DRUN_OK; ++i) {
@@ -350,7 +352,7 @@ void kill_one(const Card& card) {
   if (drun_synchronize(stream, 0) != status) give_up("drun_synchronize does not say what the call said");
   std::printf("rank %d: named rank %d: %s\n", rank, drun_last_error_rank(), drun_last_error());
   std::fflush(stdout);
-  card.wait(stream);  // NCCL was aborted: the stream goes on
+  card.wait(stream);  // NCCL was aborted: the stream continues
   std::printf("rank %d: its stream went on\n", rank);
   std::fflush(stdout);
 }

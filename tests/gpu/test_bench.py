@@ -1,5 +1,5 @@
-"""drun bench --backend nccl, on one rank, or on two that share a GPU, with the driver and the NCCL that stand in for
-NVIDIA's: what the worker does, not what GPUs do. DRUN, LD_LIBRARY_PATH, DRUN_NCCL_LIB: set by ctest."""
+"""drun bench --backend nccl, on one rank, or on two that share a GPU, with the stand-ins for NVIDIA's driver and NCCL:
+tests the worker, not GPUs. ctest sets DRUN, LD_LIBRARY_PATH and DRUN_NCCL_LIB."""
 import json
 import os
 import subprocess

@@ -1,6 +1,6 @@
-"""scripts/gpu-check from end to end on a machine without a GPU: with the driver and the NCCL that stand in for NVIDIA's,
-whose ranks are processes that meet in a folder. What the script does, not what a GPU does; without train_cuda, which
-asks CUDA's own runtime. DRUN_BUILD, LD_LIBRARY_PATH, DRUN_NCCL_LIB, DRUN_GPU: set by ctest."""
+"""scripts/gpu-check from end to end on a machine without a GPU, with the stand-ins for NVIDIA's driver and NCCL, whose
+ranks are processes that meet in a folder. Tests the script, not a GPU; without train_cuda, which needs CUDA's own
+runtime. ctest sets DRUN_BUILD, LD_LIBRARY_PATH, DRUN_NCCL_LIB and DRUN_GPU."""
 import os
 import pathlib
 import re
