@@ -1,8 +1,9 @@
-"""A unittest runner that also writes one JSON line per case to the file $DRUN_TEST_RESULT: {"name", "seconds", "status"}.
+"""A unittest runner that also writes one JSON line per case to the file $DRUN_TEST_RESULT: {"name", "seconds",
+"status"}.
 
   results.py FILE [Class[.test] ...]    runs the tests of a module
 
-scripts/test reads these files: which cases ran, in which build, which were skipped, and which were slowest.
+scripts/test reads from these files which cases ran, in which build, which were skipped, and which were slowest.
 """
 import json
 import os
@@ -21,7 +22,7 @@ def record(name, seconds, status):
 
 
 class Result(unittest.TextTestResult):
-    """Shows the seconds of each test, and records them."""
+    """Prints the seconds of each test, and records them."""
 
     def startTest(self, test):
         self.began, self.status = time.monotonic(), "passed"
@@ -52,10 +53,10 @@ class Result(unittest.TextTestResult):
 
 
 def run(suite):
-    """Runs a suite; its result."""
+    """Runs a suite. Returns its result."""
     path = os.environ.get("DRUN_TEST_RESULT")
     if path and os.path.exists(path):
-        os.unlink(path)  # of an earlier run
+        os.unlink(path)  # from an earlier run
     return unittest.TextTestRunner(verbosity=2, stream=sys.stdout, resultclass=Result).run(suite)
 
 

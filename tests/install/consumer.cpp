@@ -1,4 +1,4 @@
-// What somebody else's program does with an installed drun.
+// A third-party program that uses an installed drun.
 #include <cstdio>
 #include <drun/drun.hpp>
 #include <drun/training.hpp>

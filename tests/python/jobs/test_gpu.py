@@ -1,4 +1,4 @@
-"""Memory of GPUs, on a machine that need not have one: a driver and an NCCL that stand in for NVIDIA's."""
+"""GPU memory, with stand-ins for NVIDIA's driver and NCCL, so that no GPU is needed."""
 import os
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import unittest
 DRUN = os.path.join(os.environ["DRUN_BIN_DIR"], "drun")
 FAKES = os.path.join(os.environ["DRUN_BUILD_DIR"], "tests", "fakes")
 
-# An array as CuPy's, as far as drun looks at it. The processor can't touch its memory.
+# An array like CuPy's, with the attributes that drun reads. The CPU can't access its memory.
 ARRAY = """
     import ctypes, math, os, struct, sys
     sys.path.insert(0, os.environ["PYTHONPATH"].split(":")[0])
@@ -118,7 +118,7 @@ class Gpu(unittest.TestCase):
         """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"))
 
     def test_a_failure_in_a_stream_is_told_at_its_end_or_at_that_of_the_job(self):
-        """The call has returned long ago, the stream goes on as NCCL was aborted, and nothing else is called."""
+        """The call has returned long ago, the stream continues because NCCL was aborted, and nothing else is called."""
         for end in ("hvd.synchronize_stream(77)", "hvd.shutdown()"):
             out, _ = self.job(1, f"""
                 cuda.fake_block.argtypes = [ctypes.c_void_p, ctypes.c_int]
@@ -162,7 +162,7 @@ class Gpu(unittest.TestCase):
             self.assertRegex(out, rf"rank {rank}: 1: .*allreduce #2 timed out after 2 s waiting for rank 1")
 
     def test_the_hook_of_torch_s_ddp_keeps_the_backward_pass_free(self):
-        """torch is that of processors: its streams of GPUs are this driver's, by their numbers."""
+        """torch is the CPU build: its GPU streams are numbers of this driver's streams."""
         self.job(1, """
             import contextlib, threading, torch
             import drun.torch

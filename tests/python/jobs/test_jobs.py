@@ -1,4 +1,4 @@
-"""What becomes of jobs: failures, ends without shutdown, scripts in the way of Horovod's."""
+"""Outcomes of jobs: failures, ends without shutdown, scripts written for Horovod."""
 import os
 import re
 import subprocess
@@ -11,7 +11,7 @@ DRUN = os.path.join(os.environ["DRUN_BIN_DIR"], "drun")
 EXAMPLES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../../examples")
 
 
-# Loaders with processes of their own, begun after init(); learning rate by size; passes; averaged metrics; a checkpoint.
+# Data loaders in child processes, begun after init(); learning rate by size; passes; averaged metrics; a checkpoint.
 HOROVOD_SCRIPT = """
     import os, tempfile
     import torch
@@ -174,7 +174,7 @@ class Ends(Script):
         self.assertEqual(status, 0, out)
 
     def test_ranks_that_call_things_of_other_names(self):
-        """Equal in shape and type, the two would be summed up with one another."""
+        """They are equal in shape and type, so without names they would be summed with one another."""
         status, out, _ = self.run_script(2, """
             hvd.init()
             names = ["a", "b"] if hvd.rank() == 0 else ["b", "a"]
@@ -262,7 +262,7 @@ class Library(unittest.TestCase):
 
 
 class Examples(unittest.TestCase):
-    """The same model, whatever the number of ranks."""
+    """The result is the same model, whatever the number of ranks."""
 
     def check(self, name, *options):
         expected = None
@@ -272,7 +272,7 @@ class Examples(unittest.TestCase):
             self.assertIn(f"the same model on {size} of {size} ranks", out)
             lines = [line for line in out.replace("[0] ", "").splitlines() if line.startswith(("epoch", "test"))]
             self.assertGreater(float(lines[-1].split()[2]), 90)
-            # What rounding changes is behind the digits that are printed, or in the last of them.
+            # Rounding changes at most the last of the printed digits.
             numbers = [float(word.rstrip(",")) for line in lines for word in line.split() if word[0].isdigit() and "." in word]
             if expected is None:
                 expected = numbers

@@ -1,4 +1,4 @@
-"""The Python lines of README.md, as typed: nothing but PYTHONPATH tells the package where it is."""
+"""The Python lines of README.md, as typed: only PYTHONPATH locates the package."""
 import os
 import pathlib
 import re
@@ -9,7 +9,7 @@ import unittest
 
 TREE = pathlib.Path(__file__).resolve().parents[3]
 README = (TREE / "README.md").read_text(encoding="utf-8")
-# Before the lines that a script for Horovod has, and after them.
+# Code before and after the README's lines in a script for Horovod.
 BEFORE = """
 import torch
 model = torch.nn.Linear(3, 1)
@@ -23,7 +23,7 @@ print("trained on", hvd.rank(), "of", hvd.size())
 
 
 def lines_after(words):
-    """The indented lines that follow them."""
+    """The indented lines after `words`."""
     block = README[README.index(words):].split("\n\n", 2)[1]
     lines = block.split("\n")
     assert lines and all(line.startswith("    ") for line in lines), block
@@ -34,7 +34,7 @@ class Readme(unittest.TestCase):
     def shell(self, script):
         environment = {name: value for name, value in os.environ.items()
                        if name not in ("PYTHONPATH", "DRUN_LIBRARY", "LD_LIBRARY_PATH")}
-        environment["PATH"] = f"{os.path.dirname(sys.executable)}:{environment['PATH']}"  # python3 is this one
+        environment["PATH"] = f"{os.path.dirname(sys.executable)}:{environment['PATH']}"  # python3 means this Python
         return subprocess.run(["sh", "-ec", script], cwd=TREE, env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=200, check=False)
 

@@ -1,4 +1,4 @@
-"""libdrun and NCCL itself in one process, in every order in which they may be loaded. No GPU is needed for that."""
+"""libdrun and the real NCCL in one process, loaded in every possible order. No GPU is needed for that."""
 import os
 import subprocess
 import sys
@@ -28,7 +28,7 @@ class RealNccl(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_the_one_that_is_loaded_is_the_one_that_is_used(self):
-        """As with torch imported first."""
+        """Like torch imported first."""
         self.python(f"""
             first = ctypes.CDLL({NCCL!r})
             import drun
@@ -38,7 +38,7 @@ class RealNccl(unittest.TestCase):
         """, DRUN_NCCL_LIB="/no/such/file")
 
     def test_who_loads_it_later_gets_the_same(self):
-        """As with torch imported last, whose libraries ask for it by its name."""
+        """Like torch imported last, whose libraries load it by name."""
         self.python(f"""
             import drun
             drun.init()

@@ -1,4 +1,4 @@
-"""The wheel, in a virtual environment of its own that knows nothing of this tree."""
+"""The wheel, in its own virtual environment that doesn't refer to this tree."""
 import os
 import pathlib
 import re

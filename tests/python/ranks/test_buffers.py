@@ -120,7 +120,7 @@ class Asynchronous(unittest.TestCase):
     def test_blocking_calls_keep_behind_asynchronous_ones(self):
         data = array.array("d", [1.0] * 100000)
         handle = hvd.allreduce_async_(data, op=hvd.Sum)
-        hvd.allreduce_(data, op=hvd.Sum)  # of what the first has made
+        hvd.allreduce_(data, op=hvd.Sum)  # works on the first one's result
         hvd.barrier()
         self.assertTrue(hvd.poll(handle))
         self.assertEqual(data[0], hvd.size() ** 2)
@@ -147,7 +147,7 @@ class Asynchronous(unittest.TestCase):
     def test_what_nobody_waits_for_is_done_all_the_same(self):
         data = array.array("d", [1.0] * 300000)
         hvd.allreduce_async_(data, op=hvd.Sum)
-        hvd.allreduce_async(array.array("d", [1.0] * 300000))  # its memory is not freed before it is over
+        hvd.allreduce_async(array.array("d", [1.0] * 300000))  # its memory must be kept until it is done
         hvd.barrier()
         self.assertEqual(data[-1], hvd.size())
 

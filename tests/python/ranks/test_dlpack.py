@@ -1,4 +1,4 @@
-"""Arrays of nobody's: what has `__dlpack__`, here numpy's memory, and capsules made by hand."""
+"""Arrays of unknown libraries: objects with `__dlpack__`, here with numpy's memory, and capsules made by hand."""
 import ctypes
 import gc
 import unittest
@@ -15,7 +15,7 @@ def setUpModule():
 
 
 class Shared:
-    """An array that only DLPack knows."""
+    """An array that is accessible only by DLPack."""
 
     def __init__(self, array):
         self.array = array
@@ -23,14 +23,14 @@ class Shared:
     def __dlpack_device__(self):
         return self.array.__dlpack_device__()
 
-    def __dlpack__(self, stream=None):  # a producer from before version 1.0
+    def __dlpack__(self, stream=None):  # a producer older than version 1.0
         if stream is not None:
             raise AssertionError("memory of the host has no stream")
         return self.array.__dlpack__()
 
 
 class Modern(Shared):
-    """It has a library that makes others."""
+    """An array with a library that can create others."""
 
     dtype = property(lambda self: self.array.dtype)
     device = "cpu"
@@ -52,7 +52,7 @@ _new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p
 
 
 class Versioned:
-    """As version 1.0 has it."""
+    """A producer of version 1.0."""
 
     def __init__(self, array, flags=0, major=1, device=1, code=2, bits=64, offset=0, strides=None):
         self.array, self.device = array, device
@@ -96,7 +96,7 @@ class DLPack(unittest.TestCase):
         hvd.allreduce_(Versioned(numbers[1:], offset=8), op=hvd.Sum)
         np.testing.assert_array_equal(numbers, [7, sum(range(hvd.size())), hvd.size()])
         column = np.array([[1.0], [2.0]])
-        hvd.allreduce_(Versioned(column, strides=(1, 99)), op=hvd.Max)  # the step of a single column means nothing
+        hvd.allreduce_(Versioned(column, strides=(1, 99)), op=hvd.Max)  # the stride of a single column is irrelevant
         np.testing.assert_array_equal(column, [[1], [2]])
 
     def test_it_is_kept_until_the_call_is_over(self):
@@ -104,7 +104,7 @@ class DLPack(unittest.TestCase):
         owner = Versioned(numbers)
         destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleted.append)
 
-        class Producer:  # what it gives is kept by who takes it
+        class Producer:  # the consumer keeps its capsule
             __dlpack_device__ = owner.__dlpack_device__
 
             def __dlpack__(self, stream=None, max_version=None):
@@ -116,7 +116,7 @@ class DLPack(unittest.TestCase):
         hvd.synchronize(handle)
         np.testing.assert_array_equal(numbers, [hvd.size()])
         del handle
-        hvd.synchronize(hvd.allreduce_async_(np.ones(1)))  # of the call before, too, nothing is kept any more
+        hvd.synchronize(hvd.allreduce_async_(np.ones(1)))  # releases the previous call's memory too
         gc.collect()
         self.assertEqual(len(deleted), 1)
 

@@ -25,7 +25,7 @@ class Join(unittest.TestCase):
         self.assertEqual(hvd.allreduce(np.array([1.0]), op=hvd.Sum)[0], hvd.size())
 
     def test_the_last_is_named(self):
-        for _ in range(2 - min(hvd.rank(), 1)):  # rank 0 has one batch more
+        for _ in range(2 - min(hvd.rank(), 1)):  # rank 0 has one more batch
             hvd.allreduce(np.ones(3))
         self.assertEqual(hvd.join(), 0)
 

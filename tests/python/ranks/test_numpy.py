@@ -68,13 +68,13 @@ class Allreduce(unittest.TestCase):
 
 
     def test_adasum(self):
-        # Of gradients that are the same the average, of orthogonal ones the sum.
+        # The average of equal gradients, the sum of orthogonal ones.
         same = hvd.allreduce(np.array([1.0, 2.0]), op=hvd.Adasum)
         np.testing.assert_allclose(same, [1.0, 2.0])
         mine = np.zeros(hvd.size())
         mine[hvd.rank()] = 3
         np.testing.assert_allclose(hvd.allreduce(mine, op=hvd.Adasum), np.full(hvd.size(), 3.0))
-        # In a group each by itself.
+        # In a group each tensor is reduced separately.
         for result, expected in zip(hvd.grouped_allreduce([mine, np.array([1.0, 2.0])], op=hvd.Adasum),
                                     (np.full(hvd.size(), 3.0), [1.0, 2.0])):
             np.testing.assert_allclose(result, expected)
@@ -155,7 +155,7 @@ class Allgather(unittest.TestCase):
                 self.assertRaises(hvd.DrunError) as caught:
             hvd.allgather(np.ones((2, 3 if hvd.rank() == hvd.size() - 1 else 4)))
         self.assertEqual(caught.exception.status, hvd.ERROR_MISMATCH)
-        hvd.barrier()  # all have seen it, so that nothing is broken
+        hvd.barrier()  # all have raised the error; the job still works
 
 
 class Broadcast(unittest.TestCase):

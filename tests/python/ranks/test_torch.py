@@ -64,7 +64,7 @@ class Tensors(unittest.TestCase):
 
 
 class Autograd(unittest.TestCase):
-    """The loss is the sum of the losses of all ranks; rank r weighs its own by r + 1."""
+    """The loss is the sum of the losses of all ranks; rank r weights its own by r + 1."""
 
     def gradient(self, collective, shape):
         given = torch.ones(shape, requires_grad=True)

@@ -1,4 +1,4 @@
-"""SyncBatchNorm over the ranks' parts of a batch is BatchNorm over the whole of it."""
+"""SyncBatchNorm over the ranks' parts of a batch equals BatchNorm over the whole batch."""
 import unittest
 
 import torch
@@ -12,7 +12,7 @@ def setUpModule():
 
 
 def rows_of(rank, n_rows):
-    """Parts of different sizes; with three ranks or more the first has none."""
+    """Parts of different sizes; with three ranks or more, the first part is empty."""
     first = 0 if hvd.size() < 3 else 1
     if rank < first:
         return slice(0, 0)

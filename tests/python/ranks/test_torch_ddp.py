@@ -17,14 +17,14 @@ def setUpModule():
     global store
     torch.set_num_threads(1)
     hvd.init()
-    # DDP wants a group of its own even if the hook does the work.
+    # DDP needs a process group of its own even if the hook does the work.
     store = dist.HashStore()
     if hvd.size() > 1:
         where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
         arguments = (*where, hvd.size(), hvd.rank() == 0, datetime.timedelta(seconds=60))
-        try:  # Debian 13 builds torch without libuv, which newer ones take unless they are told not to
+        try:  # Debian 13 builds torch without libuv, which newer versions use by default
             store = dist.TCPStore(*arguments, use_libuv=False)
-        except TypeError:  # older ones do not know it
+        except TypeError:  # older versions don't have the argument
             store = dist.TCPStore(*arguments)
 
 

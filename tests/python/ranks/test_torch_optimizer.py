@@ -29,7 +29,7 @@ def part(tensor, pieces=1, piece=0):
 
 
 def alone(make_optimizer):
-    """What one rank with all of the data gets."""
+    """The result of one rank with all of the data."""
     model = model_of()
     optimizer = make_optimizer(model.parameters())
     for inputs, labels in batches():
@@ -45,7 +45,7 @@ def same_everywhere(model):
 
 
 class SameModel(unittest.TestCase):
-    """As on one rank with the same batches."""
+    """The same model as on one rank with the same batches."""
 
     def check(self, make_optimizer, tolerance=1e-5, passes=1, **arguments):
         model = model_of(hvd.rank())
@@ -93,7 +93,7 @@ class SameModel(unittest.TestCase):
             self.assertTrue(torch.equal(unused.grad, torch.ones(512, 600)))
 
     def test_gradients_whose_memory_autograd_goes_on_with(self):
-        # It hands the gradient of the sum to both terms as it is.
+        # autograd passes the gradient of the sum unchanged to both terms.
         for shaped in (lambda p: p.squeeze(0), lambda p: p.view(-1), lambda p: p.reshape(300_000)):
             x = torch.linspace(1, 2, 300_000)
             w, p = torch.nn.Parameter(torch.ones(300_000)), torch.nn.Parameter(torch.ones(1, 300_000))
@@ -129,7 +129,7 @@ class Optimizer(unittest.TestCase):
     def test_is_one_of_its_class(self):
         model = model_of()
         inner = torch.optim.SGD(model.parameters(), lr=1.0)
-        schedule = torch.optim.lr_scheduler.StepLR(inner, 1, gamma=0.5)  # before it is wrapped, and after
+        schedule = torch.optim.lr_scheduler.StepLR(inner, 1, gamma=0.5)  # one before wrapping, one after
         optimizer = hvd.DistributedOptimizer(inner, named_parameters=model.named_parameters())
         self.assertIsInstance(optimizer, torch.optim.SGD)
         torch.optim.lr_scheduler.StepLR(optimizer, 1)
@@ -153,7 +153,7 @@ class Optimizer(unittest.TestCase):
         loss.backward()
         optimizer.step()
         self.assertEqual(extra.tolist(), [-1.0] * 4)
-        # What no rank has used is left alone: no decay of weights.
+        # Parameters that no rank has used are left alone: no weight decay.
         self.assertIsNone(unused.grad)
         self.assertEqual(unused.tolist(), [1.0, 1.0])
         self.assertTrue(same_everywhere(model))
@@ -181,7 +181,7 @@ class Optimizer(unittest.TestCase):
             optimizer.zero_grad()
         with self.assertRaisesRegex(RuntimeError, "more than backward_passes_per_step=1 times"):
             model(torch.ones(1, 6)).sum().backward()
-        optimizer.load_state_dict(optimizer.state_dict())  # starts anew
+        optimizer.load_state_dict(optimizer.state_dict())  # starts over
         optimizer.zero_grad()
         model(torch.ones(1, 6)).sum().backward()
         optimizer.step()
@@ -193,7 +193,7 @@ class Optimizer(unittest.TestCase):
     def test_adasum_takes_each_gradient_by_itself(self):
         first, second = torch.nn.Parameter(torch.zeros(hvd.size())), torch.nn.Parameter(torch.zeros(2))
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD([first, second], lr=1.0), op=hvd.Adasum)
-        (first[hvd.rank()] + second.sum()).backward()  # orthogonal, and the same
+        (first[hvd.rank()] + second.sum()).backward()  # orthogonal gradients, and equal ones
         optimizer.step()
         self.assertTrue(torch.allclose(first, torch.full((hvd.size(),), -1.0)))
         self.assertTrue(torch.allclose(second, torch.full((2,), -1.0)))

@@ -19,7 +19,7 @@ class Words(torch.nn.Module):
         super().__init__()
         torch.manual_seed(2)
         self.table = torch.nn.Embedding(ROWS, WIDTH, sparse=sparse)
-        self.other = torch.nn.Embedding(4, WIDTH, sparse=sparse)  # used by some ranks only
+        self.other = torch.nn.Embedding(4, WIDTH, sparse=sparse)  # used by only some ranks
         self.unused = torch.nn.Embedding(4, WIDTH, sparse=sparse)
         self.out = torch.nn.Linear(WIDTH, 1)
 
@@ -85,7 +85,7 @@ class SparseGradients(unittest.TestCase):
             optimizer.step()
 
     def test_empty_here_and_none_there(self):
-        """An optimizer takes a step with an empty gradient, too: either all ranks do or none."""
+        """An optimizer steps on an empty gradient too: either all ranks do or none."""
         self.check_empty(hvd.size() - 1)
         self.check_empty(0)
 
