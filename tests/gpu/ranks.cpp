@@ -314,8 +314,7 @@ void capture(const Card& card) {
   done(drun_allreduce(data.get(), data.get(), count, DRUN_FLOAT32, DRUN_MAX, DRUN_COMM_WORLD, &options), "set up");
   data.put(std::vector<float>(count, 1), stream);
   Handle graph = nullptr, runnable = nullptr;
-  Card::check(card.cuStreamBeginCapture_v2(stream, 1),
-              "begin capture");  // thread-local, like torch's in its own stream
+  Card::check(card.cuStreamBeginCapture_v2(stream, 1), "begin capture");  // thread-local, like torch's captures
   done(drun_allreduce(data.get(), data.get(), count, DRUN_FLOAT32, DRUN_SUM, DRUN_COMM_WORLD, &options), "captured");
   if (drun_synchronize(stream, 0) != DRUN_ERROR_STATE) give_up("drun_synchronize in a capture is not refused");
   Card::check(card.cuStreamEndCapture(stream, &graph), "end capture");
