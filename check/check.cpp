@@ -339,7 +339,9 @@ Task<void> run_check(asio::io_context& io, asio::thread_pool& helper, const Chec
   launcher::StartWatch watch(io, reporter, events);
   TaskGroup drawing(io.get_executor());
   drawing.spawn(watch.draw());
-  auto connected = co_await launcher::connect_hosts(io, helper, options.hosts, options.connect, reporter, &watch);
+  launcher::LinkGroup links;
+  auto connected =
+      co_await launcher::connect_hosts(io, helper, links, options.hosts, options.connect, reporter, &watch);
   // A host that is slow to log in to does not cost the others' measurements.
   const auto late = std::max<Clock::duration>(Clock::now() - began - kUsualConnect, Clock::duration(0));
   const Deadline deadline = began + check_time(options.depth) + late;

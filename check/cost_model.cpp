@@ -8,8 +8,8 @@
 #include <optional>
 #include <set>
 
-#include "base/allreduce_sizes.h"
 #include "netdetect/link_stats.h"
+#include "runtime/policy/allreduce_sizes.h"
 
 namespace drun::check {
 namespace {
@@ -177,8 +177,10 @@ class Model {
     if (between == Between::kTree) {
       return std::min(doubling_seconds(hosts, n_bytes, n_lanes), halving_seconds(hosts, n_bytes, n_lanes));
     }
-    if (n_bytes <= static_cast<double>(doubling_bytes(hosts.size()))) return doubling_seconds(hosts, n_bytes, n_lanes);
-    if (n_bytes < static_cast<double>(ring_bytes(hosts.size()))) return halving_seconds(hosts, n_bytes, n_lanes);
+    if (n_bytes <= static_cast<double>(runtime::doubling_bytes(hosts.size())))
+      return doubling_seconds(hosts, n_bytes, n_lanes);
+    if (n_bytes < static_cast<double>(runtime::ring_bytes(hosts.size())))
+      return halving_seconds(hosts, n_bytes, n_lanes);
     return ring_seconds(hosts, n_bytes, n_lanes);
   }
 
@@ -217,16 +219,16 @@ class Model {
       const double busy = std::min(1.0, *std::min_element(rates.begin(), rates.end()) / kBusyRate);
       return std::max(in_host + busy * network, network);
     }
-    const double piece_share = static_cast<double>(lane_piece_bytes(hosts.size())) / lane_bytes;
+    const double piece_share = static_cast<double>(runtime::lane_piece_bytes(hosts.size())) / lane_bytes;
     return std::max(in_host, network) + piece_share * std::min(in_host, network);
   }
 
  private:
   int lanes_for(const std::vector<int>& hosts, double n_bytes) const {
-    return n_bytes <= kOneLaneBytes ? 1 : n_lanes(hosts);
+    return n_bytes <= runtime::kOneLaneBytes ? 1 : n_lanes(hosts);
   }
   static bool in_pieces(const std::vector<int>& hosts, double lane_bytes) {
-    return lane_bytes > static_cast<double>(lane_piece_bytes(hosts.size()));
+    return lane_bytes > static_cast<double>(runtime::lane_piece_bytes(hosts.size()));
   }
 
   // Containers of one machine have a part of its memory's speed each, and wait for each other's turns on its cores: a
@@ -371,7 +373,7 @@ Prediction predict(const CostInput& input, const netdetect::LinkReport& links, s
   if (n_bytes == 0) return out;
   out.seconds = model.seconds(hosts, static_cast<double>(n_bytes));
   out.network_seconds = model.between_seconds(hosts, static_cast<double>(n_bytes), Between::kAsLibdrun);
-  const bool ring = n_bytes > doubling_bytes(hosts.size()) && n_bytes >= ring_bytes(hosts.size());
+  const bool ring = n_bytes > runtime::doubling_bytes(hosts.size()) && n_bytes >= runtime::ring_bytes(hosts.size());
   out.algorithm = model.several_slots(hosts) ? Algorithm::kHierarchical : ring ? Algorithm::kRing : Algorithm::kTree;
   find_slowest(model, hosts, out);
   find_without(model, hosts, out);

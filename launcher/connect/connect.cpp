@@ -42,6 +42,7 @@ struct Attempt {
 
 struct Tools {
   asio::io_context& io;
+  LinkGroup& group;
   transport::Transport& transport;
   AgentBinary agent;
   ConnectOptions options;
@@ -106,7 +107,7 @@ Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, con
     co_return fail(std::move(error));
   }
   log::debug(attempt.host.name + ": agent " + std::to_string(hello->pid) + " (" + hello->path + ")");
-  co_return std::make_unique<HostLink>(tools.io, attempt.host, std::move(channel), std::move(*hello),
+  co_return std::make_unique<HostLink>(tools.io, tools.group, attempt.host, std::move(channel), std::move(*hello),
                                        std::move(parser));
 }
 
@@ -138,8 +139,8 @@ Task<void> close_link(std::unique_ptr<HostLink> link) { co_await link->end(); }
 
 }  // namespace
 
-Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, std::vector<Host> hosts,
-                              ConnectOptions options, Reporter& reporter, StartWatch* watch) {
+Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, LinkGroup& group,
+                              std::vector<Host> hosts, ConnectOptions options, Reporter& reporter, StartWatch* watch) {
   Connected out;
   auto agent = find_agent_binary();
   if (!agent) {
@@ -175,15 +176,15 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, s
     transport =
         transport::make_libssh_transport(io, helper, [&reporter](const std::string& text) { reporter.note(text); });
   }
-  const Tools tools{io, *transport, std::move(*agent), options, Clock::now() + options.start_timeout};
-  TaskGroup group(io.get_executor());
+  const Tools tools{io, group, *transport, std::move(*agent), options, Clock::now() + options.start_timeout};
+  TaskGroup tasks(io.get_executor());
   if (watch != nullptr) {
     std::vector<std::string> names;
     for (const auto& attempt : attempts) names.push_back(attempt.host.name);
     watch->begin(Stage::kConnect, std::move(names));
   }
-  for (std::size_t i = 0; i < attempts.size(); ++i) group.spawn(connect_one(attempts[i], tools, watch, i));
-  co_await group.join();
+  for (std::size_t i = 0; i < attempts.size(); ++i) tasks.spawn(connect_one(attempts[i], tools, watch, i));
+  co_await tasks.join();
   if (watch != nullptr) watch->end();
 
   for (auto& attempt : attempts) {
@@ -205,14 +206,14 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, s
     if (attempt.local) out.head = static_cast<int>(known->second);
     reporter.note(attempt.host.name + " and " + first.name() + " are the same machine: it has " +
                   plural(static_cast<std::size_t>(first.host().slots), "slot") + " now");
-    group.spawn(close_link(std::move(attempt.link)));
+    tasks.spawn(close_link(std::move(attempt.link)));
   }
   if (!out.errors.empty() && !options.keep_reachable) {
-    for (auto& link : out.links) group.spawn(close_link(std::move(link)));
+    for (auto& link : out.links) tasks.spawn(close_link(std::move(link)));
     out.links.clear();
     out.times.clear();
   }
-  co_await group.join();
+  co_await tasks.join();
   co_return out;
 }
 

@@ -35,7 +35,8 @@ struct Connected {
 
 // Opens every host and starts its agent. `hosts` have been through add_slots(). `watch` may be null. A host that hangs
 // until the start timeout is Errc::kUnreachable; the error names the phase in which it hangs.
-Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, std::vector<Host> hosts,
-                              ConnectOptions options, Reporter& reporter, StartWatch* watch = nullptr);
+Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, LinkGroup& group,
+                              std::vector<Host> hosts, ConnectOptions options, Reporter& reporter,
+                              StartWatch* watch = nullptr);
 
 }  // namespace drun::launcher

@@ -15,9 +15,10 @@ constexpr auto kEndTime = std::chrono::seconds(2);  // some milliseconds, unless
 
 }  // namespace
 
-HostLink::HostLink(asio::io_context& io, Host host, std::unique_ptr<transport::Channel> channel, control::Hello hello,
-                   control::FrameParser parser)
+HostLink::HostLink(asio::io_context& io, LinkGroup& group, Host host, std::unique_ptr<transport::Channel> channel,
+                   control::Hello hello, control::FrameParser parser)
     : io_(io),
+      group_(group),
       host_(std::move(host)),
       channel_(std::move(channel)),
       hello_(std::move(hello)),
@@ -27,7 +28,7 @@ HostLink::HostLink(asio::io_context& io, Host host, std::unique_ptr<transport::C
       beat_wake_(io.get_executor()),
       last_heard_(Clock::now()),
       ended_(io.get_executor()) {
-  all_.insert(this);
+  group_.links_.insert(this);
 }
 
 void HostLink::send(control::Type type, std::string_view body) {
@@ -59,7 +60,7 @@ void HostLink::start() {
   tasks_.spawn(read_loop());
   tasks_.spawn(write_loop());
   tasks_.spawn(beat_loop());
-  if (paused_) send(control::Type::kPause, {});
+  if (group_.paused_) send(control::Type::kPause, {});
 }
 
 Task<Result<control::Frame>> HostLink::request(control::Type type, std::string body, control::Type reply,
@@ -195,20 +196,20 @@ void HostLink::lose(Error error) {
   if (on_lost_) on_lost_(*this, std::move(error));
 }
 
-Task<void> HostLink::pause_all() {
+Task<void> LinkGroup::pause() {
   paused_ = true;
-  for (HostLink* link : all_) link->send(control::Type::kPause, {});
+  for (HostLink* link : links_) link->send(control::Type::kPause, {});
   // Links may come and go meanwhile: none is waited on.
   const Deadline deadline = Clock::now() + kFlushTime;
   const auto flushed = [](const HostLink* link) { return link->outgoing_.flushed(); };
-  while (!std::all_of(all_.begin(), all_.end(), flushed) && Clock::now() < deadline) {
+  while (!std::all_of(links_.begin(), links_.end(), flushed) && Clock::now() < deadline) {
     co_await sleep_until(Clock::now() + std::chrono::milliseconds(2));
   }
 }
 
-void HostLink::resume_all() {
+void LinkGroup::resume() {
   paused_ = false;
-  for (HostLink* link : all_) link->send(control::Type::kResume, {});
+  for (HostLink* link : links_) link->send(control::Type::kResume, {});
 }
 
 void HostLink::close() {

@@ -28,15 +28,32 @@ struct HeartbeatTimes {
   std::chrono::milliseconds timeout{30000};
 };
 
+class HostLink;
+
+// Every link of a job, those of hosts that are still connecting included: a stop of drun by Ctrl-Z concerns all of
+// them. Outlives its links.
+class LinkGroup {
+ public:
+  // Before drun is stopped: the agents stop their workers, and drun's silence has no meaning to them until resume().
+  // Links that come meanwhile are told at their start. Returns when the orders are on their way.
+  Task<void> pause();
+  void resume();
+
+ private:
+  friend class HostLink;
+  std::set<HostLink*> links_;
+  bool paused_ = false;
+};
+
 class HostLink {
  public:
   using OnFrame = std::function<void(HostLink&, control::Frame)>;
   using OnLost = std::function<void(HostLink&, Error)>;
   using OnSilent = std::function<void(HostLink&, std::chrono::seconds)>;
 
-  HostLink(asio::io_context& io, Host host, std::unique_ptr<transport::Channel> channel, control::Hello hello,
-           control::FrameParser parser);
-  ~HostLink() { all_.erase(this); }
+  HostLink(asio::io_context& io, LinkGroup& group, Host host, std::unique_ptr<transport::Channel> channel,
+           control::Hello hello, control::FrameParser parser);
+  ~HostLink() { group_.links_.erase(this); }
   HostLink(const HostLink&) = delete;
   HostLink& operator=(const HostLink&) = delete;
 
@@ -73,12 +90,8 @@ class HostLink {
   // have to, and that of a container may reap nothing.
   Task<void> end();
 
-  // Around a stop of this process, which concerns every link there is: the agents stop their workers, and drun's
-  // silence means nothing to them until it goes on. pause_all() returns when the orders are on their way.
-  static Task<void> pause_all();
-  static void resume_all();
-
  private:
+  friend class LinkGroup;
   Task<void> read_loop();
   Task<void> read_frames();
   Task<void> write_loop();
@@ -86,10 +99,8 @@ class HostLink {
   void lose(Error error);
   void ping();
 
-  static inline std::set<HostLink*> all_;
-  static inline bool paused_ = false;
-
   asio::io_context& io_;
+  LinkGroup& group_;
   Host host_;
   std::unique_ptr<transport::Channel> channel_;
   control::Hello hello_;

@@ -35,7 +35,8 @@ Task<void> ask(HostLink& link, const control::Clean& order, Answer& answer) {
 
 Task<void> run(asio::io_context& io, asio::thread_pool& helper, CleanOptions options, Reporter& reporter,
                CleanResult& out) {
-  auto connected = co_await connect_hosts(io, helper, options.hosts, options.connect, reporter);
+  LinkGroup links;
+  auto connected = co_await connect_hosts(io, helper, links, options.hosts, options.connect, reporter);
   out.errors = std::move(connected.errors);
   std::vector<Answer> answers(connected.links.size());
   TaskGroup asking(io.get_executor());

@@ -87,7 +87,7 @@ class Job {
             [this](int rank, control::Stream stream, std::size_t n) { give_credit(rank, stream, n); },
             [this](Error error) { supervisor_.on_output_broken(error); }),
         attendance_(io, reporter, supervisor_, watch_, events_),
-        signals_(io, reporter, supervisor_, events_, output_) {}
+        signals_(io, reporter, links_, supervisor_, events_, output_) {}
 
   Task<int> run();
 
@@ -139,6 +139,7 @@ class Job {
   Event asked_;  // what the ranks do is on the screen
   std::string job_id_;
   rendezvous::JobKey key_;
+  LinkGroup links_;
   Connected connected_;
   Placement placement_;
   std::vector<HostLink*> hosts_;  // those that have a rank, by used host
@@ -217,7 +218,7 @@ Task<int> Job::run_phases() {
   tasks_.spawn(watch_.draw());
 
   options_.connect.grace = options_.grace;
-  connected_ = co_await connect_hosts(io_, helper_.get(), options_.hosts, options_.connect, reporter_, &watch_);
+  connected_ = co_await connect_hosts(io_, helper_.get(), links_, options_.hosts, options_.connect, reporter_, &watch_);
   if (!connected_.errors.empty()) co_return co_await finish(report(connected_.errors));
   std::vector<Host> machines;
   for (const auto& link : connected_.links) machines.push_back(link->host());

@@ -21,9 +21,9 @@ bool ignored_at_start(int number) {
 
 }  // namespace
 
-JobSignals::JobSignals(asio::io_context& io, Reporter& reporter, Supervisor& supervisor, Events& events,
-                       OutputWriter& output)
-    : reporter_(reporter), supervisor_(supervisor), events_(events), output_(output), signals_(io) {}
+JobSignals::JobSignals(asio::io_context& io, Reporter& reporter, LinkGroup& links, Supervisor& supervisor,
+                       Events& events, OutputWriter& output)
+    : reporter_(reporter), links_(links), supervisor_(supervisor), events_(events), output_(output), signals_(io) {}
 
 void JobSignals::catch_them() {
   for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH}) {
@@ -73,7 +73,7 @@ void JobSignals::end_job(int number) {
 // Ctrl-Z: the agents stop the workers first, then drun stops itself; the time until `fg` counts for no deadline. A job
 // that is being ended continues to end.
 Task<void> JobSignals::stop_ourselves() {
-  co_await HostLink::pause_all();
+  co_await links_.pause();
   const auto stopped = std::chrono::steady_clock::now();
   struct sigaction ours {};
   struct sigaction standard {};
@@ -86,7 +86,7 @@ Task<void> JobSignals::stop_ourselves() {
   signals_.remove(SIGTSTP, ignored);
   signals_.add(SIGTSTP, ignored);
   Clock::was_stopped_for(std::chrono::steady_clock::now() - stopped);
-  HostLink::resume_all();
+  links_.resume();
   output_.forget_screen();
   if (resized_) resized_();  // the terminal may have been resized meanwhile
 }

@@ -18,7 +18,8 @@ namespace drun::launcher {
 // Owned by the job, on its thread. The objects passed to it must outlive it.
 class JobSignals {
  public:
-  JobSignals(asio::io_context& io, Reporter& reporter, Supervisor& supervisor, Events& events, OutputWriter& output);
+  JobSignals(asio::io_context& io, Reporter& reporter, LinkGroup& links, Supervisor& supervisor, Events& events,
+             OutputWriter& output);
 
   void catch_them();   // signals that were ignored at the start (nohup) stay ignored
   Task<void> watch();  // until release()
@@ -32,6 +33,7 @@ class JobSignals {
   Task<void> stop_ourselves();
 
   Reporter& reporter_;
+  LinkGroup& links_;
   Supervisor& supervisor_;
   Events& events_;
   OutputWriter& output_;

@@ -1,6 +1,6 @@
 #include "runtime/src/algorithm/choice.h"
 
-#include "base/allreduce_sizes.h"
+#include "runtime/policy/allreduce_sizes.h"
 
 namespace drun::runtime {
 std::optional<AllreduceAlgorithm> allreduce_algorithm_named(std::string_view name) {

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/allreduce_sizes.h"
+#include "runtime/policy/allreduce_sizes.h"
 #include "runtime/src/reduce.h"
 
 namespace drun::runtime {
@@ -172,7 +172,7 @@ class HierarchicalBackend final : public Backend {
     return local_ ? local_->allgather(operation, data.data, blocks) : Status{};
   }
 
-  std::size_t lane_piece_bytes() const { return drun::lane_piece_bytes(static_cast<std::size_t>(n_hosts_)); }
+  std::size_t lane_piece_bytes() const { return runtime::lane_piece_bytes(static_cast<std::size_t>(n_hosts_)); }
 
   // reduce_in_lanes() in pieces, so that memory and the network work at the same time: each piece is reduced inside the
   // hosts, given to the network at once, and distributed inside the hosts when it comes back.

@@ -51,6 +51,7 @@ Task<Result<control::Hello>> first_words(transport::Channel& channel, control::F
 
 struct Agents {
   asio::io_context io{1};
+  LinkGroup group;
   std::vector<std::unique_ptr<HostLink>> links;
   std::vector<std::string> errors;
 
@@ -77,8 +78,8 @@ Task<void> bring(Agents& agents, std::vector<std::string> argv, std::string name
   }
   Host host;
   host.name = std::move(name);
-  agents.links.push_back(
-      std::make_unique<HostLink>(agents.io, std::move(host), std::move(*channel), *hello, std::move(parser)));
+  agents.links.push_back(std::make_unique<HostLink>(agents.io, agents.group, std::move(host), std::move(*channel),
+                                                    *hello, std::move(parser)));
   HostLink& link = *agents.links.back();
   link.start();
   control::Configure configure;

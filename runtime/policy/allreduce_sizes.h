@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace drun {
+namespace drun::runtime {
 
 // For ranks over TCP, where measured times cross (docs/benchmarks.md). Up to doubling_bytes() recursive doubling: it
 // has the fewest steps, and between two ranks its single step moves no more bytes than the other algorithms. From
@@ -25,4 +25,4 @@ constexpr std::size_t lane_piece_bytes(std::size_t n_hosts) {
   return std::max(kLanePieceBytes, n_hosts * kLeastLanePiecePerHost);
 }
 
-}  // namespace drun
+}  // namespace drun::runtime
