@@ -1,4 +1,4 @@
-// How fast bytes arrive within a window of time, from the moments at which they did. Pure.
+// Measures the rate at which bytes arrive within a time window, from their arrival times. Pure.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace drun::netdetect {
 
-// Counts from the last arrival before the window to the last one in it: a slow link hands bytes over in few large
-// pieces, and a piece at the edge would otherwise be all in or all out. A silence at the window's end that is longer
-// than those before it counts as time in which nothing came.
+// Counts from the last arrival before the window to the last one in it: a slow link delivers bytes in a few large
+// pieces, and a piece at the edge would otherwise count in full or not at all. The silence at the window's end counts
+// as measured time only if it is more than twice as long as the longest gap before it.
 class ArrivalMeter {
  public:
   ArrivalMeter(Deadline begin, Deadline end) : begin_(begin), end_(end), from_(begin), last_(begin) {}
 
-  // `now` never goes back.
+  // `now` must not decrease.
   void add(Deadline now, std::size_t n_bytes) {
     if (now > end_) return;
     if (now <= begin_) {

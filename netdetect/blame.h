@@ -1,4 +1,4 @@
-// Which hosts are at fault when not every two hosts can be connected. Pure.
+// Finds the faulty hosts when some pairs of hosts can't be connected. Pure.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace drun::netdetect {
 
-// Hosts of which neither reached the other at any address, as far as they tried.
+// Pairs of hosts of which neither reached the other at any address, and at least one tried.
 Pairs find_unconnected(const Tally& tally, const Directions& directions);
 
-// The hosts without any candidate, then the fewest, found greedily, without which no pair would be left. Ends early
-// when more than half of the hosts are in it.
+// The hosts without any candidate, then a small set of hosts, found greedily, that covers all other pairs in `pairs`.
+// Stops early when the result has more than half of the hosts.
 std::vector<int> find_guilty(int n_hosts, const Candidates& candidates, const Pairs& pairs);
 
 }  // namespace drun::netdetect

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kOption = "--network-interfaces";
 constexpr std::size_t kNamesShown = 24;
 
-// A word of --network-interfaces: a name or glob, or a network.
+// An item of --network-interfaces: a name or glob, or a network.
 struct Word {
   std::string text;
   std::optional<Address> network;
@@ -84,7 +84,7 @@ Result<void> check_words(const std::vector<Word>& words, const std::vector<HostI
   return {};
 }
 
-// Which hosts answer to an address: those on which an interface that has it is up.
+// By the bytes of an address: the hosts that have it on an interface that is up.
 using Owners = std::map<std::string, std::vector<int>>;
 
 Owners find_owners(const std::vector<HostInterfaces>& hosts) {

@@ -1,4 +1,4 @@
-// Which addresses of which hosts are worth trying. Pure.
+// Finds the addresses of each host that are worth probing. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace drun::netdetect {
 
-// One host as the choice sees it.
+// A host's interfaces, as input to find_candidates() and choose().
 struct HostInterfaces {
   std::string host;           // for messages
   std::string net_namespace;  // equal strings: the same network namespace, so equal addresses are not duplicates
@@ -20,7 +20,7 @@ struct Candidate {
   int host = 0;       // index into the hosts
   int interface = 0;  // index into that host's interfaces
   Address address;
-  int measured_mbps = 0;  // by a transfer, if somebody made one: counts in place of what the driver says; 0 = unknown
+  int measured_mbps = 0;  // by a transfer; overrides the driver's speed; 0 = not measured
 };
 
 struct Rejection {
@@ -31,16 +31,16 @@ struct Rejection {
 };
 
 struct Candidates {
-  std::vector<Candidate> tried;  // every one worth a probe
+  std::vector<Candidate> tried;  // all that are worth a probe
   std::vector<Rejection> rejected;
-  std::vector<int> namespaces;  // by host: equal numbers share a network namespace, and need no probe of each other
+  std::vector<int> namespaces;  // by host; equal numbers share a network namespace and don't probe each other
 };
 
-// Numbers the hosts by network namespace; an empty string is one of its own.
+// Numbers the hosts by network namespace; each host with an empty string gets a number of its own.
 std::vector<int> number_namespaces(const std::vector<HostInterfaces>& hosts);
 
-// `wanted`: names, name globs or CIDRs from --network-interfaces; empty = all. A word of `wanted` that fits no
-// interface of any host is Errc::kUsage.
+// `wanted`: names, name globs or CIDRs from --network-interfaces; empty = all. Fails with Errc::kUsage if an item is
+// malformed or matches no interface of any host.
 Result<Candidates> find_candidates(const std::vector<HostInterfaces>& hosts, const std::vector<std::string>& wanted);
 
 }  // namespace drun::netdetect

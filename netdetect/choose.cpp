@@ -51,7 +51,7 @@ class Chooser {
   }
 
  private:
-  // Some host has no good candidate.
+  // Chooses when some host has no good candidate.
   Result<Choice> run_one_way(std::vector<int>& guilty) const {
     const Directions directions(hosts_, candidates_, tally_);
     const std::vector<int> order = positions();
@@ -68,7 +68,7 @@ class Chooser {
       way.complete = complete(way.picks);
       ways.push_back(std::move(way));
     }
-    // The most hosts with a good candidate; then one family for all; then the faster; then IPv4.
+    // Prefers the most hosts with a good candidate, then one family for all, then the faster choice, then IPv4.
     const Way* best = nullptr;
     std::tuple<std::ptrdiff_t, bool, std::pair<int, bool>> best_weight;
     for (const Way& way : ways) {
@@ -95,7 +95,7 @@ class Chooser {
       if (picks[static_cast<std::size_t>(tally_.namespaces[h])] < 0) lacking.push_back(static_cast<int>(h));
     }
     guilty = find_guilty(static_cast<int>(hosts_.size()), candidates_, pairs);
-    if (guilty.empty()) {  // every two would find an address, but not all hosts one for all
+    if (guilty.empty()) {  // each pair has working addresses, but no choice connects all
       pairs = hosts_of(unconnected_at(picks, directions));
       guilty = find_guilty(static_cast<int>(hosts_.size()), candidates_, pairs);
     }
@@ -122,12 +122,12 @@ class Chooser {
     const Candidate& candidate = candidates_.tried[static_cast<std::size_t>(c)];
     return hosts_[static_cast<std::size_t>(candidate.host)].interfaces[static_cast<std::size_t>(candidate.interface)];
   }
-  // What the choice goes by.
+  // The speed used for the choice, in Mb/s: measured if known, else the driver's.
   int speed(int c) const {
     const int measured = candidates_.tried[static_cast<std::size_t>(c)].measured_mbps;
     return measured > 0 ? measured : nic(c).speed_mbps;
   }
-  // No two kinds of NIC are within a fifth of each other, but two measurements of one kind are.
+  // Steps of 20 %: the speeds of two kinds of NIC differ by more, two measurements of one kind by less.
   int speed_step(int c) const {
     return speed(c) <= 0 ? 0 : 1 + static_cast<int>(std::floor(std::log(speed(c)) / std::log(1.2)));
   }
@@ -148,13 +148,13 @@ class Chooser {
     const auto metric = n.route_metric < 0 ? std::numeric_limits<std::int64_t>::max() : n.route_metric;
     int time_step = 0;  // differences below a millisecond are noise
     for (std::uint32_t ms = tally_.candidates[i].median_micros / 1000; ms > 0; ms /= 2) ++time_step;
-    // Of equally good networks all hosts should take the same one, whatever its interface is called.
+    // All hosts should take the same one of equally good networks, whatever the name of its interface.
     const std::string network = n_sharing > 1 ? network_of(candidate.address).bytes : "";
     return std::make_tuple(-speed_step(c), !n.rdma, is_tunnel(n), candidate.address.family,
                            -static_cast<std::int64_t>(n_sharing), metric, time_step, network, n.name, c);
   }
 
-  // By candidate: its place in the order of rank().
+  // By candidate: its position in the order of rank().
   std::vector<int> positions() const {
     std::vector<int> sorted(candidates_.tried.size());
     for (std::size_t c = 0; c < sorted.size(); ++c) sorted[c] = static_cast<int>(c);
@@ -164,7 +164,7 @@ class Chooser {
     return out;
   }
 
-  // family 0: any.
+  // The best good candidate of each namespace; `family` 0: any.
   Picks pick(int family) const {
     Picks picks(static_cast<std::size_t>(tally_.n_namespaces), -1);
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
@@ -180,7 +180,7 @@ class Chooser {
     return std::all_of(picks.begin(), picks.end(), [](int c) { return c >= 0; });
   }
 
-  // Of the slowest host's choice; larger is better.
+  // Speed and RDMA of the slowest host's choice; larger is better.
   std::pair<int, bool> worst(const Picks& picks) const {
     std::pair<int, bool> out{std::numeric_limits<int>::max(), true};
     for (const int c : picks) out = std::min(out, std::make_pair(speed_step(c), nic(c).rdma));
@@ -203,8 +203,8 @@ class Chooser {
     return choice;
   }
 
-  // The good NICs of the same namespace that can carry a part of the same traffic. Unknown speeds are not known to be
-  // the same, and traffic that is spread evenly runs at the pace of the slowest.
+  // The chosen NIC and the good NICs of the same host that can carry a part of its traffic. Their speeds must be
+  // known and equal, because traffic that is spread evenly runs at the pace of the slowest.
   std::vector<std::string> alike(int chosen) const {
     const Candidate& pattern = candidates_.tried[static_cast<std::size_t>(chosen)];
     std::vector<int> order;

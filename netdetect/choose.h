@@ -1,4 +1,4 @@
-// Which peers try which addresses, and which NIC each host gets. Pure.
+// Plans which peers try which addresses, and chooses a NIC for each host. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ struct Attempt {
   int candidate = 0;  // index into Candidates::tried
 };
 
-// All pairs up to 32 hosts; beyond that a ring plus random pairs (from `seed`), every host tried by at least 4 others
-// (fewer only if fewer are in another network namespace). A pair is tried at all candidates of the tried host.
+// Plans attempts of all pairs for up to 32 hosts; beyond that of a ring plus random pairs (from `seed`), in which at
+// least 4 other hosts try each host (fewer only if fewer are in another network namespace). A host tries all
+// candidates of its peer.
 std::vector<Attempt> plan_attempts(int n_hosts, const Candidates& candidates, std::uint64_t seed);
 
 struct AttemptResult {
@@ -27,9 +28,10 @@ struct AttemptResult {
 };
 
 struct HostChoice {
-  std::string interface;  // the one for GLOO, TP and MASTER_ADDR
+  std::string interface;  // used for GLOO, TP and MASTER_ADDR
   Address address;        // its address
-  // For NCCL, best first: all good NICs of the same (known) speed, kind and family; 16 at most, as NCCL uses no more.
+  // For NCCL, best first: all good NICs of the same (known) speed, kind and family; at most 16, because NCCL uses no
+  // more.
   std::vector<std::string> interfaces;
   bool reached_by_all = true;  // every host that tried it reached it
 };
@@ -43,22 +45,24 @@ struct Choice {
   std::vector<std::string> warnings;  // hosts that connect in one direction only
 };
 
-// A candidate is good if a peer tried it and every one that did reached it (its peers: the hosts in another network
-// namespace). Best first: highest speed (measured, else the driver's; unknown is lowest), RDMA, no tunnel, IPv4 before
-// IPv6, on a network that most hosts share, lowest route metric, fastest round trip (in steps: 1, 2, 4, 8 ms), name.
-// One address family for all hosts of a job if there is one: that whose slowest choice is faster, then IPv4. Hosts of
-// one network namespace get the same.
+// Chooses an interface and an address for each host. A candidate is good if at least one peer tried it and all peers
+// that tried it reached it; the peers of a host are the hosts in other network namespaces. Order of preference:
+// highest speed (measured, else the driver's; unknown is lowest), RDMA, no tunnel, IPv4 before IPv6, a network that
+// more hosts share, lowest route metric, shortest round trip (in steps: 1, 2, 4, 8 ms), name. All hosts of a job get
+// the same address family if possible: the one whose slowest choice is faster, then IPv4. Hosts of one network
+// namespace get the same choice.
 //
-// A host without a good candidate gets one that is not (one_way.h): it is enough that of any two hosts that tried each
-// other one reached the other at the chosen address. `warnings` says so. Where it is not so: Errc::kUnreachable, whose
-// subject is the hosts at fault and whose context lists every address tried of these, by whom and what came back, and
-// every rejection with its reason.
+// A host without a good candidate gets another one (one_way.h), provided that of any two hosts that tried each other
+// at least one reached the other at its chosen address; `warnings` then says so. Otherwise fails with
+// Errc::kUnreachable: the subject names the faulty hosts; the context lists each of their addresses that was tried,
+// the hosts that tried it and the outcomes, and each rejection with its reason.
 //
-// With one host: loopback. With several, all in one network namespace: the best candidate, untried; loopback if none.
+// A single host gets loopback. Several hosts in one network namespace get the best candidate, untried, or loopback if
+// there is none.
 Result<Choice> choose(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
                       const std::vector<AttemptResult>& results);
 
-// The same; `guilty` gets the hosts at fault if there is no choice, at least one.
+// The same; `guilty` receives the faulty hosts, at least one, if there is no choice.
 Result<Choice> choose(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
                       const std::vector<AttemptResult>& results, std::vector<int>& guilty);
 

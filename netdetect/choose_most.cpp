@@ -9,9 +9,9 @@
 namespace drun::netdetect {
 namespace {
 
-// The hosts that are still in, with indices of their own.
+// The remaining hosts, renumbered.
 struct Rest {
-  std::vector<int> index_of;  // by index in the rest: that in all
+  std::vector<int> index_of;  // by index in `hosts`: index among all hosts
   std::vector<HostInterfaces> hosts;
   Candidates candidates;
   std::vector<AttemptResult> results;
@@ -69,7 +69,7 @@ Choice spread(Choice choice, const std::vector<int>& index_of, std::size_t n_hos
   return out;
 }
 
-// What is known of those that have no chosen address.
+// Fills in the reachability, at any address, of hosts without a chosen address.
 void fill_reach(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
                 const std::vector<AttemptResult>& results, const std::set<int>& left_out,
                 std::vector<std::vector<int>>& reach) {

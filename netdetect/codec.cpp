@@ -1,4 +1,5 @@
-// What agents and drun say to each other about interfaces and probes. The order of the fields is the format.
+// Encodes and decodes the messages between agents and drun about interfaces and probes. The order of the fields is
+// the format.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace drun::netdetect {
 namespace {
 
-// The fewest bytes that an element takes: bounds what a count may claim.
+// Minimum encoded size of an element; limits the count that a message may claim.
 constexpr std::size_t kMinAddress = 4 + 4 + 1;
 constexpr std::size_t kMinInterface = 4 + 4 + 4 + 4 + 1 + 4 + 4 + 8 + 4;
 constexpr std::size_t kMinTarget = 4 + 4 + 2;

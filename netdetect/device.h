@@ -1,4 +1,4 @@
-// What is known of an interface's hardware beyond netlink: its speed, and whether RDMA sits on it.
+// Hardware properties of an interface that netlink does not report: speed, duplex, RDMA.
 #pragma once
 
 #include <set>
@@ -8,20 +8,22 @@
 
 namespace drun::netdetect {
 
-// Negotiated speed, by ethtool's ioctl: what sysfs shows as `speed`, but always of our own network namespace.
+// Negotiated speed in Mb/s, by ethtool's ioctl: the value of `speed` in sysfs, but always of our own network
+// namespace.
 // 0 = unknown.
 int link_speed_mbps(const std::string& name);
 // "full", "half", or "": unknown.
 std::string link_duplex(const std::string& name);
 
 struct Device {
-  bool known = false;     // false: nothing could be read, the rest means nothing
+  bool known = false;     // false: nothing could be read, the rest is not set
   bool hardware = false;  // PCI, virtio, USB and the like
   bool rdma = false;
 };
 
-// sysfs belongs to the network namespace that mounted it. In a namespace that was entered without mounting it anew it
-// shows the interfaces of another one, so an entry counts only if index and hardware address are the link's.
+// Reads devices from sysfs. sysfs belongs to the network namespace that mounted it: in a namespace that was entered
+// without a new mount, it shows the interfaces of another namespace. So an entry counts only if its index and
+// hardware address are the link's.
 class Sysfs {
  public:
   explicit Sysfs(std::string root = "/sys");
@@ -29,7 +31,7 @@ class Sysfs {
 
  private:
   std::string root_;
-  std::set<std::string> rdma_names_;  // interfaces that a GID of an RDMA device belongs to: also bonds and VLANs
+  std::set<std::string> rdma_names_;  // interfaces with a GID of an RDMA device, including bonds and VLANs
 };
 
 }  // namespace drun::netdetect

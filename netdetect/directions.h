@@ -1,4 +1,4 @@
-// Who connects to whom, as all attempts say together, by network namespace. Pure.
+// Reachability between network namespaces, from the results of all attempts. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ class Directions {
  public:
   Directions(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally);
 
-  // All hosts of namespace `from` that tried the candidate reached it.
+  // Reachability of a candidate: kReached if all hosts of namespace `from` that tried it reached it.
   Way at(int from, int candidate) const;
-  // At some address.
+  // The best reachability of any candidate of namespace `to`.
   Way between(int from, int to) const;
-  // Both directions are known not to work, or the one that was tried, at whatever address.
+  // True if neither direction works at any address, and at least one was tried.
   bool unconnected(int a, int b) const { return never(between(a, b), between(b, a)); }
-  // The same at these candidates; a negative one is not known.
+  // The same at these candidates only; a negative index means unknown.
   bool unconnected_at(int a, int candidate_of_a, int b, int candidate_of_b) const;
-  // Those that tried this namespace, or that it tried.
+  // The namespaces that tried this one, or that it tried.
   const std::set<int>& neighbours(int of) const { return neighbours_[static_cast<std::size_t>(of)]; }
-  // How many of `targets` (candidates) the namespace of `candidate` reached by packets that left with an address of the
+  // Number of `targets` (candidates) that the namespace of `candidate` reached with a source address of the
   // candidate's own interface.
   int n_reached_from(int candidate, const std::vector<int>& targets) const;
-  // The same, of any.
+  // True if it reached any candidate with such a source address.
   bool reaches_any_from(int candidate) const;
 
  private:
@@ -46,7 +46,7 @@ class Directions {
   std::vector<std::map<int, Way>> at_;                      // by candidate: from
   std::map<std::pair<int, int>, Way> between_;              // from, to
   std::vector<std::set<int>> neighbours_;                   // by namespace
-  std::vector<std::map<int, std::set<std::string>>> left_;  // by namespace: candidate reached, addresses it left with
+  std::vector<std::map<int, std::set<std::string>>> left_;  // by namespace: candidate reached, source addresses
 };
 
 }  // namespace drun::netdetect

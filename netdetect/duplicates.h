@@ -7,23 +7,23 @@
 
 namespace drun::netdetect {
 
-// What a machine makes for itself: its addresses are no business of other hosts.
+// True for interfaces that a machine creates for itself. Their addresses do not matter to other hosts.
 bool is_internal(const Interface& nic);
 
 struct SharedAddress {
   struct Owner {
     int host = 0;
-    const Interface* nic = nullptr;  // into what find_shared_addresses() was given
+    const Interface* nic = nullptr;  // points into `hosts` of find_shared_addresses()
   };
   Address address;
   std::vector<Owner> owners;  // two or more, by host
-  // Another host has an address of its own in the same network, so that packets for this one go to one of the owners
-  // by chance. Else the network is one that each host has for itself, as docker0's.
+  // True if another host has an unshared address in the same network: packets to the shared address then reach one of
+  // the owners by chance. Otherwise each host has that network for itself, like that of docker0.
   bool in_one_network = false;
 };
 
-// Of interfaces that are up; neither of loopback nor link-local. Hosts of one network namespace have an address once.
-// Without the hosts in `gone`.
+// Finds addresses that several hosts have on interfaces that are up, except loopback and link-local addresses. Hosts
+// of one network namespace count as one owner. Skips the hosts in `gone`.
 std::vector<SharedAddress> find_shared_addresses(const std::vector<HostInterfaces>& hosts,
                                                  const std::vector<int>& namespaces, const std::vector<int>& gone = {});
 

@@ -82,7 +82,7 @@ Result<std::vector<Interface>> list_interfaces() {
     nic.running = link.flags & IFF_RUNNING;
     nic.loopback = link.flags & IFF_LOOPBACK;
     nic.kind = kind_of(link, device);
-    // A veth and a tunnel report a made-up number.
+    // The speed that a veth or a tunnel reports is made up.
     if (nic.up && nic.kind != "veth" && nic.kind != "tun") nic.speed_mbps = link_speed_mbps(link.name);
     if (const auto master = names.find(link.master); master != names.end()) nic.master = master->second;
     nic.rdma = device.rdma;

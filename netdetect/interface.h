@@ -32,13 +32,13 @@ struct Interface {
   bool loopback = false;
   // "physical", "bridge", "bond", "vlan", "veth", "tun" (all tunnels), "wireguard", "virtual", "loopback"
   std::string kind;
-  std::string master;              // of which bond or bridge it is a part; "" = none
+  std::string master;              // the bond or bridge that it is a part of; "" = none
   bool rdma = false;               // an RDMA device sits on it
   std::int64_t route_metric = -1;  // of its best route to others; -1 = none
   std::vector<Address> addresses;
 };
 
-// Of the calling process' network namespace. Works in a static binary; never resolves names.
+// Lists the interfaces of the calling process' network namespace. Works in a static binary; never resolves names.
 Result<std::vector<Interface>> list_interfaces();
 
 // Parses "10.0.0.2" or "fd00::2"; empty bytes if it is neither.

@@ -1,4 +1,4 @@
-// What agents and drun say to each other about links. The order of the fields is the format.
+// Encodes and decodes the messages between agents and drun about links. The order of the fields is the format.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace drun::netdetect {
 namespace {
 
-// The fewest bytes that an element takes: bounds what a count may claim.
+// Minimum encoded size of an element; limits the count that a message may claim.
 constexpr std::size_t kMinTarget = 4 + 4 + 2 + 4 + 4 + 4 + 1 + 4 + 4 + 4 + 1 + 1 + 8 + 2;
 constexpr std::size_t kRate = 4 + 8 + 8 + 8 + 8;
 constexpr std::size_t kMinResult = 4 + 4 + 4 + 3 * 8 + 2 * 4 + 2 * kRate;

@@ -20,19 +20,19 @@ using std::chrono::milliseconds;
 
 constexpr std::uint32_t kWarmUp = 5;
 constexpr microseconds kSpin{50};   // a wake-up of a sleeping thread costs as much as a round trip on a good network
-constexpr int kPollMs = 1;          // longer round trips are waited for in the event loop, whose time is noise there
-constexpr std::uint32_t kFew = 10;  // so few do not show what a round trip takes without a loss
-constexpr milliseconds kTurn{20};   // so long without a look at anything else
+constexpr int kPollMs = 1;          // longer round trips wait in the event loop, whose overhead is noise there
+constexpr std::uint32_t kFew = 10;  // fewer round trips may all include a retransmission
+constexpr milliseconds kTurn{20};   // maximum time without a turn for other coroutines
 
 using Message = std::array<char, kEchoBytes>;
 
-// All of it; false: the connection has ended. Small enough that it never blocks for long.
+// Sends all of a message, which is small enough for the socket buffer. False: the connection has ended.
 bool send_message(int fd, const Message& message) {
   const ssize_t n = ::send(fd, message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   return n == static_cast<ssize_t>(message.size());
 }
 
-// Waits a little. 1: there is something; 0: not yet; -1: the end.
+// Waits briefly for the rest of a message. 1: complete; 0: not yet; -1: the connection has ended.
 int receive_some(int fd, Message& message, std::size_t& n_have) {
   const auto spin_until = Clock::now() + kSpin;
   bool polled = false;
@@ -45,7 +45,7 @@ int receive_some(int fd, Message& message, std::size_t& n_have) {
     }
     if (n == 0 || (errno != EAGAIN && errno != EINTR)) return -1;
     if (Clock::now() < spin_until) {
-      ::sched_yield();  // the other end may want this very processor
+      ::sched_yield();  // the other end may need this processor
       continue;
     }
     if (polled) return 0;
@@ -55,7 +55,7 @@ int receive_some(int fd, Message& message, std::size_t& n_have) {
   }
 }
 
-// False: the end.
+// False: the connection has ended.
 Task<bool> receive_message(LinkSocket socket, Message& message) {
   std::size_t n_have = 0;
   for (;;) {

@@ -1,4 +1,4 @@
-// The side that is connected to.
+// The accepting side of link measurements.
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
@@ -23,9 +23,9 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kMaxUnproven = 256;
 constexpr std::size_t kMaxProven = 256;
-constexpr std::size_t kMaxSeen = 1u << 16;  // far more than a check has connections
+constexpr std::size_t kMaxSeen = 1u << 16;  // far more than the connections of a check
 constexpr milliseconds kProofTime{3000};
-constexpr milliseconds kAttachTime{5000};  // until all streams of a measurement are there
+constexpr milliseconds kAttachTime{5000};  // until all streams of a measurement are connected
 constexpr milliseconds kGoTime{15000};     // from then until the client says go
 constexpr milliseconds kEchoTime{15000};
 constexpr milliseconds kMtuTime{5000};
@@ -35,14 +35,14 @@ std::function<void()> closing(const LinkSocket& socket) {
   return [socket] { close_by_reset(*socket); };
 }
 
-// A bandwidth measurement whose connections are arriving. Its key is known only to who has proven the token.
+// A bandwidth measurement whose connections are arriving. Only peers that proved the token know its key.
 struct Session {
   explicit Session(const asio::any_io_executor& executor)
       : attached(executor), taken(executor), deadline(Clock::now() + kAttachTime) {}
   std::vector<LinkSocket> streams;
-  Event attached;     // one more
+  Event attached;     // another stream has arrived
   Event taken;        // the streams have a new owner
-  Deadline deadline;  // of both
+  Deadline deadline;  // for both events
   bool late = false;  // it passed before the streams had a new owner
 };
 
@@ -125,12 +125,12 @@ class Listener final : public LinkListener {
       }
       --n_proven_;
     }
-    if (order.kind == LinkOrderKind::kData && ordered) co_return;  // it is its session's
+    if (order.kind == LinkOrderKind::kData && ordered) co_return;  // its session owns the connection
     boost::system::error_code ignored;
     connection->close(ignored);
   }
 
-  // False: the other side did not prove itself, or wants something impossible.
+  // False: the peer did not prove that it knows the token, or its order is invalid.
   Task<bool> take_order(LinkSocket connection, LinkOrder& order) {
     std::string hello(kHelloBytes, '\0');
     const auto hello_buffer = asio::buffer(hello);
@@ -139,7 +139,7 @@ class Listener final : public LinkListener {
     const std::string nonce = hello.substr(0, kNonceBytes);
     const std::string expected = make_proof(token_, Side::kClient, nonce, port_);
     if (!proof_equals(hello.substr(kNonceBytes), expected)) co_return false;
-    // Whoever listened to a peer's proof can't order measurements with it.
+    // Rejects replayed nonces, so that an eavesdropper can't order measurements with a peer's proof.
     if (seen_.size() >= kMaxSeen) seen_.clear();
     if (!seen_.insert(nonce).second) co_return false;
     boost::system::error_code ignored;
@@ -190,7 +190,7 @@ class Listener final : public LinkListener {
     if (session->streams.size() < kMaxStreams) session->streams.push_back(connection);
     session->attached.notify();
     {
-      // Several wait here, each for the same moment.
+      // All streams of a session wait here for the same deadline.
       const DeadlineGuard guard(executor_, session->deadline, [session] {
         session->late = true;
         session->taken.notify();
@@ -234,14 +234,14 @@ class Listener final : public LinkListener {
     plan.max_rate = order.max_rate;
     plan.segment_bytes = order.segment_bytes;
     plan.over = std::make_shared<Event>(executor_);
-    plan.give_up = plan.begin + plan.time + milliseconds(5);  // clocks need not run alike
+    plan.give_up = plan.begin + plan.time + milliseconds(5);  // the clocks may run at different rates
     TaskGroup watching(executor_);
     watching.spawn(watch(control, plan.over));
     const StreamResult result = co_await run_streams(streams, plan, stopping_);
-    // A stream that broke is the client's to report: it has seen that, too.
+    // The client reports a broken stream, because it has seen the break, too.
     if (result.error.empty()) co_await write_small(control, encode_figures(result.figures));
     boost::system::error_code ignored;
-    control->close(ignored);  // after what was written
+    control->close(ignored);  // after the figures were written
     co_await watching.join();
   }
 

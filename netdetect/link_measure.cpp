@@ -1,4 +1,4 @@
-// The side that connects.
+// The connecting side of link measurements.
 #include "netdetect/link_measure.h"
 
 #include <boost/asio/ip/tcp.hpp>
@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kSetUpTime{3000};  // connect and proof, of one connection
 constexpr milliseconds kMostRoundTrips{10000};
 constexpr milliseconds kMtuWait{30};          // after the last datagram
-constexpr milliseconds kFiguresTime{3000};    // what is queued before them has to drain first
+constexpr milliseconds kFiguresTime{3000};    // data that is queued before them has to drain first
 constexpr std::uint32_t kMaxBeginIn = 10000;  // ms
 
 struct Peer {
@@ -37,7 +37,7 @@ std::function<void()> closing(const LinkSocket& socket) {
   return [socket] { close_by_reset(*socket); };
 }
 
-// A connection whose other end has proven the token.
+// Opens a connection whose other end has proven the token.
 Task<Result<LinkSocket>> connect_to(Peer peer) {
   const LinkTarget& target = peer.target;
   const auto executor = co_await asio::this_coro::executor;
@@ -122,7 +122,7 @@ Task<Result<void>> round_trips(Peer peer, LinkResult& result) {
   co_return Result<void>();
 }
 
-// While `udp` is open: the datagrams that come in.
+// Sends the datagrams and obtains the peer's result; incoming ones are received while `udp` is open.
 Task<Result<void>> exchange_datagrams(LinkSocket socket, MtuSocket& udp, LinkResult& result) {
   const auto port = co_await read_small(socket, 2, kSetUpTime);
   if (!port) co_return fail(port.error());
@@ -198,7 +198,7 @@ Task<void> read_figures(LinkSocket control, milliseconds time, std::shared_ptr<E
   over->notify();
 }
 
-// From the first connection to the moment when both ends are ready.
+// Sends the order and opens the streams, until both ends are ready.
 Task<Result<void>> set_up_streams(Peer peer, LinkSocket control, LinkOrder order, std::shared_ptr<Streams> streams) {
   std::string bytes = encode_order(order);
   const auto ordered = co_await write_small(control, std::move(bytes));
@@ -239,7 +239,7 @@ Task<Result<void>> bandwidth(Peer peer, Deadline begin_at, LinkResult& result) {
   order.segment_bytes = target.segment_bytes;
   Result<void> done = co_await set_up_streams(peer, *control, order, streams);
   if (done) co_await over->wait_until(begin_at);
-  // Before the word is sent: the other side's time must not be over before ours, as its end resets the streams.
+  // Taken before "go" is sent: the other side must not finish before us, because it resets the streams when it does.
   const Deadline begin = Clock::now();
   if (done) {
     std::string go = "g";

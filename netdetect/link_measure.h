@@ -1,5 +1,5 @@
-// Measuring the way to another host: round trips, bandwidth, path MTU. Runs in each agent: a listener, and measurements
-// against the listeners of others. Every byte between the two: docs/protocol.md.
+// Measures the path to another host: round trips, bandwidth, path MTU. Each agent runs a listener and measures
+// against the listeners of other agents. docs/protocol.md specifies every byte between the two.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,9 @@
 
 namespace drun::netdetect {
 
-// Listens on a free port of every address, as ProbeListener does, with the same proof. Bounded: 256 connections, of
-// which the oldest one that has proven nothing makes room; each ends by a deadline. Destroy it after stop() and join().
+// Listens on a free port of every address, as ProbeListener does, with the same proof. Bounded: at most 256
+// connections without a proof, of which the oldest is closed to make room, and 256 with one; each has a deadline.
+// Must not be destroyed before stop() and join().
 class LinkListener {
  public:
   static Result<std::unique_ptr<LinkListener>> start(const asio::any_io_executor& executor, std::string token);
@@ -24,8 +25,8 @@ class LinkListener {
   virtual Task<void> join() = 0;
 };
 
-// Measures all targets at once; results are in the order of `targets`. A target that vanishes costs a few seconds over
-// the times above, and is an error of that result alone. After stop() it returns soon.
+// Measures all targets at once; results are in the order of `targets`. A target that vanishes costs a few seconds
+// more than the times in LinkTarget, and is an error only in its own result. Returns soon after stop().
 Task<std::vector<LinkResult>> measure_links(std::vector<LinkTarget> targets, std::string token,
                                             std::shared_ptr<Stopping> stopping);
 

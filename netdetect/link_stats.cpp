@@ -7,9 +7,9 @@
 namespace drun::netdetect {
 namespace {
 
-constexpr double kSound = 0.6;  // of the usual rate
-// In the first pass: of fewer segments chance has too much to say, and those of full streams must do. The second one
-// takes what it gets, and judges many pairs together.
+constexpr double kSound = 0.6;  // share of the usual rate
+// Minimum number of paced segments in the first pass. With fewer, chance dominates, and the segments of full streams
+// are used instead. The second pass uses any number, because it judges many pairs together.
 constexpr std::uint64_t kFewestPaced = 200;
 
 void add_segments(Edge& edge, const Link& link, const Direction& direction) {
@@ -41,7 +41,7 @@ void add(Edge& edge, const Link& link, const Direction& direction) {
   edge.rtt_min_us = edge.rtt_min_us == 0 ? link.rtt_min_us : std::min(edge.rtt_min_us, link.rtt_min_us);
 }
 
-// By host, the rates of all directions that it is an end of.
+// By host: the rates of all its directions, in and out.
 std::map<int, std::vector<double>> rates_of_hosts(const Edges& edges) {
   std::map<int, std::vector<double>> out;
   for (const auto& [pair, edge] : edges) {
@@ -130,7 +130,7 @@ double evenness(const Edges& edges, double usual) {
   if (usual <= 0) return 0;
   std::set<int> sound;
   for (auto& [host, rates] : rates_of_hosts(edges)) {
-    // The upper quartile again: a host keeps it if half of its peers are slow.
+    // The upper quartile, as in usual_rate(): it stays the same if half of the host's peers are slow.
     if (quantile(std::move(rates), 0.75) >= kSound * usual) sound.insert(host);
   }
   std::vector<double> rates;
@@ -139,7 +139,7 @@ double evenness(const Edges& edges, double usual) {
     rates.push_back(edge.bits_per_second);
   }
   if (rates.empty()) return 0;
-  // Rounded down: of few links the slowest.
+  // Rounded down: with few links, the slowest.
   std::sort(rates.begin(), rates.end());
   return std::min(1.0, rates[(rates.size() - 1) / 5] / usual);
 }

@@ -15,7 +15,7 @@ using asio::ip::tcp;
 
 constexpr std::size_t kSendPiece = 512u << 10;
 constexpr std::size_t kReceivePiece = 1u << 20;
-// A sender goes on for so long after its own window: the other's begins later, by half a round trip.
+// A sender continues this long after its own window, because the peer's begins half a round trip later.
 constexpr std::chrono::milliseconds kSendOn{300};
 
 struct Running {
@@ -25,7 +25,7 @@ struct Running {
         payload(p.segment_bytes > 0 ? p.segment_bytes : kSendPiece, '\0'),
         room(kReceivePiece, '\0') {}
 
-  // Late enough, it is the other side that is done.
+  // After the end of the window a break is no error: the other side has finished.
   void broke(int why) {
     if (over || Clock::now() > meter.end()) return;
     if (error.empty()) error = why == 0 ? "the other side closed it" : std::strerror(why);
@@ -42,7 +42,7 @@ struct Running {
 Task<void> send_all(LinkSocket socket, std::shared_ptr<Running> running) {
   const auto executor = co_await asio::this_coro::executor;
   const Deadline until = running->meter.end() + kSendOn;
-  // The kernel puts no other bytes behind the end of a record into the same segment or frame.
+  // MSG_EOR: the kernel appends no other bytes to the segment or frame that ends a record.
   const int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (running->plan.segment_bytes > 0 ? MSG_EOR : 0);
   while (!running->over && Clock::now() < until) {
     const ssize_t n = ::send(socket->native_handle(), running->payload.data(), running->payload.size(), flags);
@@ -52,7 +52,7 @@ Task<void> send_all(LinkSocket socket, std::shared_ptr<Running> running) {
       co_return;
     }
     if (n == static_cast<ssize_t>(running->payload.size())) {
-      co_await asio::post(executor, asio::use_awaitable);  // others have their turn
+      co_await asio::post(executor, asio::use_awaitable);  // lets other coroutines run
     } else {
       const auto [ec] = co_await socket->async_wait(tcp::socket::wait_write, as_result);
       if (ec) co_return;
@@ -60,7 +60,7 @@ Task<void> send_all(LinkSocket socket, std::shared_ptr<Running> running) {
   }
 }
 
-// The bytes are thrown away by the kernel: copying them would measure the memory.
+// MSG_TRUNC: the kernel discards the bytes, because copying them would measure the memory.
 Task<void> receive_all(LinkSocket socket, std::shared_ptr<Running> running) {
   const auto executor = co_await asio::this_coro::executor;
   while (!running->over) {

@@ -1,4 +1,4 @@
-// What the two ends of a link measurement say to each other, after the proofs. Fixed sizes. Pure.
+// Messages between the two ends of a link measurement, after the proofs. Fixed sizes. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ inline constexpr std::size_t kSessionBytes = 16;
 inline constexpr std::size_t kEchoBytes = 64;
 
 enum class LinkOrderKind : std::uint8_t {
-  kEcho = 1,     // every kEchoBytes come back
+  kEcho = 1,     // each kEchoBytes are sent back
   kMtu = 2,      // datagrams in both directions
   kStreams = 3,  // this connection directs a bandwidth measurement
   kData = 4,     // this connection is one of its streams
@@ -29,14 +29,14 @@ struct LinkOrder {
   bool client_sends = false, server_sends = false;
   std::uint32_t time_ms = 0;        // at most kMaxLinkTime
   std::uint64_t max_rate = 0;       // bits/s per direction, over all streams; 0: no limit
-  std::uint16_t segment_bytes = 0;  // payload of each segment; 0: as TCP likes
+  std::uint16_t segment_bytes = 0;  // payload of each segment; 0: TCP's choice
 };
 
 inline constexpr std::size_t kLinkOrderBytes = 1 + kSessionBytes + 2 + 2 + 1 + 4 + 8 + 2;
 std::string encode_order(const LinkOrder& order);
-std::optional<LinkOrder> decode_order(std::string_view bytes);  // nothing: not an order, or beyond the limits
+std::optional<LinkOrder> decode_order(std::string_view bytes);  // nullopt: not an order, or beyond the limits
 
-// What one end saw: the rate at which bytes came in, and what its own TCP sent.
+// Figures of one end: the rate of incoming bytes, and the segments that its own TCP sent.
 struct LinkFigures {
   double bits_per_second = 0, seconds = 0;          // received
   std::uint64_t n_segments = 0, n_retransmits = 0;  // sent

@@ -1,4 +1,4 @@
-// Listening on all addresses of this host.
+// Listens on all addresses of this host.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -7,8 +7,8 @@
 
 namespace drun::netdetect {
 
-// On a port that the system chooses, which is the result: IPv6 and IPv4, or IPv4 alone where there is no other. `what`
-// it is for begins the error: "listen for probes".
+// Listens on IPv6 and IPv4, or on IPv4 alone if there is no IPv6. Returns the port, which the system chooses. `what`
+// begins the error: "listen for probes".
 Result<int> listen_anywhere(boost::asio::ip::tcp::acceptor& acceptor, const char* what);
 
 }  // namespace drun::netdetect

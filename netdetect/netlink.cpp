@@ -22,8 +22,8 @@ namespace drun::netdetect {
 namespace {
 
 constexpr int kReplySeconds = 2;
-constexpr int kDumpAttempts = 8;              // a dump that a change interrupted is taken again
-constexpr std::size_t kDumpBytes = 8u << 20;  // beyond it a dump is cut: only a routing table can be that large
+constexpr int kDumpAttempts = 8;              // a dump that a change interrupted is repeated
+constexpr std::size_t kDumpBytes = 8u << 20;  // longer dumps are cut; only a routing table can be that large
 constexpr std::size_t kReceiveBytes = 64u << 10;
 
 struct Message {
@@ -163,7 +163,7 @@ bool parse_link_address(const Message& message, LinkAddress& out) {
   std::string peer;
   for_each_attribute(after_struct<ifaddrmsg>(message.payload), [&](int type, std::string_view value) {
     if (type == IFA_LOCAL) local = std::string(value);
-    if (type == IFA_ADDRESS) peer = std::string(value);  // the same as local, unless point to point
+    if (type == IFA_ADDRESS) peer = std::string(value);  // the same as local, unless point-to-point
     if (type == IFA_FLAGS) flags = read_u32(value);
   });
   const std::string& bytes = local.empty() ? peer : local;

@@ -1,4 +1,4 @@
-// The kernel's tables of links, addresses and routes, by raw rtnetlink.
+// Reads the kernel's tables of links, addresses and routes by raw rtnetlink.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,15 @@ struct LinkAddress {
   Address address;
 };
 
-// Of the calling thread's network namespace. Each waits 2 s at most for the kernel.
+// Tables of the calling thread's network namespace. Wait at most 2 s for each reply of the kernel.
 Result<std::vector<KernelLink>> dump_links();
 Result<std::vector<LinkAddress>> dump_addresses();
 
-// By link index: the lowest metric of its unicast routes, IPv4 and IPv6. A best effort: very large tables are read in
-// part, an error gives an empty map.
+// By link index: the lowest metric of the link's unicast routes, IPv4 and IPv6. Best effort: reads only a part of
+// very large tables, and skips a family whose dump fails.
 std::map<int, std::int64_t> route_metrics();
 
-// Of IPv4, for the choice of a routing table; 3 is what the kernel begins with. -1 = not known.
+// Number of IPv4 policy routing rules, which select a routing table; the kernel starts with 3. -1 = unknown.
 int count_routing_rules();
 
 }  // namespace drun::netdetect

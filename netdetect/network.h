@@ -20,7 +20,7 @@ Address network_of(const Address& address);
 // "10.0.0.0/24"
 std::string network_text(const Address& address);
 
-// 127/8 and ::1, on whatever interface.
+// True for 127/8 and ::1, on any interface.
 bool is_loopback(const Address& address);
 
 }  // namespace drun::netdetect

@@ -1,5 +1,4 @@
-// Which of several networks is the fastest one, where no driver says how fast its interfaces are: what has to be
-// measured to know. Pure.
+// Finds what has to be measured to know the fastest of several networks if the drivers report no speed. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,25 +14,27 @@ namespace drun::netdetect {
 // Good candidates of several hosts with addresses in one network.
 struct NetworkToMeasure {
   std::string network;                  // "10.0.0.0/24"
-  std::vector<std::size_t> candidates;  // indices into Candidates::tried, by host ascending, one of each
+  std::vector<std::size_t> candidates;  // indices into Candidates::tried, one per host, ascending by host
 };
 
-// Empty unless some host has, in the family of its chosen address, good candidates on several interfaces of which one
-// has no known speed: then all networks that such candidates share with other hosts.
+// Networks that good candidates share with other hosts, if some host has good candidates on several interfaces, in
+// the family of its chosen address, and the speed of one of these is unknown. Otherwise, or if there is only one such
+// network, empty.
 std::vector<NetworkToMeasure> networks_to_measure(const std::vector<HostInterfaces>& hosts,
                                                   const Candidates& candidates,
                                                   const std::vector<AttemptResult>& results, const Choice& choice);
 
-// Pairs of the network's hosts, each host in one at most: of different machines if there are such, at least of
-// different network namespaces, between which something goes over the network.
+// Up to two pairs of the network's hosts, each host in at most one: of different machines if possible, at least of
+// different network namespaces, so that their traffic goes over the network.
 std::vector<HostPair> pairs_to_measure(const NetworkToMeasure& network, const std::vector<HostInterfaces>& hosts,
                                        const Candidates& candidates);
 
-// Puts the networks' speeds, in their order, into the candidates: all addresses of an interface have the same, also
-// those of the other family; of several networks on one interface the fastest.
+// Stores the speeds of the networks (`mbps`, in the same order) in the candidates. All addresses of an interface get
+// the same speed, including those of the other family; an interface in several networks gets the fastest.
 void set_speeds(const std::vector<NetworkToMeasure>& networks, const std::vector<int>& mbps, Candidates& candidates);
 
-// The speed of a network by transfers between some of its hosts: the median of their directions; 0: none was measured.
+// The speed of a network in Mb/s, from transfers between some of its hosts: the median of all directions; 0: not
+// measured.
 int network_mbps(const std::vector<Link>& links);
 
 }  // namespace drun::netdetect

@@ -21,10 +21,10 @@ bool worth_taking(std::size_t c, const Tally& tally, const Directions& direction
          directions.reaches_any_from(static_cast<int>(c));
 }
 
-// Who failed to reach whom at the chosen addresses, and who was tried at all.
+// Failed directions, and numbers of tried ones, at the chosen addresses.
 struct Failures {
-  std::map<int, std::set<int>> to;    // by target: from
-  std::map<int, std::set<int>> from;  // by who tried: targets
+  std::map<int, std::set<int>> to;    // by target: sources
+  std::map<int, std::set<int>> from;  // by source: targets
   std::map<int, int> n_tried_to, n_tried_from;
 
   void forget(int a, int b) {
@@ -46,7 +46,7 @@ struct Failures {
 
 Picks fill_one_way(Picks picks, const Candidates& candidates, const Tally& tally, const Directions& directions,
                    int family, const std::vector<int>& order) {
-  std::vector<std::vector<int>> open(picks.size());  // by namespace without a pick: what it may take
+  std::vector<std::vector<int>> open(picks.size());  // by namespace without a pick: candidates that it may take
   for (std::size_t c = 0; c < candidates.tried.size(); ++c) {
     const Candidate& candidate = candidates.tried[c];
     const auto ns = static_cast<std::size_t>(tally.namespaces[static_cast<std::size_t>(candidate.host)]);
@@ -117,7 +117,7 @@ std::vector<std::string> one_way_warnings(const std::vector<HostInterfaces>& hos
   std::vector<std::string> out;
   for (std::size_t h = 0; h < hosts.size(); ++h) {
     const int host = static_cast<int>(h);
-    // With two hosts either may be the cause; the one that is not reached can be mended by opening a port.
+    // With two hosts either may be the cause; the one that is not reached is named, because opening a port fixes it.
     if (!failures.all_to(host)) continue;
     const std::set<int> from = failures.to[host];
     std::vector<std::string> names;

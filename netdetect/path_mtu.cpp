@@ -27,7 +27,7 @@ constexpr int kIpv4Header = 20, kIpv6Header = 40, kUdpHeader = 8;
 constexpr int kLargestPacket = 65535;
 constexpr std::size_t kProofed = kNonceBytes + kProofBytes;
 
-// Of the interface with this address; 0: not found.
+// MTU of the interface with this address; 0: not found.
 int interface_mtu(const asio::ip::address& address) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return 0;
@@ -119,13 +119,13 @@ class Impl final : public MtuSocket {
       const auto [ec, n] = co_await socket_.async_receive_from(buffer, from, as_result);
       if (!socket_.is_open()) co_return;
       if (ec == asio::error::operation_aborted) co_return;
-      if (ec) continue;  // an ICMP message about what we sent
+      if (ec) continue;  // an ICMP message about a datagram that we sent
       note(std::string_view(room).substr(0, n));
     }
   }
 
  private:
-  // The nonce is of this direction and this session; the proof is bound to the port that it is sent to.
+  // The session is the nonce; the proof is bound to the port that the datagram is sent to.
   std::string make_datagram(int packet, int to_port) const {
     std::string datagram = session_ + make_proof(token_, Side::kClient, session_, to_port);
     datagram.resize(static_cast<std::size_t>(packet - headers_), '\0');
@@ -159,8 +159,8 @@ Result<std::unique_ptr<MtuSocket>> MtuSocket::open(const asio::any_io_executor& 
 }
 
 std::vector<int> mtu_ladder(int interface_mtu) {
-  // Ethernet with jumbo frames, of clouds, of switches that count headers; InfiniBand; Ethernet; PPPoE; VXLAN over
-  // IPv4 and IPv6; clouds' tunnels; WireGuard; what IPv6 guarantees; what IPv4 hosts take at least.
+  // Jumbo frames of Ethernet, of clouds, of switches that count headers; InfiniBand; Ethernet; PPPoE; VXLAN over IPv4
+  // and IPv6; tunnels of clouds; WireGuard; the minimum MTU of IPv6; the minimum that IPv4 hosts must accept.
   std::vector<int> sizes = {9216, 9000, 8951, 8896, 8500, 4092, 2044, 1500, 1492,
                             1460, 1450, 1430, 1420, 1400, 1380, 1280, 576};
   const int most = interface_mtu > 0 ? std::min(interface_mtu, kLargestPacket) : 1500;

@@ -1,5 +1,6 @@
-// The largest packet that passes between two addresses without being cut: datagrams of many sizes are sent with "don't
-// fragment" set, and those that arrive are noted. Nothing is answered, so nobody can be flooded with answers.
+// Measures the largest packet that passes between two addresses without fragmentation: each end sends datagrams of
+// many sizes with "don't fragment" set, and notes those that arrive. Nothing is answered, so no host can be flooded
+// with answers.
 #pragma once
 
 #include <string>
@@ -10,17 +11,17 @@
 
 namespace drun::netdetect {
 
-// One end. Both have one, send to the other's, and tell each other what arrived.
+// One end. Both ends have a socket, send to the other's, and exchange their results over a TCP connection.
 class MtuSocket {
  public:
-  // On a free port of `source`. `token` and `session` tell whose the datagrams are.
+  // Opens a free port of `source`. `token` and `session` authenticate the datagrams.
   static Result<std::unique_ptr<MtuSocket>> open(const asio::any_io_executor& executor, const std::string& source,
                                                  std::string token, std::string session);
   virtual ~MtuSocket() = default;
   virtual int port() const = 0;
-  // Sends every size a few times, over some 40 ms. What is larger than the interface takes is left out.
+  // Sends every size three times, 12 ms apart. Skips sizes above the interface's MTU.
   virtual Task<void> send_all(std::string address, int port) = 0;
-  // Until close(): notes what arrives.
+  // Notes incoming datagrams until close().
   virtual Task<void> receive() = 0;
   virtual int largest() const = 0;  // bytes of the largest IP packet that arrived; 0: none
   virtual void close() = 0;

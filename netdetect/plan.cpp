@@ -26,7 +26,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// For each host, who tries it.
+// For each host, the hosts that try it.
 using Triers = std::vector<std::vector<int>>;
 
 class Planner {
@@ -43,7 +43,8 @@ class Planner {
     return triers;
   }
 
-  // The ring: each host is tried by the one before it. Then whoever has the least to do, at random among equals.
+  // First a ring, in which the previous host tries each host; then the hosts with the fewest attempts, at random
+  // among equals.
   Triers sample(std::uint64_t seed) const {
     Random random(seed);
     Triers triers(static_cast<std::size_t>(n_hosts_));

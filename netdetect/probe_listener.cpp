@@ -60,7 +60,7 @@ class Listener final : public ProbeListener {
     }
   }
 
-  // When full, the oldest goes: a peer needs one round trip, so what has been here longest is a stranger's.
+  // When full, closes the oldest connection: a peer needs one round trip, so the oldest one is a stranger's.
   void admit(Connection connection) {
     if (connections_.size() >= kMaxConnections) {
       boost::system::error_code ignored;

@@ -22,7 +22,7 @@ struct ProbeResult {
   ProbeOutcome outcome = ProbeOutcome::kError;
   std::string source;        // our address on that connection, text form; set when reached
   std::uint32_t micros = 0;  // connect plus one round trip; set when reached
-  std::string detail;        // the system's words when not reached
+  std::string detail;        // the system's error text when not reached
 };
 
 void encode(ByteWriter& out, const std::vector<ProbeTarget>& targets);

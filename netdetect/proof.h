@@ -1,4 +1,4 @@
-// How the two ends of a probe prove to each other that they know the job's token, without sending it.
+// Proof between the two ends of a probe that both know the job's token, without sending it.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,11 @@ enum class Side { kClient, kServer };
 
 std::string make_nonce();
 
-// BLAKE2b keyed with `token` over the side, the nonce and the listener's port. Empty if the token has not kTokenBytes.
+// BLAKE2b keyed with `token` over the side, the nonce and the listener's port. Empty if the token does not have
+// kTokenBytes.
 std::string make_proof(std::string_view token, Side side, std::string_view nonce, int port);
 
-// In constant time.
+// Compares in constant time. False if both are empty.
 bool proof_equals(std::string_view a, std::string_view b);
 
 }  // namespace drun::netdetect

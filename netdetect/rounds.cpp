@@ -9,7 +9,7 @@ namespace drun::netdetect {
 std::vector<Round> tournament(int n_hosts) {
   std::vector<Round> rounds;
   if (n_hosts < 2) return rounds;
-  // One place stands still, the others move around it; with an odd number one of them is empty.
+  // One place is fixed, and the others rotate around it; with an odd number of hosts one place is empty.
   const int n = n_hosts + n_hosts % 2;
   for (int r = 0; r < n - 1; ++r) {
     Round round;

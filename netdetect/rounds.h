@@ -1,5 +1,5 @@
-// Pairs of hosts put into rounds, in each of which a host appears at most once, so that measurements of pairs do not
-// disturb each other. Pure.
+// Arranges pairs of hosts in rounds, in each of which a host appears at most once, so that measurements of pairs do
+// not disturb each other. Pure.
 #pragma once
 
 #include <utility>
@@ -10,17 +10,17 @@ namespace drun::netdetect {
 using HostPair = std::pair<int, int>;  // first < second
 using Round = std::vector<HostPair>;
 
-inline constexpr int kAllPairsHosts = 32;  // up to so many hosts a round-robin tournament is played
+inline constexpr int kAllPairsHosts = 32;  // up to this many hosts, the rounds are a round-robin tournament
 
 // All pairs of n hosts: n - 1 rounds, n for an odd number (the circle method).
 std::vector<Round> tournament(int n_hosts);
 
-// Each of `pairs` once, in as few rounds as is simple: the tournament's to kAllPairsHosts hosts, beyond that greedily
-// (at most twice the largest number of pairs of one host, less one). No round is empty. Pairs that are no pairs of two
-// different hosts below n_hosts, or that come again, are left out; {b, a} is {a, b}.
+// Arranges each of `pairs` once: in the tournament's rounds for up to kAllPairsHosts hosts, beyond that greedily (in
+// at most 2 k - 1 rounds if no host is in more than k pairs). No round is empty. {b, a} is {a, b}. Drops duplicates
+// and pairs that are not two different hosts below n_hosts.
 std::vector<Round> rounds_of(int n_hosts, const std::vector<HostPair>& pairs);
 
-// Those of which at least one side can connect to the other: reach as netdetect::Choice has it.
+// Pairs of which at least one host can connect to the other. `reach` is as in netdetect::Choice.
 std::vector<HostPair> reachable_pairs(const std::vector<std::vector<int>>& reach);
 
 }  // namespace drun::netdetect

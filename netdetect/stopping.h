@@ -1,4 +1,4 @@
-// How what runs in coroutines is ended from outside: stop() closes whatever has registered itself.
+// Ends coroutines from outside: stop() runs the registered actions, which close what the coroutines wait for.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace drun::netdetect {
 
-// One thread. Shared by the owner and by all coroutines that it may have to end.
+// For one thread. Shared by the owner and all coroutines that it may have to end.
 class Stopping {
  public:
   bool stopped() const { return stopped_; }
@@ -26,7 +26,8 @@ class Stopping {
   bool stopped_ = false;
 };
 
-// Runs `action` at stop(), at once if that has been; not after its own end. The action must not end an OnStop.
+// Runs `action` at stop(), or at once if already stopped, but not after its own destruction. The action must not
+// destroy an OnStop.
 class OnStop {
  public:
   OnStop(std::shared_ptr<Stopping> stopping, std::function<void()> action) : stopping_(std::move(stopping)) {

@@ -1,4 +1,4 @@
-// What all attempts say together about each candidate. Pure.
+// Combines the results of all attempts by candidate. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace drun::netdetect {
 
 struct CandidateTally {
-  std::vector<const AttemptResult*> attempts;  // by its peers; into the results that were tallied
-  bool good = false;                           // tried, and reached by every one
-  std::uint32_t median_micros = 0;             // of those that reached it
+  std::vector<const AttemptResult*> attempts;  // by its peers; point into the tallied results
+  bool good = false;                           // tried, and every attempt reached it
+  std::uint32_t median_micros = 0;             // of the attempts that reached it
 };
 
 struct Tally {
@@ -20,8 +20,8 @@ struct Tally {
   int n_namespaces = 0;
 };
 
-// Hosts of one network namespace have the same addresses: what is known of one's counts for the others'. `results`
-// must outlive the tally. Results that name no host or candidate are ignored.
+// Hosts of one network namespace have the same addresses, so a result for one of them counts for all. `results` must
+// outlive the tally. Ignores results without a valid host or candidate.
 Tally tally_results(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
                     const std::vector<AttemptResult>& results);
 

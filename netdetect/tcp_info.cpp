@@ -1,4 +1,4 @@
-// A file of its own: <linux/tcp.h>, whose tcp_info is complete, can't be included together with <netinet/tcp.h>.
+// A separate file: <linux/tcp.h>, whose tcp_info is complete, can't be included together with <netinet/tcp.h>.
 #include "netdetect/tcp_info.h"
 
 #include <linux/tcp.h>
@@ -13,7 +13,7 @@ namespace drun::netdetect {
 
 namespace {
 
-// Whether the kernel knows what is wanted: fields up to `n_bytes`.
+// False if the kernel does not fill in the first `n_bytes` of `info`.
 bool get_info(int socket, struct tcp_info& info, std::size_t n_bytes) {
   socklen_t size = sizeof info;
   return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && size >= n_bytes;

@@ -58,7 +58,8 @@ class Report {
  private:
   const std::string& name(int host) const { return hosts_[static_cast<std::size_t>(host)].host; }
 
-  // Whom the error is about, those at fault first. One host that is cut off from several stands for all its pairs.
+  // The hosts that the error is about, the faulty ones first. A single host that is cut off from several stands for
+  // all its pairs.
   std::vector<int> told() const {
     std::vector<int> order = guilty_;
     const auto add = [&order](int host) {
@@ -149,7 +150,7 @@ class Report {
     return lines;
   }
 
-  // What the host itself did not reach, at any address. Empty where the lines of others say it.
+  // The hosts that this host did not reach at any address. Empty if the lines of other hosts say so.
   std::string from_line(int host) const {
     if (!is_star() || !has_any(host)) return "";
     std::set<int> missed;
@@ -182,8 +183,7 @@ class Report {
     return host.host + ": " + nic.name + ": " + candidate.address.text() + " " + join(parts, "; ");
   }
 
-  // A line per reason. Without `all` only those that somebody could do something about: every host has loopback and
-  // link-local addresses.
+  // One line per reason. Without `all`, skips loopback and link-local addresses, which every host has.
   std::vector<std::string> rejection_lines(int host, bool all) const {
     std::vector<std::string> reasons;
     std::map<std::string, std::vector<std::string>> interfaces;
@@ -245,8 +245,8 @@ class Report {
   const std::vector<int>& guilty_;
   const std::vector<int>& lacking_;
   std::vector<std::vector<std::size_t>> by_host_;  // indices of its candidates
-  std::vector<int> told_;                          // whom the error is about
-  std::vector<SharedAddress> duplicates_;          // of these
+  std::vector<int> told_;                          // hosts that the error is about
+  std::vector<SharedAddress> duplicates_;          // addresses of these hosts that others have, too
 };
 
 }  // namespace

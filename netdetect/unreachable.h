@@ -1,4 +1,4 @@
-// The error when not every two hosts can be connected: who is at fault, what was tried, what came back. Pure.
+// Builds the error for pairs of hosts that can't be connected: faulty hosts, addresses tried, outcomes. Pure.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace drun::netdetect {
 
-// `pairs`: hosts between which no connection comes about. `guilty`: as find_guilty() says. `lacking`: hosts for which
-// there was nothing to choose. One of the lists is not empty.
+// `pairs`: hosts that can't connect to each other. `guilty`: the result of find_guilty(). `lacking`: hosts for which
+// there was no candidate to choose. At least one of the lists must not be empty.
 Error unreachable_error(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally,
                         const Pairs& pairs, const std::vector<int>& guilty, const std::vector<int>& lacking);
 

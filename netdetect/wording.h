@@ -1,4 +1,4 @@
-// Lists of names as people read them.
+// Wording that errors, notes and findings share.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace drun::netdetect {
 
 inline constexpr std::size_t kHostsShown = 8;
 
-// "timed out", "unreachable (No route to host)": what came back.
+// The outcome of a probe: "timed out", "unreachable (No route to host)".
 inline std::string outcome_words(const ProbeResult& result) {
   const std::string detail = result.detail.empty() ? "" : " (" + result.detail + ")";
   switch (result.outcome) {
