@@ -22,8 +22,9 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kKind = "drun check baseline";
 constexpr int kVersion = 1;
 
-// Two measurements of a good link on a busy machine differ by a factor of two; those of a host's links all at once do
-// so in the same way only if something has changed. A lone pair gets more tries, so it must differ by more.
+// Two measurements of a good link on a busy machine may differ by a factor of two, but all links of a host change in
+// the same direction only if something has changed. A lone pair is one of many, so chance gets more tries: it must
+// differ by more.
 constexpr double kSlower = 0.5, kLonePairSlower = 0.3, kAllSlower = 0.6;
 constexpr double kFarther = 3, kFartherUs = 300;
 
@@ -45,7 +46,7 @@ tl::unexpected<Error> bad(std::string why) {
   return fail(Error(Errc::kUsage, std::move(why)).with_hint("write a new one: drun check --save-baseline FILE ..."));
 }
 
-// Of a direction: as it was, and as it is.
+// A direction in the baseline and now.
 struct Change {
   BaselineLink then;
   netdetect::Edge now;
@@ -179,7 +180,7 @@ void add_other_hosts(const std::vector<std::string>& names, const Baseline& base
   }
 }
 
-// A rate or a time: a number that is not negative, or missing.
+// A rate or a time; 0 if it is missing or null, nullopt if it is not a non-negative number.
 std::optional<double> number(const Json& link, const char* key) {
   const auto at = link.find(key);
   if (at == link.end() || at->is_null()) return 0;
@@ -290,7 +291,7 @@ std::vector<Finding> baseline_findings(const std::vector<std::string>& names, co
     n_farther += comparable_rtt(change) && farther(change) ? 1u : 0u;
   }
   std::vector<Finding> out;
-  // If even the better third is slower, it is nobody in particular.
+  // If even the better third is slower, the change is not due to particular hosts.
   const bool all_slower = shares.size() > 2 && netdetect::quantile(shares, 0.67) < kAllSlower;
   for (Finding& finding : Comparison(names, changes, rate).findings(all_slower)) out.push_back(std::move(finding));
   const bool all_farther = n_rtt > 2 && 3 * n_farther > 2 * n_rtt;

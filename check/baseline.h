@@ -1,4 +1,5 @@
-// A cluster's own normal: what its links did when all was well, by host names, in a file (--save-baseline, --baseline).
+// The baseline of a cluster: measurements of its links on a good day, by host name, in a file (--save-baseline,
+// --baseline).
 #pragma once
 
 #include <chrono>
@@ -24,24 +25,24 @@ struct Baseline {
   std::map<std::pair<std::string, std::string>, BaselineLink> links;  // from, to
 };
 
-// Pure. The best of both passes. Hosts that are called the same (as the user wrote them) are told apart by nothing: the
-// better link counts.
+// Takes the best of both passes. Hosts with the same name (as the user wrote it) are not distinguished: the better
+// link counts. Pure.
 Baseline make_baseline(const std::vector<std::string>& names, const netdetect::LinkReport& report,
                        std::chrono::system_clock::time_point now);
 std::string to_json(const Baseline& baseline);
-// kUsage: what is wrong with it, and where; no subject.
+// Fails with kUsage, which says what is wrong and where, without a subject.
 Result<Baseline> parse_baseline(const std::string& json);
 
-// The whole file or nothing: written beside it, then renamed. Errors: kUsage, the subject is the path.
+// Writes the file atomically, by a rename. Errors are kUsage; the subject is the path.
 Result<void> write_baseline(const std::string& path, const Baseline& baseline);
 Result<Baseline> read_baseline(const std::string& path);
 
-// Pairs that the first pass found slower than their normal: for pairs_to_repeat().
+// Pairs that the first pass found worse than their baseline, as input to pairs_to_repeat().
 std::vector<std::pair<int, int>> pairs_below_baseline(const std::vector<std::string>& names,
                                                       const std::vector<netdetect::Link>& first_pass,
                                                       const Baseline& baseline);
-// baseline-slower, baseline-latency for hosts, pairs, or all; baseline-hosts: a note on those that are only in one.
-// A host that is not here now is none of `names`; one that was not measured has no links in `report`.
+// Findings baseline-slower and baseline-latency, on hosts, pairs, or all hosts, and baseline-hosts, a note on hosts
+// that are only in the baseline or only in `names`. A host that was not measured has no links in `report`.
 std::vector<Finding> baseline_findings(const std::vector<std::string>& names, const netdetect::LinkReport& report,
                                        const Baseline& baseline);
 

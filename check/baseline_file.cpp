@@ -12,9 +12,9 @@
 namespace drun::check {
 namespace {
 
-constexpr std::size_t kMostBytes = 64u << 20;  // a thousand hosts, all pairs, are less
+constexpr std::size_t kMostBytes = 64u << 20;  // all pairs of a thousand hosts take less
 
-// The user's file, so whatever the system says is for the user to mend.
+// Makes any error kUsage: the file is the user's, so the user has to fix it.
 Error about(const std::string& path, Error error) {
   error.code = Errc::kUsage;
   error.subject = path;

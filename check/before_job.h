@@ -6,8 +6,8 @@
 
 namespace drun::check {
 
-// For JobOptions::examine_hosts. Findings go to the job's reporter: failures as errors, which keep the job from
-// running.
+// Returns the function for JobOptions::examine_hosts. Findings go to the job's reporter: failures as errors, which
+// keep the job from running.
 launcher::ExamineHosts examine_before(const launcher::JobOptions& job, CheckDepth depth);
 
 }  // namespace drun::check

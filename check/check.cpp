@@ -30,16 +30,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What the way to the hosts may take of the time of the depth; more comes on top.
+// Connection time that the depth's time includes; a longer one extends the deadline.
 constexpr auto kUsualConnect = milliseconds(1500);
-// What a host may take beyond the time of the depth before it counts as one that does not answer.
+// Time beyond that of the depth after which a host counts as unresponsive.
 constexpr auto kPatience = std::chrono::seconds(15);
-// Shorter than a job's: a host whose link is cut is noticed while the others are measured.
+// Shorter than a job's, so that a host whose link is cut is noticed while the others are measured.
 constexpr launcher::HeartbeatTimes kBeats{milliseconds(1000), milliseconds(5000), milliseconds(8000)};
 constexpr std::size_t kDefaultGradient = 100'000'000;
-// How long a program of a host's may take, nvidia-smi above all.
+// Timeouts of programs on a host, above all nvidia-smi.
 constexpr auto kTool = milliseconds(8000), kQuickTool = milliseconds(2500);
-// What of a login's environment may stand in the way of what drun chooses.
+// Variables of a login's environment that may interfere with drun's choices.
 constexpr const char* kVariables[] = {"NCCL_*",  "GLOO_*",  "TP_*",     "UCX_*",
                                       "*_proxy", "*_PROXY", "MASTER_*", "CUDA_VISIBLE_DEVICES"};
 
@@ -48,7 +48,7 @@ std::int64_t realtime_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-// For the links, however long it took to get so far.
+// Minimum time for measuring links, however long the steps before it took.
 milliseconds least_time(CheckDepth depth) {
   return depth == CheckDepth::kQuick ? check_time(depth) / 3 : check_time(depth) * 4 / 5;
 }
@@ -58,7 +58,7 @@ void append(std::vector<Finding>& all, std::vector<Finding> more) {
 }
 
 void judge(CheckResult& result) {
-  // What `drun run` would say, if nothing else says why it would not start.
+  // Reports the error of `drun run` if no other finding says why it would not start.
   const bool told = std::any_of(result.findings.begin(), result.findings.end(),
                                 [](const Finding& finding) { return finding.severity == Severity::kFailure; });
   if (result.network_error && !told) {
@@ -86,7 +86,7 @@ void judge(CheckResult& result) {
 
 class Check {
  public:
-  // `baseline` may be null. `latest`: --timeout.
+  // `baseline` may be null. `latest` is the deadline of --timeout.
   Check(asio::io_context& io, std::vector<launcher::HostLink*> hosts, int head, const CheckOptions& options,
         const Baseline* baseline, Deadline deadline, Deadline latest, launcher::StartWatch* watch)
       : io_(io),
@@ -108,7 +108,7 @@ class Check {
     }
   }
 
-  // Everything but the verdicts: the caller may know more.
+  // Does everything except the verdicts, because the caller may add findings.
   Task<CheckResult> run() {
     TaskGroup facts(io_.get_executor());
     for (std::size_t i = 0; i < hosts_.size(); ++i) facts.spawn(ask_facts(i));
@@ -119,7 +119,7 @@ class Check {
       network_ = std::move(*network);
       network_probed_ = true;
       take_network();
-      // Programs of the hosts' at work would be seen in the figures.
+      // Programs that still run on the hosts would disturb the measurements.
       co_await facts.join();
       co_await measure();
     }
@@ -133,8 +133,8 @@ class Check {
     co_return std::move(result_);
   }
 
-  // After run(). For the next job, once it is known how the hosts are: nothing of theirs that is bad, and nothing that
-  // was held back.
+  // Must be called after run(), once the verdict is known. Caches the network for the next job if all hosts are
+  // ready, otherwise drops it from the cache. Does nothing under --max-rate.
   void keep_network(bool ready) {
     if (!network_probed_ || network_.cache_key.empty() || options_.max_rate_bps > 0) return;
     if (ready && speeds_known_ && all_there_) {
@@ -143,7 +143,7 @@ class Check {
       cache_.drop(network_.cache_key);
     }
   }
-  // Nothing: the hosts did not come so far. Once.
+  // nullopt if the network was not probed. Call at most once.
   std::optional<launcher::NetworkProbe> take_probe() {
     if (!network_probed_) return std::nullopt;
     return std::move(network_);
@@ -247,7 +247,7 @@ class Check {
     if (baseline_) also = pairs_below_baseline(names(), result_.links.links, *baseline_);
     auto again = pairs_to_repeat(link_hosts(), result_.links.links, also);
     const std::size_t n_again = again.size();
-    // Who has found something may take as long again to say what it is.
+    // The second pass, which identifies what the first one found, may take as long again.
     const bool quick = options_.depth == CheckDepth::kQuick;
     const Deadline more = quick ? end : std::min(latest_, end + check_time(options_.depth));
     result_.links.second_pass = co_await links.measure_again(std::move(again), more);
@@ -323,11 +323,11 @@ class Check {
   const Baseline* baseline_;
   Deadline deadline_, latest_;
   launcher::StartWatch* watch_;
-  launcher::ProbeCache cache_;  // only written
+  launcher::ProbeCache cache_;  // only written to
   launcher::NetworkProbe network_;
   bool network_probed_ = false;
-  bool speeds_known_ = true;  // those that the choice depends on
-  bool all_there_ = false;    // to the end
+  bool speeds_known_ = true;  // speeds that the choice depends on
+  bool all_there_ = false;    // no host was lost
   CheckResult result_;
 };
 
@@ -339,10 +339,10 @@ Task<void> run_check(asio::io_context& io, asio::thread_pool& helper, const Chec
   launcher::StartWatch watch(io, reporter, events);
   TaskGroup drawing(io.get_executor());
   drawing.spawn(watch.draw());
-  launcher::LinkGroup links;
+  launcher::LinkGroup group;
   auto connected =
-      co_await launcher::connect_hosts(io, helper, links, options.hosts, options.connect, reporter, &watch);
-  // A host that is slow to log in to does not cost the others' measurements.
+      co_await launcher::connect_hosts(io, helper, group, options.hosts, options.connect, reporter, &watch);
+  // A slow login to one host does not shorten the measurements of the others.
   const auto late = std::max<Clock::duration>(Clock::now() - began - kUsualConnect, Clock::duration(0));
   const Deadline deadline = began + check_time(options.depth) + late;
   std::vector<launcher::HostLink*> links;
@@ -368,7 +368,7 @@ Task<void> run_check(asio::io_context& io, asio::thread_pool& helper, const Chec
     for (const auto& [phase, time] : times[i].phases) out.hosts[i].connect_seconds += time.count();
   }
   append(out.findings, connect_findings(times));
-  // Those that could not be reached stand behind the others.
+  // Hosts that could not be reached come after the others.
   for (auto& error : connected.errors) {
     CheckedHost host;
     host.name = error.subject;
@@ -416,7 +416,7 @@ launcher::LinkTimes link_times(CheckDepth depth) {
 milliseconds check_time(CheckDepth depth) {
   switch (depth) {
     case CheckDepth::kQuick:
-      return milliseconds(4500);  // 5 s with the end of the agents
+      return milliseconds(4500);  // 5 s including the end of the agents
     case CheckDepth::kFull:
       return milliseconds(60000);
     case CheckDepth::kDefault:
@@ -471,7 +471,7 @@ CheckResult check_hosts(CheckOptions options, launcher::Reporter& reporter) {
     baseline = std::move(*read);
   }
   if (options.timeout.count() > 0) {
-    // Those that can be reached are to be asked within the rest.
+    // The other half is left for the hosts that can be reached.
     const auto limit = std::chrono::ceil<std::chrono::seconds>(options.timeout / 2);
     options.connect.start_timeout = std::min(options.connect.start_timeout, limit);
   }

@@ -30,7 +30,7 @@ Seconds median(std::vector<Seconds> times) {
 
 struct Advice {
   const char* meaning;
-  const char* command;  // behind "ssh HOST ", or a whole one
+  const char* command;  // the host's name is appended
 };
 
 Advice advice(transport::Phase phase) {
@@ -80,7 +80,7 @@ std::vector<Finding> connect_findings(const std::vector<ConnectTimes>& hosts) {
   std::vector<Seconds> all;
   all.reserve(hosts.size());
   for (const auto& host : hosts) all.push_back(login_time(host.phases));
-  // Of two hosts, one of which is drun's own, the median is the faster one.
+  // With two hosts, one of which is drun's own, the median is the faster one.
   const Seconds typical = median(all);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (all[i] < kSlow || all[i] < kTimesMedian * typical) continue;

@@ -1,4 +1,4 @@
-// What the way to the hosts says about them: hosts that can't be reached, and logins that take long. Pure.
+// Findings from connecting to hosts: hosts that can't be reached, and slow logins. Pure.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace drun::check {
 
-// "host-unreachable": a failure, with the error's own words.
+// "host-unreachable": a failure, with the text of the error. A negative `host` is left out.
 Finding unreachable_finding(int host, const Error& error);
 
 struct ConnectTimes {
   std::string name;
-  launcher::Progress::Times phases;  // as connect_hosts() has them
+  launcher::Progress::Times phases;  // as returned by connect_hosts()
 };
 
-// "ssh-slow": hosts whose login takes more than 2 s and three times as long as the typical one, with the phase that
-// takes the time. How long the agent travelled does not count: it does so once.
+// "ssh-slow": hosts whose login takes at least 2 s and at least three times the median, with the phase that takes
+// longest. The delivery of the agent does not count, because it happens only once.
 std::vector<Finding> connect_findings(const std::vector<ConnectTimes>& hosts);
 
 }  // namespace drun::check

@@ -14,28 +14,30 @@
 namespace drun::check {
 namespace {
 
-// What a message takes beyond the wire: a header, its comparison, a system call on both sides and the wait for it; the
-// second for each turn of its core that it has to wait for. Calibrated against `drun bench` (perf/prediction).
+// Overhead of a message beyond the wire: a header and its check, a system call on both sides and the wait for it. The
+// second is for each turn of its core that a rank has to wait for. Calibrated against `drun bench` (perf/prediction).
 constexpr double kStepSeconds = 12e-6, kTurnSeconds = 7e-6;
-// A segment of the ring is added up before it goes on (runtime/src/algorithm/ring.cpp).
+// Limits of a segment of the ring, which is reduced before it is sent on (runtime/src/algorithm/ring.cpp).
 constexpr double kSegmentMost = 128 << 10, kSegmentLeast = 8 << 10, kSegmentsPerChunk = 4;
-// A byte that is added came out of the kernel's buffers first, which the measured streams left out; then two are read
-// and one is written. More than that counts: the rank's own core does it all, and does not fill the memory's lanes.
+// Memory traffic per reduced byte. The byte is first copied out of the kernel's buffers, which the measured streams
+// omitted; then two bytes are read and one is written. The figure is higher than that, because the rank's own core
+// does all of it and does not saturate the memory.
 constexpr double kTrafficOfAddition = 12;
-// A stream of so many bits/s keeps a core at both ends busy.
+// A stream of this rate, in bits/s, keeps a core busy at both ends.
 constexpr double kBusyRate = 5e9;
-// What a core's own cache holds is added up there, and by all cores at once.
+// Data that a core's own cache holds is reduced there, by all cores at once.
 constexpr double kCacheBytes = 512 << 10, kCacheBytesPerSecond = 50e9;
-// To reduce inside a host a rank gives its data, adds up what is its part of all, and takes the result: it reads three
-// times and writes three times, and of what is written to lines that the cache does not hold these are read first.
+// Memory traffic per byte of a reduction inside a host: a rank contributes its data, reduces its part of all data,
+// and copies the result. It reads three times and writes three times, and written lines that the cache does not hold
+// are read first.
 constexpr double kTrafficInHost = 8;
-// A short measurement is off by so much without a reason, more on slow links, whose queues hold as much as it moves. A
-// link that differs by less from what its two ends do otherwise is taken to be as those.
+// Factors by which a short measurement may be off by chance; larger on links below kSlow bits/s, whose queues hold as
+// much as they move. A link that differs by less from the other links of its two ends is assumed to equal them.
 constexpr double kChance = 1.6, kChanceOfSlow = 2.2, kSlow = 100e6;
-// Below this share of a ring's usual rate a link stands out; hosts are worth leaving out for at least this gain.
+// A link stands out below this share of a ring's usual rate; hosts are worth leaving out for at least this gain.
 constexpr double kStandsOut = 0.5, kWorthLeavingOut = 2;
 
-// How the hosts' sums become one; the way inside a host is the same.
+// The algorithm between hosts; the one inside a host is always the same.
 enum class Between { kAsLibdrun, kRing, kTree };
 
 class Model {
@@ -74,7 +76,7 @@ class Model {
   bool knows_links() const { return usual_rate_ > 0; }
   int slots(int host) const { return input_.slots[static_cast<std::size_t>(host)]; }
 
-  // Of one rank's connection: bits per second.
+  // The rate of one rank's connection, in bits per second.
   double rate(int from, int to) const {
     const auto typical_of = [&](const std::map<int, std::vector<double>>& rates, int host) {
       const auto of_host = rates.find(host);
@@ -94,13 +96,13 @@ class Model {
     return rtt_us / 2e6 + step_overhead();
   }
   double step_overhead() const { return kStepSeconds + kTurnSeconds * crowding_; }
-  // Seconds per byte that is added up, in a reduction of `n_bytes`.
+  // Seconds per reduced byte, in a reduction of `n_bytes`.
   double gamma(double n_bytes) const {
     const double rate = n_bytes <= kCacheBytes ? kCacheBytesPerSecond : memory_bytes_per_second_;
     return kTrafficOfAddition / rate;
   }
 
-  // Lanes share a host's links, and together they may fill them where one connection does not.
+  // The rate of each lane. Lanes share a host's links, and together may fill a link that one connection does not.
   double lane_rate(int from, int to, double rate, int n_lanes) const {
     if (n_lanes == 1) return rate;
     double all = rate;
@@ -109,9 +111,10 @@ class Model {
     return all / n_lanes;
   }
 
-  // What each host sends to the next with all hosts at once. A ring is as fast as its slowest link. What was measured
-  // with all at once is not quite that: there every link took what it got, and took it from others that share a switch
-  // or a processor; in a ring they wait for each other. So one that could do more alone gets up to the mean.
+  // The rate from each host to the next with all hosts active. A ring is as fast as its slowest link. The rates
+  // measured with all hosts at once are not quite that: there each link took bandwidth from others that share a
+  // switch or a processor, whereas in a ring they wait for each other. So a link that is faster alone gets up to the
+  // mean.
   std::vector<double> ring_rates(const std::vector<int>& hosts) const {
     std::vector<double> out;
     std::vector<std::optional<double>> together;
@@ -148,7 +151,7 @@ class Model {
       longest_hop = std::max(longest_hop, hop);
       hops += hop / p;
     }
-    // Either the slowest link is never without something to send, or each byte's way round the ring counts.
+    // Either the slowest link always has data to send, or the latency of each byte's path around the ring counts.
     return std::max(n_steps * longest_step, n_steps * hops) + longest_hop + (p - 1) / p * n_bytes * gamma;
   }
 
@@ -170,7 +173,7 @@ class Model {
     });
   }
 
-  // Between hosts, of one rank per host or of a lane.
+  // Time between hosts, for one rank per host or for a lane.
   double network_seconds(const std::vector<int>& hosts, double n_bytes, Between between, int n_lanes = 1) const {
     if (hosts.size() < 2) return 0;
     if (between == Between::kRing) return ring_seconds(hosts, n_bytes, n_lanes);
@@ -193,12 +196,12 @@ class Model {
     return std::any_of(hosts.begin(), hosts.end(), [&](int host) { return slots(host) > 1; });
   }
 
-  // What the network takes of seconds().
+  // The network's part of seconds().
   double between_seconds(const std::vector<int>& hosts, double n_bytes, Between between) const {
     if (!several_slots(hosts)) return network_seconds(hosts, n_bytes, between);
     const int lanes = lanes_for(hosts, n_bytes);
     const double lane_bytes = n_bytes / lanes;
-    // In pieces libdrun takes the ring for each.
+    // If the data travels in pieces, libdrun uses the ring for each.
     const bool rings = between == Between::kAsLibdrun && in_pieces(hosts, lane_bytes);
     return network_seconds(hosts, lane_bytes, rings ? Between::kRing : between, lanes);
   }
@@ -212,8 +215,8 @@ class Model {
         most < 2 ? 0 : kTrafficInHost * most * n_bytes / memory_bytes_per_second_ + 2 * step_overhead();
     const double lane_bytes = n_bytes / lanes_for(hosts, n_bytes);
     if (!in_pieces(hosts, lane_bytes)) return in_host + network;
-    // In pieces, memory and network at the same time: what is longer, and a piece of the other. But where ranks wait
-    // for each other's cores, what the network takes of them memory can't have.
+    // In pieces, memory and network work at the same time: the total is the longer time, plus one piece of the other.
+    // But if ranks wait for each other's cores, memory can't use the core time that the network takes.
     if (crowding_ > 1) {
       const std::vector<double> rates = ring_rates(hosts);
       const double busy = std::min(1.0, *std::min_element(rates.begin(), rates.end()) / kBusyRate);
@@ -231,8 +234,8 @@ class Model {
     return lane_bytes > static_cast<double>(runtime::lane_piece_bytes(hosts.size()));
   }
 
-  // Containers of one machine have a part of its memory's speed each, and wait for each other's turns on its cores: a
-  // step of all takes as long as those of half as many as there are cores take one after the other.
+  // Containers of one machine share its memory bandwidth, and wait for turns on its cores: half as many ranks as
+  // there are cores run at a time, so a step of all takes 2 * ranks / cores turns.
   void share_machines() {
     std::map<std::string, int> n_on, n_ranks;
     for (std::size_t i = 0; i < input_.slots.size() && i < input_.machines.size(); ++i) {
@@ -266,7 +269,7 @@ class Model {
       const int from = hosts[static_cast<std::size_t>(a)], to = hosts[static_cast<std::size_t>(b)];
       return alpha(from, to) + bytes * 8 / lane_rate(from, to, left_together_ * rate(from, to), n_lanes);
     };
-    // Ranks exchange with those at `distance`; the slowest of them sets the step.
+    // Ranks exchange with those at `distance`; the slowest exchange determines the step.
     const auto step = [&](int distance, double bytes) {
       double longest = 0;
       for (int rank = 0; rank < power; ++rank) longest = std::max(longest, one_way(rank, rank ^ distance, bytes));
@@ -291,15 +294,15 @@ class Model {
 void find_slowest(const Model& model, const std::vector<int>& hosts, Prediction& out) {
   const std::vector<double> rates = model.ring_rates(hosts);
   const auto slowest = static_cast<std::size_t>(std::min_element(rates.begin(), rates.end()) - rates.begin());
-  // Of two hosts the slower direction; else one that is clearly slower than the ring's better half.
+  // With two hosts, the slower direction; otherwise a link that is clearly slower than the ring's upper quartile.
   if (hosts.size() > 2 && rates[slowest] > kStandsOut * netdetect::quantile(rates, 0.75)) return;
   out.slowest_from = hosts[slowest];
   out.slowest_to = hosts[(slowest + 1) % hosts.size()];
   out.slowest_bits_per_second = rates[slowest];
 }
 
-// Candidates are each host alone, and the slowest two, three, ... up to half of all: who leaves out one of two slow
-// hosts gains nothing. Of those that come near the best the fewest hosts.
+// Candidates are each host alone, and the slowest two, three, ... up to half of all, because leaving out one of two
+// slow hosts gains nothing. Takes the candidate with the fewest hosts among those that come near the best.
 void find_without(const Model& model, const std::vector<int>& hosts, Prediction& out) {
   if (hosts.size() < 3) return;
   std::vector<std::pair<double, int>> by_rate;

@@ -1,4 +1,4 @@
-// What people read of the cost model.
+// The cost model's texts for reports.
 #include <string>
 
 #include "base/text.h"

@@ -1,4 +1,4 @@
-// Findings about hosts, gathered: what several hosts share is one finding. Pure.
+// Collects findings on hosts; a finding that several hosts share becomes one. Pure.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class FindingList {
  public:
   explicit FindingList(std::vector<std::string> names) : names_(std::move(names)) {}
 
-  // About one host. Findings that differ in their host alone become one; their details are added up.
+  // Adds a finding on one host. Findings that differ only in their host become one, with the details of all.
   void add(Severity severity, std::string code, int host, std::string text, std::string command = "",
            std::vector<std::string> details = {}) {
     for (auto& f : findings_) {
@@ -49,7 +49,7 @@ class FindingList {
     f.command = std::move(command);
     findings_.push_back(std::move(f));
   }
-  // About hosts together; empty: the cluster as a whole, which `subject` then names.
+  // Adds a finding on hosts together. If `hosts` is empty, it is on the whole cluster, and `subject` must be set.
   void add_shared(Finding finding) { findings_.push_back(std::move(finding)); }
 
   std::string hosts_text(const std::vector<int>& hosts) const { return check::hosts_text(hosts, names_); }

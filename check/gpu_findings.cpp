@@ -11,7 +11,7 @@ constexpr std::int64_t kForeignWarnMib = 850, kForeignFailMib = 2048;
 constexpr std::int64_t kSmiWarnMs = 1000, kSmiFailMs = 5000;
 constexpr std::int64_t kRecentXidS = 2 * 60 * 60;
 
-// Bits of NVML's clocks event reasons. Idle, application clocks and the like are no trouble.
+// Bits of NVML's clocks event reasons. Idle, application clocks and the like are harmless.
 struct Reason {
   std::uint64_t bit;
   const char* words;
@@ -20,7 +20,7 @@ constexpr Reason kSlowdowns[] = {
     {0x08, "hardware slowdown"}, {0x20, "too hot (software)"}, {0x40, "too hot (hardware)"}, {0x80, "power brake"}};
 constexpr std::uint64_t kPowerCap = 0x04;
 
-// After these the GPU needs a reset, or the machine a look. 13, 31, 43 and 45 are a program's own doing.
+// After these the GPU needs a reset, or the machine an inspection. 13, 31, 43 and 45 are caused by programs.
 constexpr int kFatalXids[] = {48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 95, 119, 120};
 constexpr int kProgramXids[] = {13, 31, 43, 45};
 
@@ -124,7 +124,7 @@ void find_gpu_trouble(const std::vector<ExaminedHost>& hosts, FindingList& out) 
     const control::HostFacts& f = *hosts[i].facts;
     const int host = static_cast<int>(i);
     if (!f.nvidia_smi_problem.empty()) {
-      // Without a driver on any host nobody means to use GPUs; and who waited for less knows little.
+      // Without a driver on any host, GPUs are not meant to be used; a timeout below kSmiFailMs proves little.
       const bool waited = !f.nvidia_smi_late || f.nvidia_smi_ms >= kSmiFailMs;
       out.add(driver && waited ? Severity::kFailure : Severity::kWarning, "nvidia-smi-failed", host,
               "nvidia-smi: " + f.nvidia_smi_problem, "dmesg | grep -i nvrm; nvidia-smi");
@@ -146,7 +146,7 @@ void find_gpu_trouble(const std::vector<ExaminedHost>& hosts, FindingList& out) 
     find_errors(f, host, out);
     for (const auto& gpu : f.gpus) {
       if (gpu.pcie_width <= 0 || gpu.pcie_width >= gpu.pcie_width_max) continue;
-      // If all GPUs of all hosts are alike it is how these machines are built.
+      // If all GPUs of all hosts are alike, these machines are built that way.
       out.add(widths_differ ? Severity::kWarning : Severity::kNote, "gpu-pcie-width", host,
               gpu_name(gpu) + " uses " + std::to_string(gpu.pcie_width) + " of " + std::to_string(gpu.pcie_width_max) +
                   " PCIe lanes",

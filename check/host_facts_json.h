@@ -1,4 +1,4 @@
-// Facts as JSON, with units in the names. What is not known is left out.
+// Facts as JSON, with units in the names. Unknown values are left out.
 #pragma once
 
 #include <nlohmann/json.hpp>

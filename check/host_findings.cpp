@@ -27,15 +27,15 @@ std::string mib_text(std::int64_t mib) {
   return text;
 }
 
-// One thing that hosts should have in common. A host without a value has no vote.
+// A property that hosts should have in common. A host without a value has no vote.
 struct Common {
-  std::string what;  // in sentences
+  std::string what;  // its name in sentences
   const char* code;
   Severity severity;
   std::string command;
 };
 
-// The minority is named, with both values; of a tie all are listed, and nobody is blamed.
+// Reports the minority, with both values. On a tie, lists all hosts and calls none of them wrong.
 void vote_on(const Common& common, const std::vector<std::optional<std::string>>& values, FindingList& out) {
   std::vector<Ballot> ballots;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -73,7 +73,7 @@ struct Versioned {
   const char* command;
 };
 
-// A kernel's patch level hardly ever matters; what a program links or talks to does.
+// A kernel's patch level hardly ever matters; the versions of libraries and drivers that a program uses do.
 constexpr Versioned kVersions[] = {
     {"kernel", "the kernel", "versions-differ", Severity::kNote, false, "uname -r"},
     {"glibc", "glibc", "versions-differ", Severity::kWarning, false, "getconf GNU_LIBC_VERSION"},
@@ -108,7 +108,7 @@ void find_difference(const Versioned& version, const std::vector<ExaminedHost>& 
     const auto found = facts->versions.find(version.name);
     if (found != facts->versions.end()) {
       anywhere = true;
-      // Of a hash the beginning tells enough.
+      // The beginning of a hash is enough.
       const bool hash = std::string_view(version.code) == "command-differs";
       values[i] = hash ? found->second.substr(0, 8) : found->second;
     } else if (version.absence_counts) {
@@ -122,7 +122,7 @@ void find_difference(const Versioned& version, const std::vector<ExaminedHost>& 
   vote_on(common, values, out);
 }
 
-// "8 x NVIDIA H100"; of different ones "4 x A, 4 x B".
+// "8 x NVIDIA H100"; for different models "4 x A, 4 x B".
 std::string gpu_text(const control::HostFacts& facts) {
   std::map<std::string, int> models;
   for (const auto& gpu : facts.gpus) ++models[gpu.name];
@@ -153,7 +153,7 @@ void find_drift(const std::vector<ExaminedHost>& hosts, const HostQuestion& ques
       if (starts_with(name, "firmware ")) boards.insert(name);
     }
   }
-  // A host without that board has nothing to say about its firmware.
+  // A host without that board has no vote on its firmware.
   std::vector<std::optional<std::string>> values(hosts.size());
   for (const auto& board : boards) {
     for (std::size_t i = 0; i < hosts.size(); ++i) {
@@ -176,10 +176,10 @@ void find_drift(const std::vector<ExaminedHost>& hosts, const HostQuestion& ques
     return f.n_cpus <= 0 ? Value() : Value(plural(static_cast<std::size_t>(f.n_cpus), "core"));
   });
   vote_on({"the number of cores that may be used", "hardware-differs", Severity::kNote, "nproc"}, values, out);
-  // A GPU of another model sets the pace. Where nvidia-smi gave no answer nothing is known.
+  // A slower GPU model sets the pace. If nvidia-smi failed, the GPUs are unknown.
   each([](const control::HostFacts& f) { return f.nvidia_smi_problem.empty() ? Value(gpu_text(f)) : Value(); });
   vote_on({"the set of GPUs", "hardware-differs", Severity::kWarning, "nvidia-smi -L"}, values, out);
-  // Memory: within 5 % is the same size.
+  // Memory sizes within 5 % count as equal.
   std::vector<std::int64_t> sizes;
   for (const auto& host : hosts) {
     if (host.facts != nullptr && host.facts->memory_total_mib > 0) sizes.push_back(host.facts->memory_total_mib);
@@ -209,7 +209,7 @@ void find_clocks(const std::vector<ExaminedHost>& hosts, FindingList& out) {
   if (clocks.size() < 2) return;
   std::sort(clocks.begin(), clocks.end(), [](const Clock& a, const Clock& b) { return a.ms < b.ms; });
   const std::string command = "timedatectl timesync-status || chronyc tracking";
-  // The clocks that agree: the longest run of which each is near the run's first.
+  // The clocks that agree: the longest run in which each clock is near the first one.
   std::size_t best = 0, best_size = 0;
   bool tie = false;
   for (std::size_t a = 0; a < clocks.size(); ++a) {
@@ -267,7 +267,7 @@ void find_limits(const std::vector<ExaminedHost>& hosts, const HostQuestion& que
           "may lock " + mib_text(f.memlock_bytes >> 20) + " of memory; RDMA needs all of its buffers locked",
           "ulimit -l; echo '* - memlock unlimited' > /etc/security/limits.d/90-memlock.conf");
     }
-    // Connections, and what data loaders hand over; a job of many ranks needs more.
+    // Connections, and descriptors that data loaders pass; a job of many ranks needs more.
     const std::int64_t files = std::max(kLeastOpenFiles, 128 + 8 * n_ranks);
     if (f.open_files >= 0 && f.open_files < files) {
       add(Severity::kWarning, "open-files-low",

@@ -79,7 +79,7 @@ class Interfaces {
     }
     return nullptr;
   }
-  // Of one of these interfaces, as the choice sees it.
+  // The speed of one of these interfaces that the choice used, in Mb/s: measured if known, else the driver's.
   int speed(int host, const netdetect::Interface& nic) const {
     int measured = 0;
     for (const std::size_t c : candidates_of(host, static_cast<int>(&nic - nics(host).data()))) {
@@ -152,7 +152,7 @@ class Interfaces {
     }
   }
 
-  // A host that nobody reaches at all is another finding.
+  // A host that no other host reaches at all is another finding.
   bool is_reached_somewhere(int host) const {
     for (std::size_t i = 0; i < nics(host).size(); ++i) {
       if (any_reached(host, static_cast<int>(i))) return true;
@@ -205,7 +205,7 @@ class Interfaces {
         "up, with an address, but no other host reaches it: not used", command);
   }
 
-  // Whose address it is; null: nobody's, or the chosen interface has it as well.
+  // The interface of `host` that has the address; null: none, a loopback, or the chosen interface has it, too.
   const netdetect::Interface* other_source(int host, const std::string& source) const {
     const std::string bytes = netdetect::parse_address(source).bytes;
     const netdetect::Interface* found = nullptr;
@@ -225,10 +225,10 @@ class Interfaces {
     });
   }
 
-  // NCCL and Gloo bind the side that listens to the chosen interface, and the kernel chooses that of the side that
-  // connects. Both of one network, its first route decides.
+  // NCCL and Gloo bind the listening side to the chosen interface, and the kernel chooses the interface of the
+  // connecting side. If both interfaces are in one network, the network's first route decides.
   void find_sent_elsewhere() {
-    std::map<std::pair<int, std::string>, std::vector<std::string>> by_nic;  // host, interface: what showed it
+    std::map<std::pair<int, std::string>, std::vector<std::string>> by_nic;  // host, interface: evidence
     std::map<std::pair<int, std::string>, std::string> examples;
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
       const netdetect::Candidate& to = candidates_.tried[c];
@@ -239,7 +239,7 @@ class Interfaces {
         if (!netdetect::reached(*a) || !same || gone_.count(from) > 0 || chosen_nic(from) == nullptr) continue;
         const netdetect::Interface* nic = other_source(from, a->result.source);
         if (nic == nullptr) continue;
-        // Hosts of which each was chosen on another network: that is told by what kept them from sharing one.
+        // The two hosts use different networks: other findings report what kept them from sharing one.
         if (is_in_network_of(*nic, to.address) && !is_in_network_of(*chosen_nic(from), to.address)) continue;
         const std::pair<int, std::string> key(from, nic->name);
         by_nic[key].push_back(name(from) + " to " + name(to.host) + " at " + to.address.text() + ": from " +
@@ -293,7 +293,7 @@ class Interfaces {
         for_slower);
   }
 
-  // Down, without carrier, with nothing but link-local addresses.
+  // Interfaces that are down, without carrier, or without an address other than link-local ones.
   void find_unused() {
     std::map<std::string, Group> groups;  // by reason
     for (int h = 0; h < n_hosts(); ++h) {
@@ -343,7 +343,7 @@ class Interfaces {
     group.interfaces.push_back(name(host) + " " + interface.name);
   }
 
-  // Where several interfaces answer: which was taken, and why.
+  // Reports which of several usable interfaces was chosen, and why, and tunnels that were chosen.
   void find_choices() {
     Group clear;
     Group unclear;

@@ -1,4 +1,4 @@
-// Which interface each host got and why, and which look usable but are not, for `drun check`. Pure.
+// Findings of `drun check` on interfaces: which one each host got and why, and which look usable but are not. Pure.
 #pragma once
 
 #include <vector>

@@ -28,7 +28,7 @@ Blame blame_links(const std::set<netdetect::HostPair>& measured, const std::set<
     return out.senders.contains(pair.first) || out.receivers.contains(pair.second);
   };
   for (;;) {
-    std::map<std::pair<int, bool>, Count> counts;  // by host, and whether it is what it sends
+    std::map<std::pair<int, bool>, Count> counts;  // by host and direction; true: it sends
     for (const netdetect::HostPair& pair : measured) {
       if (explained(pair)) continue;
       for (Count* count : {&counts[{pair.first, true}], &counts[{pair.second, false}]}) {

@@ -1,5 +1,4 @@
-// From bad directions of pairs to those at fault: a host, of which most links are bad, or the single links that no host
-// explains. Pure.
+// Attributes bad directions of pairs: to a host if most of its links are bad, otherwise to the single link. Pure.
 #pragma once
 
 #include <set>
@@ -10,8 +9,8 @@
 namespace drun::check {
 
 struct Blame {
-  std::set<int> senders;                // hosts that are bad in what they send
-  std::set<int> receivers;              // hosts that are bad in what they receive
+  std::set<int> senders;                // hosts whose sending is bad
+  std::set<int> receivers;              // hosts whose receiving is bad
   std::set<netdetect::HostPair> pairs;  // bad directions that neither end explains
 
   bool blames(int host, bool sends) const { return (sends ? senders : receivers).contains(host); }
@@ -19,11 +18,11 @@ struct Blame {
   std::set<int> hosts() const;
 };
 
-// `bad` is a subset of `measured`. A host is at fault for what it sends if at least two, and two thirds, of its
-// directions to hosts that are not at fault themselves are bad; likewise for what it receives. The worst comes first,
-// so that a peer of theirs is not blamed for what they did.
-// `doubtful`, a subset of `measured` without `bad`: what may be bad or good. It counts as bad for what a host sends
-// (receives) if something of that is in `bad`; alone it makes nobody guilty.
+// `bad` is a subset of `measured`. A host is faulty in sending if at least two, and at least two thirds, of its
+// directions to hosts that are not faulty themselves are bad; likewise in receiving. The worst host comes first, so
+// that its faults are not attributed to its peers.
+// `doubtful` is a subset of `measured` without `bad`: directions that may be bad or good. They count as bad for a
+// sender (receiver) that has a direction in `bad`, too; alone they make no host faulty.
 Blame blame_links(const std::set<netdetect::HostPair>& measured, const std::set<netdetect::HostPair>& bad,
                   const std::set<netdetect::HostPair>& doubtful = {});
 

@@ -13,27 +13,29 @@
 namespace drun::check {
 namespace {
 
-// Of a host that was not measured again only what no scatter makes: all links of a host so much slower than usual.
+// A host that was not measured again is slow only if all its links are below this share of the usual rate, which
+// scatter does not explain.
 constexpr double kUnmistakable = 0.1;
-// Likewise, where so many connections with it broke off when it was measured again, or where there was no time for that
-// and it was sent so slowly that no queue was full.
+// A host is lossy by the first pass alone if it lost more than this share, and either this many connections to good
+// hosts broke off in the second pass, or there was no time for that and the segments were paced, so that no queue was
+// full.
 constexpr double kMuchLoss = 0.02;
 constexpr int kFailed = 2;
-// One direction against the other, where both are sent at once over the same cable.
+// Ratio of one direction to the other, when both are loaded at once over the same cable.
 constexpr double kAsymmetric = 3;
-// Of two hosts, where nothing else is there to compare with.
+// The same for two hosts alone, when there is nothing else to compare with.
 constexpr double kAsymmetricPair = 4;
-// A lone pair is one of many, so that chance gets many tries: it must be worse than a host.
+// A lone pair is one of many, so chance gets many tries: a pair must be worse than a host.
 constexpr double kLonePairBelow = 1.0 / 3;
-// Lossy pairs that are taken for one lossy host, if it is in all of them.
+// Number of lossy pairs that count as one lossy host, if it is in all of them.
 constexpr std::size_t kPairsOfOneHost = 3;
-// Full queues lose, too, those of a link that was negotiated too slow always: its losses count only if so many segments
-// were sent slower than it goes.
+// Full queues drop packets, too, and the queues of a link that was negotiated too slow are always full. The losses of
+// such a link count only if at least this many segments were paced below its rate.
 constexpr std::uint64_t kEnoughPaced = 300;
-// Round trips that make small allreduces slow, in place of being merely longer.
+// Round trips above these make small allreduces slow, rather than being merely longer.
 constexpr double kFarWarningFactor = 10, kFarWarningUs = 1000;
 
-// In the evidence: some segments are sent again on any link.
+// Minimum loss that the evidence shows, because any link retransmits some segments.
 constexpr double kLossWorthSaying = 0.0005;
 
 // The directions by which a host or a pair is judged: those of the second pass, else those of the first.
@@ -57,7 +59,7 @@ netdetect::Edge pooled(const Evidence& evidence) {
   return out;
 }
 
-// Those of streams that were held.
+// Only the evidence of paced streams.
 Evidence held(Evidence evidence) {
   std::erase_if(evidence, [](const auto& e) { return !e.second->paced; });
   return evidence;
@@ -98,7 +100,7 @@ class Judge {
     return at == first_.end() ? 0 : at->second.path_mtu;
   }
 
-  // What `host` sends to (receives from) good hosts.
+  // The directions from `host` to good hosts (from good hosts to `host`).
   Evidence evidence(const netdetect::Edges& edges, int host, bool sends) const {
     Evidence out;
     for (const auto& [pair, edge] : edges) {
@@ -109,7 +111,7 @@ class Judge {
     return out;
   }
 
-  // Whether there was time for it, and something came of it.
+  // True if the second pass measured a rate between `host` and a good host.
   bool measured_again(int host) const {
     return std::any_of(second_.begin(), second_.end(), [&](const auto& item) {
       const auto& [pair, edge] = item;
@@ -118,7 +120,8 @@ class Judge {
     });
   }
 
-  // Whether connections with good hosts broke off, as they do where much is lost; one may have had another reason.
+  // True if at least two connections to good hosts broke off, as they do under heavy loss; a single one may have had
+  // another reason.
   bool broke_off_again(int host) const {
     const Evidence all = evidence(second_, host, true);
     return std::count_if(all.begin(), all.end(), [](const auto& e) { return e.second->failed(); }) >= kFailed;
@@ -141,19 +144,19 @@ class Judge {
     return (!controls_.empty() || enough_paced(all)) && lossy(all, usual_);
   }
 
-  // By streams that were held slower than the link goes, and by enough of them: no queue was full.
+  // True if enough segments were paced below the link's rate to show the loss: no queue was full.
   bool proven_lossy(int host, bool sends) const {
     const netdetect::Edge all = pooled(held(evidence(second_, host, sends)));
     return enough_paced(all) && lossy(all, usual_);
   }
   static bool enough_paced(const netdetect::Edge& edge) { return edge.paced && edge.n_segments >= kEnoughPaced; }
 
-  // Without a second look.
+  // True if a single pass is enough to show the loss.
   bool unmistakably_lossy(const netdetect::Edge& edge) const {
     return enough_paced(edge) && lossy(edge, usual_first_) && edge.loss() > kMuchLoss;
   }
 
-  // By the first pass, as the second one could not be finished for its losses, or had no time.
+  // Loss by the first pass, because the second one broke off under losses or had no time.
   bool lossy_at_first(int host, bool sends) const {
     if (!suspects_.lossy.blames(host, sends)) return false;
     const bool seen_again = enough_paced(pooled(held(evidence(second_, host, sends))));
@@ -233,18 +236,19 @@ class Judge {
              is(second, usual);
     };
     bool slow_there = both(slow, pair, there), slow_home = both(slow, back, home);
-    // A second look that saw little acquits nobody: where much is lost it may have seen one connection wait.
+    // A second pass with few segments does not disprove the loss: under heavy loss it may have seen only one waiting
+    // connection.
     const auto by_first = [&](const netdetect::HostPair& way, const netdetect::Edge& second) {
       return unmistakably_lossy(first_.at(way)) && !(again && enough_paced(second));
     };
-    // What shows that it loses; null: nothing does.
+    // The measurement that shows the loss; null: none.
     const auto proof = [&](const netdetect::HostPair& way, const netdetect::Edge& second) {
       return by_first(way, second) ? &first_.at(way) : both(lossy, way, second) ? &second : nullptr;
     };
     const netdetect::Edge *const lossy_there = proof(pair, there), *const lossy_home = proof(back, home);
     double usual_rate = usual.bits_per_second;
     if (alone && again) {
-      // The other direction is what there is to compare with.
+      // Only the other direction is there to compare with.
       const auto lags = [&](const netdetect::HostPair& way, const netdetect::HostPair& other) {
         const auto less = [&](const netdetect::Edges& e) {
           return e.at(way).bits_per_second > 0 &&
@@ -294,8 +298,8 @@ class Judge {
 
   static bool is_lossy_pair(const Finding& finding) { return finding.code == "link-loss" && finding.hosts.size() == 2; }
 
-  // So many pairs, each found twice to lose, would hardly share a host by chance: also if its directions, of which
-  // short transfers lose little or much by chance, did not stand out.
+  // This many pairs, each found lossy in both passes, would hardly share a host by chance. That holds even if the
+  // host's directions did not stand out, because the loss of short transfers varies by chance.
   std::optional<int> shared_by_lossy_pairs() const {
     std::map<int, std::size_t> n_of_host;
     std::size_t n = 0;
@@ -347,7 +351,7 @@ class Judge {
     return finding;
   }
 
-  // In which its own figures and those of others are told.
+  // The unit of its own figures and those of others.
   static Unit unit_of(const std::vector<Evidence>& own, double usual) {
     double least = usual;
     for (const Evidence& evidence : own) {
@@ -365,7 +369,7 @@ class Judge {
     return "sends " + unit.text(out) + " and receives " + unit.text(in);
   }
 
-  // Nothing else is on the network in the second pass, so its links are faster than the median of all.
+  // The second pass has no other traffic on the network, so its links are faster than the median of all.
   static std::string others_words(double usual, bool again, const Unit& unit) {
     return ", others move " + unit.text(usual) + (again ? " measured the same way" : "");
   }
@@ -404,7 +408,7 @@ class Judge {
     details.push_back(line);
   }
 
-  // Its own figures and, to compare, those of good hosts with each other.
+  // Adds its own figures and, to compare, those of good hosts with each other.
   void add_figures(Finding& finding, const std::vector<Evidence>& own, bool compare, const Unit& unit) const {
     for (const Evidence& evidence : own) add_evidence(evidence, unit, finding.details);
     if (!compare) return;

@@ -12,10 +12,10 @@
 namespace drun::check {
 namespace {
 
-// Some TCP connections of one thread do not fill a faster link, so nothing is concluded from more.
+// A few TCP connections of one thread do not fill a faster link, so no more than this is expected of a link.
 constexpr double kTcpReaches = 10e9;
 constexpr double kFarBelowNominal = 0.3;
-// Headers take 6 %; what is more than 100 Mb/s was not sent over a link of 100 Mb/s.
+// Headers take 6 %; a rate above 100 Mb/s was not measured on a link of 100 Mb/s.
 constexpr double k10Mbit = 12e6, k100MbitLeast = 85e6, k100MbitMost = 101e6;
 constexpr double kOversubscribed = 0.5, kVeryOversubscribed = 0.25;
 constexpr double kStreamsHelp = 1.6, kFewStreamsHelp = 3;
@@ -36,7 +36,7 @@ std::vector<std::string> names_of(const std::vector<LinkHost>& hosts, const std:
   return out;
 }
 
-// Both passes: the best of what was seen.
+// The best measurements of both passes.
 netdetect::Edges all_edges(const netdetect::LinkReport& report) {
   std::vector<netdetect::Link> links = report.links;
   links.insert(links.end(), report.second_pass.begin(), report.second_pass.end());
@@ -49,12 +49,12 @@ std::set<int> hosts_of(const netdetect::Edges& edges) {
   return out;
 }
 
-// Whether a cable is between them; nothing is known of a veth but that its other end is on the same machine.
+// True if a cable is between them. The other end of a veth is on the same machine.
 bool wired(const LinkHost& a, const LinkHost& b) {
   return a.kind != "veth" && b.kind != "veth" && (a.machine.empty() || a.machine != b.machine);
 }
 
-// "all hosts" if they are all that were measured.
+// A warning about the hosts `which`. Its subject is "all hosts" if no others were measured.
 Finding about(const std::vector<LinkHost>& hosts, const std::vector<int>& which, std::size_t n_measured) {
   Finding out;
   out.severity = Severity::kWarning;
@@ -103,7 +103,7 @@ std::vector<Finding> unmeasured_findings(const std::vector<LinkHost>& hosts, con
   std::set<netdetect::HostPair> tried, failed;
   for (const auto& [pair, edge] : edges) {
     tried.insert(pair);
-    // One that failed once and was measured then is no news.
+    // A direction that failed once but was measured later does not count.
     if (edge.failed()) failed.insert(pair);
   }
   const Blame blame = blame_links(tried, failed);
@@ -209,7 +209,7 @@ std::vector<Finding> mtu_findings(const std::vector<LinkHost>& hosts, const netd
     if (!hosts[i].interface.empty() && hosts[i].mtu > 0) by_mtu[hosts[i].mtu].push_back(static_cast<int>(i));
   }
   if (by_mtu.size() > 1) {
-    // What most have; of equally many the smaller, which works with both.
+    // The most frequent MTU; on a tie the smaller one, which works with both.
     auto usual = by_mtu.begin();
     std::size_t n = 0;
     for (auto it = by_mtu.begin(); it != by_mtu.end(); ++it) {
@@ -259,7 +259,7 @@ std::vector<Finding> mtu_findings(const std::vector<LinkHost>& hosts, const netd
                 "ping -M do -s " + std::to_string(mtu - kIpAndIcmp) + " " + at(hosts, example.second).name);
     out.push_back(std::move(finding));
   };
-  if (bad.size() > 2 && bad.size() == measured.size()) {  // a switch that knows no jumbo frames
+  if (bad.size() > 2 && bad.size() == measured.size()) {  // a switch without jumbo frames
     Finding finding;
     finding.subject = "all hosts";
     add(finding, *bad.begin());
@@ -301,7 +301,7 @@ std::vector<Finding> sharing_findings(const std::vector<LinkHost>& hosts, const 
   for (std::size_t i = 0; i < ring.order.size() && i < ring.bits_per_second.size(); ++i) {
     const netdetect::HostPair pair{ring.order[i], ring.order[(i + 1) % ring.order.size()]};
     if (named.contains(pair.first) || named.contains(pair.second) || ring.bits_per_second[i] <= 0) continue;
-    // First-pass pairs share the network, too; what a pair does alone is the better measure.
+    // First-pass pairs share the network, too; the rate of a pair alone is the better measure.
     const auto one = alone.find(pair);
     const auto other = first.find(pair);
     double rate = other == first.end() ? 0 : other->second.bits_per_second;
@@ -311,7 +311,7 @@ std::vector<Finding> sharing_findings(const std::vector<LinkHost>& hosts, const 
     all_rates += ring.bits_per_second[i];
     pair_rates += rate;
   }
-  // Of four hosts or more, and three links of four: one slow link makes no oversubscribed switch.
+  // At least four links, and three of four must be slower: one slow link makes no oversubscribed switch.
   if (shares.size() >= 4 && netdetect::quantile(shares, 0.75) < kOversubscribed) {
     const double share = netdetect::median(shares);
     Finding finding;
@@ -332,8 +332,8 @@ std::vector<Finding> sharing_findings(const std::vector<LinkHost>& hosts, const 
     gains.push_back(edge.several_streams / edge.one_stream);
     several.push_back(edge.several_streams);
   }
-  // Three links of four: what several connections gain by chance they lose as often.
-  // Of few links chance may favour all, so it must be more.
+  // Three of four links must gain, because several connections lose by chance as often as they gain.
+  // With few links chance may favor all of them, so the gain must be larger.
   const double least_gain = gains.size() < 6 ? kFewStreamsHelp : kStreamsHelp;
   if (!gains.empty() && netdetect::quantile(gains, 0.25) >= least_gain) {
     Finding finding;

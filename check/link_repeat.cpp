@@ -7,10 +7,10 @@
 namespace drun::check {
 namespace {
 
-constexpr std::size_t kPeersPerSuspect = 3;  // of several good hosts one may be busy just then
+constexpr std::size_t kPeersPerSuspect = 3;  // several, because a good host may be busy at the time
 constexpr std::size_t kControls = 4;
 
-// Of two hosts there is nothing to compare with, but what one measurement says by chance another does not.
+// With two hosts there is nothing to compare with, but a second measurement rules out chance.
 bool worth_repeating(const netdetect::Edges& edges) {
   constexpr double kLooksLike100Mbit = 105e6;
   double least = 0, most = 0;
@@ -75,7 +75,7 @@ std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& ho
       if (!bad_hosts.contains(host)) good.insert(host);
     }
   }
-  // Good pairs, spread over the hosts: each new one has the ends that were used least.
+  // Good pairs, spread over the hosts: each new pair has the hosts that were used least.
   std::vector<netdetect::HostPair> controls;
   std::map<int, int> n_used;
   while (controls.size() < kControls) {
@@ -95,9 +95,9 @@ std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& ho
     n_used[next->second] += 1;
   }
 
-  // Lone pairs first: a plan that is cut short can say nothing of a pair that it left out. Then by turns: of each bad
-  // host the first good peer, then of each the second, so that a plan that is cut short has something of all; controls
-  // in between, so that they see the same minute.
+  // Lone pairs come first, because a plan that is cut short says nothing about a pair that it left out. Then each bad
+  // host gets its first good peer, then each its second, so that a plan that is cut short covers all bad hosts;
+  // controls come in between, so that they are measured at the same time.
   std::size_t n_controls = 0;
   const auto control = [&] {
     if (n_controls < controls.size()) plan.add(controls[n_controls].first, controls[n_controls].second);

@@ -6,18 +6,18 @@
 namespace drun::check {
 namespace {
 
-// A direction is slow below this share of what the lower fifth of sound links does...
+// A direction is slow below this share of the rate of the lower fifth of sound links...
 constexpr double kBelowSound = 0.7;
 // ...but never above the first share of the usual rate (ordinary scatter), and always below the second: links of
-// machines that are busy with something else differ by a factor of three, of bad links by ten.
+// machines that are busy with other work differ by a factor of three, bad links by ten.
 constexpr double kSlowAtMost = 0.7, kSlowAtLeast = 0.15;
-// TCP itself makes losses: it sends more until something is dropped. Up to a hundredth is ordinary.
+// TCP itself causes losses, because it sends faster until packets are dropped. Up to 1 % is ordinary.
 constexpr double kLossAtLeast = 0.01, kLossFactor = 3, kSuspectFactor = 1.2;
 constexpr std::uint64_t kLeastRetransmits = 3;
 constexpr double kTimesMathis = 1.5;
 constexpr int kHeaders = 52, kUsualSegment = 1448;  // bytes; of IPv4 and of TCP with timestamps
-// Round trips within a network differ by a few switches and by how soon a busy core answers. The shortest one has
-// little of the latter, and a link that is far is so in every round trip.
+// Round trips within a network differ by a few switches and by the delay of a busy core. The shortest round trip has
+// little of the latter, and a link that is far is far in every round trip.
 constexpr double kFarFactor = 3, kFarAtLeastUs = 300;
 constexpr double kFarMinFactor = 3, kFarMinAtLeastUs = 150;
 
@@ -73,9 +73,9 @@ bool sends_again(const netdetect::Edge& edge, const Usual& usual) {
   return edge.n_retransmits >= kLeastRetransmits && edge.loss() > usual.loss_above;
 }
 
-// A sender that was kept from running sends again what was not lost. By Mathis, Semke, Mahdavi, Ott: The Macroscopic
-// Behavior of the TCP Congestion Avoidance Algorithm (CCR 27(3), 1997), a connection with that loss could not have been
-// so fast: at most (MSS / RTT) sqrt(3/2 / loss).
+// A sender that was kept from running retransmits segments that were not lost. By Mathis, Semke, Mahdavi, Ott: The
+// Macroscopic Behavior of the TCP Congestion Avoidance Algorithm (CCR 27(3), 1997), the rate of a connection with
+// that loss is at most (MSS / RTT) sqrt(3/2 / loss); a faster one lost less.
 bool too_fast_for_its_loss(const netdetect::Edge& edge) {
   if (edge.paced || edge.rtt_min_us <= 0 || edge.loss() <= 0) return false;
   const double limit = segment_bits(edge) / (edge.rtt_min_us * 1e-6) * std::sqrt(1.5 / edge.loss());
@@ -91,7 +91,8 @@ Usual usual_of(const netdetect::Edges& edges, bool one_machine) {
   const double share = std::clamp(kBelowSound * netdetect::evenness(edges, out.bits_per_second), kSlowAtLeast, most);
   // With two hosts there is one pair: nothing to compare with.
   out.slow_below = edges.size() > 2 ? share * out.bits_per_second : 0;
-  // The lower fifth, of losses and of round trips: of few hosts one that is bad spoils more than half.
+  // The lower fifth of losses and of round trips, because with few hosts a bad one affects more than half of the
+  // links.
   out.loss_above = edges.size() > 2 ? loss_above(edges, 0.2, kSuspectFactor) : kLossAtLeast;
   set_far(out, netdetect::quantile(values(edges, rtt_of), 0.2), netdetect::quantile(values(edges, rtt_min_of), 0.2));
   if (edges.size() <= 2) out.far_above_us = 0;
@@ -148,8 +149,8 @@ Suspects suspects_of(const netdetect::Edges& edges, const Usual& usual) {
   Suspects out;
   out.slow = blame(
       edges, usual, slow, [](const netdetect::Edge& edge) { return edge.bits_per_second > 0; }, never);
-  // What sends again and is too fast for having lost it may still have lost it: where a frame on the way is longer than
-  // a segment (veth, segmentation offload up to the other host) the formula's limit is too low.
+  // A direction that is too fast for its loss may still have lost what it retransmitted: if frames on the path are
+  // longer than a segment (veth, segmentation offload up to the other host), the formula's limit is too low.
   out.lossy = blame(
       edges, usual, lossy, [](const netdetect::Edge& edge) { return edge.n_segments > 0; }, sends_again);
   out.far = blame(

@@ -7,7 +7,7 @@ namespace drun::check {
 
 namespace {
 
-constexpr int kSlowMbps = 100;  // Fast Ethernet and less: hardly ever what was meant
+constexpr int kSlowMbps = 100;  // Fast Ethernet and less: hardly ever intended
 constexpr int kDefaultRules = 3;
 constexpr int kStrict = 1;  // rp_filter
 
@@ -82,7 +82,7 @@ void find_bonds(const control::HostFacts& f, int host, FindingList& out) {
 
 std::string port_name(const control::RdmaPort& p) { return p.device + " port " + std::to_string(p.port); }
 
-// The same port of the other hosts says what this one should be.
+// Compares each port with the same port of the other hosts.
 void find_rdma(const std::vector<ExaminedHost>& hosts, FindingList& out) {
   std::vector<std::string> seen;
   for (const auto& host : hosts) {

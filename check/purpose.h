@@ -1,4 +1,4 @@
-// What is to run on the hosts: programs differ in what they need of a network. Pure.
+// The kind of program that is to run on the hosts: programs differ in their needs of a network. Pure.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,16 @@
 
 namespace drun::check {
 
-// kAll: any of them may, so the worst counts. kUnknown: one of them will, and is given the benefit of the doubt.
+// kAll: any of them may run, so the strictest needs count. kUnknown: one of them will run; the most lenient needs
+// count.
 enum class Purpose : std::uint8_t { kAll, kUnknown, kNccl, kTorch, kLibdrun, kMpi };
 
-// Whether every two hosts have to be able to connect in both directions. libdrun takes whichever way works.
+// True if every two hosts must be able to connect in both directions. libdrun uses whichever direction works.
 inline bool needs_both_directions(Purpose purpose) {
   return purpose != Purpose::kLibdrun && purpose != Purpose::kUnknown;
 }
 
-// "libdrun can work with that": where hosts connect in one direction only.
+// "libdrun can work with that": for hosts that connect in one direction only.
 inline std::string one_way_words(Purpose purpose) {
   switch (purpose) {
     case Purpose::kNccl:

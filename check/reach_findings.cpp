@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kDetails = 12;
 
-// What one attempt ran into.
+// The reason why an attempt failed.
 enum class Obstacle : std::uint8_t { kFiltered, kRefused, kNoRoute, kWrongSubnet, kAnotherAnswers, kOther };
 
 struct ObstacleText {
@@ -148,7 +148,7 @@ class Reach {
     return text + netdetect::outcome_words(a.result);
   }
 
-  // All attempts of one at the other, in both directions.
+  // All attempts between two hosts, in both directions.
   std::vector<const netdetect::AttemptResult*> between(int a, int b) const {
     std::vector<const netdetect::AttemptResult*> out;
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
@@ -162,7 +162,7 @@ class Reach {
     return out;
   }
 
-  // Addresses of another subnet tell nothing where one of their own was tried, too.
+  // Skips attempts at addresses of another subnet, which mean nothing, if one of the same subnet was tried.
   std::vector<std::string> lines(std::vector<const netdetect::AttemptResult*> attempts) const {
     const auto elsewhere = [this](const netdetect::AttemptResult* a) { return obstacle(*a) == Obstacle::kWrongSubnet; };
     if (!std::all_of(attempts.begin(), attempts.end(), elsewhere)) {
@@ -201,7 +201,7 @@ class Reach {
 
   void find_not_connected() {
     netdetect::Pairs left = pairs_;
-    // Hosts of which no two are connected are told together; else the one that most of the pairs have in common.
+    // Hosts of which no two are connected become one finding; otherwise takes the host that is in most pairs first.
     while (!left.empty()) {
       std::set<int> in;
       std::map<int, int> count;
@@ -267,7 +267,7 @@ class Reach {
     return std::find(pairs_.begin(), pairs_.end(), pair) != pairs_.end();
   }
 
-  // Peers that tried `host` (or that it tried), by whether they got through.
+  // Peers that tried a host (or that it tried), by outcome.
   struct Ways {
     std::vector<int> failed;
     int n_reached = 0;
@@ -299,7 +299,7 @@ class Reach {
     }
   }
 
-  // At the chosen address, else at all.
+  // Failed attempts at the chosen address, or at any address if there is none.
   std::vector<std::string> lines_at(int host) const {
     std::vector<const netdetect::AttemptResult*> failed;
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
@@ -331,7 +331,7 @@ class Reach {
     }
   }
 
-  // Attempts that failed at an address that was chosen; -1: any host.
+  // Failed attempts at chosen addresses; -1: any host.
   std::vector<const netdetect::AttemptResult*> failed_at_chosen(int from, int to) const {
     std::vector<const netdetect::AttemptResult*> out;
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
@@ -346,7 +346,7 @@ class Reach {
     return out;
   }
 
-  // The directions that are left: one finding per target and obstacle.
+  // The remaining directions: one finding per target and obstacle.
   void find_directions() {
     std::map<std::pair<int, Obstacle>, std::vector<const netdetect::AttemptResult*>> groups;
     for (const netdetect::AttemptResult* a : failed_at_chosen(-1, -1)) {
@@ -386,7 +386,7 @@ class Reach {
   Purpose purpose_;
   netdetect::Directions directions_;
   netdetect::Pairs pairs_;
-  // Another host has their address: that says why connections with them fail (address-duplicate).
+  // Hosts whose address another host has, too, which explains why connections with them fail (address-duplicate).
   std::set<int> without_address_;
   std::set<std::pair<int, int>> told_;  // directions that a finding has already named
   std::vector<Finding> out_;

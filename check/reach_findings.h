@@ -1,5 +1,5 @@
-// What the attempts of the hosts at each other's addresses mean, for `drun check`. Pure. docs/check.md explains each
-// code.
+// Findings of `drun check` from the attempts of the hosts at each other's addresses. Pure. docs/check.md explains
+// each code.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace drun::check {
 
-// Who can't connect to whom, and why; then interface_findings(). `gone`: hosts that were lost, of which nothing is
-// said. `purpose`: what runs on the hosts; a host that connects in one direction only is a failure for what can't work
-// with it.
+// Hosts that can't connect to each other, and why; then interface_findings(). `gone`: hosts that were lost, which get
+// no findings. `purpose`: the kind of program that runs on the hosts; a host that connects in one direction only is a
+// failure if that program needs both.
 std::vector<Finding> reach_findings(const std::vector<netdetect::HostInterfaces>& hosts,
                                     const netdetect::Candidates& candidates,
                                     const std::vector<netdetect::AttemptResult>& results,

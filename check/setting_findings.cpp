@@ -43,7 +43,7 @@ std::string proxy_in_the_way(const std::map<std::string, std::string>& variables
   for (const char* name : kProxies) {
     const auto found = variables.find(name);
     if (found == variables.end() || found->second.empty()) continue;
-    // What may be a password stays out of reports.
+    // Keeps possible passwords out of reports.
     const auto at = found->second.rfind('@');
     const auto scheme = found->second.find("://");
     const bool secret = at != std::string::npos && scheme != std::string::npos && scheme < at;
@@ -53,8 +53,8 @@ std::string proxy_in_the_way(const std::map<std::string, std::string>& variables
   return "";
 }
 
-// Does NCCL_SOCKET_IFNAME and its like name an interface of this host? "^name" excludes, "=name" is exact, else it is
-// the beginning of a name.
+// True if a value of NCCL_SOCKET_IFNAME and the like names an interface of this host. "^name" excludes, "=name" is
+// exact, anything else is the beginning of a name.
 bool names_interface(std::string value, const control::HostFacts& facts) {
   if (value.empty() || value[0] == '^') return true;
   const bool exact = value[0] == '=';
@@ -104,7 +104,7 @@ bool no_proxy_covers(const std::string& no_proxy, const std::string& name, const
     by_name = by_name || word == host || host.ends_with(word[0] == '.' ? word : "." + word);
     by_address = by_address || word == address || in_network(word, address);
   }
-  // Workers are given the address; without one only the name is known.
+  // Workers get the address; without one only the name is known.
   return address.empty() ? by_name : by_address;
 }
 

@@ -1,4 +1,4 @@
-// What most hosts have, and which have something else. Pure.
+// Majority vote: the value that most hosts have, and the hosts with another value. Pure.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct Vote {
     std::string value;
     std::vector<int> hosts;
   };
-  std::vector<Group> groups;  // most hosts first; of equals, the one whose host came first
-  bool tie = false;           // no group is larger than all others: nobody can be blamed
+  std::vector<Group> groups;  // most hosts first; equal ones in the order of their first hosts
+  bool tie = false;           // no group is larger than all others: no host is known to be wrong
   bool unanimous() const { return groups.size() <= 1; }
 };
 

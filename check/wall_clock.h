@@ -1,4 +1,4 @@
-// A host's wall clock against drun's, by the control channel's estimate of the monotonic clocks. Pure.
+// Compares a host's wall clock with drun's, by the control channel's estimate of the monotonic clocks. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace drun::check {
 
-// The host's wall clock - ours, in ms, as well as half a round trip is known. The two times of now are ours, read at
-// the same moment. Nothing before the first round trip.
+// The host's wall clock minus ours, in ms, accurate to half a round trip. The two times of now are ours, read at the
+// same moment. nullopt before the first round trip.
 inline std::optional<std::int64_t> wall_clock_offset_ms(const control::ClockAlignment& clock,
                                                         const control::HostFacts& facts, std::int64_t monotonic_now_ns,
                                                         std::int64_t realtime_now_ns) {
