@@ -10,7 +10,7 @@ namespace {
 using control::BindTo;
 using Texts = std::vector<std::string>;
 
-constexpr const char* kAll = "0-31";  // of the machine with two sockets
+constexpr const char* kAll = "0-31";  // of the two-socket machine
 
 BindingRequest request(BindTo to, int n_workers) {
   BindingRequest out;
@@ -26,7 +26,7 @@ Result<std::vector<WorkerCpus>> bind(const std::string& machine, const BindingRe
   return bind_workers(request, read_cores(recorded.root(), cpus), cpus, quota);
 }
 
-// "cores 0-3 (0-3,16-19) 4" for each worker: place, CPUs, threads.
+// One text per worker: place, CPUs, threads, as in "cores 0-3 (0-3,16-19) 4".
 Texts bound(const std::string& machine, const BindingRequest& request, const std::string& usable,
             std::optional<double> quota = {}) {
   const auto workers = bind(machine, request, usable, quota);
@@ -102,11 +102,11 @@ TEST(BindToNuma, FollowsTheNodesOfTheGpus) {
   gpus.gpu_nodes = {1, 0, -1};
   const std::string first = "NUMA node 0 (0-7,16-23) ", second = "NUMA node 1 (8-15,24-31) ";
   EXPECT_EQ(bound("two_sockets", gpus, kAll), (Texts{second + "4", first + "8", second + "4"}));
-  gpus.gpu_nodes = {255, 255, 255};  // of which no CPU is usable
+  gpus.gpu_nodes = {255, 255, 255};  // no CPU of this node is usable
   EXPECT_EQ(bound("two_sockets", gpus, kAll), bound("two_sockets", request(BindTo::kNuma, 3), kAll));
 }
 
-// A node with one usable core of three gets no half of the workers.
+// A node with one usable core of three doesn't get half of the workers.
 TEST(BindToNuma, SpreadsByUsableCores) {
   EXPECT_EQ(bound("two_sockets", request(BindTo::kNuma, 3), "7-9"),
             (Texts{"NUMA node 0 (7) 1", "NUMA node 1 (8-9) 1", "NUMA node 1 (8-9) 1"}));

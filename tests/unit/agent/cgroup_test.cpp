@@ -78,7 +78,7 @@ TEST(CgroupName, TheInnermostJobOwnsAProcess) {
   EXPECT_EQ(job_of_cgroup("/"), "");
 }
 
-// The real thing, where this user may.
+// Real cgroups, if this user may make them.
 class JobCgroups : public testing::Test {
  protected:
   void SetUp() override {
@@ -99,7 +99,7 @@ class JobCgroups : public testing::Test {
     ::umount2(mounted_.c_str(), MNT_DETACH);
     ::rmdir(mounted_.c_str());
   }
-  // Where nobody has mounted the hierarchy, as in a bare chroot: for this process alone.
+  // Mounts the hierarchy for this process alone, if none is mounted, as in a bare chroot.
   bool mount_own() {
     std::string place = testing::TempDir() + "drun-cgroup-XXXXXX";
     if (::mkdtemp(place.data()) == nullptr) return false;
@@ -140,7 +140,7 @@ TEST_F(JobCgroups, EndWithAllTheirMembers) {
   ASSERT_EQ(::read(ready->read.get(), &byte, 1), 1);
   ASSERT_EQ(::read(ready->read.get(), &byte, 1), 1);
   kill_cgroup(cgroup_.directory());
-  EXPECT_EQ(::read(ready->read.get(), &byte, 1), 0);  // nobody holds the other end any more
+  EXPECT_EQ(::read(ready->read.get(), &byte, 1), 0);  // no process holds the other end any more
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status));
@@ -170,7 +170,7 @@ TEST_F(JobCgroups, AMemberKeepsOneFromBeingRemoved) {
   EXPECT_TRUE(remove_cgroup(cgroup_.directory(), Clock::now() + std::chrono::seconds(10)));
 }
 
-// Each agent has one that is locked and there, however often somebody is quicker.
+// Each agent gets a cgroup that exists and is locked, even if a cleaner keeps removing them.
 TEST_F(JobCgroups, AreNotRemovedFromUnderAnAgentThatHasOnlyBegun) {
   std::atomic<bool> over = false;
   std::thread remover([&] {

@@ -23,7 +23,7 @@
 namespace drun::agent {
 namespace {
 
-// A place for socket directories of its own, and a job id that no other test has.
+// A private folder for socket directories, and a job id that no other test has.
 class SocketDirectories : public testing::Test {
  protected:
   void SetUp() override {
@@ -47,7 +47,8 @@ class SocketDirectories : public testing::Test {
     }
     std::filesystem::remove_all(place_);
   }
-  // A directory as an agent makes it, with a socket on which nobody listens: as after bind, or after the agent's end.
+  // Makes a directory as an agent does, with a socket on which no process listens, as after bind or after the agent's
+  // end.
   std::string make_silent() {
     std::string path = place_ + "/drun-" + digits_ + "-abcdef";
     EXPECT_EQ(::mkdir(path.c_str(), 0700), 0);
@@ -117,7 +118,7 @@ TEST_F(SocketDirectories, WhoeverLooksKeepsMakersAwayUntilHeIsDone) {
   EXPECT_FALSE(lock_as_maker(path).has_value());  // it is gone
 }
 
-// One worker under something that is called an agent.
+// One worker whose parent is named drun-agent.
 class RunningJob {
  public:
   explicit RunningJob(const std::string& job_id) {
@@ -134,7 +135,7 @@ class RunningJob {
         ::execle("/bin/sleep", "sleep", "1000", nullptr, environment);
         ::_exit(1);
       }
-      ready->write.reset();  // the worker's own closes with its exec
+      ready->write.reset();  // the worker's copy is closed by its exec
       char byte = 0;
       (void)!::read(ready->read.get(), &byte, 1);
       for (;;) ::pause();

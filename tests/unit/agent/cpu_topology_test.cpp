@@ -49,7 +49,7 @@ TEST(CpuTopology, MixesCoresWithOneThreadAndWithTwo) {
                    "0.0: 14", "0.0: 15", "0.0: 16", "0.0: 17", "0.0: 18", "0.0: 19"}));
 }
 
-// The numbers of its CPUs go round its sockets.
+// This machine numbers its CPUs round-robin over its sockets.
 TEST(CpuTopology, LeavesOutWhatIsOffline) {
   const RecordedMachine machine("offline");
   EXPECT_EQ(texts(read_cores(machine.root(), {0, 1, 3, 4, 6, 7, 8, 9, 10, 11, 12, 15})),

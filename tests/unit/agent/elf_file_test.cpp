@@ -39,7 +39,7 @@ TEST_F(ElfFile, OthersNeedNone) {
   }
 }
 
-// What it says of itself may be anything.
+// A file's headers may contain anything.
 TEST_F(ElfFile, BrokenOnesAreReadWithinTheirBounds) {
   const auto whole = read_file("/bin/true");
   ASSERT_TRUE(whole);

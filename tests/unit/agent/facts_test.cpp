@@ -1,4 +1,4 @@
-// The agent gathers facts: real children, files below a folder of the test's own.
+// The agent gathers facts: real children, files below the test's own folder.
 #include "agent/facts.h"
 
 #include <gtest/gtest.h>
@@ -187,8 +187,7 @@ TEST_F(Facts, AHangingProgramEndsAtTheDeadline) {
   EXPECT_LT(Clock::now() - began, std::chrono::seconds(15));
   EXPECT_TRUE(facts.has_nvidia_smi);
   EXPECT_NE(facts.nvidia_smi_problem.find("it did not answer within "), std::string::npos) << facts.nvidia_smi_problem;
-  // The two seconds are those of the whole question: what a loaded machine takes to get as far as nvidia-smi is part of
-  // them.
+  // The two seconds cover the whole request, including the time that a loaded machine takes to start nvidia-smi.
   EXPECT_GE(facts.nvidia_smi_ms, 500);
   EXPECT_TRUE(facts.nvidia_smi_late);
 }
@@ -199,7 +198,7 @@ TEST_F(Facts, StopEndsWhatRuns) {
   const auto facts = gather(question(), milliseconds(200));
   EXPECT_LT(Clock::now() - began, std::chrono::seconds(15));
   EXPECT_NE(facts.nvidia_smi_problem, "");
-  // The child is ended, and is ours to reap.
+  // The child has been killed, and this process must reap it.
   int status = 0;
   bool killed = false;
   for (pid_t pid; (pid = ::waitpid(-1, &status, 0)) > 0;)

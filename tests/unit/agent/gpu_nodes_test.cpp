@@ -7,7 +7,7 @@
 namespace drun::agent {
 namespace {
 
-// The files of NVIDIA's driver for four GPUs; the firmware does not tell the node of the last one.
+// The files of NVIDIA's driver for four GPUs; the firmware doesn't report the node of the last one.
 class GpuNodes : public ::testing::Test {
  protected:
   GpuNodes() {
@@ -45,7 +45,7 @@ TEST_F(GpuNodes, AreInTheOrderOfPciAddresses) {
 
 TEST_F(GpuNodes, BelongToWorkersByLocalRank) {
   EXPECT_EQ(nodes({"", "", ""}), (std::vector<int>{0, 0, 1}));
-  EXPECT_EQ(nodes({"", "", "", "", ""}), (std::vector<int>{-1, -1, -1, -1, -1}));  // nobody knows who shares one
+  EXPECT_EQ(nodes({"", "", "", "", ""}), (std::vector<int>{-1, -1, -1, -1, -1}));  // the sharing is unknown
 }
 
 TEST_F(GpuNodes, BelongToWorkersByTheHostList) {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t kMe = 1000;
 
-// A host: init, sshd, and what a test adds.
+// A host with init, sshd and the processes that a test adds.
 class Leftovers : public testing::Test {
  protected:
   Leftovers() {
@@ -110,7 +110,8 @@ TEST_F(Leftovers, ZombiesAreNone) {
   EXPECT_TRUE(find().empty());
 }
 
-// drun was called by a worker whose own agent is gone: its agents carry the outer job's mark, its workers their own.
+// A worker whose own agent is gone called drun: the new agents carry the outer job's mark, their workers their own
+// mark.
 TEST_F(Leftovers, AJobStartedByALeftOverRunsButDoesNotSaveIt) {
   add(30, 1, "sh", "bb", kMe, 0);
   add(31, 30, "drun", "bb", kMe, 0);
@@ -127,7 +128,7 @@ TEST_F(Leftovers, ParentsThatGoInACircleEnd) {
 }
 
 TEST_F(Leftovers, TheOneWhoAsksIsNotFound) {
-  // `drun clean` in a shell that a job left behind: drun, its local agent and a second agent by ssh.
+  // The user runs `drun clean` in a shell that a job left behind: drun, its local agent and a second agent by ssh.
   add(30, 1, "bash", "bb", kMe, 0);
   add(31, 30, "drun", "bb", kMe, 0);
   add(32, 31, "drun-guard", "bb", kMe, 0);

@@ -1,4 +1,4 @@
-// The agent's own getaddrinfo, linked in here as there: digits only.
+// The agent's own getaddrinfo, linked into this test: it resolves numeric addresses only.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netdb.h>

@@ -30,7 +30,7 @@ class PumpFixture : public ::testing::Test {
     io_.run_for(std::chrono::seconds(10));
     EXPECT_TRUE(pump_->ended());
   }
-  // Writes, and lets the pump do all that it can do now.
+  // Writes, and lets the pump do everything that is ready.
   void write(const std::string& bytes) {
     ASSERT_TRUE(write_all(write_end_.get(), bytes).has_value());
     settle();
@@ -89,7 +89,7 @@ TEST_F(PumpFixture, CreditWithoutEndStaysWithoutEnd) {
   EXPECT_EQ(chunks_.size(), 1u);
 }
 
-// A terminal in whose buffers something is left when its worker ends.
+// A terminal whose buffers still hold output when its worker ends.
 class TerminalPump : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -107,7 +107,7 @@ class TerminalPump : public ::testing::Test {
     tasks_.spawn(pump_->run());
     while (const std::size_t n = fill()) n_written_ += n;
   }
-  // What fits now.
+  // Fills the terminal's buffers. Returns the number of bytes that fitted.
   std::size_t fill() {
     const std::string bytes(1000, 'x');
     const ssize_t n = ::write(slave_.get(), bytes.data(), bytes.size());

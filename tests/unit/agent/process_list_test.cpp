@@ -66,7 +66,7 @@ TEST(Processes, TheMarkOfAChildIsRead) {
   ASSERT_TRUE(ready.has_value());
   const pid_t child = ::fork();
   if (child == 0) {
-    // Its end closes with the exec: then the new environment is in place.
+    // The exec closes the child's end; by then the new environment is in place.
     const char* argv[] = {"sleep", "1000", nullptr};
     const char* environment[] = {"DRUN_JOB_ID=feed", "DRUN_RANK=3", nullptr};
     ::execve("/bin/sleep", const_cast<char**>(argv), const_cast<char**>(environment));

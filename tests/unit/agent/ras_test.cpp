@@ -1,4 +1,4 @@
-// What the agent makes of NCCL's word on a job's ranks: a server of the test's own on loopback.
+// How the agent reads NCCL's status report (RAS) of a job's ranks, from the test's own server on loopback.
 #include "agent/ras.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 using asio::ip::tcp;
 using std::chrono::milliseconds;
 
-// Accepts one connection on a thread of its own, and does `with` with it.
+// Accepts one connection on a thread of its own and calls `with` with it.
 class Server {
  public:
   explicit Server(std::function<void(tcp::socket&)> with)
@@ -28,7 +28,7 @@ class Server {
         }) {}
   ~Server() {
     boost::system::error_code ignored;
-    tcp::socket(io_).connect(acceptor_.local_endpoint(), ignored);  // in case that nobody came
+    tcp::socket(io_).connect(acceptor_.local_endpoint(), ignored);  // unblocks accept() if no client came
     thread_.join();
   }
   Server(const Server&) = delete;
@@ -86,7 +86,7 @@ TEST(Ras, ItsTextIsTakenWhole) {
   const Server server([&](tcp::socket& one) {
     question = line_of(one);
     say(one, "NCCL version 2.28.9 compiled with CUDA 13.0\r\n");
-    std::this_thread::sleep_for(milliseconds(50));  // it asks its ranks
+    std::this_thread::sleep_for(milliseconds(50));  // NCCL asks its ranks meanwhile
     say(one, "Job summary\n\x1b[31mred\n");
   });
   EXPECT_EQ(ask(server.address()).text, "NCCL version 2.28.9 compiled with CUDA 13.0\nJob summary\n?[31mred\n");
@@ -131,7 +131,7 @@ TEST(Ras, WhatCameUntilTheDeadlineIsKept) {
   const Server server([](tcp::socket& one) {
     (void)line_of(one);
     say(one, "NCCL version 2.28.9\n");
-    (void)line_of(one);  // waits for the end of the question
+    (void)line_of(one);  // waits until the client closes
   });
   const auto answer = ask(server.address(), milliseconds(2000));
   EXPECT_EQ(answer.text, "NCCL version 2.28.9\n\n(cut off)\n");

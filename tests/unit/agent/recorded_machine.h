@@ -1,4 +1,4 @@
-// The tree /sys/devices/system of a machine, from a file of its texts: lines "cpu/online:0-31".
+// A machine's /sys/devices/system tree, made from a text file with lines such as "cpu/online:0-31".
 #pragma once
 
 #include <cstdlib>
@@ -13,8 +13,8 @@ namespace drun::agent {
 class RecordedMachine {
  public:
   // two_sockets: a server with hyper-threads and two NUMA nodes. one_node: a desktop whose last 8 of 14 cores have one
-  // thread. offline: four sockets with hyper-threads, four of whose CPUs are offline. gpu_memory_nodes: a POWER9 in
-  // which the memory of GPUs is a NUMA node each. From the recordings of hwloc's tests.
+  // thread each. offline: four sockets with hyper-threads, with four CPUs offline. gpu_memory_nodes: a POWER9 in which
+  // each GPU's memory is a NUMA node. All are from the recordings of hwloc's tests.
   explicit RecordedMachine(const std::string& name) {
     const auto text = read_file(DRUN_TEST_TOPOLOGIES "/" + name + ".txt");
     if (!text) std::abort();

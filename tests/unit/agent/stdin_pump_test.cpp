@@ -34,7 +34,7 @@ class StdinPumpFixture : public ::testing::Test {
     io_.restart();
     io_.run_for(time);
   }
-  // What the pump says next.
+  // Waits for the pump's next report of consumed bytes.
   std::size_t next_consumed() {
     const std::size_t before = consumed_.size();
     const Deadline deadline = Clock::now() + std::chrono::seconds(10);

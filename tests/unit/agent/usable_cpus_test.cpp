@@ -10,7 +10,7 @@
 namespace drun::agent {
 namespace {
 
-// A file system of its own, as far as cpu_quota() reads it.
+// A file system with the files that cpu_quota() reads.
 class CpuQuota : public ::testing::Test {
  protected:
   void write(const std::string& path, const std::string& text) { folder_.write(path.substr(1), text); }
@@ -36,9 +36,9 @@ TEST_F(CpuQuota, IsTheLowestOfOurCgroupAndThoseAboveIt) {
   write("/sys/fs/cgroup/a/b/cpu.max", "250000 100000\n");
   EXPECT_EQ(cpu_quota(root_), 2.5);
   write("/sys/fs/cgroup/a/b/c/cpu.max", "300000 100000\n");
-  write("/sys/fs/cgroup/a/b/c/d/cpu.max", "100000 100000\n");  // not ours
+  write("/sys/fs/cgroup/a/b/c/d/cpu.max", "100000 100000\n");  // below our cgroup
   EXPECT_EQ(cpu_quota(root_), 2.5);
-  write("/sys/fs/cgroup/cpu.max", "50000 100000\n");  // as a container with its own namespace sees its own
+  write("/sys/fs/cgroup/cpu.max", "50000 100000\n");  // a container with its own namespace sees its own cgroup here
   EXPECT_EQ(cpu_quota(root_), 0.5);
 }
 
@@ -56,7 +56,7 @@ TEST_F(CpuQuota, IsThatOfVersion1Too) {
   EXPECT_EQ(cpu_quota(root_), 6);
 }
 
-// In a container the path may be the host's, which its mount does not show.
+// In a container the path may be the host's, which the container's mount doesn't contain.
 TEST_F(CpuQuota, IsThatOfTheMountWhereOurPathIsNotShown) {
   write("/proc/self/mountinfo", "37 31 0:34 /docker/1 /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n");
   write("/proc/self/cgroup", "4:cpu:/docker/2\n");
@@ -66,7 +66,7 @@ TEST_F(CpuQuota, IsThatOfTheMountWhereOurPathIsNotShown) {
 }
 
 TEST(UsableCpus, AreThoseThatTheSchedulerLetsUsOn) {
-  std::thread([] {  // whose affinity ends with it
+  std::thread([] {  // the affinity ends with the thread
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
