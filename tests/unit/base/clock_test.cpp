@@ -26,7 +26,7 @@ TEST(Clock, DoesNotMoveTimestamps) {
 
 Task<void> wait_for(Event& event, Deadline deadline, bool& in_time) { in_time = co_await event.wait_until(deadline); }
 
-// The timer below is set by the time that passes outside; it must look at the clock again when it goes off.
+// The timer below runs on real time; when it expires, the wait must read Clock again.
 TEST(Clock, DeadlinesThatAreWaitedForMoveWithIt) {
   asio::io_context io(1);
   Event event(io.get_executor());

@@ -77,7 +77,7 @@ TEST(WriteAll, WaitsForASlowReaderOfANonblockingPipe) {
   auto pipe = make_pipe();
   ASSERT_TRUE(pipe);
   ASSERT_TRUE(set_nonblocking(pipe->write.get(), true));
-  const std::string sent(1 << 20, 'x');  // far beyond what a pipe holds
+  const std::string sent(1 << 20, 'x');  // far more than a pipe holds
   std::string got;
   std::thread reader([&] {
     char buffer[4096];

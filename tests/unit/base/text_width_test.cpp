@@ -12,7 +12,7 @@ TEST(TextWidth, CountsColumnsAndNotBytes) {
   EXPECT_EQ(text_width("abc"), 3u);
   EXPECT_EQ(text_width("\xc3\xa9\xe2\x96\x88"), 2u);          // e with an accent, a block
   EXPECT_EQ(text_width("\xe4\xb8\xad\xf0\x9f\x9a\x80"), 4u);  // a Chinese character, a rocket
-  EXPECT_EQ(text_width("e\xcc\x81"), 1u);                     // an accent that combines
+  EXPECT_EQ(text_width("e\xcc\x81"), 1u);                     // a combining accent
   EXPECT_EQ(text_width("\033[1;31mred\033[0m"), 3u);
   EXPECT_EQ(text_width("\xff\x80\xe2\x96"), 4u) << "no UTF-8";
 }

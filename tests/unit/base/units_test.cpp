@@ -63,7 +63,7 @@ TEST(Units, OneUnitServesTheTypicalAndTheLeast) {
                                          {20.8e9, 9.44e6, "Mb/s"},
                                          {941e6, 9.4e6, "Mb/s"},
                                          {941e6, 50e3, "kb/s"},
-                                         {20.8e9, 50e3, "Mb/s"},  // no longer figures than that
+                                         {20.8e9, 50e3, "Mb/s"},  // a smaller unit would need more digits
                                          {500, 100, "b/s"},
                                          {0, 0, "b/s"}}) {
     EXPECT_STREQ(rate_unit(c.typical, c.least).name, c.name) << c.typical << " " << c.least;

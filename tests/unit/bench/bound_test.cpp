@@ -5,7 +5,7 @@
 namespace drun::bench {
 namespace {
 
-// In all.
+// The total traffic.
 double bytes(Kind kind, double n_bytes, int n_ranks) {
   const MemoryTraffic traffic = memory_traffic(kind, n_bytes, n_ranks);
   return traffic.buffers + traffic.between;
@@ -24,14 +24,14 @@ TEST(BenchBound, MemoryTrafficIsCopiesInAndOutAndTheReduction) {
 }
 
 TEST(BenchBound, WhatRanksShareIsTimedByItself) {
-  // Of an allreduce every rank reads 100 bytes of its own and writes 100; the rest is in what they share.
+  // In an allreduce each rank reads 100 bytes from its buffer and writes 100; the rest is traffic in shared memory.
   EXPECT_DOUBLE_EQ(memory_traffic(Kind::kAllReduce, 100, 4).buffers, 800);
   EXPECT_DOUBLE_EQ(memory_traffic(Kind::kAllReduce, 100, 4).between, 1300);
   EXPECT_DOUBLE_EQ(memory_traffic(Kind::kAllGather, 100, 4).buffers, 400);
   Bound bound;
   bound.kind = BoundKind::kMemory;
   bound.bytes_per_second = 800;
-  bound.between_bytes_per_second = 2600;  // in a cache
+  bound.between_bytes_per_second = 2600;  // it fits in a cache
   EXPECT_DOUBLE_EQ(percent_of_bound(bound, Kind::kAllReduce, 100, {4}, 0, 3), 50);
 }
 

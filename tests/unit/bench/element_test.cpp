@@ -25,7 +25,7 @@ TEST(BenchElement, SmallIntegersSurviveInEveryType) {
   }
 }
 
-// All bit patterns of both halves against libdrun's conversions, which know nothing of these.
+// Compares all bit patterns of both half types with libdrun's conversions, which are a separate implementation.
 TEST(BenchElement, HalvesAreThoseOfLibdrun) {
   for (const auto dtype : {DRUN_FLOAT16, DRUN_BFLOAT16}) {
     for (std::uint32_t i = 0; i <= 0xffff; ++i) {

@@ -45,10 +45,10 @@ TEST(BenchKind, BlocksAreMultiplesOf16Bytes) {
   const Counts all = counts(Kind::kAlltoall, 1000, 1, 3);
   EXPECT_EQ(all.call, 320u);
   EXPECT_EQ(all.send, 960u);
-  EXPECT_EQ(counts(Kind::kGather, 8, 4, 4).recv, 0u);  // as in nccl-tests: a row of 0 bytes
+  EXPECT_EQ(counts(Kind::kGather, 8, 4, 4).recv, 0u);  // as in nccl-tests, which reports a row of 0 bytes
 }
 
-// What nccl-tests' doc/PERFORMANCE.md and its programs have.
+// The factors of nccl-tests' doc/PERFORMANCE.md and its programs.
 TEST(BenchKind, BandwidthsHaveNcclTestsFactors) {
   constexpr int n = 4;
   constexpr double seconds = 0.5;

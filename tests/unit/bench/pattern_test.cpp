@@ -32,7 +32,7 @@ Call call_of(Kind kind, drun_dtype dtype, drun_op op, int rank, int root = 1) {
   return call;
 }
 
-// What libdrun would have to do, done on what the ranks give: slowly, and for each kind in its own words.
+// Computes the result of the call from all ranks' inputs: slow, with separate code for each kind.
 std::vector<char> carried_out(const Call& call) {
   const std::size_t size = element_size(call.dtype), n = call.counts.call;
   std::vector<std::vector<char>> given;
@@ -112,7 +112,7 @@ TEST(BenchPattern, EveryCorruptedElementIsCounted) {
     if (kind == Kind::kBarrier) continue;
     for (const auto dtype : all_dtypes()) {
       for (const auto op : ops_of(kind)) {
-        const Call call = call_of(kind, dtype, op, 1);  // the root, which always gets something
+        const Call call = call_of(kind, dtype, op, 1);  // the root, which always receives data
         const std::size_t size = element_size(dtype);
         auto data = carried_out(call);
         const std::size_t n = data.size() / size;
@@ -144,7 +144,7 @@ TEST(BenchPattern, BlocksInWrongPlacesAreWrong) {
   std::swap_ranges(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(block),
                    data.begin() + static_cast<std::ptrdiff_t>(block));
   EXPECT_GT(Pattern(call, 5).count_wrong(data.data()), call.counts.call);
-  // Of the same rank, but shifted.
+  // Data of the same rank, but shifted.
   data = carried_out(call);
   std::memmove(data.data() + 1024, data.data(), block - 1024);
   EXPECT_GT(Pattern(call, 5).count_wrong(data.data()), call.counts.call / 2);

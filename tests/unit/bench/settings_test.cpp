@@ -104,7 +104,7 @@ TEST(BenchSettings, NcclIsAskedForWhatItDoes) {
   EXPECT_TRUE(check(s).has_value());
   s.dtypes = {DRUN_BFLOAT16, DRUN_UINT8};
   EXPECT_FALSE(check(s).has_value());
-  s.kind = Kind::kBroadcast;  // which has no reduction
+  s.kind = Kind::kBroadcast;  // it has no reduction
   EXPECT_TRUE(check(s).has_value());
   s.kind = Kind::kBarrier;
   EXPECT_FALSE(check(s).has_value());
@@ -131,7 +131,7 @@ TEST(BenchSettings, WordsGoThereAndBack) {
   Settings second = s;
   second.kind = Kind::kAlltoall;
   const auto words = to_words({s, second});
-  EXPECT_EQ(std::count(words.begin(), words.end(), kNcclWord), 1);  // by which the agent knows
+  EXPECT_EQ(std::count(words.begin(), words.end(), kNcclWord), 1);  // the agent searches for this word
   const auto back = from_words(words);
   ASSERT_TRUE(back.has_value()) << back.error().message();
   EXPECT_EQ(to_words(*back), words);
