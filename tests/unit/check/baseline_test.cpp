@@ -141,7 +141,7 @@ TEST_F(BaselineFile, IsWrittenWholeAndReadBack) {
   const auto read = read_baseline(path);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->links.size(), 12u);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);  // nothing is left beside it
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);  // no temporary file is left
 }
 
 TEST_F(BaselineFile, ErrorsNameThePathAndTheReason) {

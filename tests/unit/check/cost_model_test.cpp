@@ -18,7 +18,7 @@ using testing::FakeNetwork;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// All pairs with the same rate, but for `special`.
+// All pairs have the same rate, except where `special` returns one.
 netdetect::LinkReport links(int n, double rate, double rtt_us, const std::function<double(int, int)>& special = {}) {
   netdetect::LinkReport out;
   for (int a = 0; a < n; ++a) {
@@ -61,11 +61,11 @@ TEST(CostModel, SmallSizesCostRoundTrips) {
     int n;
     double n_steps;
   };
-  // 1 ms per way: recursive doubling, and for what is above a power of two 2 steps more.
+  // 1 ms per direction: recursive doubling, with 2 more steps if n is not a power of two.
   for (const Case& c : std::vector<Case>{{2, 1}, {4, 2}, {8, 3}, {3, 3}, {6, 4}}) {
     EXPECT_NEAR(predict(one_rank_each(c.n), links(c.n, 1e12, 2000), 4).seconds, c.n_steps * 1e-3, 0.1e-3) << c.n;
   }
-  // Halving and doubling between the bounds.
+  // Sizes for which recursive halving and doubling is chosen.
   EXPECT_NEAR(predict(one_rank_each(8), links(8, 1e12, 2000), 100'000).seconds, 6e-3, 0.2e-3);
   EXPECT_NEAR(predict(one_rank_each(8), links(8, 100e6, 0), 120'000).seconds, 2.0 * 7 / 8 * 0.0096, 0.001);
 }
@@ -105,10 +105,10 @@ TEST(CostModel, ARingThatWasMeasuredCountsMoreThanPairs) {
   report.ring.order = {0, 1, 2, 3};
   report.ring.bits_per_second = {2e9, 2e9, 2e9, 2e9};
   EXPECT_NEAR(predict(one_rank_each(4), report, 100'000'000).seconds, 1.5 * 0.8 / 2, 0.01);
-  // Chance gave one less than the others: in a ring they wait for each other.
+  // One rate is lower than the others by chance: in a ring all flows wait for each other.
   report.ring.bits_per_second = {1e9, 3e9, 2e9, 2e9};
   EXPECT_NEAR(predict(one_rank_each(4), report, 100'000'000).seconds, 1.5 * 0.8 / 2, 0.01);
-  // One that is slow alone, too, is slow.
+  // A link that is slow in its own measurement, too, is slow.
   netdetect::LinkReport slow = links(4, 8e9, 50, [](int from, int to) { return from == 2 && to == 3 ? 1e8 : 0.0; });
   slow.ring = report.ring;
   slow.ring.bits_per_second = {2e9, 2e9, 1e8, 2e9};
@@ -122,12 +122,13 @@ TEST(CostModel, SeveralRanksPerHostSendWhatOneWould) {
   const Prediction eight = predict(input, links(4, 1e9, 50), 100'000'000);
   EXPECT_NEAR(eight.seconds, one, 0.1 * one);
   EXPECT_EQ(eight.algorithm, Algorithm::kHierarchical);
-  // Memory that is slower than the network sets it: 8 times the data of 8 ranks.
+  // If memory is slower than the network, it sets the time: 8 times the data of 8 ranks.
   input.memory_bytes_per_second = 1e9;
   EXPECT_GT(predict(input, links(4, 1e9, 50), 100'000'000).seconds, 6.4);
 }
 
-// A ring of one rank per host would be another job than that of eight, whose sums inside the host come first.
+// A ring of one rank per host would be a different job from one of eight ranks per host, which reduces inside the host
+// first.
 TEST(CostModel, TheLinesOfRingAndTreeAreOfTheSameJob) {
   CostInput input = one_rank_each(4);
   input.slots.assign(4, 8);
@@ -139,7 +140,7 @@ TEST(CostModel, TheLinesOfRingAndTreeAreOfTheSameJob) {
     EXPECT_LE(point.seconds, 2 * best) << point.n_bytes;
   }
   EXPECT_DOUBLE_EQ(p.curve.back().seconds, p.curve.back().ring_seconds);
-  EXPECT_GT(p.curve.back().ring_seconds, 8 * 8 * 1.07 / 5);  // by memory, far above the 1.3 s of the network
+  EXPECT_GT(p.curve.back().ring_seconds, 8 * 8 * 1.07 / 5);  // limited by memory, far above the 1.3 s of the network
   const Prediction asked = predict(input, links(4, 10e9, 50), std::size_t{1} << 30);
   EXPECT_NEAR(asked.network_seconds, 1.3, 0.3);
   EXPECT_GT(asked.seconds, 8 * asked.network_seconds);
@@ -198,10 +199,10 @@ TEST(CostModel, TellsWhatIsLeftOfTheSpeed) {
             "with steps of 300 ms: 0.2 % of the ideal speed, also if it all happens during the computation");
 }
 
-// Against `drun bench -o all_reduce` (p50, out of place) between namespaces of one machine with two cores, by
-// perf/prediction: rates are the medians that `drun check` had measured just before, links were shaped by HTB. The
-// constants of the model were set with these very measurements, so this tells whether its shape fits, not how it does
-// elsewhere. Known misses have their own bound: docs/check.md names them.
+// Compares predictions with `drun bench -o all_reduce` (p50, out of place) between namespaces of one machine with two
+// cores, as measured by perf/prediction. Rates are the medians that `drun check` had measured just before; links were
+// shaped by HTB. The model's constants were fitted to these measurements, so this test checks the model's shape, not
+// its accuracy on other machines. Known misses have their own tolerance: docs/check.md names them.
 TEST(CostModel, IsNearWhatWasMeasured) {
   struct Case {
     const char* what;
@@ -210,7 +211,7 @@ TEST(CostModel, IsNearWhatWasMeasured) {
     bool one_slow;      // host 2 at 9.66 Mb/s
     std::size_t n_bytes;
     double seconds;    // measured
-    double tolerance;  // share of it
+    double tolerance;  // relative
   };
   constexpr std::size_t kKi = 1u << 10, kMi = 1u << 20;
   const std::vector<Case> cases = {

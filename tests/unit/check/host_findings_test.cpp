@@ -7,7 +7,7 @@
 namespace drun::check {
 namespace {
 
-// A cluster of `n` hosts, healthy and equal, as Debian installs them.
+// A cluster of `n` healthy, identical hosts, as Debian installs them.
 struct Cluster {
   explicit Cluster(int n, int slots = 1) : facts(static_cast<std::size_t>(n)) {
     for (int i = 0; i < n; ++i) {
@@ -131,11 +131,11 @@ TEST(HostFindings, HostsThatCouldNotBeAskedAreLeftOut) {
 
 struct Case {
   const char* name;
-  std::function<void(Cluster&)> spoil;  // a cluster of 4 hosts with 2 slots, GPUs and RDMA
+  std::function<void(Cluster&)> spoil;  // changes a cluster of 4 hosts with 2 slots, GPUs and RDMA
   const char* code;
   Severity severity;
   std::vector<int> hosts;
-  const char* words;  // in the text
+  const char* words;  // a part of the text
 };
 
 class Spoiled : public testing::TestWithParam<Case> {};
@@ -156,7 +156,7 @@ TEST_P(Spoiled, IsFoundAndNamed) {
   ASSERT_NE(found, nullptr) << all;
   EXPECT_NE(found->text.find(c.words), std::string::npos) << found->text;
   EXPECT_FALSE(found->subject.empty());
-  // Nothing else is warned of.
+  // There is no other warning or failure.
   for (const auto& f : findings) {
     if (f.severity == Severity::kNote) continue;
     EXPECT_EQ(f.code, c.code) << all;
@@ -431,7 +431,7 @@ TEST(HostFindings, NoProxy) {
     EXPECT_TRUE(covers(list)) << list;
   for (const char* list : {"", "10.0.1.0/24", "gpu1.lab", "10.0.0.0/33", "10.0.0.0/x", ",,"})
     EXPECT_FALSE(covers(list)) << list;
-  // Without an address the name counts.
+  // Without an address only the name is compared.
   for (const char* list : {"gpu1.lab", ".lab", "lab", "*"})
     EXPECT_TRUE(no_proxy_covers(list, "root@gpu1.lab", "")) << list;
   for (const char* list : {"gpu2.lab", "b", "other"}) EXPECT_FALSE(no_proxy_covers(list, "gpu1.lab", "")) << list;

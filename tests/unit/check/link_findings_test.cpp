@@ -26,7 +26,7 @@ TEST(LinkFindings, NoneOnAHealthyCluster) {
   }
 }
 
-// Sixteen containers on a machine with two cores: rates and round trips differ by a factor of three by chance alone.
+// Sixteen containers on a machine with two cores: rates and round trips differ by a factor of three by chance.
 TEST(LinkFindings, NoneWhereEverythingScatters) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     for (const int n : {2, 3, 4, 8, 16}) {
@@ -137,7 +137,7 @@ TEST(LinkFindings, FindsASlowAndALossyHostTogether) {
   EXPECT_THAT(heads(network.findings()), UnorderedElementsAre("link-slow h1 eth1", "link-loss h2 eth2"));
 }
 
-// Of short transfers: what a direction loses is much by chance.
+// Transfers are short, so the losses of a direction vary by chance.
 TEST(LinkFindings, PairsThatLoseAndShareAHostAreThatHosts) {
   FakeNetwork network(7);
   network.special = [](int from, int to, netdetect::Rate& rate) {
@@ -162,8 +162,8 @@ TEST(LinkFindings, TwoPairsThatLoseOrThreeWithoutAHostInCommonStayPairs) {
               UnorderedElementsAre("link-loss h0 to h5", "link-loss h2 to h5", "link-loss h1 to h3"));
 }
 
-// A lost frame of 64 KB (veth) is 45 segments that are sent again, and a connection is faster than its loss would allow
-// with frames of one segment: whether such a direction loses only the second pass can say.
+// A lost frame of 64 KB (veth) causes 45 retransmitted segments, so a connection is faster than its loss would allow
+// with frames of one segment. Only the second pass can tell if such a direction loses frames.
 struct FastInSpiteOfLoss {
   FakeNetwork network{5};
   netdetect::LinkReport report;
@@ -200,7 +200,7 @@ TEST(LinkFindings, ALossyHostIsFoundThoughSomeOfItsLinksAreFast) {
   }
 }
 
-// Where frames are lost every connection takes its time: such a host comes last, and time may be over.
+// Every connection to a host that loses frames is slow, so its links come last and may not be measured in time.
 TEST(LinkFindings, ALossyHostIsFoundThoughThereWasNoTimeForMostOfItsLinks) {
   for (const int n : {4, 8, 16}) {
     for (const int n_measured : {0, 1}) {
@@ -217,7 +217,7 @@ TEST(LinkFindings, ALossyHostIsFoundThoughThereWasNoTimeForMostOfItsLinks) {
   }
 }
 
-// Its connections break off when it is measured again.
+// The connections of host 5 fail when they are measured again.
 struct BrokenOff {
   FakeNetwork network{8};
   netdetect::LinkReport report;
@@ -287,17 +287,17 @@ TEST(LinkFindings, WhereThereWasTimeForFewLinksOfAnyHostNobodyIsMeasuredAgain) {
   EXPECT_THAT(network.measure().second_pass, IsEmpty());
 }
 
-// With frames lost a connection may by chance be as fast as a link of 100 Mb/s.
+// With lost frames, a connection may by chance be as fast as a link of 100 Mb/s.
 TEST(LinkFindings, ALossThatHeldStreamsShowIsNotTakenForAWrongNegotiation) {
   for (const bool held : {false, true}) {
     FakeNetwork network(6);
     network[2].sends = network[2].receives = 93e6;
     network[2].loss = 0.03;
     network.special = [](int from, int to, netdetect::Rate& rate) {
-      if ((from == 2 || to == 2) && rate.n_streams == 1) rate.bits_per_second *= 5;  // no slower than several
+      if ((from == 2 || to == 2) && rate.n_streams == 1) rate.bits_per_second *= 5;  // as fast as several streams
     };
     netdetect::LinkReport report = network.measure();
-    bool first = true;  // one that was not held takes nothing from what the others show
+    bool first = true;  // one direction without paced streams doesn't hide the others' loss
     for (netdetect::Link& link : report.second_pass) {
       for (netdetect::Direction* d : {&link.forward, &link.backward}) {
         if (!held || ((link.a == 2 || link.b == 2) && first)) d->paced = {};
@@ -311,7 +311,7 @@ TEST(LinkFindings, ALossThatHeldStreamsShowIsNotTakenForAWrongNegotiation) {
   }
 }
 
-// Senders that were kept from running, on a machine that is busy.
+// On a busy machine senders were kept from running.
 TEST(LinkFindings, WhereEverythingIsFasterThanItsLossAllowsNothingIsLost) {
   const FastInSpiteOfLoss cluster([](int, int) { return true; });
   EXPECT_THAT(cluster.report.second_pass, IsEmpty());
@@ -326,7 +326,7 @@ TEST(LinkFindings, LossOfTwoHostsIsThePairs) {
 
 TEST(LinkFindings, WhatAllLoseIsHowThisNetworkIs) {
   FakeNetwork network(6);
-  for (auto& host : network.hosts) host.loss = 0.01;  // two in a hundred on every link: a policer
+  for (auto& host : network.hosts) host.loss = 0.01;  // 2 % loss on every link: a policer
   EXPECT_THAT(heads(network.findings()), ElementsAre("more-streams all hosts"));
 }
 
@@ -365,7 +365,7 @@ TEST(LinkFindings, WithoutTimeForASecondPassMuchLossOfSlowSegmentsIsEnough) {
 }
 
 TEST(LinkFindings, ASecondLookThatSawLittleAcquitsNobody) {
-  for (const std::uint64_t n_again : {0u, 40u, 149u, 150u}) {  // twice each
+  for (const std::uint64_t n_again : {0u, 40u, 149u, 150u}) {  // per measurement; the pair is measured again twice
     FakeNetwork network(5);
     network.paced = [=](int from, int to) {
       netdetect::Rate rate;
@@ -396,20 +396,20 @@ TEST(LinkFindings, FewSlowSegmentsOfTheFirstPassLeaveTheWordToTheStreams) {
     EXPECT_EQ(first.paced, n_segments >= 200) << n_segments;
     EXPECT_EQ(first.n_segments, n_segments >= 200 ? n_segments : 2000);
     EXPECT_EQ(first.n_retransmits, n_segments >= 200 ? 0 : 80);
-    link.again = true;  // many pairs are judged together
+    link.again = true;  // second pass: few segments are enough, because its pairs are judged together
     EXPECT_EQ(netdetect::edges_of({link}).at({0, 1}).paced, n_segments > 0) << n_segments;
   }
 }
 
-// Streams at full speed send again what was lost in frames of many segments, and what a sender that was kept from
-// running took for lost; what was sent slowly, segment by segment, says what the link does.
+// Streams at full speed also retransmit after losses in frames of many segments, and when a sender that was kept from
+// running takes segments for lost. Paced segments, sent one by one, show the link's own loss.
 TEST(LinkFindings, WhatIsSentSlowlyInTheFirstPassDecidesWhatALinkLoses) {
   for (const std::uint64_t n_lost : {0u, 9u, 12u, 30u}) {
     FakeNetwork network(5);
     for (auto& host : network.hosts) host.sends = host.receives = 20e9;
     network.special = [](int, int, netdetect::Rate& rate) {
       rate.n_retransmits = rate.n_segments / 50;
-    };  // too fast for that
+    };  // too fast for a link that loses so much
     network.paced = [n_lost](int from, int to) {
       netdetect::Rate rate;
       rate.n_streams = 4;
@@ -532,7 +532,7 @@ TEST(LinkFindings, ComparesWithWhatTheInterfacesPromise) {
       {941e6, 1000, {}},
       {941e6, 10000, {"link-below-nominal h0 to h1"}},
       {200e6, 1000, {"link-below-nominal h0 to h1"}},
-      {15e9, 100000, {}},  // what some connections of one thread do
+      {15e9, 100000, {}},  // limited by a single sending thread, not by the link
       {4e9, 100000, {}},
       {94e6, 1000, {"link-slow h0 to h1"}},
       {200e6, 0, {}},  // unknown
@@ -562,7 +562,7 @@ TEST(LinkFindings, TellsWhatItMeasuredApartFromWhatThatIsComparedWith) {
   EXPECT_THAT(f.details, ::testing::Each(HasSubstr("h2")));
   EXPECT_THAT(f.comparison, ::testing::Not(IsEmpty()));
   EXPECT_THAT(f.comparison, ::testing::Each(::testing::Not(HasSubstr("h2"))));
-  // All in one unit, so that the eye can compare them.
+  // All figures have the same unit, so that users can compare them.
   EXPECT_THAT(f.details, ::testing::Each(HasSubstr(" Mb/s")));
   EXPECT_THAT(f.comparison, ::testing::Each(HasSubstr(" Mb/s")));
 }
@@ -689,7 +689,7 @@ TEST(LinkFindings, TellsASharedSwitch) {
   EXPECT_EQ(half[0].severity, Severity::kNote);
   const auto fifth = link_findings(network.link_hosts(), with_ring(network, 0.2));
   EXPECT_EQ(fifth[0].severity, Severity::kWarning);
-  // Containers of one machine share its processor, which is nobody's fault.
+  // Containers of one machine share its processor, so this is no finding.
   network.machine = "boot-id";
   EXPECT_THAT(heads(link_findings(network.link_hosts(), with_ring(network, 0.2))), IsEmpty());
 }
@@ -756,7 +756,7 @@ TEST(PairsToRepeat, NoneOfNothing) {
   EXPECT_THAT(link_findings({}, {}), IsEmpty());
 }
 
-// All pairs of `rates.size()` hosts; a link does what its slower end does, over `n_streams`.
+// All pairs of `rates.size()` hosts. A link has the rate of its slower end, measured with `n_streams` streams.
 std::vector<netdetect::Link> links_at(const std::vector<double>& rates, int n_streams = 1) {
   std::vector<netdetect::Link> out;
   for (std::size_t a = 0; a < rates.size(); ++a) {

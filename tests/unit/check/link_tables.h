@@ -1,4 +1,4 @@
-// Clusters as tables of links, for the pure tests.
+// Clusters as tables of links, for tests without I/O.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,26 +16,26 @@
 
 namespace drun::check::testing {
 
-// A network in which each host has a rate for what it sends and receives, a loss, and a distance; single pairs may have
-// their own. It is measured as drun does: all pairs, then what is to be repeated.
+// A network in which each host has send and receive rates, a loss and a distance; single pairs may differ. It is
+// measured as drun does it: all pairs, then the pairs to repeat.
 struct FakeNetwork {
   struct Host {
     double sends = 941e6, receives = 941e6;
-    double loss = 0;  // both ways
+    double loss = 0;  // in both directions
     double extra_us = 0;
     int mtu = 1500, speed_mbps = 0;
   };
   std::vector<Host> hosts;
   std::string kind = "physical", machine;
-  // Changes what is measured from a to b.
+  // Changes the measurement from a to b.
   std::function<void(int from, int to, netdetect::Rate&)> special = [](int, int, netdetect::Rate&) {};
-  // What slow streams show from a to b; without, only the second pass has some, as `loss` says.
+  // Result of paced streams from a to b. If unset, only the second pass has paced streams, which follow `loss`.
   std::function<netdetect::Rate(int from, int to)> paced;
-  // Pairs for whose bandwidth there is no time in the first pass.
+  // True for pairs whose bandwidth the first pass has no time to measure.
   std::function<bool(int a, int b)> left_out = [](int, int) { return false; };
   std::function<double(int a, int b)> pair_us = [](int, int) { return 0.0; };
   double scatter = 1;  // rates are divided by up to this factor, round trips multiplied
-  double alone = 1;    // of the second pass: rates are this much higher
+  double alone = 1;    // in the second pass rates are this much higher
   double gain_of_streams = 1.02;
   bool has_second_pass = true;
   unsigned seed = 1;
@@ -76,7 +76,7 @@ struct FakeNetwork {
   std::vector<Finding> findings() const { return link_findings(link_hosts(), measure()); }
 
  private:
-  // What loses is sent once more, so slowly that no queue is full.
+  // Adds a paced measurement to each direction that loses: so slow that no queue is full.
   void hold(netdetect::Link& link) const {
     if (paced) {
       link.forward.paced = paced(link.a, link.b);
@@ -129,11 +129,11 @@ struct FakeNetwork {
   }
 };
 
-// "link-slow h2 eth2", in the order in which they come.
+// The findings as "link-slow h2 eth2", in their order.
 inline std::vector<std::string> heads(const std::vector<Finding>& findings) {
   std::vector<std::string> out;
   for (const Finding& f : findings) {
-    EXPECT_NE(f.command, "") << f.code;  // each has one that mends or investigates it
+    EXPECT_NE(f.command, "") << f.code;  // each has one that fixes or investigates it
     out.push_back(f.code + " " + f.subject);
   }
   return out;

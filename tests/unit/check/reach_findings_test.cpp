@@ -22,7 +22,7 @@ using ::testing::UnorderedElementsAre;
 constexpr auto kReached = netdetect::ProbeOutcome::kReached;
 constexpr auto kTimedOut = netdetect::ProbeOutcome::kTimedOut;
 
-// As the test cluster: the data NIC under several names, a second one with an address of its own that leads nowhere,
+// Like the test cluster: the data NIC under several names, a second NIC with an address of its own that leads nowhere,
 // and docker0 with the same address everywhere.
 std::vector<netdetect::HostInterfaces> cluster(int n) {
   const std::vector<std::string> data = {"enp3s0", "eth1", "ens5"};
@@ -52,11 +52,11 @@ std::vector<Finding> run(const std::vector<netdetect::HostInterfaces>& hosts, F 
   return reach_findings(hosts, *candidates, results, netdetect::choose_most(hosts, *candidates, results));
 }
 
-// "failure not-connected: h1 and h2"
+// The findings as "failure not-connected: h1 and h2".
 std::vector<std::string> heads(const std::vector<Finding>& findings, Severity at_least = Severity::kWarning) {
   std::vector<std::string> out;
   for (const auto& f : findings) {
-    EXPECT_NE(f.command, "") << f.code;  // each has one that mends or investigates it
+    EXPECT_NE(f.command, "") << f.code;  // each has one that fixes or investigates it
     if (f.severity < at_least) continue;
     const char* severity = f.severity == Severity::kFailure   ? "failure "
                            : f.severity == Severity::kWarning ? "warning "
@@ -202,7 +202,7 @@ TEST(ReachFindings, NamesAnAddressThatTwoHostsHaveInOneNetwork) {
       run(hosts, [](int, const netdetect::Candidate& to) { return is_decoy(to) ? kTimedOut : kReached; });
   EXPECT_THAT(heads(findings), ElementsAre("warning address-duplicate: h1 eth1 and h2 ens5"));
   EXPECT_THAT(find(findings, "address-duplicate").text, HasSubstr("10.0.0.2"));
-  EXPECT_THAT(find(findings, "ipv6-only").text, HasSubstr("IPv4"));  // what is left to both
+  EXPECT_THAT(find(findings, "ipv6-only").text, HasSubstr("IPv4"));  // both hosts have only IPv6 left
 }
 
 TEST(ReachFindings, NamesAnAddressThatBothOfTwoHostsHave) {
@@ -213,7 +213,7 @@ TEST(ReachFindings, NamesAnAddressThatBothOfTwoHostsHave) {
                                                                    "failure address-duplicate: a x and b x"));
 }
 
-// The one has no other address, so nobody reaches it, while what it sends gets answers now and then.
+// Host c has no other address, so no host reaches it, while its own connections get answers now and then.
 TEST(ReachFindings, AnAddressThatAnotherHostHasAsWellSaysWhyNobodyReachesAHost) {
   for (const bool other_way : {false, true}) {
     const std::vector<netdetect::HostInterfaces> hosts = {
