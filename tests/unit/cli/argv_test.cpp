@@ -40,13 +40,13 @@ TEST(Argv, RewritesAndSplits) {
       {{"-hostfile", "hosts", "x"}, {"--hostfile", "hosts"}, {"x"}},
       {{"-hostfile=hosts", "x"}, {"--hostfile=hosts"}, {"x"}},
       {{"--hostfile", "hosts", "python3", "train.py"}, {"--hostfile", "hosts"}, {"python3", "train.py"}},
-      // of mpirun, srun and torchrun
+      // options of mpirun, srun and torchrun
       {{"-n", "2", "--host", "a,b", "x"}, {"--num-proc", "2", "--hosts", "a,b"}, {"x"}},
       {{"-n2", "-host", "a", "x"}, {"--num-proc=2", "--hosts", "a"}, {"x"}},
       {{"--np=2", "--ntasks", "3", "x"}, {"--num-proc=2", "--num-proc", "3"}, {"x"}},
       {{"-machinefile", "h", "--machinefile=g", "x"}, {"--hostfile", "h", "--hostfile=g"}, {"x"}},
       {{"-nb", "x"}, {"-nb"}, {"x"}},
-      // the command's own words are its own
+      // the command's own arguments stay as they are
       {{"-np", "2", "mpi", "-np", "4", "-hostfile", "h"}, {"--num-proc", "2"}, {"mpi", "-np", "4", "-hostfile", "h"}},
       {{"./x", "--", "-np", "1"}, {}, {"./x", "--", "-np", "1"}},
       {{"-np", "1", "--", "./x", "-np", "3"}, {"--num-proc", "1"}, {"./x", "-np", "3"}},
@@ -73,10 +73,10 @@ TEST(Argv, RewritesAndSplits) {
       {{"-vp", "22", "y"}, {"-vp", "22"}, {"y"}},
       {{"-vp22", "y"}, {"-vp22"}, {"y"}},
       {{"--unknown", "y", "-np"}, {"--unknown"}, {"y", "-np"}},
-      // a value that is missing is for CLI11 to tell
+      // CLI11 reports a missing value
       {{"-np"}, {"--num-proc"}, {}},
       {{"-v", "-H"}, {"-v", "-H"}, {}},
-      // the forgotten comma: the second item becomes the command, where it is noticed
+      // a forgotten comma: the second item becomes the command, where the error is noticed
       {{"-np", "4", "-H", "a:2", "b:2", "./train"}, {"--num-proc", "4", "-H", "a:2"}, {"b:2", "./train"}},
       // the word run
       {{"run", "-np", "2", "y"}, {"--num-proc", "2"}, {"y"}},

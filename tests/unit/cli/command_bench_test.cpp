@@ -66,7 +66,7 @@ TEST(BenchOptions, TheWorkerIsTheAgentItself) {
   const auto settings = bench::from_words({c->job.command.begin() + 2, c->job.command.end()});
   ASSERT_TRUE(settings.has_value());
   EXPECT_EQ(bench::to_words(*settings), bench::to_words(c->settings));
-  // Its table is to be read by programs: nothing stands before it, and it starts everywhere.
+  // Programs read the table: no line has a prefix, and the command starts in a directory that every host has.
   EXPECT_EQ(c->job.output.tag, launcher::TagStyle::kNone);
   EXPECT_EQ(c->job.stdin_mode, launcher::StdinMode::kNone);
   EXPECT_EQ(c->job.working_directory, "/");

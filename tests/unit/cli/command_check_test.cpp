@@ -133,7 +133,7 @@ TEST(CheckOptions, HelpNamesTheCommand) {
   EXPECT_NE(c->help.find("usage: drun check"), std::string::npos);
 }
 
-// Standard output goes to a file while it lives.
+// Redirects standard output to a file during its lifetime.
 class Captured {
  public:
   explicit Captured(const std::string& path) : path_(path), old_(::dup(STDOUT_FILENO)) {
@@ -171,7 +171,7 @@ TEST(CheckCommand, WritesTextAndPage) {
   EXPECT_EQ(n_checks, 1);
   EXPECT_NE(out.text().find("drun check: ready with warnings\n"), std::string::npos);
   EXPECT_NE(read_file(folder / "page.html").value_or("").find("</html>"), std::string::npos);
-  // Nothing is left beside it.
+  // No temporary file is left.
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2);
 }
 

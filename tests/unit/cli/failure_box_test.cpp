@@ -185,7 +185,7 @@ TEST(FailureBox, TellsLastCallsOfRanksThatFailedInTheSameWay) {
   EXPECT_NE(text.find("| rank 1 had been in barrier #5 for 0.0 ms\n"), std::string::npos) << text;
 }
 
-// No row is wider than the terminal, and each begins with the bar.
+// No row is wider than the terminal, and each starts with the bar.
 TEST(FailureBox, IsAsWideAsTheTerminal) {
   auto report = job_of(4);
   report.failure.emplace();

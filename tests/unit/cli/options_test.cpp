@@ -187,7 +187,7 @@ TEST(Options, SecondsBecomeMilliseconds) {
 struct Bad {
   std::vector<std::string> args;
   std::string subject;   // of the error
-  std::string contains;  // in cause or hint
+  std::string contains;  // part of the cause or the hint
 };
 
 TEST(Options, EachBadInputIsNamedWithWhatToType) {
@@ -277,7 +277,7 @@ TEST(Options, BindsToCoresOrNodesOnRequest) {
   EXPECT_EQ(error_of({"--bind-to", "socket", "true"}).subject, "--bind-to");
 }
 
-// Files of that name are programs, wherever PATH leads.
+// A file of that name in PATH is a program.
 TEST(Options, AWordLikeASubcommandIsAProgramIfThereIsOne) {
   const drun::testing::TempFolder folder;
   const launcher::Environment env{{"PATH", "/nowhere:" + folder.path()}};

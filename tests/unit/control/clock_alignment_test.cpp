@@ -10,7 +10,7 @@ constexpr std::int64_t kMs = 1'000'000;
 TEST(ClockAlignment, KnowsNothingBeforeTheFirstRoundTrip) { EXPECT_FALSE(ClockAlignment().ours(5).has_value()); }
 
 TEST(ClockAlignment, IsRightWithinHalfARoundTrip) {
-  // The host's clock is 1000 s ahead; the way there takes 1 ms and the way back 9.
+  // The host's clock is 1000 s ahead; the request takes 1 ms and the reply 9.
   const std::int64_t ahead = 1'000'000 * kMs;
   ClockAlignment clock;
   clock.add(100 * kMs, 110 * kMs, 101 * kMs + ahead);

@@ -7,7 +7,7 @@ namespace {
 
 class FrameQueues : public testing::Test {
  protected:
-  // Until nothing can happen any more.
+  // Runs the loop until nothing is ready.
   void settle() {
     io_.restart();
     io_.poll();

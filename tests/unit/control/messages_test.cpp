@@ -206,7 +206,7 @@ TEST(Messages, OutputAndInputKeepBytesAndTime) {
   EXPECT_EQ(in->bytes, output.bytes);
 }
 
-// Every strict prefix and every message with a byte too many is refused, and none crashes.
+// Expects that every strict prefix of the message, and the message with one byte more, is refused without a crash.
 template <typename Message>
 void expect_exact(const std::string& body) {
   for (std::size_t n = 0; n < body.size(); ++n) {
@@ -241,7 +241,7 @@ TEST(Messages, RefuseWhatIsTruncatedOrTooLong) {
   Described described;
   described.processes.resize(2);
   expect_exact<Described>(encode(described));
-  // Their last field is all that is left: any byte more is theirs.
+  // The last field of these messages takes the rest of the body, so an additional byte is valid.
   EXPECT_FALSE(decode<Output>(encode(Output{}).substr(0, 12)).has_value());
   EXPECT_FALSE(decode<Input>(encode(Input{}).substr(0, 3)).has_value());
   expect_exact<Exited>(encode(Exited{}));

@@ -1,4 +1,4 @@
-// Writes a report of `drun check` about made-up hosts: check-page NAME HOSTS html|text|json, on standard output.
+// check-page NAME HOSTS html|text|color|json: writes a report of `drun check` about made-up hosts to standard output.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -21,7 +21,7 @@ std::size_t occurrences(const std::string& text, const std::string& of) {
   return n;
 }
 
-// What `check-page NAME HOSTS text` prints, kept in golden/.
+// Expects the output of `check-page NAME HOSTS text` that is kept in golden/.
 void expect_golden(const check::CheckResult& result, const std::string& name) {
   const auto golden = read_file(std::string(DRUN_GOLDEN_DIR) + "/" + name + ".txt");
   ASSERT_TRUE(golden.has_value()) << golden.error().message();
@@ -77,12 +77,12 @@ TEST(CheckText, LeavesOutAColumnThatIsEmpty) {
   for (auto& host : result.hosts) host.interfaces[0].speed_mbps = 0;
   EXPECT_EQ(check_text(result, {}).find("LINE"), std::string::npos);
   EXPECT_EQ(check_html(result).find(">Line, "), std::string::npos);
-  result.hosts[1].interfaces[0].speed_mbps = 10000;  // of one host alone
+  result.hosts[1].interfaces[0].speed_mbps = 10000;  // one host's alone
   EXPECT_NE(check_text(result, {}).find("LINE"), std::string::npos);
   EXPECT_NE(check_html(result).find(">Line, "), std::string::npos);
 }
 
-// The words around a matrix, and every figure of the page, in the unit of the matrix.
+// The text around a matrix and every figure of the page have the unit of the matrix.
 TEST(CheckFigures, AReportHasOneUnit) {
   const std::string slow = check_text(samples::one_slow(4), {});
   EXPECT_EQ(slow.find("Gb/s"), std::string::npos);
@@ -116,7 +116,7 @@ TEST(CheckFigures, ThePaceIsAFigureOfTheMatrix) {
   auto four = samples::one_slow(4);
   EXPECT_NE(prediction_sentence(four, Figures(four)).find("; the link gpu1 to gpu3, at 9.44 Mb/s, sets the pace;"),
             std::string::npos);
-  four.predicted->slowest_to = 1;  // whose link is as fast as others alone: only the ring knows it as slow
+  four.predicted->slowest_to = 1;  // its link is as fast as others when measured alone: only the ring shows it as slow
   EXPECT_NE(
       prediction_sentence(four, Figures(four)).find("; with all hosts at once the link gpu1 to gpu2 sets the pace"),
       std::string::npos);
@@ -303,7 +303,7 @@ TEST(CheckHtml, ShowsEveryFinding) {
   EXPECT_NE(page.find("class='host warn'"), std::string::npos);
 }
 
-// What is between two marks; the page has both.
+// Returns the text between two marks, both of which the page must contain.
 std::string between(const std::string& page, const std::string& begin, const std::string& end) {
   const auto from = page.find(begin);
   const auto to = page.find(end, from);

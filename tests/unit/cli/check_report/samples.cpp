@@ -22,7 +22,7 @@ std::string numbered(const char* format, int i) {
   return text;
 }
 
-// From 0 to 1, the same for the same pair.
+// Returns a number from 0 to 1 that depends only on the arguments.
 double noise(int a, int b, int salt) {
   unsigned x = static_cast<unsigned>(a * 7919 + b * 104729 + salt * 15485863 + 12345);
   x ^= x << 13;
@@ -101,12 +101,12 @@ Link link(int a, int b, double bits_per_second, double round_trip_us) {
   return out;
 }
 
-// As the plan has it: all pairs to 32 hosts, then the ring and some.
+// True if the plan measures the pair: all pairs up to 32 hosts, then the ring and some others.
 bool measured(int n_hosts, int a, int b) {
   return n_hosts <= 32 || b - a == 1 || (a == 0 && b == n_hosts - 1) || noise(a, b, 9) < 0.2;
 }
 
-// 2(n-1) steps of alpha and a share of the bytes; a tree has log2(n) levels, twice.
+// A ring takes 2(n-1) steps of alpha and a share of the bytes; a tree has log2(n) levels, passed twice.
 void predict(CheckResult& result, double bits_per_second, double round_trip_us, std::size_t n_bytes = 100000000) {
   const auto usable =
       std::count_if(result.hosts.begin(), result.hosts.end(), [](const CheckedHost& h) { return !h.error; });
@@ -216,7 +216,7 @@ CheckResult one_slow(int n_hosts) {
   out.predicted->seconds_without = 1.16;
   set_steps(*out.predicted);
   finish(out);
-  // Notes don't make a host less ready.
+  // Notes don't reduce the number of ready hosts.
   return out;
 }
 
