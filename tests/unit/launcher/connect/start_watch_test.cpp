@@ -44,7 +44,7 @@ std::vector<std::string> drawn(milliseconds time, std::size_t width = 80) {
 }
 
 TEST(StartWatch, DrawsNothingOfAStartThatIsQuick) {
-  EXPECT_EQ(drawn(milliseconds(100)), std::vector<std::string>{""});  // the "" takes away a line that may be there
+  EXPECT_EQ(drawn(milliseconds(100)), std::vector<std::string>{""});  // the "" clears a line that may be there
 }
 
 TEST(StartWatch, DrawsALineOfOneThatIsSlowAndTakesItAway) {

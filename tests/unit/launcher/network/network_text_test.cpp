@@ -14,7 +14,7 @@ netdetect::HostChoice chosen(const std::string& interface, const std::string& ad
   return out;
 }
 
-// Hosts h0, h1, ... with these interfaces, in one network.
+// The text for hosts h0, h1, ... with these interfaces, all in one network.
 std::string in_short(const std::vector<std::string>& interfaces) {
   std::vector<std::string> names;
   std::vector<netdetect::HostChoice> hosts;

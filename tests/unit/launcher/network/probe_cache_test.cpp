@@ -74,7 +74,7 @@ TEST(ProbeKey, DependsOnTheOptionAndTheHead) {
 
 TEST(ProbeKey, IgnoresWhatIsNotTried) {
   auto hosts = two_hosts();
-  hosts[0].interfaces.push_back(nic("veth12345", {}));  // of a container that has just been started
+  hosts[0].interfaces.push_back(nic("veth12345", {}));  // as of a container that has just started
   EXPECT_EQ(key_of(hosts), key_of(two_hosts()));
 }
 
@@ -141,7 +141,7 @@ TEST_F(Cache, IsTheUsersOwn) {
   EXPECT_EQ(info.st_mode & 0777, 0600U);
   ASSERT_EQ(::stat(directory().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700U);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory()), {}), 1);  // nothing temporary is left
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory()), {}), 1);  // no temporary file is left
 }
 
 TEST_F(Cache, HasNothingOnceItIsTooOldOrFromTheFuture) {

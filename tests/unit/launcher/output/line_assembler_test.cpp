@@ -48,7 +48,7 @@ TEST(LineAssembler, AReturnWithNothingBeforeItBelongsToTheLineThatFollows) {
   EXPECT_EQ(out, (std::vector<std::string>{"\r", " 20%\n"})) << "it ends the line whose beginning was shown";
 }
 
-// Every way to cut a text in three gives the same lines.
+// Every cut of a text into three parts gives the same lines.
 TEST(LineAssembler, CutsDoNotMatter) {
   const std::string text = "a\r\nbc\rd\n\n\r\r\nefg\r\n\rh";
   const auto expected = lines_of({text});

@@ -1,4 +1,4 @@
-// What people see on a terminal that several ranks share: the display's bytes, shown by a small emulator.
+// The view of a terminal that several ranks share: the display's bytes, shown by a small emulator.
 #include <gtest/gtest.h>
 
 #include "launcher/output/output_display.h"
@@ -217,7 +217,7 @@ TEST_F(Terminal, OfOneRankWithoutATagTheBytesStayAndOwnWordsBeginALine) {
   }
 }
 
-// In a file every byte stays; a return alone is no line.
+// A file gets every byte; a carriage return alone is no line.
 TEST_F(Terminal, InAFileEveryPieceOfABarStays) {
   std::vector<RankLabel> labels(2);
   display = std::make_unique<OutputDisplay>(OutputTags(TagStyle::kRank, false, labels), 2, Screen());

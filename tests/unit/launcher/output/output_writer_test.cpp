@@ -38,7 +38,7 @@ TEST(OutputWriter, GivesBackWhatTheAgentWasCharged) {
     push(0, Stream::kStdout, n_bytes);
     push(1, Stream::kStderr, n_bytes);
   }
-  // More than one batch.
+  // These are more than one batch.
   for (int i = 0; i < 10000; ++i) push(1, Stream::kStdout, 1);
   writer.end(0, Stream::kStdout);
   writer.push_own("");

@@ -37,7 +37,7 @@ TEST(StdinFlow, OthersThanItsReadersDoNotMatter) {
   EXPECT_EQ(flow.taken(1, 10, at(0)), 10u);
 }
 
-// Rank 1 has what its pipe takes, and does not read.
+// Rank 1 has as much input as its pipe holds, and doesn't read.
 StdinFlow with_one_that_never_reads() {
   StdinFlow flow({0, 1}, kWindow);
   flow.sent(kWindow, at(0));
@@ -85,7 +85,7 @@ TEST(StdinFlow, ASlowReaderIsWaitedForAndTold) {
   flow.taken(0, kWindow, at(1));
   flow.taken(1, StdinFlow::kPipe + 1, at(1));
   const auto stalled = flow.stalled(at(31), kPatience);
-  // The window is not used up: more may be read before anyone waits.
+  // The window is not used up, so more input may be read before any rank waits.
   EXPECT_TRUE(stalled.empty());
   flow.sent(StdinFlow::kPipe + 1, at(31));
   flow.taken(0, StdinFlow::kPipe + 1, at(31));

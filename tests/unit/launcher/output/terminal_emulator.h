@@ -1,5 +1,5 @@
-// A terminal for tests: what people see of bytes. Knows what drun writes, and fails on anything else. Every character
-// takes one column.
+// A terminal for tests: turns bytes into what the user sees. Supports only what drun writes and fails on anything else.
+// Every character takes one column.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class TerminalEmulator {
     }
   }
 
-  // Since the beginning, also what has scrolled away; without spaces and empty rows at the end.
+  // All rows since the beginning, including those that have scrolled away, without trailing spaces and empty rows.
   std::vector<std::string> rows() const {
     std::vector<std::string> out;
     for (const auto& cells : rows_) {
@@ -50,10 +50,10 @@ class TerminalEmulator {
     return out;
   }
   std::size_t column() const { return column_; }
-  void press_enter() { write("\n"); }  // a line that the user types is echoed
+  void press_enter() { write("\n"); }  // the terminal echoes a line that the user types
 
  private:
-  using Row = std::vector<std::string>;  // a character each
+  using Row = std::vector<std::string>;  // one character per item
 
   std::size_t top() const { return rows_.size() > n_rows_ ? rows_.size() - n_rows_ : 0; }
   void down() {
@@ -63,7 +63,7 @@ class TerminalEmulator {
     ASSERT_GE(static_cast<unsigned char>(bytes[0]), 0x20) << "a control character";
     std::size_t n = 1;
     while (n < bytes.size() && (static_cast<unsigned char>(bytes[n]) & 0xc0) == 0x80) ++n;
-    if (column_ == columns_) {  // it stood on the last one, and wraps now
+    if (column_ == columns_) {  // the cursor was on the last column and wraps now
       column_ = 0;
       down();
     }
@@ -84,7 +84,7 @@ class TerminalEmulator {
       return;
     }
     ASSERT_EQ(number, "") << "only to the end of a line or the screen";
-    // A cursor on the last column stands on its character.
+    // A cursor on the last column is on that column's character.
     rows_[at_].resize(std::min(rows_[at_].size(), column_ == columns_ ? column_ - 1 : column_));
     if (what == 'J') rows_.resize(at_ + 1);
   }

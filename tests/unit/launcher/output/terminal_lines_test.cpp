@@ -21,8 +21,7 @@ class Stream : public ::testing::Test {
   Strings take() { return std::exchange(given, {}); }
 
   TerminalLines lines;
-  Strings
-      given;  // "." behind a whole line, "~" behind a part; "+" before one that goes on, "!" before one that replaces
+  Strings given;  // "." ends a whole line, "~" a partial one; "+" starts a continuation, "!" a replacement
 };
 
 TEST_F(Stream, GivesWholeLines) {
@@ -65,7 +64,7 @@ TEST_F(Stream, ABarThatIsWipedOutLeavesNothing) {
   EXPECT_TRUE(take().empty());
 }
 
-// Two tqdm, one inside of the other: "\n" before the inner bar, and back up after it.
+// Two nested tqdm bars: "\n" before the inner bar, and back up after it.
 TEST_F(Stream, BarsInsideOfBarsStandBelowEachOther) {
   write("\r  0%|outer|");
   for (int epoch = 1; epoch <= 3; ++epoch) {
@@ -77,7 +76,8 @@ TEST_F(Stream, BarsInsideOfBarsStandBelowEachOther) {
     EXPECT_EQ(lines.bars(), Strings{" 33%|outer|"});
   }
   EXPECT_EQ(take(), Strings{"  0%|outer|."}) << "once: the first time nobody knows that the stream goes back";
-  // A message of tqdm.write: all bars are wiped out, and drawn again after it. It may go elsewhere.
+  // A message of tqdm.write: tqdm clears all bars and draws them again after the message. The message may go to another
+  // stream.
   for (const std::string message : {"message\n", ""}) {
     write("\r           \r\n\r           \r\033[A");
     write(message);

@@ -11,7 +11,7 @@
 namespace drun::launcher {
 namespace {
 
-// As slurmctld 22.05 and srun wrote them, without what drun does not read.
+// As slurmctld 22.05 and srun set them, without the variables that drun doesn't read.
 const Environment kSalloc = {{"SLURM_JOBID", "1"},         {"SLURM_JOB_CPUS_PER_NODE", "3,1"},
                              {"SLURM_JOB_ID", "1"},        {"SLURM_JOB_NODELIST", "h[1-2]"},
                              {"SLURM_JOB_NUM_NODES", "2"}, {"SLURM_NNODES", "2"},
@@ -47,7 +47,7 @@ const Environment kTwoTasks = {{"SLURM_JOB_ID", "3"},         {"SLURM_JOB_NODELI
                                {"SLURM_NTASKS", "2"},         {"SLURM_PROCID", "0"},
                                {"SLURM_STEP_ID", "0"},        {"SLURM_STEP_NODELIST", "h[1-2]"},
                                {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_TASKS_PER_NODE", "1(x2)"}};
-// salloc where sites set LaunchParameters=use_interactive_step: srun --interactive --preserve-env --pty
+// salloc at sites that set LaunchParameters=use_interactive_step: srun --interactive --preserve-env --pty
 const Environment kInteractiveStep = {
     {"SLURM_JOB_ID", "5"},          {"SLURM_JOB_NODELIST", "h[1-2]"}, {"SLURM_NTASKS", "4"},
     {"SLURM_PROCID", "0"},          {"SLURM_PTY_PORT", "40201"},      {"SLURM_STEP_ID", "4294967290"},
@@ -82,7 +82,7 @@ Result<std::optional<Allocation>> find(const Environment& env, const Files& file
   });
 }
 
-// "Slurm job 1: h1:3,h2:1", "none", or the error and its hint.
+// Returns "Slurm job 1: h1:3,h2:1", "none", or the error and its hint.
 std::string text(const Environment& env, const Files& files = {}) {
   const auto found = find(env, files);
   if (!found) {
@@ -94,7 +94,7 @@ std::string text(const Environment& env, const Files& files = {}) {
   for (const auto& host : (*found)->hosts) {
     EXPECT_EQ(host.job, (*found)->job);
     EXPECT_FALSE(host.where.empty());
-    EXPECT_FALSE(host.slots_given);  // --nproc-per-node may say another number
+    EXPECT_FALSE(host.slots_given);  // --nproc-per-node may override them
     if (out.back() != ' ') out += ',';
     out += to_item(host, host.slots);
   }
@@ -106,7 +106,7 @@ const std::string kNameThem = " | -H host1:2,host2:2, or -H localhost for this m
 TEST(Allocation, IsNoneOutsideOfAJob) {
   EXPECT_EQ(text({}), "none");
   EXPECT_EQ(text({{"SLURM_CONF", "/etc/slurm.conf"}, {"SLURM_JOB_ID", ""}}), "none");
-  EXPECT_EQ(text({{"JOB_ID", "7"}, {"SGE_ROOT", "/opt/sge"}, {"NSLOTS", "4"}}), "none");  // anyone's JOB_ID
+  EXPECT_EQ(text({{"JOB_ID", "7"}, {"SGE_ROOT", "/opt/sge"}, {"NSLOTS", "4"}}), "none");  // JOB_ID of another program
   EXPECT_EQ(text({{"PBS_NODEFILE", "/tmp/nodes"}, {"OAR_NODEFILE", "/tmp/nodes"}}), "none");
 }
 
@@ -124,7 +124,7 @@ TEST(Allocation, OfSlurmHasTheTasksAsSlots) {
       with(kSalloc, {{"SLURM_JOB_NODELIST", "n[1-2,5],gpu[01-02]-x"}, {"SLURM_TASKS_PER_NODE", "2(x3),8,1"}});
   EXPECT_EQ(text(nodes), "Slurm job 1: n1:2,n2:2,n5:2,gpu01-x:8,gpu02-x:1");
   EXPECT_EQ(text(with(kSalloc, {{"SLURM_TASKS_PER_NODE", "0,2"}})), "Slurm job 1: h2:2");
-  // Sites whose scripts want PBS's variables set them in jobs of Slurm, too.
+  // Some sites also set PBS's variables in Slurm jobs, for scripts that need them.
   EXPECT_EQ(text(with(kSalloc, {{"PBS_JOBID", "1"}, {"PBS_NODEFILE", "/gone"}})), "Slurm job 1: h1:3,h2:1");
 }
 
@@ -139,7 +139,7 @@ TEST(Allocation, OfSlurmIsRefusedWhereItCantBeTold) {
             "Slurm job 9: a heterogeneous job of 2 parts: name the hosts" + kNameThem);
   EXPECT_EQ(text({{"SLURM_JOB_ID", "4"}}),
             "Slurm job 4: SLURM_JOB_NODELIST is not set: its hosts are not known" + kNameThem);
-  // Two processors for each task: the list has half of them.
+  // Each task takes two processors, so the hint has half of their number as slots.
   EXPECT_EQ(text(without(kBatch, "SLURM_TASKS_PER_NODE")),
             "Slurm job 2: SLURM_TASKS_PER_NODE is not set: its slots are not known"
             " | -H h1:2,h2:2, or -H localhost for this machine alone");
@@ -207,7 +207,7 @@ TEST(Allocation, OfGridEngineHasHostAndSlotsInALine) {
                            {"NSLOTS", "5"},
                            {"PE_HOSTFILE", "/spool/h1/active_jobs/7.1/pe_hostfile"}};
   const std::string file = "/spool/h1/active_jobs/7.1/pe_hostfile";
-  // A host of two queues has a line for each.
+  // A host in two queues has a line for each.
   EXPECT_EQ(text(env, {{file, "h1 2 all.q@h1 UNDEFINED\nh2 2 all.q@h2 UNDEFINED\nh1 1 low.q@h1 <NULL>\n"}}),
             "Grid Engine job 7: h1:3,h2:2");
   EXPECT_EQ(text(without(env, "PE_HOSTFILE")), "Grid Engine job 7: localhost:5");
@@ -224,7 +224,7 @@ TEST(Allocation, OfLsfIsInAFileOrInPairs) {
                            {"LSB_MCPU_HOSTS", "h1 2 h2 1 "}};
   const std::string file = "/home/ann/.lsbatch/1.11.hostfile";
   EXPECT_EQ(text(env, {{file, "h1\nh1\nh2\n"}}), "LSF job 11: h1:2,h2:1");
-  EXPECT_EQ(text(env), "LSF job 11: h1:2,h2:1");  // the file is of another host
+  EXPECT_EQ(text(env), "LSF job 11: h1:2,h2:1");  // the file is on another host
   EXPECT_EQ(text(without(env, "LSB_DJOB_HOSTFILE")), "LSF job 11: h1:2,h2:1");
   EXPECT_EQ(text(without(env, "LSB_MCPU_HOSTS")),
             "LSF job 11: LSB_DJOB_HOSTFILE=" + file + " can't be read: no such file or directory" + kNameThem);
@@ -248,7 +248,7 @@ TEST(Allocation, OfOarHasALinePerCore) {
   EXPECT_EQ(text({{"OAR_JOB_ID", "27"}}), "OAR job 27: OAR_NODEFILE is not set: its hosts are not known" + kNameThem);
 }
 
-// The error and its hint; "" if drun is alone.
+// Returns the error and its hint; "" if this is the only task that runs drun.
 std::string several(const Environment& env) {
   const auto error = one_of_several_tasks(env);
   if (!error) return "";
@@ -277,11 +277,11 @@ TEST(SeveralTasks, AreNotWhatJobsAndSessionsOfSlurmAre) {
     EXPECT_EQ(several(env), "");
   }
   EXPECT_EQ(several({{"OMPI_COMM_WORLD_SIZE", "1"}, {"PMI_SIZE", "1"}}), "");
-  // srun -n2 --pty: a shell at a terminal is task 0, the others end at once.
+  // srun -n2 --pty: the shell at the terminal is task 0, the others end at once.
   const auto session = with(kTwoTasks, {{"SLURM_PTY_PORT", "40201"}});
   EXPECT_EQ(several(session), "");
   EXPECT_NE(several(with(session, {{"SLURM_PROCID", "1"}})), "");
-  // sbatch -n1, typed in a step of two tasks, whose variables it inherits.
+  // sbatch -n1, called in a step of two tasks, inherits the step's variables.
   EXPECT_EQ(several(with(kTwoTasks, {{"SLURM_NTASKS", "1"}, {"SLURM_TASKS_PER_NODE", "1"}})), "");
 }
 

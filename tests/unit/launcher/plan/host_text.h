@@ -1,4 +1,4 @@
-// Hosts as text, for tables of what a list or hostfile gives.
+// Hosts as text, for tables of expected host lists and hostfiles.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace drun::launcher {
 
-// "user@name%port:slots/max", with what is not given left out; the slots always.
+// Returns "user@name%port:slots/max" without the parts that are not set. The slots are always there, after "~" if not
+// given.
 inline std::string host_text(const Host& h) {
   std::string out = h.user.empty() ? "" : h.user + "@";
   out += h.name;

@@ -12,7 +12,7 @@ namespace {
 
 struct Good {
   const char* list;
-  const char* hosts;  // name:slots, name~1 where no slots were given
+  const char* hosts;  // name:slots, or name~1 if no slots were given
 };
 
 TEST(Hostlist, AcceptsWhatUsersType) {
@@ -82,7 +82,7 @@ TEST(Hostlist, NamesTheGpusOfWorkers) {
   EXPECT_TRUE((*hosts)[2].gpus.empty());
   EXPECT_EQ((*hosts)[3].gpus, (std::vector<std::string>{"GPU-8932f937-d72c"}));
   EXPECT_EQ((*hosts)[5].gpus, (std::vector<std::string>{"3"}));
-  // Two names of one host: its GPUs are added as its slots are.
+  // Two entries of one host: add_slots() adds up their GPUs and their slots.
   const auto twice = add_slots(*parse_hostlist("a:gpus=0,b,a:gpus=3"));
   EXPECT_EQ(twice[0].slots, 2);
   EXPECT_EQ(twice[0].gpus, (std::vector<std::string>{"0", "3"}));
@@ -91,10 +91,10 @@ TEST(Hostlist, NamesTheGpusOfWorkers) {
 struct Bad {
   const char* list;
   const char* cause;
-  const char* hint;  // a part of it; "" = any
+  const char* hint;  // a part of the hint; "" for any
 };
 
-// "item 2 'b:0', column 5: ..." without the item.
+// Removes the item from "item 2 'b:0', column 5: ...".
 std::string without_item(std::string cause) {
   const auto from = cause.find(" '");
   const auto to = cause.find("', column ");
@@ -246,7 +246,7 @@ TEST(Hostlist, TakesTenThousandHosts) {
 }
 
 TEST(Hostlist, NeverTakesACutListForTheWholeOne) {
-  // Every prefix of a list that uses each feature either parses or names its place; none may crash.
+  // Every prefix of a list that uses each feature either parses or fails with the column; none may crash.
   const std::string list = "root@node[01-16,20]r[1-2]:8,[fd00::2]:2,u@10.0.0.1:3,fe80::1%eth0";
   for (std::size_t n = 0; n < list.size(); ++n) {
     const auto hosts = parse_hostlist(list.substr(0, n));

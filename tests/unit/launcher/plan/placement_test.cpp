@@ -13,7 +13,7 @@ namespace {
 
 std::vector<Host> hosts(const std::string& list) { return parse_hostlist(list).value(); }
 
-// A line "host local/size cross/size" per rank.
+// Returns a line "host local/size cross/size" per rank.
 std::string text(const Placement& p) {
   std::string out;
   for (const auto& r : p.ranks) {
@@ -56,7 +56,7 @@ TEST(Placement, GivesEachRankItsGpu) {
   for (const auto& r : p->ranks) gpus.push_back(r.gpu);
   EXPECT_EQ(gpus, (std::vector<std::string>{"0", "2", "", "", "5"}));
   auto list = hosts("a:gpus=0,2");
-  list[0].slots = 3;  // named again without
+  list[0].slots = 3;  // as if the host were listed again without GPUs
   const auto refused = place(list, 0);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message().find("3 slots for 2 GPUs"), std::string::npos) << refused.error().message();
@@ -130,7 +130,7 @@ TEST(Placement, KeepsToTheMaximumOfAHost) {
   const auto list = add_slots(parse_hostfile("a slots=2 max_slots=3\na slots=2\n", "f").value());
   EXPECT_EQ(place(list, 0)->size, 3);
   EXPECT_EQ(place(list, 4).error().message(), "-np 4: only 3 slots on 1 host");
-  // It bounds, it does not add.
+  // max_slots is a bound and adds no slots.
   EXPECT_EQ(place(parse_hostfile("a slots=2 max_slots=8\n", "f").value(), 0)->size, 2);
 }
 

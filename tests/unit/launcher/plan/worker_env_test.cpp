@@ -34,7 +34,7 @@ RankEnvInput rank_five() {
   return in;
 }
 
-// What a worker gets: the part of its host, and over it its own.
+// A worker's environment: the part common to its host, overridden by its own part.
 Environment whole(const Environment& own, const EnvRequest& request, bool other_host) {
   Environment out = base_environment(own, request, other_host);
   for (const auto& [name, value] : rank_environment(rank_five(), request, own)) out[name] = value;
@@ -303,7 +303,7 @@ TEST(WorkerEnvironment, AnInheritedRankNeverWins) {
   const auto assigned = rank_environment(rank_five(), {}, {});
   Environment own;
   for (const auto& [name, value] : assigned) own[name] = "inherited";
-  own.erase("OMP_NUM_THREADS");  // that one is the user's
+  own.erase("OMP_NUM_THREADS");  // the user's value is kept
   own["HOROVOD_RANK"] = "7";
   for (const bool other_host : {false, true}) {
     const auto env = whole(own, {}, other_host);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000, kSecond = 1000 * kMs;
 
-// A round trip of 2 ms around the host's moment, whose clock is `ahead` of ours then.
+// Adds a round trip of 2 * half_ns around the host's time `host_ns`, when the host's clock is `ahead` of ours.
 void add(ClockTrack& track, control::ClockAlignment& alignment, std::int64_t host_ns, std::int64_t ahead,
          std::int64_t half_ns = kMs) {
   const std::int64_t ours = host_ns - ahead;
@@ -37,7 +37,8 @@ TEST(ClockTrack, OneAlignmentServesAllTimes) {
 TEST(ClockTrack, BetweenTwoAlignmentsTheDriftIsSpread) {
   ClockTrack track;
   control::ClockAlignment alignment;
-  // 50 ppm: 5 ms in 100 s. The later alignment is taken because the former has become worse than it.
+  // A drift of 50 ppm is 5 ms in 100 s. The later alignment is taken because the error of the earlier one has grown
+  // beyond it.
   add(track, alignment, 100 * kSecond, 0);
   add(track, alignment, 200 * kSecond, 5 * kMs);
   EXPECT_EQ(track.ours(100 * kSecond), 100 * kSecond);
@@ -49,7 +50,7 @@ TEST(ClockTrack, BetweenTwoAlignmentsTheDriftIsSpread) {
 TEST(ClockTrack, WhatWasInOrderStaysSo) {
   ClockTrack track;
   control::ClockAlignment alignment;
-  // The first round trips come within microseconds, and each is better than the one before.
+  // The first round trips come 100 us apart, and each is more exact than the one before.
   for (int i = 0; i < 8; ++i)
     add(track, alignment, kSecond + i * 100'000, i % 2 == 0 ? 900'000 : 0, 1'000'000 - i * 1000);
   add(track, alignment, 100 * kSecond, 3 * kMs, 10'000);

@@ -38,7 +38,7 @@ TEST(FirstFailure, IsTheEarliest) {
 }
 
 TEST(FirstFailure, EvidenceGoesBeforeTime) {
-  // Rank 0 noticed the death of rank 1, and its exit was seen first.
+  // Rank 0 noticed the death of rank 1, and the exit of rank 0 was seen first.
   auto victim = worker(0, "a", 500);
   victim.complaint = "rank 1 on b closed its connection during allreduce #3";
   const auto found = find_first_failure({victim, signaled(worker(1, "b", 600), SIGKILL)}, kStop);

@@ -86,7 +86,7 @@ TEST(Progress, TimesOfPhasesAddUpOverRetries) {
   progress.enter(0, transport::Phase::kHandshake, kStart + milliseconds(100));
   progress.enter(0, transport::Phase::kConnect, kStart + milliseconds(300));
   progress.enter(0, transport::Phase::kHandshake, kStart + milliseconds(350));
-  progress.enter(0, transport::Phase::kHandshake, kStart + milliseconds(360));  // no news
+  progress.enter(0, transport::Phase::kHandshake, kStart + milliseconds(360));  // no change of phase
   progress.done(0, kStart + milliseconds(1350));
   EXPECT_EQ(progress.host_summary(0), "a: connect 0.15 s, handshake 1.20 s");
 }

@@ -142,7 +142,7 @@ TEST(DescribeRanks, SaysWhatEachDoes) {
             "rank 4 on node1: was ended by SIGKILL");
 }
 
-// A program that is not libdrun's: none of its ranks joins anything.
+// A program without libdrun: none of its ranks joins the rendezvous.
 TEST(DescribeRanks, SaysNothingOfJoiningWhereNobodyHas) {
   EXPECT_EQ(describe_ranks({running(0, "", false), running(1, "", false)}),
             "rank 0 on node0: pid 100 (train) sleeps in do_sys_poll, 1.50 s of CPU\n"

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint8_t kAllreduce = 1, kBarrier = 4, kSend = 12, kRecv = 13;
 
-// Ranks of a job, a second ago at `now`.
+// The ranks of a job, each in a state that began `age` before `now`.
 class Stalls : public ::testing::Test {
  protected:
   control::RecordedCall call(std::uint8_t kind, std::uint64_t seq, const std::string& name = "") {
@@ -78,7 +78,7 @@ TEST_F(Stalls, RanksThatOnlyComputeDoNotStall) {
 }
 
 TEST_F(Stalls, WhoIsAheadWaitsForTheSameRank) {
-  in(call(kBarrier, 8), 70s);  // a root that was through with #7 early
+  in(call(kBarrier, 8), 70s);  // a root that finished #7 early
   in(call(kAllreduce, 7), 71s);
   after(call(kAllreduce, 6), 80s);
   after(call(kAllreduce, 7), 70s);
@@ -144,7 +144,7 @@ TEST_F(Stalls, APairIsAStallOfItsOwn) {
   ranks[0].activity->open[0].root = 1;
   after(call(kAllreduce, 6), 65s);
   in(call(kRecv, 3), 60s);
-  ranks[2].activity->open[0].root = 99;  // whatever a worker's memory says
+  ranks[2].activity->open[0].root = 99;  // a worker may write anything to its memory
   const auto found = find();
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].call, "recv #3 from rank 1");
@@ -159,7 +159,7 @@ TEST_F(Stalls, OfASmallerCommunicatorThoseCountThatWereInItBefore) {
   auto here = call(kAllreduce, 7), earlier = call(kAllreduce, 6), elsewhere = call(kAllreduce, 5);
   here.comm = earlier.comm = 3;
   elsewhere.comm = 3;
-  elsewhere.group = 2;  // of another colour of the same split
+  elsewhere.group = 2;  // another color of the same split
   in(here, 60s);
   after(earlier, 70s);
   after(elsewhere, 70s);

@@ -75,7 +75,7 @@ TEST(Timeline, HasEveryCallOnOneClockUnderItsHostAndRank) {
   TimelineCalls calls;
   calls.expect(ranks, 1'000'000);
   control::ClockAlignment ahead;
-  ahead.add(0, 2000, 501'000);  // node2's clock: 500 us ahead
+  ahead.add(0, 2000, 501'000);  // node2's clock is 500 us ahead
   calls.clock(1).add(ahead);
   auto sum = call(1, 12, 3'000'000, 3'500'250);
   sum.name = "grad.17";
