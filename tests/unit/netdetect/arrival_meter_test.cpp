@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A window from 25 ms to 100 ms.
+// A measuring window from 25 ms to 100 ms.
 struct Window {
   Deadline zero{};
   ArrivalMeter meter{zero + milliseconds(25), zero + milliseconds(100)};

@@ -55,7 +55,7 @@ TEST(Choose, PrefersSpeedButNeverOverReachability) {
     const bool decoy = to.address.text().rfind("10.2.", 0) == 0;
     return decoy && from == 2 ? ProbeOutcome::kTimedOut : ProbeOutcome::kReached;
   });
-  // h2's decoy is reached by h0 and h1; the others' by all but h2.
+  // h0 and h1 reach the decoy of h2; the decoys of the others are not reached by h2.
   EXPECT_THAT(picks(choice), ElementsAre("fast 10.1.0.1", "fast 10.1.0.2", "decoy 10.2.0.3"));
 }
 
@@ -141,7 +141,7 @@ TEST(Choose, TakesMeasurementsThatAreNearEachOtherForEqual) {
   auto candidates = find_candidates(hosts, {});
   ASSERT_TRUE(candidates);
   const auto results = play(hosts, *candidates, all_reached);
-  // h0 and h1 must not part because of noise.
+  // Noise must not make h0 and h1 choose different networks.
   candidates->tried[0].measured_mbps = 941;
   candidates->tried[1].measured_mbps = 938;
   candidates->tried[2].measured_mbps = 937;
@@ -171,7 +171,7 @@ TEST(Choose, ListsOnlyGoodInterfacesOfTheSameKnownSpeedAndKind) {
     return to.address.text() == "10.2.0.1" ? ProbeOutcome::kRefused : ProbeOutcome::kReached;
   });
   EXPECT_THAT(choice.hosts[0].interfaces, ElementsAre("eth0", "eth1"));
-  EXPECT_THAT(choice.hosts[1].interfaces, ElementsAre("eth0"));  // unknown speeds are not known to be the same
+  EXPECT_THAT(choice.hosts[1].interfaces, ElementsAre("eth0"));  // unknown speeds may differ
 }
 
 TEST(Choose, WorksWithIpv6Only) {
@@ -225,7 +225,7 @@ TEST(Choose, GivesHostsOfOneNamespaceTheSameAgainstTheOthers) {
                                        host("b", {nic("eth0", {"10.0.0.1/24"}, 10), nic("eth1", {"10.1.0.1/24"}, 100)}),
                                        host("c", {nic("eth0", {"10.0.0.3/24"}, 10)})};
   hosts[1].net_namespace = hosts[0].net_namespace;
-  // c reaches a at both addresses, and b only at the slower.
+  // c reaches both addresses of a, but only the slower one of b.
   const auto choice = run(hosts, [](int, const Candidate& to) {
     return to.host == 1 && to.address.text() == "10.1.0.1" ? ProbeOutcome::kTimedOut : ProbeOutcome::kReached;
   });

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A sysfs of our own making.
+// A made-up sysfs.
 class SysfsTest : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Hosts as tables, for the pure tests.
+// Hosts as tables, for tests without I/O.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace drun::netdetect::testing {
 
-// "10.0.0.1/24"
+// The address and prefix length of a text such as "10.0.0.1/24".
 inline Address address(const std::string& text) {
   Address out = parse_address(text.substr(0, text.find('/')));
   if (text.find('/') != std::string::npos) out.prefix_length = std::stoi(text.substr(text.find('/') + 1));
@@ -54,7 +54,7 @@ inline AttemptResult result(const Attempt& attempt, ProbeOutcome outcome, std::u
   return out;
 }
 
-// As a kernel picks it: an address in the same network, else the first of the family.
+// The source address that a kernel would pick: an address in the same network, else the first of the family.
 inline std::string source_of(const HostInterfaces& host, const Address& target) {
   std::string first;
   for (const auto& n : host.interfaces) {
@@ -67,7 +67,7 @@ inline std::string source_of(const HostInterfaces& host, const Address& target) 
   return first;
 }
 
-// Plays every planned attempt; `answer(from, candidate)` says what comes back.
+// Plays every planned attempt; `answer(from, candidate)` returns its outcome.
 template <typename F>
 std::vector<AttemptResult> play(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, F answer) {
   std::vector<AttemptResult> out;
@@ -83,7 +83,7 @@ std::vector<AttemptResult> play(const std::vector<HostInterfaces>& hosts, const 
 
 inline ProbeOutcome all_reached(int, const Candidate&) { return ProbeOutcome::kReached; }
 
-// A host is reached at the addresses of networks that the trying host is in.
+// A host is reached at its addresses in networks that the trying host is in, too.
 struct SameNetwork {
   const std::vector<HostInterfaces>& hosts;
   ProbeOutcome operator()(int from, const Candidate& to) const {

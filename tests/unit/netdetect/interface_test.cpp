@@ -1,4 +1,4 @@
-// Lists real interfaces: our own, and those of a namespace made for the purpose.
+// Lists real interfaces: those of this machine, and those of a namespace made for the test.
 #include "netdetect/interface.h"
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ TEST(Interfaces, TellKindsFlagsAndAddresses) {
   const auto run = in_own_namespace({"ip link add veth0 type veth peer name veth1",
                                      "ip link add br0 type bridge",
                                      "ip link add mac0 link veth0 type macvlan",
-                                     "ip link add veth0.7 link veth0 type vlan id 7 || true",  // not in every kernel
+                                     "ip link add veth0.7 link veth0 type vlan id 7 || true",  // not in all kernels
                                      "ip tuntap add tun0 mode tun",
                                      "ip link add vx0 type vxlan id 3 dstport 4789",
                                      "ip link set veth1 master br0",
@@ -102,11 +102,11 @@ TEST(Interfaces, TellKindsFlagsAndAddresses) {
   EXPECT_THAT(texts(nics.at("veth0")),
               ::testing::IsSupersetOf({"10.0.0.1/24", "10.0.0.9/24", "fd00::1/64", "fd00::2/64"}));
   EXPECT_EQ(texts(nics.at("veth0")).front(), "10.0.0.1/24");
-  EXPECT_FALSE(find(nics.at("veth0"), "10.0.0.9").temporary);  // secondary, the same bit
+  EXPECT_FALSE(find(nics.at("veth0"), "10.0.0.9").temporary);  // IFA_F_SECONDARY is the same bit
   EXPECT_FALSE(find(nics.at("veth0"), "fd00::1").deprecated);
   EXPECT_TRUE(find(nics.at("veth0"), "fd00::2").deprecated);
   EXPECT_TRUE(find(nics.at("br0"), "169.254.7.7").link_local);
-  EXPECT_THAT(texts(nics.at("tun0")), ::testing::Contains("10.5.0.1/32"));  // ours, not the peer's
+  EXPECT_THAT(texts(nics.at("tun0")), ::testing::Contains("10.5.0.1/32"));  // the local address, not the peer's
   for (const auto& address : nics.at("veth0").addresses) {
     EXPECT_EQ(address.link_local, address.text().rfind("fe80", 0) == 0) << address.text();
   }
@@ -137,8 +137,8 @@ TEST(Interfaces, TellAPortWithoutCarrier) {
   EXPECT_FALSE(nics.at("veth0").running);
 }
 
-// No bridges: the kernel takes six seconds to end hundreds of them with their namespace, in which nobody on the machine
-// can list interfaces.
+// Uses no bridges: the kernel takes six seconds to remove hundreds of them with their namespace, and until then no
+// process on the machine can list interfaces.
 TEST(Interfaces, AreListedInFullWhenThereAreHundreds) {
   const auto run = in_own_namespace({"for i in $(seq 200); do echo \"link add d$i type veth peer name e$i\"; "
                                      "echo \"addr add 10.$((i / 200)).$((i % 200)).1/24 dev d$i\"; done | ip -batch -"},

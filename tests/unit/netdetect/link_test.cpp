@@ -1,4 +1,4 @@
-// Real sockets on loopback; the listener has a thread of its own, as it has a process in a job.
+// Real sockets on loopback. The listener has a thread of its own, because in a job it has a process of its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ class Server {
   void stop() {
     if (!thread_.joinable()) return;
     asio::post(loop_.io(), [this] { listener_->stop(); });
-    thread_.join();  // ends when nothing is left to do
+    thread_.join();  // ends when the loop has no work left
     EXPECT_TRUE(loop_.run(listener_->join()));
   }
   std::uint16_t port() const { return port_; }
@@ -108,7 +108,7 @@ Task<void> round_trips_into(LinkSocket socket, std::shared_ptr<RoundTrips> out) 
   *out = co_await measure_round_trips(socket, 100, milliseconds(100));
 }
 
-// As where the first message is lost, and sent again after so long that there is no time for a second one.
+// Simulates a first message that is lost and retransmitted so late that there is no time for a second one.
 TEST(LinkMeasure, OfASingleLateRoundTripTheShortestIsThatOfTheConnection) {
   Loop loop;
   tcp::acceptor acceptor(loop.io(), tcp::endpoint(asio::ip::address_v4::loopback(), 0));
@@ -248,7 +248,7 @@ TEST(LinkMeasure, NobodyThereIsAnErrorOfThatTargetOnly) {
 TEST(LinkMeasure, APeerThatGoesAwayIsAnErrorSoon) {
   Server server;
   std::thread ending([&] {
-    std::this_thread::sleep_for(milliseconds(200));  // in the middle, by the clock that is measured
+    std::this_thread::sleep_for(milliseconds(200));  // in the middle of the measurement
     server.stop();
   });
   std::vector<LinkResult> results;
@@ -284,8 +284,8 @@ TEST(LinkMeasure, AStoppedListenerLeavesNothing) {
   client.join();
 }
 
-// In a network namespace of its own, where nothing else uses the loopback interface: the target against a listener
-// there.
+// Measures the target against a listener, both in a network namespace of their own, where nothing else uses the
+// loopback interface.
 struct MeasureAlone {
   LinkTarget target;
 
@@ -302,7 +302,7 @@ struct MeasureAlone {
     return 0;
   }
 
-  // The result, then the bytes that crossed the interface meanwhile.
+  // Returns the encoded result, then the number of bytes that crossed the interface meanwhile.
   std::string operator()() const {
     Server server;
     LinkTarget wish = target;
@@ -331,12 +331,12 @@ TEST(LinkNamespace, ARateIsNotExceededOnTheInterface) {
     ASSERT_EQ(results.size(), 1u);
     EXPECT_EQ(results[0].error, "");
     EXPECT_GT(moved, kRate / 2);
-    // Both directions, acknowledgements and the beginning, which is not paced.
+    // Both directions, acknowledgments and the start, which is not paced.
     EXPECT_LT(moved, 2 * kRate * 1.25);
   }
 }
 
-// What came of the one target, which was measured without an error.
+// Returns the result of the only target, which must have been measured without an error.
 LinkResult the_result(const std::string& output) {
   ByteReader in(output);
   auto results = decode_link_results(in);
@@ -369,7 +369,7 @@ TEST(LinkNamespace, PathMtuIsWhatPassesAndNotWhatTheInterfaceTakes) {
   target.path_mtu = true;
   const std::vector<std::string> filter = {"ip link set lo mtu 9000", "nft add table inet t",
                                            "nft 'add chain inet t i { type filter hook input priority 0; }'",
-                                           "nft add rule inet t i udp length gt 1410 drop"};  // an IP packet of 1430
+                                           "nft add rule inet t i udp length gt 1410 drop"};  // 1430 with IP header
   const auto run = in_own_namespace(filter, MeasureAlone{target});
   DRUN_SKIP_UNLESS_ALLOWED(run);
   const LinkResult result = the_result(run.output);

@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 using testing::nic;
 using ::testing::Pair;
 
-// Two NICs on each host, of networks 10.0.0.0/24 and 10.1.0.0/24.
+// Two NICs on each host, in networks 10.0.0.0/24 and 10.1.0.0/24.
 std::vector<HostInterfaces> hosts_with(int n, int first_mbps, int second_mbps) {
   std::vector<HostInterfaces> out;
   for (int i = 0; i < n; ++i) {
@@ -75,7 +75,7 @@ TEST(NicSpeed, OneUnknownSpeedIsEnough) {
   EXPECT_THAT(names(find(hosts, testing::SameNetwork{hosts})), ElementsAre("10.0.0.0/24", "10.1.0.0/24"));
 }
 
-// By machine and namespace: "boot|namespace".
+// `places` names each host's machine and namespace: "boot|namespace".
 std::vector<HostPair> pairs(const std::vector<std::string>& places) {
   auto hosts = hosts_with(static_cast<int>(places.size()), 0, 0);
   for (std::size_t i = 0; i < places.size(); ++i) hosts[i].net_namespace = places[i];
@@ -115,7 +115,7 @@ TEST(NicSpeed, CountsForAllAddressesOfAnInterface) {
   const auto results = testing::play(hosts, found.candidates, testing::SameNetwork{hosts});
   const auto choice = choose(hosts, found.candidates, results);
   ASSERT_TRUE(choice);
-  // 10000 of eth0's driver would make its IPv6 address faster than what was measured of the same wire.
+  // With the driver's 10000 for eth0, its IPv6 address would seem faster than the measurement over the same cable.
   EXPECT_EQ(choice->hosts[0].address.text(), "10.0.0.1");
   for (const auto& c : found.candidates.tried) {
     EXPECT_EQ(c.measured_mbps, c.address.text().rfind("10.1.", 0) == 0 ? 94 : 8000) << c.address.text();

@@ -1,4 +1,4 @@
-// Hosts that connect in one direction only: who may, what each gets, and what is said about it.
+// Hosts that connect in one direction only: which hosts may, which address each gets, and the messages about it.
 #include "netdetect/one_way.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ std::vector<std::string> picks(const Choice& choice) {
   return out;
 }
 
-// Each with a second NIC that leads nowhere, and docker0.
+// Hosts with a second NIC that leads nowhere, and docker0.
 std::vector<HostInterfaces> cluster(int n) {
   std::vector<HostInterfaces> hosts;
   for (int i = 0; i < n; ++i) {
@@ -107,7 +107,7 @@ TEST(OneWay, TakesTheNetworkOfTheOthersForAHiddenHostWithTwo) {
     const std::string last = "." + std::to_string(i + 1) + "/24";
     hosts.push_back(host("h" + std::to_string(i), {nic("a", {"10.0.0" + last}), nic("b", {"10.1.0" + last})}));
   }
-  // Network a does not work between h0 and h2, so these take b.
+  // Network a doesn't work between h0 and h2, so both use b.
   const auto choice = run(hosts, [](int from, const Candidate& to) {
     const bool a = to.address.text().rfind("10.0.", 0) == 0;
     return to.host == 1 || (a && from != 1) ? kTimedOut : kReached;
@@ -126,7 +126,7 @@ TEST(OneWay, KeepsOneFamilyForAHiddenHost) {
 }
 
 TEST(OneWay, ConnectsARingOfThreeNetworks) {
-  // No network joins all three hosts, but each two share one.
+  // No network joins all three hosts, but every two share one.
   const std::vector<HostInterfaces> hosts = {host("a", {nic("x", {"10.0.0.1/24"}), nic("z", {"10.2.0.1/24"})}),
                                              host("b", {nic("y", {"10.1.0.2/24"}), nic("x", {"10.0.0.2/24"})}),
                                              host("c", {nic("z", {"10.2.0.3/24"}), nic("y", {"10.1.0.3/24"})})};

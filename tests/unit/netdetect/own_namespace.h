@@ -1,4 +1,4 @@
-// Runs a piece of a test in a network namespace that only it sees.
+// Runs a part of a test in a network namespace of its own.
 #pragma once
 
 #include <sched.h>
@@ -23,8 +23,8 @@ struct NamespaceRun {
   std::string output;    // what `body` returned
 };
 
-// Forks, unshares the network, brings lo up, runs the shell commands, then `body`, all in the child. The namespace goes
-// with the child, the child at the latest after 40 s.
+// Forks; the child unshares the network, brings lo up, runs the shell commands and then `body`. The namespace ends with
+// the child, which ends after 40 s at the latest.
 template <typename F>
 NamespaceRun in_own_namespace(const std::vector<std::string>& commands, F body) {
   NamespaceRun run;
@@ -69,7 +69,7 @@ NamespaceRun in_own_namespace(const std::vector<std::string>& commands, F body) 
   return run;
 }
 
-// A shell command that waits, 10 s at most, until another one prints `pattern`.
+// A shell command that waits, at most 10 s, until `command` prints `pattern`.
 inline std::string wait_until(const std::string& command, const std::string& pattern) {
   return "i=0; until " + command + " | grep -q '" + pattern +
          "'; do i=$((i + 1)); [ $i -lt 200 ] || exit 1; "
@@ -81,7 +81,7 @@ inline std::string wait_until_running(const std::string& name) {
   return wait_until("ip -o link show " + name, "state UP");
 }
 
-// An IPv6 address is listed a moment before its packets are taken for ours, also with nodad.
+// An IPv6 address is listed a moment before the kernel accepts packets for it, even with nodad.
 inline std::string wait_until_local(const std::string& address) {
   return wait_until("ip -6 route show table local", "local " + address);
 }

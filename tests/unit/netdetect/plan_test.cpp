@@ -17,7 +17,7 @@ std::vector<HostInterfaces> make_hosts(int n) {
   return hosts;
 }
 
-// For each host, who tries it; checks that each who does tries all of its addresses.
+// The hosts that try each host. Checks that each of them tries all of its addresses.
 std::map<int, std::set<int>> triers(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
                                     std::uint64_t seed) {
   std::map<int, std::map<int, int>> n_addresses;
@@ -58,7 +58,7 @@ TEST(Plan, CoversEveryHostBeyondThat) {
         EXPECT_TRUE(from.count((to + n - 1) % n)) << "no ring at " << to;
         for (const int f : from) ++load[f];
       }
-      for (const auto& [from, count] : load) EXPECT_LE(count, 5) << from;  // nobody does the work of many
+      for (const auto& [from, count] : load) EXPECT_LE(count, 5) << from;  // no host does the work of many
       EXPECT_EQ(static_cast<int>(load.size()), n);
     }
   }

@@ -1,4 +1,4 @@
-// Probes in a network namespace of our own: filters, missing routes, several addresses.
+// Probes in a network namespace of the test's own: filters, missing routes, several addresses.
 #include <gtest/gtest.h>
 
 #include "tests/unit/netdetect/own_namespace.h"
@@ -7,7 +7,7 @@
 namespace drun::netdetect::testing {
 namespace {
 
-// Probes the addresses against a listener of the same namespace; the encoded results.
+// Probes the addresses against a listener in the same namespace. Returns the encoded results.
 struct ProbeAddresses {
   std::vector<std::string> addresses;
   std::chrono::milliseconds timeout{400};

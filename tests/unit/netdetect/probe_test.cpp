@@ -39,7 +39,7 @@ class Probe : public ::testing::Test {
   std::unique_ptr<ProbeListener> listener_;
 };
 
-// Accepts one connection and misbehaves.
+// Misbehavior of a server that accepts one connection.
 enum class Stranger { kSilent, kEchoes, kGarbage, kCloses, kShortAnswer };
 
 Task<void> be_stranger(std::shared_ptr<tcp::acceptor> acceptor, Stranger how, std::shared_ptr<tcp::socket> socket) {
@@ -173,7 +173,7 @@ TEST_F(Probe, TriesManyTargetsAFewAtATimeAndKeepsTheirOrder) {
 
 TEST_F(Probe, WaitsForSlowTargetsInParallel) {
   const tcp::endpoint any(asio::ip::address_v4::loopback(), 0);
-  const tcp::acceptor silent(loop_.io(), any);  // the kernel completes the connections; nobody answers
+  const tcp::acceptor silent(loop_.io(), any);  // the kernel completes the connections; no process answers
   const std::vector<ProbeTarget> targets(32, {1, "127.0.0.1", silent.local_endpoint().port()});
   const auto began = Clock::now();
   for (const auto& result : loop_.probe(targets, milliseconds(300), 32)) {

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Every pair of `rounds` once; fails if a host appears twice in a round.
+// Returns the pairs of `rounds`. Fails if a host appears twice in a round, or a pair twice at all.
 std::set<HostPair> pairs_of(const std::vector<Round>& rounds) {
   std::set<HostPair> all;
   for (const auto& round : rounds) {
@@ -57,7 +57,7 @@ TEST(Rounds, LeaveOutWhatIsNoPair) {
 }
 
 TEST(Rounds, OfManyHostsAreFew) {
-  // A ring and three more partners each, as the probes have it.
+  // A ring and two more partners for each host, similar to the plan of the probes.
   constexpr int kHosts = 200;
   std::vector<HostPair> wanted;
   std::vector<int> degree(kHosts, 0);

@@ -1,4 +1,4 @@
-// The error of choose(): who is blamed, and that nothing that was tried is missing.
+// The error of choose(): which host it names, and that it lists everything that was tried.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(Unreachable, BlamesTheHostThatIsCutOff) {
   EXPECT_THAT(error.hint, HasSubstr("firewall"));
 }
 
-// That it is on two hosts explains the rest, and link-local addresses nothing.
+// The duplicate address explains the failure; link-local addresses don't.
 TEST(Unreachable, AnAddressThatAnotherHostHasAsWellComesFirst) {
   const std::vector<HostInterfaces> hosts = {host("h0", {nic("eth0", {"10.0.0.1/24", "fe80::1/64"})}),
                                              host("h1", {nic("eth1", {"10.0.0.5/24", "fe80::2/64"})}),
@@ -121,7 +121,7 @@ TEST(Unreachable, BlamesTwoHostsThatShareNoNetworkNotTheOneBetweenThem) {
 }
 
 TEST(Unreachable, RefusesAnInterfaceThatTheHostItselfDoesNotUse) {
-  // h1 is told to use eth9; nobody reaches it there, and what h1 sends leaves by eth0.
+  // h1 is told to use eth9; no host reaches it there, and the packets of h1 leave by eth0.
   auto hosts = simple_hosts(3);
   hosts[1].interfaces.push_back(nic("eth9", {"192.168.9.2/24"}));
   const Error error = run(
