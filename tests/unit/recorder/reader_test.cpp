@@ -22,7 +22,7 @@ TEST(Recorder, NothingIsOpenedThatIsNoRecorder) {
   memory.header()->magic = 1;
   EXPECT_TRUE(refused());
   memory.header()->magic = kMagic;
-  memory.header()->n_entries = 9;  // more than there is room for
+  memory.header()->n_entries = 9;  // more than fit
   EXPECT_TRUE(refused());
   memory.header()->n_entries = 0;
   EXPECT_TRUE(refused());
@@ -105,11 +105,11 @@ TEST(Recorder, RingKeepsTheLatestCalls) {
       EXPECT_EQ(call->seq, number);
     }
   }
-  writer->end(kept_open, 0);  // its entry is another call's by now
+  writer->end(kept_open, 0);  // its entry holds another call by now
   EXPECT_EQ(memory.reader->call(25)->seq, 25u);
 }
 
-// Of 8 entries and of 6.
+// Tests memory for 8 entries and for 6.
 TEST(Recorder, ACallWithoutANameHasNotThatOfAnEarlierOne) {
   for (const std::uint32_t n_entries : {8u, 6u}) {
     RecorderMemory memory(n_entries);

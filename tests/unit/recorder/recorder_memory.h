@@ -1,4 +1,4 @@
-// A recorder's memory as the agent makes it, for tests of those who write and read it.
+// A recorder's memory as the agent makes it, for tests of its writers and readers.
 #pragma once
 
 #include <sys/mman.h>

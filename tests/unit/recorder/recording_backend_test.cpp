@@ -15,12 +15,12 @@ namespace {
 using recorder::operation;
 using recorder::RecorderMemory;
 
-// Does what a test wants in the middle of every call.
+// Runs the test's function in the middle of every call.
 class Inner final : public Backend {
  public:
   std::function<Status()> during = [] { return Status{}; };
   bool closed = false, asks = false;
-  const Operation* in = nullptr;  // of an allreduce or barrier
+  const Operation* in = nullptr;  // the current allreduce or barrier
 
   Status allreduce(const Operation& operation, const Span&) override {
     in = &operation;
@@ -50,7 +50,7 @@ class RecordingBackendTest : public ::testing::Test {
     inner_ = inner.get();
     backend_ = make_recording_backend(std::move(inner), memory_.writer(), group());
   }
-  // Ranks 8, 6, 4 and 2 of the job; we are 6.
+  // Ranks 8, 6, 4 and 2 of the job; this rank is 6.
   static Group group() {
     Group out;
     out.ranks = {8, 6, 4, 2};
@@ -157,7 +157,7 @@ TEST_F(RecordingBackendTest, AFailureEndsTheCallWithItsStatus) {
 TEST_F(RecordingBackendTest, AnExceptionLeavesNothingOpen) {
   inner_->during = []() -> Status { throw std::runtime_error("no memory"); };
   EXPECT_THROW((void)backend_->barrier(operation(OpKind::kBarrier, 1)), std::runtime_error);
-  backend_->close();  // as the communicator does then
+  backend_->close();  // as the communicator does after an exception
   EXPECT_TRUE(inner_->closed);
   EXPECT_FALSE(now().open);
   EXPECT_NE(now().last->status, 0);
@@ -200,7 +200,8 @@ TEST_F(RecordingBackendTest, ACallThatWaitsForNobodyEndsWhenItBegan) {
   EXPECT_EQ(now().last->ended_ns, now().last->started_ns);
 }
 
-// Of a barrier of several hosts, for one: the members on this host were there.
+// A call whose clock was started before the backend is not short. In a barrier over several hosts, for example, the
+// backend of one host ends at once if all members there have arrived.
 TEST_F(RecordingBackendTest, OnlyWhatTheBackendItselfHasBegunIsShort) {
   char byte = 0;
   for (const bool asks : {false, true}) {

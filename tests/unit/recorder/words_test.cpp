@@ -10,7 +10,7 @@ namespace {
 
 using runtime::OpKind;
 
-// drun is built apart from libdrun, and has the names a second time.
+// drun is built separately from libdrun and has its own copy of the names.
 TEST(RecorderWords, AreLibdrunsOwn) {
   for (int kind = 1; kind <= static_cast<int>(OpKind::kRecv); ++kind) {
     const auto op = operation(static_cast<OpKind>(kind), 12, "grad.17");

@@ -32,7 +32,7 @@ Handout sample() {
   return out;
 }
 
-// A listening socket in a new directory, and a thread that deals with one connection.
+// A listening socket in a new directory, and a thread that serves one connection.
 class FakeAgent {
  public:
   FakeAgent(std::function<void(int)> answer, const std::string& below = "") {
@@ -191,7 +191,7 @@ TEST(AgentSocket, SilentAgentTimesOut) {
   FakeAgent agent([](int fd) {
     read_hello(fd);
     char c;
-    EXPECT_EQ(::recv(fd, &c, 1, 0), 0);  // until the worker has given up
+    EXPECT_EQ(::recv(fd, &c, 1, 0), 0);  // until the worker gives up
   });
   const auto got = fetch_handout(agent.path(), 30ms);
   ASSERT_FALSE(got);

@@ -15,7 +15,7 @@ struct Ends {
   SecureStreams client, server;
 };
 
-// The whole dance; any step that fails fails the test.
+// The complete handshake; any step that fails fails the test.
 Ends connect(const JobKey& key) {
   ClientHandshake client(key, Purpose::kRendezvous);
   ServerHandshake server(key, Purpose::kRendezvous);
@@ -72,7 +72,7 @@ TEST(Handshake, ClientWithAnotherKeyIsNoticedByTheServer) {
   ServerHandshake server(key, Purpose::kRendezvous);
   ClientHandshake honest(key, Purpose::kRendezvous);
   ASSERT_TRUE(server.answer(honest.hello()));
-  // The stranger answers with what it can make: a proof under its own key.
+  // The stranger answers with the best it can make: a proof under its own key.
   const JobKey other = make_job_key();
   ClientHandshake stranger(other, Purpose::kRendezvous);
   ServerHandshake its_own(other, Purpose::kRendezvous);
@@ -94,7 +94,7 @@ TEST(Handshake, OtherVersionGetsBothNumbersOnBothSides) {
   EXPECT_EQ(answer.error().cause, "the client speaks protocol version 9, this side speaks 2");
   std::string refusal = version_refusal(hello);
   ASSERT_EQ(refusal.size(), kServerHelloBytes);
-  refusal[5] = 9;  // as the newer server would say it
+  refusal[5] = 9;  // as a newer server sends it
   EXPECT_EQ(client.finish(refusal).error().cause, "the server speaks protocol version 9, this side speaks 2");
 }
 
@@ -110,7 +110,7 @@ TEST(Handshake, PurposesDoNotMix) {
   ClientHandshake client(key, Purpose::kPeer);
   ServerHandshake server(key, Purpose::kRendezvous);
   EXPECT_EQ(server.answer(client.hello()).error().code, Errc::kProtocol);
-  // Even if the byte is changed on the way.
+  // Fails even if the purpose byte is changed on the way.
   std::string hello = client.hello();
   hello[6] = static_cast<char>(Purpose::kRendezvous);
   const auto answer = server.answer(hello);
@@ -185,8 +185,8 @@ TEST(Handshake, ReplayedMessagesAreWorthNothing) {
 }
 
 TEST(Handshake, ReflectionIsWorthNothing) {
-  // A stranger between sends each side's words back to it: the server's proof as the client's, and a client's hello
-  // to another server whose nonce it would like to use.
+  // A man in the middle reflects each side's bytes: the server's proof as the client's proof, and the client's nonce as
+  // the server's.
   const JobKey key = make_job_key();
   ClientHandshake client(key, Purpose::kRendezvous);
   ServerHandshake server(key, Purpose::kRendezvous);

@@ -1,4 +1,4 @@
-// The real ncclGetUniqueId, which needs no GPU, through the real server.
+// Sends an id of the real ncclGetUniqueId, which needs no GPU, through the real server.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(NcclId, RealOneReachesEveryRankAndIsNewForEachAttempt) {
   using GetUniqueId = int (*)(UniqueId*);
   const auto get_unique_id = reinterpret_cast<GetUniqueId>(::dlsym(library, "ncclGetUniqueId"));
   ASSERT_NE(get_unique_id, nullptr);
-  // Bootstrap without looking at the machine's network.
+  // NCCL's bootstrap uses loopback instead of searching the machine's network.
   ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   constexpr int kRanks = 4, kAttempts = 3;
   ServerThread server(kRanks);
@@ -47,7 +47,7 @@ TEST(NcclId, RealOneReachesEveryRankAndIsNewForEachAttempt) {
   in_ranks(kRanks, [&](int rank) {
     auto client = server.join(rank);
     ASSERT_TRUE(client) << client.error().message();
-    ASSERT_TRUE((*client)->barrier("init", 30s));  // as in drun_init: nobody leaves before all are there
+    ASSERT_TRUE((*client)->barrier("init", 30s));  // as in drun_init: no rank leaves before all are there
     const auto make = [&]() -> Result<std::string> {
       UniqueId id{};
       if (const int rc = get_unique_id(&id); rc != 0) return fail(Errc::kIo, "ncclGetUniqueId: " + std::to_string(rc));

@@ -1,5 +1,5 @@
-// A real server and real clients with RelayListener and RelaySink between them, on one loop, without a network between
-// the two: what the control channel will be is a function call here.
+// A real server and real clients with RelayListener and RelaySink between them, on one loop and without a network
+// between the two: function calls replace the control channel.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
-// Carries calls over as the control channel would: in order, later, never from within the caller.
+// Delivers calls as the control channel does: in order, later, never from within the caller.
 class Relayed {
  public:
   explicit Relayed(int n_ranks) : server(n_ranks, "") {
@@ -63,7 +63,7 @@ class Relayed {
       asio::co_spawn(server.io(), finish(*listener, *sink), [&](std::exception_ptr) { over.set_value(); });
     });
     over.get_future().get();
-    // What was posted before is done with once another round of the loop is over.
+    // Everything posted before has run after one more round of the loop.
     server.on_loop([] {});
     server.on_loop([this] {
       listener.reset();
@@ -90,7 +90,7 @@ TEST(Relay, ListensOnLoopbackOnly) {
   Relayed relayed(1);
   EXPECT_EQ(relayed.address, "127.0.0.1");
   EXPECT_TRUE(connect_tcp("127.0.0.1", relayed.port, SteadyClock::now() + 10s));
-  // A socket on 0.0.0.0 would answer on every address of this machine, on the rest of 127/8, too.
+  // A socket on 0.0.0.0 would answer on every address of this machine, including the rest of 127/8.
   const auto other = connect_tcp("127.0.0.2", relayed.port, SteadyClock::now() + 10s);
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().message().find("refused"), std::string::npos) << other.error().message();

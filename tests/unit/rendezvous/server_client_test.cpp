@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
-// `client` has heard of it without asking: waits for the push.
+// Waits until the server pushes an abort to `client`; sends no request.
 std::optional<AbortNotice> wait_for_abort(Client& client) {
   const auto deadline = SteadyClock::now() + 10s;
   while (SteadyClock::now() < deadline) {
@@ -209,7 +209,8 @@ TEST(Rendezvous, RankMayComeAgainAfterItLeft) {
   EXPECT_EQ((*again)->welcome().epoch, 2);
 }
 
-// A program that is killed, and the next one in its place: the news of the first one's end may come later than it.
+// A program is killed and the next one takes its place; the end of the first one may be noticed after the next one has
+// joined.
 TEST(Rendezvous, RankThatFollowsAnotherWaitsForItsSeat) {
   ServerThread server(1);
   auto first = server.join(0);
@@ -240,7 +241,7 @@ TEST(Rendezvous, RankThatIsLeftBehindIsToldAtOnce) {
   EXPECT_NE(left_behind.error().cause.find("left behind in epoch 1: rank 0 on node0 has begun epoch 2"),
             std::string::npos)
       << left_behind.error().cause;
-  // Its next program meets the other one.
+  // The next program of rank 1 meets the one of rank 0.
   auto other = std::async(std::launch::async, [&] { return (*again)->barrier("b", 60s); });
   (*c1).reset();
   c1 = server.join(1);
@@ -257,8 +258,8 @@ TEST(Rendezvous, TellsOrderlyAndDisorderlyEndsApart) {
   auto c2 = server.join(2);
   ASSERT_TRUE(c0 && c1 && c2);
   ASSERT_TRUE((*c0)->leave());
-  (*c1).reset();                       // says goodbye, too
-  ::shutdown((*c2)->fd(), SHUT_RDWR);  // what the end of a killed process looks like
+  (*c1).reset();                       // sends a goodbye, too
+  ::shutdown((*c2)->fd(), SHUT_RDWR);  // like the end of a killed process
   EXPECT_TRUE(server.told("left 0"));
   EXPECT_TRUE(server.told("left 1"));
   EXPECT_TRUE(server.told("lost 2"));
@@ -289,7 +290,7 @@ TEST(Rendezvous, JoinSaysWhatIsWrongWithTheAddress) {
 TEST(Rendezvous, AbortWakesEveryWaitWithinAHundredMilliseconds) {
   constexpr int kRanks = 8;
   ServerThread server(kRanks + 1);
-  // Not a key of the rendezvous: the abort may overtake the answer to whoever sets it.
+  // The latch is not a key of the rendezvous, because the abort may overtake the answer to the rank that sets the key.
   std::latch all_wait(kRanks);
   std::atomic<SteadyClock::rep> sent{0};
   std::vector<SteadyClock::duration> late(kRanks);
@@ -303,7 +304,7 @@ TEST(Rendezvous, AbortWakesEveryWaitWithinAHundredMilliseconds) {
   });
   in_ranks(kRanks, [&](int rank) {
     auto client = server.join(rank);
-    all_wait.count_down();  // also if joining failed: the aborter waits without an end
+    all_wait.count_down();  // even if joining failed, because the aborter waits without a deadline
     ASSERT_TRUE(client);
     const auto outcome =
         rank % 2 == 0 ? (*client)->barrier("b", 20s) : (*client)->get("k", 20s).map([](const std::string&) {});
@@ -319,7 +320,7 @@ TEST(Rendezvous, AbortWakesEveryWaitWithinAHundredMilliseconds) {
   });
   aborter.join();
   EXPECT_TRUE(server.told("abort by 8: out of memory"));
-  // A rank may be without a core for longer than that. One that was not woken looks again after 20 s.
+  // A rank may wait longer than that for a core. A rank that was not woken would notice after 20 s.
   std::sort(late.begin(), late.end());
   EXPECT_LT(late[kRanks / 2], 100ms);
   EXPECT_LT(late.back(), 10s);
@@ -388,7 +389,7 @@ TEST(Rendezvous, NcclIdIsTheSameEverywhereAndNewForEachAttempt) {
   in_ranks(kRanks, [&](int rank) {
     auto client = server.join(rank);
     ASSERT_TRUE(client);
-    ASSERT_TRUE((*client)->barrier("init", 20s));  // as in drun_init: nobody leaves before all are there
+    ASSERT_TRUE((*client)->barrier("init", 20s));  // as in drun_init: no rank leaves before all are there
     for (const std::string communicator : {"world", "local"}) {
       for (int attempt = 0; attempt < 3; ++attempt) {
         const int root = attempt;
@@ -421,7 +422,7 @@ TEST(Rendezvous, NcclIdThatCannotBeMadeEndsEverybodysWait) {
   in_ranks(2, [&](int rank) {
     auto client = server.join(rank);
     ASSERT_TRUE(client);
-    ASSERT_TRUE((*client)->barrier("init", 20s));  // as in drun_init: nobody leaves before all are there
+    ASSERT_TRUE((*client)->barrier("init", 20s));  // as in drun_init: no rank leaves before all are there
     const auto id = (*client)->nccl_id(
         "world", 0, 0, []() -> Result<std::string> { return fail(Errc::kNotFound, "libnccl.so.2", "not found"); }, 20s);
     ASSERT_FALSE(id);

@@ -1,4 +1,4 @@
-// A rendezvous server on a thread of its own, and what it told through its events.
+// A rendezvous server on a thread of its own, and a record of its events.
 #pragma once
 
 #include <condition_variable>
@@ -73,7 +73,7 @@ class ServerThread {
     return Client::join(address_, port_, key_, rank, timeout);
   }
 
-  // Waits until an event was told so many times; false after 10 s.
+  // Waits until `event` has happened `times` times. False after 10 s.
   bool told(const std::string& event, int times = 1) {
     std::unique_lock<std::mutex> lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return events_[event] >= times; });
@@ -102,7 +102,7 @@ class ServerThread {
   std::map<std::string, int> events_;
 };
 
-// Runs `body(rank)` for ranks 0 to n-1, a thread each, and joins them.
+// Runs `body(rank)` for ranks 0 to n_ranks - 1, a thread each, and joins them.
 inline void in_ranks(int n_ranks, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < n_ranks; ++rank) threads.emplace_back(body, rank);

@@ -24,11 +24,12 @@ class StoreTest : public testing::Test {
     }
     return out;
   }
-  // Rank r's connection is session r + 10; requests are told apart by number. It asks in the epoch that it is in.
+  // The connection of rank r is session r + 10; `request` tells its requests apart. The request is of the rank's
+  // current epoch.
   Asker asker(int rank, std::uint32_t request = 1) const {
     return {static_cast<std::uint64_t>(rank) + 10, rank, request, roster.epoch_of(rank)};
   }
-  // As the server does when a connection ends, and when the rank's next program joins.
+  // Do what the server does when a connection ends, and when the rank's next program joins.
   StoreReplies leave(int rank) {
     store.forget(asker(rank).session);
     roster.leave(rank, true);
@@ -142,7 +143,7 @@ TEST_F(StoreTest, ExpiredBarrierNamesWhoIsMissingAndWhoGaveUp) {
   EXPECT_EQ(error_text(store.expire(now + 100ms)), "barrier 'b' was not complete within 100 ms; missing: rank 2 on h2");
   EXPECT_EQ(error_text(store.expire(now + 200ms)),
             "barrier 'b' was not complete within 200 ms; missing: rank 2 on h2; gave up before: rank 0 on h0");
-  // Nobody is in it any more: a whole new round.
+  // No rank is in the barrier any more, so a new round begins.
   barrier(0, "b");
   barrier(1, "b");
   EXPECT_EQ(barrier(2, "b").size(), 3u);
@@ -278,7 +279,7 @@ TEST_F(StoreTest, EpochsDoNotSeeEachOthersKeysBarriersAndIds) {
   EXPECT_EQ(value(get(1, "k")[0]), "first");
   EXPECT_TRUE(is_done(put(0, "world", 0, 'b')));
   EXPECT_EQ(value(nccl_get(1, "world", 0)[0]), std::string(kNcclIdBytes, 'a'));
-  // What the first epoch kept goes when the last rank has left it.
+  // The values of the first epoch are removed when the last rank has left it.
   begin_another(1);
   EXPECT_GT(store.bytes(), bytes_of_one);
   begin_another(2);
@@ -286,12 +287,12 @@ TEST_F(StoreTest, EpochsDoNotSeeEachOthersKeysBarriersAndIds) {
   EXPECT_LT(store.bytes(), bytes_of_one);
   EXPECT_EQ(value(get(2, "k")[0]), "second");
   EXPECT_EQ(value(nccl_get(2, "world", 0)[0]), std::string(kNcclIdBytes, 'b'));
-  EXPECT_TRUE(is_done(put(1, "other", 0, 'a')));  // that id was of the first epoch
+  EXPECT_TRUE(is_done(put(1, "other", 0, 'a')));  // that id was the first epoch's
 }
 
 TEST_F(StoreTest, BarrierOfAnEpochThatARankHasLeftForALaterOneFailsAtOnce) {
   EXPECT_TRUE(barrier(1, "b").empty());
-  EXPECT_TRUE(leave(0).empty());  // it may come back to no other epoch, but nobody knows yet that it comes at all
+  EXPECT_TRUE(leave(0).empty());  // rank 0 can come back only to a later epoch, but may never come back
   EXPECT_TRUE(roster.join(0, 7));
   const auto ended = store.close_epochs();
   ASSERT_EQ(ended.size(), 1u);
@@ -303,7 +304,7 @@ TEST_F(StoreTest, BarrierOfAnEpochThatARankHasLeftForALaterOneFailsAtOnce) {
   EXPECT_EQ(error_text(barrier(2, "b")), why);
   EXPECT_EQ(error_text(nccl_get(2, "world", 0)), why);
   EXPECT_TRUE(nccl_get(2, "world", 0, 1).empty());  // rank 1 may still make it
-  // Those that follow meet in the second.
+  // The programs that follow meet in the second epoch.
   EXPECT_TRUE(barrier(0, "b").empty());
   begin_another(1);
   EXPECT_TRUE(barrier(1, "b").empty());
@@ -324,7 +325,7 @@ TEST_F(StoreTest, GetEndsWhenNobodyElseIsLeftInTheEpoch) {
 
 TEST(RosterTest, RankThatComesLateIsInTheEpochOfTheOthers) {
   Roster roster(std::vector<Member>(2), "job");
-  for (int attempt = 1; attempt <= 3; ++attempt) {  // until ./train; do :; done
+  for (int attempt = 1; attempt <= 3; ++attempt) {  // as with `until ./train; do :; done`
     ASSERT_TRUE(roster.join(0, attempt));
     EXPECT_EQ(roster.welcome(0).epoch, attempt);
     roster.leave(0, false);
@@ -332,7 +333,7 @@ TEST(RosterTest, RankThatComesLateIsInTheEpochOfTheOthers) {
   ASSERT_TRUE(roster.join(0, 4));
   ASSERT_TRUE(roster.join(1, 1));
   EXPECT_EQ(roster.epoch_of(1), 4);
-  // The next program, whoever is the first in it; an epoch that has begun and ended as it should is no obstacle.
+  // Either rank may be the first of the next program. An epoch that began and ended in order is no obstacle.
   roster.leave(1, true);
   ASSERT_TRUE(roster.join(1, 2));
   roster.leave(0, true);

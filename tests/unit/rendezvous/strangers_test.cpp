@@ -1,4 +1,4 @@
-// What those without the key can do to a job: nothing. And what a member that misbehaves can do: lose its own place.
+// Clients without the key can't harm a job. A member that misbehaves can lose only its own place.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -25,7 +25,7 @@ Fd stranger(const ServerThread& server) {
   return fd ? std::move(*fd) : Fd();
 }
 
-// What the server says until it closes.
+// Returns everything that the server sends until it closes.
 std::string read_to_end(int fd) {
   std::string out;
   const auto deadline = SteadyClock::now() + 10s;
@@ -41,7 +41,7 @@ std::string read_to_end(int fd) {
 
 void send_what_goes(int fd, std::string_view bytes) { (void)send_all(fd, bytes, SteadyClock::now() + 2s); }
 
-// A job of two that works as if nobody else were there.
+// Runs a job of two ranks, which must not notice any other client.
 void expect_a_working_job(ServerThread& server) {
   in_ranks(2, [&](int rank) {
     auto client = server.join(rank);
@@ -52,7 +52,7 @@ void expect_a_working_job(ServerThread& server) {
   });
 }
 
-// A member that speaks for itself, without the client's good manners.
+// A member that uses the protocol directly, without the client.
 Result<Connection> rude_member(ServerThread& server, int rank) {
   const auto deadline = SteadyClock::now() + 10s;
   auto connection = Connection::open("127.0.0.1", server.port(), server.key(), deadline);
@@ -61,7 +61,7 @@ Result<Connection> rude_member(ServerThread& server, int rank) {
   return connection;
 }
 
-// The server's last words on a connection.
+// Returns the last error that the server sends on a connection.
 std::string last_error(Connection& connection) {
   std::string text;
   for (;;) {
@@ -128,12 +128,12 @@ TEST(Strangers, TwoThousandIdleOnesDontKeepAJobFromStarting) {
   ServerThread server(2);
   std::vector<Fd> idle;
   for (int i = 0; i < 2000; ++i) idle.push_back(stranger(server));
-  // The server has taken in all of them, and let go all but the latest 1024.
+  // The server has accepted all connections and closed all but the latest 1024.
   EXPECT_EQ(read_to_end(idle[2000 - 1024 - 1].get()), "");
   const auto start = SteadyClock::now();
   expect_a_working_job(server);
   EXPECT_LT(SteadyClock::now() - start, 3s);
-  // The oldest had to go.
+  // The oldest one is closed, too.
   EXPECT_EQ(read_to_end(idle[0].get()), "");
 }
 
