@@ -1,4 +1,4 @@
-// Fused tensors: what comes out, and what ranks that disagree are told.
+// Fused tensors: the results, and the errors if ranks disagree.
 #include "tests/unit/training/ranks.h"
 
 namespace drun::training_test {
@@ -68,7 +68,7 @@ TEST(Bucketer, AveragesManyTensorsInFewCalls) {
 TEST(Bucketer, TensorsThatComeTooLateAreRefused) {
   run_ranks(1, [](Transport& ranks) {
     Bucketer bucketer(ranks);
-    bucketer.allreduce();  // nothing
+    bucketer.allreduce();  // without any tensor
     float value = 1;
     try {
       bucketer.add("late", &value, 1);
@@ -85,7 +85,7 @@ struct Given {
   std::size_t count;
 };
 
-// Every rank gets `text` and `culprit`, and can go on with the transport.
+// Expects that every rank gets an error with `text` and the rank `culprit`, and can go on using the transport.
 void expect_mismatch(int size, const std::function<std::vector<Given>(int rank)>& given, const std::string& text,
                      int culprit) {
   run_ranks(size, [&](Transport& ranks) {

@@ -1,4 +1,4 @@
-// Averages that travel as halves, against double.
+// Averages that travel as halves, compared with double precision.
 #include <atomic>
 #include <limits>
 
@@ -18,7 +18,7 @@ double rounded(double value, Compression compression) {
                                           : Bfloat16::widen(Bfloat16::narrow(single));
 }
 
-// Half the distance of neighbours at `value`.
+// Half the distance between neighboring values of the format at `value`.
 double half_step(double value, Compression compression) {
   const int n_bits = compression == Compression::fp16 ? 11 : 8, least = compression == Compression::fp16 ? -24 : -133;
   const int exponent = value == 0 ? least : std::max(std::ilogb(value) - n_bits + 1, least);
@@ -40,7 +40,7 @@ void expect_average(Transport& ranks, std::size_t count, Compression compression
   for (int rank = 0; rank < size; ++rank) given.push_back(gradients<T>(count, rank));
   const double factor = op == DRUN_SUM ? size : 1;
   for (std::size_t i = 0; i < count; ++i) {
-    // Each value divided and rounded; their sum in f32, of which there are errors of its last bits; that rounded.
+    // Each value is divided and rounded; the f32 sum has errors in its last bits; the result is rounded again.
     double sum = 0, sum_of_magnitudes = 0;
     for (const auto& of_rank : given) {
       const double one = rounded(of_rank[i] / static_cast<T>(size), compression);
@@ -54,7 +54,7 @@ void expect_average(Transport& ranks, std::size_t count, Compression compression
   EXPECT_EQ(bucketer.n_cut(), 0u);
 }
 
-// Below and above the size from where halves travel by their own way; more ranks than elements.
+// Counts below and above the size from which halves travel by their own algorithm; also fewer elements than ranks.
 TEST_P(Compressing, GivesTheAverageOfWhatWasRounded) {
   for (const int size : {1, 2, 3, 5}) {
     run_ranks(size, [](Transport& ranks) {
@@ -82,7 +82,7 @@ TEST_P(Compressing, FiniteGradientsHaveFiniteAverages) {
       Bucketer bucketer(ranks);
       bucketer.add("g", data.data(), count);
       bucketer.allreduce(DRUN_AVG, GetParam());
-      // The average of the largest is the largest, but for the rounding of a third of it.
+      // The average of the largest number is that number, except for the rounding of a third of it.
       EXPECT_NEAR(data[0], largest, largest * 0x1p-7);
       EXPECT_LE(data[0], largest);
       EXPECT_EQ(data[1], -data[0]);
@@ -116,7 +116,7 @@ TEST(Compression, LeavesOtherTypesAlone) {
   });
 }
 
-// What this rank gives to others.
+// Counts the bytes that this rank sends to others.
 class Weighing final : public Forwarding {
  public:
   using Forwarding::Forwarding;

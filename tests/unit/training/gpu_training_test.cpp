@@ -1,5 +1,5 @@
-// Tensors in memory of a GPU: what comes of them is, bit by bit, what comes of the same tensors in that of the host.
-// The driver and NCCL stand in for NVIDIA's.
+// Tensors in GPU memory give, bit by bit, the results of the same tensors in host memory. Fakes of the driver and of
+// NCCL replace NVIDIA's.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -20,7 +20,7 @@ namespace gpu = runtime::gpu;
 
 const std::vector<std::size_t> kCounts{7, 0, 9000, 1, 33};
 
-// Both: through NCCL, and through the host.
+// Parameter: true to use NCCL, false to go through the host.
 class GpuTraining : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -38,7 +38,7 @@ class GpuTraining : public ::testing::TestWithParam<bool> {
   const runtime::testing::KernelsForTests kernels_;
 };
 
-// The same tensors twice.
+// The same tensors in host and in device memory.
 template <typename T>
 struct Twins {
   Twins() {
@@ -73,7 +73,7 @@ void expect_same_buckets(Transport& ranks, std::size_t bucket_bytes, Compression
   for (int step = 0; step < 2; ++step) {
     for (std::size_t i = 0; i < kCounts.size(); ++i) {
       auto values = exact_gradients<T>(kCounts[i], ranks.rank(), step);
-      if (i == 4) values[3] = 1e6;  // too large for an f16, if there are not many ranks
+      if (i == 4) values[3] = 1e6;  // too large for an f16 unless there are many ranks
       twins.set(i, values);
     }
     on_host.allreduce(op, compression);
@@ -85,7 +85,7 @@ void expect_same_buckets(Transport& ranks, std::size_t bucket_bytes, Compression
 }
 
 TEST_P(GpuTraining, BucketsAreThoseOfTheHost) {
-  for (const int size : {1, 2, 4}) {  // by which division is exact
+  for (const int size : {1, 2, 4}) {  // sizes for which the division is exact
     run(size, [](Transport& ranks) {
       for (const std::size_t bucket_bytes : {kBucketBytes, std::size_t{8000}}) {
         expect_same_buckets<float>(ranks, bucket_bytes, Compression::none, DRUN_AVG);
@@ -96,7 +96,7 @@ TEST_P(GpuTraining, BucketsAreThoseOfTheHost) {
   }
 }
 
-// The transport is told once of memory that is worth it, and again of a larger one.
+// The transport is told once of memory that is large enough, and again of larger memory.
 TEST_P(GpuTraining, LargeBucketsAreKnownToTheTransport) {
   class Listening final : public Forwarding {
    public:
@@ -162,7 +162,7 @@ TEST_P(GpuTraining, SparseSumsAreThoseOfTheHost) {
   }
 }
 
-// Plain gradient descent in both memories, by every method.
+// Plain gradient descent in both memories, with every method.
 TEST_P(GpuTraining, OptimizersTrainAsOnTheHost) {
   constexpr std::size_t kCount = 5000;
   constexpr double kRate = 0.5;
@@ -187,7 +187,7 @@ TEST_P(GpuTraining, OptimizersTrainAsOnTheHost) {
       for (int step = 0; step < 4; ++step) {
         const auto given = exact_gradients<double>(kCount, ranks.rank(), step);
         std::copy(given.begin(), given.end(), host_gradients.begin());
-        (void)gradients_there.values(stream);  // the work before is over
+        (void)gradients_there.values(stream);  // the previous step's work is done
         gradients_there.set(given);
         on_host.step();
         on_device.step();
@@ -231,7 +231,7 @@ TEST_P(GpuTraining, TensorsOfBothKindsAreRefused) {
   });
 }
 
-// Its indices are beyond what the tensor has.
+// Receives indices that are beyond the tensor.
 class WildRank final : public Forwarding {
  public:
   using Forwarding::Forwarding;
@@ -252,7 +252,7 @@ TEST_P(GpuTraining, AnIndexThatNobodyHasDoesNoHarmAndIsSaidInTheNextStep) {
     SparseAllreduce sparse(TopK{0.25}, wild);
     sparse.add("w", data.get(), 4);
     sparse.allreduce(DRUN_SUM);
-    EXPECT_EQ(data.values(ranks.stream()), (std::vector<float>{0, 0, 0, 4}));  // of the other rank alone
+    EXPECT_EQ(data.values(ranks.stream()), (std::vector<float>{0, 0, 0, 4}));  // only the other rank's
     try {
       sparse.allreduce(DRUN_SUM);
       ADD_FAILURE() << "no exception";

@@ -1,4 +1,4 @@
-// Halves against an oracle that looks for the nearest of all of them.
+// Halves, compared with an oracle that searches all of them for the nearest.
 #include "drun/training/half.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ TYPED_TEST_SUITE(Halves, Kinds);
 
 constexpr std::uint16_t kSign = 0x8000;
 
-// The finite halves that are not negative, ascending: their bits are.
+// Number of finite, non-negative halves. Their bit patterns are 0, 1, 2, ... in ascending order of value.
 template <typename Half>
 std::uint16_t n_finite() {
   return Half::kDtype == DRUN_FLOAT16 ? 0x7c00 : 0x7f80;
@@ -30,13 +30,13 @@ std::uint16_t n_finite() {
 template <typename Half>
 std::uint16_t nearest(double value) {
   const std::uint16_t n = n_finite<Half>();
-  std::uint16_t below = 0, above = n;  // the first that is larger; n: infinite
+  std::uint16_t below = 0, above = n;  // the first that is larger; n: infinity
   while (above - below > 1) {
     const auto middle = static_cast<std::uint16_t>((below + above) / 2);
     (static_cast<double>(Half::widen(middle)) <= value ? below : above) = middle;
   }
   const double low = Half::widen(below);
-  // In place of infinity stands what would follow the largest.
+  // Infinity counts as the value that would follow the largest.
   const double high = above == n ? 2 * low - Half::widen(static_cast<std::uint16_t>(below - 1)) : Half::widen(above);
   if (value - low != high - value) return value - low < high - value ? below : above;
   return below % 2 == 0 ? below : above;
@@ -64,7 +64,7 @@ TYPED_TEST(Halves, AreTheNearestOnesTiesToEven) {
     const auto half = static_cast<std::uint16_t>(any(random));
     const double low = Half::widen(half), high = Half::widen(static_cast<std::uint16_t>(half + 1));
     const double middle = low + (high - low) / 2;  // exact
-    // What an f32 between would hide: the last bits of a double beside the tie.
+    // Doubles whose last bits beside the tie would be lost in an f32.
     for (const double value : {middle, std::nextafter(middle, low), std::nextafter(middle, high)}) {
       values.push_back(value);
     }

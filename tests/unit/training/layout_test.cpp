@@ -1,4 +1,4 @@
-// Buckets and parts: everything once, in order, within the limit.
+// Buckets and parts contain everything once, in order, within the limit.
 #include "drun/training/layout.hpp"
 
 #include <gtest/gtest.h>

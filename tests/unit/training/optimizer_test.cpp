@@ -1,5 +1,5 @@
-// Partial updates, the words of methods, and the optimizer: by every method ranks of different data find what all of
-// them together have as optimum.
+// Partial updates, the names of methods, and the optimizer: with every method, ranks with different data find the
+// optimum of all their data.
 #include "tests/unit/training/ranks.h"
 
 namespace drun::training_test {
@@ -14,7 +14,7 @@ TEST(PartialAverage, AveragesOnePartAfterAnother) {
     partial.add("b", b.data(), b.size());
     const auto fresh_a = a;
     const auto fresh_b = b;
-    // Parts of 3, 2 and 2 elements, three times round.
+    // Three rounds over parts of 3, 2 and 2 elements.
     for (int step = 0; step < 9; ++step) {
       a = fresh_a;
       b = fresh_b;
@@ -55,7 +55,7 @@ TEST(Method, IsReadAndWritten) {
   }
 }
 
-// Rank r pulls every parameter towards target(r, i); together they meet at the mean of the targets.
+// Rank r pulls every parameter towards target(r, i); the joint optimum is the mean of the targets.
 double target(int rank, std::size_t i) { return std::sin(static_cast<double>(i)) + 0.3 * rank; }
 
 template <typename T>

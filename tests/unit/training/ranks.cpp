@@ -1,7 +1,7 @@
-// The library's own first: what it says of drun::Error must not mean the other one.
+// Must come first: its uses of drun::Error must not find the one of the public headers.
 #include "tests/unit/runtime/fake_job.h"
 
-// Only now:
+// Must come after fake_job.h:
 #include "tests/unit/training/ranks.h"
 
 namespace drun::training_test {
@@ -41,7 +41,7 @@ class ThreadTransport final : public Transport {
     throw v0::Error(failure.status, failure.text.c_str(), failure.rank, failure.host.c_str());
   }
   runtime::Communicator& communicator_;
-  mutable int stream_ = 0;  // its address is what a stream is known by
+  mutable int stream_ = 0;  // its address identifies the stream
 };
 
 }  // namespace

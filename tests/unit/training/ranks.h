@@ -1,5 +1,5 @@
-// Ranks as threads that train together, over real TCP. A header of its own beside ranks.cpp, because the library's
-// inside and what it shows others both have a drun::Error.
+// Ranks as threads that train together, over real TCP. ranks.cpp is separate, because libdrun's internal headers and
+// its public ones each have a drun::Error.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,18 +14,18 @@
 
 namespace drun::training_test {
 
-// `body` once per rank, at the same time. What each of them threw. `have_gpus`: whether NCCL may be used.
+// Runs `body` once per rank, concurrently. Returns the exception of each rank, if any. NCCL may be used if `have_gpus`.
 std::vector<std::optional<v0::Error>> errors_of_ranks(int size, const std::function<void(Transport&)>& body,
                                                       bool have_gpus = false);
 
-// The same where nothing may be thrown.
+// The same for a body that must not throw.
 inline void run_ranks(int size, const std::function<void(Transport&)>& body, bool have_gpus = false) {
   for (const auto& error : errors_of_ranks(size, body, have_gpus)) {
     if (error) ADD_FAILURE() << error->what();
   }
 }
 
-// Hands everything on; tests change one of the calls.
+// Forwards every call; tests override some of them.
 class Forwarding : public Transport {
  public:
   explicit Forwarding(Transport& to) : to_(to) {}
@@ -52,12 +52,12 @@ class Forwarding : public Transport {
   Transport& to_;
 };
 
-// Another sequence for each rank and step, the same on every run.
+// A different sequence for each rank and step, the same in every run.
 inline std::mt19937_64 generator(int rank, int step = 0) {
   return std::mt19937_64(static_cast<std::uint64_t>(rank) * 1000003u + static_cast<std::uint64_t>(step) + 17u);
 }
 
-// All sizes of numbers, most of them below 1.
+// Numbers of all magnitudes, most of them below 1.
 template <typename T>
 std::vector<T> gradients(std::size_t count, int rank, int step = 0) {
   auto random = generator(rank, step);
@@ -68,7 +68,7 @@ std::vector<T> gradients(std::size_t count, int rank, int step = 0) {
   return result;
 }
 
-// Whole numbers of small steps: sums of them are exact, so that accounts must balance to the bit.
+// Small multiples of 2^-10: their sums are exact, so results can be compared bit by bit.
 template <typename T>
 std::vector<T> exact_gradients(std::size_t count, int rank, int step) {
   auto random = generator(rank, step);
@@ -83,7 +83,7 @@ std::string bytes_of(const std::vector<T>& values) {
   return values.empty() ? "" : std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// Bit by bit.
+// Compares bit by bit.
 template <typename T>
 void expect_same_on_all(Transport& ranks, const std::vector<T>& values) {
   const auto size = static_cast<std::size_t>(ranks.size());

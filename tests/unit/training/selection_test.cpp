@@ -1,4 +1,4 @@
-// What is chosen, against sorting.
+// The selected elements, compared with those found by sorting.
 #include "drun/training/selection.hpp"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TYPED_TEST(Selecting, OfRandomNumbersIsWhatSortingGives) {
   for (int round = 0; round < 300; ++round) {
     std::vector<TypeParam> values(random() % 200);
     for (auto& value : values) {
-      // Few different ones, so that there are ties.
+      // Few different values, so that there are ties.
       value = std::ldexp(static_cast<TypeParam>(static_cast<int>(random() % 9) - 4), -static_cast<int>(random() % 5));
     }
     const std::size_t k = values.empty() ? 0 : random() % (values.size() + 1);

@@ -1,4 +1,4 @@
-// Sparse sums with error feedback: what is applied and what is kept are together what was given.
+// Sparse sums with error feedback: the applied part and the kept part add up to the input.
 #include <limits>
 
 #include "tests/unit/training/ranks.h"
@@ -61,7 +61,7 @@ TEST(Sparse, WhatIsAppliedAndWhatIsKeptAreWhatWasGiven) {
   }
 }
 
-// The whole of one step by hand, in the order of the ranks: the same bits.
+// Computes whole steps in the order of the ranks, and expects the same bits.
 template <typename T>
 void expect_steps(Transport& ranks, const Selection& selection, drun_op op) {
   constexpr std::size_t kCount = 500;
@@ -72,7 +72,7 @@ void expect_steps(Transport& ranks, const Selection& selection, drun_op op) {
   std::vector<std::vector<T>> kept(size, std::vector<T>(kCount));
   for (int step = 0; step < 4; ++step) {
     const auto given = gradients<T>(kCount, ranks.rank(), step);
-    std::copy(given.begin(), given.end(), data.begin());  // which stays where it is
+    std::copy(given.begin(), given.end(), data.begin());  // the tensor stays in place
     sparse.allreduce(op);
     std::vector<T> expected(kCount);
     for (std::size_t rank = 0; rank < size; ++rank) {
@@ -162,7 +162,7 @@ TEST(Sparse, NumbersNearZeroAreKeptToTheBit) {
   });
 }
 
-// A rank whose memory or program is broken: what it sends is bent here, on its way in.
+// Simulates a rank with broken memory or a broken program: changes the data it sends, on arrival.
 class Bent final : public Forwarding {
  public:
   using Change = std::function<void(std::uint32_t* indices)>;
@@ -191,7 +191,7 @@ TEST(Sparse, WhatIsOutOfBoundsNamesItsRankAndTouchesNothing) {
     Bent::Change change;
     std::string text;
   };
-  // Of 'a' and of 'b' each rank sends two: its indices are those of 'a', then those of 'b'.
+  // Each rank sends two elements of 'a' and two of 'b': the indices of 'a' come first, then those of 'b'.
   const std::vector<Case> cases{{0, [](std::uint32_t* indices) { indices[3] = 10; },
                                  "tensor 'b': rank 1 sent index 10 where one from 1 to 10 (exclusive) can be"},
                                 {0, [](std::uint32_t* indices) { indices[1] = 0xffffffffu; },
