@@ -25,7 +25,7 @@ std::vector<T> gradient(int rank, std::size_t count) {
   return result;
 }
 
-// In long double, by the definition.
+// Computes the definition in long double.
 std::vector<long double> oracle_of_two(const std::vector<long double>& a, const std::vector<long double>& b) {
   long double ab = 0, aa = 0, bb = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -1,4 +1,4 @@
-// What each collective refuses before anything is sent, and in which words.
+// The arguments that each collective refuses before it sends anything, and the error texts.
 #include "runtime/src/arguments.h"
 
 #include "tests/unit/runtime/grid.h"
@@ -16,7 +16,7 @@ void expect_wrong(const Status& status, const std::string& text) {
 
 class ArgumentsOf : public ::testing::Test {
  protected:
-  // `body` in rank 0 of two; the other only shows that nothing was sent.
+  // Runs `body` on rank 0 of two; rank 1 only shows that nothing was sent.
   void run(const std::function<void(Communicator&)>& body) {
     FakeJob job(2);
     job.run([&](int rank) {
@@ -55,7 +55,7 @@ TEST_F(ArgumentsOf, ReduceScatterAreChecked) {
     const std::string name = "drun_reduce_scatter: ";
     expect_wrong(call(nullptr, data, 4), name + "send is a null pointer");
     expect_wrong(call(data, nullptr, 4), name + "recv is a null pointer");
-    expect_wrong(call(data, data + 4, 4), name + "recv lies in send, but not at this rank's place");  // rank 1's
+    expect_wrong(call(data, data + 4, 4), name + "recv lies in send, but not at this rank's place");  // rank 1's place
     expect_wrong(call(data, data + 7, 4), name + "recv lies in send, but not at this rank's place");
     expect_wrong(call(data, data, huge), name + "a count of " + std::to_string(huge) + " is too large");
   });

@@ -71,7 +71,7 @@ TEST(Scales, MultiplyWhatIsGivenAndTheResult) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
     CallOptions options;
-    options.prescale = rank == 0 ? 0.5 : 2;  // need not agree
+    options.prescale = rank == 0 ? 0.5 : 2;  // may differ between ranks
     options.postscale = 10;
     for (const auto dtype : {DRUN_FLOAT16, DRUN_BFLOAT16, DRUN_FLOAT32, DRUN_FLOAT64}) {
       for (const auto op : {DRUN_SUM, DRUN_MAX}) {
@@ -86,7 +86,7 @@ TEST(Scales, MultiplyWhatIsGivenAndTheResult) {
         EXPECT_EQ(bytes, expected.bytes());
       }
     }
-    // In between a half may be too large, or too small, for a half.
+    // Intermediate values may be too large or too small for a half.
     options.prescale = 0x1p-20;
     options.postscale = 0x1p20;
     std::uint16_t one = 0x3c00;
@@ -170,10 +170,10 @@ TEST(Name, IsShownAsFarAsItGoesAndComparedInFull) {
   EXPECT_NE(a.names, 0u);
 }
 
-// Where ranks share memory, where they are on different hosts, and where both.
+// Ranks that share memory, ranks on different hosts, and both.
 class Names : public ::testing::TestWithParam<std::vector<int>> {
  protected:
-  // Each rank's outcome of the calls of `body`.
+  // Returns the status of the calls in `body` on each rank.
   std::vector<Status> outcomes(const std::function<Status(Communicator&, int rank)>& body) {
     const int size = static_cast<int>(GetParam().size());
     FakeJob job(size);
@@ -197,7 +197,7 @@ class Names : public ::testing::TestWithParam<std::vector<int>> {
 INSTANTIATE_TEST_SUITE_P(Over, Names,
                          ::testing::Values(std::vector{0, 1}, std::vector{0, 0, 0}, std::vector{0, 0, 1, 1}));
 
-// Equal in all else: without the names the sums would be mixed.
+// The calls differ only in their names: without them the sums would be mixed.
 TEST_P(Names, ThatDifferAreAnErrorThatNamesBothCalls) {
   const auto done = outcomes([](Communicator& all, int rank) {
     double value = rank;
@@ -225,7 +225,7 @@ TEST_P(Names, ThatOnlySomeGiveAreNotCompared) {
   for (const auto& one : done) EXPECT_TRUE(one) << one.error().text;
 }
 
-// What one rank sends the other receives, under names of their own.
+// A sender and its receiver use different names.
 TEST_P(Names, OfASendAndItsReceiveNeedNotAgree) {
   const auto done = outcomes([](Communicator& all, int rank) -> Status {
     int value = rank;

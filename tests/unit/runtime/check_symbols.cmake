@@ -1,4 +1,4 @@
-# libdrun.so shows drun_* alone and needs nothing that a host may lack. -DLIBRARY= -DNM= -DREADELF=
+# libdrun.so exports only drun_* and needs nothing that a host may lack. Arguments: -DLIBRARY= -DNM= -DREADELF=
 execute_process(COMMAND ${NM} -D --defined-only --format=posix ${LIBRARY}
   OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" symbols "${symbols}")

@@ -1,4 +1,4 @@
-// Every collective, when a rank does not come, goes away, is ended, or calls it with other arguments.
+// Every collective if a rank doesn't call, leaves, is killed, or calls with different arguments.
 #include "tests/contains.h"
 #include "tests/unit/runtime/grid.h"
 
@@ -12,7 +12,7 @@ using drun::testing::contains;
 
 constexpr std::size_t kMost = 200'000;  // elements of a block: more than sockets buffer
 
-// Buffers for any of them, of one rank.
+// The buffers of one rank for any collective.
 struct Buffers {
   Buffers(int size, std::size_t count) : send(count * static_cast<std::size_t>(size)), recv(send) {}
   std::vector<double> send, recv;
@@ -21,7 +21,7 @@ struct Buffers {
 struct Call {
   const char* name;
   bool has_op, has_root;
-  // `count` elements of each block.
+  // `count` is the number of elements of each block.
   std::function<Status(Communicator&, Buffers&, std::size_t count, drun_dtype, drun_op, int root)> call;
 };
 
@@ -82,7 +82,8 @@ class Every : public ::testing::TestWithParam<Call> {
   }
 };
 
-// The calls of two ranks differ. Then come barriers, in which who only sent learns of it. What both were told.
+// Runs different calls on two ranks, then barriers, in which a rank that only sends learns of the mismatch. Returns
+// both errors.
 std::string mismatch(const std::function<Status(Communicator&, int rank)>& body,
                      std::chrono::milliseconds op_timeout = 30s) {
   FakeJob job(2, op_timeout);
@@ -122,7 +123,7 @@ TEST_P(Every, NamesBothWhoseOperationsDiffer) {
   EXPECT_TRUE(contains(text, "(max)") && contains(text, "(min)")) << text;
 }
 
-// Also where both wait for each other, until their deadline.
+// Also if both ranks wait for each other until their deadline.
 TEST_P(Every, NamesBothWhoseRootsDiffer) {
   if (!GetParam().has_root) return;
   const auto text =
@@ -141,9 +142,9 @@ TEST_P(Every, NamesTheRankThatNeverCame) {
   job.run([&](int rank) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
-    if (rank == 3) return over.wait_for(5);  // no neighbour of rank 0, the root
+    if (rank == 3) return over.wait_for(5);  // not a neighbor of rank 0, the root
     auto done = call(*all, kMost, DRUN_FLOAT64);
-    if (done) done = all->barrier();  // for those that have done their part
+    if (done) done = all->barrier();  // for ranks that have done their part
     over.add();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT) << done.error().text;
@@ -175,7 +176,7 @@ TEST_P(Every, EndsAtOnceWhenARankIsKilled) {
 }
 
 TEST_P(Every, NamesTheRankThatWentAway) {
-  FakeJob job(4, 60s);  // all are connected with all
+  FakeJob job(4, 60s);  // every two ranks are connected
   const auto began = Clock::now();
   job.run([&](int rank) {
     auto all = join(job, rank);
@@ -197,7 +198,7 @@ TEST(Blocks, OfAnAlltoallvThatDifferAreNamed) {
   const auto text = mismatch([](Communicator& all, int rank) {
     std::vector<float> send(8), recv(8);
     const std::size_t sent[] = {2, 2};
-    // Rank 0 has 2 for rank 1, which expects 3.
+    // Rank 0 sends 2 elements to rank 1, which expects 3.
     const std::size_t received[] = {rank == 0 ? 2u : 3u, 2};
     return all.alltoallv(send.data(), sent, nullptr, recv.data(), received, nullptr, DRUN_FLOAT32);
   });
@@ -210,7 +211,7 @@ TEST(SendAndRecv, AreNumberedByPairAndDirection) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
     int value = rank;
-    // Rank 0 and 1 have had two sends and a collective, rank 2 only the collective.
+    // Ranks 0 and 1 have made two transfers and a collective, rank 2 only the collective.
     for (int i = 0; i < 2 && rank < 2; ++i) {
       ASSERT_TRUE(rank == 0 ? all->send(&value, 1, DRUN_INT32, 1) : all->recv(&value, 1, DRUN_INT32, 0));
       EXPECT_EQ(value, 0);
@@ -261,7 +262,7 @@ TEST(SendAndRecv, TimeOutOnThePeer) {
   });
 }
 
-// What rank 0 and 1 of three were told when each has made its call. Rank 2 does nothing until they know.
+// Returns the errors of ranks 0 and 1 of three, after both have called. Rank 2 does nothing until both have failed.
 std::vector<std::string> told_while_2_sleeps(
     std::chrono::milliseconds timeout,
     const std::function<Status(Communicator&, int rank, const std::function<void()>& meet)>& body) {
@@ -298,7 +299,7 @@ TEST(SendAndRecv, NameTheRankForWhichThePeerWaits) {
   EXPECT_FALSE(contains(told[1], "rank 1 waits")) << told[1];
 }
 
-// The peer's own deadline is far away: its note, after a second, tells.
+// The peer's own deadline is far away, but after one second the peer publishes for which rank it waits.
 TEST(SendAndRecv, NameTheRankForWhichThePeerStillWaits) {
   FakeJob job(3, 60s);
   Events failed;
@@ -320,7 +321,7 @@ TEST(SendAndRecv, NameTheRankForWhichThePeerStillWaits) {
   });
 }
 
-// Of two that receive first nobody is the only culprit: each is told what the other one does.
+// If two ranks both receive first, neither alone is at fault: each error says what the other rank does.
 TEST(SendAndRecv, InACircleTellIt) {
   FakeJob job(2, 500ms);
   Events ready;
@@ -345,7 +346,7 @@ TEST(SendAndRecv, OfAGroupAreFollowedAll) {
   const auto told = told_while_2_sleeps(500ms, [](Communicator& all, int rank, const auto& meet) {
     float in = 0, out = 0;
     meet();
-    if (rank == 1) return all.recv(&in, 1, DRUN_FLOAT32, 0);  // what rank 0 never sends
+    if (rank == 1) return all.recv(&in, 1, DRUN_FLOAT32, 0);  // rank 0 never sends this
     CallOptions options;
     std::vector<Communicator::TransferCall> calls;
     calls.push_back({OpKind::kRecv, &in, 1, DRUN_FLOAT32, 1, options});

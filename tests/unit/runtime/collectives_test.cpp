@@ -21,7 +21,7 @@ namespace {
 
 using testing::FakeJob;
 
-// Small whole numbers: sums and products of floats are exact in any order.
+// Small integers: sums and products of floats are exact in any order.
 template <typename T>
 T input(int rank, std::size_t i) {
   return static_cast<T>((i * 7 + static_cast<std::size_t>(rank) * 3) % 5 + (i % 3 == 0 ? 1 : 0));
@@ -63,7 +63,7 @@ std::vector<T> inputs(int rank, std::size_t count) {
   return result;
 }
 
-// 1 if a and b are the same number for the type T: for small types the reference wraps.
+// True if both are the same number in type T: for small types the reference wraps.
 template <typename T>
 bool equals(T value, double expected) {
   if constexpr (std::is_integral_v<T>) {
@@ -77,7 +77,7 @@ template <typename T>
 void check_allreduce(Communicator& all, std::size_t count, drun_dtype dtype, drun_op op) {
   const int rank = all.world().rank(), size = all.world().size();
   const auto send = inputs<T>(rank, count);
-  std::vector<T> recv(count + 1, T{77});  // one more: must stay as it is
+  std::vector<T> recv(count + 1, T{77});  // one more element, which must not change
   const auto done = all.allreduce(send.data(), recv.data(), count, dtype, op);
   ASSERT_TRUE(done) << done.error().text;
   EXPECT_EQ(recv[count], T{77});
@@ -199,7 +199,7 @@ TEST_P(Collectives, BroadcastReachesAllFromEveryRoot) {
         EXPECT_EQ(data, inputs<std::int32_t>(root, count));
       }
     }
-    std::vector<std::uint16_t> half{1, 2, 3};  // moves as it is
+    std::vector<std::uint16_t> half{1, 2, 3};  // moved unchanged
     EXPECT_TRUE(all->broadcast(half.data(), half.size(), DRUN_BFLOAT16, 0));
   });
 }

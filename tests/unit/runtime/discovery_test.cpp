@@ -73,7 +73,7 @@ TEST(Discovery, NamesAnAgentThatIsNotThere) {
   EXPECT_NE(world.error().text.find("DRUN_AGENT=/nonexistent/agent.sock"), std::string::npos) << world.error().text;
 }
 
-// A process table of our own: us below `names`, the last of them the child of init.
+// A made-up process table: this process is below `names`, the last of which is a child of init.
 class Ancestors : public ::testing::Test {
  protected:
   void are(const std::vector<std::string>& names) {

@@ -1,4 +1,4 @@
-// Memory of a GPU that there is not: the driver that stands in for NVIDIA's, and what tests know of it.
+// Memory of a made-up GPU: the fake of NVIDIA's driver, and its functions for tests.
 #pragma once
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 
 namespace drun::runtime::testing {
 
-// What tests know of the driver beyond what libdrun does.
+// Functions of the fake driver that only tests call.
 struct FakeDriver {
   int (*allocate)(unsigned long long*, std::size_t) = nullptr;
   int (*allocate_managed)(unsigned long long*, std::size_t, unsigned) = nullptr;
@@ -22,11 +22,11 @@ struct FakeDriver {
   int (*n_pinned)() = nullptr;
   int (*n_contexts)() = nullptr;
   int (*n_events)() = nullptr;
-  int (*n_pinned_ever)() = nullptr;                      // those that were given back, too
-  void (*put_on)(void* pointer, int ordinal) = nullptr;  // another GPU
-  void (*block)(void* stream, int ms) = nullptr;         // its later work does not begin for so long
-  void (*capture)(int on) = nullptr;                     // every stream is being captured
-  int (*wait)(void* stream) = nullptr;                   // until it has nothing to do; 0: not within 20 s
+  int (*n_pinned_ever)() = nullptr;                      // including those that were freed
+  void (*put_on)(void* pointer, int ordinal) = nullptr;  // to another GPU
+  void (*block)(void* stream, int ms) = nullptr;         // delays later work by `ms`
+  void (*capture)(int on) = nullptr;                     // marks every stream as captured
+  int (*wait)(void* stream) = nullptr;                   // until it is idle; 0: not within 20 s
 };
 
 template <typename F>
@@ -57,7 +57,7 @@ inline const FakeDriver& fake() {
   return driver;
 }
 
-// While it lives libdrun has kernels, also where nvcc is missing: this driver does not look at what it is given.
+// Gives libdrun kernels during its lifetime, even without nvcc: the fake driver ignores the image.
 class KernelsForTests {
  public:
   KernelsForTests() {
@@ -72,7 +72,7 @@ class KernelsForTests {
   const void* const built_ = gpu::kernel_image();
 };
 
-// A buffer on the device. It stays for the life of the process.
+// A buffer on the device. It is never freed.
 class Device {
  public:
   explicit Device(const std::vector<float>& values) : n_(values.size()) {
@@ -94,7 +94,7 @@ class Device {
   float* pointer_;
 };
 
-// Of any type, on the device; `offset` elements behind an aligned address. It stays for the life of the process.
+// An array of any type on the device, `offset` elements behind an aligned address. It is never freed.
 template <typename T>
 class Array {
  public:
@@ -109,7 +109,7 @@ class Array {
   void set(const std::vector<T>& values) const {
     if (n_ > 0) std::memcpy(fake().inside(pointer_), values.data(), n_ * sizeof(T));
   }
-  // Once the stream has done its work.
+  // Waits for the stream before it reads the values.
   std::vector<T> values(void* stream = nullptr) const {
     EXPECT_EQ(fake().wait(stream), 1);
     std::vector<T> out(n_);

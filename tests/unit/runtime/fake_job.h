@@ -1,4 +1,4 @@
-// A job whose ranks are threads of this process and whose rendezvous is a map. The ranks have real TCP alone; with
+// A job whose ranks are threads of this process and whose rendezvous is a map. Ranks use real TCP only; with
 // DRUN_FAKE_JOB=memory all of them share memory, with DRUN_FAKE_JOB=hosts those of a host do.
 #pragma once
 
@@ -41,7 +41,7 @@ class FakeJob {
     if (topology == std::string_view("memory")) {
       share_memory();
     } else if (topology == std::string_view("hosts")) {
-      // Two ranks on each, one on the last if they are odd; three on the first if there are many.
+      // Two ranks per host, one on the last host if their number is odd; three on the first if there are more than six.
       std::vector<int> hosts;
       for (int rank = 0; rank < size; ++rank) hosts.push_back(size > 6 && rank == 2 ? 0 : rank / 2);
       place_on_hosts(hosts);
@@ -51,16 +51,16 @@ class FakeJob {
     }
   }
 
-  // Changes what `rank` reads for `key`.
+  // Changes the values that `rank` reads.
   using Bend = std::function<std::string(int rank, const std::string& key, const std::string& value)>;
   void bend(Bend bend) { bend_ = std::move(bend); }
   void set_key_of(int rank, const rendezvous::JobKey& key) { other_keys_[rank] = key; }
-  // As the agent does for ranks on one host. Each maps it for itself.
+  // Shares memory as the agent does for ranks on one host. Each rank maps it separately.
   void share_memory() {
     memory_.clear();
     memory_.emplace_back(::memfd_create("fake", MFD_CLOEXEC));
   }
-  // By rank: a host's number. Each host has its own memory.
+  // Takes the number of each rank's host. Each host has its own memory.
   void place_on_hosts(const std::vector<int>& host_of_rank) {
     host_of_rank_ = host_of_rank;
     several_hosts_ = true;
@@ -87,7 +87,7 @@ class FakeJob {
     return world;
   }
 
-  // `body` in a thread per rank; waits for all.
+  // Runs `body` in a thread per rank and waits for all.
   void run(const std::function<void(int rank)>& body) {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size_; ++rank) threads.emplace_back([&body, rank] { body(rank); });
@@ -121,7 +121,7 @@ class FakeJob {
         welcome_.host_of_rank.push_back("node" + std::to_string(host));
         welcome_.host_index_of_rank.push_back(job.several_hosts_ ? host : 0);
       }
-      if (!job.several_hosts_) return;  // one with a name for each rank
+      if (!job.several_hosts_) return;  // one host, with a name for each rank
       const auto& hosts = job.host_of_rank_;
       const int own = hosts[static_cast<std::size_t>(rank)];
       welcome_.local_size = static_cast<int>(std::count(hosts.begin(), hosts.end(), own));
@@ -204,7 +204,7 @@ class FakeJob {
   std::vector<Fd> wakeups_;
   std::vector<int> host_of_rank_;
   bool several_hosts_ = false;
-  std::vector<Fd> memory_;  // of each host
+  std::vector<Fd> memory_;  // one per host
 };
 
 }  // namespace drun::runtime::testing

@@ -1,4 +1,4 @@
-// What the ranks are told when one of them does the wrong thing, nothing, or dies.
+// The errors that ranks get if one of them does the wrong thing, does nothing, or dies.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -36,10 +36,10 @@ TEST(Mismatch, NamesBothSides) {
     std::vector<float> data(12);
     auto done = rank == 0 ? all->allreduce(data.data(), data.data(), 12, DRUN_FLOAT32, DRUN_SUM)
                           : all->broadcast(data.data(), 10, DRUN_FLOAT32, 1);
-    if (rank == 1 && done) done = all->barrier();  // a root only sends: it learns by its next call
+    if (rank == 1 && done) done = all->barrier();  // a root only sends, so its next call fails
     ASSERT_FALSE(done);
     failures[static_cast<std::size_t>(rank)] = done.error();
-    // It stays broken, with the same reason.
+    // The communicator stays broken, for the same reason.
     const auto later = all->barrier();
     ASSERT_FALSE(later);
     EXPECT_TRUE(contains(later.error().text, done.error().text));
@@ -93,7 +93,7 @@ TEST(Timeout, NamesTheRankThatNeverCame) {
   job.run([&](int rank) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
-    if (rank == 3) {  // alive, but elsewhere, until the others have given up
+    if (rank == 3) {  // alive, but calls nothing until the others have given up
       const auto until = Clock::now() + 10s;
       while (failed < 4 && Clock::now() < until) std::this_thread::yield();
       return;
@@ -109,7 +109,7 @@ TEST(Timeout, NamesTheRankThatNeverCame) {
   EXPECT_EQ(failed, 4);
 }
 
-// One that came late, and whose own deadline is still to come, waits as well: it says so after a second.
+// A late rank whose own deadline has not passed waits, too, and publishes this after a second.
 TEST(Timeout, DoesNotBlameALateRankThatWaitsToo) {
   FakeJob job(4, 4s);
   std::atomic<int> failed{0};
@@ -131,7 +131,7 @@ TEST(Timeout, DoesNotBlameALateRankThatWaitsToo) {
   EXPECT_EQ(failed, 3);
 }
 
-// The parts of the call inside the hosts and between them count their ranks each in its own way.
+// The part of the call inside the hosts and the part between them number the ranks differently.
 TEST(Timeout, OfABroadcastBetweenHostsNamesTheRootThatNeverCame) {
   FakeJob job(5, 500ms);
   job.place_on_hosts({0, 0, 0, 1, 1});
@@ -215,7 +215,7 @@ TEST(Stranger, LearnsNothingAndDisturbsNothing) {
   FakeJob job(3);
   job.run([&](int rank) {
     if (rank == 2) {
-      // Before this rank joins, strangers visit the ports of the two others, which wait for it.
+      // Before this rank joins, strangers connect to the ports of the two others, which wait for it.
       for (int victim = 0; victim < 2; ++victim) {
         const auto endpoint = job.value_of("drun/data/" + std::to_string(victim), 10s);
         const auto parts = split(endpoint, ' ');
@@ -260,7 +260,7 @@ TEST(Stranger, WithAnotherKeyIsNoPeer) {
 
 TEST(Dialing, IsPassedOnWhereOneSideCannotReachTheOther) {
   FakeJob job(4);
-  // Rank 3 is told ports of 0 and 1 where nobody listens; they can reach it.
+  // Rank 3 is told ports of ranks 0 and 1 on which no process listens; they can reach rank 3.
   auto closed = listen_on("127.0.0.1", 1);
   ASSERT_TRUE(closed);
   const std::string nowhere = "127.0.0.1 " + std::to_string(closed->port);

@@ -1,5 +1,5 @@
-// The kernels, on a driver that stands in for NVIDIA's and has every thread's work done by the processor, in several
-// orders: against the loops of the host, bit by bit, and against double precision.
+// The kernels on a fake of NVIDIA's driver, which runs the work of every thread on the processor, in several orders.
+// Results are compared bit by bit with the host's loops, and with double precision.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-// All sizes of numbers, most of them below 1.
+// Numbers of all magnitudes, most of them below 1.
 template <typename T>
 std::vector<T> numbers(std::size_t n, unsigned seed) {
   std::mt19937_64 random(seed);
@@ -98,7 +98,7 @@ TEST_F(GpuKernels, PackAndUnpackMoveEveryByteToItsPlace) {
   pack_and_unpack<std::uint64_t>(DRUN_UINT64);
 }
 
-// What is infinite, or no number, or too large for a half once many are added up, is among them.
+// Includes infinities, NaNs, and numbers whose sum is too large for a half.
 template <typename T>
 std::vector<T> awkward_numbers(std::size_t n) {
   auto out = numbers<T>(n, 5);
@@ -143,7 +143,7 @@ void narrow_and_widen() {
       std::vector<T> back(n);
       training::widen<Half>(expected.data(), n, static_cast<T>(kRanks), back.data());
       EXPECT_TRUE(same_bits(values.values(), back)) << n;
-      // Half a unit in the last place of the half; of subnormal ones half of the least.
+      // Half a unit in the last place of the half; for subnormal halves, half of the smallest one.
       const double relative = Half::kDtype == DRUN_FLOAT16 ? 0x1p-11 : 0x1p-8;
       for (std::size_t i = 0; i < n; ++i) {
         const double exact = static_cast<double>(given[i]);
@@ -198,7 +198,7 @@ TEST_F(GpuKernels, ScaleDivideAndAdd) {
   EXPECT_EQ(second.values(), bf16_scaled);
 }
 
-// What the device has chosen is what the host chooses, with the bits of the values.
+// The device must choose the elements that the host chooses, and return their values bit by bit.
 template <typename T, typename Index>
 void expect_chosen(const std::vector<T>& given, const Array<T>& values, const Array<char>& selection,
                    const std::vector<Index>& expected) {
@@ -227,7 +227,7 @@ void expect_top_k(const std::vector<T>& given, std::size_t k) {
   training::select_top_k(given.data(), given.size(), k, expected, scratch);
   ASSERT_EQ(expected.size(), std::min(k, given.size()));
   expect_chosen(given, values, selection, expected);
-  // By double precision: nothing that was left is larger than something that was taken.
+  // In double precision, no element that was left out is larger than one that was chosen.
   double least = std::numeric_limits<double>::infinity(), most = -1;
   std::vector<bool> is_taken(given.size());
   for (const Index i : expected) is_taken[i] = true;
@@ -246,7 +246,7 @@ void top_k(const std::vector<std::size_t>& sizes) {
       expect_top_k<T, Index>(numbers<T>(n, static_cast<unsigned>(n)), k);
     }
   }
-  // Equal ones: those that come first.
+  // Among equal values the first ones are chosen.
   std::vector<T> few_values(10'000);
   for (std::size_t i = 0; i < few_values.size(); ++i) few_values[i] = static_cast<T>(static_cast<int>(i * i % 7) - 3);
   for (const std::size_t k : {1u, 1000u, 4321u, 9999u}) expect_top_k<T, Index>(few_values, k);
@@ -261,7 +261,7 @@ TEST_F(GpuKernels, TopKIsThatOfTheHost) {
   top_k<double, std::uint64_t>({1, 256, 50'001});
 }
 
-// What is known of the top K once it is found.
+// Returns the Selection after the top K have been found.
 template <typename T>
 gpu::Selection selection_of(const std::vector<T>& given, std::size_t k) {
   const Array<T> values(given);
@@ -287,24 +287,24 @@ TEST_F(GpuKernels, AFewLargestAreListedAndTheRestIsLookedAtOnce) {
     top_k_of_list<float, std::uint32_t>(numbers<float>(n, 9), k);
   }
   top_k_of_list<double, std::uint64_t>(numbers<double>(n, 10), n / 100);
-  // Of one width, whatever it is: between powers of two there is no gap.
+  // Values of a single width, whatever it is: there is no gap between powers of two.
   std::mt19937_64 random(14);
   std::normal_distribution<double> normal;
   for (const double width : {1.0, 1.2, 1.4, 1.7, 1e-40, 3e38}) {
-    const bool is_of_f32 = width > 0.5 && width < 2;  // other f64 values are told apart less well
+    const bool is_of_f32 = width > 0.5 && width < 2;  // other f64 values are distinguished less well
     std::vector<double> given(n);
     for (double& value : given) value = width * normal(random);
     if (!is_of_f32) expect_top_k<double, std::uint32_t>(given, n / 100);
     if (is_of_f32) top_k_of_list<double, std::uint32_t>(given, n / 100);
     if (is_of_f32) top_k_of_list<float, std::uint32_t>({given.begin(), given.end()}, n / 25);
   }
-  // Layers of a bucket: nearly all of the large ones are neighbours. And columns, at equal distances.
+  // Layers of a bucket: nearly all large values are neighbors. Columns: large values at equal distances.
   auto layers = numbers<float>(n, 11), columns = layers;
   for (std::size_t i = 70'000; i < 72'000; ++i) layers[i] *= 1000;
   for (std::size_t i = 0; i < n; i += 64) columns[i] = 100 + columns[i];
   top_k_of_list<float, std::uint32_t>(layers, n / 100);
   top_k_of_list<float, std::uint32_t>(columns, n / 100);
-  // Equal ones at the least that is chosen; and zeros but for a few.
+  // Many values equal to the smallest chosen one; and zeros with a few exceptions.
   std::vector<float> steps(n), few(n);
   for (std::size_t i = 0; i < n; ++i) steps[i] = i % 50 == 7 ? -2 : 1;
   for (std::size_t i = 0; i < n; i += 10) few[i] = static_cast<float>(i);
@@ -318,7 +318,7 @@ TEST_F(GpuKernels, OfManyASixtyFourthIsSampled) {
   top_k_of_list<double, std::uint32_t>(numbers<double>(n, 16), n / 100);
 }
 
-// In range, and no element twice: groups come in their order.
+// Samples are in range and distinct, because groups are in ascending order.
 TEST_F(GpuKernels, SamplesAreOfAllParts) {
   constexpr std::uint64_t kGroup = gpu::kSampleGroup;
   for (const std::uint64_t n : {(std::uint64_t{1} << 22) + 33, std::uint64_t{25'000'000}, (std::uint64_t{1} << 32) + 5,
@@ -335,7 +335,8 @@ TEST_F(GpuKernels, SamplesAreOfAllParts) {
   }
 }
 
-// Whatever the sample has: large ones that are in it alone, or but for it.
+// The result doesn't depend on the sample: here only sampled values are large, or many values outside the sample are,
+// too.
 TEST_F(GpuKernels, AListThatIsTooShortOrTooLongIsNotUsed) {
   const std::size_t n = 1 << 17, n_sampled = 1 << 16, k = n / 20, most_listed = n / 8;
   std::vector<float> too_short = numbers<float>(n, 12);
@@ -360,7 +361,7 @@ TEST_F(GpuKernels, AListThatIsTooShortOrTooLongIsNotUsed) {
   }
   EXPECT_LT(selection_of(too_short, k).n_listed, k);
   EXPECT_GT(selection_of(too_long, k).n_listed, most_listed + 1);
-  // None is begun where it would not do.
+  // No list is started if it would not help.
   EXPECT_EQ(selection_of(std::vector<float>(n, 1), k).n_listed, 0u);
   EXPECT_EQ(selection_of(numbers<float>(n, 13), n / 2).n_listed, 0u);
 }
@@ -397,7 +398,7 @@ void threshold() {
 TEST_F(GpuKernels, ThresholdIsThatOfTheHost) {
   threshold<float, std::uint32_t>();
   threshold<double, std::uint64_t>();
-  // Exactly at it, and what a threshold of f64 does not round away.
+  // Values exactly at the threshold are chosen; a slightly smaller one is not, although the threshold is an f64.
   const std::vector<float> given = {0.1f, -0.1f, 0.0999999f, 0};
   const Array<float> values(given);
   const Array<char> selection(drun_gpu_selection_bytes(given.size()));
@@ -423,7 +424,7 @@ void scatter() {
   auto expected = numbers<T>(kCount, 1);
   const Array<T> data(expected, 1);
   const Array<std::uint64_t> n_bad(std::vector<std::uint64_t>{0});
-  for (unsigned rank = 0; rank < 5; ++rank) {  // one after the other, as the stream has them
+  for (unsigned rank = 0; rank < 5; ++rank) {  // one after another, in the stream's order
     std::mt19937 random(rank);
     std::vector<Index> indices;
     for (Index i = 0; i < kCount; ++i) {
@@ -469,7 +470,7 @@ void dots_and_adasum() {
     const Array<T> first(a, 1), second(b, 2), into(n, 3);
     const std::size_t n_doubles = drun_gpu_dots_bytes(n) / sizeof(double);
     std::vector<double> found;
-    for (int repeat = 0; repeat < 3; ++repeat) {  // blocks and threads come in another order each time
+    for (int repeat = 0; repeat < 3; ++repeat) {  // each time blocks and threads run in a different order
       const Array<double> dots(std::vector<double>(n_doubles, -1));
       ASSERT_OK(drun_gpu_dots(first.get(), second.get(), n, kDtype<T>, dots.get(), nullptr));
       auto values = dots.values();
@@ -483,7 +484,7 @@ void dots_and_adasum() {
     EXPECT_NEAR(found[0], ab, 1e-12 * std::sqrt(aa * bb));
     EXPECT_NEAR(found[1], aa, 1e-12 * aa);
     EXPECT_NEAR(found[2], bb, 1e-12 * bb);
-    // With the same dots, the same bits as algorithm/adasum.cpp.
+    // The same dot products give the same bits as algorithm/adasum.cpp.
     const double of_a = 1 - found[0] / (2 * found[1]), of_b = 1 - found[0] / (2 * found[2]);
     std::vector<T> sum(n);
     for (std::size_t i = 0; i < n; ++i) {
@@ -491,7 +492,7 @@ void dots_and_adasum() {
     }
     EXPECT_TRUE(same_bits(into.values(), sum)) << n;
   }
-  // In place, and of nothing.
+  // In place, and with a vector of zeros.
   const std::vector<T> zeros(10), ones(10, T{1});
   const Array<T> nothing(zeros), one(ones);
   const Array<double> dots(std::vector<double>(drun_gpu_dots_bytes(10) / sizeof(double)));
@@ -562,7 +563,7 @@ TEST_F(GpuKernels, WhatCanNotBeDoneIsSaid) {
        "this build of libdrun has no kernels for GPUs: it was made without nvcc");
 }
 
-// How much of NCCL's own memory is given out.
+// Number of blocks that NCCL's allocator has handed out.
 int fake_nccl_blocks() {
   int (*count)() = nullptr;
   void* const library = ::dlopen(FAKE_NCCL, RTLD_NOW | RTLD_NOLOAD);
@@ -605,7 +606,7 @@ TEST_F(GpuKernels, AllocateMemoryOfBothKinds) {
   EXPECT_EQ(fake_nccl_blocks(), 1);
   ASSERT_OK(drun_free(memory));
   EXPECT_EQ(fake_nccl_blocks(), 0);
-  // What is small, and what NCCL has no memory for, is the driver's.
+  // The driver allocates small memory, and memory that NCCL can't allocate.
   ASSERT_OK(drun_alloc(&memory, kLarge - 1, DRUN_MEMORY_DEVICE));
   EXPECT_EQ(fake_nccl_blocks(), 0);
   EXPECT_EQ(drun_memory_kind(memory), DRUN_MEMORY_DEVICE);
@@ -633,7 +634,7 @@ TEST_F(GpuKernels, AllocateWhereOtherMemoryIs) {
   ASSERT_OK(drun_free(memory));
 }
 
-// The other GPU of this driver.
+// Uses the other GPU of the fake driver.
 TEST_F(GpuKernels, AGpuThatTheyAreNotForIsSaid) {
   const Array<float> data(std::vector<float>{1, 2});
   fake().put_on(data.get(), 1);
@@ -645,7 +646,7 @@ TEST_F(GpuKernels, AGpuThatTheyAreNotForIsSaid) {
                                       "them (CUDA_ERROR_NO_BINARY_FOR_GPU)"))
       << drun_last_error();
   ::unsetenv("DRUN_FAKE_CUDA");
-  ASSERT_OK(drun_gpu_scale(data.get(), 2, DRUN_FLOAT32, 2, nullptr));  // a failed load is not kept
+  ASSERT_OK(drun_gpu_scale(data.get(), 2, DRUN_FLOAT32, 2, nullptr));  // a failed load is tried again
   EXPECT_EQ(data.values(), (std::vector<float>{2, 4}));
 }
 

@@ -1,5 +1,5 @@
-// Collectives on device memory, through the host: a driver that stands in for NVIDIA's, whose device memory the
-// processor can't touch. docs/gpu.md.
+// Collectives on device memory, through the host. The fake of NVIDIA's driver has device memory that the processor
+// can't touch. docs/gpu.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class Gpu : public ::testing::Test {
       auto all = Communicator::create(job.world(rank));
       ASSERT_TRUE(all) << all.error().text;
       body(**all);
-      EXPECT_EQ(fake().n_contexts(), 0);  // what the program had is current again
+      EXPECT_EQ(fake().n_contexts(), 0);  // the program's context is current again
     });
   }
 };
@@ -49,7 +49,7 @@ TEST_F(Gpu, TheDriverIsFoundOnceItIsLoaded) {
   EXPECT_EQ(gpu::loaded_driver()->name_of(12345), "error 12345");
 }
 
-// What `look_for_gpu` sees, with this environment and these files in place of /dev.
+// The result of look_for_gpu() with this environment and these files in place of /dev.
 class GpuPresence : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -81,7 +81,7 @@ TEST_F(GpuPresence, IsWhatTheDevicesSay) {
   EXPECT_EQ(look(), gpu::Presence::kNoDevice);
   has("nvidia-uvm");
   EXPECT_EQ(look(), gpu::Presence::kNoDevice);
-  has("nvidia7");  // a container that got one
+  has("nvidia7");  // as in a container that got one GPU
   EXPECT_EQ(look(), gpu::Presence::kThere);
   for (const char* none : {"", "-1"}) {
     told()["CUDA_VISIBLE_DEVICES"] = none;
@@ -110,7 +110,7 @@ TEST_F(GpuPresence, HasAReasonForEachThatIsNone) {
     EXPECT_GT(std::strlen(gpu::text_of(presence)), 5u);
     EXPECT_TRUE(reasons.insert(gpu::text_of(presence)).second) << gpu::text_of(presence);
   }
-  EXPECT_EQ(gpu::presence_of(-1), gpu::Presence::kNoDriver);  // nonsense of another process
+  EXPECT_EQ(gpu::presence_of(-1), gpu::Presence::kNoDriver);  // an invalid number from another process
   EXPECT_EQ(gpu::presence_of(63), gpu::Presence::kNoDriver);
 }
 
@@ -155,7 +155,7 @@ TEST_F(Gpu, MovesBetweenRanks) {
     ASSERT_DONE(all.allgather(in_place.get() + 2 * rank, in_place.get(), 2, DRUN_FLOAT32));
     EXPECT_EQ(in_place.values(), (std::vector<float>{0, 0, 1, 1, 2, 2}));
 
-    // What lies between the blocks stays.
+    // The gaps between the blocks don't change.
     const std::size_t counts[] = {1, 2, 1}, offsets[] = {0, 2, 5};
     const Device mine(counts[rank], own), spread(7, -1);
     ASSERT_DONE(all.allgatherv(mine.get(), counts[rank], spread.get(), counts, offsets, DRUN_FLOAT32));
@@ -176,7 +176,7 @@ TEST_F(Gpu, MovesBetweenRanks) {
     ASSERT_DONE(all.alltoallv(from.get(), one_each, nullptr, holes.get(), one_each, apart, DRUN_FLOAT32));
     EXPECT_EQ(holes.values(), (std::vector<float>{own, -1, 10 + own, -1, 20 + own, -1}));
 
-    // Both ways at once: neither can wait for the other.
+    // Both directions at once: neither rank may wait for the other first.
     const int next = static_cast<int>(rank + 1) % kSize, before = static_cast<int>(rank + 2) % kSize;
     const Device sent(200000, own), received(200000, -1);
     ASSERT_DONE(all.transfer({{OpKind::kSend, sent.get(), 200000, DRUN_FLOAT32, next, {}},
@@ -189,11 +189,11 @@ TEST_F(Gpu, HostAndDeviceMemoryGoTogether) {
   run(2, [](Communicator& all) {
     const Device device(8, static_cast<float>(all.rank() + 1));
     std::vector<float> host(8, static_cast<float>(all.rank() + 1));
-    // One rank has a GPU, the other has not.
+    // One rank uses memory of a GPU, the other of the host.
     float* const data = all.rank() == 0 ? device.get() : host.data();
     ASSERT_DONE(all.allreduce(data, data, 8, DRUN_FLOAT32, DRUN_SUM));
     EXPECT_EQ(all.rank() == 0 ? device.values() : host, repeated(8, 3));
-    // And within one call.
+    // Both kinds within one call.
     ASSERT_DONE(all.allreduce(device.get(), host.data(), 8, DRUN_FLOAT32, DRUN_SUM));
     EXPECT_EQ(host, repeated(8, all.rank() == 0 ? 5 : 5));
   });
@@ -284,7 +284,7 @@ TEST_F(Gpu, PinnedMemoryIsUsedAgain) {
     const int after_one = fake().n_pinned();
     for (int i = 0; i < 20; ++i) ASSERT_DONE(all.allreduce(data.get(), data.get(), 1000, DRUN_FLOAT32, DRUN_SUM));
     EXPECT_EQ(fake().n_pinned(), after_one);
-    // More than what is kept is given back after the call.
+    // Memory beyond the cached maximum is freed after the call.
     const std::size_t n = (gpu::PinnedMemory::kMostKept + 4096) / sizeof(float);
     const Device large(n, 1);
     ASSERT_DONE(all.allreduce(large.get(), large.get(), n, DRUN_FLOAT32, DRUN_SUM));

@@ -1,4 +1,4 @@
-// What the exactness tests of the collectives share: input that every order of summation reduces to the same bits, a
+// Shared by the exactness tests of the collectives: input that every order of summation reduces to the same bits, a
 // naive oracle in double, and buffers that end at a guard page.
 #pragma once
 
@@ -27,7 +27,7 @@ inline constexpr drun_op kOps[] = {DRUN_SUM, DRUN_PROD, DRUN_MIN, DRUN_MAX, DRUN
 
 inline bool is_floating(drun_dtype dtype) { return dtype >= DRUN_FLOAT16; }
 
-// Small whole numbers, without 0, so that no result is a -0. They repeat after kPeriod elements, a prime.
+// Small nonzero integers, so that no result is -0. They repeat after kPeriod elements, a prime.
 inline constexpr std::size_t kPeriod = 251;
 inline double value(int rank, std::size_t i) {
   static constexpr double kValues[] = {1, 2, 1, -1, 1, -1, 3};
@@ -39,7 +39,7 @@ inline double value_as(drun_dtype dtype, int rank, std::size_t i) {
   return is_unsigned ? std::abs(value(rank, i)) : value(rank, i);
 }
 
-// The elements of the type, one after another.
+// Elements of one type in memory, one after another.
 class Elements {
  public:
   Elements(drun_dtype dtype, std::size_t count) : dtype_(dtype), bytes_(count * size_of(dtype), '\0') {}
@@ -76,7 +76,7 @@ class Elements {
   std::string bytes_;
 };
 
-// `count` elements of a sequence that repeats, from number `first` on.
+// Returns `count` elements of a repeated sequence, starting at element `first`.
 inline std::string tiled(const std::string& period, drun_dtype dtype, std::size_t first, std::size_t count) {
   std::string result;
   result.reserve(count * size_of(dtype));
@@ -88,7 +88,7 @@ inline std::string tiled(const std::string& period, drun_dtype dtype, std::size_
   return result;
 }
 
-// What `rank` gives, elements `first` to `first + count`.
+// Returns `count` elements of the input of `rank`, starting at element `first`.
 inline std::string given(drun_dtype dtype, int rank, std::size_t first, std::size_t count) {
   Elements period(dtype, kPeriod);
   for (std::size_t i = 0; i < kPeriod; ++i) {
@@ -97,7 +97,7 @@ inline std::string given(drun_dtype dtype, int rank, std::size_t first, std::siz
   return tiled(period.bytes(), dtype, first, count);
 }
 
-// What they make of it.
+// Returns the reduction of all ranks' inputs.
 inline std::string reduced(drun_dtype dtype, drun_op op, int size, std::size_t first, std::size_t count) {
   Elements period(dtype, kPeriod);
   for (std::size_t i = 0; i < kPeriod; ++i) {
@@ -122,8 +122,8 @@ inline std::string reduced(drun_dtype dtype, drun_op op, int size, std::size_t f
   return tiled(period.bytes(), dtype, first, count);
 }
 
-// Memory that ends `slack` bytes before a page that can't be touched; with a slack of 1 nothing in it is aligned. What
-// lies around it is watched.
+// Memory that ends `slack` bytes before a page that can't be accessed; with a slack of 1 no element is aligned. Detects
+// changes of the bytes around it.
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(std::size_t n_bytes, std::size_t slack = 0) : n_bytes_(n_bytes), slack_(slack) {
@@ -158,7 +158,7 @@ class GuardedBuffer {
   char* begin_ = nullptr;
 };
 
-// Counts what has happened in all ranks, for those who wait for it.
+// Counts events of all ranks; other ranks can wait for a count.
 class Events {
  public:
   void add() {

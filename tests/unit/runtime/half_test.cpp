@@ -65,14 +65,14 @@ TEST_P(Half, EveryValueWidensExactlyAndComesBack) {
 }
 
 TEST_P(Half, RoundsToNearestEven) {
-  // Between each two neighbours: the middle goes to the even one, what is next to the middle to the nearer one.
+  // Between two neighbors the middle is rounded to the even one, and a value beside the middle to the nearer one.
   const unsigned infinity = static_cast<unsigned>((1 << (15 - GetParam().mantissa_bits)) - 1)
                             << GetParam().mantissa_bits;
   for (unsigned low = 0; low < infinity; ++low) {
     const double below = value_of(GetParam(), static_cast<std::uint16_t>(low));
     const double step =
         low == 0 ? value_of(GetParam(), 1) : below - value_of(GetParam(), static_cast<std::uint16_t>(low - 1));
-    // Past the largest number comes what would be the next one, were there no end; at a power of two the step doubles.
+    // The largest number is followed by the next one of an unlimited range; at a power of two the step doubles.
     const double above = low + 1 == infinity ? below + step : value_of(GetParam(), static_cast<std::uint16_t>(low + 1));
     const float middle = static_cast<float>(below / 2 + above / 2);
     const unsigned even = low + (low & 1);

@@ -1,4 +1,4 @@
-// More bytes than 31 bits count.
+// More bytes than 31 bits can count.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Whatever instruction set a loop is compiled for, it gives the same bits.
+// A loop gives the same bits for every instruction set that it is compiled for.
 #include "runtime/src/kernels/kernels.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace drun::runtime {
 namespace {
 
-// All bit patterns: NaNs, infinities and subnormals are among them.
+// All bit patterns, including NaNs, infinities and subnormals.
 std::vector<char> noise(std::size_t n_bytes, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<char> result(n_bytes);
@@ -22,7 +22,7 @@ std::vector<char> noise(std::size_t n_bytes, unsigned seed) {
   return result;
 }
 
-// Between two NaNs the processor chooses by the order of operands, which the compiler may turn round.
+// Of two NaNs the processor chooses one by the order of operands, which the compiler may swap.
 void without_nans(std::vector<char>& bytes, drun_dtype dtype) {
   const auto quiet = [&](auto tag) {
     for (std::size_t i = 0; i + sizeof tag <= bytes.size(); i += sizeof tag) {
@@ -46,7 +46,7 @@ TEST_P(EachKernels, GiveThePlainOnesBits) {
       if (reduced_as(dtype) != dtype) continue;
       const std::size_t n_bytes = count * size_of(dtype);
       auto a = noise(n_bytes + 1, 7), b = noise(n_bytes + 1, 8);
-      a.erase(a.begin());  // values that no alignment helps
+      a.erase(a.begin());  // unaligned values
       b.erase(b.begin());
       without_nans(a, dtype);
       without_nans(b, dtype);
@@ -57,7 +57,7 @@ TEST_P(EachKernels, GiveThePlainOnesBits) {
         tested.combine(apart.data(), a.data(), b.data(), count, dtype, op);
         tested.combine(into_a.data(), into_a.data(), b.data(), count, dtype, op);
         tested.combine(into_b.data(), a.data(), into_b.data(), count, dtype, op);
-        without_nans(expected, dtype);  // infinity - infinity
+        without_nans(expected, dtype);  // from infinity - infinity
         for (auto* got : {&apart, &into_a, &into_b}) {
           without_nans(*got, dtype);
           EXPECT_EQ(*got, expected) << what << ", " << name_of(op);
@@ -93,7 +93,8 @@ TEST_P(EachKernels, WidenAndNarrowEveryHalfAlike) {
   }
 }
 
-// Also on other machines: the hosts of a job may have different processors, and each computes results of its own.
+// The bits are the same on all machines: the hosts of a job may have different processors, and each computes results of
+// its own.
 TEST_P(EachKernels, GiveTheBitsThatEveryMachineGives) {
   const Kernels& tested = *GetParam().kernels;
   std::uint64_t digest = 14695981039346656037u;  // FNV-1a

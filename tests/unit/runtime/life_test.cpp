@@ -1,4 +1,4 @@
-// The end of another process of this host, noticed without a word from it. Real processes.
+// The end of another process on this host, detected without a message from it. Uses real processes.
 #include "runtime/src/backend/shm/life.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace drun::runtime {
 namespace {
 
-// A child that has told its mark and waits for its end.
+// A child that has recorded its mark and waits for its end.
 class Life : public ::testing::Test {
  protected:
   Life() {
@@ -33,7 +33,7 @@ class Life : public ::testing::Test {
     ASSERT_EQ(::pipe(told), 0);
     child_ = ::fork();
     if (child_ == 0) {
-      // Only children of whoever leaves the namespace are in the new one.
+      // Only the children of a process that calls unshare() are in the new namespace.
       if (in_namespace_of_its_own && (::unshare(CLONE_NEWPID) != 0 || (child_ = ::fork()) != 0)) {
         if (child_ > 0) ::waitpid(child_, nullptr, 0);
         ::_exit(0);
@@ -82,7 +82,7 @@ TEST_F(Life, EndsWithSigkillAlsoBeforeTheParentLooks) {
 TEST_F(Life, IsOverWhenAnotherProcessHasThePid) {
   start();
   ASSERT_TRUE(has_told_);
-  const std::int32_t older = ::getppid() > 1 ? ::getppid() : 1;  // lives, and began at another time
+  const std::int32_t older = ::getppid() > 1 ? ::getppid() : 1;  // alive, but started at another time
   std::memcpy(static_cast<void*>(mark_), &older, sizeof older);
   EXPECT_TRUE(mark_->has_ended());
 }
@@ -105,7 +105,7 @@ TEST_F(Life, IsNotKnownWithoutADescriptorToSpare) {
 TEST_F(Life, IsNotKnownInAnotherNamespaceOfPids) {
   start(true);
   if (!has_told_) GTEST_SKIP() << "no namespace of pids may be made here";
-  // Its /proc is still ours, in which it can't find itself: it tells nothing.
+  // Its /proc is still the parent's, in which it can't find itself, so it records nothing.
   EXPECT_EQ(mark_->pid(), 0);
   EXPECT_FALSE(mark_->has_ended());
 }

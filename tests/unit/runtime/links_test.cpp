@@ -1,5 +1,5 @@
-// Connections that are made when a call first needs them. In a job of six, ranks 0 and 3 are no neighbours; nor are 1
-// and 4, 2 and 5.
+// Connections that are made when a call first needs them. In a job of six, ranks 0 and 3 are not neighbors, nor are 1
+// and 4, or 2 and 5.
 #include "runtime/src/backend/tcp/links.h"
 
 #include <sys/socket.h>
@@ -46,7 +46,7 @@ TEST(Links, AreMadeWhenACallNeedsThem) {
   }
 }
 
-// In the middle round of an alltoall two ranks need each other in both directions: that is one link.
+// In the middle round of an alltoall two ranks need each other in both directions, but one connection is enough.
 TEST(Links, OfAPairAreOne) {
   FakeJob job(6);
   for (int repeat = 0; repeat < 20; ++repeat) {
@@ -65,7 +65,7 @@ TEST(Links, OfAPairAreOne) {
       }
       EXPECT_GE((*links)->fd(peer), 0);
       EXPECT_EQ((*links)->size(), 5u);
-      // Nothing but what is written comes out at the other end.
+      // Only the byte that was written comes out at the other end.
       char byte = 'x';
       ASSERT_EQ(::send((*links)->fd(peer), &byte, 1, MSG_NOSIGNAL), 1);
       pollfd readable{(*links)->fd(peer), POLLIN, 0};
@@ -76,7 +76,7 @@ TEST(Links, OfAPairAreOne) {
   }
 }
 
-// Rank 3 needs rank 0, which waits for rank 5, and rank 5 comes once rank 3 is through.
+// Rank 3 needs rank 0, which waits for rank 5, which comes once rank 3 is done.
 TEST(Links, AreAcceptedWhileWaitingInAnotherCall) {
   FakeJob job(6);
   Events sent;
@@ -119,7 +119,7 @@ TEST(Links, ToALateRankAreWaitedFor) {
   });
 }
 
-// What rank 3 is told of the ports of others leads nowhere. As a rank of six it dials rank 0, 1 and 2.
+// The port of rank 0 that rank 3 is told leads nowhere. In a job of six, rank 3 dials ranks 0, 1 and 2.
 TEST(Links, AreDialedByTheOtherSideWhereOneCannotReachIt) {
   FakeJob job(6);
   auto closed = listen_on("127.0.0.1", 1);
@@ -146,7 +146,7 @@ TEST(Links, AreDialedByTheOtherSideWhereOneCannotReachIt) {
 }
 
 TEST(Links, ThatCannotBeMadeAreNamedAtTheDeadline) {
-  FakeJob job(6, 3s);  // time for an attempt, also on a busy machine
+  FakeJob job(6, 3s);  // time for an attempt, even on a busy machine
   auto closed = listen_on("127.0.0.1", 1);
   ASSERT_TRUE(closed);
   const std::string nowhere = "127.0.0.1 " + std::to_string(closed->port);
@@ -164,7 +164,7 @@ TEST(Links, ThatCannotBeMadeAreNamedAtTheDeadline) {
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT);
       EXPECT_EQ(done.error().rank, 0);
-      // Behind it may stand that rank 0 waits, too.
+      // The text may go on to say that rank 0 waits, too.
       const std::string text = "send #1 timed out after 3 s waiting for rank 0 on node0 (no connection with " +
                                nowhere.substr(0, 9) + ":" + nowhere.substr(10) + ": connect: connection refused)";
       EXPECT_EQ(done.error().text.substr(0, text.size()), text);
@@ -178,7 +178,7 @@ TEST(Links, ThatCannotBeMadeAreNamedAtTheDeadline) {
   });
 }
 
-// A rank that waits for one with which it has no connection hears of the failure of others.
+// A rank that waits for a rank without a connection learns of the failure of another one.
 TEST(Links, ThatAreMissingDoNotHideAFailure) {
   FakeJob job(6, 60s);
   Events failed;
@@ -204,7 +204,7 @@ TEST(Links, ThatAreMissingDoNotHideAFailure) {
 }
 
 TEST(Links, WithARankThatLeftAreNotWaitedFor) {
-  for (const int left : {0, 3}) {  // who is dialed, who dials
+  for (const int left : {0, 3}) {  // rank 0 is dialed, rank 3 dials
     FakeJob job(6, 60s);
     Events gone, failed;
     const auto began = Clock::now();
@@ -249,7 +249,7 @@ TEST(Links, AreRefusedToStrangersDuringACall) {
         ASSERT_TRUE(write_all(stranger->get(), visit));
         kept.push_back(std::move(*stranger));
       }
-      // The one that sends something else than a hello is closed, while the call waits for this rank.
+      // The connection that sent something other than a hello is closed while the call waits for this rank.
       char byte = 0;
       EXPECT_LE(::recv(kept[1].get(), &byte, 1, 0), 0);
       visited = true;

@@ -1,5 +1,5 @@
-// Collectives that move data without changing it, byte by byte. Types only differ in their size there, so the grid has
-// one of each size; in place and misaligned turn from call to call, and so does the root.
+// Collectives that move data without changing it, compared byte by byte. Types differ only in size there, so the grid
+// has one type of each size. In place, misaligned and the root change from call to call.
 #include "tests/unit/runtime/grid.h"
 
 namespace drun::runtime {
@@ -37,7 +37,7 @@ std::vector<Cell> grid(int size) {
 
 class Moves : public ::testing::TestWithParam<int> {
  protected:
-  // `check` for each cell, in each rank.
+  // Calls `check` for each cell on each rank.
   void run(const std::function<void(Communicator&, int rank, const Cell&)>& check) {
     FakeJob job(GetParam());
     job.run([&](int rank) {
@@ -83,7 +83,8 @@ std::size_t uneven(const Cell& cell, int rank) {
 TEST_P(Moves, AllgathervIsExact) {
   run([&](Communicator& all, int rank, const Cell& cell) {
     const auto element = size_of(cell.dtype);
-    // Last rank first, with a gap of one element between the blocks; or, without offsets, one behind the other.
+    // The last rank's block comes first, with gaps of one element between blocks; or, without offsets, blocks are
+    // contiguous.
     const bool dense = cell.root % 2 == 0;
     std::vector<std::size_t> counts, offsets(static_cast<std::size_t>(size()));
     for (int r = 0; r < size(); ++r) counts.push_back(uneven(cell, r));
@@ -142,7 +143,7 @@ TEST_P(Moves, ScatterIsExact) {
 
 TEST_P(Moves, AlltoallIsExact) {
   run([&](Communicator& all, int rank, const Cell& cell) {
-    if (cell.count > 5000 && size() > 4) return;  // as long as in smaller jobs
+    if (cell.count > 5000 && size() > 4) return;  // the total is as long as in smaller jobs
     GuardedBuffer send(given(cell.dtype, rank, 0, cell.count * static_cast<std::size_t>(size())), cell.slack);
     std::string expected;
     for (int r = 0; r < size(); ++r) {
@@ -159,11 +160,11 @@ TEST_P(Moves, AlltoallvIsExact) {
   run([&](Communicator& all, int rank, const Cell& cell) {
     if (cell.count > 5000 && size() > 4) return;
     const auto element = size_of(cell.dtype);
-    // What a sends b: some pairs have nothing for each other.
+    // The number of elements from a to b; some pairs exchange nothing.
     const auto count = [&](int a, int b) {
       return (a + 2 * b) % 4 == 1 ? 0 : cell.count / static_cast<std::size_t>(1 + (a + 3 * b) % 5);
     };
-    const bool dense = cell.in_place;  // else gaps of one element, the last rank's block first
+    const bool dense = cell.in_place;  // otherwise gaps of one element, and the last rank's block first
     std::vector<std::size_t> sent, received, send_offsets(static_cast<std::size_t>(size())), recv_offsets(send_offsets);
     for (int r = 0; r < size(); ++r) {
       sent.push_back(count(rank, r));

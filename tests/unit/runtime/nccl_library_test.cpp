@@ -1,5 +1,5 @@
-// Finding NCCL, and what members of a communicator decide: no GPU is needed. Also with the real library, where it is
-// installed.
+// Finding NCCL, and the decision of a communicator's members to use it. Needs no GPU. Also tests the real library, if
+// it is installed.
 #include "runtime/src/gpu/nccl_library.h"
 
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ TEST_F(NcclLibrary, NeedsADriverOfItsMajorVersionOfCuda) {
   EXPECT_EQ(why_not_with_driver(nccl, 14020), "");
   EXPECT_EQ(why_not_with_driver(nccl, 12080),
             "NCCL 2.28.9 is made for CUDA 13.1, and the host's driver knows CUDA up to 12.8 (/lib/libnccl.so.2)");
-  nccl.cuda = 0;  // it does not say
+  nccl.cuda = 0;  // unknown
   EXPECT_EQ(why_not_with_driver(nccl, 9000), "");
 }
 
@@ -85,7 +85,7 @@ TEST_F(NcclLibrary, IsLookedForWhereItsUserSaysElseInThePythonEnvironment) {
   EXPECT_EQ(found[1], "libnccl.so.2");
 }
 
-// What NCCL does without a GPU: its version, an id, and an error of CUDA's for the rest. It stays loaded.
+// Without a GPU NCCL returns its version and an id, and a CUDA error for everything else. The library stays loaded.
 TEST_F(NcclLibrary, TheRealOneIsUsedAsItIs) {
   const std::string path = REAL_NCCL;
   if (path.empty()) GTEST_SKIP() << "NCCL is not installed here";
@@ -101,7 +101,7 @@ TEST_F(NcclLibrary, TheRealOneIsUsedAsItIs) {
   EXPECT_NE(std::string(first.bytes, sizeof first.bytes), std::string(second.bytes, sizeof second.bytes));
   if (::access("/dev/nvidiactl", F_OK) == 0) GTEST_SKIP() << "there may be a GPU";
   NcclHandle comm = nullptr;
-  NcclConfig config;  // of 2.18: a newer library takes it
+  NcclConfig config;  // version 2.18's, which newer libraries accept
   const auto result = nccl.CommInitRankConfig(&comm, 1, first, 0, &config);
   EXPECT_NE(result, kNcclSuccess);
   EXPECT_THAT(std::string(nccl.GetErrorString(result)), HasSubstr("unhandled cuda error"));
@@ -192,7 +192,7 @@ TEST(NcclMembers, RefuseToShareAGpuUnlessTheyMay) {
   const auto shared = decide_nccl({first, second}, kNames);
   ASSERT_TRUE(shared);
   EXPECT_FALSE(shared->use);
-  // On what NCCL takes for two hosts they may.
+  // They may share a GPU if NCCL takes their machines for two hosts.
   EXPECT_TRUE(decide_nccl({member(1, "fake0"), member(1, "fake1")}, kNames)->use);
 }
 

@@ -1,5 +1,5 @@
-// Collectives over NCCL, which a library of ours stands in for: what goes over it, in which order with the user's
-// streams, and what becomes of everything that may go wrong. docs/gpu.md.
+// Collectives over a fake NCCL: which calls use it, their order on the user's streams, and the handling of failures.
+// docs/gpu.md.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class NcclJobs : public ::testing::Test {
       EXPECT_EQ(fake().n_contexts(), 0);
     });
   }
-  // The device has got done with everything, as far as this stream is concerned.
+  // Waits until the device has done all work of this stream.
   static void wait_for(void* stream = nullptr) { ASSERT_TRUE(fake().wait(stream)); }
 };
 
@@ -113,7 +113,7 @@ TEST_F(NcclJobs, ScalesGoWithTheSum) {
     ASSERT_DONE(all.allreduce(data.get(), data.get(), 3, DRUN_FLOAT32, DRUN_AVG));
     wait_for();
     EXPECT_EQ(data.values(), repeated(3, 1200));
-    // What NCCL can't do goes through the host, and is right.
+    // Reductions that NCCL can't do go through the host, with the right result.
     const int before = fake().n_pinned_ever();
     ASSERT_DONE(all.allreduce(data.get(), data.get(), 3, DRUN_FLOAT32, DRUN_MAX, options));
     EXPECT_EQ(data.values(), repeated(3, 24000));
@@ -124,7 +124,7 @@ TEST_F(NcclJobs, ScalesGoWithTheSum) {
   });
 }
 
-// On the GPU, by the kernels: as the host does it, but for the order of the dots' additions.
+// Adasum runs in kernels on the GPU, with the host's result except for the order of the dot products' additions.
 TEST_F(NcclJobs, AdasumStaysOnTheGpu) {
   const testing::KernelsForTests kernels;
   for (const int size : {1, 2, 3, 4, 6}) {
@@ -163,14 +163,14 @@ TEST_F(NcclJobs, AdasumStaysOnTheGpu) {
   }
 }
 
-// One rank is enough: what was loaded into a GPU stays, and no other test has so many.
+// One rank without kernels is enough. A GPU keeps its loaded kernels, so the job is larger than that of any other test.
 TEST_F(NcclJobs, WithoutKernelsAdasumGoesThroughTheHost) {
   const testing::KernelsForTests kernels;
   ::setenv("DRUN_FAKE_CUDA", "no-kernels", 1);
   const int before = fake().n_pinned_ever();
   run(7, [](Communicator& all) {
     const Device same(3, 5);
-    fake().put_on(same.get(), 2);  // which has not loaded any yet
+    fake().put_on(same.get(), 2);  // no kernels are loaded there yet
     ASSERT_DONE(all.allreduce(same.get(), same.get(), 3, DRUN_FLOAT32, DRUN_ADASUM));
     EXPECT_EQ(same.values(), repeated(3, 5));
   });
@@ -260,8 +260,8 @@ TEST_F(NcclJobs, ACallComesAfterTheStreamsWorkAndBeforeItsNextAndWaitsForNeither
   });
 }
 
-// Also where another of the streams has more to do on each rank: the stand-in for NCCL meets in the order in which
-// streams come, as kernels that wait for each other do.
+// Also if another stream has more work on each rank: the fake NCCL meets in the order in which streams come, like
+// kernels that wait for each other.
 TEST_F(NcclJobs, CallsOfSeveralStreamsAreOneAfterTheOther) {
   run(2, [](Communicator& all) {
     int streams[2] = {};
@@ -285,7 +285,7 @@ TEST_F(NcclJobs, CallsOfSeveralStreamsAreOneAfterTheOther) {
   });
 }
 
-// What the stream gets between a call in the background and the question for it goes on beside the call.
+// Work that the stream gets between a background call and the wait for it runs concurrently with the call.
 TEST_F(NcclJobs, TheStreamWaitsForACallInTheBackgroundWhenItIsAskedFor) {
   std::atomic<bool> is_seen{false};
   run(2, [&](Communicator& all) {
@@ -309,7 +309,7 @@ TEST_F(NcclJobs, TheStreamWaitsForACallInTheBackgroundWhenItIsAskedFor) {
     for (int i = 0; i < 2; ++i) EXPECT_EQ(later.carry_out(), gpu::kSuccess);
     wait_for(&stream);
     EXPECT_EQ(data.values(), repeated(4, 3));
-    // What is not captured can't be waited for in a capture.
+    // A capture can't wait for work that was not captured.
     ASSERT_DONE(all.allreduce(data.get(), data.get(), 4, DRUN_FLOAT32, DRUN_SUM, options));
     EXPECT_TRUE(later.is_possible());
     ASSERT_DONE(all.barrier());
@@ -325,7 +325,7 @@ TEST_F(NcclJobs, TheStreamWaitsForACallInTheBackgroundWhenItIsAskedFor) {
   });
 }
 
-// In place of the call's own, which goes on.
+// The other stream waits instead of the call's own stream, which goes on.
 TEST_F(NcclJobs, AnotherStreamMayWaitForACallInTheBackground) {
   run(2, [](Communicator& all) {
     int stream = 0, reader = 0;
@@ -344,7 +344,7 @@ TEST_F(NcclJobs, AnotherStreamMayWaitForACallInTheBackground) {
     EXPECT_EQ(drun_gpu_copy(seen.get(), data.get(), 4 * sizeof(float), &reader), DRUN_OK);
     const auto values = repeated(4, 7);
     fake().write_later(&stream, other.get(), values.data(), 4 * sizeof(float));
-    if (all.rank() == 0) {  // the other rank's GPU has not come to the call
+    if (all.rank() == 0) {  // the other rank's GPU has not reached the call
       wait_for(&stream);
       EXPECT_EQ(other.values(), values);
       EXPECT_EQ(seen.values(), repeated(4, -1));
@@ -356,7 +356,7 @@ TEST_F(NcclJobs, AnotherStreamMayWaitForACallInTheBackground) {
   });
 }
 
-// NCCL's calls are not on it, as NCCL has threads of its own.
+// NCCL's calls do not run on the per-thread default stream, because NCCL has threads of its own.
 TEST_F(NcclJobs, TheStreamOfAThreadIsOnlyWaitedFor) {
   run(2, [](Communicator& all) {
     CallOptions options;
@@ -370,7 +370,7 @@ TEST_F(NcclJobs, TheStreamOfAThreadIsOnlyWaitedFor) {
   });
 }
 
-// Together, each on a stream of its own; one of them is waited for at once, and one never.
+// The calls are made together, each on its own stream; one is waited for at once, one later, one never.
 TEST_F(NcclJobs, CallsOfAGroupHaveWaitsOfTheirOwn) {
   const int n_events = fake().n_events();
   run(2, [](Communicator& all) {
@@ -414,7 +414,7 @@ TEST_F(NcclJobs, WhatIsEmptyOrOfTheHostGoesItsOwnWayInATransfer) {
     wait_for();
     EXPECT_EQ(in.values(), repeated(2, 0));
     EXPECT_EQ(host_in, repeated(3, static_cast<float>(peer)));
-    // Nothing for rank 1, which has a buffer all the same.
+    // Rank 1 sends and receives nothing, but passes a buffer.
     const std::size_t to_self[] = {all.rank() == 0 ? 2u : 0u, 0}, none[] = {0, 0};
     const Device out(2, -1);
     ASSERT_DONE(all.alltoallv(data.get(), all.rank() == 0 ? to_self : none, nullptr, out.get(),
@@ -513,7 +513,7 @@ TEST_F(NcclJobs, RanksOnOneGpuAreRefusedOrGoThroughTheHost) {
   });
 }
 
-// As the thread does that looks, until the job breaks; then what a call says.
+// Polls like the polling thread until the job breaks. Returns the status of a call made after that.
 Status look_until_broken(Communicator& all, const Device& data) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!all.is_broken() && std::chrono::steady_clock::now() < until) {
@@ -523,7 +523,7 @@ Status look_until_broken(Communicator& all, const Device& data) {
   return all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
 }
 
-// The second is late, but waits, too; the third never comes.
+// Rank 1 is late but waits, too; rank 2 never calls.
 TEST_F(NcclJobs, ARankThatDoesNotCallIsNamedAtTheDeadline) {
   run(
       3,
@@ -541,7 +541,7 @@ TEST_F(NcclJobs, ARankThatDoesNotCallIsNamedAtTheDeadline) {
         EXPECT_EQ(broken.error().rank, 2) << broken.error().text;
         EXPECT_EQ(broken.error().status, DRUN_ERROR_TIMEOUT);
         EXPECT_THAT(broken.error().text, HasSubstr("allreduce #2 'grad.17' timed out after 3 s waiting for rank 2"));
-        wait_for();  // the user's stream goes on
+        wait_for();  // the user's stream is not blocked
       },
       std::chrono::milliseconds(3000));
 }
@@ -560,7 +560,7 @@ TEST_F(NcclJobs, ARankWhoseOwnGpuIsStuckIsNamedAtTheDeadline) {
         const Status broken = look_until_broken(all, data);
         ASSERT_FALSE(broken);
         EXPECT_EQ(broken.error().rank, 0) << broken.error().text;
-        EXPECT_THAT(broken.error().text, HasSubstr("waiting for this rank's own GPU"));  // also on the other, from it
+        EXPECT_THAT(broken.error().text, HasSubstr("waiting for this rank's own GPU"));  // rank 1 learns it from rank 0
         wait_for();
       },
       std::chrono::seconds(20));
@@ -587,7 +587,7 @@ TEST_F(NcclJobs, ARankThatLeavesIsNamedLongBeforeTheDeadline) {
   });
 }
 
-// It has done its part: what is slow is our own GPU.
+// The leaving rank has done its part; only this rank's own GPU is slow.
 TEST_F(NcclJobs, ARankThatLeavesAfterItsPartHarmsNobody) {
   run(2, [&](Communicator& all) {
     const Device data(2, static_cast<float>(all.rank()));
@@ -616,7 +616,7 @@ int of_nccl(const char* name) {
 }
 int n_registered() { return of_nccl("fake_nccl_registered"); }
 
-// Of NCCL's allocator.
+// Memory from NCCL's allocator.
 class NcclMemory {
  public:
   explicit NcclMemory(std::size_t n_bytes = std::size_t{4} << 20) {
@@ -637,14 +637,14 @@ TEST_F(NcclJobs, MemoryThatIsRegisteredIsNcclsUntilItIsNot) {
   run(3, [&](Communicator& all) {
     const NcclMemory memory;
     ASSERT_DONE(all.register_memory(memory.get(), 4096));  // sets NCCL up
-    ASSERT_DONE(all.register_memory(memory.get(), 4096));  // known
+    ASSERT_DONE(all.register_memory(memory.get(), 4096));  // already registered
     ASSERT_DONE(all.register_memory(memory.get(), 8192));
     ASSERT_DONE(all.barrier());
     EXPECT_EQ(n_registered(), 3);
     ASSERT_DONE(all.allreduce(memory.get() + 1024, memory.get() + 1024, 10, DRUN_FLOAT32, DRUN_SUM));
     wait_for();
     ASSERT_DONE(all.barrier());
-    // A part has registrations of its own.
+    // A part registers memory separately.
     auto part = all.split(0, 0);
     ASSERT_TRUE(part);
     ASSERT_DONE((*part)->register_memory(memory.get() + 4, 100));
@@ -688,12 +688,12 @@ TEST_F(NcclJobs, TheEndOfACommunicatorIsThatOfItsRegistrations) {
   EXPECT_EQ(of_nccl("fake_nccl_left_registered"), n_left) << "a communicator that ended well knew of memory";
 }
 
-// As when another rank of the host is stopped.
+// NCCL's deregistration hangs, as if another rank of the host were stopped.
 TEST_F(NcclJobs, NoEndWaitsForeverForNcclsWordOnMemory) {
   const auto began = std::chrono::steady_clock::now();
   run(2, [&](Communicator& all) {
     const Device there(1);
-    void* memory = nullptr;  // which is never freed: NCCL knows of it to the end
+    void* memory = nullptr;  // never freed: NCCL keeps it registered to the end
     ASSERT_EQ(drun_alloc_like(&memory, std::size_t{4} << 20, there.get()), DRUN_OK);
     ASSERT_DONE(all.register_memory(memory, 4096));
     auto part = all.split(0, 0);
@@ -703,7 +703,7 @@ TEST_F(NcclJobs, NoEndWaitsForeverForNcclsWordOnMemory) {
     ::setenv("DRUN_FAKE_NCCL", "deregister-hangs", 1);
     ASSERT_DONE(all.barrier());
     part->reset();
-    all.look();  // ends the part's
+    all.look();  // ends the part's communicator
     ASSERT_DONE(all.finish_gpu());
     all.leave();
     all.end_gpu();
@@ -711,10 +711,10 @@ TEST_F(NcclJobs, NoEndWaitsForeverForNcclsWordOnMemory) {
   });
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15));
   ::unsetenv("DRUN_FAKE_NCCL");
-  while (n_registered() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // threads that were left alone
+  while (n_registered() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // by the threads left behind
 }
 
-// A graph keeps NCCL's communicator, but not what that knew of memory.
+// A graph keeps NCCL's communicator, but not the communicator's registrations.
 TEST_F(NcclJobs, ACommunicatorThatIsLeftToAGraphKnowsNoMemory) {
   run(2, [](Communicator& all) {
     const NcclMemory memory;
@@ -762,7 +762,7 @@ TEST_F(NcclJobs, OnlyMemoryOfOneKindIsRegistered) {
     EXPECT_EQ(mixed.error().status, DRUN_ERROR_MISMATCH);
     EXPECT_THAT(mixed.error().text, HasSubstr("drun_register: rank 1 on "));
     EXPECT_THAT(mixed.error().text, HasSubstr(" gives memory of a GPU, and rank 0 on "));
-    ASSERT_DONE(all.allreduce(there.get(), there.get(), 10, DRUN_FLOAT32, DRUN_SUM));  // nothing is broken
+    ASSERT_DONE(all.allreduce(there.get(), there.get(), 10, DRUN_FLOAT32, DRUN_SUM));  // the communicator still works
     wait_for();
   });
   ::testing::internal::CaptureStderr();
@@ -771,8 +771,8 @@ TEST_F(NcclJobs, OnlyMemoryOfOneKindIsRegistered) {
     const Device of_driver(10, 1);
     ASSERT_DONE(all.register_memory(all.rank() == 0 ? of_nccl.get() : of_driver.get(), 40));
     EXPECT_EQ(n_registered(), 0);
-    ASSERT_DONE(all.register_memory(of_driver.get(), 40));  // is left alone
-    // One says that it is the host's, though it is not.
+    ASSERT_DONE(all.register_memory(of_driver.get(), 40));  // not registered
+    // One rank says that its memory is the host's, though it is not.
     CallOptions told;
     told.memory = all.rank() == 0 ? DRUN_MEMORY_HOST : DRUN_MEMORY_AUTO;
     const auto mixed = all.register_memory(of_nccl.get(), 40, told);
@@ -783,7 +783,7 @@ TEST_F(NcclJobs, OnlyMemoryOfOneKindIsRegistered) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("its memory is not of NCCL's allocator\n"));
 }
 
-// Nobody else has to come: who has no GPU may train in memory of the host.
+// Registering does not wait for other ranks, because a rank without a GPU may train in memory of the host.
 TEST_F(NcclJobs, WithARankThatHasNoGpuNothingIsRegistered) {
   run(
       2,
@@ -796,7 +796,7 @@ TEST_F(NcclJobs, WithARankThatHasNoGpuNothingIsRegistered) {
       std::chrono::seconds(30), 1);
 }
 
-// Also with members that free theirs later.
+// Also if another member frees its part later.
 TEST_F(NcclJobs, APartThatIsFreedIsGivenBack) {
   const int n_events = fake().n_events();
   run(2, [&](Communicator& all) {
@@ -818,7 +818,7 @@ TEST_F(NcclJobs, APartThatIsFreedIsGivenBack) {
   EXPECT_EQ(fake().n_events(), n_events);
 }
 
-// On a host NCCL's communicators end together; a rank that comes later is not waited for.
+// The NCCL communicators of one host end together; the end does not wait for a rank that comes later.
 TEST_F(NcclJobs, EndsWhenItsOwnWorkHasEnded) {
   run(2, [&](Communicator& all) {
     const Device data(2, 1);
@@ -912,7 +912,7 @@ TEST_F(NcclJobs, ALaunchersAbortEndsWhatIsUnderWay) {
     } else {
       (void)all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
     }
-    const Status done = look_until_broken(all, data);  // also of a rank that has nothing under way
+    const Status done = look_until_broken(all, data);  // also on a rank that runs no call
     ASSERT_FALSE(done);
     EXPECT_THAT(done.error().text, HasSubstr("rank 1 on node1 (pid 4711): was ended by SIGKILL"));
     wait_for();
@@ -934,7 +934,7 @@ TEST_F(NcclJobs, WhatIsCapturedIsNotWaitedForAndNotTheFirst) {
         ASSERT_DONE(all.barrier());
         ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
         wait_for();
-        EXPECT_TRUE(all.is_idle());  // no event of it is asked for
+        EXPECT_TRUE(all.is_idle());  // a captured call has no event to poll
         EXPECT_EQ(data.values(), repeated(2, 4));
         auto part = all.split(0, 0);
         ASSERT_TRUE(part);
@@ -957,8 +957,8 @@ TEST_F(NcclJobs, MemoryOfBothKindsInOneCallIsRefused) {
   });
 }
 
-// Three hosts with two, two and one ranks: all get their parts with the communicator of all, and need no ids of their
-// own.
+// Three hosts with two, two and one ranks. All ranks get their parts together with the communicator of all, without ids
+// of their own.
 class NcclOnHosts : public NcclJobs {
  protected:
   struct Parts {
@@ -983,7 +983,7 @@ class NcclOnHosts : public NcclJobs {
       EXPECT_EQ(fake().n_contexts(), 0);
     });
   }
-  // Each rank brings its number and one.
+  // Each rank contributes its rank plus one.
   static std::vector<float> sum_of(Communicator& comm, int rank) {
     const Device data(3, static_cast<float>(rank + 1));
     const Status done = comm.allreduce(data.get(), data.get(), 3, DRUN_FLOAT32, DRUN_SUM);
@@ -1004,7 +1004,7 @@ TEST_F(NcclOnHosts, LocalAndCrossAreSplitFromAll) {
     EXPECT_EQ(sum_of(*parts.local, rank),
               repeated(3, std::vector<float>{3, 3, 7, 7, 5}[static_cast<std::size_t>(rank)]));
     EXPECT_EQ(sum_of(*parts.cross, rank), repeated(3, rank % 2 == 0 ? 9 : 6));
-    // In the order of their members.
+    // Results are in the order of the members.
     const Device own(1, static_cast<float>(rank)), got(static_cast<std::size_t>(parts.cross->size()), 0);
     ASSERT_DONE(parts.cross->allgather(own.get(), got.get(), 1, DRUN_FLOAT32));
     wait_for();
@@ -1023,11 +1023,12 @@ TEST_F(NcclOnHosts, APartThatIsUsedBeforeAllHasItsOwn) {
     EXPECT_EQ(sum_of(*parts.local, rank), repeated(3, rank < 2 ? 3 : 7));
     EXPECT_EQ(sum_of(*parts.cross, rank), repeated(3, rank % 2 == 0 ? 4 : 6));
   });
-  EXPECT_EQ(n_ids() - ids_before, 3);      // two hosts', and that of all
+  EXPECT_EQ(n_ids() - ids_before, 3);      // one for each host, and one for all ranks
   EXPECT_EQ(n_split() - split_before, 4);  // cross
 }
 
-// One host, or a rank on each: a part of all ranks, or of one, is not worth a communicator that nobody may ever use.
+// With one host, or one rank on each, a part has all ranks or one, and is not worth a communicator that may never be
+// used.
 TEST_F(NcclOnHosts, WhereThereAreNoPartsNothingIsSplit) {
   const int before = n_split();
   for (const auto& hosts : {std::vector<int>{0, 0, 0}, std::vector<int>{0, 1, 2}}) {
@@ -1066,12 +1067,13 @@ TEST_F(NcclOnHosts, ASplitThatFailsFailsTheSetupOfAll) {
       EXPECT_EQ(done.error().rank, culprit) << done.error().text;
       EXPECT_TRUE(all.is_broken());
     });
-    // Of the second split's parts one can be made.
+    // In the second split three ranks get their parts.
     EXPECT_EQ(n_aborted() - before, culprit == 0 ? 4 : 4 + 4 + 3);
   }
 }
 
-// NCCL is still at the parts when the others are aborted, and gives them then: they are aborted, too.
+// NCCL is still making the parts when the other communicators are aborted. It returns them then, and they are aborted,
+// too.
 TEST_F(NcclOnHosts, ASplitThatNeverEndsIsADeadline) {
   ::setenv("DRUN_FAKE_NCCL", "split-stuck", 1);
   const int before = n_aborted();
@@ -1088,7 +1090,7 @@ TEST_F(NcclOnHosts, ASplitThatNeverEndsIsADeadline) {
   EXPECT_EQ(n_aborted() - before, 4 + 4);
 }
 
-// Parts that have calls under way end with all the others.
+// Parts with running calls end with all the others.
 TEST_F(NcclOnHosts, AFailureEndsThePartsToo) {
   run(
       {0, 0, 1, 1},
@@ -1104,7 +1106,7 @@ TEST_F(NcclOnHosts, AFailureEndsThePartsToo) {
         const Status done = look_until_broken(*parts.local, data);
         ASSERT_FALSE(done);
         EXPECT_EQ(done.error().rank, 3) << done.error().text;
-        wait_for();  // the user's stream goes on
+        wait_for();  // the user's stream is not blocked
       },
       std::chrono::seconds(20));
 }

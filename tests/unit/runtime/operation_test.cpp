@@ -88,7 +88,7 @@ TEST(Operation, EveryControlCharacterOfANameIsFound) {
 TEST(Operation, DigestOfNamesTellsThemApart) {
   std::set<std::uint32_t> digests;
   std::string name;
-  for (int length = 1; length <= 40; ++length) {  // words of all sizes at the end
+  for (int length = 1; length <= 40; ++length) {  // last words of all lengths
     name += static_cast<char>('a' + length % 26);
     for (std::size_t place = 0; place < name.size(); ++place) {
       std::string other = name;

@@ -1,5 +1,5 @@
-// Large allreduces between several hosts, of which some have several ranks: memory and the network deal with different
-// pieces at the same time.
+// Large allreduces between several hosts, some of which have several ranks: memory and network process different pieces
+// at the same time.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace {
 using testing::FakeJob;
 using namespace std::chrono_literals;
 
-constexpr std::size_t kMany = 400'001;  // of eight bytes: several pieces, and an odd rest
+constexpr std::size_t kMany = 400'001;  // of eight bytes: several pieces and an odd remainder
 
 std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
   auto all = Communicator::create(job.world(rank));
@@ -41,7 +41,7 @@ class Pieces : public ::testing::TestWithParam<Hosts> {
     return FakeJob(static_cast<int>(GetParam().host_of_rank.size()), timeout);
   }
   void place(FakeJob& job) const { job.place_on_hosts(GetParam().host_of_rank); }
-  // On the last host.
+  // A rank on the last host.
   int last() const { return static_cast<int>(GetParam().host_of_rank.size()) - 1; }
 };
 
@@ -79,7 +79,7 @@ TEST_P(Pieces, AreTheSameBitsEverywhereAndEveryTime) {
     ASSERT_TRUE(all);
     const double scale = std::pow(10.0, rank % 5);
     for (int repeat = 0; repeat < 2; ++repeat) {
-      std::vector<double> data(kMany);  // whose sum depends on the order
+      std::vector<double> data(kMany);  // the sum depends on the order
       for (std::size_t i = 0; i < kMany; ++i) data[i] = scale / static_cast<double>(i + 1);
       ASSERT_TRUE(all->allreduce(data.data(), data.data(), kMany, DRUN_FLOAT64, DRUN_SUM));
       const std::lock_guard<std::mutex> lock(mutex);

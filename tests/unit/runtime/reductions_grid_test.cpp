@@ -1,8 +1,7 @@
-// Reductions, bit by bit, against a naive oracle. The grid is thinned:
-// - every operation with every type, at every size of job, for the counts at which algorithms turn a corner; whether a
-// call
-//   is in place, and whether its memory is misaligned, changes from call to call, not within each;
-// - long buffers (the ring, several segments) with one operation per type, which is another one at each size of job.
+// Reductions, compared bit by bit with a naive oracle. The grid is thinned:
+// - every operation with every type, at every size of job, for the counts around changes of the algorithm; in place and
+//   misaligned vary from call to call, not within each;
+// - long buffers (the ring, several segments) with one operation per type, a different one at each size of job.
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -118,9 +117,9 @@ TEST_P(Reductions, ReduceScatterIsExact) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
     for (const Cell& cell : grid(GetParam())) {
-      if (cell.count < 100'000) check_reduce_scatter(*all, cell);  // a block; all of them are as long as above
+      if (cell.count < 100'000) check_reduce_scatter(*all, cell);  // all blocks together are as long as above
     }
-    // Longer than a piece: 4 Mi elements are all of them together.
+    // All blocks together are longer than a piece of 4 Mi elements.
     if (GetParam() == 3) check_reduce_scatter(*all, {DRUN_INT8, DRUN_SUM, kPieceElements / 3 + 5, true, 1, 0});
   });
 }
@@ -159,7 +158,7 @@ TEST(SpecialValues, KeepTheirMeaning) {
     EXPECT_EQ(allreduced<std::int32_t>(*all, INT32_MAX, DRUN_INT32, DRUN_SUM), INT32_MAX - 2);
     EXPECT_EQ(allreduced<std::uint64_t>(*all, UINT64_MAX, DRUN_UINT64, DRUN_SUM), UINT64_MAX - 2);
     EXPECT_EQ(allreduced<std::int32_t>(*all, -(rank + 1), DRUN_INT32, DRUN_AVG), -2);
-    EXPECT_EQ(allreduced<std::int32_t>(*all, rank == 0 ? -5 : 0, DRUN_INT32, DRUN_AVG), -1);  // towards zero
+    EXPECT_EQ(allreduced<std::int32_t>(*all, rank == 0 ? -5 : 0, DRUN_INT32, DRUN_AVG), -1);  // toward zero
   });
 }
 
@@ -177,8 +176,8 @@ TEST(Halves, AreAddedUpInF32AndRoundedOnce) {
         widen(&half, dtype, &result, 1);
         return result;
       };
-      // Each 1 is less than half a unit in the last place of the first: rounded on the way, the sum would stay as it
-      // is.
+      // Each 1 is less than half a unit in the last place of the first value: with rounding at each step the sum would
+      // not change.
       const float large = dtype == DRUN_FLOAT16 ? 4096 : 512;
       EXPECT_EQ(sum(rank == 0 ? large : 1, DRUN_SUM), large + 4) << name_of(dtype);
       EXPECT_EQ(sum(dtype == DRUN_FLOAT16 ? 60000 : 3e38f, DRUN_SUM), std::numeric_limits<float>::infinity());

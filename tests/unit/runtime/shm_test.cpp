@@ -1,5 +1,5 @@
-// Collectives in shared memory: ranks are threads that each map the same memfd, or share one mapping where the
-// protocol itself is looked at by ThreadSanitizer. faults_test.cpp runs a second time over memory, too.
+// Collectives in shared memory. Ranks are threads that each map the same memfd, or share one mapping where
+// ThreadSanitizer checks the protocol itself. faults_test.cpp also runs a second time over shared memory.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
   return all ? std::move(*all) : nullptr;
 }
 
-// A network that is not there: shared memory must do without.
+// A network that fails every call: shared memory must work without it.
 class NoNetwork final : public Backend {
  public:
   Status allreduce(const Operation&, const Span&) override { return none(); }
@@ -87,8 +87,8 @@ std::int32_t value(int rank, std::size_t i, std::uint64_t seq) {
 
 class SharedMemory : public ::testing::TestWithParam<int> {};
 
-// Calls of all kinds and of sizes around every bound, one after the other without a pause: what one leaves in the slots
-// must not reach the next.
+// Calls of all kinds, with sizes around every limit, follow each other without a pause: data that one leaves in the
+// slots must not reach the next.
 TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
   const int size = GetParam();
   FakeJob job(size);
@@ -125,7 +125,7 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
         ASSERT_TRUE(backend->broadcast(broadcast, data.data(), count * sizeof(std::int32_t)));
         ASSERT_EQ(data, expected) << "broadcast of " << count;
 
-        // A reduce, of which the root alone takes the result.
+        // A reduce: only the root gets the result.
         ++seq;
         for (std::size_t i = 0; i < count; ++i) {
           data[i] = value(rank, i, seq);
@@ -139,7 +139,7 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
           ASSERT_EQ(data, expected) << "reduce of " << count;
         }
 
-        // A block for each, of very different sizes.
+        // A block per rank, of very different sizes.
         ++seq;
         std::vector<Block> parts;
         std::size_t begin = 0;
@@ -180,7 +180,7 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
   });
 }
 
-// Ranks that are late in turns, so that each overtakes each other by as much as the protocol lets it.
+// Ranks are late in turn, so that each overtakes every other one by as much as the protocol allows.
 TEST_P(SharedMemory, NobodyOvertakesByMoreThanTheSlotsHold) {
   const int size = GetParam();
   FakeJob job(size);
@@ -207,7 +207,7 @@ TEST_P(SharedMemory, NobodyOvertakesByMoreThanTheSlotsHold) {
 INSTANTIATE_TEST_SUITE_P(Sizes, SharedMemory, ::testing::Values(2, 3, 4, 9),
                          [](const auto& param) { return "of" + std::to_string(param.param); });
 
-// The counter that only large reductions move has been left behind by half of what it can count.
+// The counter that only large reductions move is behind by half of its range.
 TEST(SharedMemorySteps, AfterBillionsOfSmallCallsALargeOneIsStillRight) {
   FakeJob job(3);
   const auto segment = make_segment(3);
@@ -238,7 +238,7 @@ TEST(SharedMemorySetUp, EveryRankMapsTheSame) {
   FakeJob job(5);
   job.share_memory();
   job.run([&](int rank) {
-    for (int epoch = 1; epoch <= 2; ++epoch) {  // drun_init again: nothing of the first is left
+    for (int epoch = 1; epoch <= 2; ++epoch) {  // as in a second drun_init: nothing of the first is left
       auto all = Communicator::create(job.world(rank, epoch));
       ASSERT_TRUE(all) << all.error().text;
       std::vector<double> data(300'000, (rank + 1.0) * epoch);
@@ -267,7 +267,7 @@ TEST(SharedMemorySetUp, MemoryThatCannotBeHadIsAnErrorOnEveryRank) {
   job.share_memory();
   job.run([&](int rank) {
     World world = job.world(rank);
-    if (rank == 0) {  // it can't grow
+    if (rank == 0) {  // its memory can't grow
       world.memory.reset(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
       ASSERT_EQ(::fcntl(world.memory.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
     }
@@ -383,7 +383,7 @@ TEST(SharedMemoryFaults, ALateRankIsWaitedFor) {
   });
 }
 
-// By the time the other one comes.
+// Rank 1 calls only after rank 0 has read its clock.
 TEST(SharedMemoryOfTwo, TheClockIsAskedBeforeTheOtherOneComes) {
   struct Asked final : CallClock::Listener {
     std::atomic<bool> yes{false};
@@ -434,7 +434,7 @@ TEST(Counter, WrapsAndWakesItsSleepers) {
   EXPECT_LT(Clock::now() - began, 5s);
 }
 
-// One lost wake-up, and a rank sleeps for longer than the test may take.
+// After a lost wake-up a rank would sleep for longer than the test may take.
 TEST(Counter, WakesWhoeverSleeps) {
   for (const bool order : {false, order_others_when_asleep()}) {
     Counter counters[2]{};

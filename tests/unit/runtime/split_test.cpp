@@ -19,7 +19,7 @@ using testing::FakeJob;
 using testing::join;
 using namespace std::chrono_literals;
 
-// Every call that a communicator has, on one, with results that only its members can have made.
+// Makes every call of a communicator, with results that only its members can have produced.
 void use_all(Communicator& comm, const std::vector<int>& ranks) {
   const auto n = static_cast<std::int64_t>(ranks.size());
   const int own = comm.rank();
@@ -75,7 +75,7 @@ TEST_P(Split, ByParityInReverseOrderAndBack) {
     for (int other = job.size() - 1; other >= 0; --other) {
       if (other % 2 == rank % 2) mates.push_back(other);
     }
-    for (int round = 0; round < 2; ++round) {  // those of the first are gone in the second
+    for (int round = 0; round < 2; ++round) {  // the parts of the first round are gone in the second
       auto part = all->split(rank % 2, -rank);
       ASSERT_TRUE(part) << part.error().text;
       ASSERT_TRUE(*part);
@@ -165,7 +165,7 @@ TEST(Transfers, AllAtOnceWaitForNobody) {
   job.run([&](int rank) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
-    // Everybody sends first, more than any buffer holds; two to each, which must keep their order.
+    // All ranks send first, more than any buffer holds, and twice to each peer: the two must keep their order.
     const std::size_t count = 3'000'000;
     std::vector<std::vector<std::int32_t>> out, in;
     for (int i = 0; i < 4; ++i) {
@@ -228,7 +228,7 @@ TEST(SplitFaults, ARankThatHasLeftIsNamedAlsoWithoutAConnection) {
   job.run([&](int rank) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
-    auto part = all->split(rank % 3 == 0 ? 1 : -1, 0);  // 0, 3, 6: some of them are no neighbours
+    auto part = all->split(rank % 3 == 0 ? 1 : -1, 0);  // ranks 0, 3 and 6, some of which are not neighbors
     ASSERT_TRUE(part) << part.error().text;
     if (rank == 3) {
       all->leave();

@@ -1,4 +1,4 @@
-// Several connections between two ranks: what goes over which, and that it comes out in order.
+// Several connections between two ranks: which data uses which connection, and the order at the receiver.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace {
 using testing::FakeJob;
 using namespace std::chrono_literals;
 
-// A message through connections that take and give as much as they like, seen by both sides through windows that end
-// where they like.
+// A message through connections that take and give arbitrary amounts. Both sides see the message through windows that
+// end anywhere.
 TEST(Stripes, ComeOutAsTheyWentIn) {
   std::mt19937 random(7);
   const auto up_to = [&](std::size_t most) { return static_cast<std::size_t>(random()) % (most + 1); };
@@ -112,7 +112,7 @@ TEST_P(Streams, CarryWhatOneWouldCarry) {
   });
 }
 
-// Each begins in the first connection, wherever the one before has ended.
+// Each message begins in the first connection, wherever the previous one has ended.
 TEST_P(Streams, KeepMessagesApart) {
   const int size = GetParam().first;
   FakeJob job(size, 60s);
@@ -158,7 +158,7 @@ TEST_P(Streams, ARankThatLeavesIsNamed) {
   });
 }
 
-// A call that differs is found by its header, before the other connections' bytes are taken for data.
+// A different call is detected by its header, before bytes of the other connections are taken for data.
 TEST_P(Streams, AnotherCallIsFound) {
   const int size = GetParam().first;
   FakeJob job(size, 60s);
