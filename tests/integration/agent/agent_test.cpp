@@ -1,4 +1,4 @@
-// The real agent binary as a child: frames in, frames out, and nothing left behind however it ends.
+// The real agent binary as a child process: frames in, frames out, and nothing left behind however it ends.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ namespace {
 using control::Type;
 using std::chrono::milliseconds;
 
-// One for each process of tests: agents of others that run beside it sweep strangers with theirs.
+// One id per test process: the agents of tests that run in parallel sweep strangers with their own id.
 std::string job_id() {
   char text[17];
   std::snprintf(text, sizeof text, "%016x", static_cast<unsigned>(::getpid()));
@@ -34,7 +34,7 @@ class AgentFixture : public ::testing::Test {
  protected:
   void SetUp() override {
     ::signal(SIGPIPE, SIG_IGN);
-    agent::become_subreaper();  // so that a survivor shows up as our own descendant
+    agent::become_subreaper();  // so that survivors become our descendants
     auto in = make_pipe();
     auto out = make_pipe();
     ASSERT_TRUE(in && out);
@@ -87,7 +87,7 @@ class AgentFixture : public ::testing::Test {
     return n > 0 ? std::string(buffer, static_cast<std::size_t>(n)) : std::string();
   }
 
-  // The next frame that is no heartbeat; type kHeartbeat at the end of the stream.
+  // Returns the next frame that is no heartbeat; a frame of type kHeartbeat at the end of the stream.
   control::Frame next() {
     for (;;) {
       auto frame = parser_.next();
@@ -142,7 +142,7 @@ class AgentFixture : public ::testing::Test {
     return started.pid;
   }
 
-  // The rest of the worker's output: exits overtake it.
+  // Reads the rest of the worker's output, which an exit may overtake.
   void finish_output() {
     while (n_output_ends_ < 2 && wait_for(Type::kOutputEnd).type == Type::kOutputEnd) {
     }
@@ -189,7 +189,7 @@ TEST_F(AgentFixture, SaysWhatItsWorkersDo) {
   const int pid = start_shell("sleep 1000; true");
   control::Described described;
   const Deadline deadline = Clock::now() + std::chrono::seconds(10);
-  const auto sleeps = [&] {  // the shell may not have forked yet, nor the child become `sleep`
+  const auto sleeps = [&] {  // the shell may not have forked yet, nor the child run `sleep`
     return described.processes.size() == 2 && described.processes[1].name == "sleep" &&
            described.processes[1].state == 'S';
   };
@@ -275,12 +275,12 @@ TEST_F(AgentFixture, ATerminalHasTheSizeThatDrunSaysAlsoLater) {
   send(Type::kResize, control::encode(window));
   EXPECT_EQ(control::decode<control::Output>(wait_for(Type::kOutput).body)->bytes, "20 60\r\n");
   EXPECT_EQ(control::decode<control::Exited>(wait_for(Type::kExited).body)->wait_status, 0);
-  send(Type::kResize, control::encode(window));  // of a terminal that is gone
+  send(Type::kResize, control::encode(window));  // for a terminal that is gone
   finish_output();
 }
 
 TEST_F(AgentFixture, WhatATerminalHoldsAtTheWorkersEndComesWhenThereIsCredit) {
-  // Ends when the terminal takes no more, and tells how much it took.
+  // dd ends when the terminal takes no more, and reports how much it took.
   const std::string path = std::filesystem::temp_directory_path() / ("agent_test." + std::to_string(::getpid()));
   start({"sh", "-c", "LC_ALL=C dd if=/dev/zero bs=100 oflag=nonblock 2> " + path + "; true"}, false, 1000, true);
   EXPECT_EQ(wait_for(Type::kExited).type, Type::kExited);
@@ -350,7 +350,7 @@ TEST_F(AgentFixture, CountsAndNamesWhatGoesOnAfterTheWorkers) {
   expect_all_gone_within(milliseconds(2000));
 }
 
-// As the helpers of Python's multiprocessing do: not at the same moment.
+// Like the helpers of Python's multiprocessing, the child ends shortly after the worker.
 TEST_F(AgentFixture, DoesNotCountWhatEndsAfterItsWorker) {
   start_shell("sleep 0.05 &");
   wait_for(Type::kExited);
@@ -396,7 +396,7 @@ TEST_F(AgentFixture, AWorkerThatHearsAbortFirstGetsTermLater) {
 }
 
 TEST_F(AgentFixture, WhatAWorkerStartedHasTheGraceTimeToo) {
-  // The shell goes at once; the program that it runs saves its state first.
+  // The shell ends at once; the program that it runs saves its state first.
   start_shell(
       "sh -c 'trap \"sleep 0.3; echo saved; exit 0\" TERM; echo ready; while :; do sleep 0.02; done' & "
       "trap 'exit 1' TERM; wait");
@@ -456,7 +456,7 @@ TEST_F(AgentFixture, AnswersPings) {
   send(Type::kPing, control::encode(ping));
   const auto pong = control::decode<control::Pong>(wait_for(Type::kPong).body).value();
   EXPECT_EQ(pong.sent_ns, 42u);
-  EXPECT_GE(pong.host_ns, before);  // this host is that host
+  EXPECT_GE(pong.host_ns, before);  // the host is this one
 }
 
 TEST_F(AgentFixture, SaysWhatItsHostIsLike) {
@@ -477,7 +477,7 @@ TEST_F(AgentFixture, SaysWhatItsHostIsLike) {
             10'000'000'000);
   ASSERT_FALSE(facts.disks.empty());
   EXPECT_EQ(facts.disks[0].path, "/");
-  // And again: one question at a time, but not once only.
+  // Requests are answered one at a time, but more than once.
   send(Type::kAskFacts, control::encode(ask));
   EXPECT_EQ(wait_for(Type::kFacts).type, Type::kFacts);
 }
@@ -558,14 +558,14 @@ TEST_F(AgentFixture, DeathOfTheAgentLeavesNoSocketBehind) {
   EXPECT_FALSE(std::filesystem::exists(path.parent_path()));
 }
 
-// A process that no agent is an ancestor of, as what `docker exec` starts is. Killed at the end of the test.
+// A process without an agent among its ancestors, like one that `docker exec` starts. Killed at the end of the test.
 class Stranger {
  public:
   explicit Stranger(std::vector<std::string> environment) {
     std::vector<char*> words;
     for (auto& word : environment) words.push_back(word.data());
     words.push_back(nullptr);
-    auto started = make_pipe();  // closed by the exec: from then on it has that environment
+    auto started = make_pipe();  // closed by the exec; from then on the process has that environment
     pid_ = ::fork();
     if (pid_ == 0) {
       ::execle("/bin/sleep", "sleep", "1000", nullptr, words.data());

@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to over a pipe by its DevTools protocol: no port, no driver, nothing to install."""
+"""Controls a headless Chromium over a pipe, with its DevTools protocol: no port, no driver, nothing to install."""
 import base64
 import fcntl
 import json
@@ -17,14 +17,15 @@ def find():
 
 
 class Browser:
-    """Ends with the `with` block, and takes its profile with it."""
+    """Ends with the `with` block, which also removes its profile."""
 
     def __enter__(self):
         self.profile = tempfile.mkdtemp(prefix="drun-browser-")
         commands, self.out = os.pipe()
         self.inp, answers = os.pipe()
 
-        # Chromium reads commands from 3 and answers on 4. Both out of the way first: they may be 3 or 4 themselves.
+        # Chromium reads commands from descriptor 3 and answers on 4. Move the pipe's ends first: they may be 3 or 4
+        # themselves.
         ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (commands, answers)]
 
         def place():
@@ -60,7 +61,7 @@ class Browser:
         shutil.rmtree(self.profile, ignore_errors=True)
 
     def command(self, method, parameters=None, session=""):
-        """Its result. Events that come in between are kept."""
+        """Returns the command's result. Keeps events that come in between."""
         self.last_id += 1
         message = {"id": self.last_id, "method": method, "params": parameters or {}}
         if session is not None:
@@ -91,7 +92,7 @@ class Browser:
         return json.loads(message)
 
     def open(self, path, width, height, dark=False):
-        """Loads the file and waits until it is there. `events` are those of this page from then on."""
+        """Loads the file and waits until it is loaded. From then on `events` are those of this page."""
         self.command("Emulation.setDeviceMetricsOverride",
                      {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
         self.command("Emulation.setEmulatedMedia",
@@ -111,7 +112,7 @@ class Browser:
         return self.evaluate(f"document.querySelectorAll({json.dumps(selector)}).length")
 
     def screenshot(self):
-        """PNG."""
+        """Returns a PNG."""
         return base64.b64decode(self.command("Page.captureScreenshot", {"format": "png"})["data"])
 
     def requests(self):

@@ -1,4 +1,4 @@
-"""The page of `drun check --html` in a browser: it loads nothing, complains about nothing, and shows everything."""
+"""Tests the page of `drun check --html` in a browser: it loads nothing, reports no error, and shows everything."""
 import os
 import struct
 import subprocess
@@ -12,13 +12,13 @@ import browser
 PAGE = os.environ.get("DRUN_CHECK_PAGE", "check-page")
 WIDE, NARROW = (1160, 1400), (390, 844)
 
-# Names of hosts, labels and figures that stick out of their drawing, or would be cut off there.
+# Host names, labels and figures that extend beyond their drawing, or would be cut off there.
 OUTSIDE = """[...document.querySelectorAll('svg text')].filter(text => {
   const t = text.getBoundingClientRect(), s = text.closest('svg').getBoundingClientRect(), slack = 4;
   return t.left < s.left - slack || t.right > s.right + slack || t.top < s.top - slack || t.bottom > s.bottom + slack;
 }).map(text => text.closest('svg').getAttribute('class') + ': ' + text.textContent)"""
 
-# What is wider than its place and can't be scrolled to.
+# Elements that are wider than their place and can't be scrolled to.
 CUT = """[...document.querySelectorAll('main *')].filter(e => !e.closest('svg') && !e.closest('details:not([open])') &&
   !e.classList.contains('scroll') && e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1 &&
   !e.querySelector('.scroll')).map(e => e.tagName + ': ' + e.textContent)"""
@@ -29,7 +29,7 @@ OUT_OF_CHART = """[...document.querySelectorAll('svg.plot text')].filter(text =>
 
 
 def colors(png):
-    """How many different bytes its pixels are made of; a blank page has a handful."""
+    """Returns the number of different bytes in the pixel data; a blank page has a handful."""
     data, at, packed = png, 8, b""
     while at < len(data):
         size, kind = struct.unpack(">I4s", data[at:at + 8])
@@ -79,7 +79,7 @@ class CheckPage(unittest.TestCase):
         self.assertEqual(self.browser.count("#topology line.k.h4"), 3 + 1)  # and the legend's
         self.assertEqual(self.browser.count("#topology .host.warn"), 1)
         self.assertEqual(self.browser.evaluate("document.querySelector('#topology .host.warn .sign').textContent"), "!")
-        # The colour of a slow cell is not that of a good one, and its figure is bold.
+        # The color of a slow cell differs from that of a good one, and its figure is bold.
         fill = "getComputedStyle(document.querySelector('#bandwidth rect.%s')).fill"
         self.assertNotEqual(self.browser.evaluate(fill % "h1"), self.browser.evaluate(fill % "h4"))
         weight = "getComputedStyle(document.querySelector('#bandwidth text.v.h4')).fontWeight"
@@ -114,7 +114,7 @@ class CheckPage(unittest.TestCase):
         measured = self.browser.count("#bandwidth rect.c")
         self.assertGreater(measured, 64 * 4)
         self.assertEqual(self.browser.count("#latency rect.c"), measured)
-        # Beyond 16 hosts the marks stand for the figures: none where all is well, one on every bad cell.
+        # Beyond 16 hosts marks replace the figures: none on good cells, one on every bad cell.
         bad = self.browser.count("#bandwidth .map rect.h2, #bandwidth .map rect.h3, #bandwidth .map rect.h4, "
                                  "#bandwidth .map rect.h5")
         self.assertGreater(bad, 0)
@@ -148,7 +148,7 @@ class CheckPage(unittest.TestCase):
         for name, n in (("one-slow", 4), ("troubled", 16), ("uneven-pair", 2), ("one-unreachable", 4)):
             with self.subTest(page=name):
                 self.show(name, n, size=NARROW)
-                # Words and commands wrap; only drawings scroll.
+                # Text and commands wrap; only drawings scroll.
                 self.assertEqual(self.browser.evaluate(CUT), [])
                 self.assertEqual(self.browser.evaluate(OUT_OF_CHART), [])
 

@@ -1,5 +1,6 @@
-// A worker that raises a signal in itself at the n-th point of what its first argument says: at a message, a wait or a
-// copy of data. It is linked with libdrun's own objects, whose calls of the C library come through here (--wrap).
+// A worker that raises a signal in itself at the n-th point of the call that its first argument names. Points are
+// messages, waits and copies of data. It is linked with libdrun's own objects, whose calls of the C library go through
+// here (--wrap).
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -47,7 +48,7 @@ void point(Kind kind) {
 
 extern "C" {
 
-// Before it, and in the middle of the header.
+// Points before the message, and in the middle of its header.
 ssize_t __wrap_sendmsg(int fd, const msghdr* message, int flags) {
   point(kSend);
   if (is_here()) {
@@ -72,7 +73,7 @@ int __wrap_poll(pollfd* fds, nfds_t n_fds, int timeout) {
   return __real_poll(fds, n_fds, timeout);
 }
 
-// The futex of a counter: to sleep, or to wake those who do.
+// The futex of a counter: to sleep, and to wake sleepers.
 long __wrap_syscall(long number, ...) {
   va_list list;
   va_start(list, number);
@@ -83,7 +84,7 @@ long __wrap_syscall(long number, ...) {
   return __real_syscall(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
-// Data of a call; of the blocks in which large data is reduced there are too many, one like the other.
+// Counts copies of a call's data, except the blocks in which large data is reduced: these are too many, and all alike.
 void* __wrap_memcpy(void* to, const void* from, std::size_t n_bytes) {
   if (n_bytes >= 1000 && n_bytes != 2048) point(kCopy);
   return __real_memcpy(to, from, n_bytes);
@@ -124,7 +125,7 @@ const std::map<std::string, Call> kCalls = {
        all.recv(d.recv.data(), d.n, (all.rank() + all.size() - 1) % all.size());
        together.end();
      }},
-    // Whoever comes in time has to sleep, also where processes get no core for a while.
+    // Ranks that come in time must sleep, even if processes get no core for a while.
     {"late",
      [](Communicator& all, Data& d) {
        if (all.rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -145,7 +146,7 @@ int run(const std::string& name, std::size_t count, int victim) {
   if (call) {
     Data data(count, all.size());
     all.barrier();
-    // Small ones twice: what the first leaves behind is not in the way of the second.
+    // Small calls run twice: the first must leave nothing behind that disturbs the second.
     armed = is_victim;
     for (int i = 0; i < (count > 10'000 ? 1 : 2); ++i) call(all, data);
     armed = false;
@@ -155,13 +156,13 @@ int run(const std::string& name, std::size_t count, int victim) {
                 n_of_kind[kSend], n_of_kind[kReceive], n_of_kind[kWait], n_of_kind[kSleep], n_of_kind[kCopy]);
     std::fflush(stdout);
   }
-  all.barrier();  // nobody gets through it without the victim
+  all.barrier();  // no rank passes it without the victim
   return 0;
 }
 
 }  // namespace
 
-// CALL ELEMENTS RANK POINT SIGNAL
+// Arguments: CALL ELEMENTS RANK POINT SIGNAL
 int main(int argc, char** argv) {
   if (argc != 6) return 2;
   fault_at = std::atoi(argv[4]);

@@ -1,6 +1,6 @@
-// SIGKILL and SIGSTOP at every point of every algorithm: at each message, each wait, each copy of data, of real
-// processes. DRUN_TEST_FAULT_STRIDE=N tries every N-th point of all calls, 1 every point; without it a few are tried.
-// DRUN_TEST_FAULT_CALL=init, or another of the calls, tries that one alone.
+// SIGKILL and SIGSTOP at every point of every algorithm: at each message, each wait, each copy of data, in real
+// processes. DRUN_TEST_FAULT_STRIDE=N tries every N-th point of all calls, 1 every point; without it a few points are
+// tried. DRUN_TEST_FAULT_CALL=init, or another call, tries that one alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ using drun::testing::contains;
 enum class Ways { kNetwork, kMemory, kHosts };
 constexpr const char* kWayNames[] = {"network", "memory", "hosts"};
 
-// What is called, of how many floats of each block: around the bounds between algorithms.
+// A call and its number of floats in each block: counts around the limits between algorithms.
 struct Call {
   const char* name;
   std::size_t count;
@@ -62,11 +62,11 @@ constexpr Call kCalls[] = {
     {"split", 1},
     {"init", 1},
 };
-// The deadline of ranks that wait for one that is stopped, in seconds: longer than any of the calls takes on a busy
-// machine, with sanitizers too.
+// The deadline, in seconds, of ranks that wait for a stopped one: longer than any of the calls takes on a busy machine,
+// even with sanitizers.
 constexpr int kDeadline = 3;
 
-constexpr int kRanks = 5;  // no power of two; three and two on the hosts
+constexpr int kRanks = 5;  // not a power of two; three and two on the hosts
 constexpr int kVictims[] = {0, 3, 4};
 
 struct Fault {
@@ -88,10 +88,10 @@ std::vector<WorkerEnd> run(const Fault& fault) {
   if (fault.ways == Ways::kHosts) options.ranks_per_host = 3;
   const bool stops = fault.signal == SIGSTOP;
   options.limit = std::chrono::seconds(80);
-  // What is not tried has time.
+  // Timeouts that are not under test are long.
   const std::string timeout = std::to_string(kDeadline), long_time = "60";
   const bool joins = fault.call.name == std::string("init");
-  // A rank that is stopped at the end of drun_init holds up what follows it.
+  // A rank that is stopped at the end of drun_init delays the calls that follow.
   options.env = {"DRUN_OP_TIMEOUT=" + (stops ? timeout : long_time),
                  "DRUN_INIT_TIMEOUT=" + (stops && joins ? timeout : long_time)};
   return run_job({kWorker, fault.call.name, std::to_string(fault.call.count), std::to_string(fault.victim),
@@ -105,7 +105,7 @@ struct Tally {
   std::chrono::steady_clock::duration longest{};
 };
 
-// Whether the fault was reached. All others must name who it was, and how it ended.
+// Returns true if the fault was reached. All other ranks must then name the victim and how it ended.
 bool try_it(const Fault& fault, Tally& tally) {
   SCOPED_TRACE(describe(fault));
   const auto ends = run(fault);
@@ -143,7 +143,7 @@ bool try_it(const Fault& fault, Tally& tally) {
   return true;
 }
 
-// Several at a time: they mostly wait.
+// Runs several at a time, because they mostly wait.
 void run_all(const std::vector<std::function<void()>>& tasks, std::size_t n_threads) {
   std::atomic<std::size_t> next{0};
   std::vector<std::thread> threads;
@@ -164,8 +164,8 @@ void try_faults(int signal, int n_by_default, std::size_t n_threads) {
   int n = 0;
   for (const Ways ways : {Ways::kNetwork, Ways::kMemory, Ways::kHosts}) {
     for (const Call& call : kCalls) {
-      // Of a deadline between two ranks the peer is blamed, which may itself only wait; and no call may take as long as
-      // the deadline by itself.
+      // At a deadline of an exchange the error names the peer, which may itself only wait; and no call may take as long
+      // as the deadline by itself.
       const bool skipped = signal == SIGSTOP && (call.name == std::string("exchange") || call.count > 1'000'000);
       const bool wanted = only == nullptr || call.name == std::string(only);
       for (const int victim : kVictims) {
@@ -196,10 +196,10 @@ void try_faults(int signal, int n_by_default, std::size_t n_threads) {
 TEST(Faults, ARankThatIsKilledAnywhereIsNamedByAllOthers) { try_faults(SIGKILL, 7, 4); }
 TEST(Faults, ARankThatIsStoppedAnywhereIsNamedByAllOthersAtTheirDeadline) { try_faults(SIGSTOP, 37, 6); }
 
-// Else the points above are none: what libdrun moves and waits by is known to the worker.
+// Checks that the points above exist: the worker intercepts the functions by which libdrun moves data and waits.
 TEST(Faults, HavePointsInAllPhases) {
   const auto points = [](Ways ways, const Call& call) { return run({ways, call, 3, -1, SIGKILL})[3].output; };
-  // Of a call for which everything has come already nobody waits.
+  // The call is late, because no rank waits in a call whose data has come already.
   const auto network = points(Ways::kNetwork, {"late", 350'000});
   EXPECT_TRUE(contains(network, "not reached")) << network;
   for (const char* none : {" 0 sends", " 0 receives", " 0 waits"}) EXPECT_FALSE(contains(network, none)) << network;

@@ -51,7 +51,7 @@ std::vector<rendezvous::Member> members(const JobOptions& options) {
 class ServerThread {
  public:
   ServerThread(const rendezvous::JobKey& key, const JobOptions& options) : work_(asio::make_work_guard(context_)) {
-    // As the launcher does: a worker's wish to abort reaches all.
+    // Forwards a worker's request to abort to all, as the launcher does.
     rendezvous::ServerEvents events;
     events.abort_requested = [this](const rendezvous::Abort& reason) { server_->abort(reason); };
     server_ = rendezvous::Server::create(context_.get_executor(), key, members(options), "test-job", std::move(events));
@@ -81,7 +81,7 @@ class ServerThread {
   std::thread thread_;
 };
 
-// What the agent does for its workers: the handout to whoever connects.
+// Gives the handout to each worker that connects, as the agent does.
 class AgentSocket {
  public:
   AgentSocket(std::string path, std::string handout, bool shares_memory)
@@ -105,8 +105,7 @@ class AgentSocket {
 
  private:
   void serve() {
-    sigset_t
-        broken_pipe;  // of a worker that dies before it has its handout; ignoring it would be the workers' way, too
+    sigset_t broken_pipe;  // a worker may die before it has its handout; workers would inherit an ignored signal
     ::sigemptyset(&broken_pipe);
     ::sigaddset(&broken_pipe, SIGPIPE);
     ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
@@ -189,7 +188,7 @@ std::vector<WorkerEnd> run_job(const std::vector<std::string>& argv, const JobOp
     rendezvous::Handout handout{key, "test-job", "127.0.0.1", server.port(), "127.0.0.1"};
     const auto socket_of = [&](int host) { return std::string(directory) + "/agent" + std::to_string(host); };
     const auto places = members(options);
-    std::vector<std::unique_ptr<AgentSocket>> agents;  // of each host
+    std::vector<std::unique_ptr<AgentSocket>> agents;  // one per host
     for (int host = 0; host <= places.back().host_index; ++host) {
       agents.push_back(
           std::make_unique<AgentSocket>(socket_of(host), rendezvous::encode_handout(handout), options.shares_memory));

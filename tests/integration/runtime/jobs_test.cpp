@@ -1,4 +1,4 @@
-// libdrun in processes of its own, with the real rendezvous server.
+// libdrun in separate processes, with the real rendezvous server.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -22,14 +22,14 @@ using drun::testing::contains;
 #ifndef SLOWDOWN
 #define SLOWDOWN 1
 #endif
-// From the end of a rank to that of all others: to notice it, to unwind and to exit.
+// Maximum time from the end of a rank to the end of all others: to notice it, to unwind and to exit.
 constexpr auto kNoticed = 1s * SLOWDOWN;
 
 enum class Ways { kMemory, kNetwork };
 
 std::string name_of(Ways ways) { return ways == Ways::kMemory ? "InMemory" : "OverTheNetwork"; }
 
-// Each rank a process; what they use between them is the parameter.
+// Each rank is a process; the parameter selects what carries the data between them.
 class Job : public ::testing::TestWithParam<Ways> {
  protected:
   std::vector<WorkerEnd> run(int size, const std::string& scenario, int who, JobOptions options = {}) {
@@ -202,7 +202,7 @@ TEST_P(Job, NamesTheRankThatNeverCalled) {
 TEST_P(Job, SaysWhyALinkCannotBeMade) {
   JobOptions options;
   options.env = {"DRUN_OP_TIMEOUT=1"};
-  const auto ends = run(6, "few-files", 0, options);  // ranks 0 and 3 are no neighbours
+  const auto ends = run(6, "few-files", 0, options);  // ranks 0 and 3 are not neighbors
   for (const auto& end : ends) EXPECT_EQ(end.status, 3) << end.output;
   EXPECT_TRUE(contains(ends[0].output,
                        "gather #2 timed out after 1 s waiting for rank 3 on node0 (no connection: accept: "
@@ -232,7 +232,7 @@ TEST_P(Job, InitTimesOutOnARankThatNeverComes) {
   JobOptions options;
   options.env = {"DRUN_INIT_TIMEOUT=1"};
   options.size = 3;
-  // Rank 2 runs something else.
+  // Rank 2 runs another program.
   const auto ends = run_job({"/bin/sh", "-c", "[ $DRUN_RANK = 2 ] || exec " + kWorker + " work"}, options);
   for (const auto& end : ends) {
     if (end.rank == 2) continue;
@@ -242,7 +242,7 @@ TEST_P(Job, InitTimesOutOnARankThatNeverComes) {
   }
 }
 
-// Programs of libdrun one after the other in each worker, of which some do no more than to join.
+// Each worker runs programs of libdrun one after another, some of which only join.
 TEST_P(Job, ProgramsFollowOneAnother) {
   JobOptions options;
   options.size = 3;
@@ -259,8 +259,9 @@ TEST_P(Job, ProgramThatReplacesItselfInTheMiddleStartsAnew) {
   for (const auto& end : run(4, "again", -1)) EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;
 }
 
-// until ./train; do :; done, where the first program of rank 1 is killed: its next one may join while the others are
-// still in the first. Or it ends before it has joined, and its next one joins those that wait for it.
+// Tests `until ./train; do :; done`. Either the first program of rank 1 is killed, and its next one may join while the
+// others are still in their first. Or it ends before it has joined, and its next one joins the others, which wait for
+// it.
 TEST_P(Job, ProgramIsStartedUntilItSucceeds) {
   for (const std::string first :
        {"$0 die 1", "$0 die-and-leave-a-child 1", "if [ $DRUN_RANK = 1 ]; then false; else $0 work; fi"}) {
@@ -278,7 +279,7 @@ TEST_P(Job, ProgramIsStartedUntilItSucceeds) {
   }
 }
 
-// Each rank has a /dev/shm of its own in which there is no room, and which must be empty after a death, too.
+// Each rank has a /dev/shm of its own without any room, which must be empty even after a death.
 TEST(DevShm, IsNeitherNeededNorUsed) {
   const std::string mount = "mount -t tmpfs -o size=4k none /dev/shm";
   if (std::system(("unshare -m sh -c '" + mount + "' 2>/dev/null").c_str()) != 0) {

@@ -1,4 +1,4 @@
-// What a rank needs beside its caller's buffers does not grow with these.
+// The memory that a rank needs besides its caller's buffers does not grow with their size.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,12 +9,12 @@
 namespace drun {
 namespace {
 
-// One more copy of it would be seen. Larger ones take long: $DRUN_TEST_MESSAGE_MIB, in place of 64.
+// Large enough that one more copy is detected. Larger messages take long: $DRUN_TEST_MESSAGE_MIB replaces 64.
 std::size_t message_bytes() {
   const char* const told = std::getenv("DRUN_TEST_MESSAGE_MIB");
   return static_cast<std::size_t>(told != nullptr ? std::atol(told) : 64) << 20;
 }
-constexpr long kMostBesideKib = 40 << 10;  // of everything: its code and the shared segment, too
+constexpr long kMostBesideKib = 40 << 10;  // in total, including code and the shared segment
 
 void expect_little_memory(bool shares_memory, int size, int ranks_per_host) {
   testing::JobOptions options;

@@ -1,5 +1,4 @@
-// memory_worker N_BYTES: large collectives; prints how much memory this rank had at most beside the buffers of its
-// calls.
+// memory_worker N_BYTES: runs large collectives; prints the peak memory of this rank besides the buffers of its calls.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,7 +9,7 @@
 
 namespace {
 
-// In KiB; what is shared with others counts as well.
+// Returns KiB, including memory shared with other processes.
 long peak_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -21,7 +20,7 @@ long peak_kib() {
 
 int run(std::size_t n_bytes) {
   drun::Communicator all;
-  // One buffer: every call is in place. Its pages are there before anything is measured.
+  // One buffer: every call is in place. Its pages are touched before anything is measured.
   auto* data = static_cast<char*>(std::malloc(n_bytes));
   if (data == nullptr) return 4;
   std::memset(data, 0, n_bytes);

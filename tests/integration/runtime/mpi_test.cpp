@@ -1,4 +1,4 @@
-// libdrun beside MPI: the same calls over the same random data have the same results.
+// libdrun compared with MPI: the same calls on the same random data have the same results.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -51,12 +51,13 @@ std::string contents(const std::string& path) {
 }
 
 #ifdef MPI_PROGRAM
-// Its exit status. It has a group of its own, so that the ranks end with it; 124: it took too long.
+// Returns the exit status; 124 after a timeout. mpiexec has a process group of its own, so that the ranks end with it.
 int run_mpi(int size, const std::string& seed, const std::string& folder, const std::string& log) {
   const std::string n = std::to_string(size);
   const char* const argv[] = {MPIEXEC,      MPIEXEC_NUMPROC_FLAG, n.c_str(), MPI_PROGRAM,
                               seed.c_str(), folder.c_str(),       nullptr};
-  // More ranks than cores, perhaps as root: Open MPI wants to be told, others don't know these names.
+  // There are more ranks than cores, and the user may be root: Open MPI must be told, other MPIs don't know these
+  // names.
   for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
                            "OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_mpi_yield_when_idle"}) {
     ::setenv(name, "1", 1);
@@ -85,8 +86,8 @@ int run_mpi(int size, const std::string& seed, const std::string& folder, const 
 }
 #endif
 
-// How far two results may be from each other whose n numbers of 0.5 to 1.5 were added, or multiplied, in any two
-// orders: each is off by no more than n - 1 roundings of what it has by then.
+// Maximum difference between two results whose n numbers of 0.5 to 1.5 were added, or multiplied, in any two orders:
+// each is off by at most n - 1 roundings of its value so far.
 template <typename T>
 double bound(int op, double value, int n) {
   const double rounding = std::numeric_limits<T>::epsilon() / 2;
@@ -108,7 +109,7 @@ void expect_close(const Record& record, const char* ours, const char* mpis, int 
   }
 }
 
-// What a rank has written, and MPI's.
+// Compares the results of a rank with MPI's.
 void expect_same(const std::string& ours, const std::string& mpis, int n_ranks) {
   ASSERT_EQ(ours.size(), mpis.size());
   int n_records = 0;

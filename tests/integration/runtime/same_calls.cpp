@@ -1,5 +1,5 @@
-// same_calls SEED FOLDER: every collective that libdrun and MPI both have, over the same random data, by libdrun or,
-// with USE_MPI, by MPI. Each rank writes what it gets into FOLDER/RANK.
+// same_calls SEED FOLDER: makes every collective that libdrun and MPI both have on the same random data, with libdrun
+// or, if USE_MPI is defined, with MPI. Each rank writes its results to FOLDER/RANK.
 #ifdef USE_MPI
 #include <mpi.h>
 #endif
@@ -20,7 +20,7 @@ namespace {
 
 #ifdef USE_MPI
 
-// As much of drun::Communicator as is used below.
+// The part of drun::Communicator that is used below.
 class Library {
  public:
   Library() {
@@ -83,7 +83,7 @@ class Library {
  private:
   static int number(std::size_t count) { return static_cast<int>(count); }
   static std::vector<int> numbers(const std::vector<std::size_t>& counts) { return {counts.begin(), counts.end()}; }
-  static std::vector<int> places(const std::vector<std::size_t>& counts) {  // one block behind the other
+  static std::vector<int> places(const std::vector<std::size_t>& counts) {  // contiguous blocks
     std::vector<int> result(counts.size(), 0);
     for (std::size_t i = 1; i < counts.size(); ++i) result[i] = result[i - 1] + number(counts[i - 1]);
     return result;
@@ -210,7 +210,7 @@ class Calls {
                   static_cast<int>((rank + size - 1) % size));
     write<T>({"send and recv", -1, count}, from_before, true);
 
-    // Sizes that all ranks know, some of them 0: how much each rank gives, and from rank i to rank j.
+    // Sizes that all ranks know, some of them 0: of each rank's contribution, and from rank i to rank j.
     ++call_;
     std::vector<std::size_t> given(size), sent(size), got(size);
     for (std::size_t i = 0; i < size; ++i) {
@@ -248,9 +248,9 @@ class Calls {
     return x ^ (x >> 31);
   }
 
-  // What this rank gives to the next call. Floating types: 0.5 to 1.5, of either sign, as mpi_test.cpp's bounds want
-  // it. Sums and products of integers fit: MPI does not say what becomes of others, and Open MPI's sums of bytes
-  // saturate.
+  // This rank's input for the next call. Floating-point numbers are 0.5 to 1.5, of either sign, as the bounds in
+  // mpi_test.cpp require. Sums and products of integers don't overflow, because overflow is undefined in MPI, and Open
+  // MPI's sums of bytes saturate.
   template <typename T>
   std::vector<T> fresh(std::size_t count, int op = -1) {
     ++call_;
@@ -298,7 +298,7 @@ int run(std::uint64_t seed, const std::string& folder) {
   calls.all_of_type<std::uint64_t>();
   calls.all_of_type<float>();
   calls.all_of_type<double>();
-  // What goes in several steps.
+  // Sizes that take several steps.
   calls.reductions<float>(150'000);
   calls.moves<double>(70'000);
   return calls.close() ? 0 : 1;

@@ -1,4 +1,4 @@
-// The example program: learns, the same model for one rank and for several, and says clearly what is wrong.
+// The example program learns, gives the same model with one rank and with several, and reports errors clearly.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,7 +49,7 @@ TEST(Train, LearnsTheSameModelOnOneAndOnThreeRanks) {
   EXPECT_NE(three[1].output.find("rank 1 of 3"), std::string::npos);
 }
 
-// Little is enough to see that it learns; what travels is less than everything, or less exact.
+// A short run shows that it learns. The methods send less than the whole gradient, or less exact numbers.
 TEST(Train, LearnsByEveryMethodTheSameModelOnAllRanks) {
   for (const std::string method : {"fp16", "bf16", "topk=0.01", "threshold=0.001", "partial", "partial=7"}) {
     const auto ends = train(3, {"--epochs=12", "--bucket-mib=0.01", "--compression", method});

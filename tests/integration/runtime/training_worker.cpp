@@ -1,5 +1,5 @@
-// A rank that uses the training headers as others do, over the C functions: by every way that data takes, enough of it
-// that halves travel by their own. Says what it found.
+// A rank that uses the training headers as programs do, over the C functions: with every method, and with enough data
+// that halves use their own algorithm. Prints its results.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -20,7 +20,7 @@ double mean(int size, std::size_t i) {
   return sum / size;
 }
 
-// The largest distance from the mean.
+// Returns the largest distance from the mean.
 double error_of(drun::Communicator& all, const std::string& method) {
   std::vector<float> parameters(kCount), gradient(kCount);
   drun::DistributedOptimizer optimizer(

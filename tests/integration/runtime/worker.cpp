@@ -1,4 +1,5 @@
-// A worker for the tests: does as its first argument says, prints what it learns, exits 3 if a call failed.
+// A worker for the tests: runs the scenario that its first argument names, prints its results, exits with status 3 if a
+// call failed.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ void alltoalls(drun::Communicator& all, std::size_t n_calls) {
 }
 void endless_alltoall(drun::Communicator& all) { alltoalls(all, SIZE_MAX); }
 
-// Everything that goes from rank to rank; true if what came is right.
+// Makes all calls that move data between ranks. Returns true if the received data is right.
 bool exchange(drun::Communicator& all) {
   const int rank = all.rank(), size = all.size();
   const auto n = static_cast<std::size_t>(size);
@@ -40,7 +41,7 @@ bool exchange(drun::Communicator& all) {
   all.alltoall(to_all.data(), from_all.data(), 1);
   for (int i = 0; i < size; ++i) right = right && from_all[static_cast<std::size_t>(i)] == 100 * i + rank;
 
-  // i elements for rank i, so that rank r gets r of each.
+  // Sends i elements to rank i, so that rank r gets r from each.
   std::vector<std::size_t> sent(n), received(n, own);
   for (std::size_t i = 0; i < n; ++i) sent[i] = i;
   std::vector<std::int64_t> out(n * (n - 1) / 2, rank), in(n * own, -1);
@@ -70,7 +71,7 @@ bool exchange(drun::Communicator& all) {
   all.reduce_scatter(values.data(), &block, 1, DRUN_SUM, options);
   right = right && block == size;
 
-  if (size > 1) {  // once around the circle
+  if (size > 1) {  // once around the ring
     int token = 7;
     if (rank > 0) all.recv(&token, 1, rank - 1);
     all.send(&token, 1, (rank + 1) % size);
@@ -80,13 +81,13 @@ bool exchange(drun::Communicator& all) {
   return right;
 }
 
-// Calls in the background, in groups, and on parts of the job; true if what came is right.
+// Makes calls in the background, in groups, and on parts of the job. Returns true if the results are right.
 bool background(drun::Communicator& all) {
   const int rank = all.rank(), size = all.size();
   const auto n = static_cast<std::size_t>(size);
   bool right = true;
 
-  // Several at once, of all sizes, with a blocking one between, which comes after those before it.
+  // Several calls at once, of all sizes, with a blocking one between, which is ordered after those before it.
   const std::vector<std::size_t> counts = {1, 1000, 700'000, 3, 50'000};
   std::vector<std::vector<float>> sums;
   for (const std::size_t count : counts) sums.emplace_back(count, static_cast<float>(rank + 1));
@@ -100,12 +101,12 @@ bool background(drun::Communicator& all) {
   const auto expected = static_cast<float>(size * (size + 1) / 2);
   all.barrier();
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    right = right && requests[i].test();  // it is over: the barrier came after it
+    right = right && requests[i].test();  // done, because the barrier came after it
     requests[i].wait();                   // nothing is left to wait for
     for (const float value : sums[i]) right = right && value == expected;
   }
 
-  // Arrays of counts may go before the call is over.
+  // Arrays of counts may be destroyed before the call is over.
   drun::Request request;
   std::vector<std::int32_t> mine(static_cast<std::size_t>(rank) + 1, rank), everyones(n * (n + 1) / 2, -1);
   {
@@ -119,7 +120,7 @@ bool background(drun::Communicator& all) {
   request.wait();
   right = right && everyones.front() == 0 && everyones.back() == size - 1;
 
-  // A wrong argument is told by wait().
+  // wait() reports a wrong argument.
   later.request = &request;
   all.broadcast(mine.data(), 1, size, later);
   try {
@@ -129,7 +130,7 @@ bool background(drun::Communicator& all) {
     right = right && e.code == DRUN_ERROR_ARGUMENT;
   }
 
-  // Everybody sends before it receives: only a group can.
+  // All ranks send before they receive, which only a group allows.
   const std::size_t many = 2'000'000;
   std::vector<std::int32_t> out(many, rank), in(many, -1);
   if (size > 1) {
@@ -139,7 +140,7 @@ bool background(drun::Communicator& all) {
     together.end();
     right = right && in.front() == (rank + size - 1) % size && in.back() == in.front();
   }
-  // Allreduces that travel as one, and a call of another kind, half of them in the background.
+  // Allreduces that travel together, and a call of another kind, half of them in the background.
   std::vector<double> a(10, rank), b(2000, 2.0 * rank), c(1, 1.0);
   std::vector<std::int32_t> told(1, rank);
   {
@@ -155,7 +156,7 @@ bool background(drun::Communicator& all) {
   const double ranks = size * (size - 1) / 2;
   right = right && a.back() == ranks && b.back() == 2 * ranks && c[0] == size && told[0] == size - 1;
 
-  // A wrong argument fails its own call alone.
+  // A wrong argument fails only its own call.
   std::vector<double> d(10, rank);
   std::int32_t* const nothing = nullptr;
   {
@@ -169,7 +170,7 @@ bool background(drun::Communicator& all) {
     together.end();
     right = right && drun_wait(&one) == DRUN_ERROR_ARGUMENT && drun_wait(&two) == DRUN_OK && d.back() == ranks;
   }
-  // Nothing is begun of a group that an exception destroys: its buffers are gone.
+  // An exception that destroys a group starts none of its calls, because their buffers are gone.
   try {
     drun::Group outer;
     all.allreduce(d, DRUN_SUM);
@@ -250,7 +251,7 @@ int run(const std::string& scenario, int who) {
     return drun_is_initialized() ? 1 : 0;
   }
   if (scenario == "background") return background(all) ? 0 : 1;
-  if (scenario == "die-in-background") {  // while others only wait for a request
+  if (scenario == "die-in-background") {  // while the others only wait for a request
     drun::Request first, second;
     std::vector<double> data(50'000, 1.0), more(1, 1.0);
     drun::CallOptions later;
@@ -260,12 +261,12 @@ int run(const std::string& scenario, int who) {
       all.allreduce(data, DRUN_SUM, later);
       later.request = &second;
       all.allreduce(more, DRUN_SUM, later);
-      if (is_it && i == 3) std::raise(SIGKILL);  // no other is further behind than one round
+      if (is_it && i == 3) std::raise(SIGKILL);  // no other rank is more than one round behind
       second.wait();
       first.wait();
     }
   }
-  if (scenario == "die-in-part") {  // others of its part wait for it, and all wait for these
+  if (scenario == "die-in-part") {  // others of its part wait for it, and all wait for them
     auto part = all.split(all.rank() % 2);
     for (int i = 0;; ++i) {
       part->allreduce(1.0);
@@ -273,23 +274,23 @@ int run(const std::string& scenario, int who) {
       if (i % 10 == 0) all.barrier();
     }
   }
-  if (scenario == "die") {  // with a signal, in the middle
+  if (scenario == "die") {  // by a signal, in the middle
     for (int i = 0; i < 10; ++i) all.barrier();
     if (is_it) std::raise(SIGKILL);
     endless(all);
   }
   if (scenario == "die-in-alltoall") {
     if (is_it) {
-      alltoalls(all, 1);  // and so all others have left drun_init
+      alltoalls(all, 1);  // so all others have left drun_init
       std::thread killer([] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // at any point of it
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // at any point of the call
         std::raise(SIGKILL);
       });
       endless_alltoall(all);
     }
     endless_alltoall(all);
   }
-  if (scenario == "few-files") {  // none is left for another connection
+  if (scenario == "few-files") {  // no descriptor is left for another connection
     all.barrier();
     if (is_it) {
       const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -306,7 +307,7 @@ int run(const std::string& scenario, int who) {
     return 0;
   }
   if (scenario == "join") return 0;
-  if (scenario == "die-and-leave-a-child") {  // which has everything that this process has open
+  if (scenario == "die-and-leave-a-child") {  // the child inherits all open descriptors
     all.barrier();
     if (is_it) {
       if (::fork() == 0) {
@@ -318,13 +319,13 @@ int run(const std::string& scenario, int who) {
     }
     endless(all);
   }
-  if (scenario == "again") {  // another program in the same process, in the middle of this one
+  if (scenario == "again") {  // runs another program in the same process, in the middle of this one
     all.barrier();
     const std::string path = "/proc/self/exe";
     ::execl(path.c_str(), path.c_str(), "work", nullptr);
     return 1;
   }
-  if (scenario == "leave") {  // goes away early, without a word
+  if (scenario == "leave") {  // ends early without notice
     all.barrier();
     if (is_it) std::_Exit(0);
     endless(all);
@@ -342,7 +343,7 @@ int run(const std::string& scenario, int who) {
     if (is_it) {
       std::thread other([] { drun_abort("enough"); });
       try {
-        all.barrier();  // nobody else comes
+        all.barrier();  // no other rank comes
       } catch (const drun::Error&) {
         other.join();
         throw;
@@ -354,7 +355,7 @@ int run(const std::string& scenario, int who) {
   }
   if (scenario == "absent") {  // alive, but never calls
     all.barrier();
-    if (is_it) all.get("never", std::chrono::seconds(5));  // longer than the others' patience
+    if (is_it) all.get("never", std::chrono::seconds(5));  // longer than the others' timeout
     endless(all);
   }
   return 5;

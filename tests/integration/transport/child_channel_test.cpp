@@ -1,4 +1,4 @@
-// Channels over children of our own.
+// Channels over child processes.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -56,7 +56,7 @@ TEST_F(ChildChannel, LeavesAnAgentTheTimeForItsOwnEnd) {
   ChildProcess::Ending ending;
   ending.is_agent = true;
   ending.patience = std::chrono::seconds(30);
-  // It notices EOF, and needs longer than the usual patience; a polite signal would end it at once.
+  // The child notices EOF, and needs longer than the usual timeout; a signal such as SIGTERM would end it at once.
   auto channel = spawn_child_channel(loop_.io, {"sh", "-c", "echo; read x; sleep 3"}, ending);
   ASSERT_TRUE(channel);
   EXPECT_EQ(read_line(**channel), "\n");

@@ -1,4 +1,4 @@
-// What the libssh transport does beyond the common promises: keys, agents, host keys, deadlines.
+// The libssh transport beyond the contract of all transports: keys, agents, host keys, deadlines.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -35,7 +35,7 @@ class LibsshTransport : public ::testing::Test {
   }
   std::string path(const std::string& name) const { return sshd_.folder().path(name); }
   std::string name() const { return "[127.0.0.1]:" + std::to_string(sshd_.port()); }
-  // A key of `type` that the server accepts.
+  // Makes a key of `type` that the server accepts.
   std::string allowed_key(const std::string& file, const std::string& options) {
     output_of("ssh-keygen -q " + options + " -f " + path(file));
     sshd_.folder().write("authorized_keys", sshd_.folder().read(file + ".pub"));
@@ -48,7 +48,7 @@ class LibsshTransport : public ::testing::Test {
   Error error_;
 };
 
-// ssh-agent on a socket of the test's own.
+// An ssh-agent on a socket of the test's own.
 class Agent {
  public:
   explicit Agent(const TempFolder& folder)
@@ -87,12 +87,12 @@ TEST_F(LibsshTransport, UsesAKeyThatOnlyTheAgentCanOpen) {
   agent.add(locked);
   output_of("ssh-keygen -q -p -P '' -N secret -f " + locked);
   EXPECT_EQ(out_of(sshd_.target("IdentityAgent " + agent.path() + "\nIdentityFile " + locked)), "in\n") << error_.cause;
-  // Also where the config names the public half alone.
+  // Works even if the config names only the public half.
   EXPECT_EQ(
       out_of(sshd_.target("IdentitiesOnly yes\nIdentityAgent " + agent.path() + "\nIdentityFile " + locked + ".pub")),
       "in\n")
       << error_.cause;
-  // And where no IdentityFile names it.
+  // Works even if no IdentityFile names it.
   EXPECT_EQ(out_of(sshd_.target("IdentityAgent " + agent.path() + "\nIdentityFile none")), "in\n") << error_.cause;
 }
 
@@ -116,7 +116,7 @@ TEST_F(LibsshTransport, HonoursIdentitiesOnlyBesideAnAgentFullOfForeignKeys) {
   const auto error = error_of(sshd_.target(with_agent));
   EXPECT_NE(error.cause.find("Too many authentication failures"), std::string::npos) << error.cause;
   EXPECT_NE(error.hint.find("IdentitiesOnly yes"), std::string::npos) << error.hint;
-  // -i comes before what nobody named.
+  // A key given with -i comes before keys that are not named.
   SshTarget target = sshd_.target(with_agent);
   target.identity_by_option = true;
   EXPECT_EQ(out_of(target), "in\n") << error_.cause;
@@ -132,7 +132,7 @@ TEST_F(LibsshTransport, GoesOnWithFilesWhenTheAgentIsDead) {
 }
 
 TEST_F(LibsshTransport, DoesNotWaitForASilentAgentBeyondTheDeadline) {
-  // Lists the key, then says nothing when asked to sign.
+  // The agent lists the key, but does not answer when asked to sign.
   const std::string key = allowed_key("rsa", "-t rsa -b 2048 -N ''");
   Agent agent(sshd_.folder());
   agent.add(key);
@@ -255,13 +255,13 @@ TEST_F(LibsshTransport, GivesUpOnASilentServerAtTheDeadline) {
   const auto error = error_of(sshd_.target("Host box\n Port " + port), std::chrono::milliseconds(1200));
   EXPECT_LT(Clock::now() - start, std::chrono::milliseconds(2500));
   EXPECT_EQ(error.cause, "handshake: no answer within 1 s; the port is open, but no ssh server speaks");
-  // ConnectTimeout of the config is the shorter one here.
+  // Here ConnectTimeout of the config is the shorter limit.
   const auto shorter = error_of(sshd_.target("ConnectTimeout 1\nHost box\n Port " + port));
   EXPECT_EQ(shorter.cause, error.cause);
 }
 
 TEST_F(LibsshTransport, TriesAgainWhenTheServerHangsUpBeforeItsBanner) {
-  // Two connections are dropped, the third one is relayed.
+  // Drops two connections and relays the third one.
   sshd_.folder().write("dropper.py",
                        "import os, socket, sys, threading\n"
                        "s = socket.socket(); s.bind(('127.0.0.1', int(sys.argv[1]))); s.listen(9)\n"
@@ -279,7 +279,7 @@ TEST_F(LibsshTransport, TriesAgainWhenTheServerHangsUpBeforeItsBanner) {
     std::snprintf(text, sizeof text, "%04X", static_cast<unsigned>(port));
     return std::string(text);
   }();
-  for (int i = 0; i < 1000; ++i) {  // listening? without connecting to it
+  for (int i = 0; i < 1000; ++i) {  // polls for the listener without connecting to it
     if (output_of("cat /proc/net/tcp").find(hex_port + " 00000000:0000 0A") != std::string::npos) break;
     ::usleep(10000);
   }
@@ -287,7 +287,7 @@ TEST_F(LibsshTransport, TriesAgainWhenTheServerHangsUpBeforeItsBanner) {
 }
 
 TEST_F(LibsshTransport, TriesAgainWhenAJumpHostDropsIts) {
-  // Two times what ssh says of a jump host that hangs up before its banner, then a connection.
+  // Fails twice with ssh's message about a jump host that hangs up before its banner, then connects.
   const std::string first = "tries = open('" + path("tries") +
                             "', 'a+'); tries.write('x'); tries.seek(0)\n"
                             "if len(tries.read()) < 3:\n"
@@ -299,7 +299,7 @@ TEST_F(LibsshTransport, TriesAgainWhenAJumpHostDropsIts) {
 }
 
 TEST_F(LibsshTransport, LeavesNoDescriptorBehind) {
-  const auto n_open = [] {  // by ourselves: a shell would be there before its pipe's other end is closed here
+  const auto n_open = [] {  // in this process: a shell could run before its pipe's other end is closed here
     const std::filesystem::directory_iterator open("/proc/self/fd");
     return std::distance(begin(open), end(open));
   };
@@ -314,7 +314,7 @@ TEST_F(LibsshTransport, LeavesNoDescriptorBehind) {
     error_of(sshd_.target("IdentityFile none\nHost box\n IdentityFile none"));
     error_of(sshd_.target("ProxyCommand exit 1"));
   }
-  EXPECT_LE(n_open(), before);  // the first session's last descriptor may have been closed since
+  EXPECT_LE(n_open(), before);  // a descriptor of the first session may have been closed since
 }
 
 TEST_F(LibsshTransport, CloseWhileWritingCancelsTheWrite) {

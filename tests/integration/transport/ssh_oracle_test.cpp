@@ -1,4 +1,4 @@
-// Our reading of ssh config against `ssh -G`.
+// drun's reading of ssh config, compared with `ssh -G`.
 #include <gtest/gtest.h>
 #include <pwd.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ struct Case {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-// %DIR% becomes the test's folder.
+// %DIR% is replaced by the test's folder.
 const Case kCases[] = {
     {"Empty", "box", ""},
     {"HostNameUserPort", "host1", "Host host1\n  HostName 10.0.0.7\n  User root\n  Port 12345\n"},

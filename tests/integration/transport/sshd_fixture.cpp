@@ -88,7 +88,7 @@ std::string first_two_words(const std::string& line) {
   return type + " " + key;
 }
 
-// All processes whose parent is `pid`, and theirs; parents first.
+// Returns all descendants of `pid`; parents first.
 std::vector<pid_t> descendants(pid_t pid) {
   std::vector<pid_t> out;
   std::istringstream in(
@@ -118,7 +118,7 @@ void Sshd::start() {
                       folder_.path("host_key") +
                       "\nPidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"
                       "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nLogLevel VERBOSE\n"
-                      "SetEnv HOME=" +  // what the shell of this machine's own home would do first takes time
+                      "SetEnv HOME=" +  // startup files of the real home may take time
                       folder_.path() +
                       "\nAuthorizedKeysFile " + folder_.path("authorized_keys") + "\n");
     daemon_ = std::make_unique<Daemon>(

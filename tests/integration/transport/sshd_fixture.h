@@ -17,7 +17,7 @@ namespace drun::transport::testing {
 
 using drun::testing::TempFolder;
 
-// A process that ends with the test, whatever happens to it.
+// A process that ends with the test in any case.
 class Daemon {
  public:
   explicit Daemon(const std::vector<std::string>& argv, const std::string& log_file = "/dev/null");
@@ -29,7 +29,7 @@ class Daemon {
   pid_t pid_ = -1;
 };
 
-// Runs a command to its end and returns its stdout; the test fails if the command does.
+// Runs a command to its end and returns its stdout. The test fails if the command fails.
 std::string output_of(const std::string& shell_command);
 int free_port();
 
@@ -43,14 +43,14 @@ class Sshd {
   std::string known_hosts() const { return folder_.path("known_hosts"); }
   std::string host_key_line() const;  // "type base64"
   void restart_with_new_host_key(const std::string& type = "ed25519");
-  // Kills the processes that serve connections, and the listener: as if the host had vanished with a reset.
+  // Kills the processes that serve connections, and the listener, as if the host had vanished with a reset.
   void kill_everything();
   std::string log() const { return folder_.read("sshd.log"); }
 
   // An ssh config with `Host box` for this server; `lines` come first, so they win.
   std::string config(const std::string& lines = "") const;
   SshTarget target(const std::string& lines = "", const std::string& alias = "box") const;
-  // "ProxyCommand ..." that relays to the server as `nc` would; `first` is python that runs before it connects.
+  // "ProxyCommand ..." that relays to the server as `nc` does; `first` is Python code that runs before it connects.
   std::string proxy_command(const std::string& first = "") const;
 
  private:
@@ -62,7 +62,7 @@ class Sshd {
   std::unique_ptr<Daemon> daemon_;
 };
 
-// An io_context, a helper pool and what the transports said.
+// An io_context, a helper pool and the notices of the transports.
 struct Loop {
   asio::io_context io;
   asio::thread_pool helper{2};
@@ -70,7 +70,7 @@ struct Loop {
 
   std::unique_ptr<Transport> libssh();
   std::unique_ptr<Transport> openssh();
-  // Runs a coroutine to its end, at most 60 s, and gives its result.
+  // Runs a coroutine to its end, at most 60 s, and returns its result.
   template <typename T>
   T run(Task<T> task) {
     std::optional<T> result;
@@ -82,7 +82,7 @@ struct Loop {
     const auto deadline = Clock::now() + std::chrono::seconds(60);
     while (!result && Clock::now() < deadline && io.run_one_until(deadline) > 0) {
     }
-    if (!result) std::abort();  // nothing of a coroutine may outlive its test
+    if (!result) std::abort();  // a coroutine must not outlive its test
     return std::move(*result);
   }
   Result<std::unique_ptr<Channel>> open(Transport& transport, const SshTarget& target, const std::string& command,
@@ -96,7 +96,7 @@ struct Outcome {
   std::string error;  // of reading or writing
 };
 
-// Writes `input`, closes stdin, reads to the end; both ways at once. Closes and joins the channel.
+// Writes `input` and closes stdin, while it reads to the end. Closes and joins the channel.
 Task<Outcome> converse(asio::io_context& io, std::unique_ptr<Channel> channel, std::string input);
 
 }  // namespace drun::transport::testing

@@ -1,4 +1,4 @@
-// What both transports promise, against a real sshd.
+// The contract of both transports, against a real sshd.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ class Transports : public ::testing::TestWithParam<Kind> {
     for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++n;
     return n;
   }
-  // libssh fails to open; ssh starts, and its words are on stderr.
+  // libssh fails to open; ssh starts, and its error text is on stderr.
   std::string words_of(const Outcome& outcome) { return outcome.error + outcome.err; }
 
   Sshd sshd_;
@@ -51,7 +51,7 @@ Task<void> open_one(asio::io_context& io, Transport& transport, SshTarget target
   if (outcome.exit_status == 0) ++n_good;
 }
 
-// The number of sessions that went well, of `n` opened at once.
+// Opens `n` sessions at once. Returns the number of successful ones.
 Task<int> open_all(asio::io_context& io, Transport& transport, SshTarget target, int n) {
   TaskGroup group(io.get_executor());
   int n_good = 0;
@@ -146,12 +146,12 @@ TEST_P(Transports, StoreANewHostKeyOnceAndRefuseAChangedOne) {
   EXPECT_EQ(sshd_.folder().read("known_hosts"), line);
   EXPECT_EQ(run(sshd_.target(), "echo in").out, "in\n");
   EXPECT_EQ(sshd_.folder().read("known_hosts"), line);
-  // Of the same type, or of another one alone: the host is known, and this is not its key.
+  // With a new key of the same type, or only of another type, the host is known and has a different key.
   for (const std::string type : {"ed25519", "ecdsa"}) {
     sshd_.restart_with_new_host_key(type);
     for (const std::string policy : {"yes", "ask", "accept-new", "no"}) {
       const auto outcome = run(sshd_.target("StrictHostKeyChecking " + policy), "echo in");
-      // Under `no` OpenSSH logs in by key all the same, with a warning. drun refuses a changed key always.
+      // With `no` OpenSSH still logs in by key, with a warning. drun always refuses a changed key.
       const bool is_let_in = policy == "no" && GetParam() == Kind::kOpenssh;
       EXPECT_EQ(outcome.out, is_let_in ? "in\n" : "") << type << ", " << policy;
       EXPECT_NE(lower(words_of(outcome)).find("changed"), std::string::npos)
@@ -170,7 +170,7 @@ TEST_P(Transports, RefuseALoginWithAWrongKey) {
 
 TEST_P(Transports, GoThroughAProxyCommand) {
   const std::string bytes = random_bytes(1u << 20);
-  // The proxy leaves a mark, and goes where the port of the config does not lead.
+  // The proxy leaves a mark and connects to the server, whose port the config does not name.
   const std::string proxy = sshd_.proxy_command("open('" + sshd_.folder().path("used") + "', 'a').write('x')\n" +
                                                 "sys.argv[2] = '" + std::to_string(sshd_.port()) + "'\n");
   const auto target = sshd_.target("Host box\n Port " + std::to_string(free_port()) + "\n " + proxy);
@@ -185,7 +185,7 @@ TEST_P(Transports, GoThroughAJumpHost) {
   const auto outcome = run(sshd_.target("Host box\n ProxyJump box2"), "exec cat", "hello");
   EXPECT_EQ(outcome.out, "hello") << words_of(outcome);
   EXPECT_EQ(outcome.exit_status, 0);
-  // The jump host is the same server: it has been logged in to twice, and the second time by itself.
+  // The jump host is the same server, so it has two logins; the second comes from the server itself.
   EXPECT_EQ(count_of(sshd_.log(), "Accepted publickey for"), 2) << sshd_.log();
 }
 
@@ -202,7 +202,7 @@ TEST_P(Transports, OpenManySessionsThroughAJumpHost) {
 }
 
 TEST_P(Transports, OpenManySessionsAtOnce) {
-  // From 10 on sshd drops connections (MaxStartups): libssh's transport tries again, OpenSSH's client doesn't.
+  // sshd drops connections from the tenth on (MaxStartups): the libssh transport retries, OpenSSH's client doesn't.
   const int n_sessions = GetParam() == Kind::kLibssh ? 32 : 8;
   auto transport = make();
   const auto target = sshd_.target();

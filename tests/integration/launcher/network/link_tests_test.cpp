@@ -164,7 +164,7 @@ TEST_F(Links, EveryPairIsMeasured) {
   for (const auto& link : out->links) {
     SCOPED_TRACE(std::to_string(link.a) + " " + std::to_string(link.b));
     EXPECT_FALSE(link.again);
-    EXPECT_GT(link.n_round_trips, 0u);  // all of them only if there is a core to make them on
+    EXPECT_GT(link.n_round_trips, 0u);  // all of them only if a core is free
     EXPECT_LE(link.n_round_trips, 100u);
     EXPECT_GT(link.rtt_median_us, 0);
     for (const auto& direction : {link.forward, link.backward}) {
@@ -261,17 +261,17 @@ TEST(LinkTimes, LongWaysGetMoreThanOthersLostFramesDoNot) {
   EXPECT_EQ(stream_time(link, milliseconds(800)), milliseconds(800));
   link.rtt_median_us = link.rtt_min_us = 500e3;
   EXPECT_EQ(stream_time(link, milliseconds(150)), seconds(2));
-  link.rtt_min_us = 25;  // the half of the messages were lost
+  link.rtt_min_us = 25;  // half of the messages were lost
   EXPECT_EQ(stream_time(link, milliseconds(150)), milliseconds(150));
 }
 
 TEST(LinkTimes, LostMessagesAreToldFromLongWays) {
   netdetect::Link link;
-  EXPECT_TRUE(lost_messages(link, 100));  // not one came back
+  EXPECT_TRUE(lost_messages(link, 100));  // no message came back
   link.n_round_trips = 100;
   link.rtt_min_us = 50;
   link.rtt_p99_us = 250e3;
-  EXPECT_FALSE(lost_messages(link, 100));  // all the same in time
+  EXPECT_FALSE(lost_messages(link, 100));  // all came back in time
   link.n_round_trips = 70;
   EXPECT_TRUE(lost_messages(link, 100));
   link.rtt_p99_us = 2000;
