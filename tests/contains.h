@@ -1,4 +1,4 @@
-// What tests ask of texts.
+// Text search for tests.
 #pragma once
 
 #include <string>

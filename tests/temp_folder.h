@@ -26,7 +26,7 @@ class TempFolder {
   TempFolder& operator=(const TempFolder&) = delete;
 
   std::string path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
-  // For the owner alone to read and write, as ssh wants its files. Makes the directories above it.
+  // Only the owner may read and write the file, as ssh requires. Makes the directories above it.
   void write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
     std::ofstream(path(name), std::ios::binary) << text;
