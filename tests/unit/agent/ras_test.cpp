@@ -1,4 +1,4 @@
-// How the agent reads NCCL's status report (RAS) of a job's ranks, from the test's own server on loopback.
+// The agent's question to NCCL's RAS service about a job's ranks, answered by the test's own server on loopback.
 #include "agent/ras.h"
 
 #include <gtest/gtest.h>

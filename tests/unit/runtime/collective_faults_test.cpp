@@ -123,7 +123,7 @@ TEST_P(Every, NamesBothWhoseOperationsDiffer) {
   EXPECT_TRUE(contains(text, "(max)") && contains(text, "(min)")) << text;
 }
 
-// Also if both ranks wait for each other until their deadline.
+// Holds even if both ranks wait for each other until their deadline.
 TEST_P(Every, NamesBothWhoseRootsDiffer) {
   if (!GetParam().has_root) return;
   const auto text =

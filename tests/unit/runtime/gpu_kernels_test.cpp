@@ -287,7 +287,7 @@ TEST_F(GpuKernels, AFewLargestAreListedAndTheRestIsLookedAtOnce) {
     top_k_of_list<float, std::uint32_t>(numbers<float>(n, 9), k);
   }
   top_k_of_list<double, std::uint64_t>(numbers<double>(n, 10), n / 100);
-  // Values of a single width, whatever it is: there is no gap between powers of two.
+  // Values of a single width: there is no gap between powers of two, for any width.
   std::mt19937_64 random(14);
   std::normal_distribution<double> normal;
   for (const double width : {1.0, 1.2, 1.4, 1.7, 1e-40, 3e38}) {

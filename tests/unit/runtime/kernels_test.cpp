@@ -22,7 +22,7 @@ std::vector<char> noise(std::size_t n_bytes, unsigned seed) {
   return result;
 }
 
-// Of two NaNs the processor chooses one by the order of operands, which the compiler may swap.
+// The processor chooses between two NaNs by the order of operands, which the compiler may swap.
 void without_nans(std::vector<char>& bytes, drun_dtype dtype) {
   const auto quiet = [&](auto tag) {
     for (std::size_t i = 0; i + sizeof tag <= bytes.size(); i += sizeof tag) {

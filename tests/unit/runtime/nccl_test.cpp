@@ -260,7 +260,7 @@ TEST_F(NcclJobs, ACallComesAfterTheStreamsWorkAndBeforeItsNextAndWaitsForNeither
   });
 }
 
-// Also if another stream has more work on each rank: the fake NCCL meets in the order in which streams come, like
+// Holds even if another stream has more work on each rank: the fake NCCL meets in the order in which streams come, like
 // kernels that wait for each other.
 TEST_F(NcclJobs, CallsOfSeveralStreamsAreOneAfterTheOther) {
   run(2, [](Communicator& all) {
@@ -796,7 +796,7 @@ TEST_F(NcclJobs, WithARankThatHasNoGpuNothingIsRegistered) {
       std::chrono::seconds(30), 1);
 }
 
-// Also if another member frees its part later.
+// Holds even if another member frees its part later.
 TEST_F(NcclJobs, APartThatIsFreedIsGivenBack) {
   const int n_events = fake().n_events();
   run(2, [&](Communicator& all) {

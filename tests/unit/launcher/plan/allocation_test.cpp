@@ -11,7 +11,7 @@
 namespace drun::launcher {
 namespace {
 
-// As slurmctld 22.05 and srun set them, without the variables that drun doesn't read.
+// Variables as slurmctld 22.05 and srun set them, without the variables that drun doesn't read.
 const Environment kSalloc = {{"SLURM_JOBID", "1"},         {"SLURM_JOB_CPUS_PER_NODE", "3,1"},
                              {"SLURM_JOB_ID", "1"},        {"SLURM_JOB_NODELIST", "h[1-2]"},
                              {"SLURM_JOB_NUM_NODES", "2"}, {"SLURM_NNODES", "2"},

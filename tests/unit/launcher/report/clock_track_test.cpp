@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000, kSecond = 1000 * kMs;
 
-// Adds a round trip of 2 * half_ns around the host's time `host_ns`, when the host's clock is `ahead` of ours.
+// Adds a round trip of 2 * half_ns around the host's time `host_ns`, when the host's clock is `ahead` of drun's.
 void add(ClockTrack& track, control::ClockAlignment& alignment, std::int64_t host_ns, std::int64_t ahead,
          std::int64_t half_ns = kMs) {
   const std::int64_t ours = host_ns - ahead;
