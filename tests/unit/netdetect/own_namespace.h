@@ -20,7 +20,7 @@ namespace drun::netdetect::testing {
 struct NamespaceRun {
   bool allowed = false;  // false: this user may not make a network namespace
   std::string failed;    // the set-up command that failed; "" = none
-  std::string output;    // what `body` returned
+  std::string output;    // returned by `body`
 };
 
 // Forks; the child unshares the network, brings lo up, runs the shell commands and then `body`. The namespace ends with
