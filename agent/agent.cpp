@@ -45,11 +45,11 @@ constexpr auto kGroupLook = milliseconds(20);
 // Time for helpers of ended workers to end by themselves, as those of Python's multiprocessing do when their pipe
 // closes, before they count as leftovers.
 constexpr auto kSettleTime = milliseconds(500);
-constexpr std::size_t kMostLinkListeners = 4;  // a check and a job's own measurement, and some to spare
-constexpr std::uint32_t kFewestEntries = 16, kMostEntries = 1u << 17;  // of a flight recorder
-constexpr std::chrono::seconds kRasTime{15};                           // for NCCL to ask all of its ranks
-constexpr std::size_t kMostNews = 4096;                                // calls in a frame of the timeline
-constexpr std::size_t kMostBulk = 8u << 20;                            // queued bytes above which the timeline pauses
+constexpr std::size_t kMaxLinkListeners = 4;  // a check and a job's own measurement, and some to spare
+constexpr std::uint32_t kFewestEntries = 16, kMaxEntries = 1u << 17;  // of a flight recorder
+constexpr std::chrono::seconds kRasTime{15};                          // for NCCL to ask all of its ranks
+constexpr std::size_t kMaxNewCalls = 4096;                            // calls in a frame of the timeline
+constexpr std::size_t kMaxBulk = 8u << 20;                            // queued bytes above which the timeline pauses
 constexpr std::size_t kErrorFileLimit = 64u << 10;
 constexpr const char* kErrorFile = "TORCHELASTIC_ERROR_FILE";  // torch's @record writes the exception there
 
@@ -427,7 +427,7 @@ Task<void> Agent::run_probes(control::ProbeRun message) {
 
 void Agent::listen_for_links(const control::LinkListen& message) {
   control::Port reply;
-  if (link_listeners_.size() >= kMostLinkListeners || stopping_) {
+  if (link_listeners_.size() >= kMaxLinkListeners || stopping_) {
     reply.error = "it listens for other link measurements already, or ends";
   } else if (auto listener = netdetect::LinkListener::start(io_.get_executor(), message.token)) {
     reply.port = static_cast<std::uint16_t>((*listener)->port());
@@ -815,7 +815,7 @@ Task<void> Agent::tell_facts(control::AskFacts message) {
 
 void Agent::record(const control::Record& message) {
   if (!workers_.empty()) return;
-  recorders_.set_entries(std::clamp(message.n_entries, kFewestEntries, kMostEntries));
+  recorders_.set_entries(std::clamp(message.n_entries, kFewestEntries, kMaxEntries));
   timeline_ms_ = message.timeline_ms;
   if (timeline_ms_ > 0) tasks_.spawn(tell_timeline());
 }
@@ -852,7 +852,7 @@ Task<void> Agent::tell_ras() {
 Task<void> Agent::tell_timeline() {
   while (!closing_ && channel_open_) {
     // While much is queued, new calls stay in the recorders, which overwrite the oldest.
-    if (outgoing_.bulk_bytes() < kMostBulk) {
+    if (outgoing_.bulk_bytes() < kMaxBulk) {
       for (const auto& [rank, worker] : workers_) {
         if (worker.running) tell_news_of(rank, false);
       }
@@ -862,11 +862,11 @@ Task<void> Agent::tell_timeline() {
 }
 
 void Agent::tell_news_of(std::uint32_t rank, bool all) {
-  for (std::size_t told = 0; told <= kMostEntries; told += kMostNews) {  // bounded, whatever its counter says
-    const control::Timeline m = recorders_.news_of(rank, kMostNews, all);
+  for (std::size_t told = 0; told <= kMaxEntries; told += kMaxNewCalls) {  // bounded, whatever its counter says
+    const control::Timeline m = recorders_.news_of(rank, kMaxNewCalls, all);
     if (m.calls.empty() && m.n_lost == 0) break;
     send_output(Type::kTimeline, control::encode(m));
-    if (m.calls.size() < kMostNews) break;
+    if (m.calls.size() < kMaxNewCalls) break;
   }
 }
 
@@ -875,7 +875,7 @@ void Agent::tell_news_of(std::uint32_t rank, bool all) {
 Task<void> Agent::watch_runtimes() {
   using std::chrono::seconds;
   constexpr seconds kLooks[] = {seconds(2), seconds(6), seconds(20), seconds(60)}, kSettled(20);
-  constexpr std::size_t kMostProcesses = 64;
+  constexpr std::size_t kMaxProcesses = 64;
   const Deadline began = Clock::now();
   for (const auto look : kLooks) {
     co_await runtime_wake_.wait_until(began + look);
@@ -885,7 +885,7 @@ Task<void> Agent::watch_runtimes() {
     for (const auto& [rank, worker] : workers_) {
       if (!worker.running) continue;
       for (const auto& process : table.family_of(worker.pid)) {
-        if (++n_read > kMostProcesses) break;
+        if (++n_read > kMaxProcesses) break;
         const auto maps = read_file(proc_file(process.pid, "maps"));
         const auto environment = read_file(proc_file(process.pid, "environ"));
         if (!maps || !environment) continue;  // it is gone, or another user's

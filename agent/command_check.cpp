@@ -22,11 +22,11 @@ bool is_file(const std::string& path) {
 
 // Shortens a PATH to as many directories as fit on a line.
 std::string shortened(const std::string& path) {
-  constexpr std::size_t kMost = 100;
-  if (path.size() <= kMost) return path;
-  const auto end = path.rfind(':', kMost);
-  return path.substr(0, end == std::string::npos ? kMost : end + 1) + "... (" +
-         std::to_string(split(path, ':').size()) + " directories)";
+  constexpr std::size_t kMax = 100;
+  if (path.size() <= kMax) return path;
+  const auto end = path.rfind(':', kMax);
+  return path.substr(0, end == std::string::npos ? kMax : end + 1) + "... (" + std::to_string(split(path, ':').size()) +
+         " directories)";
 }
 
 bool is_python(const std::string& file) { return file.size() > 3 && file.substr(file.size() - 3) == ".py"; }

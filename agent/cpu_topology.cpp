@@ -14,7 +14,7 @@ namespace drun::agent {
 
 namespace {
 
-constexpr std::uint64_t kMostCpus = 1u << 16;
+constexpr std::uint64_t kMaxCpus = 1u << 16;
 constexpr std::size_t kLongestFile = 64u << 10;
 
 std::string first_line(const std::string& path) {
@@ -34,7 +34,7 @@ std::vector<int> nodes_in(const std::string& directory) {
     const std::string_view name = entry->d_name;
     if (!starts_with(name, kPrefix)) continue;
     const auto number = parse_number(name.substr(kPrefix.size()));
-    if (number && *number < kMostCpus) out.push_back(static_cast<int>(*number));
+    if (number && *number < kMaxCpus) out.push_back(static_cast<int>(*number));
   }
   ::closedir(entries);
   return out;
@@ -67,7 +67,7 @@ std::vector<int> parse_cpu_list(std::string_view text) {
     const auto dash = item.find('-');
     const auto first = parse_number(item.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_number(item.substr(dash + 1));
-    if (!first || !last || *first > *last || *last >= kMostCpus) break;
+    if (!first || !last || *first > *last || *last >= kMaxCpus) break;
     for (auto cpu = *first; cpu <= *last; ++cpu) out.push_back(static_cast<int>(cpu));
   }
   std::sort(out.begin(), out.end());

@@ -14,10 +14,10 @@ namespace drun::agent {
 
 namespace {
 
-constexpr std::size_t kMostProcesses = 8;  // per rank
-constexpr std::size_t kMostOutput = 64u << 10;
+constexpr std::size_t kMaxProcesses = 8;  // per rank
+constexpr std::size_t kMaxOutput = 64u << 10;
 constexpr int kToolsAtOnce = 4;
-constexpr const char* kMostFrames = "64";
+constexpr const char* kMaxFrames = "64";
 
 // The kernel function that the process sleeps in, else the number of its system call, else nothing.
 std::string where_it_waits(pid_t pid) {
@@ -80,7 +80,7 @@ std::vector<control::ProcessState> ProcessTable::family_of(pid_t worker) const {
   if (const auto own = processes_.find(worker); own != processes_.end()) out.push_back(own->second);
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto [first, last] = children_.equal_range(out[i].pid);
-    for (auto child = first; child != last && out.size() < kMostProcesses; ++child) {
+    for (auto child = first; child != last && out.size() < kMaxProcesses; ++child) {
       out.push_back(processes_.at(child->second));
     }
   }
@@ -93,9 +93,9 @@ std::vector<std::string> Describer::tool_for(pid_t pid) const {
   if (is_python(pid)) {
     if (const auto tool = tools_.find("py-spy"); !tool.empty()) return {tool, "dump", "--pid", number};
   }
-  if (const auto tool = tools_.find("eu-stack"); !tool.empty()) return {tool, "-n", kMostFrames, "-p", number};
+  if (const auto tool = tools_.find("eu-stack"); !tool.empty()) return {tool, "-n", kMaxFrames, "-p", number};
   if (const auto tool = tools_.find("gdb"); !tool.empty()) {
-    return {tool, "-nx", "-batch", "-p", number, "-ex", std::string("thread apply all bt ") + kMostFrames};
+    return {tool, "-nx", "-batch", "-p", number, "-ex", std::string("thread apply all bt ") + kMaxFrames};
   }
   return {};
 }
@@ -110,7 +110,7 @@ Task<void> Describer::read_stack(control::ProcessState& process, Deadline deadli
   environment["PATH"] = "/usr/local/bin:/usr/bin:/bin";
   environment["LC_ALL"] = "C";
   environment["HOME"] = "/";
-  const ToolOutput output = co_await tools_.run(tool, std::move(environment), deadline, kMostOutput);
+  const ToolOutput output = co_await tools_.run(tool, std::move(environment), deadline, kMaxOutput);
   if (!output.problem.empty()) {
     process.problem = output.problem;
     co_return;

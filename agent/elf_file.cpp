@@ -16,9 +16,9 @@ namespace drun::agent {
 
 namespace {
 
-constexpr std::size_t kMostHeaders = 128;
-constexpr std::size_t kMostDynamic = 4096;  // entries
-constexpr std::size_t kMostLibraries = 1024;
+constexpr std::size_t kMaxHeaders = 128;
+constexpr std::size_t kMaxDynamic = 4096;  // entries
+constexpr std::size_t kMaxLibraries = 1024;
 constexpr std::size_t kLongestName = 255;
 
 // Reads up to `count` records, fewer where the file ends.
@@ -82,19 +82,19 @@ std::vector<std::string> needed_libraries(const std::string& path) {
     return {};
   }
   const auto segments =
-      read_at<Elf64_Phdr>(fd.get(), header->e_phoff, std::min<std::size_t>(header->e_phnum, kMostHeaders));
+      read_at<Elf64_Phdr>(fd.get(), header->e_phoff, std::min<std::size_t>(header->e_phnum, kMaxHeaders));
   const auto is_dynamic = [](const Elf64_Phdr& segment) { return segment.p_type == PT_DYNAMIC; };
   const auto dynamic = std::find_if(segments.begin(), segments.end(), is_dynamic);
   if (dynamic == segments.end()) return {};
   const auto entries = read_at<Elf64_Dyn>(fd.get(), dynamic->p_offset,
-                                          std::min<std::size_t>(dynamic->p_filesz / sizeof(Elf64_Dyn), kMostDynamic));
+                                          std::min<std::size_t>(dynamic->p_filesz / sizeof(Elf64_Dyn), kMaxDynamic));
   std::optional<std::uint64_t> names;
   for (const auto& entry : entries) {
     if (entry.d_tag == DT_STRTAB) names = offset_of(segments, entry.d_un.d_ptr);
   }
   std::vector<std::string> out;
   for (const auto& entry : entries) {
-    if (entry.d_tag == DT_NULL || !names || out.size() >= kMostLibraries) break;
+    if (entry.d_tag == DT_NULL || !names || out.size() >= kMaxLibraries) break;
     if (entry.d_tag != DT_NEEDED) continue;
     const auto bytes = read_at<char>(fd.get(), *names + entry.d_un.d_val, kLongestName + 1);
     const auto end = std::find(bytes.begin(), bytes.end(), '\0');

@@ -21,7 +21,7 @@ namespace {
 
 // The throttle reasons have a new and an old name; older drivers know neither.
 constexpr const char* kThrottleFields[] = {",clocks_event_reasons.active", ",clocks_throttle_reasons.active", ""};
-constexpr std::size_t kMostText = 64u << 10;  // of a program's output
+constexpr std::size_t kMaxText = 64u << 10;   // of a program's output
 constexpr std::size_t kHashPiece = 4u << 20;  // bytes hashed before other work runs
 constexpr auto kShortest = std::chrono::milliseconds(100);
 constexpr auto kLongest = std::chrono::seconds(60);
@@ -92,7 +92,7 @@ Task<void> FactsGatherer::ask_glibc(Question& q) {
   if (getconf.empty() && ldd.empty()) co_return;
   const std::vector<std::string> argv = getconf.empty() ? std::vector<std::string>{ldd, "--version"}
                                                         : std::vector<std::string>{getconf, "GNU_LIBC_VERSION"};
-  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
   if (output.late) {
     q.facts.unknown["glibc"] = argv[0] + ": " + not_in_time(output);
     co_return;
@@ -107,7 +107,7 @@ Task<void> FactsGatherer::ask_python(Question& q) {
   const std::string python = tools_.find("python3");
   if (python.empty()) co_return;
   const std::vector<std::string> argv = {python, "-c", kPythonScript};
-  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
   if (output.late) {
     for (const char* name : {"python", "torch", "jax", "jaxlib", "tensorflow", "numpy", "nccl-of-python"}) {
       q.facts.unknown[name] = python + ": " + not_in_time(output);
@@ -121,7 +121,7 @@ Task<void> FactsGatherer::ask_ofed(Question& q) {
   const std::string ofed_info = tools_.find("ofed_info");
   if (ofed_info.empty()) co_return;
   const std::vector<std::string> argv = {ofed_info, "-s"};
-  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
   if (output.late) {
     q.facts.unknown["ofed"] = ofed_info + ": " + not_in_time(output);
     co_return;
@@ -135,7 +135,7 @@ Task<void> FactsGatherer::ask_own_name(Question& q) {
   const std::string getent = tools_.find("getent");
   if (getent.empty() || q.facts.host_name.empty()) co_return;
   const std::vector<std::string> argv = {getent, "ahosts", q.facts.host_name};
-  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
   if (output.late) {
     q.facts.unknown["own name"] = getent + ": " + not_in_time(output);
     co_return;
@@ -154,7 +154,7 @@ Task<void> FactsGatherer::ask_gpus(Question& q) {
   std::optional<std::vector<control::GpuFacts>> gpus;
   for (const char* throttle : kThrottleFields) {
     const std::vector<std::string> argv = {smi, "--query-gpu=" + fields + throttle, format};
-    const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+    const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
     if (facts.nvidia_smi_ms < 0) facts.nvidia_smi_ms = output.took.count();
     if (output.late || !output.problem.empty()) {
       facts.nvidia_smi_late = output.late;
@@ -174,10 +174,10 @@ Task<void> FactsGatherer::ask_gpus(Question& q) {
   facts.gpus = std::move(*gpus);
   if (facts.gpus.empty()) co_return;
   const std::vector<std::string> apps = {smi, std::string("--query-compute-apps=") + kAppFields, format};
-  const ToolOutput processes = co_await tools_.run(apps, q.environment, q.deadline, kMostText);
+  const ToolOutput processes = co_await tools_.run(apps, q.environment, q.deadline, kMaxText);
   if (!processes.late) add_gpu_processes(processes.text, facts.gpus);
   const std::vector<std::string> rows = {smi, std::string("--query-remapped-rows=") + kRemapFields, format};
-  const ToolOutput remaps = co_await tools_.run(rows, q.environment, q.deadline, kMostText);
+  const ToolOutput remaps = co_await tools_.run(rows, q.environment, q.deadline, kMaxText);
   if (!remaps.late) add_row_remaps(remaps.text, facts.gpus);
 }
 
@@ -186,7 +186,7 @@ Task<void> FactsGatherer::look_at_files(Question& q) {
   const std::string directory = q.asked.working_directory.empty() ? "." : q.asked.working_directory;
   const std::string script = "stat -f -c '%S %b %a' \"$1\" && test -w \"$1\" && echo writable";
   const std::vector<std::string> argv = {"/bin/sh", "-c", script, "sh", directory};
-  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMostText);
+  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
   if (output.late) {
     q.facts.unknown["working directory"] = directory + ": " + not_in_time(output);
     co_return;

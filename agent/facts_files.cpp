@@ -26,17 +26,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostFile = 1u << 20;
-constexpr std::size_t kMostEntries = 4096;  // of a folder
-constexpr std::size_t kMostVariables = 256, kLongestValue = 4096;
-constexpr int kMostRecords = 100000;  // of the kernel's log, which has 16 MiB at most
+constexpr std::size_t kMaxFile = 1u << 20;
+constexpr std::size_t kMaxEntries = 4096;  // of a folder
+constexpr std::size_t kMaxVariables = 256, kLongestValue = 4096;
+constexpr int kMaxRecords = 100000;  // of the kernel's log, which has 16 MiB at most
 constexpr auto kLogTime = std::chrono::milliseconds(500);
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code ec;
   fs::directory_iterator it(folder, ec);
-  while (!ec && it != fs::directory_iterator() && out.size() < kMostEntries) {
+  while (!ec && it != fs::directory_iterator() && out.size() < kMaxEntries) {
     out.push_back(it->path().filename().string());
     it.increment(ec);
   }
@@ -44,7 +44,7 @@ std::vector<std::string> names_in(const std::string& folder) {
   return out;
 }
 
-std::string text_of(const std::string& path) { return read_file(path, kMostFile).value_or(""); }
+std::string text_of(const std::string& path) { return read_file(path, kMaxFile).value_or(""); }
 
 std::string word_of(const std::string& path) {
   const std::string text = text_of(path);
@@ -153,7 +153,7 @@ void read_kernel_log(const FactsRoot& root, control::HostFacts& facts) {
   const std::int64_t now_us = now_ns(CLOCK_MONOTONIC) / 1000;
   const Deadline end = Clock::now() + kLogTime;
   std::string record(8192, '\0');
-  for (int i = 0; i < kMostRecords && Clock::now() < end; ++i) {
+  for (int i = 0; i < kMaxRecords && Clock::now() < end; ++i) {
     const ssize_t n = ::read(log.get(), record.data(), record.size());
     if (n < 0 && (errno == EPIPE || errno == EINTR)) continue;  // EPIPE: records were overwritten meanwhile
     if (n < 0 && errno != EAGAIN) return;
@@ -174,7 +174,7 @@ void read_nccl_conf(const FactsRoot& root, control::HostFacts& facts) {
 }
 
 void read_variables(const std::vector<std::string>& patterns, control::HostFacts& facts) {
-  for (char** e = environ; *e != nullptr && facts.variables.size() < kMostVariables; ++e) {
+  for (char** e = environ; *e != nullptr && facts.variables.size() < kMaxVariables; ++e) {
     const std::string_view entry(*e);
     const auto equals = entry.find('=');
     if (equals == std::string_view::npos) continue;

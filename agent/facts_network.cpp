@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostNics = 128, kMostPorts = 64, kMostNetworks = 16;
-constexpr int kMostGids = 64;  // read per port; those of RoCE v2 come early
+constexpr std::size_t kMaxNics = 128, kMaxPorts = 64, kMaxNetworks = 16;
+constexpr int kMaxGids = 64;  // read per port; those of RoCE v2 come early
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code ec;
   fs::directory_iterator it(folder, ec);
-  while (!ec && it != fs::directory_iterator() && out.size() < kMostNics) {
+  while (!ec && it != fs::directory_iterator() && out.size() < kMaxNics) {
     out.push_back(it->path().filename().string());
     it.increment(ec);
   }
@@ -55,7 +55,7 @@ control::RdmaPort read_port(const std::string& folder, const std::string& device
   out.state = colon == std::string::npos ? state : state.substr(colon + 2);
   out.rate_mbps = rdma_rate_mbps(word_of(at + "/rate"));
   out.link_layer = word_of(at + "/link_layer");
-  for (int i = 0; i < kMostGids && out.gid_rocev2 < 0; ++i) {
+  for (int i = 0; i < kMaxGids && out.gid_rocev2 < 0; ++i) {
     const std::string n = std::to_string(i);
     if (word_of(at + "/gid_attrs/types/" + n) == "RoCE v2" && gid_is_ipv4(word_of(at + "/gids/" + n))) {
       out.gid_rocev2 = i;
@@ -76,7 +76,7 @@ void read_network(const FactsRoot& root, control::HostFacts& facts) {
   for (const auto& device : names_in(rdma)) {
     for (const auto& port : names_in(rdma + "/" + device + "/ports")) {
       const auto number = parse_number(port);
-      if (number && facts.rdma.size() < kMostPorts) {
+      if (number && facts.rdma.size() < kMaxPorts) {
         facts.rdma.push_back(read_port(rdma, device, static_cast<int>(*number)));
       }
     }
@@ -89,7 +89,7 @@ void read_network(const FactsRoot& root, control::HostFacts& facts) {
   const std::int32_t of_all = rp_filter("all");
   if (const auto interfaces = netdetect::list_interfaces()) {
     for (const auto& i : *interfaces) {
-      if (i.loopback || facts.nics.size() >= kMostNics) continue;
+      if (i.loopback || facts.nics.size() >= kMaxNics) continue;
       control::NicFacts nic;
       nic.name = i.name;
       nic.up = i.up && i.running;
@@ -98,7 +98,7 @@ void read_network(const FactsRoot& root, control::HostFacts& facts) {
       if (i.kind == "physical" || i.kind == "bond") nic.duplex = netdetect::link_duplex(i.name);
       nic.rp_filter = std::max(of_all, rp_filter(i.name));  // the larger one is in force
       for (const auto& a : i.addresses) {
-        if (a.family == 4 && nic.networks.size() < kMostNetworks) nic.networks.push_back(network_of(a));
+        if (a.family == 4 && nic.networks.size() < kMaxNetworks) nic.networks.push_back(network_of(a));
       }
       facts.nics.push_back(std::move(nic));
     }

@@ -10,10 +10,10 @@ namespace drun::agent {
 
 namespace {
 
-constexpr std::size_t kMostGpus = 64, kMostProcesses = 64;  // processes per GPU
-constexpr std::size_t kMostSlaves = 64;
-constexpr std::size_t kMostLines = 64, kLongestLine = 256;
-constexpr std::size_t kMostAddresses = 32;
+constexpr std::size_t kMaxGpus = 64, kMaxProcesses = 64;  // processes per GPU
+constexpr std::size_t kMaxSlaves = 64;
+constexpr std::size_t kMaxLines = 64, kLongestLine = 256;
+constexpr std::size_t kMaxAddresses = 32;
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
@@ -85,7 +85,7 @@ std::map<std::string, std::string> parse_versions(std::string_view text) {
   std::map<std::string, std::string> out;
   for (const auto line : lines_of(text)) {
     const auto words = words_of(line);
-    if (words.size() != 2 || words[0].size() > 64 || out.size() >= kMostLines) continue;
+    if (words.size() != 2 || words[0].size() > 64 || out.size() >= kMaxLines) continue;
     out[std::string(words[0])] = std::string(words[1].substr(0, 64));
   }
   return out;
@@ -130,7 +130,7 @@ std::optional<std::vector<control::GpuFacts>> parse_gpus(std::string_view csv) {
     if (c.size() > 8 && starts_with(c[8], "0x")) {
       gpu.throttle_reasons = std::strtoull(std::string(c[8]).c_str(), nullptr, 16);
     }
-    if (out.size() < kMostGpus) out.push_back(std::move(gpu));
+    if (out.size() < kMaxGpus) out.push_back(std::move(gpu));
   }
   return out;
 }
@@ -141,7 +141,7 @@ void add_gpu_processes(std::string_view csv, std::vector<control::GpuFacts>& gpu
     if (c.size() < 4) continue;
     control::GpuFacts* gpu = find_gpu(gpus, c[0]);
     const auto pid = parse_number(c[1]);
-    if (gpu == nullptr || !pid || gpu->processes.size() >= kMostProcesses) continue;
+    if (gpu == nullptr || !pid || gpu->processes.size() >= kMaxProcesses) continue;
     control::GpuProcess process;
     process.pid = static_cast<std::int32_t>(*pid);
     // A command line may hold commas: the name is what lies between the pid and the last column.
@@ -180,7 +180,7 @@ void add_xids(std::string_view records, std::int64_t now_us, std::vector<control
     const auto when_us = static_cast<std::int64_t>(parse_number(head[2]).value_or(0));
     xid.age_s = std::max<std::int64_t>(0, (now_us - when_us) / 1'000'000);
     xid.text = line.substr(at, kLongestLine);
-    if (xids.size() >= kMostXids) xids.erase(xids.begin());
+    if (xids.size() >= kMaxXids) xids.erase(xids.begin());
     xids.push_back(std::move(xid));
   }
 }
@@ -194,7 +194,7 @@ control::BondFacts parse_bond(const std::string& name, std::string_view text) {
     const auto key = line.substr(0, colon);
     const auto value = trim(line.substr(colon + 2));
     if (key == "Bonding Mode") bond.mode = value;
-    if (key == "Slave Interface" && bond.slaves.size() < kMostSlaves) bond.slaves.emplace_back().name = value;
+    if (key == "Slave Interface" && bond.slaves.size() < kMaxSlaves) bond.slaves.emplace_back().name = value;
     if (bond.slaves.empty()) continue;
     if (key == "MII Status") bond.slaves.back().up = value == "up";
     if (key == "Speed") {
@@ -211,7 +211,7 @@ std::vector<std::string> parse_ahosts(std::string_view text) {
     std::string address(line.substr(0, line.find(' ')));
     const bool known = std::find(out.begin(), out.end(), address) != out.end();
     const bool digits = address.find_first_not_of("0123456789abcdefABCDEF.:") == std::string::npos;
-    if (!known && digits && out.size() < kMostAddresses) out.push_back(std::move(address));
+    if (!known && digits && out.size() < kMaxAddresses) out.push_back(std::move(address));
   }
   return out;
 }
@@ -219,7 +219,7 @@ std::vector<std::string> parse_ahosts(std::string_view text) {
 std::vector<std::string> conf_lines(std::string_view text) {
   std::vector<std::string> out;
   for (const auto line : lines_of(text)) {
-    if (line.front() != '#' && out.size() < kMostLines) out.emplace_back(line.substr(0, kLongestLine));
+    if (line.front() != '#' && out.size() < kMaxLines) out.emplace_back(line.substr(0, kLongestLine));
   }
   return out;
 }

@@ -37,8 +37,8 @@ inline constexpr const char* kRemapFields = "gpu_uuid,remapped_rows.pending,rema
 void add_row_remaps(std::string_view csv, std::vector<control::GpuFacts>& gpus);
 
 // Adds the Xid errors in records of /dev/kmsg, "6,1234,5678901234,-;NVRM: Xid (PCI:0000:3b:00): 79, ...". `now_us`:
-// CLOCK_MONOTONIC. Keeps the latest kMostXids.
-inline constexpr std::size_t kMostXids = 64;
+// CLOCK_MONOTONIC. Keeps the latest kMaxXids.
+inline constexpr std::size_t kMaxXids = 64;
 void add_xids(std::string_view records, std::int64_t now_us, std::vector<control::XidFacts>& xids);
 
 // Parses /proc/net/bonding/NAME.

@@ -13,7 +13,7 @@
 
 namespace drun::agent {
 
-using control::kLeastCharge;
+using control::kMinCharge;
 using control::output_charge;
 
 namespace {
@@ -86,7 +86,7 @@ Task<void> OutputPump::wait_readable() {
 
 // False at the end of the stream.
 bool OutputPump::read_available() {
-  while (credit_ >= kLeastCharge) {
+  while (credit_ >= kMinCharge) {
     if (finishing_ && finish_left_ <= 0) return false;
     std::string chunk(std::min(credit_, control::kMaxOutputChunk), '\0');
     const ssize_t n = ::read(stream_.native_handle(), chunk.data(), chunk.size());
@@ -104,7 +104,7 @@ bool OutputPump::read_available() {
 
 Task<void> OutputPump::run() {
   while (stream_.is_open()) {
-    if (credit_ < kLeastCharge) {
+    if (credit_ < kMinCharge) {
       co_await wake_.wait_and_reset();
       continue;
     }

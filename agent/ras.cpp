@@ -33,7 +33,7 @@ std::vector<asio::ip::tcp::endpoint> endpoints_of(const std::string& address) {
 
 std::string cleaned(std::string_view text) {
   std::string out;
-  for (const char c : text.substr(0, RasQuestion::kMostText)) {
+  for (const char c : text.substr(0, RasQuestion::kMaxText)) {
     if (c == '\r') continue;
     const bool shown = c == '\n' || (c >= ' ' && c < 0x7f);
     out += shown ? c : '?';
@@ -64,7 +64,7 @@ Task<std::string> RasQuestion::ask(std::string address, Deadline deadline) {
   if (not_asked) co_return std::string();
   std::string text;
   bool is_whole = false;
-  while (text.size() < kMostText && !stopped_) {
+  while (text.size() < kMaxText && !stopped_) {
     const auto place = asio::buffer(piece_);
     const auto [over, n_bytes] = co_await socket_.async_read_some(place, as_result);
     text.append(piece_.data(), n_bytes);

@@ -15,13 +15,13 @@ class RasQuestion {
  public:
   explicit RasQuestion(const asio::any_io_executor& executor) : socket_(executor) {}
 
-  // Call it once. Returns at most kMostText bytes of ASCII text without control characters except newlines, with a
+  // Call it once. Returns at most kMaxText bytes of ASCII text without control characters except newlines, with a
   // note if it was cut off. Empty: `address` ("localhost:28028") is not on this host, nothing listens there, it is
   // not NCCL, or it did not begin to answer before the deadline or stop().
   Task<std::string> ask(std::string address, Deadline deadline);
   void stop();
 
-  static constexpr std::size_t kMostText = 16u << 10;
+  static constexpr std::size_t kMaxText = 16u << 10;
 
  private:
   Task<bool> connect(const asio::ip::tcp::endpoint& endpoint);

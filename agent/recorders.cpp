@@ -12,8 +12,8 @@ namespace drun::agent {
 
 namespace {
 
-constexpr std::size_t kMostNameless = 1024;
-constexpr std::size_t kMostOfARank = 8;  // drun_inits whose calls news_of() has not returned yet
+constexpr std::size_t kMaxNameless = 1024;
+constexpr std::size_t kMaxPerRank = 8;  // drun_inits whose calls news_of() has not returned yet
 constexpr std::uint32_t kHighestRank = 1u << 20;
 
 // Clamps a time from shared memory, which may hold anything, to a range that is safe to calculate with.
@@ -57,7 +57,7 @@ Fd Recorders::make() {
   header->rank = -1;
   header->magic = recorder::kMagic;
   nameless_.emplace_back(place, n_entries_);
-  if (nameless_.size() > kMostNameless) nameless_.pop_front();
+  if (nameless_.size() > kMaxNameless) nameless_.pop_front();
   return memory;
 }
 
@@ -68,7 +68,7 @@ Recorders::Recorder* Recorders::of(std::uint32_t rank) {
     if (owner < 0 || owner > static_cast<int>(kHighestRank)) continue;
     auto& list = by_rank_[static_cast<std::uint32_t>(owner)];
     list.splice(list.end(), nameless_, here);
-    if (list.size() > kMostOfARank) list.pop_front();
+    if (list.size() > kMaxPerRank) list.pop_front();
   }
   const auto found = by_rank_.find(rank);
   return found == by_rank_.end() ? nullptr : &found->second.back();

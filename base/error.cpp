@@ -26,7 +26,7 @@ Error Error::with_subject(std::string text) && {
 std::string Error::message() const { return subject.empty() ? cause : subject + ": " + cause; }
 
 std::vector<Error> fold_errors(const std::vector<Error>& errors) {
-  constexpr std::size_t kMostNamed = 7;
+  constexpr std::size_t kMaxNamed = 7;
   std::vector<Error> out;
   std::vector<std::vector<std::string>> subjects;  // by index in `out`
   for (const Error& e : errors) {
@@ -43,7 +43,7 @@ std::vector<Error> fold_errors(const std::vector<Error>& errors) {
     }
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
-    if (subjects[i].size() > 1) out[i].subject = list_some(subjects[i], kMostNamed, "others");
+    if (subjects[i].size() > 1) out[i].subject = list_some(subjects[i], kMaxNamed, "others");
   }
   return out;
 }

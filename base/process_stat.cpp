@@ -8,10 +8,10 @@
 namespace drun {
 namespace {
 
-constexpr std::size_t kMostBytes = 4096;
+constexpr std::size_t kMaxBytes = 4096;
 
 std::optional<ProcessStat> read_stat(const std::string& process) {
-  const auto stat = read_file("/proc/" + process + "/stat", kMostBytes);
+  const auto stat = read_file("/proc/" + process + "/stat", kMaxBytes);
   return stat ? parse_stat(*stat) : std::nullopt;
 }
 

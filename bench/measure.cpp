@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Larger buffers fit into no cache.
-constexpr std::uint64_t kMostCopied = 32u << 20;
+constexpr std::uint64_t kMaxCopied = 32u << 20;
 // Bytes that a rank shares at once (docs/collectives.md).
 constexpr std::uint64_t kSlotBytes = 512u << 10;
 constexpr int kUnset = 0x55;  // byte of which no element of a result consists
@@ -151,7 +151,7 @@ Result<Bound> Measurement::bound_for(const Row& row) {
   const auto speed = [&](std::uint64_t most) {
     return copy_speed(buffers_.recv, buffers_.send, std::min(row.n_bytes, most));
   };
-  auto buffers = speed(kMostCopied);
+  auto buffers = speed(kMaxCopied);
   if (!buffers) return fail(std::move(buffers.error()));
   auto between = speed(kSlotBytes);
   if (!between) return fail(std::move(between.error()));

@@ -18,7 +18,7 @@ namespace drun::bench {
 namespace {
 
 constexpr double kGiga = 1e9;
-constexpr std::size_t kLeastCopy = 4u << 20, kMostCopy = 32u << 20, kCopyOfHost = 256u << 20;
+constexpr std::size_t kMinCopy = 4u << 20, kMaxCopy = 32u << 20, kCopyOfHost = 256u << 20;
 
 // What ranks exchange about themselves.
 struct Words {
@@ -138,7 +138,7 @@ Result<Ranks> meet(const Device* device) {
     find_line_rate(all, out);
     return out;
   }
-  const std::size_t n = std::clamp(kCopyOfHost / size, kLeastCopy, kMostCopy);
+  const std::size_t n = std::clamp(kCopyOfHost / size, kMinCopy, kMaxCopy);
   const std::vector<char> from(n, 1);
   std::vector<char> to(n, 2);
   const auto speed = copy_speed(to.data(), from.data(), n);

@@ -12,7 +12,7 @@
 namespace drun::check {
 namespace {
 
-constexpr std::size_t kMostBytes = 64u << 20;  // all pairs of a thousand hosts take less
+constexpr std::size_t kMaxBytes = 64u << 20;  // all pairs of a thousand hosts take less
 
 // Makes any error kUsage: the file is the user's, so the user has to fix it.
 Error about(const std::string& path, Error error) {
@@ -50,7 +50,7 @@ Result<Baseline> read_baseline(const std::string& path) {
     if (n < 0) return fail(about_errno(path));
     if (n == 0) break;
     text.append(buffer, static_cast<std::size_t>(n));
-    if (text.size() > kMostBytes) return fail(Errc::kUsage, path, "it is too large for a baseline");
+    if (text.size() > kMaxBytes) return fail(Errc::kUsage, path, "it is too large for a baseline");
   }
   auto baseline = parse_baseline(text);
   if (!baseline) return fail(about(path, std::move(baseline.error())));

@@ -49,7 +49,7 @@ std::int64_t realtime_ns() {
 }
 
 // Minimum time for measuring links, however long the steps before it took.
-milliseconds least_time(CheckDepth depth) {
+milliseconds min_time(CheckDepth depth) {
   return depth == CheckDepth::kQuick ? check_time(depth) / 3 : check_time(depth) * 4 / 5;
 }
 
@@ -226,7 +226,7 @@ class Check {
       if (result_.hosts[i].choice && !gone(i)) order.push_back(static_cast<int>(i));
     }
     if (order.size() < 2) co_return;
-    const Deadline end = std::min(latest_, std::max(deadline_, Clock::now() + least_time(options_.depth)));
+    const Deadline end = std::min(latest_, std::max(deadline_, Clock::now() + min_time(options_.depth)));
     const auto whole = end - Clock::now();
     launcher::LinkCheck links(io_, hosts_, network_.most.choice, link_times(options_.depth),
                               static_cast<std::uint64_t>(options_.max_rate_bps));
@@ -235,7 +235,7 @@ class Check {
     if (options_.max_rate_bps <= 0) {
       std::vector<int> missing = gone();
       speeds_known_ = co_await launcher::choose_by_speed(
-          network_, links, std::move(missing), link_times(options_.depth).bandwidth_least, end - whole * 7 / 10);
+          network_, links, std::move(missing), link_times(options_.depth).bandwidth_min, end - whole * 7 / 10);
       take_network();
     }
     links.use(network_.most.choice);
@@ -398,15 +398,15 @@ launcher::LinkTimes link_times(CheckDepth depth) {
     case CheckDepth::kDefault:
       times.n_round_trips = 100;
       times.round_trips = milliseconds(500);
-      times.bandwidth_least = milliseconds(150);
-      times.bandwidth_most = milliseconds(500);
+      times.bandwidth_min = milliseconds(150);
+      times.bandwidth_max = milliseconds(500);
       times.four_streams = true;
       break;
     case CheckDepth::kFull:
       times.n_round_trips = 1000;
       times.round_trips = milliseconds(2000);
-      times.bandwidth_least = milliseconds(300);
-      times.bandwidth_most = milliseconds(1000);
+      times.bandwidth_min = milliseconds(300);
+      times.bandwidth_max = milliseconds(1000);
       times.four_streams = true;
       break;
   }

@@ -13,10 +13,10 @@ namespace drun::check {
 
 // "host1", "host1 and host2", "host1, host2 and 14 other hosts", "all 16 hosts".
 inline std::string hosts_text(const std::vector<int>& hosts, const std::vector<std::string>& names) {
-  constexpr std::size_t kMostNames = 4;
+  constexpr std::size_t kMaxNames = 4;
   if (hosts.size() == names.size() && hosts.size() > 2) return "all " + plural(hosts.size(), "host");
   std::string out;
-  const std::size_t n_named = hosts.size() <= kMostNames ? hosts.size() : 2;
+  const std::size_t n_named = hosts.size() <= kMaxNames ? hosts.size() : 2;
   for (std::size_t i = 0; i < n_named; ++i) {
     const bool last = i + 1 == hosts.size();
     out += (i == 0 ? "" : last ? " and " : ", ") + names[static_cast<std::size_t>(hosts[i])];

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::int64_t kClockWarnMs = 1000;
 constexpr std::int64_t kGiB = 1024;  // in MiB
-constexpr std::int64_t kLeastMemoryMib = 512;
-constexpr std::int64_t kLeastShmMib = kGiB;
-constexpr std::int64_t kLeastDiskMib = kGiB, kLeastTmpMib = 256;
-constexpr std::int64_t kLeastOpenFiles = 1024;
+constexpr std::int64_t kMinMemoryMib = 512;
+constexpr std::int64_t kMinShmMib = kGiB;
+constexpr std::int64_t kMinDiskMib = kGiB, kMinTmpMib = 256;
+constexpr std::int64_t kMinOpenFiles = 1024;
 constexpr std::int64_t kMemlockWarn = 32LL << 30, kMemlockFail = 64LL << 20;  // bytes
 
 std::string mib_text(std::int64_t mib) {
@@ -268,7 +268,7 @@ void find_limits(const std::vector<ExaminedHost>& hosts, const HostQuestion& que
           "ulimit -l; echo '* - memlock unlimited' > /etc/security/limits.d/90-memlock.conf");
     }
     // Connections, and descriptors that data loaders pass; a job of many ranks needs more.
-    const std::int64_t files = std::max(kLeastOpenFiles, 128 + 8 * n_ranks);
+    const std::int64_t files = std::max(kMinOpenFiles, 128 + 8 * n_ranks);
     if (f.open_files >= 0 && f.open_files < files) {
       add(Severity::kWarning, "open-files-low",
           "a process may open " + std::to_string(f.open_files) + " files; " +
@@ -282,7 +282,7 @@ void find_limits(const std::vector<ExaminedHost>& hosts, const HostQuestion& que
               plural(static_cast<std::size_t>(hosts[i].slots), "slot") + " can need " + std::to_string(processes),
           "ulimit -u; echo '* - nproc 65536' > /etc/security/limits.d/90-nproc.conf");
     }
-    if (f.memory_available_mib >= 0 && f.memory_available_mib < kLeastMemoryMib) {
+    if (f.memory_available_mib >= 0 && f.memory_available_mib < kMinMemoryMib) {
       add(Severity::kWarning, "memory-low",
           "has " + mib_text(f.memory_available_mib) + " of " + mib_text(f.memory_total_mib) + " of memory left",
           "free -h");
@@ -299,8 +299,8 @@ void find_limits(const std::vector<ExaminedHost>& hosts, const HostQuestion& que
         continue;
       }
       if (shm) {
-        if (hosts[i].slots > 1 && disk.free_mib < kLeastShmMib) {
-          const bool small = disk.size_mib < kLeastShmMib;
+        if (hosts[i].slots > 1 && disk.free_mib < kMinShmMib) {
+          const bool small = disk.size_mib < kMinShmMib;
           add(Severity::kWarning, "shm-small",
               "/dev/shm has " +
                   (small ? mib_text(disk.size_mib)
@@ -314,7 +314,7 @@ void find_limits(const std::vector<ExaminedHost>& hosts, const HostQuestion& que
       if (!disk.writable && !tmp && question.has_command) {
         add(Severity::kNote, "disk-full", disk.path + " can't be written to", "ls -ld " + shell_quote(disk.path));
       }
-      if (disk.writable && disk.free_mib < (tmp ? kLeastTmpMib : kLeastDiskMib)) {
+      if (disk.writable && disk.free_mib < (tmp ? kMinTmpMib : kMinDiskMib)) {
         add(Severity::kWarning, "disk-full",
             disk.path + " has " + mib_text(disk.free_mib) + " of " + mib_text(disk.size_mib) + " left",
             "df -h " + shell_quote(disk.path));

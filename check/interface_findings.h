@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "check/finding.h"
-#include "netdetect/choose_most.h"
+#include "netdetect/choose_subset.h"
 #include "netdetect/duplicates.h"
 #include "netdetect/tally.h"
 

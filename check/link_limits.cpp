@@ -334,8 +334,8 @@ std::vector<Finding> sharing_findings(const std::vector<LinkHost>& hosts, const 
   }
   // Three of four links must gain, because several connections lose by chance as often as they gain.
   // With few links chance may favor all of them, so the gain must be larger.
-  const double least_gain = gains.size() < 6 ? kFewStreamsHelp : kStreamsHelp;
-  if (!gains.empty() && netdetect::quantile(gains, 0.25) >= least_gain) {
+  const double min_gain = gains.size() < 6 ? kFewStreamsHelp : kStreamsHelp;
+  if (!gains.empty() && netdetect::quantile(gains, 0.25) >= min_gain) {
     Finding finding;
     finding.severity = Severity::kNote;
     finding.code = "more-streams";

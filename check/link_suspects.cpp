@@ -13,7 +13,7 @@ constexpr double kBelowSound = 0.7;
 constexpr double kSlowAtMost = 0.7, kSlowAtLeast = 0.15;
 // TCP itself causes losses, because it sends faster until packets are dropped. Up to 1 % is ordinary.
 constexpr double kLossAtLeast = 0.01, kLossFactor = 3, kSuspectFactor = 1.2;
-constexpr std::uint64_t kLeastRetransmits = 3;
+constexpr std::uint64_t kMinRetransmits = 3;
 constexpr double kTimesMathis = 1.5;
 constexpr int kHeaders = 52, kUsualSegment = 1448;  // bytes; of IPv4 and of TCP with timestamps
 // Round trips within a network differ by a few switches and by the delay of a busy core. The shortest round trip has
@@ -70,7 +70,7 @@ Blame blame(const netdetect::Edges& edges, const Usual& usual, bool (*is_bad)(co
 bool never(const netdetect::Edge&, const Usual&) { return false; }
 
 bool sends_again(const netdetect::Edge& edge, const Usual& usual) {
-  return edge.n_retransmits >= kLeastRetransmits && edge.loss() > usual.loss_above;
+  return edge.n_retransmits >= kMinRetransmits && edge.loss() > usual.loss_above;
 }
 
 // A sender that was kept from running retransmits segments that were not lost. By Mathis, Semke, Mahdavi, Ott: The

@@ -6,7 +6,7 @@
 
 #include "check/finding.h"
 #include "check/purpose.h"
-#include "netdetect/choose_most.h"
+#include "netdetect/choose_subset.h"
 
 namespace drun::check {
 

@@ -18,13 +18,13 @@ namespace {
 using launcher::JobFailure;
 using launcher::JobReport;
 
-constexpr std::size_t kWidth = 78;       // of the rules and of drun's own text
-constexpr std::size_t kLeastWidth = 30;  // lines wrap on a narrower terminal
-constexpr std::size_t kBefore = 4;       // columns of "  | "
-constexpr std::size_t kMostSaid = 4;
-constexpr std::size_t kMostFirst = 8;
-constexpr std::size_t kMostWaited = 4;
-constexpr std::size_t kMostHosts = 3;
+constexpr std::size_t kWidth = 78;     // of the rules and of drun's own text
+constexpr std::size_t kMinWidth = 30;  // lines wrap on a narrower terminal
+constexpr std::size_t kBefore = 4;     // columns of "  | "
+constexpr std::size_t kMaxTexts = 4;
+constexpr std::size_t kMaxFirst = 8;
+constexpr std::size_t kMaxWaited = 4;
+constexpr std::size_t kMaxHosts = 3;
 
 // Like seconds_text(), but also for shorter times.
 std::string time_text(double seconds) {
@@ -37,7 +37,7 @@ std::string time_text(double seconds) {
 class Box {
  public:
   explicit Box(const BoxStyle& style) : style_(style) {
-    if (style_.columns > 0) width_ = std::clamp(style_.columns, kLeastWidth, kWidth);
+    if (style_.columns > 0) width_ = std::clamp(style_.columns, kMinWidth, kWidth);
   }
   void top(const std::string& title) {
     const std::string left = style_.utf8 ? "╭─ " : "+- ";
@@ -93,7 +93,7 @@ std::string Group::name() const {
     if (std::find(hosts.begin(), hosts.end(), f->host) == hosts.end()) hosts.push_back(f->host);
   }
   std::sort(ranks.begin(), ranks.end());
-  return ranks_words(ranks) + " on " + list_some(hosts, kMostHosts);
+  return ranks_words(ranks) + " on " + list_some(hosts, kMaxHosts);
 }
 
 // "exited with status 1", "were ended by SIGKILL (killed)"
@@ -190,12 +190,12 @@ std::string while_others_waited(const launcher::FirstFailure& failure) {
 }
 
 void tell_waited(Box& box, const launcher::FirstFailure& failure) {
-  for (std::size_t i = 0; i < failure.waited.size() && i < kMostWaited; ++i) {
+  for (std::size_t i = 0; i < failure.waited.size() && i < kMaxWaited; ++i) {
     const auto& waited = failure.waited[i];
     box.line((i == 0 ? "while " : "and ") + ranks_words(waited.ranks) + " waited in " + waited.text);
   }
-  if (failure.waited.size() > kMostWaited) {
-    box.line("and " + plural(failure.waited.size() - kMostWaited, "other call") + " was waited in");
+  if (failure.waited.size() > kMaxWaited) {
+    box.line("and " + plural(failure.waited.size() - kMaxWaited, "other call") + " was waited in");
   }
 }
 
@@ -225,19 +225,19 @@ std::string format_failure(const JobReport& report, const BoxStyle& style) {
   } else {
     box.line(near + ":");
     tell_waited(box, failure);
-    for (std::size_t i = 0; i < groups.size() && i < kMostFirst; ++i) {
+    for (std::size_t i = 0; i < groups.size() && i < kMaxFirst; ++i) {
       box.line(groups[i].name() + " " + groups[i].what());
       describe(box, groups[i], report);
       tell_others(box, groups[i], failure);
     }
-    if (groups.size() > kMostFirst) box.line("and " + std::to_string(groups.size() - kMostFirst) + " more");
+    if (groups.size() > kMaxFirst) box.line("and " + std::to_string(groups.size() - kMaxFirst) + " more");
   }
-  for (std::size_t i = 0; i < failure.said.size() && i < kMostSaid; ++i) {
+  for (std::size_t i = 0; i < failure.said.size() && i < kMaxTexts; ++i) {
     const auto& said = failure.said[i];
     box.line(ranks_words(said.ranks) + " said: " + said.text);
   }
-  if (failure.said.size() > kMostSaid) {
-    box.line("and " + plural(failure.said.size() - kMostSaid, "other rank") + " said something else");
+  if (failure.said.size() > kMaxTexts) {
+    box.line("and " + plural(failure.said.size() - kMaxTexts, "other rank") + " said something else");
   }
   if (report.n_ended_by_drun > 0) {
     box.line(

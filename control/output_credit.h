@@ -9,9 +9,9 @@ namespace drun::control {
 
 // Minimum charge of a piece, for the frame's header, the queue entry and the allocation. Without it a worker that
 // writes single bytes would make drun use many times its credit of memory.
-inline constexpr std::size_t kLeastCharge = 64;
+inline constexpr std::size_t kMinCharge = 64;
 
 // The charge of one Output with `n_bytes` bytes, also if that is 0.
-constexpr std::size_t output_charge(std::size_t n_bytes) { return std::max(n_bytes, kLeastCharge); }
+constexpr std::size_t output_charge(std::size_t n_bytes) { return std::max(n_bytes, kMinCharge); }
 
 }  // namespace drun::control

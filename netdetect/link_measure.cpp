@@ -20,7 +20,7 @@ using asio::ip::tcp;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kSetUpTime{3000};  // connect and proof, of one connection
-constexpr milliseconds kMostRoundTrips{10000};
+constexpr milliseconds kMaxRoundTrips{10000};
 constexpr milliseconds kMtuWait{30};          // after the last datagram
 constexpr milliseconds kFiguresTime{3000};    // data that is queued before them has to drain first
 constexpr std::uint32_t kMaxBeginIn = 10000;  // ms
@@ -107,7 +107,7 @@ Task<Result<void>> round_trips(Peer peer, LinkResult& result) {
   std::string bytes = encode_order(order);
   const auto ordered = co_await write_small(*socket, std::move(bytes));
   if (!ordered) co_return ordered;
-  const milliseconds limit = std::min(milliseconds(std::max(peer.target.round_trips_ms, 1u)), kMostRoundTrips);
+  const milliseconds limit = std::min(milliseconds(std::max(peer.target.round_trips_ms, 1u)), kMaxRoundTrips);
   RoundTrips trips;
   {
     const DeadlineGuard guard(co_await asio::this_coro::executor, Clock::now() + limit + kSetUpTime, closing(*socket));

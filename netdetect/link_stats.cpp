@@ -106,7 +106,7 @@ std::set<int> crawling_hosts(const std::vector<Link>& links, int n_streams) {
 }
 
 std::set<int> left_out_hosts(const Edges& edges) {
-  constexpr double kMost = 0.5, kTimesUsual = 2;
+  constexpr double kMax = 0.5, kTimesUsual = 2;
   std::map<int, std::pair<int, int>> n_of_hosts;  // left out, and all
   for (const auto& [pair, edge] : edges) {
     const bool left_out = edge.bits_per_second <= 0 && edge.n_segments == 0 && edge.error.empty();
@@ -121,7 +121,7 @@ std::set<int> left_out_hosts(const Edges& edges) {
   const double usual = median(std::move(shares));
   std::set<int> out;
   for (const auto& [host, n] : n_of_hosts) {
-    if (share(n) > kMost && share(n) >= kTimesUsual * usual) out.insert(host);
+    if (share(n) > kMax && share(n) >= kTimesUsual * usual) out.insert(host);
   }
   return out;
 }

@@ -44,7 +44,7 @@ std::vector<NetworkToMeasure> networks_to_measure(const std::vector<HostInterfac
 
 std::vector<HostPair> pairs_to_measure(const NetworkToMeasure& network, const std::vector<HostInterfaces>& hosts,
                                        const Candidates& candidates) {
-  constexpr std::size_t kMostPairs = 2;
+  constexpr std::size_t kMaxPairs = 2;
   const auto machine = [&](int host) {
     const std::string& name = hosts[static_cast<std::size_t>(host)].net_namespace;
     return name.substr(0, name.find('|'));
@@ -54,7 +54,7 @@ std::vector<HostPair> pairs_to_measure(const NetworkToMeasure& network, const st
   for (const std::size_t c : network.candidates) free.push_back(candidates.tried[c].host);
   std::vector<HostPair> out;
   for (const bool other_machine : {true, false}) {
-    for (std::size_t i = 0; i < free.size() && out.size() < kMostPairs;) {
+    for (std::size_t i = 0; i < free.size() && out.size() < kMaxPairs;) {
       const auto peer = std::find_if(free.begin() + static_cast<std::ptrdiff_t>(i) + 1, free.end(), [&](int host) {
         return other_machine ? machine(host) != machine(free[i]) : name_space(host) != name_space(free[i]);
       });

@@ -6,7 +6,7 @@
 namespace drun::rendezvous {
 
 namespace {
-constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kMaxNamed = 8;
 }  // namespace
 
 Roster::Roster(std::vector<Member> members, std::string job_id)
@@ -109,11 +109,11 @@ std::string Roster::describe(int rank, int epoch) const {
 
 std::string Roster::describe(const std::vector<int>& ranks, int epoch) const {
   std::string out;
-  for (std::size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i) {
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMaxNamed); ++i) {
     if (i > 0) out += ", ";
     out += describe(ranks[i], epoch);
   }
-  if (ranks.size() > kMostNamed) out += " and " + std::to_string(ranks.size() - kMostNamed) + " more";
+  if (ranks.size() > kMaxNamed) out += " and " + std::to_string(ranks.size() - kMaxNamed) + " more";
   return out;
 }
 

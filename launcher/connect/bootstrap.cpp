@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kNoiseLimit = 1u << 20;  // bytes that rc files may print before the hello
 constexpr std::size_t kShownNoise = 2000;
-constexpr std::size_t kMostAgentBytes = 256u << 20;  // large with sanitizers; a release build has a few MB
-constexpr int kSshFailed = 255;                      // exit status of OpenSSH's client if the connection failed
+constexpr std::size_t kMaxAgentBytes = 256u << 20;  // large with sanitizers; a release build has a few MB
+constexpr int kSshFailed = 255;                     // exit status of OpenSSH's client if the connection failed
 
 std::string own_directory() {
   char buffer[4096];
@@ -118,7 +118,7 @@ Result<AgentBinary> find_agent_binary() {
 }
 
 Result<void> load_agent_binary(AgentBinary& agent) {
-  auto bytes = read_file(agent.path, kMostAgentBytes);
+  auto bytes = read_file(agent.path, kMaxAgentBytes);
   if (!bytes) return fail(std::move(bytes.error()));
   agent.bytes = std::move(*bytes);
   agent.sha256 = sha256_hex(agent.bytes);

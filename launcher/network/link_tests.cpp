@@ -36,9 +36,9 @@ constexpr milliseconds kSlowTime{1000};
 // Full queues drop packets too. So losses are counted at a rate so low that no queue fills. Segments have full size,
 // because a bad cable loses long frames more often than short ones; each is in a frame of its own, at most
 // kPacedSegments a second.
-constexpr double kLeastPaced = 1e6, kPacedShare = 0.25, kPacedSegments = 5000;
+constexpr double kMinPaced = 1e6, kPacedShare = 0.25, kPacedSegments = 5000;
 constexpr int kHeaders = 72, kUsualMtu = 1500;  // bytes; of IPv6, the longer one, and of TCP with timestamps
-constexpr milliseconds kLossTime{200}, kLeastLossTime{40}, kLossTimeAgain{300};
+constexpr milliseconds kLossTime{200}, kMinLossTime{40}, kLossTimeAgain{300};
 constexpr milliseconds kRingStart{150};  // until all agents have their connections
 constexpr std::uint32_t kManyStreams = 4;
 
@@ -66,7 +66,7 @@ LinkTarget loss_target(const Link& link, milliseconds time) {
   LinkTarget out;
   out.segment_bytes = static_cast<std::uint16_t>(std::clamp(mtu, 576, 9000) - kHeaders);
   rate = std::min(rate * kPacedShare, kPacedSegments * 8 * out.segment_bytes);
-  out.max_rate = static_cast<std::uint64_t>(std::max(rate, kLeastPaced));
+  out.max_rate = static_cast<std::uint64_t>(std::max(rate, kMinPaced));
   // A stream that has lost a retransmission waits for at least 200 ms; the others go on.
   out.n_streams = kManyStreams;
   out.time_ms = count_of(time);
@@ -97,16 +97,16 @@ LinkTimes quick_link_times() {
   LinkTimes times;
   times.n_round_trips = 20;
   times.round_trips = milliseconds(100);
-  times.bandwidth_least = milliseconds(40);
-  times.bandwidth_most = milliseconds(150);
+  times.bandwidth_min = milliseconds(40);
+  times.bandwidth_max = milliseconds(150);
   return times;
 }
 
 milliseconds bandwidth_time(const LinkTimes& times, milliseconds left, int n_rounds, milliseconds beside) {
-  if (n_rounds <= 0) return times.bandwidth_most;
+  if (n_rounds <= 0) return times.bandwidth_max;
   const milliseconds each = left / n_rounds - beside;
-  if (each < times.bandwidth_least) return milliseconds(0);
-  return std::min(each, times.bandwidth_most);
+  if (each < times.bandwidth_min) return milliseconds(0);
+  return std::min(each, times.bandwidth_max);
 }
 
 bool lost_messages(const Link& link, std::uint32_t n_round_trips) {
@@ -341,20 +341,20 @@ Task<std::vector<Link>> LinkCheck::first_pass(Deadline deadline) {
     notes_.push_back("no time was left for bandwidth over several connections");
     time = bandwidth_time(times_, for_streams, n_rounds, kRequestTime);
   }
-  if (time.count() == 0) time = times_.bandwidth_least;
+  if (time.count() == 0) time = times_.bandwidth_min;
   streams.time_ms = count_of(time);
   co_await run_rounds(rounds, links, &LinkCheck::measure_pair, streams, time, deadline, "bandwidth");
 
   LinkTarget paced;
   const milliseconds for_loss = std::min(kLossTime, left_until(deadline) / n_rounds - kRequestTime);
-  if (for_loss >= kLeastLossTime) {
+  if (for_loss >= kMinLossTime) {
     paced.time_ms = count_of(for_loss);
     co_await run_rounds(rounds, links, &LinkCheck::measure_loss, paced, for_loss, deadline, "counting losses");
   }
   if (!four) co_return links;
   streams.n_streams = kManyStreams;
   time = bandwidth_time(times_, left_until(deadline), n_rounds, kRequestTime);
-  if (time.count() == 0) time = times_.bandwidth_least;
+  if (time.count() == 0) time = times_.bandwidth_min;
   streams.time_ms = count_of(time);
   co_await run_rounds(rounds, links, &LinkCheck::measure_pair, streams, time, deadline,
                       "bandwidth over several connections");
@@ -366,7 +366,7 @@ Task<std::vector<Link>> LinkCheck::measure_again(std::vector<HostPair> pairs, De
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const int n_left = static_cast<int>(pairs.size() - i) * (times_.four_streams ? 2 : 1);
     milliseconds time = bandwidth_time(times_, left_until(deadline), n_left, kRequestTime);
-    if (time.count() == 0) time = times_.bandwidth_least;
+    if (time.count() == 0) time = times_.bandwidth_min;
     if (Clock::now() + time > deadline) {
       notes_.push_back("no time was left to measure " + std::to_string(pairs.size() - i) + " pairs again");
       break;
@@ -426,13 +426,13 @@ Task<std::vector<Link>> LinkCheck::rates(std::vector<HostPair> pairs, millisecon
 Task<RingRate> LinkCheck::ring(std::vector<int> order, Deadline deadline) {
   RingRate rate;
   const milliseconds room = left_until(deadline) - kRingStart - kRequestTime;
-  if (order.size() < 2 || room < times_.bandwidth_least) {
+  if (order.size() < 2 || room < times_.bandwidth_min) {
     if (order.size() >= 2) notes_.push_back("no time was left for the ring");
     co_return rate;
   }
   LinkTarget wish;
   wish.n_streams = times_.four_streams ? kManyStreams : 1;
-  wish.time_ms = count_of(std::min({room, 2 * times_.bandwidth_most, kLongestStreams}));
+  wish.time_ms = count_of(std::min({room, 2 * times_.bandwidth_max, kLongestStreams}));
   wish.begin_in_ms = count_of(kRingStart);
   struct Place {
     std::size_t position = 0;

@@ -18,8 +18,8 @@ namespace drun::launcher {
 // The extent of the measurements of each pair.
 struct LinkTimes {
   std::uint32_t n_round_trips = 0;
-  std::chrono::milliseconds round_trips{};                        // maximum
-  std::chrono::milliseconds bandwidth_least{}, bandwidth_most{};  // of one measurement
+  std::chrono::milliseconds round_trips{};                     // maximum
+  std::chrono::milliseconds bandwidth_min{}, bandwidth_max{};  // of one measurement
   bool four_streams = false;
 };
 LinkTimes quick_link_times();  // for the shortest check, and for a choice between networks by their speed

@@ -149,10 +149,10 @@ std::vector<AttemptResult> values(const std::map<std::pair<int, int>, AttemptRes
   return out;
 }
 
-netdetect::PartialChoice choose_most(const NetworkProbe& probe, std::vector<AttemptResult> results) {
+netdetect::PartialChoice choose_subset(const NetworkProbe& probe, std::vector<AttemptResult> results) {
   std::vector<int> gone;
   for (const auto& [host, error] : probe.lost) gone.push_back(host);
-  return netdetect::choose_most(probe.inventories, probe.candidates, results, gone);
+  return netdetect::choose_subset(probe.inventories, probe.candidates, results, gone);
 }
 
 std::vector<Attempt> all_attempts(const std::vector<netdetect::HostInterfaces>& hosts,
@@ -284,7 +284,7 @@ bool take_cached(const ProbeCache& cache, NetworkProbe& out) {
   for (std::size_t c = 0; c < out.candidates.tried.size(); ++c) {
     out.candidates.tried[c].measured_mbps = entry->measured_mbps[c];
   }
-  auto most = choose_most(out, entry->results);
+  auto most = choose_subset(out, entry->results);
   if (!all_good(most)) {
     for (auto& candidate : out.candidates.tried) candidate.measured_mbps = 0;
     return false;
@@ -357,7 +357,7 @@ Task<Result<NetworkProbe>> probe_network(asio::io_context& io, std::vector<HostL
     co_await group.join();
     drop_failed(probing, errors, out.lost);
     co_await run_round(io, probing, out.candidates, attempts, kFirstRound, results, out.lost);
-    auto most = choose_most(out, values(results, out.candidates, out.lost));
+    auto most = choose_subset(out, values(results, out.candidates, out.lost));
     if (all_good(most)) {
       const auto again = Again(results, out.candidates).timed_out(false);
       if (!again.empty()) co_await run_round(io, probing, out.candidates, again, kSecondRound, results, out.lost);
@@ -366,7 +366,7 @@ Task<Result<NetworkProbe>> probe_network(asio::io_context& io, std::vector<HostL
       auto again = Again(results, out.candidates).timed_out(true);
       for (const auto& attempt : Again(results, out.candidates).untried(suspects(most))) again.push_back(attempt);
       co_await run_round(io, probing, out.candidates, again, kSecondRound, results, out.lost);
-      most = choose_most(out, values(results, out.candidates, out.lost));
+      most = choose_subset(out, values(results, out.candidates, out.lost));
       again = Again(results, out.candidates).timed_out(true);
       if (!all_good(most) && (most.error || has_improved(before, results))) {
         co_await run_round(io, probing, out.candidates, again, kThirdRound, results, out.lost);
@@ -375,7 +375,7 @@ Task<Result<NetworkProbe>> probe_network(asio::io_context& io, std::vector<HostL
   }
   if (watch != nullptr) watch->end();
   out.results = values(results, out.candidates, out.lost);
-  out.most = choose_most(out, out.results);
+  out.most = choose_subset(out, out.results);
   co_return out;
 }
 

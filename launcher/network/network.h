@@ -12,7 +12,7 @@
 #include "launcher/connect/start_watch.h"
 #include "launcher/network/probe_cache.h"
 #include "netdetect/choose.h"
-#include "netdetect/choose_most.h"
+#include "netdetect/choose_subset.h"
 
 namespace drun::launcher {
 
@@ -22,7 +22,7 @@ struct NetworkProbe {
   netdetect::Candidates candidates;
   std::vector<netdetect::AttemptResult> results;  // by (from, candidate), ascending; the last attempt of each
   std::map<int, Error> lost;                      // hosts that were lost or did not answer in time
-  // The choice for all hosts except those in `lost` and those at fault; netdetect/choose_most.h.
+  // The choice for all hosts except those in `lost` and those at fault; netdetect/choose_subset.h.
   netdetect::PartialChoice most;
   std::string cache_key;                    // "": there was nothing to try
   std::optional<std::chrono::seconds> age;  // age of `results` from the cache; nothing: tried now

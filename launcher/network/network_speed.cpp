@@ -32,7 +32,7 @@ Task<bool> choose_by_speed(NetworkProbe& probe, LinkCheck& links, std::vector<in
     speeds.push_back(std::max(1, netdetect::network_mbps(measured)));
   }
   netdetect::set_speeds(networks, speeds, candidates);
-  probe.most = netdetect::choose_most(probe.inventories, candidates, probe.results, gone);
+  probe.most = netdetect::choose_subset(probe.inventories, candidates, probe.results, gone);
   co_return true;
 }
 

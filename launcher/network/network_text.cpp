@@ -10,11 +10,11 @@
 namespace drun::launcher {
 namespace {
 
-constexpr std::size_t kMostNames = 3, kMostGroups = 4;
+constexpr std::size_t kMaxNames = 3, kMaxGroups = 4;
 
 std::string hosts_text(const std::vector<std::string>& names, std::size_t n_all) {
   if (names.size() == n_all && n_all > 2) return "all " + plural(n_all, "host");
-  if (names.size() > kMostNames) return plural(names.size(), "host");
+  if (names.size() > kMaxNames) return plural(names.size(), "host");
   std::string out = names[0];
   for (std::size_t i = 1; i < names.size(); ++i) out += (i + 1 == names.size() ? " and " : ", ") + names[i];
   return out;
@@ -41,7 +41,7 @@ std::string network_in_short(const std::vector<std::string>& names, const std::v
   for (std::size_t i = 0; i < by_interface.size(); ++i) {
     const auto& [interface, group] = by_interface[i];
     if (i > 0) out += ", ";
-    if (i + 1 == kMostGroups && by_interface.size() > kMostGroups) {
+    if (i + 1 == kMaxGroups && by_interface.size() > kMaxGroups) {
       return out + std::to_string(by_interface.size() - i) + " others on " + plural(n_left, "host");
     }
     out += interface + " on " + hosts_text(group, hosts.size());

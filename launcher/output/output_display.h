@@ -32,7 +32,7 @@ class OutputDisplay {
 
   // Maximum number of rows for progress bars, and the maximum on a terminal to which another program may write too,
   // such as `grep` behind a pipe.
-  static constexpr std::size_t kMostBars = 8, kMostBarsBesideOthers = 1;
+  static constexpr std::size_t kMaxBars = 8, kMaxBarsBesideOthers = 1;
 
   // If there is one rank without a tag, its bytes are kept as they are. Several ranks without tags are kept in whole
   // lines.

@@ -51,7 +51,7 @@ void TerminalOutput::put(int owner, std::string_view tag, std::string_view text,
 void TerminalOutput::take_back(int owner) {
   if (open_owner_ != owner) return;
   const bool is_one_row = open_columns_ < static_cast<std::size_t>(size_.columns);
-  if (!is_one_row || most_bars_ == 0) return break_line();
+  if (!is_one_row || max_bars_ == 0) return break_line();
   out_ += "\r\033[K";
   open_owner_ = -1;
 }
@@ -80,7 +80,7 @@ void TerminalOutput::forget() {
 // first streams are shown.
 std::vector<std::string> TerminalOutput::shown_bars() const {
   const auto half = static_cast<std::size_t>(std::max(size_.rows / 2, 1));
-  const std::size_t most = std::min(most_bars_, half);
+  const std::size_t most = std::min(max_bars_, half);
   std::vector<std::string> all, lasts;
   for (const auto& [owner, bars] : bars_) {
     all.insert(all.end(), bars.begin(), bars.end());

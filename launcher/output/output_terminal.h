@@ -15,8 +15,8 @@ namespace drun::launcher {
 // bars on the screen, behind the last one. Lines are written over the bars; draw() draws the bars again.
 class TerminalOutput {
  public:
-  // `most_bars`: maximum number of rows of bars; 0: a terminal on which nothing can be redrawn.
-  explicit TerminalOutput(std::size_t most_bars) : most_bars_(most_bars) {}
+  // `max_bars`: maximum number of rows of bars; 0: a terminal on which nothing can be redrawn.
+  explicit TerminalOutput(std::size_t max_bars) : max_bars_(max_bars) {}
 
   // Sets the size for the next drawing.
   void resize(TerminalSize size);
@@ -33,7 +33,7 @@ class TerminalOutput {
   // True if bars have changed since the last draw().
   bool is_stale() const { return is_stale_; }
   // True if lines were written over the bars.
-  bool is_lifted() const { return n_drawn_ == 0 && !bars_.empty() && most_bars_ > 0; }
+  bool is_lifted() const { return n_drawn_ == 0 && !bars_.empty() && max_bars_ > 0; }
   void draw();
 
   bool stands_in_line() const { return open_owner_ >= 0; }
@@ -47,7 +47,7 @@ class TerminalOutput {
   void break_line();
   std::vector<std::string> shown_bars() const;
 
-  std::size_t most_bars_;
+  std::size_t max_bars_;
   TerminalSize size_;
   std::map<int, std::vector<std::string>> bars_;  // by owner
   bool is_stale_ = false;

@@ -26,9 +26,9 @@ bool is_pipe(int fd) {
 
 // A program that reads the other stream from a pipe may write to this terminal: then only one row can be redrawn
 // safely.
-std::size_t most_bars(int fd, int other) {
+std::size_t max_bars(int fd, int other) {
   if (!can_move_cursor(fd)) return 0;
-  return is_pipe(other) ? OutputDisplay::kMostBarsBesideOthers : OutputDisplay::kMostBars;
+  return is_pipe(other) ? OutputDisplay::kMaxBarsBesideOthers : OutputDisplay::kMaxBars;
 }
 
 Screen screen_here() {
@@ -38,8 +38,8 @@ Screen screen_here() {
   screen.color_err = wants_color(STDERR_FILENO);
   if (::isatty(STDOUT_FILENO) == 1) screen.out = Screen::Kind::kTerminal;
   if (::isatty(STDERR_FILENO) == 1) screen.err = Screen::Kind::kTerminal;
-  screen.bars_out = most_bars(STDOUT_FILENO, STDERR_FILENO);
-  screen.bars_err = most_bars(STDERR_FILENO, STDOUT_FILENO);
+  screen.bars_out = max_bars(STDOUT_FILENO, STDERR_FILENO);
+  screen.bars_err = max_bars(STDERR_FILENO, STDOUT_FILENO);
   return screen;
 }
 }  // namespace

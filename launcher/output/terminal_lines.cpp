@@ -220,7 +220,7 @@ void TerminalLines::new_line(const Sink& sink) {
     at_ = 0;
   } else if (++at_ == rows_.size()) {
     rows_.emplace_back();
-    if (rows_.size() > kMostRows) {
+    if (rows_.size() > kMaxRows) {
       give_rows(1, sink);
       --at_;
     }

@@ -16,7 +16,7 @@ namespace drun::launcher {
 class TerminalLines {
  public:
   static constexpr std::size_t kLimit = 64u << 10;  // a longer line is passed on in parts
-  static constexpr std::size_t kMostRows = 8;       // rows that a stream can rewrite: nested bars
+  static constexpr std::size_t kMaxRows = 8;        // rows that a stream can rewrite: nested bars
 
   struct Line {
     std::string_view text;  // without its end; colors are reset at its end

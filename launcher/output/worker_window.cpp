@@ -7,13 +7,13 @@
 namespace drun::launcher {
 
 namespace {
-constexpr int kLeastColumns = 20;  // a progress bar needs at least this many
+constexpr int kMinColumns = 20;  // a progress bar needs at least this many
 }
 
 TerminalSize worker_window(std::optional<TerminalSize> ours, std::size_t tag_columns) {
   if (!ours) return {};
   TerminalSize out = *ours;
-  out.columns = std::max(out.columns - static_cast<int>(tag_columns), std::min(out.columns, kLeastColumns));
+  out.columns = std::max(out.columns - static_cast<int>(tag_columns), std::min(out.columns, kMinColumns));
   return out;
 }
 

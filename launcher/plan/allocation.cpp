@@ -40,11 +40,11 @@ Result<std::optional<Allocation>> find_allocation(const Environment& env, const 
 std::string allocation_note(const std::vector<Host>& hosts) {
   if (hosts.empty() || hosts.front().job.empty()) return "";
   const std::string text =
-      "in " + hosts.front().job + ": host" + (hosts.size() == 1 ? " " : "s ") + list_of(hosts, kMostShown);
-  if (hosts.size() <= kMostShown) return text;
+      "in " + hosts.front().job + ": host" + (hosts.size() == 1 ? " " : "s ") + list_of(hosts, kMaxShown);
+  if (hosts.size() <= kMaxShown) return text;
   std::size_t n_slots = 0;
   for (const auto& host : hosts) n_slots += static_cast<std::size_t>(host.slots);
-  return text + " and " + plural(hosts.size() - kMostShown, "other") + ", " + plural(n_slots, "slot") + " in all";
+  return text + " and " + plural(hosts.size() - kMaxShown, "other") + ", " + plural(n_slots, "slot") + " in all";
 }
 
 std::optional<Error> one_of_several_tasks(const Environment& env) {

@@ -26,7 +26,7 @@ std::string list_of(const std::vector<Host>& hosts, std::size_t most) {
 }
 
 std::string short_list(const std::vector<Host>& hosts) {
-  return hosts.size() > kMostShown ? "" : list_of(hosts, kMostShown);
+  return hosts.size() > kMaxShown ? "" : list_of(hosts, kMaxShown);
 }
 
 std::string list_hint(const std::string& list) {

@@ -12,8 +12,8 @@
 namespace drun::launcher {
 namespace {
 
-constexpr std::size_t kMaxName = 255;    // characters of a DNS name
-constexpr std::size_t kMostShown = 500;  // characters of an item, in a hint
+constexpr std::size_t kMaxName = 255;   // characters of a DNS name
+constexpr std::size_t kMaxShown = 500;  // characters of an item, in a hint
 constexpr const char* kOwnGpuHint = "a GPU for each worker; workers that share one are slots without 'gpus='";
 
 tl::unexpected<TextFault> fault(std::size_t offset, std::string cause, std::string hint = {}) {
@@ -112,7 +112,7 @@ FaultOr<void> check_characters(std::string_view item) {
     if (c == ' ' || c == '\t' || c == '\n') {
       std::string hint;
       if (!in_brackets) {
-        hint = "commas between hosts, no spaces: " + with_commas(item.substr(0, kMostShown));
+        hint = "commas between hosts, no spaces: " + with_commas(item.substr(0, kMaxShown));
         if (item.find("slots=") != std::string_view::npos) hint = std::string(item.substr(0, i)) + ":2";
       }
       return fault(i, c == ' ' ? "a space inside of the item" : shown(c) + " inside of the item", hint);

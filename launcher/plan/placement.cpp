@@ -22,14 +22,14 @@ int usable_slots(const Host& host) {
 // The hint of what to type for `np` workers: the number that fits, or the same hosts with the missing slots spread over
 // them.
 std::string more_slots_hint(const std::vector<Host>& hosts, std::int64_t total, int np) {
-  constexpr std::size_t kMostHosts = 8;
+  constexpr std::size_t kMaxHosts = 8;
   const std::string fewer = total > 0 ? "-np " + std::to_string(total) + ", or " : "";
   const bool from_list =
       starts_with(hosts.front().where, "-H") || hosts.front().where.empty() || !hosts.front().job.empty();
   if (!from_list) return fewer + "more slots= at " + hosts.front().where;
   const auto n = static_cast<std::int64_t>(hosts.size());
   const std::int64_t missing = np - total;
-  if (hosts.size() > kMostHosts) {
+  if (hosts.size() > kMaxHosts) {
     return fewer + "at least " + std::to_string((np + n - 1) / n) + " slots on every host";
   }
   std::vector<std::string> items;

@@ -9,14 +9,14 @@ namespace drun::launcher {
 
 namespace {
 
-constexpr std::size_t kMostNames = 3;
+constexpr std::size_t kMaxNames = 3;
 
 // "a (x)", "a, b and c (x, y)", "5 hosts (x)".
 std::string where(const std::vector<LeftRunning>& hosts) {
   std::vector<std::string> names;
   for (const auto& host : hosts) {
     if (host.name.empty() || std::find(names.begin(), names.end(), host.name) != names.end()) continue;
-    if (names.size() == kMostNames) {
+    if (names.size() == kMaxNames) {
       names.emplace_back("...");
       break;
     }
@@ -24,7 +24,7 @@ std::string where(const std::vector<LeftRunning>& hosts) {
   }
   std::vector<std::string> shown;
   for (const auto& host : hosts) shown.push_back(host.host);
-  const std::string out = shown.size() > kMostNames ? plural(shown.size(), "host") : list_some(shown, kMostNames);
+  const std::string out = shown.size() > kMaxNames ? plural(shown.size(), "host") : list_some(shown, kMaxNames);
   return names.empty() ? out : out + " (" + join(names, ", ") + ")";
 }
 

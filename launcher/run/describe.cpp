@@ -18,8 +18,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kAnswerTime = milliseconds(2000);  // for the agents' answers, in addition to the time for the stacks
-constexpr std::size_t kMostFrames = 40;           // shown per thread
-constexpr std::size_t kMostStacks = 24;           // different ones
+constexpr std::size_t kMaxFrames = 40;            // shown per thread
+constexpr std::size_t kMaxStacks = 24;            // different ones
 
 std::string state_words(const control::ProcessState& p) {
   const std::string in = p.waits_in.empty() ? "" : " in " + p.waits_in;
@@ -170,10 +170,10 @@ std::string plain_stack(const std::string& output) {
     if (folded.size() > 1 || n > 1 || !thread.title.empty()) {
       out += plural(n, "thread") + (thread.title.empty() ? "" : " " + thread.title) + "\n";
     }
-    for (std::size_t i = 0; i < thread.frames.size() && i < kMostFrames; ++i) {
+    for (std::size_t i = 0; i < thread.frames.size() && i < kMaxFrames; ++i) {
       out += "#" + std::to_string(i) + " " + thread.frames[i] + "\n";
     }
-    if (thread.frames.size() > kMostFrames) out += "and " + plural(thread.frames.size() - kMostFrames, "frame") + "\n";
+    if (thread.frames.size() > kMaxFrames) out += "and " + plural(thread.frames.size() - kMaxFrames, "frame") + "\n";
   }
   return out;
 }
@@ -197,10 +197,10 @@ std::string describe_stacks(const std::vector<RankState>& ranks) {
     }
   }
   std::string out;
-  for (std::size_t i = 0; i < stacks.size() && i < kMostStacks; ++i) {
+  for (std::size_t i = 0; i < stacks.size() && i < kMaxStacks; ++i) {
     out += "stack of " + rank_list(stacks[i].ranks) + ", " + stacks[i].text;
   }
-  if (stacks.size() > kMostStacks) out += "and " + plural(stacks.size() - kMostStacks, "other stack") + "\n";
+  if (stacks.size() > kMaxStacks) out += "and " + plural(stacks.size() - kMaxStacks, "other stack") + "\n";
   for (const auto& g : problems) out += rank_list(g.ranks) + ", " + g.text + "\n";
   if (!out.empty()) out.pop_back();
   return out;

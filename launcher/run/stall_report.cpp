@@ -13,9 +13,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMostLines = 8;   // about missing ranks
-constexpr std::size_t kMostStalls = 8;  // reported at once
-constexpr std::size_t kMostRasLines = 60;
+constexpr std::size_t kMaxLines = 8;   // about missing ranks
+constexpr std::size_t kMaxStalls = 8;  // reported at once
+constexpr std::size_t kMaxRasLines = 60;
 // Bounds of the interval at which the agents are asked, which is a tenth of the limit.
 constexpr auto kOftenest = milliseconds(100), kSeldomest = milliseconds(5000);
 
@@ -101,14 +101,14 @@ std::string details_of(const std::vector<RankStanding>& ranks, const control::Re
   for (const auto& rank : ranks) {
     if (std::find(waiting.begin(), waiting.end(), rank.rank) != waiting.end()) continue;
     if (is_missing(rank, call)) {
-      if (++n_missing <= kMostLines) {
+      if (++n_missing <= kMaxLines) {
         lines.add(name_of(rank) + " has not called " + call_text(call) + "; " + what_it_does(rank, now));
       }
     } else if (call.comm == 0) {
       through.push_back(rank.rank);
     }
   }
-  if (n_missing > kMostLines) lines.add("nor have " + plural(n_missing - kMostLines, "other rank"));
+  if (n_missing > kMaxLines) lines.add("nor have " + plural(n_missing - kMaxLines, "other rank"));
   if (!through.empty()) lines.add(ranks_have(through) + "done " + (through.size() == 1 ? "its" : "their") + " part");
   if (n_missing == 0 && call.comm == 0) lines.add("nobody is missing: it is slow, or a connection or a rank hangs");
   return lines.take();
@@ -155,9 +155,9 @@ std::string ras_words(const std::string& host, std::string_view text) {
   std::string out = "NCCL on " + host + " says:";
   std::size_t n_lines = 0;
   for (const auto line : split(text, '\n')) {
-    if (++n_lines <= kMostRasLines) out += "\n  " + std::string(line);
+    if (++n_lines <= kMaxRasLines) out += "\n  " + std::string(line);
   }
-  if (n_lines > kMostRasLines) out += "\n  and " + plural(n_lines - kMostRasLines, "more line");
+  if (n_lines > kMaxRasLines) out += "\n  and " + plural(n_lines - kMaxRasLines, "more line");
   return out;
 }
 
@@ -204,7 +204,7 @@ bool StallReporter::look(milliseconds limit) {
   std::size_t n_told = 0, n_more = 0;
   for (auto& stall : find_stalls(ranks, now, limit)) {
     if (told_.contains(stall.id)) continue;
-    if (++n_told <= kMostStalls) {
+    if (++n_told <= kMaxStalls) {
       std::string text =
           "no progress for " + seconds_words(std::chrono::duration<double>(limit).count()) + " in " + stall.call;
       for (const auto line : split(stall.details, '\n')) text += "\n  " + std::string(line);

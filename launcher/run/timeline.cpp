@@ -38,7 +38,7 @@ void TimelineCalls::take(const control::Timeline& message) {
   Rank& rank = ranks_[message.rank];
   rank.n_lost += message.n_lost;
   for (const auto& m : message.calls) {
-    if (n_calls_ >= kMostCalls) {
+    if (n_calls_ >= kMaxCalls) {
       ++rank.n_lost;
       continue;
     }

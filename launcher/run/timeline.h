@@ -42,7 +42,7 @@ class TimelineCalls {
     return sink(piece + "\n]}\n");
   }
 
-  static constexpr std::uint64_t kMostCalls = 2'000'000;  // Perfetto has trouble with more; further calls are lost
+  static constexpr std::uint64_t kMaxCalls = 2'000'000;  // Perfetto has trouble with more; further calls are lost
 
  private:
   static constexpr std::size_t kPiece = 1u << 20;

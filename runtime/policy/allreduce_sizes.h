@@ -18,11 +18,11 @@ constexpr std::size_t ring_bytes(std::size_t n_ranks) { return n_ranks * (16u <<
 // host: fewer waits save more time than the use of all cores.
 constexpr std::size_t kOneLaneBytes = 32u << 10;
 // A lane with more bytes is sent in pieces of this size, in one ring, so that memory and network work at the same time.
-// A piece is divided among the hosts, so it has at least kLeastLanePiecePerHost for each.
-constexpr std::size_t kLanePieceBytes = 256u << 10, kLeastLanePiecePerHost = 64u << 10;
+// A piece is divided among the hosts, so it has at least kMinLanePiecePerHost for each.
+constexpr std::size_t kLanePieceBytes = 256u << 10, kMinLanePiecePerHost = 64u << 10;
 
 constexpr std::size_t lane_piece_bytes(std::size_t n_hosts) {
-  return std::max(kLanePieceBytes, n_hosts * kLeastLanePiecePerHost);
+  return std::max(kLanePieceBytes, n_hosts * kMinLanePiecePerHost);
 }
 
 }  // namespace drun::runtime

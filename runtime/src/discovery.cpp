@@ -19,7 +19,7 @@ namespace drun::runtime {
 namespace {
 
 constexpr std::chrono::milliseconds kAgentTimeout{10'000};
-constexpr std::uint64_t kMostStreams = 16;
+constexpr std::uint64_t kMaxStreams = 16;
 
 tl::unexpected<Failure> bad_variable(const std::string& name, const std::string& value, const std::string& what) {
   return failure(DRUN_ERROR_CONNECT, "drun_init: " + name + "=" + value + ": " + what);
@@ -132,9 +132,9 @@ tl::unexpected<Failure> cleared(pid_t agent) {
 }  // namespace
 
 pid_t agent_above(const std::string& proc) {
-  constexpr int kMostAncestors = 256;
+  constexpr int kMaxAncestors = 256;
   pid_t pid = ::getppid();
-  for (int i = 0; i < kMostAncestors && pid > 1; ++i) {
+  for (int i = 0; i < kMaxAncestors && pid > 1; ++i) {
     const auto text = read_file(proc + "/" + std::to_string(pid) + "/stat", 4096);
     const auto stat = text ? parse_stat(*text) : std::nullopt;
     if (!stat) return 0;
@@ -157,8 +157,8 @@ Outcome<Surroundings> read_surroundings(const GetEnv& get_env) {
   result.is_solo = value_of("DRUN_SOLO") == "1";
   if (const std::string streams = value_of("DRUN_STREAMS"); !streams.empty()) {
     const auto n_streams = parse_number(streams);
-    if (!n_streams || *n_streams < 1 || *n_streams > kMostStreams) {
-      return bad_variable("DRUN_STREAMS", streams, "not a number from 1 to " + std::to_string(kMostStreams));
+    if (!n_streams || *n_streams < 1 || *n_streams > kMaxStreams) {
+      return bad_variable("DRUN_STREAMS", streams, "not a number from 1 to " + std::to_string(kMaxStreams));
     }
     result.n_streams = static_cast<int>(*n_streams);
   }

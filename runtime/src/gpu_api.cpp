@@ -71,7 +71,7 @@ Status check_index(const Work& work, drun_dtype dtype) {
   return wrong(work.during(), "indices must be u32 or u64");
 }
 
-// Launches the kernel once for every kMostPieces pieces.
+// Launches the kernel once for every kMaxPieces pieces.
 Status over_pieces(Work& work, const std::string& kernel, const drun_gpu_piece* pieces, std::size_t n_pieces,
                    const void* bucket, gpu::PieceArguments arguments) {
   if (pieces == nullptr && n_pieces > 0) return wrong(work.during(), "pieces is a null pointer");
@@ -95,7 +95,7 @@ Status over_pieces(Work& work, const std::string& kernel, const drun_gpu_piece* 
     arguments.pieces[arguments.n_pieces++] = {gpu::device_pointer(data), count, begin, arguments.n_chunks};
     arguments.n_chunks += gpu::parts_of(count);
     begin += count;
-    if (arguments.n_pieces < gpu::kMostPieces) continue;
+    if (arguments.n_pieces < gpu::kMaxPieces) continue;
     if (auto ok = launch(); !ok) return ok;
   }
   return launch();
@@ -134,11 +134,11 @@ gpu::SelectArguments about_selection(const void* values, std::size_t count, drun
   a.values = gpu::device_pointer(values);
   a.count = count;
   a.n_tiles = parts(count, gpu::kTile);
-  a.most_listed = list_bytes(count) / (size_of(dtype) + kPlaceBytes);
+  a.max_listed = list_bytes(count) / (size_of(dtype) + kPlaceBytes);
   a.selection = gpu::device_pointer(selection);
   a.tiles = a.selection + sizeof(gpu::Selection);
   a.list = a.tiles + a.n_tiles * sizeof(gpu::Tile);
-  a.places = a.list + a.most_listed * size_of(dtype);
+  a.places = a.list + a.max_listed * size_of(dtype);
   return a;
 }
 
@@ -146,8 +146,8 @@ gpu::SelectArguments about_selection(const void* values, std::size_t count, drun
 // value of rank sample_rank is below the K-th of all values, with a margin of four standard deviations, for groups
 // whose values are all alike.
 void plan_sample(gpu::SelectArguments& a) {
-  constexpr std::uint64_t kLeast = 65'536, kPart = 64;
-  const std::uint64_t wanted = std::max(kLeast, a.count / kPart / gpu::kSampleGroup * gpu::kSampleGroup);
+  constexpr std::uint64_t kMin = 65'536, kPart = 64;
+  const std::uint64_t wanted = std::max(kMin, a.count / kPart / gpu::kSampleGroup * gpu::kSampleGroup);
   a.n_sampled = std::min(a.count, wanted);
   a.sample_rank = a.k;
   if (a.n_sampled == a.count) return;
@@ -171,7 +171,7 @@ Status find(Work& work, drun_dtype dtype, gpu::SelectArguments a, const void* se
       a.shift = static_cast<std::uint32_t>(std::max(left - static_cast<int>(gpu::kDigitBits), 0));
     };
     plan_sample(a);
-    if (a.k <= a.most_listed && a.sample_rank <= a.n_sampled) {
+    if (a.k <= a.max_listed && a.sample_rank <= a.n_sampled) {
       look_at_digit(31);  // samples are f32 for both types
       auto ok = work.launch("drun_guess_pivot_" + type, &a, parts(a.n_sampled, gpu::kThreads));
       if (ok) ok = work.launch("drun_collect_" + type, &a, a.n_tiles);

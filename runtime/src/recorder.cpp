@@ -41,7 +41,7 @@ void write_name(Entry& place, std::string_view name) {
             [&](std::uint64_t word, std::size_t) { place.words[at++].store(word, std::memory_order_release); });
 }
 
-constexpr std::uint32_t kMostEntries = 1u << 20;
+constexpr std::uint32_t kMaxEntries = 1u << 20;
 
 // While this lives, readers take the entry for torn. Words are stored with release, so that none is visible before the
 // odd sequence; a fence would do too, but TSan does not support fences.
@@ -71,7 +71,7 @@ std::shared_ptr<Recorder> Recorder::open(const Fd& memory, int rank) {
   auto* header = static_cast<Header*>(place);
   const std::uint32_t n_entries = header->n_entries;
   const bool known = header->magic == recorder::kMagic && header->entry_bytes == sizeof(Entry) && n_entries > 0 &&
-                     n_entries <= kMostEntries && recorder::bytes_for(n_entries) <= n_bytes;
+                     n_entries <= kMaxEntries && recorder::bytes_for(n_entries) <= n_bytes;
   if (!known) {
     ::munmap(place, n_bytes);
     return nullptr;

@@ -109,14 +109,14 @@ void round_of(Times& times, int calls, const Card& card, Handle stream, const Ca
 
 int main(int argc, char** argv) {
   std::size_t least = 8, most = 128u << 20;
-  int rounds = 20, most_calls = 50;
+  int rounds = 20, max_calls = 50;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i];
     const long value = std::atol(argv[i + 1]);
     if (option == "--least") least = static_cast<std::size_t>(value);
     if (option == "--most") most = static_cast<std::size_t>(value);
     if (option == "--rounds") rounds = static_cast<int>(value);
-    if (option == "--calls") most_calls = static_cast<int>(value);
+    if (option == "--calls") max_calls = static_cast<int>(value);
   }
   done(drun_init(nullptr), "drun_init");
   const Card& card = Card::open(drun_local_rank());
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
   }
   for (std::size_t n_bytes = least; n_bytes <= most; n_bytes *= 4) {
     const std::size_t count = n_bytes / sizeof(float);
-    const int calls = n_bytes > (16u << 20) ? std::min(most_calls, 10) : most_calls;
+    const int calls = n_bytes > (16u << 20) ? std::min(max_calls, 10) : max_calls;
     const auto by_drun = [&] {
       done(drun_allreduce(data.get(), data.get(), count, DRUN_FLOAT32, DRUN_MAX, DRUN_COMM_WORLD, &options), "drun");
     };

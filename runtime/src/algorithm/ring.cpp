@@ -12,7 +12,7 @@ namespace {
 
 // Received data is added up in segments, while the next segment is on its way. A chunk has several segments, so that
 // forwarding need not wait for a whole chunk.
-constexpr std::size_t kSegmentBytes = 128u << 10, kLeastSegmentBytes = 8u << 10;
+constexpr std::size_t kSegmentBytes = 128u << 10, kMinSegmentBytes = 8u << 10;
 constexpr std::size_t kSegmentsPerChunk = 4;
 
 using Chunks = std::vector<Block>;  // one for each rank
@@ -111,7 +111,7 @@ class RingReceive final : public Flow {
   static std::size_t segment_bytes(const RingPath& path) {
     constexpr std::size_t kLine = 64;  // whole elements
     const std::size_t part = (path.longest() / kSegmentsPerChunk + kLine - 1) / kLine * kLine;
-    return std::min(std::clamp(part, kLeastSegmentBytes, kSegmentBytes), path.longest());
+    return std::min(std::clamp(part, kMinSegmentBytes, kSegmentBytes), path.longest());
   }
   bool adds() const { return place_.step < reducing_.n_steps; }
   void advance(std::size_t n_bytes) {

@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kNoteWait{2000};
 
 constexpr std::chrono::milliseconds kLongWait{1000};
 
-constexpr std::size_t kMostLinks = 4;  // maximum number of waits of a chain in an error text
+constexpr std::size_t kMaxLinks = 4;  // maximum number of waits of a chain in an error text
 
 // The key of a rank's note.
 std::string note_key(int rank) { return own_key("waits/" + std::to_string(rank)); }
@@ -102,7 +102,7 @@ class Walk {
   std::string text_of(const std::vector<int>& path) const {
     std::string text;
     for (std::size_t i = 0; i + 1 < path.size(); ++i) {
-      if (path.size() - 1 > kMostLinks && i == kMostLinks - 1) {  // the last one is still to be reported
+      if (path.size() - 1 > kMaxLinks && i == kMaxLinks - 1) {  // the last one is still to be reported
         text += ", and so on";
         i = path.size() - 2;
       }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kAlignment = 4096;  // a page
 
 // NCCL rounds up to 2 MiB, some versions to 512 MiB: small allocations would waste a GPU's memory.
-constexpr std::size_t kLeastOfNccl = std::size_t{4} << 20;
+constexpr std::size_t kMinNccl = std::size_t{4} << 20;
 
 // Searches once.
 const Nccl* nccl_that_allocates() {
@@ -53,7 +53,7 @@ Outcome<void*> Allocations::take_of_device(std::size_t n_bytes, Allocation& how)
   }
   void* memory = nullptr;
   // In memory of NCCL's allocator NCCL's collectives need no copies. If NCCL fails, any memory is good enough.
-  const Nccl* const nccl = n_bytes >= kLeastOfNccl ? nccl_that_allocates() : nullptr;
+  const Nccl* const nccl = n_bytes >= kMinNccl ? nccl_that_allocates() : nullptr;
   if (nccl != nullptr) {
     how.from = From::kNccl;
     if (nccl->MemAlloc(&memory, n_bytes) == kNcclSuccess && memory != nullptr) return memory;

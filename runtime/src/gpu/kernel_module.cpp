@@ -81,7 +81,7 @@ Status KernelModule::launch(const std::string& kernel, const void* arguments, st
                             const std::string& during) {
   const auto found = find(kernel, during);
   if (!found) return tl::unexpected<Failure>(found.error());
-  const auto n_blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(n_parts, 1, found->most_blocks));
+  const auto n_blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(n_parts, 1, found->max_blocks));
   void* parameters[] = {const_cast<void*>(arguments)};
   const auto error = driver_.launch(found->function, n_blocks, 1, 1, kThreads, 1, 1, 0, stream, parameters, nullptr);
   if (error != kSuccess) return driver_failure(driver_, during, ("launch of " + kernel).c_str(), error);

@@ -27,7 +27,7 @@ class KernelModule {
  private:
   struct Kernel {
     Function function = nullptr;
-    std::uint64_t most_blocks = 1;
+    std::uint64_t max_blocks = 1;
   };
   explicit KernelModule(const Driver& driver) : driver_(driver) {}
   Status load(const std::string& during);

@@ -34,7 +34,7 @@ constexpr const char* kName = "libnccl.so.2";
 constexpr std::string_view kBanner = "NCCL version ";
 constexpr std::size_t kLongestBanner = 60;
 // NCCL's kernels, hundreds of megabytes, are behind its strings.
-constexpr std::size_t kMostSearched = std::size_t{64} << 20;
+constexpr std::size_t kMaxSearched = std::size_t{64} << 20;
 
 template <typename F>
 bool find(void* library, const char* name, F& function, std::string& why_not) {
@@ -104,7 +104,7 @@ int cuda_of(const void* function) {
           const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
           is_it = is_it || (wanted.address >= begin && wanted.address < begin + part.p_memsz);
           wanted.parts.emplace_back(reinterpret_cast<const char*>(begin),
-                                    std::min<std::size_t>(part.p_filesz, kMostSearched));
+                                    std::min<std::size_t>(part.p_filesz, kMaxSearched));
         }
         return is_it ? 1 : 0;
       },

@@ -30,7 +30,7 @@ void PinnedMemory::give_back(const Driver& driver, char* memory) {
     if (block.memory == memory) block.free = true;
   }
   // Free the smallest first: a larger one can replace it.
-  while (n_kept() > kMostKept) {
+  while (n_kept() > kMaxKept) {
     auto victim = blocks_.end();
     for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
       if (block->free && (victim == blocks_.end() || block->n_bytes < victim->n_bytes)) victim = block;

@@ -9,10 +9,10 @@
 
 namespace drun::runtime::gpu {
 
-// Keeps up to kMostKept bytes from call to call. One thread at a time.
+// Keeps up to kMaxKept bytes from call to call. One thread at a time.
 class PinnedMemory {
  public:
-  static constexpr std::size_t kMostKept = 64u << 20;
+  static constexpr std::size_t kMaxKept = 64u << 20;
   PinnedMemory() = default;
   ~PinnedMemory();
   PinnedMemory(const PinnedMemory&) = delete;

@@ -11,9 +11,9 @@ bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 
 
 // Any of nvidia0, nvidia1, ... may be in a container.
 Presence look_at_devices(const std::string& folder) {
-  constexpr int kMost = 256;
+  constexpr int kMax = 256;
   Presence result = Presence::kNoDevice;
-  for (int i = 0; i < kMost; ++i) {
+  for (int i = 0; i < kMax; ++i) {
     const std::string device = folder + "/nvidia" + std::to_string(i);
     if (can_open(device)) return Presence::kThere;
     if (is_there(device)) result = Presence::kForbidden;

@@ -14,7 +14,7 @@ std::size_t message_bytes() {
   const char* const told = std::getenv("DRUN_TEST_MESSAGE_MIB");
   return static_cast<std::size_t>(told != nullptr ? std::atol(told) : 64) << 20;
 }
-constexpr long kMostBesideKib = 40 << 10;  // in total, including code and the shared segment
+constexpr long kMaxBesideKib = 40 << 10;  // in total, including code and the shared segment
 
 void expect_little_memory(bool shares_memory, int size, int ranks_per_host) {
   testing::JobOptions options;
@@ -28,7 +28,7 @@ void expect_little_memory(bool shares_memory, int size, int ranks_per_host) {
     const long beside = std::atol(end.output.c_str() + at + 8);
     EXPECT_GT(beside, 0);
     ::testing::Test::RecordProperty("kib_of_rank_" + std::to_string(end.rank), std::to_string(beside));
-    EXPECT_LT(beside, kMostBesideKib) << "rank " << end.rank;
+    EXPECT_LT(beside, kMaxBesideKib) << "rank " << end.rank;
   }
 }
 

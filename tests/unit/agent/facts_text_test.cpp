@@ -93,8 +93,8 @@ TEST(FactsText, XidsOfTheKernelsLog) {
   EXPECT_EQ(xids[0].age_s, 120);
   EXPECT_EQ(xids[1].number, 13);
   EXPECT_EQ(xids[1].age_s, 60);
-  for (std::size_t i = 0; i < 2 * kMostXids; ++i) add_xids("6,1,1,-;NVRM: Xid (PCI:0): 31, x\n", 0, xids);
-  EXPECT_EQ(xids.size(), kMostXids);
+  for (std::size_t i = 0; i < 2 * kMaxXids; ++i) add_xids("6,1,1,-;NVRM: Xid (PCI:0): 31, x\n", 0, xids);
+  EXPECT_EQ(xids.size(), kMaxXids);
 }
 
 TEST(FactsText, Bonds) {

@@ -10,7 +10,7 @@
 namespace drun::agent {
 namespace {
 
-using control::kLeastCharge;
+using control::kMinCharge;
 
 // A pump on a real pipe, run step by step.
 class PumpFixture : public ::testing::Test {
@@ -49,10 +49,10 @@ class PumpFixture : public ::testing::Test {
 };
 
 TEST_F(PumpFixture, AShortChunkCostsTheLeastCharge) {
-  start(3 * kLeastCharge);
+  start(3 * kMinCharge);
   for (int i = 0; i < 5; ++i) write("x");
   EXPECT_EQ(chunks_.size(), 3u);
-  pump_->add_credit(kLeastCharge - 1);
+  pump_->add_credit(kMinCharge - 1);
   settle();
   EXPECT_EQ(chunks_.size(), 3u) << "less than one chunk's worth";
   pump_->add_credit(1);
@@ -70,7 +70,7 @@ TEST_F(PumpFixture, ALongChunkCostsItsBytes) {
 }
 
 TEST_F(PumpFixture, TheMarkOfAnUnfinishedLineCostsToo) {
-  start(2 * kLeastCharge);
+  start(2 * kMinCharge);
   write("Name: ");
   io_.restart();
   const Deadline deadline = Clock::now() + std::chrono::seconds(10);

@@ -49,7 +49,7 @@ std::vector<Finding> run(const std::vector<netdetect::HostInterfaces>& hosts, F 
   const auto candidates = netdetect::find_candidates(hosts, wanted);
   EXPECT_TRUE(candidates);
   const auto results = netdetect::testing::play(hosts, *candidates, answer);
-  return reach_findings(hosts, *candidates, results, netdetect::choose_most(hosts, *candidates, results));
+  return reach_findings(hosts, *candidates, results, netdetect::choose_subset(hosts, *candidates, results));
 }
 
 // The findings as "failure not-connected: h1 and h2".
@@ -141,7 +141,7 @@ TEST(ReachFindings, AHiddenHostIsAFailureForWhatNeedsBothDirections) {
   const auto results = netdetect::testing::play(hosts, *candidates, [](int, const netdetect::Candidate& to) {
     return is_decoy(to) || to.host == 0 ? kTimedOut : kReached;
   });
-  const auto most = netdetect::choose_most(hosts, *candidates, results, {});
+  const auto most = netdetect::choose_subset(hosts, *candidates, results, {});
   for (const auto& [purpose, severity, words] : std::vector<std::tuple<Purpose, Severity, std::string>>{
            {Purpose::kAll, Severity::kFailure, "libdrun can work with that, torch, Gloo, NCCL and MPI can not"},
            {Purpose::kUnknown, Severity::kWarning, "libdrun can work with that, torch, Gloo, NCCL and MPI can not"},
@@ -241,7 +241,7 @@ TEST(ReachFindings, NamesTheInterfaceThatSendsIfAnotherOneListens) {
     for (auto& r : results)
       r.result.source = r.attempt.from == 0 ? source : r.attempt.from == 1 ? "10.0.0.2" : "10.0.0.3";
     const auto findings =
-        reach_findings(hosts, *candidates, results, netdetect::choose_most(hosts, *candidates, results));
+        reach_findings(hosts, *candidates, results, netdetect::choose_subset(hosts, *candidates, results));
     if (std::string(source) == "10.0.0.11") {
       EXPECT_THAT(heads(findings), IsEmpty());
       continue;
@@ -300,7 +300,7 @@ TEST(ReachFindings, SaysWhatWasMeasured) {
   for (auto& c : candidates->tried) c.measured_mbps = c.address.text().rfind("10.1.", 0) == 0 ? 9400 : 94;
   const auto results = netdetect::testing::play(hosts, *candidates, all_reached);
   const auto findings =
-      reach_findings(hosts, *candidates, results, netdetect::choose_most(hosts, *candidates, results));
+      reach_findings(hosts, *candidates, results, netdetect::choose_subset(hosts, *candidates, results));
   EXPECT_THAT(heads(findings, Severity::kNote), ElementsAre("note several-interfaces: h0 eth1, h1 eth1 and h2 eth1"));
   EXPECT_EQ(find(findings, "several-interfaces").details.front(),
             "h0: eth1 (9400 Mb/s) before eth0 (94 Mb/s): it is faster");
@@ -371,7 +371,7 @@ TEST(ReachFindings, SaysNothingOfOneHostOrOfThoseThatAreGone) {
     if (r.attempt.from != 1 && to != 1) results.push_back(r);
   }
   const auto findings =
-      reach_findings(hosts, *candidates, results, netdetect::choose_most(hosts, *candidates, results, {1}), {1});
+      reach_findings(hosts, *candidates, results, netdetect::choose_subset(hosts, *candidates, results, {1}), {1});
   for (const auto& finding : findings) EXPECT_THAT(finding.hosts, Not(Contains(1))) << finding.code;
   EXPECT_THAT(heads(findings), IsEmpty());
 }

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 using drun::testing::contains;
 
-constexpr std::size_t kMost = 200'000;  // elements of a block: more than sockets buffer
+constexpr std::size_t kMax = 200'000;  // elements of a block: more than sockets buffer
 
 // The buffers of one rank for any collective.
 struct Buffers {
@@ -143,7 +143,7 @@ TEST_P(Every, NamesTheRankThatNeverCame) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
     if (rank == 3) return over.wait_for(5);  // not a neighbor of rank 0, the root
-    auto done = call(*all, kMost, DRUN_FLOAT64);
+    auto done = call(*all, kMax, DRUN_FLOAT64);
     if (done) done = all->barrier();  // for ranks that have done their part
     over.add();
     ASSERT_FALSE(done);
@@ -165,7 +165,7 @@ TEST_P(Every, EndsAtOnceWhenARankIsKilled) {
       return;
     }
     inside.add();
-    auto done = call(*all, kMost, DRUN_FLOAT64);
+    auto done = call(*all, kMax, DRUN_FLOAT64);
     if (done) done = all->barrier();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().status, DRUN_ERROR_PEER);
@@ -182,7 +182,7 @@ TEST_P(Every, NamesTheRankThatWentAway) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
     if (rank == 3) return;
-    auto done = call(*all, kMost, DRUN_FLOAT64);
+    auto done = call(*all, kMax, DRUN_FLOAT64);
     if (done) done = all->barrier();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().status, DRUN_ERROR_PEER) << done.error().text;

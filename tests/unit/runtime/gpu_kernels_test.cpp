@@ -71,7 +71,7 @@ void pack_and_unpack(drun_dtype dtype) {
   std::vector<drun_gpu_piece> pieces, targets;
   std::vector<T> all;
   std::vector<Array<T>> others;
-  const std::size_t n_pieces = 2 * gpu::kMostPieces + 5;
+  const std::size_t n_pieces = 2 * gpu::kMaxPieces + 5;
   for (std::size_t i = 0; i < n_pieces; ++i) {
     const std::size_t n = i == 3 ? 3 * gpu::kChunk + 5 : i % 7 == 0 ? 0 : random() % 300, offset = random() % 5;
     std::vector<T> values(n);
@@ -338,7 +338,7 @@ TEST_F(GpuKernels, SamplesAreOfAllParts) {
 // The result doesn't depend on the sample: here only sampled values are large, or many values outside the sample are,
 // too.
 TEST_F(GpuKernels, AListThatIsTooShortOrTooLongIsNotUsed) {
-  const std::size_t n = 1 << 17, n_sampled = 1 << 16, k = n / 20, most_listed = n / 8;
+  const std::size_t n = 1 << 17, n_sampled = 1 << 16, k = n / 20, max_listed = n / 8;
   std::vector<float> too_short = numbers<float>(n, 12);
   for (float& value : too_short) value = std::fmod(value, 1.0f);
   std::vector<bool> is_sampled(n);
@@ -350,7 +350,7 @@ TEST_F(GpuKernels, AListThatIsTooShortOrTooLongIsNotUsed) {
     if (i < k - 1000) too_short[place] += 2;
   }
   auto too_long = too_short;
-  for (std::size_t i = 0, n_more = 0; i < n && n_more < most_listed; ++i) {
+  for (std::size_t i = 0, n_more = 0; i < n && n_more < max_listed; ++i) {
     if (!is_sampled[i]) too_long[i] += 2, ++n_more;
   }
   for (const auto& given : {too_short, too_long}) {
@@ -360,7 +360,7 @@ TEST_F(GpuKernels, AListThatIsTooShortOrTooLongIsNotUsed) {
     EXPECT_GT(known.pivot, 0u) << "there was no list at all";
   }
   EXPECT_LT(selection_of(too_short, k).n_listed, k);
-  EXPECT_GT(selection_of(too_long, k).n_listed, most_listed + 1);
+  EXPECT_GT(selection_of(too_long, k).n_listed, max_listed + 1);
   // No list is started if it would not help.
   EXPECT_EQ(selection_of(std::vector<float>(n, 1), k).n_listed, 0u);
   EXPECT_EQ(selection_of(numbers<float>(n, 13), n / 2).n_listed, 0u);

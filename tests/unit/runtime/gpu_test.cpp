@@ -285,7 +285,7 @@ TEST_F(Gpu, PinnedMemoryIsUsedAgain) {
     for (int i = 0; i < 20; ++i) ASSERT_DONE(all.allreduce(data.get(), data.get(), 1000, DRUN_FLOAT32, DRUN_SUM));
     EXPECT_EQ(fake().n_pinned(), after_one);
     // Memory beyond the cached maximum is freed after the call.
-    const std::size_t n = (gpu::PinnedMemory::kMostKept + 4096) / sizeof(float);
+    const std::size_t n = (gpu::PinnedMemory::kMaxKept + 4096) / sizeof(float);
     const Device large(n, 1);
     ASSERT_DONE(all.allreduce(large.get(), large.get(), n, DRUN_FLOAT32, DRUN_SUM));
     EXPECT_LE(fake().n_pinned(), after_one);

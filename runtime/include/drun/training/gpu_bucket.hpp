@@ -60,9 +60,9 @@ class GpuBucketReducer {
 
   // Buckets are the same on all ranks, so all ranks come to a larger one together, which will_use() needs.
   void* memory_for(Transport& transport, std::size_t n_bytes) {
-    constexpr std::size_t kLeastToRegister = std::size_t{4} << 20;  // below, drun_alloc does not use NCCL's
+    constexpr std::size_t kMinToRegister = std::size_t{4} << 20;  // below, drun_alloc does not use NCCL's
     void* const memory = buffer_.resize(n_bytes, transport.stream(), pieces_.front().data);
-    if (buffer_.n_bytes() > n_known_ && buffer_.n_bytes() >= kLeastToRegister) {
+    if (buffer_.n_bytes() > n_known_ && buffer_.n_bytes() >= kMinToRegister) {
       transport.will_use(memory, buffer_.n_bytes());
     }
     n_known_ = buffer_.n_bytes();

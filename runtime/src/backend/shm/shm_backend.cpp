@@ -28,9 +28,9 @@ constexpr std::size_t kShortBytes = 1u << 10;
 // Pieces of a large reduction are so small that the data in a rank's slots stays in the second-level cache beside the
 // user's memory, but not so small that the steps between many ranks cost more. A smaller reduction has pieces as large
 // as a slot.
-constexpr std::size_t kLargeBytes = 1u << 20, kPieceOfLarge = 128u << 10, kLeastPart = 16u << 10;
+constexpr std::size_t kLargeBytes = 1u << 20, kPieceOfLarge = 128u << 10, kMinPart = 16u << 10;
 // With more ranks, the interrupts for all of them when one goes to sleep cost more than the others' fences.
-constexpr int kMostThatOrder = 8;
+constexpr int kMaxOrder = 8;
 // A block stays in the first-level cache from one operand to the next, while the next one is fetched.
 constexpr std::size_t kBlockBytes = 2u << 10;
 constexpr std::size_t kLineBytes = 64;
@@ -91,7 +91,7 @@ class ShmBackendImpl final : public ShmBackend {
         rank_(group.own),
         size_(group.size()),
         spins_(has_core_for_each(world.client->welcome().local_size)),
-        orders_others_(spins_ && size_ <= kMostThatOrder && order_others_when_asleep()),
+        orders_others_(spins_ && size_ <= kMaxOrder && order_others_when_asleep()),
         step_(last_step(segment_->control(rank_))) {
     own().orders_others.store(orders_others_ ? 1 : 0, std::memory_order_release);
     own().process.tell();
@@ -233,7 +233,7 @@ class ShmBackendImpl final : public ShmBackend {
   Status reduce_in_parts(const Operation& operation, const char* from, const Span& data, bool takes) {
     operation.clock.began();
     const std::size_t element_bytes = size_of(data.dtype);
-    const std::size_t of_large = std::max(kPieceOfLarge, kLeastPart * static_cast<std::size_t>(size_));
+    const std::size_t of_large = std::max(kPieceOfLarge, kMinPart * static_cast<std::size_t>(size_));
     const std::size_t most = data.n_bytes() > kLargeBytes ? of_large : Segment::kSlotBytes;
     const std::size_t per_piece = std::min(most, Segment::kSlotBytes) / element_bytes;
     const auto piece_at = [&](std::size_t first) { return data.part(first, std::min(per_piece, data.count - first)); };

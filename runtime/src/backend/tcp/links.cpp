@@ -18,7 +18,7 @@ constexpr milliseconds kLookUpWait{10'000};
 constexpr milliseconds kStrangerTime{5000};  // in which a connection must prove the key
 constexpr std::size_t kMaxStrangers = 256;
 constexpr milliseconds kLongestWait{1000};  // in the rendezvous, between readings of the clock
-constexpr int kMostAtOnce = 64;             // accepts in a row
+constexpr int kMaxAtOnce = 64;              // accepts in a row
 constexpr int kBacklog = 4096;              // all ranks may connect while this one is not in a call
 
 std::string endpoint_key(int rank) { return own_key("data/" + std::to_string(rank)); }
@@ -283,7 +283,7 @@ Status Links::look_into_rendezvous(const std::string& during) {
 }
 
 void Links::accept_all() {
-  for (int n = 0; n < kMostAtOnce; ++n) {
+  for (int n = 0; n < kMaxAtOnce; ++n) {
     Fd fd(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
       if (errno == ECONNABORTED || errno == EINTR) continue;

@@ -16,12 +16,12 @@
 namespace drun::runtime {
 namespace {
 
-constexpr int kPassesBetweenChecks = 64;       // checks for ABORT while data flows without a wait
-constexpr std::size_t kMostAtOnce = 4u << 20;  // per system call, so that no flow starves another
+constexpr int kPassesBetweenChecks = 64;      // checks for ABORT while data flows without a wait
+constexpr std::size_t kMaxAtOnce = 4u << 20;  // per system call, so that no flow starves another
 // Interval of polls: a socket's buffer lasts for longer on links where this interval matters.
 constexpr std::chrono::microseconds kBetweenLooks{250};
 
-Window clipped(const Window& window) { return {window.data, std::min(window.n_bytes, kMostAtOnce)}; }
+Window clipped(const Window& window) { return {window.data, std::min(window.n_bytes, kMaxAtOnce)}; }
 
 }  // namespace
 
@@ -168,7 +168,7 @@ Outcome<bool> Mesh::send_some(Message& message) {
   if (message.is_striped()) return move_stripes(message);
   const Window window = message.stripes ? Window{} : message.flow->window();
   std::array<iovec, 2> parts{iovec{message.header.data() + message.header_done, kHeaderBytes - message.header_done},
-                             iovec{window.data, std::min(window.n_bytes, kMostAtOnce)}};
+                             iovec{window.data, std::min(window.n_bytes, kMaxAtOnce)}};
   msghdr out{};
   out.msg_iov = parts.data();
   out.msg_iovlen = parts.size();
@@ -190,7 +190,7 @@ Outcome<bool> Mesh::receive_some(Message& message) {
   message.header.resize(kHeaderBytes);
   const Window window = message.stripes ? Window{} : message.flow->window();
   std::array<iovec, 2> parts{iovec{message.header.data() + message.header_done, kHeaderBytes - message.header_done},
-                             iovec{window.data, std::min(window.n_bytes, kMostAtOnce)}};
+                             iovec{window.data, std::min(window.n_bytes, kMaxAtOnce)}};
   msghdr in{};
   in.msg_iov = parts.data();
   in.msg_iovlen = parts.size();

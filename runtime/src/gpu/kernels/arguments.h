@@ -8,7 +8,7 @@
 namespace drun::runtime::gpu {
 
 inline constexpr unsigned kThreads = 256;  // per block
-inline constexpr unsigned kMostPieces = 120;
+inline constexpr unsigned kMaxPieces = 120;
 inline constexpr std::uint64_t kChunk = 8192;  // elements of a piece that a block processes at once
 inline constexpr std::uint64_t kTile = 4096;   // elements in which a block counts, and takes, the chosen ones at once
 inline constexpr unsigned kRows = static_cast<unsigned>(kTile) / kThreads;
@@ -22,7 +22,7 @@ struct PieceArgument {
 };
 
 struct PieceArguments {
-  PieceArgument pieces[kMostPieces];  // none is empty
+  PieceArgument pieces[kMaxPieces];  // none is empty
   std::uint64_t n_pieces, n_chunks;
   std::uint64_t bucket;
   double factor, limit;
@@ -64,7 +64,7 @@ struct Tile {
 // The list has values and, as std::uint16_t, their places in their tiles.
 struct SelectArguments {
   std::uint64_t selection, tiles, list, places;  // addresses
-  std::uint64_t most_listed;
+  std::uint64_t max_listed;
   std::uint64_t values, count, n_tiles;
   std::uint64_t k;
   std::uint64_t n_sampled, sample_rank;  // a sample of `count`, in groups; its element of that rank becomes the pivot

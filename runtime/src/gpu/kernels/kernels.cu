@@ -307,7 +307,7 @@ DRUN_DEVICE void guess_pivot(const Block& block, const SelectArguments& a) {
   find_bin(block, selection.histogram, a.sample_rank, [&](unsigned bin, u64 above, u64 n) {
     const double n_expected =
         static_cast<double>(above + n) / static_cast<double>(a.n_sampled) * static_cast<double>(a.count);
-    if (n_expected > static_cast<double>(a.most_listed)) return;
+    if (n_expected > static_cast<double>(a.max_listed)) return;
     selection.pivot = magnitude_of_coarse<T>(bin << a.shift);
     selection.source = Source::kList;
   });
@@ -345,7 +345,7 @@ DRUN_DEVICE void collect(const Block& block, const SelectArguments& a) {
       at<Tile>(a.tiles)[tile] = {0, 0, first, n};
     });
     block.phase([&](unsigned thread) {
-      if (first + sums[kThreads - 1] > a.most_listed) return;
+      if (first + sums[kThreads - 1] > a.max_listed) return;
       u64 to = first + before(thread);
       for (unsigned k = 0; k < kRows; ++k) {
         const unsigned place = thread * kRows + k;
@@ -360,7 +360,7 @@ DRUN_DEVICE void collect(const Block& block, const SelectArguments& a) {
   block.last([&](unsigned thread) {
     if (thread > 0) return;
     const u64 n_listed = written_by_others(selection.n_listed);
-    if (n_listed < a.k || n_listed > a.most_listed) selection.source = Source::kValues;
+    if (n_listed < a.k || n_listed > a.max_listed) selection.source = Source::kValues;
   });
 }
 

@@ -280,8 +280,8 @@ TEST(LinkTimes, LostMessagesAreToldFromLongWays) {
 
 TEST(LinkTimes, ATimeFitsIntoWhatIsLeft) {
   LinkTimes times;
-  times.bandwidth_least = milliseconds(100);
-  times.bandwidth_most = milliseconds(500);
+  times.bandwidth_min = milliseconds(100);
+  times.bandwidth_max = milliseconds(500);
   EXPECT_EQ(bandwidth_time(times, seconds(10), 10, milliseconds(50)), milliseconds(500));
   EXPECT_EQ(bandwidth_time(times, seconds(3), 10, milliseconds(50)), milliseconds(250));
   EXPECT_EQ(bandwidth_time(times, milliseconds(1500), 10, milliseconds(50)), milliseconds(100));

@@ -13,12 +13,12 @@ using Rows = std::vector<std::string>;
 class Terminal : public ::testing::Test {
  protected:
   void SetUp() override { make(60, 24, 4); }
-  void make(int columns, int rows, std::size_t n_ranks, std::size_t most_bars = OutputDisplay::kMostBars,
+  void make(int columns, int rows, std::size_t n_ranks, std::size_t max_bars = OutputDisplay::kMaxBars,
             TagStyle style = TagStyle::kRank) {
     Screen screen;
     screen.is_one = true;
     screen.out = screen.err = Screen::Kind::kTerminal;
-    screen.bars_out = screen.bars_err = most_bars;
+    screen.bars_out = screen.bars_err = max_bars;
     std::vector<RankLabel> labels(n_ranks, RankLabel{"gpu1", 0});
     display = std::make_unique<OutputDisplay>(OutputTags(style, false, labels), n_ranks, screen);
     emulator = std::make_unique<TerminalEmulator>(static_cast<std::size_t>(columns), static_cast<std::size_t>(rows));
@@ -199,14 +199,14 @@ TEST_F(Terminal, OnADumbTerminalABarIsShownWhenItIsOver) {
 }
 
 TEST_F(Terminal, WithoutTagsBarsAndLinesDoNotMixEither) {
-  make(60, 24, 2, OutputDisplay::kMostBars, TagStyle::kNone);
+  make(60, 24, 2, OutputDisplay::kMaxBars, TagStyle::kNone);
   put(0, "\r10%");
   put(1, "line\n");
   EXPECT_EQ(shown(), (Rows{"line", "10%"}));
 }
 
 TEST_F(Terminal, OfOneRankWithoutATagTheBytesStayAndOwnWordsBeginALine) {
-  make(60, 24, 1, OutputDisplay::kMostBars, TagStyle::kNone);
+  make(60, 24, 1, OutputDisplay::kMaxBars, TagStyle::kNone);
   for (const std::string bar : {"\r10%", "20%\r"}) {
     put(0, bar);
     EXPECT_TRUE(display->own_words_break_a_line());

@@ -9,7 +9,7 @@
 namespace drun::launcher {
 namespace {
 
-using control::kLeastCharge;
+using control::kMinCharge;
 using control::Stream;
 
 TEST(OutputWriter, GivesBackWhatTheAgentWasCharged) {
@@ -34,7 +34,7 @@ TEST(OutputWriter, GivesBackWhatTheAgentWasCharged) {
     charged[{static_cast<int>(rank), stream}] += control::output_charge(n_bytes);
     writer.push(std::move(output));
   };
-  for (const std::size_t n_bytes : {std::size_t{0}, std::size_t{1}, kLeastCharge, kLeastCharge + 1}) {
+  for (const std::size_t n_bytes : {std::size_t{0}, std::size_t{1}, kMinCharge, kMinCharge + 1}) {
     push(0, Stream::kStdout, n_bytes);
     push(1, Stream::kStderr, n_bytes);
   }
@@ -48,7 +48,7 @@ TEST(OutputWriter, GivesBackWhatTheAgentWasCharged) {
   tasks.spawn(writer.run());
   io.run_for(std::chrono::seconds(20));
   EXPECT_EQ(given, charged);
-  EXPECT_EQ((given[{1, Stream::kStdout}]), 10000 * kLeastCharge);
+  EXPECT_EQ((given[{1, Stream::kStdout}]), 10000 * kMinCharge);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ TEST_F(Stream, ManyRowsThatAreRewrittenAreGivenOutInTheEnd) {
     write("\rbar " + std::to_string(i) + "\rBar " + std::to_string(i) + "\n");
     expected.push_back("Bar " + std::to_string(i) + ".");
   }
-  EXPECT_LE(lines.bars().size(), TerminalLines::kMostRows);
+  EXPECT_LE(lines.bars().size(), TerminalLines::kMaxRows);
   lines.end(sink());
   EXPECT_EQ(take(), expected);
 }

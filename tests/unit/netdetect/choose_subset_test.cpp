@@ -1,4 +1,4 @@
-#include "netdetect/choose_most.h"
+#include "netdetect/choose_subset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ template <typename F>
 PartialChoice run(const std::vector<HostInterfaces>& hosts, F answer, const std::vector<int>& gone = {}) {
   const auto candidates = find_candidates(hosts, {});
   EXPECT_TRUE(candidates);
-  return choose_most(hosts, *candidates, play(hosts, *candidates, answer), gone);
+  return choose_subset(hosts, *candidates, play(hosts, *candidates, answer), gone);
 }
 
 std::vector<std::string> picks(const PartialChoice& partial) {

@@ -1,4 +1,4 @@
-#include "netdetect/choose_most.h"
+#include "netdetect/choose_subset.h"
 
 #include <cstddef>
 #include <set>
@@ -90,8 +90,8 @@ void fill_reach(const std::vector<HostInterfaces>& hosts, const Candidates& cand
 
 }  // namespace
 
-PartialChoice choose_most(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
-                          const std::vector<AttemptResult>& results, const std::vector<int>& gone) {
+PartialChoice choose_subset(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
+                            const std::vector<AttemptResult>& results, const std::vector<int>& gone) {
   PartialChoice out;
   std::set<int> left_out(gone.begin(), gone.end());
   for (;;) {

@@ -19,7 +19,7 @@ struct PartialChoice {
 
 // Leaves out `gone` (lost, or without an agent) and then, until choose() succeeds, the hosts that it finds faulty. If
 // fewer than two hosts remain, none gets a choice, unless `hosts` has only one: it gets the result of choose().
-PartialChoice choose_most(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
-                          const std::vector<AttemptResult>& results, const std::vector<int>& gone = {});
+PartialChoice choose_subset(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
+                            const std::vector<AttemptResult>& results, const std::vector<int>& gone = {});
 
 }  // namespace drun::netdetect
