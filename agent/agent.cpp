@@ -39,9 +39,9 @@ constexpr auto kDefaultGrace = milliseconds(5000);
 constexpr auto kSweepTime = std::chrono::seconds(5);
 constexpr auto kCgroupTime = milliseconds(500);
 constexpr auto kCleanTime = std::chrono::seconds(20);  // added to the grace time
-constexpr auto kLook = milliseconds(500);
+constexpr auto kPollInterval = milliseconds(500);
 // Poll interval for an ended worker's process group: its last member need not be a child of ours.
-constexpr auto kGroupLook = milliseconds(20);
+constexpr auto kGroupPoll = milliseconds(20);
 // Time for helpers of ended workers to end by themselves, as those of Python's multiprocessing do when their pipe
 // closes, before they count as leftovers.
 constexpr auto kSettleTime = milliseconds(500);
@@ -214,13 +214,13 @@ void Agent::channel_lost() {
 
 Task<void> Agent::beat() {
   Deadline last_sent = Clock::now();
-  StallWatch own_silence(kLook);
+  StallWatch own_silence(kPollInterval);
   while (!closing_ && channel_open_) {
     const Deadline silent_at = last_heard_ + milliseconds(config_.heartbeat_timeout_ms);
-    const Deadline look_at = Clock::now() + std::min(milliseconds(config_.heartbeat_ms), milliseconds(kLook));
+    const Deadline look_at = Clock::now() + std::min(milliseconds(config_.heartbeat_ms), milliseconds(kPollInterval));
     co_await beat_wake_.wait_until(std::min(look_at, silent_at));
     const auto now = Clock::now();
-    last_heard_ = paused_ ? now : std::min(now, last_heard_ + own_silence.look());
+    last_heard_ = paused_ ? now : std::min(now, last_heard_ + own_silence.poll());
     if (now - last_sent >= milliseconds(config_.heartbeat_ms)) {
       send(Type::kHeartbeat, {});
       last_sent = now;
@@ -755,7 +755,7 @@ bool Agent::alive(Worker& worker) {
   worker.group_alive = ::kill(-worker.pid, 0) == 0;
   if (!worker.group_alive) return false;
   const auto now = Clock::now();
-  if (now - descendants_seen_ > kGroupLook / 2) {
+  if (now - descendants_seen_ > kGroupPoll / 2) {
     descendants_ = descendants();
     descendants_seen_ = now;
   }
@@ -874,11 +874,11 @@ void Agent::tell_news_of(std::uint32_t rank, bool all) {
 // later for slow imports.
 Task<void> Agent::watch_runtimes() {
   using std::chrono::seconds;
-  constexpr seconds kLooks[] = {seconds(2), seconds(6), seconds(20), seconds(60)}, kSettled(20);
+  constexpr seconds kPolls[] = {seconds(2), seconds(6), seconds(20), seconds(60)}, kSettled(20);
   constexpr std::size_t kMaxProcesses = 64;
   const Deadline began = Clock::now();
-  for (const auto look : kLooks) {
-    co_await runtime_wake_.wait_until(began + look);
+  for (const auto poll : kPolls) {
+    co_await runtime_wake_.wait_until(began + poll);
     if (closing_ || stopping_ || !channel_open_) co_return;
     const ProcessTable table = ProcessTable::read();
     std::size_t n_read = 0;
@@ -889,7 +889,7 @@ Task<void> Agent::watch_runtimes() {
         const auto maps = read_file(proc_file(process.pid, "maps"));
         const auto environment = read_file(proc_file(process.pid, "environ"));
         if (!maps || !environment) continue;  // it is gone, or another user's
-        const std::string text = alone_warning(loaded_runtime(*maps), process.name, *environment, look >= kSettled);
+        const std::string text = alone_warning(loaded_runtime(*maps), process.name, *environment, poll >= kSettled);
         if (text.empty()) continue;
         control::Text notice;
         notice.text = text;
@@ -934,7 +934,7 @@ Task<std::vector<pid_t>> Agent::left_in_background() {
     left = descendants();
     const auto now = Clock::now();
     if (left.empty() || now >= end) co_return left;
-    if (co_await workers_changed_.wait_until(std::min(end, now + kGroupLook))) workers_changed_.reset();
+    if (co_await workers_changed_.wait_until(std::min(end, now + kGroupPoll))) workers_changed_.reset();
   }
   left.clear();
   co_return left;
@@ -963,7 +963,7 @@ Task<void> Agent::stop_sequence() {
         ::kill(-worker.pid, SIGCONT);
       }
       next = std::min(next, worker.termed ? worker.kill_at : std::min(worker.term_at, worker.kill_at));
-      if (!worker.running) next = std::min(next, now + kGroupLook);
+      if (!worker.running) next = std::min(next, now + kGroupPoll);
     }
     if (next == Deadline::max()) break;
     if (co_await workers_changed_.wait_until(next)) workers_changed_.reset();

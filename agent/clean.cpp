@@ -63,7 +63,7 @@ class Cleaner {
   }
 
   control::Cleaned run() {
-    look();
+    poll();
     if (order_.end) {
       end_politely();
       end_hard();
@@ -81,7 +81,7 @@ class Cleaner {
 
  private:
   // Adds the processes found now to targets_; true if any of the targets lives.
-  bool look() {
+  bool poll() {
     // Root scans all users: a user's job may run programs as root, and it is running if the user's agent is.
     const ProcessList processes = list_processes(::geteuid() == 0 ? std::nullopt : scope_.uid);
     const auto family = own_family(processes, guard_, ::getpid());
@@ -135,7 +135,7 @@ class Cleaner {
 
   void end_hard() {
     const Deadline give_up = Clock::now() + kKillTime;
-    while (look() && Clock::now() < give_up) {
+    while (poll() && Clock::now() < give_up) {
       for (const auto& directory : find_directories(scope_)) {
         if (directory.is_cgroup && directory.populated && is_target(directory.job_id)) kill_cgroup(directory.path);
       }

@@ -182,7 +182,7 @@ Task<void> FactsGatherer::ask_gpus(Question& q) {
 }
 
 // Accessing a file on a dead network file system never returns, so a child accesses the working directory first.
-Task<void> FactsGatherer::look_at_files(Question& q) {
+Task<void> FactsGatherer::read_files(Question& q) {
   const std::string directory = q.asked.working_directory.empty() ? "." : q.asked.working_directory;
   const std::string script = "stat -f -c '%S %b %a' \"$1\" && test -w \"$1\" && echo writable";
   const std::vector<std::string> argv = {"/bin/sh", "-c", script, "sh", directory};
@@ -264,7 +264,7 @@ Task<control::HostFacts> FactsGatherer::gather(control::AskFacts question) {
   group.spawn(ask_python(q));
   group.spawn(ask_ofed(q));
   group.spawn(ask_own_name(q));
-  group.spawn(look_at_files(q));
+  group.spawn(read_files(q));
   // These run while the programs run.
   read_versions(root_, q.facts);
   read_limits(q.facts);

@@ -35,7 +35,7 @@ class FactsGatherer {
   Task<void> ask_ofed(Question& q);
   Task<void> ask_own_name(Question& q);
   Task<void> ask_gpus(Question& q);
-  Task<void> look_at_files(Question& q);
+  Task<void> read_files(Question& q);
   Task<void> hash_files(Question& q);
 
   asio::io_context& io_;

@@ -47,10 +47,10 @@ bool StdinPump::worker_has_read() {
 
 Task<StdinPump::Outcome> StdinPump::write(const std::string& bytes) {
   std::size_t n_written = 0, n_told = 0;
-  Deadline look_at = Clock::now() + kLook;
+  Deadline look_at = Clock::now() + kPollInterval;
   while (n_written < bytes.size()) {
     const auto rest = asio::buffer(bytes) + n_written;
-    DeadlineGuard look(stream_.get_executor(), look_at, [this] { stream_.cancel(); });
+    DeadlineGuard poll(stream_.get_executor(), look_at, [this] { stream_.cancel(); });
     const auto [ec, n] = co_await stream_.async_write_some(rest, as_result);
     n_written += n;
     written_ += n;
@@ -60,7 +60,7 @@ Task<StdinPump::Outcome> StdinPump::write(const std::string& bytes) {
     const bool has_read = worker_has_read();
     if (has_read || n_written > n_told) consumed_(n_written - n_told);
     n_told = n_written;
-    look_at = Clock::now() + kLook;
+    look_at = Clock::now() + kPollInterval;
   }
   consumed_(n_written - n_told);
   co_return Outcome::kWritten;

@@ -17,7 +17,7 @@ class StdinPump {
  public:
   // Poll interval for what the worker has read while the pipe is full. Also the minimum time between credits for one
   // delivery: credit for smaller parts would make drun send small parts.
-  static constexpr auto kLook = std::chrono::milliseconds(500);
+  static constexpr auto kPollInterval = std::chrono::milliseconds(500);
 
   // Calls `consumed` with the number of bytes that the pipe took, or with 0 if it took none but the worker has read
   // some: a pipe has room again only after a whole page of it was read. Calls `refused` once if the worker closes its

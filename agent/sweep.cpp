@@ -23,7 +23,7 @@ namespace drun::agent {
 
 namespace {
 
-constexpr auto kLookTime = std::chrono::seconds(2);
+constexpr auto kPollTime = std::chrono::seconds(2);
 
 bool is_stray(pid_t pid, const JobMark& mark) {
   const auto environment = read_file(proc_file(pid, "environ"));
@@ -36,7 +36,7 @@ bool is_stray(pid_t pid, const JobMark& mark) {
   return of_job;
 }
 
-void look_for_strays(const JobMark& mark, int answer) {
+void find_strays(const JobMark& mark, int answer) {
   const uid_t me = ::geteuid();
   for_each_pid([&](pid_t pid) {
     struct stat owner {};
@@ -118,11 +118,11 @@ std::vector<pid_t> strays(const JobMark& mark, Deadline deadline) {
   if (helper < 0) return out;
   if (helper == 0) {
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) ::close(fd);  // a stuck helper must not hold the channel open
-    look_for_strays(mark, answer->write.get());
+    find_strays(mark, answer->write.get());
     ::_exit(0);
   }
   answer->write.reset();
-  deadline = std::min(deadline, Clock::now() + kLookTime);
+  deadline = std::min(deadline, Clock::now() + kPollTime);
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     pollfd p{answer->read.get(), POLLIN, 0};

@@ -10,10 +10,10 @@ class StallWatch {
  public:
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
-  // The owner must call look() at least once per `every` while it runs.
+  // The owner must call poll() at least once per `every` while it runs.
   explicit StallWatch(Duration every) : every_(every), last_(Clock::now()) {}
   // The time for which this process was stopped since the last call; 0 if the machine was merely busy.
-  Duration look(Clock::time_point now = Clock::now()) {
+  Duration poll(Clock::time_point now = Clock::now()) {
     const Duration gap = now - last_;
     last_ = now;
     return gap > every_ + kBusy ? gap - every_ : Duration::zero();

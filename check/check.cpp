@@ -33,7 +33,7 @@ using std::chrono::milliseconds;
 // Connection time that the depth's time includes; a longer one extends the deadline.
 constexpr auto kUsualConnect = milliseconds(1500);
 // Time beyond that of the depth after which a host counts as unresponsive.
-constexpr auto kPatience = std::chrono::seconds(15);
+constexpr auto kAnswerTime = std::chrono::seconds(15);
 // Shorter than a job's, so that a host whose link is cut is noticed while the others are measured.
 constexpr launcher::HeartbeatTimes kBeats{milliseconds(1000), milliseconds(5000), milliseconds(8000)};
 constexpr std::size_t kDefaultGradient = 100'000'000;
@@ -150,7 +150,7 @@ class Check {
   }
 
  private:
-  Deadline answer_by() const { return std::min(latest_, std::max(deadline_, Clock::now()) + kPatience); }
+  Deadline answer_by() const { return std::min(latest_, std::max(deadline_, Clock::now()) + kAnswerTime); }
   bool gone(std::size_t host) const { return hosts_[host]->lost() || result_.hosts[host].error.has_value(); }
 
   Task<void> ask_facts(std::size_t i) {
@@ -231,7 +231,7 @@ class Check {
     launcher::LinkCheck links(io_, hosts_, network_.most.choice, link_times(options_.depth),
                               static_cast<std::uint64_t>(options_.max_rate_bps));
     co_await links.listen(end);
-    // With a limit all networks would look alike.
+    // With a limit all networks would poll alike.
     if (options_.max_rate_bps <= 0) {
       std::vector<int> missing = gone();
       speeds_known_ = co_await launcher::choose_by_speed(

@@ -79,12 +79,12 @@ void find_errors(const control::HostFacts& f, int host, FindingList& out) {
     for (const auto& reason : kSlowdowns) {
       if ((gpu.throttle_reasons & reason.bit) != 0) reasons.emplace_back(reason.words);
     }
-    const std::string look = "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER -i " + std::to_string(gpu.index);
+    const std::string poll = "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER -i " + std::to_string(gpu.index);
     if (!reasons.empty()) {
       out.add(Severity::kWarning, "gpu-throttled", host, gpu_name(gpu) + " is slowed down: " + join(reasons, ", "),
-              look);
+              poll);
     } else if ((gpu.throttle_reasons & kPowerCap) != 0) {
-      out.add(Severity::kNote, "gpu-throttled", host, gpu_name(gpu) + " is at its power limit", look);
+      out.add(Severity::kNote, "gpu-throttled", host, gpu_name(gpu) + " is at its power limit", poll);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Findings of `drun check` on interfaces: which one each host got and why, and which look usable but are not. Pure.
+// Findings of `drun check` on interfaces: which one each host got and why, and which poll usable but are not. Pure.
 #pragma once
 
 #include <vector>

@@ -37,7 +37,7 @@ std::vector<netdetect::Link> between_machines(const std::vector<LinkHost>& hosts
                                               const std::vector<netdetect::Link>& links);
 
 // The pairs to measure again, one at a time, in this order, so that verdicts name hosts: suspects with hosts that
-// look good, and good hosts with each other, to compare with. A pair between two good hosts that looks bad comes
+// poll good, and good hosts with each other, to compare with. A pair between two good hosts that looks bad comes
 // twice. Empty: nothing looks bad. `also`: pairs to include in any case (from a baseline). At most `limit` pairs;
 // negative: twice the number of hosts. The first pairs are useful without the rest.
 std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& hosts,

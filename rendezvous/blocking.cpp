@@ -25,7 +25,7 @@ Result<short> wait_for(int fd, short events, BlockingDeadline deadline) {
     const int n = ::poll(&p, 1, static_cast<int>(slice.count()));
     if (n > 0) return p.revents;
     if (n < 0 && errno != EINTR) return fail(errno_error(errno, "poll"));
-    deadline += stops.look();
+    deadline += stops.poll();
     if (n == 0 && steady_clock::now() >= deadline) return fail(Errc::kTimeout, "timed out");
   }
 }

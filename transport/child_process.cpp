@@ -164,12 +164,12 @@ void ChildProcess::end(Ending how) {
   if (ending_ || ended()) return;
   ending_ = true;
   ::kill(pid_, how.is_agent ? SIGCONT : SIGTERM);
-  tasks_.spawn(kill_after(how.patience));
+  tasks_.spawn(kill_after(how.kill_delay));
 }
 
-Task<void> ChildProcess::kill_after(std::chrono::milliseconds patience) {
+Task<void> ChildProcess::kill_after(std::chrono::milliseconds kill_delay) {
   if (ended()) co_return;
-  kill_timer_.expires_after(patience);
+  kill_timer_.expires_after(kill_delay);
   co_await kill_timer_.async_wait(as_result);
   if (ended()) co_return;
   ::kill(-pid_, SIGKILL);

@@ -30,10 +30,10 @@ class ChildProcess {
   // instead of SIGTERM.
   struct Ending {
     bool is_agent = false;
-    std::chrono::milliseconds patience{2000};
+    std::chrono::milliseconds kill_delay{2000};
   };
 
-  // Sends SIGTERM, and SIGKILL to its process group if it has not ended within `how.patience`. Idempotent.
+  // Sends SIGTERM, and SIGKILL to its process group if it has not ended within `how.kill_delay`. Idempotent.
   void end(Ending how);
   void end() { end(Ending()); }
   bool ended() const { return ended_.is_set(); }
@@ -46,7 +46,7 @@ class ChildProcess {
  private:
   ChildProcess(asio::io_context& io, pid_t pid);
   Task<void> watch();
-  Task<void> kill_after(std::chrono::milliseconds patience);
+  Task<void> kill_after(std::chrono::milliseconds kill_delay);
   bool try_reap();
 
   asio::io_context& io_;

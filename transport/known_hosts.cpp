@@ -15,7 +15,7 @@
 namespace drun::transport {
 namespace {
 
-constexpr auto kLockPatience = std::chrono::seconds(2);
+constexpr auto kLockTimeout = std::chrono::seconds(2);
 constexpr auto kLockRetry = std::chrono::milliseconds(10);
 
 // The next word of a line; spaces and tabs separate.
@@ -113,7 +113,7 @@ Task<Result<Stored>> store_host_key(std::string file, std::string name, HostKey 
   if (auto made = make_parent_folder(file); !made) co_return fail(made.error());
   Fd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!fd) co_return fail(errno_error(errno, file));
-  const Deadline deadline = Clock::now() + kLockPatience;
+  const Deadline deadline = Clock::now() + kLockTimeout;
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) co_return fail(errno_error(errno, file + ": lock"));
     if (Clock::now() >= deadline) co_return fail(Errc::kIo, file + ": somebody else holds its lock");

@@ -76,7 +76,7 @@ Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, con
     attempt.on_phase(transport::Phase::kAgent);
     transport::ChildProcess::Ending ending;
     ending.is_agent = true;
-    ending.patience = tools.options.grace + kAgentEnd;
+    ending.kill_delay = tools.options.grace + kAgentEnd;
     opened = transport::spawn_child_channel(tools.io, argv, ending);
     if (!opened) co_return fail(std::move(opened.error()).with_subject(attempt.host.name));
   } else {

@@ -9,7 +9,7 @@ namespace drun::launcher {
 namespace {
 
 constexpr int kFirstPings = 3;  // the best of a few round trips is hardly disturbed by other traffic
-constexpr auto kLook = std::chrono::milliseconds(500);
+constexpr auto kPollInterval = std::chrono::milliseconds(500);
 constexpr auto kFlushTime = std::chrono::milliseconds(500);
 constexpr auto kEndTime = std::chrono::seconds(2);  // some milliseconds, unless the host is busy or gone
 
@@ -157,14 +157,14 @@ Task<void> HostLink::write_loop() {
 
 Task<void> HostLink::beat_loop() {
   Deadline last_sent = Clock::now();
-  StallWatch own_silence(kLook);
+  StallWatch own_silence(kPollInterval);
   bool warned = false;
   while (!closed_ && !lost_ && !ending_) {
-    const Deadline look_at = Clock::now() + std::min(times_.interval, kLook);
-    co_await beat_wake_.wait_until(std::min(look_at, last_heard_ + times_.timeout));
+    const Deadline poll_at = Clock::now() + std::min(times_.interval, kPollInterval);
+    co_await beat_wake_.wait_until(std::min(poll_at, last_heard_ + times_.timeout));
     if (closed_ || lost_ || ending_) break;
     const auto now = Clock::now();
-    last_heard_ = std::min(now, last_heard_ + own_silence.look());
+    last_heard_ = std::min(now, last_heard_ + own_silence.poll());
     if (now - last_sent >= times_.interval) {
       send(control::Type::kHeartbeat, {});
       if (clock_.ours(0)) ping();  // the job has begun: clocks drift

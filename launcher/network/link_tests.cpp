@@ -26,8 +26,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRequestTime{100};  // order and answer, and the connections of a measurement, on a good network
 constexpr milliseconds kMtuTime{70};
-constexpr milliseconds kPatience{3500};       // beyond the expected time of a measurement: the peer has vanished
-constexpr milliseconds kShortPatience{1000};  // while a job waits to start
+constexpr milliseconds kAnswerMargin{3500};  // beyond the expected time of a measurement: the peer has vanished
+constexpr milliseconds kShortTimeout{1000};  // while a job waits to start
 constexpr milliseconds kFewRoundTrips{300};
 constexpr milliseconds kLongestStreams{2000};
 constexpr double kRoundTripsOfStreams = 12;  // slow start needs a few before the window begins
@@ -277,7 +277,7 @@ Task<void> LinkCheck::run_rounds(const std::vector<Round>& rounds, std::vector<L
       if (idle.hosts.count(a) == 0 || idle.hosts.count(b) == 0) return false;
       idle.hosts.erase(a);
       idle.hosts.erase(b);
-      group.spawn(run_pair(*by_pair.at(pair), step, wish, Clock::now() + trips + allowed + kPatience, idle));
+      group.spawn(run_pair(*by_pair.at(pair), step, wish, Clock::now() + trips + allowed + kAnswerMargin, idle));
       return true;
     };
     std::erase_if(left, begun_or_skipped);
@@ -380,23 +380,23 @@ Task<std::vector<Link>> LinkCheck::measure_again(std::vector<HostPair> pairs, De
     wish.round_trips_ms = count_of(times_.round_trips);
     wish.n_streams = 1;
     wish.time_ms = count_of(time);
-    co_await measure_pair(link, wish, Clock::now() + times_.round_trips + time + kPatience);
+    co_await measure_pair(link, wish, Clock::now() + times_.round_trips + time + kAnswerMargin);
     // Replaces the measurement with four streams, which can't be faster.
     if (slow(link) && time < kSlowTime && Clock::now() + kSlowTime < deadline) {
       link.forward.rates.clear();
       link.backward.rates.clear();
       wish.n_round_trips = 0;
       wish.time_ms = count_of(kSlowTime);
-      co_await measure_pair(link, wish, Clock::now() + kSlowTime + kPatience);
+      co_await measure_pair(link, wish, Clock::now() + kSlowTime + kAnswerMargin);
     } else if (times_.four_streams && link.forward.error.empty() && link.backward.error.empty() &&
                Clock::now() + time < deadline) {
       wish.n_round_trips = 0;
       wish.n_streams = kManyStreams;
-      co_await measure_pair(link, wish, Clock::now() + time + kPatience);
+      co_await measure_pair(link, wish, Clock::now() + time + kAnswerMargin);
     }
     // Runs even if the time is up: otherwise losses of full queues would be taken for losses of the link.
     wish.time_ms = count_of(slow(link) ? 2 * kLossTimeAgain : kLossTimeAgain);
-    co_await measure_loss(link, wish, Clock::now() + milliseconds(wish.time_ms) + kPatience);
+    co_await measure_loss(link, wish, Clock::now() + milliseconds(wish.time_ms) + kAnswerMargin);
     links.push_back(std::move(link));
   }
   co_return links;
@@ -412,11 +412,11 @@ Task<std::vector<Link>> LinkCheck::rates(std::vector<HostPair> pairs, millisecon
     LinkTarget wish;
     wish.n_round_trips = 5;
     wish.round_trips_ms = count_of(kFewRoundTrips);
-    co_await measure_pair(link, wish, Clock::now() + kFewRoundTrips + kShortPatience);
+    co_await measure_pair(link, wish, Clock::now() + kFewRoundTrips + kShortTimeout);
     wish.n_round_trips = 0;
     wish.n_streams = 1;
     wish.time_ms = count_of(time);
-    const Deadline over = Clock::now() + stream_time(link, time) + kShortPatience;
+    const Deadline over = Clock::now() + stream_time(link, time) + kShortTimeout;
     if (link.n_round_trips > 0) co_await measure_pair(link, wish, over);
     links.push_back(std::move(link));
   }
@@ -453,7 +453,7 @@ Task<RingRate> LinkCheck::ring(std::vector<int> order, Deadline deadline) {
     places[static_cast<std::size_t>(client)].push_back(place);
   }
   std::map<std::size_t, std::vector<LinkResult>> results;
-  const Deadline end = Clock::now() + kRingStart + milliseconds(wish.time_ms) + kPatience;
+  const Deadline end = Clock::now() + kRingStart + milliseconds(wish.time_ms) + kAnswerMargin;
   {
     TaskGroup group(io_.get_executor());
     for (auto& [client, list] : targets) group.spawn(measure(client, std::move(list), end, results[client]));

@@ -16,7 +16,7 @@
 namespace drun::launcher {
 
 namespace {
-constexpr int kLook = 100;  // ms between checks of the timeout
+constexpr int kPollInterval = 100;  // ms between checks of the timeout
 }
 
 OutputSink::OutputSink(int fd) : fd_(fd) {
@@ -37,10 +37,10 @@ long OutputSink::write_some(std::string_view bytes) const {
   return ::write(fd_, bytes.data(), n);
 }
 
-Result<void> OutputSink::write(std::string_view bytes, const Patience& patience) {
+Result<void> OutputSink::write(std::string_view bytes, const ReaderTimeout& reader_timeout) {
   using Clock = std::chrono::steady_clock;
   auto last = Clock::now();
-  StallWatch stops{std::chrono::milliseconds(kLook)};
+  StallWatch stops{std::chrono::milliseconds(kPollInterval)};
   while (!bytes.empty()) {
     pollfd p{fd_, POLLOUT, 0};
     if (kind_ == Kind::kShared && ::poll(&p, 1, 0) == 0) {
@@ -55,10 +55,10 @@ Result<void> OutputSink::write(std::string_view bytes, const Patience& patience)
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno != EAGAIN) return fail(errno_error(errno, "write"));
     }
-    if (::poll(&p, 1, kLook) != 0) continue;
-    last += stops.look();
-    const int limit = patience.milliseconds();
-    if (limit != Patience::kForever && Clock::now() - last >= std::chrono::milliseconds(limit)) {
+    if (::poll(&p, 1, kPollInterval) != 0) continue;
+    last += stops.poll();
+    const int limit = reader_timeout.milliseconds();
+    if (limit != ReaderTimeout::kForever && Clock::now() - last >= std::chrono::milliseconds(limit)) {
       return fail(Errc::kTimeout, "write", "nobody reads");
     }
   }

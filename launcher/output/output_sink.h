@@ -10,7 +10,7 @@
 namespace drun::launcher {
 
 // Timeout for a reader that accepts no bytes. The I/O thread may set it while the writer's thread is waiting.
-class Patience {
+class ReaderTimeout {
  public:
   static constexpr int kForever = -1;
   void set(int milliseconds) { milliseconds_ = milliseconds; }
@@ -25,8 +25,8 @@ class OutputSink {
   // Borrows `fd`. Its flags are shared with other programs and are not changed: a pipe or a terminal is opened a second
   // time, if that is allowed, for non-blocking writes.
   explicit OutputSink(int fd);
-  // Writes all bytes. Errc::kTimeout if the reader accepted nothing for the time that `patience` holds.
-  Result<void> write(std::string_view bytes, const Patience& patience);
+  // Writes all bytes. Errc::kTimeout if the reader accepted nothing for the time that `reader_timeout` holds.
+  Result<void> write(std::string_view bytes, const ReaderTimeout& reader_timeout);
 
  private:
   // kFile: a file or /dev/null, which has no reader to wait for. kShared: a pipe that can't be reopened, or a socket;

@@ -100,8 +100,8 @@ void OutputWriter::forget_screen() {
   wake_.notify();
 }
 
-void OutputWriter::limit_patience(std::chrono::milliseconds patience) {
-  patience_.set(static_cast<int>(patience.count()));
+void OutputWriter::limit_wait(std::chrono::milliseconds reader_timeout) {
+  reader_timeout_.set(static_cast<int>(reader_timeout.count()));
 }
 
 OutputWriter::Batch OutputWriter::next_batch() {
@@ -118,7 +118,7 @@ OutputWriter::Batch OutputWriter::next_batch() {
 void OutputWriter::flush_to(OutputSink& sink, bool& is_broken, const std::string& bytes, const char* name,
                             Error& error) {
   if (is_broken) return;
-  auto written = sink.write(bytes, patience_);
+  auto written = sink.write(bytes, reader_timeout_);
   if (written) return;
   is_broken = true;
   if (error.code == Errc::kNone) error = std::move(written.error()).with_subject(name);

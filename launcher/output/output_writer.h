@@ -43,7 +43,7 @@ class OutputWriter {
   bool left_a_line_open() const { return display_ != nullptr && display_->own_words_break_a_line(); }
   // The user wants drun to end: if a reader accepts nothing for this long, the rest of the output is dropped, so that
   // stop() need not wait for the reader.
-  void limit_patience(std::chrono::milliseconds patience = std::chrono::seconds(2));
+  void limit_wait(std::chrono::milliseconds reader_timeout = std::chrono::seconds(2));
   Task<void> run();  // until stop(); writes everything first
   void stop();
 
@@ -84,7 +84,7 @@ class OutputWriter {
   OutputSink out_, err_;
   bool out_broken_ = false, err_broken_ = false;
   std::vector<Fd> files_;  // two per rank, stdout and stderr; empty without a directory
-  Patience patience_;
+  ReaderTimeout reader_timeout_;
 };
 
 }  // namespace drun::launcher

@@ -53,14 +53,14 @@ std::size_t StdinFlow::take_credit() {
   return static_cast<std::size_t>(least - std::exchange(granted_, least));
 }
 
-std::vector<StdinFlow::Stalled> StdinFlow::stalled(Time now, std::chrono::milliseconds patience) {
+std::vector<StdinFlow::Stalled> StdinFlow::stalled(Time now, std::chrono::milliseconds limit) {
   std::vector<Stalled> out;
   const bool others_wait = std::any_of(readers_.begin(), readers_.end(), [&](const auto& entry) {
     return counts(entry.second) && entry.second.taken == sent_;
   });
   if (!others_wait || sent_ - granted_ < window_) return out;
   for (auto& [rank, reader] : readers_) {
-    if (!counts(reader) || reader.is_told || reader.taken == sent_ || now - reader.since < patience) continue;
+    if (!counts(reader) || reader.is_told || reader.taken == sent_ || now - reader.since < limit) continue;
     reader.is_told = true;
     reader.is_left_behind = !reader.has_begun;
     out.push_back(Stalled{rank, reader.is_left_behind});

@@ -38,7 +38,7 @@ class StdinFlow {
     int rank = 0;
     bool left_behind = false;
   };
-  std::vector<Stalled> stalled(Time now, std::chrono::milliseconds patience);
+  std::vector<Stalled> stalled(Time now, std::chrono::milliseconds limit);
   std::size_t take_credit();  // credit that became free by leaving readers behind
   // The input is over: true if the rank gets the end too.
   bool gets_end(int rank) const;

@@ -38,8 +38,8 @@ constexpr std::size_t kOutputBudget = 32u << 20;  // bytes of output on the way,
 constexpr std::uint32_t kTimelineEntries = 32768;
 constexpr auto kSpeedTransfer = milliseconds(50);  // on a network whose speed no driver tells
 constexpr auto kTimelineEvery = milliseconds(50);
-constexpr auto kTimelineEnd = milliseconds(5000);    // for what is still on its way when all workers are over
-constexpr auto kJoinPatience = milliseconds(30000);  // then the ranks that have not joined are named, once
+constexpr auto kTimelineEnd = milliseconds(5000);       // for what is still on its way when all workers are over
+constexpr auto kJoinNoticeDelay = milliseconds(30000);  // then the ranks that have not joined are named, once
 
 // Better one line before the start than whatever fails first in the middle of it.
 Result<void> check_open_files(std::size_t n_hosts, std::size_t n_workers, bool with_files) {
@@ -282,7 +282,7 @@ Task<int> Job::run_phases() {
   speak_through([this](const std::string& text) { output_.push_own(text); });
   spawn();
   tasks_.spawn(attendance_.watch_start(start_deadline_));
-  tasks_.spawn(attendance_.watch_joins(std::min<milliseconds>(kJoinPatience, options_.connect.start_timeout / 2)));
+  tasks_.spawn(attendance_.watch_joins(std::min<milliseconds>(kJoinNoticeDelay, options_.connect.start_timeout / 2)));
   if (input_) tasks_.spawn(input_->read());
   if (options_.stdin_mode == StdinMode::kAll) tasks_.spawn(input_->watch());
   if (options_.timeout.count() > 0) tasks_.spawn(watch_timeout());
@@ -753,7 +753,7 @@ Task<void> Job::watch_timeout() {
   if (over || supervisor_.stopping()) co_return;
   co_await report_timeout();
   supervisor_.stop(kExitTimeout, "the job's --timeout passed");
-  output_.limit_patience();
+  output_.limit_wait();
 }
 
 void Job::report_job(int status) {

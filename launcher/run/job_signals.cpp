@@ -62,7 +62,7 @@ void JobSignals::end_job(int number) {
     reporter_.warning(number == SIGINT ? "ending the job; press Ctrl-C again to kill it at once"
                                        : "ending the job: got " + name);
     supervisor_.stop(kExitSignal + number, "drun got " + name);
-    output_.limit_patience();
+    output_.limit_wait();
   } else if (n_ends_ == 2) {
     supervisor_.stop_now();
   } else {

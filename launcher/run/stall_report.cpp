@@ -167,7 +167,7 @@ Task<void> StallReporter::watch(std::vector<HostLink*> hosts, milliseconds limit
     const bool stopped = co_await stopped_.wait_until(Clock::now() + every);
     if (stopped || supervisor_.stopping()) break;
     // NCCL on any host knows of all ranks; only ranks on GPUs have an NCCL that answers.
-    if (look(limit) && !hosts.empty()) hosts.front()->send(control::Type::kAskRas, {});
+    if (poll(limit) && !hosts.empty()) hosts.front()->send(control::Type::kAskRas, {});
     for (HostLink* host : hosts) host->send(control::Type::kAskActivity, {});
   }
 }
@@ -176,7 +176,7 @@ void StallReporter::take_ras(const std::string& host, const std::string& text) {
   if (!stopped_.is_set() && !supervisor_.stopping()) reporter_.warning(ras_words(host, text));
 }
 
-bool StallReporter::look(milliseconds limit) {
+bool StallReporter::poll(milliseconds limit) {
   const Deadline now = Clock::now();
   const auto& ranks = board_.ranks();
   for (auto told = told_.begin(); told != told_.end();) {

@@ -45,7 +45,7 @@ class StallReporter {
     Stall stall;
     Deadline since{};
   };
-  bool look(std::chrono::milliseconds limit);  // true if there was a new stall to report
+  bool poll(std::chrono::milliseconds limit);  // true if there was a new stall to report
 
   Reporter& reporter_;
   const ActivityBoard& board_;

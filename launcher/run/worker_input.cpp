@@ -9,8 +9,8 @@ namespace drun::launcher {
 
 namespace {
 
-constexpr std::size_t kBudget = 32u << 20;            // bytes in flight, over all readers
-constexpr auto kPatience = std::chrono::seconds(30);  // how long others wait for a rank that does not read
+constexpr std::size_t kBudget = 32u << 20;               // bytes in flight, over all readers
+constexpr auto kStallNotice = std::chrono::seconds(30);  // how long others wait for a rank that does not read
 
 std::size_t window_for(std::size_t n_readers) {
   return std::clamp<std::size_t>(kBudget / n_readers, 32u << 10, 1u << 20);
@@ -63,9 +63,9 @@ void WorkerInput::on_taken(int rank, std::uint64_t n_bytes) {
 
 Task<void> WorkerInput::watch() {
   while (!co_await stopped_.wait_until(Clock::now() + std::chrono::seconds(1))) {
-    for (const auto& stalled : flow_.stalled(Clock::now(), kPatience)) {
+    for (const auto& stalled : flow_.stalled(Clock::now(), kStallNotice)) {
       const std::string name = "rank " + std::to_string(stalled.rank);
-      const std::string waited = " for " + std::to_string(kPatience.count()) + " s";
+      const std::string waited = " for " + std::to_string(kStallNotice.count()) + " s";
       reporter_.warning(stalled.left_behind
                             ? name + " has not read its standard input" + waited + ": the others go on without it"
                             : name + " has read nothing more of its standard input" + waited +

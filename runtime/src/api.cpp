@@ -22,6 +22,7 @@
 #include "base/stall_watch.h"
 #include "runtime/include/drun/drun.h"
 #include "runtime/include/drun/gpu.h"
+#include "runtime/src/call_deadline.h"
 #include "runtime/src/call_group.h"
 #include "runtime/src/call_queue.h"
 #include "runtime/src/gpu/allocations.h"
@@ -29,7 +30,6 @@
 #include "runtime/src/gpu/nccl_comm.h"
 #include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/last_error.h"
-#include "runtime/src/patience.h"
 #include "runtime/src/process.h"
 
 struct drun_request_s {
@@ -40,7 +40,7 @@ namespace drun::runtime {
 namespace {
 
 // Interval at which the calls under way on GPUs are polled if no call is being made.
-constexpr std::chrono::milliseconds kLookAtGpus{50};
+constexpr std::chrono::milliseconds kPollGpus{50};
 
 struct State {
   CallQueue queue;
@@ -51,32 +51,32 @@ struct State {
   bool is_over = false;  // the process ends, and the driver with it
 
   State() {
-    process.on_gpu([this] { begin_looking(); }, stopped_ns);
+    process.on_gpu([this] { begin_polling(); }, stopped_ns);
   }
   // Starts the polling thread. Called in turn.
-  void begin_looking() {
+  void begin_polling() {
     if (looks == ::getpid()) return;
     // Runs before the driver's own exit handler, which was registered first.
-    static const int registered = std::atexit([] { stop_looking(); });
+    static const int registered = std::atexit([] { stop_polling(); });
     (void)registered;
     const BlockedSignals blocked;
-    std::thread([this] { look(); }).detach();
+    std::thread([this] { poll(); }).detach();
     looks = ::getpid();
   }
 
  private:
-  static void stop_looking();
-  void look() {
+  static void stop_polling();
+  void poll() {
     ::pthread_setname_np(::pthread_self(), "drun-gpu");
-    StallWatch stops(kLookAtGpus);
+    StallWatch stops(kPollGpus);
     for (;;) {
-      std::this_thread::sleep_for(kLookAtGpus);
-      *stopped_ns += std::chrono::nanoseconds(stops.look()).count();
+      std::this_thread::sleep_for(kPollGpus);
+      *stopped_ns += std::chrono::nanoseconds(stops.poll()).count();
       const std::lock_guard<std::mutex> lock(looking);
       if (is_over) return;
       queue.try_run([&] {
         try {
-          process.look();
+          process.poll();
         } catch (const std::exception&) {  // out of memory: the next poll tries again
         }
       });
@@ -90,7 +90,7 @@ State& state() {
   return *instance;
 }
 
-void State::stop_looking() {
+void State::stop_polling() {
   State& all = state();
   if (all.looks != ::getpid()) return;  // in a forked child the lock may be held forever
   const std::lock_guard<std::mutex> lock(all.looking);
@@ -288,18 +288,18 @@ Status synchronize(gpu::Stream stream, std::chrono::milliseconds timeout) {
   wait.timeout = timeout;
   std::string under_way;
   gpu::Context ours = nullptr;
-  const auto look = [&](Process& process) -> Status {
+  const auto poll = [&](Process& process) -> Status {
     auto all = process.communicator(during);
     if (!all) return tl::unexpected<Failure>(all.error());
     if (wait.timeout.count() == 0) wait.timeout = (*all)->world().timeouts.op;
-    auto looked = (*all)->look_for_failure();
+    auto looked = (*all)->poll_for_failure();
     under_way = (*all)->under_way();
     ours = (*all)->gpu_context();
     return looked;
   };
   wait.clock.began();
   const gpu::Driver* const driver = gpu::loaded_driver();
-  if (auto ok = in_turn(look); !ok || driver == nullptr) return ok;
+  if (auto ok = in_turn(poll); !ok || driver == nullptr) return ok;
   gpu::Context current = nullptr;
   gpu::ContextScope scope;
   if (driver->context_current(&current) != gpu::kSuccess || current == nullptr) {  // no context, as in a new thread
@@ -312,19 +312,19 @@ Status synchronize(gpu::Stream stream, std::chrono::milliseconds timeout) {
 
   CallQueue& queue = state().queue;
   Status seen;
-  Patience patience;
+  CallDeadline call_deadline;
   auto looked = Clock::now();
   const auto go_on = [&] {
     const auto now = Clock::now();
-    if (now - looked >= kLookAtGpus) {
+    if (now - looked >= kPollGpus) {
       looked = now;
-      queue.try_run([&] { seen = look(state().process); });
+      queue.try_run([&] { seen = poll(state().process); });
     }
-    return seen && patience.left(wait).count() > 0;
+    return seen && call_deadline.left(wait).count() > 0;
   };
   const auto error = gpu::wait_for_stream(*driver, stream, go_on);
   if (!seen) return seen;
-  if (auto ok = in_turn(look); !ok) return ok;
+  if (auto ok = in_turn(poll); !ok) return ok;
   if (error == gpu::kNotReady) {
     return failure(DRUN_ERROR_TIMEOUT, std::string(during) + ": the stream still has work after " +
                                            in_words(wait.timeout) +

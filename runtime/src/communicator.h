@@ -111,20 +111,20 @@ class Communicator {
   void leave();
 
   const World& world() const { return fabric_->world(); }
-  // Polls the calls on GPUs (Fabric::look()). Must be called periodically once GPUs are in use.
-  void look() { fabric_->look(); }
+  // Polls the calls on GPUs (Fabric::poll()). Must be called periodically once GPUs are in use.
+  void poll() { fabric_->poll(); }
   // Polls, then returns the failure, if there is one.
-  Status look_for_failure() {
-    look();
+  Status poll_for_failure() {
+    poll();
     return check_usable();
   }
   gpu::Context gpu_context() const { return fabric_->devices().context(); }  // nullptr if no GPU is in use over NCCL
-  // A call that was still running on a GPU at the last look(), as "allreduce #3 'grad'"; "" if none was.
+  // A call that was still running on a GPU at the last poll(), as "allreduce #3 'grad'"; "" if none was.
   std::string under_way() const { return fabric_->under_way(); }
   // finish_gpu() must be called before leave(), end_gpu() after it.
   Status finish_gpu() { return fabric_->finish_gpu(); }
   void end_gpu() { fabric_->end_gpu(); }
-  bool is_idle() const;  // no call was running on a GPU at the last look()
+  bool is_idle() const;  // no call was running on a GPU at the last poll()
   bool is_broken() const { return fabric_->broken().has_value(); }
 
  private:

@@ -194,7 +194,7 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
   world.timeouts = timeouts;
   world.n_streams = surroundings.n_streams;
   world.allreduce = surroundings.allreduce;
-  world.gpu = gpu::look_for_gpu([](const char* name) -> const char* { return std::getenv(name); });
+  world.gpu = gpu::find_gpu([](const char* name) -> const char* { return std::getenv(name); });
   if (surroundings.kind == Surroundings::Kind::kAlone) {
     if (const pid_t agent = surroundings.is_solo ? 0 : agent_above("/proc"); agent != 0) return cleared(agent);
     world.client = make_solo_client();

@@ -22,7 +22,7 @@ constexpr const char* kReady = "ready ";
 constexpr std::chrono::milliseconds kAskOthers{500};
 constexpr std::size_t kLeaversAtOnce = 8;
 // Poll interval and time limit at the end of a job.
-constexpr std::chrono::milliseconds kLookAtEnd{2}, kEndTime{5000};
+constexpr std::chrono::milliseconds kPollAtEnd{2}, kEndTime{5000};
 // Time that a call may wait for a peer that has left.
 constexpr std::chrono::milliseconds kLeaverTime{3000};
 
@@ -219,11 +219,11 @@ Status Fabric::deregister(const void* memory, std::size_t n_bytes, const char* d
 }
 
 // Also checks for failures while no call of ours is under way, because on a host NCCL's abort waits for all members.
-void Fabric::look() {
+void Fabric::poll() {
   if (broken_ || nccl_.empty()) return;
   const gpu::NcclComm* waiting = nullptr;
   for (const auto& comm : nccl_) {
-    if (auto ok = comm->look(); !ok) return break_later(ok.error());
+    if (auto ok = comm->poll(); !ok) return break_later(ok.error());
     if (comm->is_released() && comm->is_idle()) comm->end(std::chrono::milliseconds(0));
     if (waiting == nullptr && !comm->is_idle()) waiting = comm.get();
   }
@@ -236,7 +236,7 @@ void Fabric::look() {
   if (Clock::now() - asked_ < kAskOthers) return;
   asked_ = Clock::now();
   if (auto cause = published_failure(world_, during, std::chrono::milliseconds(1))) return break_what_waits(*cause);
-  if (waiting != nullptr) look_for_leavers(waiting->waiting(), during);
+  if (waiting != nullptr) poll_for_leavers(waiting->waiting(), during);
 }
 
 std::string Fabric::under_way() const {
@@ -247,7 +247,7 @@ std::string Fabric::under_way() const {
 // Checks a few peers at a time, because each check is a request to the rendezvous. A peer that has left may have done
 // its part long ago, and our GPU may be the one that is behind: the failure is attributed to the peer only if the same
 // call still waits after kLeaverTime.
-void Fabric::look_for_leavers(const gpu::NcclComm::Waiting& waiting, const std::string& during) {
+void Fabric::poll_for_leavers(const gpu::NcclComm::Waiting& waiting, const std::string& during) {
   if (leaver_ && leaver_->call != waiting.number) leaver_.reset();
   for (std::size_t i = 0; !leaver_ && i < std::min(kLeaversAtOnce, waiting.peers.size()); ++i) {
     const int rank = waiting.peers[next_leaver_++ % waiting.peers.size()];
@@ -266,7 +266,7 @@ Status Fabric::finish_gpu() {
   const auto all_idle = [this] {
     return std::all_of(nccl_.begin(), nccl_.end(), [](const auto& comm) { return comm->is_idle(); });
   };
-  for (look(); !broken_ && !all_idle(); look()) std::this_thread::sleep_for(kLookAtEnd);
+  for (poll(); !broken_ && !all_idle(); poll()) std::this_thread::sleep_for(kPollAtEnd);
   if (broken_) return tl::unexpected<Failure>(*broken_);
   return {};
 }

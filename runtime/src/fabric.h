@@ -52,7 +52,7 @@ class Fabric {
   gpu::NcclComm* nccl_of(std::uint32_t comm) const;
   // Polls the NCCL communicators for finished calls and failures, without waiting. A failure breaks all. Must be called
   // periodically once there are such communicators.
-  void look();
+  void poll();
   // A call under way on some NCCL communicator; "" if there is none.
   std::string under_way() const;
   // Deregisters memory from all NCCL communicators. `during` names the caller, for errors.
@@ -89,7 +89,7 @@ class Fabric {
   explicit Fabric(World world);
   // break_all() for a call on a GPU that has already returned to the program.
   void break_later(const Failure& failure);
-  void look_for_leavers(const gpu::NcclComm::Waiting& waiting, const std::string& during);
+  void poll_for_leavers(const gpu::NcclComm::Waiting& waiting, const std::string& during);
   Status share_memory();
   Outcome<std::string> word_of_first(Backend& network, const Group& group, const Operation& setup,
                                      const std::string& own_word);

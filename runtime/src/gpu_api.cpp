@@ -166,19 +166,19 @@ Status find(Work& work, drun_dtype dtype, gpu::SelectArguments a, const void* se
   if (auto ok = work.launch("drun_begin_selection", &a, 1); !ok) return ok;
   if (a.k > 0) {
     const int n_bits = dtype == DRUN_FLOAT32 ? 31 : 63;  // bits of a magnitude
-    const auto look_at_digit = [&a](int left) {
+    const auto check_digit = [&a](int left) {
       a.known = ~std::uint64_t{0} << left;
       a.shift = static_cast<std::uint32_t>(std::max(left - static_cast<int>(gpu::kDigitBits), 0));
     };
     plan_sample(a);
     if (a.k <= a.max_listed && a.sample_rank <= a.n_sampled) {
-      look_at_digit(31);  // samples are f32 for both types
+      check_digit(31);  // samples are f32 for both types
       auto ok = work.launch("drun_guess_pivot_" + type, &a, parts(a.n_sampled, gpu::kThreads));
       if (ok) ok = work.launch("drun_collect_" + type, &a, a.n_tiles);
       if (!ok) return ok;
     }
     for (int left = n_bits; left > 0; left = static_cast<int>(a.shift)) {
-      look_at_digit(left);
+      check_digit(left);
       if (auto ok = work.launch("drun_find_digit_" + type, &a, a.n_tiles); !ok) return ok;
     }
   }

@@ -33,14 +33,14 @@ class Process {
   // True in a child that was forked after init(), where calls can't work.
   static bool is_forked_child() { return forked_.load(std::memory_order_relaxed); }
 
-  // `begin_looking` is called once GPUs are in use: from then on look() must be called periodically, in turn.
+  // `begin_polling` is called once GPUs are in use: from then on poll() must be called periodically, in turn.
   // `stopped_ns` becomes World's.
-  void on_gpu(std::function<void()> begin_looking, std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns) {
-    on_gpu_ = std::move(begin_looking);
+  void on_gpu(std::function<void()> begin_polling, std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns) {
+    on_gpu_ = std::move(begin_polling);
     stopped_ns_ = std::move(stopped_ns);
   }
-  void look() {
-    if (all_ != nullptr && !is_forked_child()) all_->look();
+  void poll() {
+    if (all_ != nullptr && !is_forked_child()) all_->poll();
   }
   // Deregisters the memory that begins in these bytes. No-op without a job and in a forked child, where nothing is
   // registered.

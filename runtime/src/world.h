@@ -40,7 +40,7 @@ struct World {
   Fd memory;                           // shared by the ranks of this host; closed if there is none
   std::shared_ptr<Recorder> recorder;  // nullptr if there is none
   gpu::Presence gpu = gpu::Presence::kNoDriver;
-  std::function<void()> on_gpu;  // called when NCCL is set up: from then on look() must be called periodically
+  std::function<void()> on_gpu;  // called when NCCL is set up: from then on poll() must be called periodically
   // Time for which this process has been stopped (Ctrl-Z) since it began, in nanoseconds. Updated while GPUs are in
   // use; nullptr if it is not measured.
   std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns;

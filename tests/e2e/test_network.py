@@ -271,15 +271,15 @@ class Cut(ClusterTest):
 class BadLinks(ClusterTest):
     hosts = 3
     # Long enough to deliver an agent over 10 Mb/s, even the sanitizers' agent of 90 MB in `scripts/test --full`.
-    patience = ("--start-timeout", "240")
+    start_timeout = ("--start-timeout", "240")
 
     def test_train_over_lossy_links(self):
         for host in ("h1", "h2"):
             self.cluster.verb("lossy", host, "2%")
-        self.assert_trained(self.drun(*self.patience, "-H", "localhost:1,host1:1,host2:1", "./train", cwd=BIN,
+        self.assert_trained(self.drun(*self.start_timeout, "-H", "localhost:1,host1:1,host2:1", "./train", cwd=BIN,
                                       limit=140 + 60 * SLOWDOWN), 3)
 
     def test_train_over_a_slow_link(self):
         self.cluster.verb("slow", "h2", "10mbit")
-        self.assert_trained(self.drun(*self.patience, "-H", "localhost:1,host2:1", "./train", cwd=BIN,
+        self.assert_trained(self.drun(*self.start_timeout, "-H", "localhost:1,host2:1", "./train", cwd=BIN,
                                       limit=140 + 60 * SLOWDOWN), 2)

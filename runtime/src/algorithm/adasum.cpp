@@ -81,13 +81,13 @@ class Pair {
       } while (first < data_.count);
       return {};
     };
-    const auto look = [&](const Span& ours) {
+    const auto poll = [&](const Span& ours) {
       add_dots(dots, lower ? ours.data : theirs_, lower ? theirs_ : ours.data, ours.count, ours.dtype);
     };
     const auto add = [&](const Span& ours) {
       adasum_combine(dots, lower ? ours.data : theirs_, lower ? theirs_ : ours.data, !lower, ours.count, ours.dtype);
     };
-    if (auto looked = for_pieces(look); !looked) return looked;
+    if (auto looked = for_pieces(poll); !looked) return looked;
     if (n_passes() == 2) return for_pieces(add);
     add(data_);
     return {};

@@ -63,7 +63,7 @@ bool find_all(void* library, Driver& d) {
          find(library, "cuEventRecord", d.event_record) && find(library, "cuEventQuery", d.event_query);
 }
 
-const Driver* look() {
+const Driver* poll() {
   void* const library = open_library("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);  // stays open: the process uses it
   if (library == nullptr) return nullptr;
   static Driver table;
@@ -86,7 +86,7 @@ const Driver* loaded_driver() {
   const auto count = count_of_loaded();
   // Read it again: another thread may have found the driver since.
   if (count == looked_at.load(std::memory_order_acquire)) return found.load(std::memory_order_acquire);
-  const Driver* const here = look();
+  const Driver* const here = poll();
   if (here != nullptr) found.store(here, std::memory_order_release);
   looked_at.store(count, std::memory_order_release);
   return here;

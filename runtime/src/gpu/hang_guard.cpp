@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-constexpr milliseconds kLook{200};
+constexpr milliseconds kPollInterval{200};
 constexpr int kStatus = 75;  // EX_TEMPFAIL: drun's status for a deadline
 
 struct Watched {
@@ -51,18 +51,18 @@ class Watchman {
   void watch() {
     ::pthread_setname_np(::pthread_self(), "drun-guard");
     std::unique_lock<std::mutex> lock(mutex_);
-    StallWatch stops(kLook);
+    StallWatch stops(kPollInterval);
     auto last = Clock::now();
     for (;;) {
       if (watched_.empty()) {
         changed_.wait(lock);
         last = Clock::now();
-        stops = StallWatch(kLook);
+        stops = StallWatch(kPollInterval);
         continue;
       }
-      changed_.wait_for(lock, kLook);
+      changed_.wait_for(lock, kPollInterval);
       const auto now = Clock::now();
-      const auto passed = now - std::exchange(last, now) - stops.look(now);
+      const auto passed = now - std::exchange(last, now) - stops.poll(now);
       for (auto& [number, watched] : watched_) {
         if ((watched.left -= passed).count() <= 0) end_process(watched);
       }

@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 constexpr auto kSpin = std::chrono::microseconds(50), kPause = std::chrono::microseconds(200);
 // Intervals of a wait for NCCL: between polls of the job and of failures that other ranks have published; and the wait
 // for another rank's explanation of an error.
-constexpr milliseconds kLookAtJob{20}, kLookAtOthers{500}, kExplain{1000};
+constexpr milliseconds kPollJob{20}, kPollOthers{500}, kExplain{1000};
 constexpr milliseconds kAbortWithGraph{500}, kFinalizeTime{500};
 
 double scale_of(const Operation& operation) { return operation.prescale * operation.postscale; }
@@ -376,17 +376,17 @@ Status NcclComm::settle(const Operation& operation, const char* function) {
     if (state == kNcclSuccess) return {};
     if (state != kNcclInProgress) return explained(operation, function, state);
     const auto now = Clock::now();
-    if (now - looked >= kLookAtJob) {
+    if (now - looked >= kPollJob) {
       looked = now;
       if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
-      if (patience_.left(operation).count() <= 0) {
+      if (call_deadline_.left(operation).count() <= 0) {
         const auto where = [function](int) {
           return std::string("in ") + function + ", which does not say for whom it waits";
         };
         return tl::unexpected<Failure>(timeout_failure(world_, group_, operation, others(), where));
       }
     }
-    if (now - asked >= kLookAtOthers) {
+    if (now - asked >= kPollOthers) {
       asked = now;
       if (auto cause = published_failure(world_, name_of(operation), milliseconds(1))) {
         return tl::unexpected<Failure>(std::move(*cause));
@@ -537,7 +537,7 @@ Outcome<bool> NcclComm::is_reached(Event event, const Operation& operation) {
   return tl::unexpected<Failure>(ours(driver_failed(operation, "cuEventQuery", state).value()).error());
 }
 
-Status NcclComm::look() {
+Status NcclComm::poll() {
   if (comm_ == nullptr || pending_.empty()) return {};
   const Driver& driver = device_.driver();
   int mode = kCaptureModeRelaxed;  // so that our queries do not invalidate a capture

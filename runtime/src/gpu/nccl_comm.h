@@ -14,13 +14,13 @@
 
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/backend/culprit.h"
+#include "runtime/src/call_deadline.h"
 #include "runtime/src/failure.h"
 #include "runtime/src/gpu/device.h"
 #include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/gpu/stream_wait.h"
 #include "runtime/src/group.h"
 #include "runtime/src/operation.h"
-#include "runtime/src/patience.h"
 #include "runtime/src/span.h"
 #include "runtime/src/world.h"
 
@@ -50,7 +50,7 @@ class NcclComm {
   static bool can_reduce(const Operation& operation);
 
   // All take device memory and valid arguments. The call is ordered after the work of `stream`, the user's, which waits
-  // for the end of the call, at once or later. The result is that of enqueuing; look() returns the failure of the call
+  // for the end of the call, at once or later. The result is that of enqueuing; poll() returns the failure of the call
   // itself.
   struct Allreduce {
     Operation operation;
@@ -89,8 +89,8 @@ class NcclComm {
   // Polls the calls in progress, without waiting: records the end of those that have ended. Returns, and publishes, a
   // failure if the deadline of a call has passed, or NCCL or the device report an error. Time for which this process
   // was stopped does not count.
-  Status look();
-  // Ranks of the job for which the first call in progress waits, as look() has seen it; empty if it waits for its own
+  Status poll();
+  // Ranks of the job for which the first call in progress waits, as poll() has seen it; empty if it waits for its own
   // GPU, or if there is no call. `number` identifies the call.
   struct Waiting {
     std::vector<int> peers;
@@ -198,7 +198,7 @@ class NcclComm {
     void* handle;
   };
   std::map<std::uintptr_t, Registered> registered_;  // by address
-  Patience patience_;                                // for setups
+  CallDeadline call_deadline_;                       // for setups
   WaitNote note_;
   std::uint64_t n_calls_ = 0;
   bool has_begun_ = false;  // the first pending call no longer waits for its own GPU

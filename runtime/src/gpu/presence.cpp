@@ -10,7 +10,7 @@ bool can_open(const std::string& path) { return ::access(path.c_str(), R_OK | W_
 bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 // Any of nvidia0, nvidia1, ... may be in a container.
-Presence look_at_devices(const std::string& folder) {
+Presence check_devices(const std::string& folder) {
   constexpr int kMax = 256;
   Presence result = Presence::kNoDevice;
   for (int i = 0; i < kMax; ++i) {
@@ -23,7 +23,7 @@ Presence look_at_devices(const std::string& folder) {
 
 }  // namespace
 
-Presence look_for_gpu(const char* (*get_env)(const char*), const std::string& folder) {
+Presence find_gpu(const char* (*get_env)(const char*), const std::string& folder) {
   const auto value_of = [&](const char* name, const char* otherwise) {
     const char* const value = get_env(name);
     return std::string(value != nullptr ? value : otherwise);
@@ -36,7 +36,7 @@ Presence look_for_gpu(const char* (*get_env)(const char*), const std::string& fo
   if (can_open(folder + "/dxg")) return Presence::kThere;  // Windows Subsystem for Linux
   const std::string control = folder + "/nvidiactl";
   if (!is_there(control)) return Presence::kNoDriver;
-  return can_open(control) ? look_at_devices(folder) : Presence::kForbidden;
+  return can_open(control) ? check_devices(folder) : Presence::kForbidden;
 }
 
 const char* text_of(Presence presence) {

@@ -21,7 +21,7 @@ inline Presence presence_of(int number) {
 }
 
 // Follows DRUN_GPU=0 or 1; otherwise checks CUDA_VISIBLE_DEVICES and the devices in `folder`.
-Presence look_for_gpu(const char* (*get_env)(const char*), const std::string& folder = "/dev");
+Presence find_gpu(const char* (*get_env)(const char*), const std::string& folder = "/dev");
 
 // The reason why a rank, perhaps another one, has no GPU: "no NVIDIA driver: /dev/nvidiactl is not there".
 const char* text_of(Presence presence);

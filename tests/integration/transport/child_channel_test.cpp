@@ -55,7 +55,7 @@ TEST_F(ChildChannel, TellsASignal) { EXPECT_EQ(run("kill -9 $$").exit_status, 13
 TEST_F(ChildChannel, LeavesAnAgentTheTimeForItsOwnEnd) {
   ChildProcess::Ending ending;
   ending.is_agent = true;
-  ending.patience = std::chrono::seconds(30);
+  ending.kill_delay = std::chrono::seconds(30);
   // The child notices EOF, and needs longer than the usual timeout; a signal such as SIGTERM would end it at once.
   auto channel = spawn_child_channel(loop_.io, {"sh", "-c", "echo; read x; sleep 3"}, ending);
   ASSERT_TRUE(channel);

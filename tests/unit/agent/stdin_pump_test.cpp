@@ -91,7 +91,7 @@ TEST_F(StdinPumpFixture, AWorkerThatReadsLessThanThePipeNeedsIsSeen) {
 TEST_F(StdinPumpFixture, OfAWorkerThatDoesNotReadNothingIsTold) {
   pump_->deliver(std::string(kPipe + 1, 'x'));
   EXPECT_EQ(next_consumed(), kPipe);
-  run_for(3 * StdinPump::kLook);
+  run_for(3 * StdinPump::kPollInterval);
   EXPECT_EQ(consumed_.size(), 1u);
 }
 

@@ -49,7 +49,7 @@ TEST_F(Gpu, TheDriverIsFoundOnceItIsLoaded) {
   EXPECT_EQ(gpu::loaded_driver()->name_of(12345), "error 12345");
 }
 
-// The result of look_for_gpu() with this environment and these files in place of /dev.
+// The result of find_gpu() with this environment and these files in place of /dev.
 class GpuPresence : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -60,8 +60,8 @@ class GpuPresence : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   void has(const std::string& file) { std::ofstream(folder_ / file) << ""; }
-  gpu::Presence look() {
-    return gpu::look_for_gpu(
+  gpu::Presence poll() {
+    return gpu::find_gpu(
         [](const char* name) -> const char* {
           const auto found = told().find(name);
           return found == told().end() ? nullptr : found->second.c_str();
@@ -76,30 +76,30 @@ class GpuPresence : public ::testing::Test {
 };
 
 TEST_F(GpuPresence, IsWhatTheDevicesSay) {
-  EXPECT_EQ(look(), gpu::Presence::kNoDriver);
+  EXPECT_EQ(poll(), gpu::Presence::kNoDriver);
   has("nvidiactl");
-  EXPECT_EQ(look(), gpu::Presence::kNoDevice);
+  EXPECT_EQ(poll(), gpu::Presence::kNoDevice);
   has("nvidia-uvm");
-  EXPECT_EQ(look(), gpu::Presence::kNoDevice);
+  EXPECT_EQ(poll(), gpu::Presence::kNoDevice);
   has("nvidia7");  // as in a container that got one GPU
-  EXPECT_EQ(look(), gpu::Presence::kThere);
+  EXPECT_EQ(poll(), gpu::Presence::kThere);
   for (const char* none : {"", "-1"}) {
     told()["CUDA_VISIBLE_DEVICES"] = none;
-    EXPECT_EQ(look(), gpu::Presence::kHidden) << none;
+    EXPECT_EQ(poll(), gpu::Presence::kHidden) << none;
   }
   told()["CUDA_VISIBLE_DEVICES"] = "0";
-  EXPECT_EQ(look(), gpu::Presence::kThere);
+  EXPECT_EQ(poll(), gpu::Presence::kThere);
   told()["DRUN_GPU"] = "0";
-  EXPECT_EQ(look(), gpu::Presence::kDenied);
+  EXPECT_EQ(poll(), gpu::Presence::kDenied);
 }
 
 TEST_F(GpuPresence, IsToldByTheEnvironmentFirst) {
   told()["DRUN_GPU"] = "1";
-  EXPECT_EQ(look(), gpu::Presence::kThere);
+  EXPECT_EQ(poll(), gpu::Presence::kThere);
   told()["DRUN_GPU"] = "";
-  EXPECT_EQ(look(), gpu::Presence::kNoDriver);
+  EXPECT_EQ(poll(), gpu::Presence::kNoDriver);
   has("dxg");
-  EXPECT_EQ(look(), gpu::Presence::kThere);
+  EXPECT_EQ(poll(), gpu::Presence::kThere);
 }
 
 TEST_F(GpuPresence, HasAReasonForEachThatIsNone) {

@@ -352,7 +352,7 @@ TEST_F(NcclJobs, AnotherStreamMayWaitForACallInTheBackground) {
     wait_for(&reader);
     EXPECT_EQ(seen.values(), repeated(4, 6));
     wait_for(&stream);
-    all.look();
+    all.poll();
   });
 }
 
@@ -514,10 +514,10 @@ TEST_F(NcclJobs, RanksOnOneGpuAreRefusedOrGoThroughTheHost) {
 }
 
 // Polls like the polling thread until the job breaks. Returns the status of a call made after that.
-Status look_until_broken(Communicator& all, const Device& data) {
+Status poll_until_broken(Communicator& all, const Device& data) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!all.is_broken() && std::chrono::steady_clock::now() < until) {
-    all.look();
+    all.poll();
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
@@ -531,12 +531,12 @@ TEST_F(NcclJobs, ARankThatDoesNotCallIsNamedAtTheDeadline) {
         const Device data(2, 1);
         ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
         wait_for();
-        all.look();
+        all.poll();
         if (all.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2200));
         CallOptions options;
         options.name = "grad.17";
         if (all.rank() < 2) ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM, options));
-        const Status broken = look_until_broken(all, data);
+        const Status broken = poll_until_broken(all, data);
         ASSERT_FALSE(broken);
         EXPECT_EQ(broken.error().rank, 2) << broken.error().text;
         EXPECT_EQ(broken.error().status, DRUN_ERROR_TIMEOUT);
@@ -557,7 +557,7 @@ TEST_F(NcclJobs, ARankWhoseOwnGpuIsStuckIsNamedAtTheDeadline) {
         CallOptions options;
         if (all.rank() == 0) options.timeout = std::chrono::milliseconds(500);
         ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM, options));
-        const Status broken = look_until_broken(all, data);
+        const Status broken = poll_until_broken(all, data);
         ASSERT_FALSE(broken);
         EXPECT_EQ(broken.error().rank, 0) << broken.error().text;
         EXPECT_THAT(broken.error().text, HasSubstr("waiting for this rank's own GPU"));  // rank 1 learns it from rank 0
@@ -579,7 +579,7 @@ TEST_F(NcclJobs, ARankThatLeavesIsNamedLongBeforeTheDeadline) {
     }
     ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
     const auto began = std::chrono::steady_clock::now();
-    const Status broken = look_until_broken(all, data);
+    const Status broken = poll_until_broken(all, data);
     ASSERT_FALSE(broken);
     EXPECT_EQ(broken.error().rank, 1);
     EXPECT_THAT(broken.error().text, HasSubstr("rank 1 on node1 has left"));
@@ -703,7 +703,7 @@ TEST_F(NcclJobs, NoEndWaitsForeverForNcclsWordOnMemory) {
     ::setenv("DRUN_FAKE_NCCL", "deregister-hangs", 1);
     ASSERT_DONE(all.barrier());
     part->reset();
-    all.look();  // ends the part's communicator
+    all.poll();  // ends the part's communicator
     ASSERT_DONE(all.finish_gpu());
     all.leave();
     all.end_gpu();
@@ -809,7 +809,7 @@ TEST_F(NcclJobs, APartThatIsFreedIsGivenBack) {
       part->reset();
       if (all.rank() == 0) ASSERT_DONE(all.barrier());
       wait_for();
-      all.look();
+      all.poll();
     }
     ASSERT_DONE(all.finish_gpu());
     all.leave();
@@ -840,7 +840,7 @@ TEST_F(NcclJobs, AnErrorThatComesLaterBreaksTheJob) {
     const Device data(2, 1);
     fake().block(nullptr, 2000);
     ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
-    const Status broken = look_until_broken(all, data);
+    const Status broken = poll_until_broken(all, data);
     ASSERT_FALSE(broken);
     EXPECT_THAT(broken.error().text, HasSubstr("remote process exited or there was a network error"));
   });
@@ -912,7 +912,7 @@ TEST_F(NcclJobs, ALaunchersAbortEndsWhatIsUnderWay) {
     } else {
       (void)all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
     }
-    const Status done = look_until_broken(all, data);  // also on a rank that runs no call
+    const Status done = poll_until_broken(all, data);  // also on a rank that runs no call
     ASSERT_FALSE(done);
     EXPECT_THAT(done.error().text, HasSubstr("rank 1 on node1 (pid 4711): was ended by SIGKILL"));
     wait_for();
@@ -927,7 +927,7 @@ TEST_F(NcclJobs, WhatIsCapturedIsNotWaitedForAndNotTheFirst) {
         ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
         wait_for();
         ASSERT_DONE(all.barrier());
-        all.look();
+        all.poll();
         EXPECT_TRUE(all.is_idle());
         ASSERT_DONE(all.barrier());
         if (all.rank() == 0) fake().capture(1);
@@ -1103,7 +1103,7 @@ TEST_F(NcclOnHosts, AFailureEndsThePartsToo) {
         }
         const Device data(2, 1);
         (void)parts.local->allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
-        const Status done = look_until_broken(*parts.local, data);
+        const Status done = poll_until_broken(*parts.local, data);
         ASSERT_FALSE(done);
         EXPECT_EQ(done.error().rank, 3) << done.error().text;
         wait_for();  // the user's stream is not blocked

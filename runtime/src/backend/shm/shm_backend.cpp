@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "runtime/src/backend/culprit.h"
+#include "runtime/src/call_deadline.h"
 #include "runtime/src/copy.h"
 #include "runtime/src/dtype.h"
-#include "runtime/src/patience.h"
 #include "runtime/src/reduce.h"
 #include "runtime/src/words.h"
 
@@ -34,9 +34,9 @@ constexpr int kMaxOrder = 8;
 // A block stays in the first-level cache from one operand to the next, while the next one is fetched.
 constexpr std::size_t kBlockBytes = 2u << 10;
 constexpr std::size_t kLineBytes = 64;
-constexpr int kEagerLooks = 100;  // polls without a pause: in a small call the others arrive at once
+constexpr int kEagerPolls = 100;  // polls without a pause: in a small call the others arrive at once
 constexpr std::chrono::microseconds kSpinTime{50}, kYieldTime{100};
-constexpr std::chrono::milliseconds kLookEvery{1000}, kLookWait{5};
+constexpr std::chrono::milliseconds kPollEvery{1000}, kPollWait{5};
 
 void relax() {
 #if defined(__x86_64__)
@@ -436,7 +436,7 @@ class ShmBackendImpl final : public ShmBackend {
     for (int i = 1; i < size_; ++i) {
       const int rank = (rank_ + i) % size_;
       Counter& counter = counter_of(rank, phase, step);
-      if (counter.has_reached(step) || (spins_ && look_eagerly(counter, step))) continue;
+      if (counter.has_reached(step) || (spins_ && poll_eagerly(counter, step))) continue;
       waited_ = true;
       settle();
       if (spins_ ? spin(counter, step) : yield(counter, step)) continue;
@@ -446,8 +446,8 @@ class ShmBackendImpl final : public ShmBackend {
     return {};
   }
 
-  static bool look_eagerly(const Counter& counter, std::uint32_t step) {
-    for (int i = 0; i < kEagerLooks; ++i) {
+  static bool poll_eagerly(const Counter& counter, std::uint32_t step) {
+    for (int i = 0; i < kEagerPolls; ++i) {
       if (counter.has_reached(step)) return true;
     }
     return false;
@@ -478,12 +478,12 @@ class ShmBackendImpl final : public ShmBackend {
 
   Status sleep(const Operation& operation, Phase phase, int rank, std::uint32_t step) {
     Counter& counter = counter_of(rank, phase, step);
-    auto look_around = Clock::now() + kLookEvery;
+    auto poll_all = Clock::now() + kPollEvery;
     for (;;) {
-      const auto left = patience_.left(operation);
+      const auto left = call_deadline_.left(operation);
       if (left.count() <= 0) return timed_out(operation, phase, step);
       note_.waiting(world_, group_, operation, [&] { return missing(phase, step); });
-      const auto time = std::min(left + std::chrono::milliseconds(1), Patience::kLook);
+      const auto time = std::min(left + std::chrono::milliseconds(1), CallDeadline::kPollInterval);
       if (auto slept = sleep_for(counter, sleepers_on(rank, phase, step), step, time); !slept) {
         return slept;
       }
@@ -495,18 +495,18 @@ class ShmBackendImpl final : public ShmBackend {
         }
         if (has_died(other, phase, step)) return has_gone(other, operation);
       }
-      if (Clock::now() >= look_around) {  // for failures that only the rendezvous knows
-        if (auto reason = published_failure(world_, name_of(operation), kLookWait)) {
+      if (Clock::now() >= poll_all) {  // for failures that only the rendezvous knows
+        if (auto reason = published_failure(world_, name_of(operation), kPollWait)) {
           return tl::unexpected<Failure>(std::move(*reason));
         }
         const int waited_for = group_.world_rank(rank);
-        if (has_left(world_, waited_for, kLookWait) && !counter.has_reached(step)) {
+        if (has_left(world_, waited_for, kPollWait) && !counter.has_reached(step)) {
           Failure gone{DRUN_ERROR_PEER, world_.name_of(waited_for) + " left before " + name_of(operation), waited_for,
                        world_.host_of(waited_for)};
           publish_failure(world_, gone);
           return tl::unexpected<Failure>(std::move(gone));
         }
-        look_around = Clock::now() + kLookEvery;
+        poll_all = Clock::now() + kPollEvery;
       }
       if (network_->has_closed(rank)) {
         if (counter.has_reached(step)) return {};
@@ -598,7 +598,7 @@ class ShmBackendImpl final : public ShmBackend {
   bool waited_ = false;       // wait_for_all() had to wait for longer than a poll takes
   std::uint64_t digest_ = 0;  // of the current call; a copy, because reading the shared one would wait for its line
   std::uint32_t step_;        // our latest step
-  Patience patience_;
+  CallDeadline call_deadline_;
   WaitNote note_;
   Meanwhile meanwhile_;
 };

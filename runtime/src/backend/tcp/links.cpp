@@ -12,9 +12,9 @@ namespace drun::runtime {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kLook{1000};  // polls the rendezvous for requests to dial and for failures
-constexpr milliseconds kLookWait{100};
-constexpr milliseconds kLookUpWait{10'000};
+constexpr milliseconds kPollInterval{1000};  // polls the rendezvous for requests to dial and for failures
+constexpr milliseconds kPollWait{100};
+constexpr milliseconds kLookupWait{10'000};
 constexpr milliseconds kStrangerTime{5000};  // in which a connection must prove the key
 constexpr std::size_t kMaxStrangers = 256;
 constexpr milliseconds kLongestWait{1000};  // in the rendezvous, between readings of the clock
@@ -28,8 +28,8 @@ std::string request_key(int dialer, int waiter) {
 
 }  // namespace
 
-Outcome<std::unique_ptr<Links>> Links::connect(const World& world, milliseconds patience) {
-  std::unique_ptr<Links> result(new Links(world, patience));
+Outcome<std::unique_ptr<Links>> Links::connect(const World& world, milliseconds dial_timeout) {
+  std::unique_ptr<Links> result(new Links(world, dial_timeout));
   if (auto joined = result->join(); !joined) return tl::unexpected<Failure>(joined.error());
   return result;
 }
@@ -44,11 +44,11 @@ Status Links::join() {
     if (auto known = look_up(edge, "drun_init"); !known) return known;
   }
   const auto began = Clock::now();
-  deadline_ += stops.look();
-  next_look_ = began + patience_;
+  deadline_ += stops.poll();
+  next_poll_ = began + dial_timeout_;
   for (auto& edge : edges_) edge.next_try = edge.began = began;
   while (!edges_.empty()) {
-    deadline_ += stops.look();
+    deadline_ += stops.poll();
     if (auto alive = check_alive(world_, "drun_init"); !alive) return alive;
     if (Clock::now() >= deadline_) return tl::unexpected<Failure>(missing());
     if (auto advanced = advance("drun_init"); !advanced) return advanced;
@@ -76,7 +76,7 @@ Status Links::publish(StallWatch& stops) {
   if (auto set = client.set(endpoint_key(world_.rank()), own); !set) {
     return rendezvous_failure(set.error(), "drun_init");
   }
-  deadline_ += stops.look();
+  deadline_ += stops.poll();
   // The timeout's text names the ranks that did not join.
   if (auto all = client.barrier(own_key("init"), left()); !all) return init_failure(all.error());
   return {};
@@ -113,7 +113,7 @@ void Links::want(int peer) {
   for (int stream = 0; stream < world_.n_streams; ++stream) {
     const auto is_it = [&](const Edge& edge) { return edge.peer == peer && edge.stream == stream; };
     if (made(peer, stream) >= 0 || std::any_of(edges_.begin(), edges_.end(), is_it)) continue;
-    if (edges_.empty()) next_look_ = Clock::now() + kLook;
+    if (edges_.empty()) next_poll_ = Clock::now() + kPollInterval;
     Edge edge;
     edge.peer = peer;
     edge.stream = stream;
@@ -135,8 +135,8 @@ Status Links::advance(const std::string& during) {
   for (auto& edge : edges_) {
     if (auto dialed = dial(edge, during); !dialed) return dialed;
   }
-  if (!edges_.empty() && Clock::now() >= next_look_) {
-    if (auto looked = look_into_rendezvous(during); !looked) return looked;
+  if (!edges_.empty() && Clock::now() >= next_poll_) {
+    if (auto looked = poll_rendezvous(during); !looked) return looked;
   }
   accept_all();
   step_incoming();
@@ -155,7 +155,7 @@ std::string Links::why_not(int peer) const {
   return {};
 }
 
-void Links::be_patient_for(milliseconds timeout) {
+void Links::set_connect_timeout(milliseconds timeout) {
   if (timeout <= user_timeout_) return;
   user_timeout_ = timeout;
   for (const auto& [peer, streams] : connected_) {
@@ -178,7 +178,7 @@ PeerIdentity Links::identity(int peer, int stream) const {
 
 // No wait: all ranks have published their endpoints.
 Status Links::look_up(Edge& edge, const std::string& during) {
-  auto endpoint = world_.client->get(endpoint_key(edge.peer), kLookUpWait);
+  auto endpoint = world_.client->get(endpoint_key(edge.peer), kLookupWait);
   if (!endpoint) return rendezvous_failure(endpoint.error(), during);
   const auto parts = split(*endpoint, ' ');
   const auto port = parts.size() == 3 ? parse_number(parts[1]) : std::nullopt;
@@ -210,7 +210,7 @@ Status Links::dial(Edge& edge, const std::string& during) {
     return one.peer == edge.peer && one.attempt && !one.attempt->connecting();
   });
   const bool may_pass_on = !edge.passed_on && world_.rank() > edge.peer && (joining_ || !half_way);
-  if (may_pass_on && now >= edge.began + (half_way ? 3 : 1) * patience_) {
+  if (may_pass_on && now >= edge.began + (half_way ? 3 : 1) * dial_timeout_) {
     for (Edge& one : edges_) {
       if (one.peer != edge.peer) continue;
       one.attempt.reset();
@@ -242,7 +242,7 @@ void Links::dial_failed(Edge& edge, const Error& error) {
 
 // Starts to dial if the higher rank `peer` has asked for it.
 void Links::dial_if_asked(int peer) {
-  if (!world_.client->get(request_key(world_.rank(), peer), kLookWait)) return;
+  if (!world_.client->get(request_key(world_.rank(), peer), kPollWait)) return;
   for (auto& edge : edges_) {
     if (edge.peer != peer || edge.dial) continue;
     edge.dial = true;
@@ -250,7 +250,7 @@ void Links::dial_if_asked(int peer) {
   }
 }
 
-Status Links::look_into_rendezvous(const std::string& during) {
+Status Links::poll_rendezvous(const std::string& during) {
   const auto waits = [this](const Edge& edge) { return !edge.dial && edge.peer > world_.rank(); };
   if (joining_) {
     std::set<int> peers;
@@ -260,13 +260,13 @@ Status Links::look_into_rendezvous(const std::string& during) {
     for (const int peer : peers) dial_if_asked(peer);
   } else {
     // A rank that fails closes its connections, but we do not notice while we have none with it.
-    if (auto reason = published_failure(world_, during, kLookWait)) return tl::unexpected<Failure>(std::move(*reason));
+    if (auto reason = published_failure(world_, during, kPollWait)) return tl::unexpected<Failure>(std::move(*reason));
     // Many ranks may be late, but few can't reach us or have left: check one edge per poll, in turns.
     Edge& edge = edges_.front();
     if (waits(edge)) dial_if_asked(edge.peer);
     // A handshake in progress ends by itself: the rank may have left after it, and after it sent its data.
     const bool half_way = edge.attempt && !edge.attempt->connecting();
-    if (!half_way && has_left(world_, edge.peer, kLookWait)) {
+    if (!half_way && has_left(world_, edge.peer, kPollWait)) {
       Failure gone{DRUN_ERROR_PEER, world_.name_of(edge.peer) + " left before " + during, edge.peer,
                    world_.host_of(edge.peer)};
       publish_failure(world_, gone);
@@ -278,7 +278,7 @@ Status Links::look_into_rendezvous(const std::string& during) {
       edges_.splice(edges_.end(), edges_, edges_.begin(), last);
     }
   }
-  next_look_ = Clock::now() + kLook;
+  next_poll_ = Clock::now() + kPollInterval;
   return {};
 }
 

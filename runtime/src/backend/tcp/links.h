@@ -24,7 +24,7 @@ namespace drun::runtime {
 // from any root, of the dissemination barrier and of the ring.
 std::vector<int> neighbours(int rank, int size);
 
-// The higher rank of a pair dials. If that fails for the time `patience`, it asks the other one, through the
+// The higher rank of a pair dials. If that fails for the time `dial_timeout`, it asks the other one, through the
 // rendezvous, to dial instead. A rank listens as long as this object exists, and accepts connections that prove the
 // job's key and the identity of a rank; it closes others. One thread: connect() and advance() process what has arrived.
 class Links {
@@ -32,7 +32,7 @@ class Links {
   // Connects to every neighbor, with world.n_streams connections each. An error names every neighbor that is missing,
   // and the reason. `world` must outlive the links.
   static Outcome<std::unique_ptr<Links>> connect(const World& world,
-                                                 std::chrono::milliseconds patience = std::chrono::seconds(3));
+                                                 std::chrono::milliseconds dial_timeout = std::chrono::seconds(3));
 
   // The first connection with the peer, tuned and non-blocking; -1 until all of its connections exist.
   int fd(int peer) const { return fd(peer, 0); }
@@ -55,7 +55,7 @@ class Links {
   // The reason why there is no connection with `peer`: "no connection with 10.0.0.7:4711: Connection refused".
   std::string why_not(int peer) const;
   // Raises the time after which a connection breaks if its other side acknowledges nothing: as long as a call may take.
-  void be_patient_for(std::chrono::milliseconds timeout);
+  void set_connect_timeout(std::chrono::milliseconds timeout);
   // Closes all connections, also those that are being made, and stops listening.
   void close();
 
@@ -77,8 +77,8 @@ class Links {
     Clock::time_point give_up;
   };
 
-  Links(const World& world, std::chrono::milliseconds patience)
-      : world_(world), patience_(patience), user_timeout_(world.timeouts.op) {}
+  Links(const World& world, std::chrono::milliseconds dial_timeout)
+      : world_(world), dial_timeout_(dial_timeout), user_timeout_(world.timeouts.op) {}
 
   Status join();
   Status publish(StallWatch& stops);
@@ -92,7 +92,7 @@ class Links {
   Status dial(Edge& edge, const std::string& during);
   void dial_failed(Edge& edge, const Error& error);
   void dial_if_asked(int peer);
-  Status look_into_rendezvous(const std::string& during);
+  Status poll_rendezvous(const std::string& during);
   void accept_all();
   void step_incoming();
   void step_dial(Edge& edge);
@@ -100,10 +100,10 @@ class Links {
   Failure missing() const;
 
   const World& world_;
-  std::chrono::milliseconds patience_, user_timeout_;
+  std::chrono::milliseconds dial_timeout_, user_timeout_;
   bool joining_ = true;
   bool cannot_accept_ = false;  // the latest accept failed
-  Clock::time_point deadline_, next_look_;
+  Clock::time_point deadline_, next_poll_;
   Listener listener_;
   std::list<Edge> edges_;
   std::list<Incoming> incoming_;

@@ -19,7 +19,7 @@ namespace {
 constexpr int kPassesBetweenChecks = 64;      // checks for ABORT while data flows without a wait
 constexpr std::size_t kMaxAtOnce = 4u << 20;  // per system call, so that no flow starves another
 // Interval of polls: a socket's buffer lasts for longer on links where this interval matters.
-constexpr std::chrono::microseconds kBetweenLooks{250};
+constexpr std::chrono::microseconds kBetweenPolls{250};
 
 Window clipped(const Window& window) { return {window.data, std::min(window.n_bytes, kMaxAtOnce)}; }
 
@@ -46,8 +46,8 @@ std::unique_ptr<Mesh::Run> Mesh::begin(const Operation& operation, const std::ve
 
 Outcome<std::chrono::microseconds> Mesh::advance(Run& run) {
   const Operation* operation = most_urgent(run.messages);
-  if (operation == nullptr) return Patience::kLook;
-  (void)patience_.left(*operation);  // the caller's time does not count as time for which we were stopped
+  if (operation == nullptr) return CallDeadline::kPollInterval;
+  (void)call_deadline_.left(*operation);  // the caller's time does not count as time for which we were stopped
   links_need_care_ = links_->busy();
   const auto moved = move_some(run.messages, *operation);
   if (!moved) {
@@ -58,8 +58,8 @@ Outcome<std::chrono::microseconds> Mesh::advance(Run& run) {
   const bool waits =
       links_->busy() || std::any_of(run.messages.begin(), run.messages.end(),
                                     [](const Message& message) { return !message.finished() && message.wants_io(); });
-  if (waits) return kBetweenLooks;
-  return Patience::kLook;
+  if (waits) return kBetweenPolls;
+  return CallDeadline::kPollInterval;
 }
 
 Status Mesh::go_on(Run& run, const std::function<bool()>& enough) { return finish(run_messages(run.messages, enough)); }
@@ -81,7 +81,7 @@ std::vector<Mesh::Message> Mesh::messages_for(const std::vector<Part>& parts) {
   std::vector<Message> messages;
   messages.reserve(parts.size());  // the messages point to each other
   for (const auto& [operation, flow] : parts) {
-    links_->be_patient_for(operation->timeout);
+    links_->set_connect_timeout(operation->timeout);
     Message message;
     message.operation = operation;
     message.flow = flow;
@@ -286,10 +286,10 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
       fds.push_back({links_->fd(message.peer, stream), events, 0});
     }
   }
-  const auto left = patience_.left(operation).count();
+  const auto left = call_deadline_.left(operation).count();
   if (left <= 0) return tl::unexpected<Failure>(timed_out(messages, operation));
   note_.waiting(world_, group_, operation, [&] { return waited_for(messages); });
-  const auto longest = links_->busy() ? Links::kRetry : Patience::kLook;
+  const auto longest = links_->busy() ? Links::kRetry : CallDeadline::kPollInterval;
   const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, longest.count())));
   if (ready < 0 && errno != EINTR) return failure(DRUN_ERROR_SYSTEM, std::string("poll: ") + std::strerror(errno));
   for (std::size_t i = 0; i < n_control; ++i) {

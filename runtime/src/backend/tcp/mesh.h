@@ -12,8 +12,8 @@
 #include "runtime/src/backend/culprit.h"
 #include "runtime/src/backend/tcp/links.h"
 #include "runtime/src/backend/tcp/stripes.h"
+#include "runtime/src/call_deadline.h"
 #include "runtime/src/group.h"
-#include "runtime/src/patience.h"
 #include "runtime/src/world.h"
 
 namespace drun::runtime {
@@ -88,7 +88,7 @@ class Mesh final : public Exchange {
   std::shared_ptr<Links> links_;
   Group group_;
   bool links_need_care_ = false;
-  Patience patience_;
+  CallDeadline call_deadline_;
   WaitNote note_;
   Operation current_, previous_;  // collectives
 };

@@ -26,8 +26,8 @@ void expect_all_bytes_arrive(Fd read_end, Fd write_end) {
   std::thread reader([&] { got = drain(read_end.get(), std::chrono::milliseconds(300)); });
   {
     OutputSink sink(write_end.get());
-    const Patience patience;
-    EXPECT_TRUE(sink.write(bytes, patience).has_value());
+    const ReaderTimeout reader_timeout;
+    EXPECT_TRUE(sink.write(bytes, reader_timeout).has_value());
     EXPECT_EQ(::fcntl(write_end.get(), F_GETFL) & O_NONBLOCK, 0) << "the flags are shared with others";
   }
   write_end.reset();
@@ -56,12 +56,12 @@ TEST(OutputSink, GivesUpAReaderThatTakesNothingWhenPatienceEndsMeanwhile) {
   auto pipe = make_pipe();
   ASSERT_TRUE(pipe.has_value());
   OutputSink sink(pipe->write.get());
-  Patience patience;
+  ReaderTimeout reader_timeout;
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    patience.set(100);
+    reader_timeout.set(100);
   });
-  const auto written = sink.write(std::string(300000, 'x'), patience);
+  const auto written = sink.write(std::string(300000, 'x'), reader_timeout);
   other.join();
   ASSERT_FALSE(written.has_value());
   EXPECT_EQ(written.error().code, Errc::kTimeout);
@@ -73,8 +73,8 @@ TEST(OutputSink, AReaderThatIsGoneIsAnError) {
   ASSERT_TRUE(pipe.has_value());
   OutputSink sink(pipe->write.get());
   pipe->read.reset();
-  const Patience patience;
-  EXPECT_FALSE(sink.write("x", patience).has_value());
+  const ReaderTimeout reader_timeout;
+  EXPECT_FALSE(sink.write("x", reader_timeout).has_value());
 }
 
 TEST(OutputSink, WritesFilesWhereTheyStand) {
@@ -84,8 +84,8 @@ TEST(OutputSink, WritesFilesWhereTheyStand) {
   ::unlink(path);
   ASSERT_EQ(::write(file.get(), "first ", 6), 6);
   OutputSink sink(file.get());
-  const Patience patience;
-  ASSERT_TRUE(sink.write("second", patience).has_value());
+  const ReaderTimeout reader_timeout;
+  ASSERT_TRUE(sink.write("second", reader_timeout).has_value());
   ::lseek(file.get(), 0, SEEK_SET);
   EXPECT_EQ(drain(file.get(), std::chrono::milliseconds(0)), "first second");
 }

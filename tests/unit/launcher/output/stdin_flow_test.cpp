@@ -6,7 +6,7 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::size_t kWindow = 1u << 20;
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kStallNotice = std::chrono::seconds(30);
 
 StdinFlow::Time at(int seconds) { return StdinFlow::Time{} + std::chrono::seconds(seconds); }
 
@@ -49,19 +49,19 @@ StdinFlow with_one_that_never_reads() {
 
 TEST(StdinFlow, OneThatNeverReadsIsLeftBehindAfterThePatience) {
   StdinFlow flow = with_one_that_never_reads();
-  EXPECT_TRUE(flow.stalled(at(30), kPatience).empty());
-  const auto stalled = flow.stalled(at(31), kPatience);
+  EXPECT_TRUE(flow.stalled(at(30), kStallNotice).empty());
+  const auto stalled = flow.stalled(at(31), kStallNotice);
   ASSERT_EQ(stalled.size(), 1u);
   EXPECT_EQ(stalled[0].rank, 1);
   EXPECT_TRUE(stalled[0].left_behind);
   EXPECT_EQ(flow.take_credit(), kWindow);
   EXPECT_FALSE(flow.gets(1));
-  EXPECT_TRUE(flow.stalled(at(99), kPatience).empty()) << "told twice";
+  EXPECT_TRUE(flow.stalled(at(99), kStallNotice).empty()) << "told twice";
 }
 
 TEST(StdinFlow, ALateReaderMayReadUpToTheGapAndNoFurther) {
   StdinFlow flow = with_one_that_never_reads();
-  flow.stalled(at(31), kPatience);
+  flow.stalled(at(31), kStallNotice);
   flow.sent(100, at(32));
   EXPECT_FALSE(flow.gets_end(1)) << "an end before bytes that are missing";
   flow.taken(1, 1000, at(40));
@@ -72,7 +72,7 @@ TEST(StdinFlow, ALateReaderMayReadUpToTheGapAndNoFurther) {
 
 TEST(StdinFlow, ALateReaderThatMissedNothingGoesOn) {
   StdinFlow flow = with_one_that_never_reads();
-  flow.stalled(at(31), kPatience);
+  flow.stalled(at(31), kStallNotice);
   EXPECT_TRUE(flow.gets_end(1));
   flow.taken(1, kWindow, at(40));
   EXPECT_FALSE(flow.has_reached_gap(1));
@@ -84,12 +84,12 @@ TEST(StdinFlow, ASlowReaderIsWaitedForAndTold) {
   flow.sent(kWindow, at(0));
   flow.taken(0, kWindow, at(1));
   flow.taken(1, StdinFlow::kPipe + 1, at(1));
-  const auto stalled = flow.stalled(at(31), kPatience);
+  const auto stalled = flow.stalled(at(31), kStallNotice);
   // The window is not used up, so more input may be read before any rank waits.
   EXPECT_TRUE(stalled.empty());
   flow.sent(StdinFlow::kPipe + 1, at(31));
   flow.taken(0, StdinFlow::kPipe + 1, at(31));
-  const auto later = flow.stalled(at(32), kPatience);
+  const auto later = flow.stalled(at(32), kStallNotice);
   ASSERT_EQ(later.size(), 1u);
   EXPECT_FALSE(later[0].left_behind);
   EXPECT_TRUE(flow.gets(1));
@@ -98,8 +98,8 @@ TEST(StdinFlow, ASlowReaderIsWaitedForAndTold) {
 TEST(StdinFlow, OneThatHasReadABitOfWhatItsPipeHoldsIsWaitedFor) {
   StdinFlow flow = with_one_that_never_reads();
   EXPECT_EQ(flow.taken(1, 0, at(20)), 0u);
-  EXPECT_TRUE(flow.stalled(at(49), kPatience).empty());
-  const auto stalled = flow.stalled(at(50), kPatience);
+  EXPECT_TRUE(flow.stalled(at(49), kStallNotice).empty());
+  const auto stalled = flow.stalled(at(50), kStallNotice);
   ASSERT_EQ(stalled.size(), 1u);
   EXPECT_FALSE(stalled[0].left_behind);
   EXPECT_TRUE(flow.gets(1));
@@ -108,10 +108,10 @@ TEST(StdinFlow, OneThatHasReadABitOfWhatItsPipeHoldsIsWaitedFor) {
 TEST(StdinFlow, NobodyIsLeftBehindWhereNobodyWaits) {
   StdinFlow alone({0}, kWindow);
   alone.sent(kWindow, at(0));
-  EXPECT_TRUE(alone.stalled(at(99), kPatience).empty());
+  EXPECT_TRUE(alone.stalled(at(99), kStallNotice).empty());
   StdinFlow both({0, 1}, kWindow);
   both.sent(kWindow, at(0));
-  EXPECT_TRUE(both.stalled(at(99), kPatience).empty());
+  EXPECT_TRUE(both.stalled(at(99), kStallNotice).empty());
 }
 
 }  // namespace

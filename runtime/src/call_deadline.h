@@ -10,14 +10,14 @@
 
 namespace drun::runtime {
 
-class Patience {
+class CallDeadline {
  public:
   // Maximum length of one wait, so that a stop of this process (Ctrl-Z) is noticed and at most this much of it counts.
-  static constexpr std::chrono::milliseconds kLook{200};
+  static constexpr std::chrono::milliseconds kPollInterval{200};
 
   // Must be called before every wait. 0 or less if the deadline has passed.
   std::chrono::milliseconds left(const Operation& operation) {
-    const auto stopped = stops_.look();
+    const auto stopped = stops_.poll();
     if (std::exchange(stopped_in_, operation.deadline()) == operation.deadline()) {
       stopped_ += stopped;
     } else {  // counts only the part of the stop that came after the start of the call
@@ -28,7 +28,7 @@ class Patience {
   }
 
  private:
-  StallWatch stops_{kLook};
+  StallWatch stops_{kPollInterval};
   Clock::duration stopped_{};  // during the call with the deadline `stopped_in_`, which it extends
   Clock::time_point stopped_in_{};
 };
