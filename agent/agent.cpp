@@ -353,16 +353,16 @@ void Agent::handle(const control::Frame& frame) {
       with(decode<Describe>(body), [&](auto m) { describe(m); });
       break;
     case Type::kAskFacts:
-      with(decode<AskFacts>(body), [&](auto m) { tasks_.spawn(tell_facts(std::move(m))); });
+      with(decode<AskFacts>(body), [&](auto m) { tasks_.spawn(send_facts(std::move(m))); });
       break;
     case Type::kRecord:
       with(decode<Record>(body), [&](auto m) { record(m); });
       break;
     case Type::kAskActivity:
-      tell_activity();
+      send_activity();
       break;
     case Type::kAskRas:
-      tasks_.spawn(tell_ras());
+      tasks_.spawn(send_ras());
       break;
     case Type::kStop:
       with(decode<Stop>(body),
@@ -528,8 +528,8 @@ void Agent::prepare(control::Prepare message) {
   if (!socket_) {
     if (auto socket = WorkerSocket::create(io_, config_.job_id)) {
       socket_ = std::move(*socket);
-      tell_guard(guard_, 'J', config_.job_id);
-      tell_guard(guard_, 'S', socket_->directory());
+      notify_guard(guard_, 'J', config_.job_id);
+      notify_guard(guard_, 'S', socket_->directory());
       tasks_.spawn(socket_->run());
     } else {
       control::Problem p;
@@ -596,7 +596,7 @@ void Agent::spawn(control::Spawn message) {
 }
 
 void Agent::make_cgroup() {
-  const auto announce = [this](const std::string& directory) { return tell_guard(guard_, 'C', directory); };
+  const auto announce = [this](const std::string& directory) { return notify_guard(guard_, 'C', directory); };
   auto made = JobCgroup::create(config_.job_id, announce);
   if (made) cgroup_ = std::move(*made);
 }
@@ -699,8 +699,8 @@ void Agent::on_reaped(pid_t pid, int wait_status) {
     // During a stop, the worker's descendants may still write output; otherwise they are not waited for.
     const bool has_more = alive(worker);
     if (!stopping_ || !has_more) finish_output(worker);
-    tell_activity_of(rank);
-    if (timeline_ms_ > 0) tell_news_of(rank, true);
+    send_activity_of(rank);
+    if (timeline_ms_ > 0) send_new_calls_of(rank, true);
     // Send the exit ahead of the output: a reader that does not take the output must not hide a failure.
     control::Exited m;
     m.rank = rank;
@@ -783,23 +783,25 @@ JobMark Agent::mark() const {
 }
 
 void Agent::describe(const control::Describe& message) {
-  if (!describer_) describer_ = std::make_unique<Describer>(io_, job_.environment["PATH"]);
+  if (!describer_) describer_ = std::make_unique<SnapshotReader>(io_, job_.environment["PATH"]);
   if (stopping_) describer_->stop();
-  std::vector<Describer::Subject> subjects;
+  std::vector<SnapshotReader::Subject> subjects;
   for (const auto& [rank, worker] : workers_) {
-    Describer::Subject subject;
+    SnapshotReader::Subject subject;
     subject.rank = rank;
     subject.pid = worker.pid;
     subject.running = worker.running;
     subject.wait_status = worker.wait_status;
     subjects.push_back(subject);
   }
-  const Describer::Send reply = [this](const control::Described& m) { send(Type::kDescribed, control::encode(m)); };
+  const SnapshotReader::Send reply = [this](const control::Described& m) {
+    send(Type::kDescribed, control::encode(m));
+  };
   const Deadline deadline = Clock::now() + milliseconds(message.stacks_ms);
   tasks_.spawn(describer_->describe(std::move(subjects), message.stacks_ms > 0, deadline, reply));
 }
 
-Task<void> Agent::tell_facts(control::AskFacts message) {
+Task<void> Agent::send_facts(control::AskFacts message) {
   if (facts_ || stopping_) co_return;  // one request at a time; drun sends no more
   const auto path = message.environment.find("PATH");
   const char* own_path = std::getenv("PATH");
@@ -817,10 +819,10 @@ void Agent::record(const control::Record& message) {
   if (!workers_.empty()) return;
   recorders_.set_entries(std::clamp(message.n_entries, kFewestEntries, kMaxEntries));
   timeline_ms_ = message.timeline_ms;
-  if (timeline_ms_ > 0) tasks_.spawn(tell_timeline());
+  if (timeline_ms_ > 0) tasks_.spawn(send_timeline());
 }
 
-void Agent::tell_activity() {
+void Agent::send_activity() {
   control::Activity m;
   for (const auto& [rank, worker] : workers_) {
     if (auto activity = recorders_.activity_of(rank)) m.ranks.push_back(std::move(*activity));
@@ -828,7 +830,7 @@ void Agent::tell_activity() {
   send(Type::kActivity, control::encode(m));
 }
 
-void Agent::tell_activity_of(std::uint32_t rank) {
+void Agent::send_activity_of(std::uint32_t rank) {
   auto activity = recorders_.activity_of(rank);
   if (!activity) return;
   control::Activity m;
@@ -836,34 +838,34 @@ void Agent::tell_activity_of(std::uint32_t rank) {
   send(Type::kActivity, control::encode(m));
 }
 
-Task<void> Agent::tell_ras() {
+Task<void> Agent::send_ras() {
   if (ras_ || stopping_ || workers_.empty()) co_return;
   std::string address;  // drun's, or the user's
   for (const auto* environment : {&job_.environment, &workers_.begin()->second.spec.environment}) {
     if (const auto found = environment->find("NCCL_RAS_ADDR"); found != environment->end()) address = found->second;
   }
-  ras_ = std::make_unique<RasQuestion>(io_.get_executor());
+  ras_ = std::make_unique<NcclRasClient>(io_.get_executor());
   control::Text reply;
   reply.text = co_await ras_->ask(std::move(address), Clock::now() + kRasTime);
   ras_.reset();
   if (!reply.text.empty() && !stopping_) send(Type::kRas, control::encode(reply));
 }
 
-Task<void> Agent::tell_timeline() {
+Task<void> Agent::send_timeline() {
   while (!closing_ && channel_open_) {
     // While much is queued, new calls stay in the recorders, which overwrite the oldest.
     if (outgoing_.bulk_bytes() < kMaxBulk) {
       for (const auto& [rank, worker] : workers_) {
-        if (worker.running) tell_news_of(rank, false);
+        if (worker.running) send_new_calls_of(rank, false);
       }
     }
     co_await timeline_wake_.wait_until(Clock::now() + milliseconds(timeline_ms_));
   }
 }
 
-void Agent::tell_news_of(std::uint32_t rank, bool all) {
+void Agent::send_new_calls_of(std::uint32_t rank, bool all) {
   for (std::size_t told = 0; told <= kMaxEntries; told += kMaxNewCalls) {  // bounded, whatever its counter says
-    const control::Timeline m = recorders_.news_of(rank, kMaxNewCalls, all);
+    const control::Timeline m = recorders_.new_calls_of(rank, kMaxNewCalls, all);
     if (m.calls.empty() && m.n_lost == 0) break;
     send_output(Type::kTimeline, control::encode(m));
     if (m.calls.size() < kMaxNewCalls) break;

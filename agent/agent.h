@@ -15,12 +15,12 @@
 
 #include "agent/binding.h"
 #include "agent/cgroup.h"
-#include "agent/describe.h"
 #include "agent/facts.h"
 #include "agent/guard.h"
+#include "agent/nccl_ras_client.h"
 #include "agent/oom_watch.h"
 #include "agent/output_pump.h"
-#include "agent/ras.h"
+#include "agent/rank_snapshot.h"
 #include "agent/recorders.h"
 #include "agent/stdin_pump.h"
 #include "agent/worker_socket.h"
@@ -89,14 +89,14 @@ class Agent {
   void signal_workers(int number);
   void resize(control::WindowSize window);
   void describe(const control::Describe& message);
-  Task<void> tell_facts(control::AskFacts message);
+  Task<void> send_facts(control::AskFacts message);
   void record(const control::Record& message);
-  void tell_activity();
-  void tell_activity_of(std::uint32_t rank);
-  Task<void> tell_ras();
-  Task<void> tell_timeline();
+  void send_activity();
+  void send_activity_of(std::uint32_t rank);
+  Task<void> send_ras();
+  Task<void> send_timeline();
   Task<void> watch_runtimes();  // warns of libraries that make each worker a job of its own
-  void tell_news_of(std::uint32_t rank, bool all);
+  void send_new_calls_of(std::uint32_t rank, bool all);
 
   JobMark mark() const;  // in the environment of this agent's workers
   void channel_lost();
@@ -135,9 +135,9 @@ class Agent {
   std::uint32_t timeline_ms_ = 0;  // 0: no timeline requested
   std::unique_ptr<WorkerSocket> socket_;
   std::optional<OomWatch> oom_;  // set once workers run
-  std::unique_ptr<Describer> describer_;
+  std::unique_ptr<SnapshotReader> describer_;
   std::unique_ptr<FactsGatherer> facts_;                                    // set while facts are gathered
-  std::unique_ptr<RasQuestion> ras_;                                        // set while NCCL is queried
+  std::unique_ptr<NcclRasClient> ras_;                                      // set while NCCL is queried
   std::vector<std::unique_ptr<netdetect::ProbeListener>> probe_listeners_;  // one per probe; only the last one listens
   std::vector<std::unique_ptr<netdetect::LinkListener>> link_listeners_;
   std::shared_ptr<netdetect::Stopping> links_stopping_ = std::make_shared<netdetect::Stopping>();

@@ -40,7 +40,7 @@ void drop_channel() {
 }
 
 // True: the agent closed its pipe (it is gone). False: it went silent.
-bool watch(int from_agent, int to_agent, AgentWords& words) {
+bool watch(int from_agent, int to_agent, GuardMessages& words) {
   int silent_seconds = 0;
   while (silent_seconds < kGuardSilenceLimit) {
     pollfd p{from_agent, POLLIN, 0};
@@ -70,7 +70,7 @@ void say(const std::string& text) {
 }
 
 // Reads the agent's last messages, which may still be in the pipe.
-void drain(int from_agent, AgentWords& words) {
+void drain(int from_agent, GuardMessages& words) {
   char bytes[4096];
   pollfd p{from_agent, POLLIN, 0};
   while (::poll(&p, 1, 0) == 1) {
@@ -82,7 +82,7 @@ void drain(int from_agent, AgentWords& words) {
 
 }  // namespace
 
-void AgentWords::push(std::string_view bytes) {
+void GuardMessages::push(std::string_view bytes) {
   for (const char c : bytes) {
     if (line_.empty()) {
       if (c != '.') line_ = c;
@@ -99,12 +99,12 @@ void AgentWords::push(std::string_view bytes) {
 }
 
 // An agent that died before it had sent both has started no worker.
-JobMark AgentWords::mark() const {
+JobMark GuardMessages::mark() const {
   if (job_id_.empty() || socket_directory_.empty()) return {};
   return JobMark{job_id_, WorkerSocket::path_in(socket_directory_)};
 }
 
-bool tell_guard(const GuardLink& guard, char what, const std::string& text) {
+bool notify_guard(const GuardLink& guard, char what, const std::string& text) {
   const std::string line = what + text + "\n";
   if (line.size() > PIPE_BUF || text.find('\n') != std::string::npos) return false;
   return ::write(guard.to_guard.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
@@ -139,7 +139,7 @@ void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
   // order, and the guard follows.
   for (const int s : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) ::signal(s, SIG_IGN);
   set_nonblocking(down->write.get(), true);
-  AgentWords words;
+  GuardMessages words;
   const bool ended = watch(up->read.get(), down->write.get(), words);
   if (!ended) say("silent for " + std::to_string(kGuardSilenceLimit) + " s, its guard ends it and the workers");
 

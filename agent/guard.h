@@ -21,7 +21,7 @@ struct GuardLink {
 // Parses what the agent sends to the guard. '.' is a heartbeat. A letter, a text and '\n' name what the guard must
 // clean up if the agent dies: "J" the job id, "S" the directory of its socket, "C" the cgroup that it is about to
 // create.
-class AgentWords {
+class GuardMessages {
  public:
   void push(std::string_view bytes);
   const std::string& cgroup() const { return cgroup_; }  // "" = none
@@ -39,8 +39,8 @@ class AgentWords {
 // Shorter than the shortest sensible --heartbeat-timeout, so that a frozen process is gone when drun notices.
 inline constexpr int kGuardSilenceLimit = 8;
 
-// Sends a message that AgentWords parses. False if it can't be sent.
-bool tell_guard(const GuardLink& guard, char what, const std::string& text);
+// Sends a message that GuardMessages parses. False if it can't be sent.
+bool notify_guard(const GuardLink& guard, char what, const std::string& text);
 
 // Forks. The child runs `agent` and exits with its result; the parent is the guard and exits with the same status
 // after the last descendant is gone. The guard has another process name, so that a careless `pkill drun-agent` spares

@@ -13,7 +13,7 @@ namespace drun::agent {
 namespace {
 
 constexpr std::size_t kMaxNameless = 1024;
-constexpr std::size_t kMaxPerRank = 8;  // drun_inits whose calls news_of() has not returned yet
+constexpr std::size_t kMaxPerRank = 8;  // drun_inits whose calls new_calls_of() has not returned yet
 constexpr std::uint32_t kHighestRank = 1u << 20;
 
 // Clamps a time from shared memory, which may hold anything, to a range that is safe to calculate with.
@@ -88,7 +88,7 @@ std::optional<control::RankActivity> Recorders::activity_of(std::uint32_t rank) 
   return m;
 }
 
-control::Timeline Recorders::news_of(std::uint32_t rank, std::size_t most, bool all) {
+control::Timeline Recorders::new_calls_of(std::uint32_t rank, std::size_t most, bool all) {
   control::Timeline m;
   m.rank = rank;
   if (of(rank) == nullptr) return m;

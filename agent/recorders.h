@@ -25,7 +25,7 @@ class Recorders {
   std::optional<control::RankActivity> activity_of(std::uint32_t rank);
   // The rank's calls since the previous request, at most `most`: calls that have ended and, at the end of the rank
   // (`all`), also calls that have not. Calls that were overwritten before they were read are counted.
-  control::Timeline news_of(std::uint32_t rank, std::size_t most, bool all);
+  control::Timeline new_calls_of(std::uint32_t rank, std::size_t most, bool all);
 
  private:
   // A mapping of memory that can't shrink under its reader.
@@ -46,7 +46,7 @@ class Recorders {
     Memory memory;
     recorder::Reader reader;
     std::uint32_t n_entries;
-    std::uint64_t told = 0;  // calls up to this one were returned by news_of()
+    std::uint64_t told = 0;  // calls up to this one were returned by new_calls_of()
   };
   Recorder* of(std::uint32_t rank);
 

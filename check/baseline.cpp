@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "check/link_blame.h"
+#include "check/link_attribution.h"
 #include "netdetect/link_stats.h"
 #include "netdetect/wording.h"
 
@@ -72,14 +72,14 @@ bool farther(const Change& c) {
   return c.now.rtt_us > kFarther * c.then.rtt_us && c.now.rtt_us > c.then.rtt_us + kFartherUs;
 }
 
-Blame blame(const Changes& changes, bool (*comparable)(const Change&), bool (*worse)(const Change&)) {
+Attribution attribution(const Changes& changes, bool (*comparable)(const Change&), bool (*worse)(const Change&)) {
   std::set<netdetect::HostPair> measured, bad_ones;
   for (const auto& [pair, change] : changes) {
     if (!comparable(change)) continue;
     measured.insert(pair);
     if (worse(change)) bad_ones.insert(pair);
   }
-  return blame_links(measured, bad_ones);
+  return attribute_links(measured, bad_ones);
 }
 
 struct Kind {
@@ -101,7 +101,7 @@ class Comparison {
       add({}, "all hosts", [](const netdetect::HostPair&) { return true; });
       return std::move(out_);
     }
-    const Blame found = blame(changes_, kind_.comparable, kind_.worse);
+    const Attribution found = attribution(changes_, kind_.comparable, kind_.worse);
     for (const int host : found.hosts()) {
       add({host}, name(host), [&](const netdetect::HostPair& pair) {
         return (pair.first == host && found.senders.contains(host)) ||

@@ -21,7 +21,7 @@ void report(const Finding& finding, launcher::Reporter& reporter) {
   reporter.error(error);
 }
 
-Task<int> examine(asio::io_context& io, std::vector<launcher::HostLink*> hosts, int head, CheckOptions options,
+Task<int> examine(asio::io_context& io, std::vector<launcher::AgentChannel*> hosts, int head, CheckOptions options,
                   launcher::Reporter& reporter, std::optional<launcher::NetworkProbe>* network) {
   const Deadline deadline = Clock::now() + check_time(options.depth);
   const CheckResult result = co_await check_links(io, std::move(hosts), head, std::move(options), deadline, network);
@@ -40,8 +40,8 @@ launcher::ExamineHosts examine_before(const launcher::JobOptions& job, CheckDept
   options.working_directory = job.working_directory;
   options.cache_directory = job.cache_directory;
   options.environment = launcher::base_environment(job.own_env, job.env, true);
-  return [options](asio::io_context& io, std::vector<launcher::HostLink*> hosts, int head, launcher::Reporter& reporter,
-                   std::optional<launcher::NetworkProbe>* network) {
+  return [options](asio::io_context& io, std::vector<launcher::AgentChannel*> hosts, int head,
+                   launcher::Reporter& reporter, std::optional<launcher::NetworkProbe>* network) {
     return examine(io, std::move(hosts), head, options, reporter, network);
   };
 }

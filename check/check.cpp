@@ -57,7 +57,7 @@ void append(std::vector<Finding>& all, std::vector<Finding> more) {
   std::move(more.begin(), more.end(), std::back_inserter(all));
 }
 
-void judge(CheckResult& result) {
+void diagnose(CheckResult& result) {
   // Reports the error of `drun run` if no other finding says why it would not start.
   const bool told = std::any_of(result.findings.begin(), result.findings.end(),
                                 [](const Finding& finding) { return finding.severity == Severity::kFailure; });
@@ -87,7 +87,7 @@ void judge(CheckResult& result) {
 class Check {
  public:
   // `baseline` may be null. `latest` is the deadline of --timeout.
-  Check(asio::io_context& io, std::vector<launcher::HostLink*> hosts, int head, const CheckOptions& options,
+  Check(asio::io_context& io, std::vector<launcher::AgentChannel*> hosts, int head, const CheckOptions& options,
         const Baseline* baseline, Deadline deadline, Deadline latest, launcher::StartWatch* watch)
       : io_(io),
         hosts_(std::move(hosts)),
@@ -98,7 +98,7 @@ class Check {
         latest_(latest),
         watch_(watch),
         cache_(options.cache_directory) {
-    for (const launcher::HostLink* host : hosts_) {
+    for (const launcher::AgentChannel* host : hosts_) {
       CheckedHost checked;
       checked.name = host->name();
       checked.host_name = host->hello().host_name;
@@ -128,8 +128,8 @@ class Check {
       if (hosts_[i]->lost()) lose(i, hosts_[i]->lost_error());
     }
     all_there_ = gone().empty();
-    judge_network();
-    judge_hosts();
+    diagnose_network();
+    diagnose_hosts();
     co_return std::move(result_);
   }
 
@@ -261,7 +261,7 @@ class Check {
     log::debug(what + ", time left: " + launcher::seconds_text(end - Clock::now()));
   }
 
-  void judge_network() {
+  void diagnose_network() {
     if (!network_probed_) return;
     append(result_.findings, reach_findings(network_.inventories, network_.candidates, network_.results, network_.most,
                                             gone(), options_.purpose));
@@ -285,7 +285,7 @@ class Check {
     if (!predicted.curve.empty()) result_.predicted = std::move(predicted);
   }
 
-  void judge_hosts() {
+  void diagnose_hosts() {
     std::vector<ExaminedHost> examined;
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
       const CheckedHost& host = result_.hosts[i];
@@ -317,7 +317,7 @@ class Check {
   }
 
   asio::io_context& io_;
-  std::vector<launcher::HostLink*> hosts_;
+  std::vector<launcher::AgentChannel*> hosts_;
   int head_;
   const CheckOptions& options_;
   const Baseline* baseline_;
@@ -339,16 +339,16 @@ Task<void> run_check(asio::io_context& io, asio::thread_pool& helper, const Chec
   launcher::StartWatch watch(io, reporter, events);
   TaskGroup drawing(io.get_executor());
   drawing.spawn(watch.draw());
-  launcher::LinkGroup group;
+  launcher::AgentChannels group;
   auto connected =
       co_await launcher::connect_hosts(io, helper, group, options.hosts, options.connect, reporter, &watch);
   // A slow login to one host does not shorten the measurements of the others.
   const auto late = std::max<Clock::duration>(Clock::now() - began - kUsualConnect, Clock::duration(0));
   const Deadline deadline = began + check_time(options.depth) + late;
-  std::vector<launcher::HostLink*> links;
+  std::vector<launcher::AgentChannel*> links;
   std::vector<ConnectTimes> times;
   for (std::size_t i = 0; i < connected.links.size(); ++i) {
-    launcher::HostLink* const link = connected.links[i].get();
+    launcher::AgentChannel* const link = connected.links[i].get();
     links.push_back(link);
     times.push_back(ConnectTimes{link->name(), connected.times[i]});
     link->set_times(kBeats);
@@ -381,10 +381,10 @@ Task<void> run_check(asio::io_context& io, asio::thread_pool& helper, const Chec
   }
   for (auto& row : out.reach) row.resize(out.hosts.size(), -1);
   if (!out.reach.empty()) out.reach.resize(out.hosts.size(), std::vector<int>(out.hosts.size(), -1));
-  judge(out);
+  diagnose(out);
   if (check) check->keep_network(out.verdict != Verdict::kNotReady);
   watch.stop();
-  co_await launcher::end_links(io, connected.links);
+  co_await launcher::end_channels(io, connected.links);
   co_await drawing.join();
 }
 
@@ -435,7 +435,7 @@ int check_status(const CheckResult& result, bool strict) {
   return result.not_saved ? kExitUsage : kExitOk;
 }
 
-Task<CheckResult> check_links(asio::io_context& io, std::vector<launcher::HostLink*> hosts, int head,
+Task<CheckResult> check_links(asio::io_context& io, std::vector<launcher::AgentChannel*> hosts, int head,
                               CheckOptions options, Deadline deadline, std::optional<launcher::NetworkProbe>* network) {
   const auto began = Clock::now();
   Check check(io, std::move(hosts), head, options, nullptr, deadline, Deadline::max(), nullptr);
@@ -444,7 +444,7 @@ Task<CheckResult> check_links(asio::io_context& io, std::vector<launcher::HostLi
   for (auto& finding : result.findings) {
     if (finding.code == "gpus-fewer") finding.severity = Severity::kWarning;
   }
-  judge(result);
+  diagnose(result);
   check.keep_network(result.verdict != Verdict::kNotReady);
   *network = check.take_probe();
   result.seconds = std::chrono::duration<double>(Clock::now() - began).count();

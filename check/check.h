@@ -12,8 +12,8 @@
 #include "base/asio.h"
 #include "check/check_result.h"
 #include "check/purpose.h"
+#include "launcher/connect/agent_channel.h"
 #include "launcher/connect/connect.h"
-#include "launcher/connect/host_link.h"
 #include "launcher/network/link_tests.h"
 #include "launcher/network/network.h"
 #include "launcher/report/reporter.h"
@@ -42,7 +42,7 @@ CheckResult check_hosts(CheckOptions options, launcher::Reporter& reporter);
 
 // The same for hosts that are connected already: `drun run --check quick`. Indices of the result are those of
 // `hosts`. `network` receives the result of the network probe, if there is one, so that the job need not probe again.
-Task<CheckResult> check_links(asio::io_context& io, std::vector<launcher::HostLink*> hosts, int head,
+Task<CheckResult> check_links(asio::io_context& io, std::vector<launcher::AgentChannel*> hosts, int head,
                               CheckOptions options, Deadline deadline, std::optional<launcher::NetworkProbe>* network);
 
 // Duration of a check of this depth with up to 32 hosts, including connecting to them.

@@ -35,7 +35,7 @@ struct Group {
 class Interfaces {
  public:
   Interfaces(const std::vector<netdetect::HostInterfaces>& hosts, const netdetect::Candidates& candidates,
-             const netdetect::Tally& tally, const netdetect::PartialChoice& most,
+             const netdetect::ReachabilityVotes& tally, const netdetect::PartialChoice& most,
              const std::vector<netdetect::SharedAddress>& shared, const std::vector<int>& gone)
       : hosts_(hosts),
         candidates_(candidates),
@@ -462,7 +462,7 @@ class Interfaces {
 
   const std::vector<netdetect::HostInterfaces>& hosts_;
   const netdetect::Candidates& candidates_;
-  const netdetect::Tally& tally_;
+  const netdetect::ReachabilityVotes& tally_;
   const netdetect::PartialChoice& most_;
   const std::vector<netdetect::SharedAddress>& shared_;
   std::set<int> gone_;
@@ -473,8 +473,8 @@ class Interfaces {
 }  // namespace
 
 std::vector<Finding> interface_findings(const std::vector<netdetect::HostInterfaces>& hosts,
-                                        const netdetect::Candidates& candidates, const netdetect::Tally& tally,
-                                        const netdetect::PartialChoice& most,
+                                        const netdetect::Candidates& candidates,
+                                        const netdetect::ReachabilityVotes& tally, const netdetect::PartialChoice& most,
                                         const std::vector<netdetect::SharedAddress>& shared,
                                         const std::vector<int>& gone) {
   return Interfaces(hosts, candidates, tally, most, shared, gone).run();

@@ -6,8 +6,8 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "check/link_anomalies.h"
 #include "check/link_limits.h"
-#include "check/link_suspects.h"
 #include "netdetect/wording.h"
 
 namespace drun::check {
@@ -65,28 +65,28 @@ Evidence held(Evidence evidence) {
   return evidence;
 }
 
-class Judge {
+class Diagnosis {
  public:
-  Judge(const std::vector<LinkHost>& hosts, const netdetect::LinkReport& report)
+  Diagnosis(const std::vector<LinkHost>& hosts, const netdetect::LinkReport& report)
       : hosts_(hosts),
         first_(netdetect::edges_of(between_machines(hosts, report.links))),
         second_(netdetect::edges_of(between_machines(hosts, report.second_pass))),
         usual_first_(usual_of(first_, on_one_machine(hosts))),
-        suspects_(suspects_of(first_, usual_first_)) {
-    const std::set<netdetect::HostPair> bad_pairs = suspects_.pairs();
+        anomalies_(find_anomalies(first_, usual_first_)) {
+    const std::set<netdetect::HostPair> bad_pairs = anomalies_.pairs();
     for (auto& [pair, edge] : second_) {
       edge.path_mtu = std::max(edge.path_mtu, path_mtu_before(pair));  // it is not measured again
-      if (!suspects_.good(pair.first) || !suspects_.good(pair.second)) continue;
+      if (!anomalies_.good(pair.first) || !anomalies_.good(pair.second)) continue;
       if (!bad_pairs.contains(std::minmax(pair.first, pair.second))) controls_.emplace(pair, edge);
     }
     usual_ = usual_of_controls(controls_, usual_first_);
   }
 
   std::vector<Finding> findings() {
-    for (const int host : suspects_.doubted()) judge_host(host);
-    std::set<netdetect::HostPair> pairs = suspects_.pairs();
+    for (const int host : anomalies_.doubted()) diagnose_host(host);
+    std::set<netdetect::HostPair> pairs = anomalies_.pairs();
     if (pairs.empty() && first_.size() == 2) pairs.insert(first_.begin()->first);
-    for (const netdetect::HostPair& pair : pairs) judge_pair(pair);
+    for (const netdetect::HostPair& pair : pairs) diagnose_pair(pair);
     if (const auto host = shared_by_lossy_pairs()) put_losses_on(*host);
     return std::move(findings_);
   }
@@ -105,7 +105,7 @@ class Judge {
     Evidence out;
     for (const auto& [pair, edge] : edges) {
       const int peer = sends ? pair.second : pair.first;
-      if ((sends ? pair.first : pair.second) != host || !suspects_.good(peer)) continue;
+      if ((sends ? pair.first : pair.second) != host || !anomalies_.good(peer)) continue;
       out.emplace_back(pair, &edge);
     }
     return out;
@@ -116,7 +116,7 @@ class Judge {
     return std::any_of(second_.begin(), second_.end(), [&](const auto& item) {
       const auto& [pair, edge] = item;
       const int peer = pair.first == host ? pair.second : pair.first;
-      return (pair.first == host || pair.second == host) && suspects_.good(peer) && edge.bits_per_second > 0;
+      return (pair.first == host || pair.second == host) && anomalies_.good(peer) && edge.bits_per_second > 0;
     });
   }
 
@@ -128,7 +128,7 @@ class Judge {
   }
 
   bool confirmed_slow(int host, bool sends) const {
-    if (!suspects_.slow.blames(host, sends)) return false;
+    if (!anomalies_.slow.blames(host, sends)) return false;
     const bool again = measured_again(host);
     Evidence all = evidence(again ? second_ : first_, host, sends);
     std::erase_if(all, [](const auto& e) { return e.second->bits_per_second <= 0; });
@@ -138,8 +138,8 @@ class Judge {
   }
 
   bool confirmed_lossy(int host, bool sends) const {
-    if (suspects_.left_out.contains(host) && proven_lossy(host, sends)) return true;
-    if (!suspects_.lossy.blames(host, sends)) return false;
+    if (anomalies_.left_out.contains(host) && proven_lossy(host, sends)) return true;
+    if (!anomalies_.lossy.blames(host, sends)) return false;
     const netdetect::Edge all = pooled(evidence(second_, host, sends));
     return (!controls_.empty() || enough_paced(all)) && lossy(all, usual_);
   }
@@ -158,7 +158,7 @@ class Judge {
 
   // Loss by the first pass, because the second one broke off under losses or had no time.
   bool lossy_at_first(int host, bool sends) const {
-    if (!suspects_.lossy.blames(host, sends)) return false;
+    if (!anomalies_.lossy.blames(host, sends)) return false;
     const bool seen_again = enough_paced(pooled(held(evidence(second_, host, sends))));
     if (!seen_again && unmistakably_lossy(pooled(held(evidence(first_, host, sends))))) return true;
     if (controls_.empty() || !broke_off_again(host)) return false;
@@ -168,12 +168,12 @@ class Judge {
   }
 
   bool confirmed_far(int host) const {
-    if (!suspects_.far.host(host) || controls_.empty()) return false;
+    if (!anomalies_.far.host(host) || controls_.empty()) return false;
     const Evidence all = evidence(second_, host, true);
     return !all.empty() && std::all_of(all.begin(), all.end(), [&](const auto& e) { return far(*e.second, usual_); });
   }
 
-  void judge_host(int host) {
+  void diagnose_host(int host) {
     const bool slow_out = confirmed_slow(host, true), slow_in = confirmed_slow(host, false);
     bool lossy_out = confirmed_lossy(host, true), lossy_in = confirmed_lossy(host, false);
     bool again = measured_again(host);
@@ -218,8 +218,8 @@ class Judge {
     if (confirmed_far(host)) add_far(host, out);
   }
 
-  void judge_pair(const netdetect::HostPair& pair) {
-    if (suspects_.host(pair.first) || suspects_.host(pair.second)) return;
+  void diagnose_pair(const netdetect::HostPair& pair) {
+    if (anomalies_.host(pair.first) || anomalies_.host(pair.second)) return;
     if (named_.contains(pair.first) || named_.contains(pair.second)) return;
     const netdetect::HostPair back{pair.second, pair.first};
     const bool again = second_.contains(pair);
@@ -430,7 +430,7 @@ class Judge {
   const std::vector<LinkHost>& hosts_;
   netdetect::Edges first_, second_, controls_;
   Usual usual_first_, usual_;
-  Suspects suspects_;
+  Anomalies anomalies_;
   std::set<int> named_;  // hosts with a finding of their own
   std::vector<Finding> findings_;
 };
@@ -473,7 +473,7 @@ LinkHost link_host(std::string name, std::string machine, const std::optional<ne
 }
 
 std::vector<Finding> link_findings(const std::vector<LinkHost>& hosts, const netdetect::LinkReport& report) {
-  std::vector<Finding> out = Judge(hosts, report).findings();
+  std::vector<Finding> out = Diagnosis(hosts, report).findings();
   std::set<int> named, lossy;
   for (const Finding& finding : out) {
     named.insert(finding.hosts.begin(), finding.hosts.end());

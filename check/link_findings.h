@@ -36,7 +36,7 @@ bool on_one_machine(const std::vector<LinkHost>& hosts);
 std::vector<netdetect::Link> between_machines(const std::vector<LinkHost>& hosts,
                                               const std::vector<netdetect::Link>& links);
 
-// The pairs to measure again, one at a time, in this order, so that verdicts name hosts: suspects with hosts that
+// The pairs to measure again, one at a time, in this order, so that verdicts name hosts: anomalies with hosts that
 // poll good, and good hosts with each other, to compare with. A pair between two good hosts that looks bad comes
 // twice. Empty: nothing looks bad. `also`: pairs to include in any case (from a baseline). At most `limit` pairs;
 // negative: twice the number of hosts. The first pairs are useful without the rest.

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "check/link_blame.h"
+#include "check/link_attribution.h"
 #include "netdetect/link_stats.h"
 #include "netdetect/wording.h"
 
@@ -106,7 +106,7 @@ std::vector<Finding> unmeasured_findings(const std::vector<LinkHost>& hosts, con
     // A direction that failed once but was measured later does not count.
     if (edge.failed()) failed.insert(pair);
   }
-  const Blame blame = blame_links(tried, failed);
+  const Attribution attribution = attribute_links(tried, failed);
   std::vector<Finding> out;
   const auto large_vanish = [&](const netdetect::HostPair& pair) {
     const netdetect::Edge& edge = edges.at(pair);
@@ -123,10 +123,10 @@ std::vector<Finding> unmeasured_findings(const std::vector<LinkHost>& hosts, con
     }
     out.push_back(std::move(finding));
   };
-  for (const int host : blame.hosts()) {
+  for (const int host : attribution.hosts()) {
     const auto example = std::find_if(failed.begin(), failed.end(), [&](const netdetect::HostPair& pair) {
-      return (pair.first == host && blame.senders.contains(host)) ||
-             (pair.second == host && blame.receivers.contains(host));
+      return (pair.first == host && attribution.senders.contains(host)) ||
+             (pair.second == host && attribution.receivers.contains(host));
     });
     Finding finding;
     finding.hosts = {host};
@@ -134,7 +134,7 @@ std::vector<Finding> unmeasured_findings(const std::vector<LinkHost>& hosts, con
     finding.command = on_host(hosts, host, "ip -s link show " + at(hosts, host).interface);
     add(finding, *example);
   }
-  for (const netdetect::HostPair& pair : blame.pairs) {
+  for (const netdetect::HostPair& pair : attribution.pairs) {
     if ((lossy.contains(pair.first) || lossy.contains(pair.second)) && !large_vanish(pair)) continue;
     Finding finding;
     finding.hosts = {pair.first, pair.second};
@@ -265,20 +265,20 @@ std::vector<Finding> mtu_findings(const std::vector<LinkHost>& hosts, const netd
     add(finding, *bad.begin());
     return out;
   }
-  const Blame blame = blame_links(measured, bad);
-  for (const int host : blame.hosts()) {
+  const Attribution attribution = attribute_links(measured, bad);
+  for (const int host : attribution.hosts()) {
     const auto example = std::find_if(bad.begin(), bad.end(), [&](const netdetect::HostPair& pair) {
-      return (pair.first == host && blame.senders.contains(host)) ||
-             (pair.second == host && blame.receivers.contains(host));
+      return (pair.first == host && attribution.senders.contains(host)) ||
+             (pair.second == host && attribution.receivers.contains(host));
     });
     Finding finding;
     finding.hosts = {host};
     finding.subject = subject_of(hosts, host);
     add(finding, *example);
   }
-  for (const netdetect::HostPair& pair : blame.pairs) {
+  for (const netdetect::HostPair& pair : attribution.pairs) {
     // Both directions of a pair are one finding.
-    if (pair.first > pair.second && blame.pairs.contains({pair.second, pair.first})) continue;
+    if (pair.first > pair.second && attribution.pairs.contains({pair.second, pair.first})) continue;
     Finding finding;
     finding.hosts = {pair.first, pair.second};
     finding.subject = at(hosts, pair.first).name + " to " + at(hosts, pair.second).name;

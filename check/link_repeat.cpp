@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <set>
 
+#include "check/link_anomalies.h"
 #include "check/link_findings.h"
-#include "check/link_suspects.h"
 
 namespace drun::check {
 namespace {
 
-constexpr std::size_t kPeersPerSuspect = 3;  // several, because a good host may be busy at the time
+constexpr std::size_t kPeersPerAnomaly = 3;  // several, because a good host may be busy at the time
 constexpr std::size_t kControls = 4;
 
 // With two hosts there is nothing to compare with, but a second measurement rules out chance.
@@ -64,11 +64,11 @@ std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& ho
     }
     return plan.take();
   }
-  const Suspects suspects = suspects_of(edges, usual_of(edges, on_one_machine(hosts)));
-  if (suspects.empty() && also.empty()) return {};
+  const Anomalies anomalies = find_anomalies(edges, usual_of(edges, on_one_machine(hosts)));
+  if (anomalies.empty() && also.empty()) return {};
 
-  const std::set<int> bad_hosts = suspects.doubted();
-  const std::set<netdetect::HostPair> bad_pairs = suspects.pairs();
+  const std::set<int> bad_hosts = anomalies.doubted();
+  const std::set<netdetect::HostPair> bad_pairs = anomalies.pairs();
   std::set<int> good;
   for (const auto& [pair, edge] : edges) {
     for (const int host : {pair.first, pair.second}) {
@@ -104,14 +104,15 @@ std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& ho
     ++n_controls;
   };
   std::vector<netdetect::HostPair> lone(bad_pairs.begin(), bad_pairs.end());
-  std::erase_if(lone, [&](const netdetect::HostPair& p) { return suspects.host(p.first) || suspects.host(p.second); });
+  std::erase_if(lone,
+                [&](const netdetect::HostPair& p) { return anomalies.host(p.first) || anomalies.host(p.second); });
   std::stable_sort(lone.begin(), lone.end(), [&](const netdetect::HostPair& x, const netdetect::HostPair& y) {
     return slower_direction(edges, x) < slower_direction(edges, y);
   });
   for (const auto& [a, b] : also) lone.emplace_back(std::minmax(a, b));
   std::map<int, int> n_met;
   for (const netdetect::HostPair& pair : lone) plan.add(pair.first, pair.second);
-  for (std::size_t turn = 0; turn < kPeersPerSuspect; ++turn) {
+  for (std::size_t turn = 0; turn < kPeersPerAnomaly; ++turn) {
     control();
     for (const int host : bad_hosts) {
       int peer = -1;

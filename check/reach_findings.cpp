@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "check/interface_findings.h"
-#include "netdetect/blame.h"
-#include "netdetect/directions.h"
 #include "netdetect/duplicates.h"
+#include "netdetect/faulty_hosts.h"
 #include "netdetect/network.h"
+#include "netdetect/reachability_matrix.h"
 #include "netdetect/wording.h"
 
 namespace drun::check {
@@ -49,7 +49,7 @@ ObstacleText text_of(Obstacle obstacle) {
 class Reach {
  public:
   Reach(const std::vector<netdetect::HostInterfaces>& hosts, const netdetect::Candidates& candidates,
-        const netdetect::Tally& tally, const netdetect::PartialChoice& most,
+        const netdetect::ReachabilityVotes& tally, const netdetect::PartialChoice& most,
         const std::vector<netdetect::SharedAddress>& shared, const std::vector<int>& gone, Purpose purpose)
       : hosts_(hosts),
         candidates_(candidates),
@@ -276,10 +276,10 @@ class Reach {
     Ways out;
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       const int other = static_cast<int>(h);
-      const netdetect::Way way = incoming ? directions_.between(namespace_of(other), namespace_of(host))
-                                          : directions_.between(namespace_of(host), namespace_of(other));
-      if (way == netdetect::Way::kReached) ++out.n_reached;
-      if (way == netdetect::Way::kFailed) out.failed.push_back(other);
+      const netdetect::Reach way = incoming ? directions_.between(namespace_of(other), namespace_of(host))
+                                            : directions_.between(namespace_of(host), namespace_of(other));
+      if (way == netdetect::Reach::kReached) ++out.n_reached;
+      if (way == netdetect::Reach::kFailed) out.failed.push_back(other);
     }
     return out;
   }
@@ -380,11 +380,11 @@ class Reach {
 
   const std::vector<netdetect::HostInterfaces>& hosts_;
   const netdetect::Candidates& candidates_;
-  const netdetect::Tally& tally_;
+  const netdetect::ReachabilityVotes& tally_;
   const netdetect::PartialChoice& most_;
   std::set<int> gone_;
   Purpose purpose_;
-  netdetect::Directions directions_;
+  netdetect::ReachabilityMatrix directions_;
   netdetect::Pairs pairs_;
   // Hosts whose address another host has, too, which explains why connections with them fail (address-duplicate).
   std::set<int> without_address_;
@@ -400,7 +400,7 @@ std::vector<Finding> reach_findings(const std::vector<netdetect::HostInterfaces>
                                     const netdetect::PartialChoice& most, const std::vector<int>& gone,
                                     Purpose purpose) {
   if (most.choice.hosts.size() != hosts.size()) return {};
-  const netdetect::Tally tally = netdetect::tally_results(hosts, candidates, results);
+  const netdetect::ReachabilityVotes tally = netdetect::tally_results(hosts, candidates, results);
   const std::vector<netdetect::SharedAddress> shared = netdetect::find_shared_addresses(hosts, tally.namespaces, gone);
   std::vector<Finding> out = Reach(hosts, candidates, tally, most, shared, gone, purpose).run();
   for (auto& finding : interface_findings(hosts, candidates, tally, most, shared, gone))

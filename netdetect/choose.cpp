@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "base/text.h"
-#include "netdetect/blame.h"
+#include "netdetect/asymmetric_reach.h"
+#include "netdetect/faulty_hosts.h"
 #include "netdetect/network.h"
-#include "netdetect/one_way.h"
-#include "netdetect/tally.h"
+#include "netdetect/reachability_votes.h"
 #include "netdetect/unreachable.h"
 
 namespace drun::netdetect {
@@ -25,14 +25,14 @@ constexpr std::size_t kNcclInterfaces = 16;
 
 class Chooser {
  public:
-  Chooser(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, Tally tally)
+  Chooser(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, ReachabilityVotes tally)
       : hosts_(hosts), candidates_(candidates), tally_(std::move(tally)) {
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
       if (tally_.candidates[c].good) sharers_[network_key(c)].insert(namespace_of(candidates_.tried[c].host));
     }
   }
 
-  Result<Choice> run(std::vector<int>& guilty) {
+  Result<Choice> run(std::vector<int>& faulty) {
     const Picks v4 = pick(4);
     const Picks v6 = pick(6);
     const bool all_v4 = complete(v4);
@@ -47,31 +47,31 @@ class Chooser {
       choice.notes.push_back("no address family is shared by all hosts: some get IPv4, some IPv6");
       return choice;
     }
-    return run_one_way(guilty);
+    return run_one_way(faulty);
   }
 
  private:
   // Chooses when some host has no good candidate.
-  Result<Choice> run_one_way(std::vector<int>& guilty) const {
-    const Directions directions(hosts_, candidates_, tally_);
+  Result<Choice> run_one_way(std::vector<int>& faulty) const {
+    const ReachabilityMatrix directions(hosts_, candidates_, tally_);
     const std::vector<int> order = positions();
-    struct Way {
+    struct Reach {
       Picks picks;
       Pairs unconnected;
       bool complete = false;
     };
-    std::vector<Way> ways;
+    std::vector<Reach> ways;
     for (const int family : {4, 6, 0}) {
-      Way way;
+      Reach way;
       way.picks = fill_one_way(pick(family), candidates_, tally_, directions, family, order);
       way.unconnected = unconnected_at(way.picks, directions);
       way.complete = complete(way.picks);
       ways.push_back(std::move(way));
     }
     // Prefers the most hosts with a good candidate, then one family for all, then the faster choice, then IPv4.
-    const Way* best = nullptr;
+    const Reach* best = nullptr;
     std::tuple<std::ptrdiff_t, bool, std::pair<int, bool>> best_weight;
-    for (const Way& way : ways) {
+    for (const Reach& way : ways) {
       if (!way.complete || !way.unconnected.empty()) continue;
       const auto n_good = std::count_if(way.picks.begin(), way.picks.end(),
                                         [this](int c) { return tally_.candidates[static_cast<std::size_t>(c)].good; });
@@ -85,22 +85,22 @@ class Chooser {
       choice.warnings = one_way_warnings(hosts_, candidates_, tally_, best->picks);
       return choice;
     }
-    return fail(no_choice(directions, ways.back().picks, guilty));
+    return fail(no_choice(directions, ways.back().picks, faulty));
   }
 
-  Error no_choice(const Directions& directions, const Picks& picks, std::vector<int>& guilty) const {
+  Error no_choice(const ReachabilityMatrix& directions, const Picks& picks, std::vector<int>& faulty) const {
     Pairs pairs = find_unconnected(tally_, directions);
     std::vector<int> lacking;
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       if (picks[static_cast<std::size_t>(tally_.namespaces[h])] < 0) lacking.push_back(static_cast<int>(h));
     }
-    guilty = find_guilty(static_cast<int>(hosts_.size()), candidates_, pairs);
-    if (guilty.empty()) {  // each pair has working addresses, but no choice connects all
+    faulty = find_faulty_hosts(static_cast<int>(hosts_.size()), candidates_, pairs);
+    if (faulty.empty()) {  // each pair has working addresses, but no choice connects all
       pairs = hosts_of(unconnected_at(picks, directions));
-      guilty = find_guilty(static_cast<int>(hosts_.size()), candidates_, pairs);
+      faulty = find_faulty_hosts(static_cast<int>(hosts_.size()), candidates_, pairs);
     }
-    Error error = unreachable_error(hosts_, candidates_, tally_, pairs, guilty, lacking);
-    if (guilty.empty()) guilty = lacking;
+    Error error = unreachable_error(hosts_, candidates_, tally_, pairs, faulty, lacking);
+    if (faulty.empty()) faulty = lacking;
     return error;
   }
 
@@ -262,7 +262,7 @@ class Chooser {
 
   const std::vector<HostInterfaces>& hosts_;
   const Candidates& candidates_;
-  Tally tally_;
+  ReachabilityVotes tally_;
   std::map<std::string, std::set<int>> sharers_;  // by network: the namespaces with a good candidate in it
 };
 
@@ -286,23 +286,23 @@ Choice loopback_for_all(const std::vector<HostInterfaces>& hosts) {
 }  // namespace
 
 Result<Choice> choose(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
-                      const std::vector<AttemptResult>& results, std::vector<int>& guilty) {
-  guilty.clear();
+                      const std::vector<AttemptResult>& results, std::vector<int>& faulty) {
+  faulty.clear();
   if (hosts.empty()) return Choice{};
-  Tally tally = tally_results(hosts, candidates, results);
+  ReachabilityVotes tally = tally_results(hosts, candidates, results);
   if (tally.n_namespaces == 1) {
     if (hosts.size() == 1 || candidates.tried.empty()) return loopback_for_all(hosts);
     for (auto& candidate : tally.candidates) candidate.good = true;  // no other network namespace could try them
   }
-  auto choice = Chooser(hosts, candidates, std::move(tally)).run(guilty);
-  if (!choice && guilty.empty()) guilty.push_back(0);
+  auto choice = Chooser(hosts, candidates, std::move(tally)).run(faulty);
+  if (!choice && faulty.empty()) faulty.push_back(0);
   return choice;
 }
 
 Result<Choice> choose(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
                       const std::vector<AttemptResult>& results) {
-  std::vector<int> guilty;
-  return choose(hosts, candidates, results, guilty);
+  std::vector<int> faulty;
+  return choose(hosts, candidates, results, faulty);
 }
 
 }  // namespace drun::netdetect

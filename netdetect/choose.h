@@ -62,8 +62,8 @@ struct Choice {
 Result<Choice> choose(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
                       const std::vector<AttemptResult>& results);
 
-// The same; `guilty` receives the faulty hosts, at least one, if there is no choice.
+// The same; `faulty` receives the faulty hosts, at least one, if there is no choice.
 Result<Choice> choose(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
-                      const std::vector<AttemptResult>& results, std::vector<int>& guilty);
+                      const std::vector<AttemptResult>& results, std::vector<int>& faulty);
 
 }  // namespace drun::netdetect

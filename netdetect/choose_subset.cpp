@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "netdetect/directions.h"
+#include "netdetect/reachability_matrix.h"
 
 namespace drun::netdetect {
 namespace {
@@ -73,16 +73,16 @@ Choice spread(Choice choice, const std::vector<int>& index_of, std::size_t n_hos
 void fill_reach(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
                 const std::vector<AttemptResult>& results, const std::set<int>& left_out,
                 std::vector<std::vector<int>>& reach) {
-  const Tally tally = tally_results(hosts, candidates, results);
-  const Directions directions(hosts, candidates, tally);
+  const ReachabilityVotes tally = tally_results(hosts, candidates, results);
+  const ReachabilityMatrix directions(hosts, candidates, tally);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     for (std::size_t j = 0; j < hosts.size(); ++j) {
       if (left_out.count(static_cast<int>(i)) + left_out.count(static_cast<int>(j)) == 0 || i == j) continue;
-      const Way way = directions.between(tally.namespaces[i], tally.namespaces[j]);
+      const Reach way = directions.between(tally.namespaces[i], tally.namespaces[j]);
       if (tally.namespaces[i] == tally.namespaces[j]) {
         reach[i][j] = 1;
-      } else if (way != Way::kUntried) {
-        reach[i][j] = way == Way::kReached ? 1 : 0;
+      } else if (way != Reach::kUntried) {
+        reach[i][j] = way == Reach::kReached ? 1 : 0;
       }
     }
   }
@@ -101,14 +101,14 @@ PartialChoice choose_subset(const std::vector<HostInterfaces>& hosts, const Cand
       for (std::size_t h = 0; h < hosts.size(); ++h) left_out.insert(static_cast<int>(h));
       break;
     }
-    std::vector<int> guilty;
-    auto choice = choose(rest.hosts, rest.candidates, rest.results, guilty);
+    std::vector<int> faulty;
+    auto choice = choose(rest.hosts, rest.candidates, rest.results, faulty);
     if (choice) {
       out.choice = spread(std::move(*choice), rest.index_of, hosts.size());
       break;
     }
     if (!out.error) out.error = std::move(choice.error());
-    for (const int host : guilty) left_out.insert(rest.index_of[static_cast<std::size_t>(host)]);
+    for (const int host : faulty) left_out.insert(rest.index_of[static_cast<std::size_t>(host)]);
   }
   out.left_out.assign(left_out.begin(), left_out.end());
   if (!left_out.empty()) fill_reach(hosts, candidates, results, left_out, out.choice.reach);

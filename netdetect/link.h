@@ -45,7 +45,7 @@ struct RingRate {
 struct LinkReport {
   double max_rate = 0;            // limit of all measurements, bits/s; 0: none
   std::vector<Link> links;        // first pass
-  std::vector<Link> second_pass;  // suspects with good hosts, one pair at a time, and good pairs to compare with
+  std::vector<Link> second_pass;  // anomalies with good hosts, one pair at a time, and good pairs to compare with
   RingRate ring;                  // order empty: not measured
 };
 

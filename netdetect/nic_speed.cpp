@@ -6,14 +6,14 @@
 
 #include "netdetect/link_stats.h"
 #include "netdetect/network.h"
-#include "netdetect/tally.h"
+#include "netdetect/reachability_votes.h"
 
 namespace drun::netdetect {
 
 std::vector<NetworkToMeasure> networks_to_measure(const std::vector<HostInterfaces>& hosts,
                                                   const Candidates& candidates,
                                                   const std::vector<AttemptResult>& results, const Choice& choice) {
-  const Tally tally = tally_results(hosts, candidates, results);
+  const ReachabilityVotes tally = tally_results(hosts, candidates, results);
   std::map<std::string, NetworkToMeasure> networks;
   std::vector<std::set<int>> interfaces(hosts.size());
   std::vector<bool> unknown(hosts.size(), false);

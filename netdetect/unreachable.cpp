@@ -20,13 +20,13 @@ constexpr const char* kNotWanted = "not in --network-interfaces";
 
 class Report {
  public:
-  Report(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally, const Pairs& pairs,
-         const std::vector<int>& guilty, const std::vector<int>& lacking)
+  Report(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const ReachabilityVotes& tally,
+         const Pairs& pairs, const std::vector<int>& faulty, const std::vector<int>& lacking)
       : hosts_(hosts),
         candidates_(candidates),
         tally_(tally),
         pairs_(pairs),
-        guilty_(guilty),
+        faulty_(faulty),
         lacking_(lacking),
         by_host_(hosts.size()) {
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
@@ -61,7 +61,7 @@ class Report {
   // The hosts that the error is about, the faulty ones first. A single host that is cut off from several stands for
   // all its pairs.
   std::vector<int> told() const {
-    std::vector<int> order = guilty_;
+    std::vector<int> order = faulty_;
     const auto add = [&order](int host) {
       if (std::find(order.begin(), order.end(), host) == order.end()) order.push_back(host);
     };
@@ -76,8 +76,8 @@ class Report {
     }
     return order;
   }
-  bool too_many() const { return hosts_.size() > 2 && guilty_.size() * 2 > hosts_.size(); }
-  bool is_star() const { return guilty_.size() == 1 && pairs_.size() > 1; }
+  bool too_many() const { return hosts_.size() > 2 && faulty_.size() * 2 > hosts_.size(); }
+  bool is_star() const { return faulty_.size() == 1 && pairs_.size() > 1; }
 
   const std::vector<std::size_t>& candidates_of(int host) const { return by_host_[static_cast<std::size_t>(host)]; }
   bool has_any(int host) const { return !candidates_of(host).empty(); }
@@ -97,15 +97,15 @@ class Report {
   }
 
   Error headline(const std::vector<int>& told) const {
-    const bool none_without = std::all_of(guilty_.begin(), guilty_.end(), [&](int h) { return has_any(h); });
+    const bool none_without = std::all_of(faulty_.begin(), faulty_.end(), [&](int h) { return has_any(h); });
     if (!none_without) {
       std::string cause = "no connection with the other hosts comes about";
-      if (std::all_of(guilty_.begin(), guilty_.end(), [&](int h) { return all_not_wanted(h); })) {
+      if (std::all_of(faulty_.begin(), faulty_.end(), [&](int h) { return all_not_wanted(h); })) {
         cause = "no usable address on an interface in --network-interfaces";
-      } else if (std::none_of(guilty_.begin(), guilty_.end(), [&](int h) { return has_any(h); })) {
+      } else if (std::none_of(faulty_.begin(), faulty_.end(), [&](int h) { return has_any(h); })) {
         cause = "no address that another host could reach";
       }
-      return Error(Errc::kUnreachable, names(guilty_, kSubjectHosts), std::move(cause));
+      return Error(Errc::kUnreachable, names(faulty_, kSubjectHosts), std::move(cause));
     }
     if (pairs_.empty() && lacking_.size() < hosts_.size()) {
       return Error(Errc::kUnreachable, names(lacking_, kSubjectHosts),
@@ -124,12 +124,12 @@ class Report {
     std::set<int> others;
     for (const auto& [a, b] : pairs_) {
       for (const int host : {a, b}) {
-        if (std::find(guilty_.begin(), guilty_.end(), host) == guilty_.end()) others.insert(host);
+        if (std::find(faulty_.begin(), faulty_.end(), host) == faulty_.end()) others.insert(host);
       }
     }
-    const bool all = others.size() + guilty_.size() == hosts_.size();
+    const bool all = others.size() + faulty_.size() == hosts_.size();
     const std::string with = all ? "the other hosts" : names({others.begin(), others.end()}, kHostsShown);
-    return Error(Errc::kUnreachable, names(guilty_, kSubjectHosts),
+    return Error(Errc::kUnreachable, names(faulty_, kSubjectHosts),
                  "no connection with " + with + " comes about, in either direction");
   }
 
@@ -212,7 +212,7 @@ class Report {
   }
 
   std::string hint() const {
-    for (const int host : guilty_) {
+    for (const int host : faulty_) {
       if (!all_not_wanted(host)) continue;
       std::vector<std::string> names;
       for (const auto& nic : hosts_[static_cast<std::size_t>(host)].interfaces) {
@@ -240,9 +240,9 @@ class Report {
 
   const std::vector<HostInterfaces>& hosts_;
   const Candidates& candidates_;
-  const Tally& tally_;
+  const ReachabilityVotes& tally_;
   const Pairs& pairs_;
-  const std::vector<int>& guilty_;
+  const std::vector<int>& faulty_;
   const std::vector<int>& lacking_;
   std::vector<std::vector<std::size_t>> by_host_;  // indices of its candidates
   std::vector<int> told_;                          // hosts that the error is about
@@ -251,9 +251,10 @@ class Report {
 
 }  // namespace
 
-Error unreachable_error(const std::vector<HostInterfaces>& hosts, const Candidates& candidates, const Tally& tally,
-                        const Pairs& pairs, const std::vector<int>& guilty, const std::vector<int>& lacking) {
-  return Report(hosts, candidates, tally, pairs, guilty, lacking).make();
+Error unreachable_error(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
+                        const ReachabilityVotes& tally, const Pairs& pairs, const std::vector<int>& faulty,
+                        const std::vector<int>& lacking) {
+  return Report(hosts, candidates, tally, pairs, faulty, lacking).make();
 }
 
 }  // namespace drun::netdetect

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "base/text.h"
-#include "rendezvous/exchange.h"
+#include "rendezvous/request_channel.h"
 
 namespace drun::rendezvous {
 namespace {
@@ -150,7 +150,7 @@ class ClientImpl final : public Client {
     return id;
   }
 
-  Exchange exchange_;
+  RequestChannel exchange_;
   Welcome welcome_;
 };
 

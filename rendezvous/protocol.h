@@ -112,6 +112,6 @@ Result<ServerMessage> decode_server_message(std::string_view bytes);
 std::uint32_t request_of(const ClientMessage& message);
 
 // "rank 3 on node7 (pid 812)", "drun on node7" or "drun": the subject of the error for an abort.
-std::string culprit(const AbortNotice& notice);
+std::string attribution(const AbortNotice& notice);
 
 }  // namespace drun::rendezvous

@@ -148,7 +148,7 @@ std::uint32_t request_of(const ClientMessage& message) {
   return std::visit(Visitor(), message);
 }
 
-std::string culprit(const AbortNotice& notice) {
+std::string attribution(const AbortNotice& notice) {
   std::string out = notice.rank >= 0 ? "rank " + std::to_string(notice.rank) : "drun";
   if (!notice.host.empty()) out += " on " + notice.host;
   if (notice.pid > 0) out += " (pid " + std::to_string(notice.pid) + ")";

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "transport/connection_limit.h"
 #include "transport/host_key_check.h"
 #include "transport/libssh_channel.h"
 #include "transport/libssh_session.h"
@@ -10,7 +11,6 @@
 #include "transport/proxy.h"
 #include "transport/tcp_connect.h"
 #include "transport/transport.h"
-#include "transport/turnstile.h"
 
 namespace drun::transport {
 namespace {
@@ -86,7 +86,7 @@ class LibsshTransport final : public Transport {
     Clock::time_point start = Clock::now();
     bool dropped = false;  // the server closed the connection before its banner
     std::string phase = "connect";
-    std::unique_ptr<Turnstile::Pass> turn;
+    std::unique_ptr<ConnectionLimit::Pass> turn;
   };
 
   Task<Result<std::unique_ptr<Channel>>> open_once(Try& attempt) {
@@ -101,7 +101,7 @@ class LibsshTransport final : public Transport {
       if (!connected) co_return fail(std::move(connected.error()));
       socket = std::move(*connected);
     } else {
-      tell(attempt.on_phase, Phase::kConnect);
+      notify_phase(attempt.on_phase, Phase::kConnect);
       attempt.turn = co_await proxies_.enter(attempt.deadline, kProxyTurn);
       if (!attempt.turn) co_return fail(Errc::kUnreachable, "connect: other hosts behind a proxy took all the time");
       auto started = Proxy::start(io_, proxy_line, socket);
@@ -143,7 +143,7 @@ class LibsshTransport final : public Transport {
     };
 
     attempt.phase = "handshake";
-    tell(attempt.on_phase, Phase::kHandshake);
+    notify_phase(attempt.on_phase, Phase::kHandshake);
     auto ready = co_await s.handshake();
     if (guard.fired()) co_return fail(timed_out());
     if (!ready) {
@@ -156,12 +156,12 @@ class LibsshTransport final : public Transport {
     if (guard.fired()) co_return fail(timed_out());
     if (!trusted) co_return fail(std::move(trusted.error()));
     attempt.phase = "login";
-    tell(attempt.on_phase, Phase::kLogin);
+    notify_phase(attempt.on_phase, Phase::kLogin);
     auto logged_in = co_await login_.run(s, attempt.target, attempt.deadline);
     if (guard.fired()) co_return fail(timed_out());
     if (!logged_in) co_return fail(std::move(logged_in.error()));
     attempt.phase = "exec";
-    tell(attempt.on_phase, Phase::kAgent);
+    notify_phase(attempt.on_phase, Phase::kAgent);
     auto channel = std::make_unique<LibsshChannel>(io_, std::move(session), std::move(proxy), attempt.target.alias);
     auto started = co_await channel->start(attempt.command);
     if (started && !guard.fired()) co_return std::unique_ptr<Channel>(std::move(channel));
@@ -176,7 +176,7 @@ class LibsshTransport final : public Transport {
   Notice notice_;
   HostKeyCheck host_keys_;
   Login login_;
-  Turnstile proxies_;
+  ConnectionLimit proxies_;
   std::unique_ptr<Transport> openssh_;
   std::minstd_rand random_{std::random_device{}()};
 };

@@ -80,11 +80,11 @@ Task<int> Login::try_file(Attempt& attempt, const Identity& identity) {
 
 // libssh makes blocking calls to ssh-agent, so its steps run on the signer thread. This coroutine waits for them, so
 // the session still has one user at a time.
-Task<int> Login::try_agent(Attempt& attempt, std::vector<AgentKey> keys) {
+Task<int> Login::try_agent(Attempt& attempt, std::vector<SshAgentKey> keys) {
   if (!signer_) signer_ = std::make_unique<asio::thread_pool>(1);
   attempt.n_agent_keys += keys.size();
   const auto raw = attempt.session.raw();
-  AgentFilter filter(io_, attempt.socket_path, std::move(keys));
+  SshAgentFilter filter(io_, attempt.socket_path, std::move(keys));
   auto end = filter.start(attempt.deadline);
   if (!end) co_return SSH_AUTH_DENIED;
   ssh_set_agent_socket(raw, end->release());
@@ -103,17 +103,17 @@ Task<int> Login::try_agent(Attempt& attempt, std::vector<AgentKey> keys) {
 
 Task<Result<void>> Login::run(LibsshSession& session, const SshTarget& target, Deadline deadline) {
   Attempt attempt(session, target, deadline);
-  std::vector<AgentKey> agent_keys;
+  std::vector<SshAgentKey> agent_keys;
   attempt.socket_path = agent_socket(target);
   if (!attempt.socket_path.empty()) agent_keys = co_await agents_.keys(attempt.socket_path);
 
   // Order as in OpenSSH: ssh-agent's keys named by an IdentityFile, in that order; ssh-agent's other keys; then files.
   // The file of -i comes before ssh-agent's other keys, so that these can't use up the server's limit of attempts.
-  std::vector<AgentKey> named;
+  std::vector<SshAgentKey> named;
   std::vector<const Identity*> files;
   for (const auto& path : target.identity_files) {
     const Identity& identity = identities_.get(path);
-    const auto in_agent = std::find_if(agent_keys.begin(), agent_keys.end(), [&identity](const AgentKey& k) {
+    const auto in_agent = std::find_if(agent_keys.begin(), agent_keys.end(), [&identity](const SshAgentKey& k) {
       return !identity.public_base64.empty() && base64(k.blob) == identity.public_base64;
     });
     if (in_agent != agent_keys.end()) {

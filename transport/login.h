@@ -29,7 +29,7 @@ class Login {
   std::unique_ptr<asio::thread_pool> signer_;
 
   struct Attempt;
-  Task<int> try_agent(Attempt& attempt, std::vector<AgentKey> keys);
+  Task<int> try_agent(Attempt& attempt, std::vector<SshAgentKey> keys);
   Task<int> try_file(Attempt& attempt, const Identity& identity);
 };
 

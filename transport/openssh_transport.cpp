@@ -16,7 +16,7 @@ class OpensshTransport final : public Transport {
   // fails, read_some returns 0, exit_status 255 and stderr_text ssh's messages.
   Task<Result<std::unique_ptr<Channel>>> open(const SshTarget& target, const std::string& command, Deadline deadline,
                                               const OnPhase* on_phase) override {
-    tell(on_phase, Phase::kSsh);
+    notify_phase(on_phase, Phase::kSsh);
     const auto left = std::chrono::ceil<std::chrono::seconds>(deadline - Clock::now()).count();
     std::vector<std::string> argv = launch_agent_;
     if (argv.empty()) {

@@ -47,7 +47,7 @@ constexpr const char* phase_name(Phase phase) {
 
 using OnPhase = std::function<void(Phase)>;
 
-inline void tell(const OnPhase* on_phase, Phase phase) {
+inline void notify_phase(const OnPhase* on_phase, Phase phase) {
   if (on_phase != nullptr && *on_phase) (*on_phase)(phase);
 }
 

@@ -60,7 +60,7 @@ Task<Result<std::string>> ask(asio::io_context& io, std::string path, std::strin
   co_return co_await receive(socket);
 }
 
-bool libssh_knows(const AgentKey& key) {
+bool libssh_knows(const SshAgentKey& key) {
   ByteReader reader(key.blob);
   const std::string type = reader.str();
   const auto kind = ssh_key_type_from_name(type.c_str());
@@ -71,7 +71,7 @@ bool libssh_knows(const AgentKey& key) {
   return true;
 }
 
-std::string identities_answer(const std::vector<AgentKey>& keys) {
+std::string identities_answer(const std::vector<SshAgentKey>& keys) {
   ByteWriter writer;
   writer.u8(kIdentitiesAnswer);
   writer.u32(static_cast<std::uint32_t>(keys.size()));
@@ -84,7 +84,7 @@ std::string identities_answer(const std::vector<AgentKey>& keys) {
 
 }  // namespace
 
-Task<std::vector<AgentKey>> SshAgents::keys(std::string socket_path) {
+Task<std::vector<SshAgentKey>> SshAgents::keys(std::string socket_path) {
   auto& slot = listings_[socket_path];
   if (slot) {
     const auto listing = slot;
@@ -100,7 +100,7 @@ Task<std::vector<AgentKey>> SshAgents::keys(std::string socket_path) {
     if (reader.u8() == kIdentitiesAnswer) {
       const std::size_t n = reader.count(8);
       for (std::size_t i = 0; i < n && reader.ok(); ++i) {
-        AgentKey key;
+        SshAgentKey key;
         key.blob = reader.str();
         key.comment = reader.str();
         if (reader.ok() && libssh_knows(key)) listing->keys.push_back(std::move(key));
@@ -111,14 +111,14 @@ Task<std::vector<AgentKey>> SshAgents::keys(std::string socket_path) {
   co_return listing->keys;
 }
 
-AgentFilter::AgentFilter(asio::io_context& io, std::string socket_path, std::vector<AgentKey> offered)
+SshAgentFilter::SshAgentFilter(asio::io_context& io, std::string socket_path, std::vector<SshAgentKey> offered)
     : io_(io),
       socket_path_(std::move(socket_path)),
       offered_(std::move(offered)),
       ours_(io),
       tasks_(io.get_executor()) {}
 
-Result<Fd> AgentFilter::start(Deadline deadline) {
+Result<Fd> SshAgentFilter::start(Deadline deadline) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail(errno_error(errno, "socketpair"));
   Fd theirs(ends[1]);
@@ -127,12 +127,12 @@ Result<Fd> AgentFilter::start(Deadline deadline) {
   return theirs;
 }
 
-void AgentFilter::stop() {
+void SshAgentFilter::stop() {
   boost::system::error_code ignored;
   ours_.close(ignored);
 }
 
-Task<void> AgentFilter::serve(Deadline deadline) {
+Task<void> SshAgentFilter::serve(Deadline deadline) {
   DeadlineGuard guard(io_.get_executor(), deadline, [this] { stop(); });
   for (;;) {
     auto request = co_await receive(ours_);

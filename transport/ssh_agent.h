@@ -12,7 +12,7 @@
 
 namespace drun::transport {
 
-struct AgentKey {
+struct SshAgentKey {
   std::string blob;  // public key, wire format
   std::string comment;
 };
@@ -22,13 +22,13 @@ class SshAgents {
  public:
   explicit SshAgents(asio::io_context& io) : io_(io) {}
   // Keys of kinds that libssh can't read are left out.
-  Task<std::vector<AgentKey>> keys(std::string socket_path);
+  Task<std::vector<SshAgentKey>> keys(std::string socket_path);
 
  private:
   struct Listing {
     explicit Listing(const asio::any_io_executor& executor) : ready(executor) {}
     Event ready;
-    std::vector<AgentKey> keys;
+    std::vector<SshAgentKey> keys;
   };
   asio::io_context& io_;
   std::map<std::string, std::shared_ptr<Listing>> listings_;
@@ -36,9 +36,9 @@ class SshAgents {
 
 // A filter between libssh and ssh-agent for one login. libssh offers every key that ssh-agent lists, in order, so the
 // filter lists only `offered` and forwards only signature requests. libssh's end blocks: use a helper thread.
-class AgentFilter {
+class SshAgentFilter {
  public:
-  AgentFilter(asio::io_context& io, std::string socket_path, std::vector<AgentKey> offered);
+  SshAgentFilter(asio::io_context& io, std::string socket_path, std::vector<SshAgentKey> offered);
   // libssh's end, for ssh_set_agent_socket, which owns it. Call once.
   Result<Fd> start(Deadline deadline);
   // Closes this side's end; libssh sees the end of ssh-agent. Idempotent.
@@ -50,7 +50,7 @@ class AgentFilter {
 
   asio::io_context& io_;
   std::string socket_path_;
-  std::vector<AgentKey> offered_;
+  std::vector<SshAgentKey> offered_;
   asio::local::stream_protocol::socket ours_;
   TaskGroup tasks_;
 };

@@ -125,10 +125,10 @@ Task<tl::expected<Fd, std::string>> connect_one(tcp::endpoint endpoint, std::str
 }  // namespace
 
 Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadline deadline, const OnPhase* on_phase) {
-  tell(on_phase, Phase::kResolve);
+  notify_phase(on_phase, Phase::kResolve);
   auto endpoints = co_await look_up(helper, target, deadline);
   if (!endpoints) co_return fail(std::move(endpoints.error()));
-  tell(on_phase, Phase::kConnect);
+  notify_phase(on_phase, Phase::kConnect);
   std::string problems;
   for (std::size_t i = 0; i < endpoints->size(); ++i) {
     const auto left = deadline - Clock::now();

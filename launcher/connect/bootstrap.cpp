@@ -213,11 +213,11 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
         if (delivered) co_return fail(Errc::kProtocol, host, "agent: asked for twice");
         delivered = true;
         text.erase(0, answer.end);
-        transport::tell(on_phase, transport::Phase::kDelivery);
+        transport::notify_phase(on_phase, transport::Phase::kDelivery);
         const auto buffer = asio::buffer(agent.bytes);
         const auto written = co_await channel.write(buffer);
         if (!written) co_return fail(no_hello(host, channel, text));
-        transport::tell(on_phase, transport::Phase::kAgent);
+        transport::notify_phase(on_phase, transport::Phase::kAgent);
         continue;
       }
       case Answer::kMachine:
@@ -244,7 +244,7 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
     const auto buffer = asio::buffer(chunk);
     const auto n = co_await channel.read_some(buffer);
     if (!n || *n == 0) co_return fail(no_hello(host, channel, text));
-    if (text.empty() && !delivered) transport::tell(on_phase, transport::Phase::kAgent);
+    if (text.empty() && !delivered) transport::notify_phase(on_phase, transport::Phase::kAgent);
     text.append(chunk, 0, *n);
     if (text.size() > kNoiseLimit) co_return fail(no_hello(host, channel, text));
   }

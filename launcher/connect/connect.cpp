@@ -22,7 +22,7 @@ struct Attempt {
   Host host;
   transport::SshTarget target;
   bool local = false;
-  std::unique_ptr<HostLink> link;
+  std::unique_ptr<AgentChannel> link;
   Error error;
   transport::OnPhase on_phase;
   transport::Phase phase = transport::Phase::kAgent;
@@ -42,7 +42,7 @@ struct Attempt {
 
 struct Tools {
   asio::io_context& io;
-  LinkGroup& group;
+  AgentChannels& group;
   transport::Transport& transport;
   AgentBinary agent;
   ConnectOptions options;
@@ -68,7 +68,7 @@ Task<void> close_channel(std::unique_ptr<transport::Channel> channel) {
   co_await channel->join();
 }
 
-Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, const Tools& tools) {
+Task<Result<std::unique_ptr<AgentChannel>>> connect_host(const Attempt& attempt, const Tools& tools) {
   const std::string nonce = random_hex(6);
   Result<std::unique_ptr<transport::Channel>> opened;
   if (attempt.local) {
@@ -107,8 +107,8 @@ Task<Result<std::unique_ptr<HostLink>>> connect_host(const Attempt& attempt, con
     co_return fail(std::move(error));
   }
   log::debug(attempt.host.name + ": agent " + std::to_string(hello->pid) + " (" + hello->path + ")");
-  co_return std::make_unique<HostLink>(tools.io, tools.group, attempt.host, std::move(channel), std::move(*hello),
-                                       std::move(parser));
+  co_return std::make_unique<AgentChannel>(tools.io, tools.group, attempt.host, std::move(channel), std::move(*hello),
+                                           std::move(parser));
 }
 
 Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, std::size_t index) {
@@ -135,11 +135,11 @@ Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, 
   }
 }
 
-Task<void> close_link(std::unique_ptr<HostLink> link) { co_await link->end(); }
+Task<void> close_link(std::unique_ptr<AgentChannel> link) { co_await link->end(); }
 
 }  // namespace
 
-Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, LinkGroup& group,
+Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, AgentChannels& group,
                               std::vector<Host> hosts, ConnectOptions options, Reporter& reporter, StartWatch* watch) {
   Connected out;
   auto agent = find_agent_binary();

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/asio.h"
+#include "launcher/connect/agent_channel.h"
 #include "launcher/connect/bootstrap.h"
-#include "launcher/connect/host_link.h"
 #include "launcher/connect/locality.h"
 #include "launcher/connect/start_watch.h"
 #include "launcher/report/progress.h"
@@ -27,15 +27,15 @@ struct ConnectOptions {
 };
 
 struct Connected {
-  std::vector<std::unique_ptr<HostLink>> links;  // one per machine, in the order of the list, slots added
-  std::vector<Progress::Times> times;            // by link: how long each phase of its start took
+  std::vector<std::unique_ptr<AgentChannel>> links;  // one per machine, in the order of the list, slots added
+  std::vector<Progress::Times> times;                // by link: how long each phase of its start took
   std::vector<Error> errors;  // one per host that failed; then `links` is empty, unless keep_reachable
   int head = -1;              // index of the link to this machine; -1: not in the list
 };
 
 // Opens every host and starts its agent. `hosts` have been through add_slots(). `watch` may be null. A host that hangs
 // until the start timeout is Errc::kUnreachable; the error names the phase in which it hangs.
-Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, LinkGroup& group,
+Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, AgentChannels& group,
                               std::vector<Host> hosts, ConnectOptions options, Reporter& reporter,
                               StartWatch* watch = nullptr);
 

@@ -120,7 +120,7 @@ milliseconds stream_time(const Link& link, milliseconds time) {
   return std::max(time, std::min(long_way, kLongestStreams));
 }
 
-LinkCheck::LinkCheck(asio::io_context& io, std::vector<HostLink*> hosts, netdetect::Choice choice, LinkTimes times,
+LinkCheck::LinkCheck(asio::io_context& io, std::vector<AgentChannel*> hosts, netdetect::Choice choice, LinkTimes times,
                      std::uint64_t max_rate)
     : io_(io),
       hosts_(std::move(hosts)),

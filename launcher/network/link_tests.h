@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/asio.h"
-#include "launcher/connect/host_link.h"
+#include "launcher/connect/agent_channel.h"
 #include "netdetect/choose.h"
 #include "netdetect/link.h"
 #include "netdetect/rounds.h"
@@ -42,7 +42,7 @@ std::chrono::milliseconds stream_time(const netdetect::Link& link, std::chrono::
 // missing, and each says why. One call at a time.
 class LinkCheck {
  public:
-  LinkCheck(asio::io_context& io, std::vector<HostLink*> hosts, netdetect::Choice choice, LinkTimes times,
+  LinkCheck(asio::io_context& io, std::vector<AgentChannel*> hosts, netdetect::Choice choice, LinkTimes times,
             std::uint64_t max_rate = 0);
 
   // Sets other addresses of the same hosts, from the next measurement on.
@@ -98,7 +98,7 @@ class LinkCheck {
   netdetect::LinkTarget target_of(int client, int server, netdetect::LinkTarget wish);
 
   asio::io_context& io_;
-  std::vector<HostLink*> hosts_;
+  std::vector<AgentChannel*> hosts_;
   netdetect::Choice choice_;
   LinkTimes times_;
   std::uint64_t max_rate_;

@@ -24,7 +24,7 @@ constexpr int kParallel = 64;
 constexpr std::size_t kUnlimitedPairs = 32;
 
 struct Probing {
-  std::vector<HostLink*> hosts;
+  std::vector<AgentChannel*> hosts;
   std::vector<int> ports;  // of each host's probe listener
   std::string token;
   Deadline deadline;
@@ -56,7 +56,7 @@ void drop_failed(Probing& probing, std::vector<Error>& errors, std::map<int, Err
   }
 }
 
-Task<void> listen_on(HostLink& host, const Probing& probing, int& port, Error& error) {
+Task<void> listen_on(AgentChannel& host, const Probing& probing, int& port, Error& error) {
   control::ProbeListen order;
   order.token = probing.token;
   std::string body = control::encode(order);
@@ -74,9 +74,9 @@ Task<void> listen_on(HostLink& host, const Probing& probing, int& port, Error& e
   port = answer->port;
 }
 
-Task<void> run_on(HostLink& host, std::size_t index, const Probing& probing, const netdetect::Candidates& candidates,
-                  std::vector<Attempt> attempts, milliseconds timeout, std::vector<AttemptResult>& results,
-                  Error& error) {
+Task<void> run_on(AgentChannel& host, std::size_t index, const Probing& probing,
+                  const netdetect::Candidates& candidates, std::vector<Attempt> attempts, milliseconds timeout,
+                  std::vector<AttemptResult>& results, Error& error) {
   control::ProbeRun order;
   order.token = probing.token;
   order.timeout_ms = static_cast<std::uint32_t>(timeout.count());
@@ -204,7 +204,7 @@ bool all_good(const netdetect::PartialChoice& most) {
 }
 
 // Hosts that some host does not reach, or for which nothing could be chosen.
-std::vector<int> suspects(const netdetect::PartialChoice& most) {
+std::vector<int> anomalies(const netdetect::PartialChoice& most) {
   std::vector<int> out = most.left_out;
   for (std::size_t i = 0; i < most.choice.hosts.size(); ++i) {
     const int host = static_cast<int>(i);
@@ -239,16 +239,16 @@ class Again {
     return out;
   }
 
-  // If only a part of all pairs was tried: the other direction of pairs that failed, and all pairs of suspects, because
-  // any two hosts of a job must be able to connect.
-  std::vector<Attempt> untried(const std::vector<int>& suspects) const {
+  // If only a part of all pairs was tried: the other direction of pairs that failed, and all pairs of anomalies,
+  // because any two hosts of a job must be able to connect.
+  std::vector<Attempt> untried(const std::vector<int>& anomalies) const {
     std::set<std::pair<int, int>> wanted;
     for (const auto& [from, to] : tried_) {
       if (met_.count({from, to}) == 0) wanted.emplace(to, from);
     }
-    for (const int from : suspects) {
-      for (const int to : suspects) {
-        if (suspects.size() <= kUnlimitedPairs) wanted.emplace(from, to);
+    for (const int from : anomalies) {
+      for (const int to : anomalies) {
+        if (anomalies.size() <= kUnlimitedPairs) wanted.emplace(from, to);
       }
     }
     std::vector<Attempt> out;
@@ -314,11 +314,11 @@ void keep(const ProbeCache& cache, const NetworkProbe& probe) {
   cache.store(probe.cache_key, probe.results, std::chrono::system_clock::now(), measured);
 }
 
-Task<Result<NetworkProbe>> probe_network(asio::io_context& io, std::vector<HostLink*> hosts, int head,
+Task<Result<NetworkProbe>> probe_network(asio::io_context& io, std::vector<AgentChannel*> hosts, int head,
                                          std::vector<std::string> wanted, Deadline deadline, StartWatch* watch,
                                          const ProbeCache* cache) {
   NetworkProbe out;
-  for (const HostLink* host : hosts) {
+  for (const AgentChannel* host : hosts) {
     netdetect::HostInterfaces h;
     h.host = host->name();
     h.net_namespace = host->hello().boot_id + "|" + host->hello().net_namespace;
@@ -334,7 +334,7 @@ Task<Result<NetworkProbe>> probe_network(asio::io_context& io, std::vector<HostL
   if (cache != nullptr && !attempts.empty() && take_cached(*cache, out)) co_return out;
   if (watch != nullptr) {
     std::vector<std::string> names;
-    for (const HostLink* host : hosts) names.push_back(host->name());
+    for (const AgentChannel* host : hosts) names.push_back(host->name());
     watch->begin(Stage::kProbe, std::move(names));
   }
 
@@ -364,7 +364,7 @@ Task<Result<NetworkProbe>> probe_network(asio::io_context& io, std::vector<HostL
     } else {
       const Results before = results;
       auto again = Again(results, out.candidates).timed_out(true);
-      for (const auto& attempt : Again(results, out.candidates).untried(suspects(most))) again.push_back(attempt);
+      for (const auto& attempt : Again(results, out.candidates).untried(anomalies(most))) again.push_back(attempt);
       co_await run_round(io, probing, out.candidates, again, kSecondRound, results, out.lost);
       most = choose_subset(out, values(results, out.candidates, out.lost));
       again = Again(results, out.candidates).timed_out(true);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/asio.h"
-#include "launcher/connect/host_link.h"
+#include "launcher/connect/agent_channel.h"
 #include "launcher/connect/start_watch.h"
 #include "launcher/network/probe_cache.h"
 #include "netdetect/choose.h"
@@ -42,7 +42,7 @@ void keep(const ProbeCache& cache, const NetworkProbe& probe);
 //
 // An entry of `cache`, which may be null, for these hosts is used instead of probing. Nothing is written to the cache:
 // keep() does that once everything is known.
-Task<Result<NetworkProbe>> probe_network(asio::io_context& io, std::vector<HostLink*> hosts, int head,
+Task<Result<NetworkProbe>> probe_network(asio::io_context& io, std::vector<AgentChannel*> hosts, int head,
                                          std::vector<std::string> wanted, Deadline deadline,
                                          StartWatch* watch = nullptr, const ProbeCache* cache = nullptr);
 

@@ -31,14 +31,14 @@ constexpr std::array<std::string_view, 12> kPeerWentAway = {
     "): exited with status ",
 };
 
-enum class Evidence { kOwn, kBlamesPeer, kAfterStop };
+enum class Evidence { kOwn, kReportsPeerLoss, kAfterStop };
 
 Evidence evidence(const JobFailure& f, std::int64_t stop_ns) {
   if (f.when.earliest_ns > stop_ns) return Evidence::kAfterStop;
   // An uncaught exception about a lost peer ends in SIGABRT; any other signal is the worker's own.
   const bool own_signal = f.signal != 0 && f.signal != SIGABRT;
   if (f.rank < 0 || own_signal || !f.out_of_memory.empty()) return Evidence::kOwn;
-  return f.complaint.empty() && !blames_a_peer(f.last_lines) ? Evidence::kOwn : Evidence::kBlamesPeer;
+  return f.complaint.empty() && !reports_peer_loss(f.last_lines) ? Evidence::kOwn : Evidence::kReportsPeerLoss;
 }
 
 // Two children that have both ended are reaped in the order of their start, not of their end.
@@ -97,7 +97,7 @@ FirstFailure find_first_failure(std::vector<JobFailure> failures, std::int64_t s
   return out;
 }
 
-bool blames_a_peer(const std::vector<std::string>& last_lines) {
+bool reports_peer_loss(const std::vector<std::string>& last_lines) {
   return std::any_of(last_lines.begin(), last_lines.end(), [](const std::string& line) {
     return std::any_of(kPeerWentAway.begin(), kPeerWentAway.end(),
                        [&](std::string_view words) { return line.find(words) != std::string::npos; });

@@ -65,7 +65,7 @@ struct FirstFailure {
   std::vector<JobFailure> consequences;
   std::vector<Said> said;
   std::vector<int> wrote_the_same;  // ranks that drun ended, after the first one's traceback; filled in by Supervisor
-  std::vector<Waited> waited;       // the call of most ranks first; filled in by ActivityBoard
+  std::vector<Waited> waited;       // the call of most ranks first; filled in by CollectiveProgress
 };
 
 // `stop_ns`: when drun ordered the workers to end; a failure that certainly happened later is a consequence. `failures`
@@ -73,7 +73,7 @@ struct FirstFailure {
 FirstFailure find_first_failure(std::vector<JobFailure> failures, std::int64_t stop_ns);
 
 // True if these lines report that another process of the job was lost (messages of NCCL, Gloo, torch and libdrun).
-bool blames_a_peer(const std::vector<std::string>& last_lines);
+bool reports_peer_loss(const std::vector<std::string>& last_lines);
 // The most informative line: the last that looks like an error, else the last. "" if there is none.
 std::string telling_line(const std::vector<std::string>& last_lines);
 // The message in the file that torch's @record writes; "" if it is not such a file.

@@ -15,7 +15,7 @@ struct Answer {
   Result<control::Cleaned> found = fail(Errc::kInternal, "not asked");
 };
 
-Task<void> ask(HostLink& link, const control::Clean& order, Answer& answer) {
+Task<void> ask(AgentChannel& link, const control::Clean& order, Answer& answer) {
   const Deadline deadline = Clock::now() + std::chrono::milliseconds(order.grace_ms) + kAnswerTime;
   std::string body = control::encode(order);
   std::string what = "clean";
@@ -35,7 +35,7 @@ Task<void> ask(HostLink& link, const control::Clean& order, Answer& answer) {
 
 Task<void> run(asio::io_context& io, asio::thread_pool& helper, CleanOptions options, Reporter& reporter,
                CleanResult& out) {
-  LinkGroup links;
+  AgentChannels links;
   auto connected = co_await connect_hosts(io, helper, links, options.hosts, options.connect, reporter);
   out.errors = std::move(connected.errors);
   std::vector<Answer> answers(connected.links.size());
@@ -54,7 +54,7 @@ Task<void> run(asio::io_context& io, asio::thread_pool& helper, CleanOptions opt
       out.errors.push_back(std::move(answers[i].found.error()));
     }
   }
-  co_await end_links(io, connected.links);
+  co_await end_channels(io, connected.links);
 }
 
 }  // namespace

@@ -16,10 +16,10 @@
 #include "launcher/network/network_text.h"
 #include "launcher/output/worker_window.h"
 #include "launcher/report/events.h"
-#include "launcher/run/attendance.h"
-#include "launcher/run/describe.h"
+#include "launcher/run/collective_progress.h"
 #include "launcher/run/job_signals.h"
-#include "launcher/run/rank_activity.h"
+#include "launcher/run/join_tracker.h"
+#include "launcher/run/rank_snapshots.h"
 #include "launcher/run/stall_report.h"
 #include "launcher/run/supervisor.h"
 #include "launcher/run/timeline.h"
@@ -73,7 +73,7 @@ class Job {
         output_done_(io.get_executor()),
         events_(reporter),
         watch_(io, reporter, events_),
-        questionnaire_(io),
+        snapshots_(io),
         asked_(io.get_executor()),
         job_id_(make_job_id()),
         key_(rendezvous::make_job_key()),
@@ -86,7 +86,7 @@ class Job {
             io, options_.output,
             [this](int rank, control::Stream stream, std::size_t n) { give_credit(rank, stream, n); },
             [this](Error error) { supervisor_.on_output_broken(error); }),
-        attendance_(io, reporter, supervisor_, watch_, events_),
+        joins_(io, reporter, supervisor_, watch_, events_),
         signals_(io, reporter, links_, supervisor_, events_, output_) {}
 
   Task<int> run();
@@ -97,7 +97,7 @@ class Job {
   Task<int> check_hosts_first(std::optional<NetworkProbe>* network);
   int head_index() const;  // into hosts_; -1: this machine is not among them
   Result<void> start_rendezvous();
-  Task<Result<void>> choose_way(std::size_t host);
+  Task<Result<void>> choose_route(std::size_t host);
   Task<std::vector<Error>> prepare();
   Task<void> prepare_host(std::size_t host, std::vector<Error>& errors);
   const control::Binding* binding_of(const RankPlace& place) const;  // none without --bind-to
@@ -112,8 +112,8 @@ class Job {
   void attach();
   void put_rank_0_where_all_reach_it();
   void expect_workers();
-  void tell_events(const Placement& planned);
-  void on_frame(HostLink& host, control::Frame frame);
+  void report_events(const Placement& planned);
+  void on_frame(AgentChannel& host, control::Frame frame);
   Task<void> report_timeout();
   std::vector<std::string> host_names() const;
   void give_credit(int rank, control::Stream stream, std::size_t n_bytes);
@@ -134,15 +134,15 @@ class Job {
   Events events_;
   StartWatch watch_;
   Deadline start_deadline_{};
-  Questionnaire questionnaire_;
+  RankSnapshots snapshots_;
   bool timed_out_ = false;
   Event asked_;  // what the ranks do is on the screen
   std::string job_id_;
   rendezvous::JobKey key_;
-  LinkGroup links_;
+  AgentChannels links_;
   Connected connected_;
   Placement placement_;
-  std::vector<HostLink*> hosts_;  // those that have a rank, by used host
+  std::vector<AgentChannel*> hosts_;  // those that have a rank, by used host
   ProbeCache probe_cache_;
   std::string probe_key_;
   netdetect::Choice network_;
@@ -154,11 +154,11 @@ class Job {
   control::WindowSize window_;
   std::vector<std::vector<control::Binding>> bindings_;  // by used host and local rank; empty without --bind-to
   Supervisor supervisor_;
-  ActivityBoard activity_;
+  CollectiveProgress activity_;
   StallReporter stalls_;
   Timeline timeline_;
   OutputWriter output_;
-  Attendance attendance_;
+  JoinTracker joins_;
   JobSignals signals_;
   std::unique_ptr<WorkerInput> input_;
   std::chrono::system_clock::time_point began_ = std::chrono::system_clock::now();
@@ -214,7 +214,7 @@ Task<int> Job::run_phases() {
                                        !options_.output.directory.empty());
   if (!enough_files) co_return co_await finish(report(enough_files.error()));
 
-  tell_events(*planned);
+  report_events(*planned);
   tasks_.spawn(watch_.draw());
 
   options_.connect.grace = options_.grace;
@@ -235,13 +235,13 @@ Task<int> Job::run_phases() {
   beats.interval = std::min(beats.interval, beats.timeout / 4);
   beats.warn = std::min(beats.warn, beats.timeout / 2);
   Supervisor* const supervisor = &supervisor_;
-  for (HostLink* link : hosts_) {
-    link->on([this](HostLink& host, control::Frame frame) { on_frame(host, std::move(frame)); },
-             [this, supervisor](HostLink& host, Error error) {
+  for (AgentChannel* link : hosts_) {
+    link->on([this](AgentChannel& host, control::Frame frame) { on_frame(host, std::move(frame)); },
+             [this, supervisor](AgentChannel& host, Error error) {
                timeline_.host_lost();
                supervisor->on_lost(host, error);
              },
-             [this](HostLink& host, std::chrono::seconds silence) {
+             [this](AgentChannel& host, std::chrono::seconds silence) {
                reporter_.warning(host.name() + ": silent for " + std::to_string(silence.count()) + " s");
              });
     link->set_times(beats);
@@ -281,8 +281,8 @@ Task<int> Job::run_phases() {
   tasks_.spawn(write_output());
   speak_through([this](const std::string& text) { output_.push_own(text); });
   spawn();
-  tasks_.spawn(attendance_.watch_start(start_deadline_));
-  tasks_.spawn(attendance_.watch_joins(std::min<milliseconds>(kJoinNoticeDelay, options_.connect.start_timeout / 2)));
+  tasks_.spawn(joins_.watch_start(start_deadline_));
+  tasks_.spawn(joins_.watch_joins(std::min<milliseconds>(kJoinNoticeDelay, options_.connect.start_timeout / 2)));
   if (input_) tasks_.spawn(input_->read());
   if (options_.stdin_mode == StdinMode::kAll) tasks_.spawn(input_->watch());
   if (options_.timeout.count() > 0) tasks_.spawn(watch_timeout());
@@ -290,7 +290,7 @@ Task<int> Job::run_phases() {
   co_await supervisor_.wait();
   stalls_.stop();
   if (timed_out_) {
-    questionnaire_.cancel();
+    snapshots_.cancel();
     co_await asked_.wait();
   }
   if (timeline_.is_open()) co_await timeline_.wait(Clock::now() + kTimelineEnd);
@@ -313,8 +313,8 @@ void Job::attach() {
   parts.placement = placement_;
   parts.output = &output_;
   parts.events = &events_;
-  parts.started = [this](const control::Started& m) { attendance_.on_started(m); };
-  parts.exited = [this](const control::Exited& m) { attendance_.on_exited(m); };
+  parts.started = [this](const control::Started& m) { joins_.on_started(m); };
+  parts.exited = [this](const control::Exited& m) { joins_.on_exited(m); };
   parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) {
     if (input_) input_->on_taken(rank, n_bytes);
   };
@@ -347,7 +347,7 @@ void Job::put_rank_0_where_all_reach_it() {
 void Job::expect_workers() {
   activity_.expect(hosts_);
   if (timeline_.is_open()) timeline_.expect(hosts_, supervisor_.ranks(), began_ns_);
-  attendance_.expect(server_.get());
+  joins_.expect(server_.get());
   if (options_.stdin_mode == StdinMode::kNone) return;
   std::vector<int> readers;
   for (const auto& place : placement_.ranks) {
@@ -406,7 +406,7 @@ Task<Result<void>> Job::find_network(std::optional<NetworkProbe> known) {
   // For who looks on. Scripts that read stderr are told at -v, and by --events.
   if (reporter_.status_width() > 0) {
     std::vector<std::string> names;
-    for (const HostLink* host : hosts_) names.push_back(host->name());
+    for (const AgentChannel* host : hosts_) names.push_back(host->name());
     if (const std::string in_short = network_in_short(names, network_.hosts); !in_short.empty())
       reporter_.note(in_short);
   }
@@ -439,7 +439,7 @@ Result<void> Job::start_rendezvous() {
   rendezvous::ServerEvents events;
   events.joined = [this](int rank, int pid) {
     supervisor_.on_joined(rank);
-    attendance_.on_joined(rank, pid);
+    joins_.on_joined(rank, pid);
   };
   events.complained = [this](int rank, const std::string& text) { supervisor_.on_complaint(rank, text); };
   events.abort_requested = [this](const rendezvous::Abort& abort) { supervisor_.on_abort_requested(abort); };
@@ -455,7 +455,7 @@ Result<void> Job::start_rendezvous() {
 }
 
 // A host that reaches the head's address talks to the server itself; any other goes through its agent.
-Task<Result<void>> Job::choose_way(std::size_t host) {
+Task<Result<void>> Job::choose_route(std::size_t host) {
   auto& handout = handouts_[host];
   handout.key = key_;
   handout.job_id = job_id_;
@@ -487,7 +487,7 @@ Task<Result<void>> Job::choose_way(std::size_t host) {
 }
 
 Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
-  auto way = co_await choose_way(host);
+  auto way = co_await choose_route(host);
   if (!way) {
     errors.push_back(std::move(way.error()));
     co_return;
@@ -571,7 +571,7 @@ void Job::say_bindings() {
 // By rank where workers are bound, else by host.
 std::vector<ThreadsOfHost> Job::threads() const {
   std::vector<ThreadsOfHost> out;
-  const auto add = [&](const HostLink& host, int n_workers, int bound) {
+  const auto add = [&](const AgentChannel& host, int n_workers, int bound) {
     const int n_cpus = static_cast<int>(host.hello().n_cpus);
     const int n = threads_of_worker(n_cpus, n_workers, options_.env, options_.own_env, bound);
     out.push_back({host.name(), n_cpus, n_workers, n, bound > 0});
@@ -639,7 +639,7 @@ void Job::spawn() {
     control::Record order;
     order.n_entries = kTimelineEntries;
     order.timeline_ms = static_cast<std::uint32_t>(kTimelineEvery.count());
-    for (HostLink* host : hosts_) host->send(control::Type::kRecord, control::encode(order));
+    for (AgentChannel* host : hosts_) host->send(control::Type::kRecord, control::encode(order));
   }
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     orders[i].pty = options_.pty;
@@ -669,16 +669,16 @@ void Job::resize_workers() {
   const control::WindowSize now = window();
   if (now == window_) return;
   window_ = now;
-  for (HostLink* host : hosts_) host->send(control::Type::kResize, control::encode(now));
+  for (AgentChannel* host : hosts_) host->send(control::Type::kResize, control::encode(now));
 }
 
 std::vector<std::string> Job::host_names() const {
   std::vector<std::string> out;
-  for (const HostLink* host : hosts_) out.push_back(host->name());
+  for (const AgentChannel* host : hosts_) out.push_back(host->name());
   return out;
 }
 
-void Job::tell_events(const Placement& planned) {
+void Job::report_events(const Placement& planned) {
   std::vector<Events::JobHost> hosts;
   for (std::size_t i = 0; i < planned.host_indices.size(); ++i) {
     Events::JobHost host;
@@ -690,9 +690,9 @@ void Job::tell_events(const Placement& planned) {
 }
 
 // Answers to the questionnaire and what flight recorders say are the job's; the rest is the supervisor's.
-void Job::on_frame(HostLink& host, control::Frame frame) {
+void Job::on_frame(AgentChannel& host, control::Frame frame) {
   if (frame.type == control::Type::kDescribed) {
-    if (auto message = control::decode<control::Described>(frame.body)) questionnaire_.take(std::move(*message));
+    if (auto message = control::decode<control::Described>(frame.body)) snapshots_.take(std::move(*message));
     return;
   }
   if (frame.type == control::Type::kActivity) {
@@ -719,7 +719,7 @@ Task<void> Job::report_timeout() {
   const auto stacks = options_.stack_timeout;
   log::info("--timeout: asking every rank what it does");
   std::vector<int> joined = server_->joined();
-  const auto ranks = co_await questionnaire_.ask(hosts_, placement_, std::move(joined), stacks);
+  const auto ranks = co_await snapshots_.ask(hosts_, placement_, std::move(joined), stacks);
   Error error(Errc::kTimeout, "--timeout", "the job did not end within " + seconds + " s");
   error = std::move(error).with_context(describe_ranks(ranks));
   if (const auto text = describe_stacks(ranks); !text.empty()) error = std::move(error).with_context(text);
@@ -763,7 +763,7 @@ void Job::report_job(int status) {
     const auto* binding = binding_of(placement_.ranks[static_cast<std::size_t>(rank.rank)]);
     if (binding != nullptr) rank.cpus = binding->cpus;
   }
-  if (report.failure) activity_.tell(*report.failure);
+  if (report.failure) activity_.add_to(*report.failure);
   if (report.why.empty()) report.why = why_not_started_;
   report.status = status;
   report.job_id = job_id_;
@@ -790,12 +790,12 @@ Task<int> Job::finish(int status) {
   watch_.stop();
   events_.job_ended(status);
   timeout_.notify();
-  attendance_.stop();
+  joins_.stop();
   stalls_.stop();
   if (input_) input_->stop();
   output_.stop();
   signals_.release();
-  co_await end_links(io_, connected_.links);
+  co_await end_channels(io_, connected_.links);
   if (server_) server_->stop();
   co_await tasks_.join();
   speak_through(nullptr);

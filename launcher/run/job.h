@@ -23,7 +23,7 @@ enum class StdinMode { kRank, kAll, kNone };
 // Examines the connected hosts: an exit status other than 0 says that they are not ready, and the reporter was told
 // why. `head`: the index of the host that runs drun, -1 if none does. `network`: what they found out about each other,
 // if they came so far.
-using ExamineHosts = std::function<Task<int>(asio::io_context& io, std::vector<HostLink*> hosts, int head,
+using ExamineHosts = std::function<Task<int>(asio::io_context& io, std::vector<AgentChannel*> hosts, int head,
                                              Reporter& reporter, std::optional<NetworkProbe>* network)>;
 
 struct JobOptions {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/exit_status.h"
-#include "launcher/connect/host_link.h"
+#include "launcher/connect/agent_channel.h"
 #include "launcher/report/signal_text.h"
 
 namespace drun::launcher {
@@ -21,7 +21,7 @@ bool ignored_at_start(int number) {
 
 }  // namespace
 
-JobSignals::JobSignals(asio::io_context& io, Reporter& reporter, LinkGroup& links, Supervisor& supervisor,
+JobSignals::JobSignals(asio::io_context& io, Reporter& reporter, AgentChannels& links, Supervisor& supervisor,
                        Events& events, OutputWriter& output)
     : reporter_(reporter), links_(links), supervisor_(supervisor), events_(events), output_(output), signals_(io) {}
 

@@ -23,7 +23,7 @@ bool is_pair(const control::RecordedCall& call) {
   return call.kind == recorder::kFirstPairKind || call.kind == recorder::kFirstPairKind + 1;
 }
 
-const control::RecordedCall* open_call(const RankStanding& rank) {
+const control::RecordedCall* open_call(const RankProgress& rank) {
   return !rank.over && rank.activity && !rank.activity->open.empty() ? &rank.activity->open.front() : nullptr;
 }
 
@@ -37,17 +37,17 @@ std::string id_of(const control::RecordedCall& call, int rank) {
 std::string seconds_words(double seconds) { return std::to_string(static_cast<long long>(seconds)) + " s"; }
 
 // Time since the rank's latest change, on a clock that stood still while drun was stopped.
-double age_s(const RankStanding& rank, Deadline now) {
+double age_s(const RankProgress& rank, Deadline now) {
   return rank.age_s + std::max(0.0, std::chrono::duration<double>(now - rank.changed).count());
 }
 
-std::string name_of(const RankStanding& rank) {
+std::string name_of(const RankProgress& rank) {
   std::string out = "rank " + std::to_string(rank.rank) + " on " + rank.host;
   if (rank.pid > 0) out += " (pid " + std::to_string(rank.pid) + ")";
   return out;
 }
 
-std::string what_it_does(const RankStanding& rank, Deadline now) {
+std::string what_it_does(const RankProgress& rank, Deadline now) {
   if (rank.over) return "it has ended";
   if (!rank.activity) return "nothing is known of it: it has not called drun_init, or its libdrun has no recorder";
   if (const auto* open = open_call(rank))
@@ -64,7 +64,7 @@ std::string ranks_have(const std::vector<int>& ranks) {
 
 // True if a collective waits for this rank. drun knows only the members of the communicator of all ranks; in another
 // one a rank counts if it was last seen in an earlier call of the same communicator.
-bool is_missing(const RankStanding& rank, const control::RecordedCall& call) {
+bool is_missing(const RankProgress& rank, const control::RecordedCall& call) {
   if (call.comm == 0) return !rank.activity || rank.activity->world_seq < call.seq;
   if (!rank.activity) return false;
   const auto earlier = [&](const control::RecordedCall& c) {
@@ -83,7 +83,7 @@ class Lines {
   std::string text_;
 };
 
-std::string details_of(const std::vector<RankStanding>& ranks, const control::RecordedCall& call,
+std::string details_of(const std::vector<RankProgress>& ranks, const control::RecordedCall& call,
                        const std::vector<int>& waiting, Deadline now) {
   Lines lines;
   double longest = 0;
@@ -116,7 +116,7 @@ std::string details_of(const std::vector<RankStanding>& ranks, const control::Re
 
 }  // namespace
 
-std::vector<Stall> find_stalls(const std::vector<RankStanding>& ranks, Deadline now, milliseconds limit) {
+std::vector<Stall> find_stalls(const std::vector<RankProgress>& ranks, Deadline now, milliseconds limit) {
   struct Group {
     const control::RecordedCall* call = nullptr;
     std::vector<int> waiting;
@@ -161,14 +161,14 @@ std::string ras_words(const std::string& host, std::string_view text) {
   return out;
 }
 
-Task<void> StallReporter::watch(std::vector<HostLink*> hosts, milliseconds limit) {
+Task<void> StallReporter::watch(std::vector<AgentChannel*> hosts, milliseconds limit) {
   const auto every = std::clamp(limit / 10, kOftenest, kSeldomest);
   for (;;) {
     const bool stopped = co_await stopped_.wait_until(Clock::now() + every);
     if (stopped || supervisor_.stopping()) break;
     // NCCL on any host knows of all ranks; only ranks on GPUs have an NCCL that answers.
     if (poll(limit) && !hosts.empty()) hosts.front()->send(control::Type::kAskRas, {});
-    for (HostLink* host : hosts) host->send(control::Type::kAskActivity, {});
+    for (AgentChannel* host : hosts) host->send(control::Type::kAskActivity, {});
   }
 }
 
@@ -179,7 +179,7 @@ void StallReporter::take_ras(const std::string& host, const std::string& text) {
 bool StallReporter::poll(milliseconds limit) {
   const Deadline now = Clock::now();
   const auto& ranks = board_.ranks();
-  for (auto told = told_.begin(); told != told_.end();) {
+  for (auto told = reported_.begin(); told != reported_.end();) {
     const auto& stall = told->second.stall;
     const auto is_in_it = [&](int rank) {
       const auto* call = open_call(ranks[static_cast<std::size_t>(rank)]);
@@ -191,19 +191,19 @@ bool StallReporter::poll(milliseconds limit) {
     }
     // A failed call reports its own error.
     const bool went_well = std::any_of(stall.waiting.begin(), stall.waiting.end(), [&](int rank) {
-      const auto& standing = ranks[static_cast<std::size_t>(rank)];
-      return open_call(standing) != nullptr ||
-             (standing.activity && !standing.activity->last.empty() && standing.activity->last.front().status == 0);
+      const auto& progress = ranks[static_cast<std::size_t>(rank)];
+      return open_call(progress) != nullptr ||
+             (progress.activity && !progress.activity->last.empty() && progress.activity->last.front().status == 0);
     });
     if (went_well) {
       const double seconds = std::chrono::duration<double>(now - told->second.since + limit).count();
       reporter_.note(stall.call + " went on after " + seconds_words(seconds));
     }
-    told = told_.erase(told);
+    told = reported_.erase(told);
   }
   std::size_t n_told = 0, n_more = 0;
   for (auto& stall : find_stalls(ranks, now, limit)) {
-    if (told_.contains(stall.id)) continue;
+    if (reported_.contains(stall.id)) continue;
     if (++n_told <= kMaxStalls) {
       std::string text =
           "no progress for " + seconds_words(std::chrono::duration<double>(limit).count()) + " in " + stall.call;
@@ -212,7 +212,7 @@ bool StallReporter::poll(milliseconds limit) {
     } else {
       ++n_more;
     }
-    told_[stall.id] = Told{stall, now};
+    reported_[stall.id] = Reported{stall, now};
   }
   if (n_more > 0) reporter_.warning("no progress in " + plural(n_more, "other call"));
   return n_told > 0;

@@ -17,13 +17,13 @@ Supervisor::Supervisor(asio::io_context& io, Reporter& reporter, std::chrono::mi
 
 void Supervisor::attach(Parts parts) {
   parts_ = std::move(parts);
-  place(std::vector<HostLink*>(parts_.hosts), Placement(parts_.placement));
+  place(std::vector<AgentChannel*>(parts_.hosts), Placement(parts_.placement));
 }
 
-void Supervisor::place(std::vector<HostLink*> hosts, Placement placement) {
+void Supervisor::place(std::vector<AgentChannel*> hosts, Placement placement) {
   std::vector<std::size_t> from;
   std::vector<std::string> names;
-  for (const HostLink* host : hosts) {
+  for (const AgentChannel* host : hosts) {
     from.push_back(index_of(*host));
     names.push_back(host->name());
   }
@@ -32,13 +32,13 @@ void Supervisor::place(std::vector<HostLink*> hosts, Placement placement) {
   state_.place(parts_.placement, std::move(names), from);
 }
 
-std::size_t Supervisor::index_of(const HostLink& host) const {
+std::size_t Supervisor::index_of(const AgentChannel& host) const {
   return static_cast<std::size_t>(std::find(parts_.hosts.begin(), parts_.hosts.end(), &host) - parts_.hosts.begin());
 }
 
-void Supervisor::add_relay(HostLink& host) {
+void Supervisor::add_relay(AgentChannel& host) {
   rendezvous::RelayOutput to_agent;
-  HostLink* const link = &host;
+  AgentChannel* const link = &host;
   to_agent.data = [link](std::uint32_t connection, std::string bytes) {
     control::Relay m;
     m.connection = connection;
@@ -56,7 +56,7 @@ void Supervisor::add_relay(HostLink& host) {
       std::move(to_agent));
 }
 
-void Supervisor::on_frame(HostLink& host, control::Frame frame) {
+void Supervisor::on_frame(AgentChannel& host, control::Frame frame) {
   using namespace control;
   const auto with = [&](auto decoded, auto&& action) {
     if (decoded) {
@@ -120,7 +120,7 @@ void Supervisor::on_frame(HostLink& host, control::Frame frame) {
   act();
 }
 
-void Supervisor::on_relay(HostLink& host, control::Type type, control::Relay message) {
+void Supervisor::on_relay(AgentChannel& host, control::Type type, control::Relay message) {
   const auto relay = relays_.find(&host);
   if (relay == relays_.end()) return;
   if (type == control::Type::kRelayOpen) relay->second->open(message.connection);
@@ -128,7 +128,7 @@ void Supervisor::on_relay(HostLink& host, control::Type type, control::Relay mes
   if (type == control::Type::kRelayClose) relay->second->close(message.connection);
 }
 
-void Supervisor::on_lost(HostLink& host, const Error& error) {
+void Supervisor::on_lost(AgentChannel& host, const Error& error) {
   std::optional<Deadline> silent_since;  // a connection that ended tells when
   if (host.lost_in_silence()) silent_since = host.last_heard();
   state_.lost(index_of(host), error, silent_since, time());
@@ -165,7 +165,7 @@ void Supervisor::stop_now() {
 void Supervisor::forward_signal(int number) {
   control::Signal order;
   order.number = number;
-  for (HostLink* host : parts_.hosts) host->send(control::Type::kSignal, control::encode(order));
+  for (AgentChannel* host : parts_.hosts) host->send(control::Type::kSignal, control::encode(order));
 }
 
 void Supervisor::act() {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/asio.h"
-#include "launcher/connect/host_link.h"
+#include "launcher/connect/agent_channel.h"
 #include "launcher/output/output_writer.h"
 #include "launcher/plan/placement.h"
 #include "launcher/report/events.h"
@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kRankOver = UINT64_MAX;
 class Supervisor {
  public:
   struct Parts {
-    std::vector<HostLink*> hosts;  // by used host
+    std::vector<AgentChannel*> hosts;  // by used host
     Placement placement;
     OutputWriter* output = nullptr;
     // A rank has taken in that many bytes of stdin, or kRankOver: it will take no more. May be empty.
@@ -43,14 +43,14 @@ class Supervisor {
   Supervisor(asio::io_context& io, Reporter& reporter, std::chrono::milliseconds grace);
   void attach(Parts parts);
   // The same hosts in another order than attach() said, and so other ranks on them. Before activate().
-  void place(std::vector<HostLink*> hosts, Placement placement);
+  void place(std::vector<AgentChannel*> hosts, Placement placement);
   void serve(rendezvous::Server& server) { server_ = &server; }  // before add_relay() and activate()
   Result<void> activate() { return state_.activate(time()); }    // JobState's
   // From here on relayed rendezvous streams of this host reach the server.
-  void add_relay(HostLink& host);
+  void add_relay(AgentChannel& host);
 
-  void on_frame(HostLink& host, control::Frame frame);
-  void on_lost(HostLink& host, const Error& error);
+  void on_frame(AgentChannel& host, control::Frame frame);
+  void on_lost(AgentChannel& host, const Error& error);
   void on_abort_requested(const rendezvous::Abort& abort);
   // The libdrun of a rank says that another rank failed it.
   void on_complaint(int rank, const std::string& text);
@@ -70,9 +70,9 @@ class Supervisor {
 
  private:
   static JobTime time() { return JobTime{Clock::now(), monotonic_ns()}; }
-  std::size_t index_of(const HostLink& host) const;
+  std::size_t index_of(const AgentChannel& host) const;
   bool knows(std::uint32_t rank) const { return state_.active() && ranks().has(rank); }
-  void on_relay(HostLink& host, control::Type type, control::Relay message);
+  void on_relay(AgentChannel& host, control::Type type, control::Relay message);
   void act();
   void perform(const SendStop& action);
   void perform(const AbortRanks& action);
@@ -86,7 +86,7 @@ class Supervisor {
   Parts parts_;
   rendezvous::Server* server_ = nullptr;
   JobState state_;
-  std::map<const HostLink*, std::unique_ptr<rendezvous::RelaySink>> relays_;
+  std::map<const AgentChannel*, std::unique_ptr<rendezvous::RelaySink>> relays_;
   std::set<std::string> notices_;  // of agents, that the user has seen
   Event changed_;                  // the state
 };

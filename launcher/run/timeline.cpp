@@ -167,12 +167,12 @@ Result<void> Timeline::open(const std::string& path) {
   return {};
 }
 
-void Timeline::expect(const std::vector<HostLink*>& hosts, const RankTable& ranks, std::int64_t begin_ns) {
-  for (const HostLink* host : hosts) hosts_.push_back(HostEnd{host, false});
+void Timeline::expect(const std::vector<AgentChannel*>& hosts, const RankTable& ranks, std::int64_t begin_ns) {
+  for (const AgentChannel* host : hosts) hosts_.push_back(HostEnd{host, false});
   calls_.expect(ranks, begin_ns);
 }
 
-void Timeline::take(const HostLink& host, const control::Timeline& message) {
+void Timeline::take(const AgentChannel& host, const control::Timeline& message) {
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].link != &host) continue;
     calls_.clock(i).add(host.clock());

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "control/messages.h"
-#include "launcher/connect/host_link.h"
+#include "launcher/connect/agent_channel.h"
 #include "launcher/report/clock_track.h"
 #include "launcher/run/rank_table.h"
 
@@ -80,8 +80,8 @@ class Timeline {
   // job begins.
   Result<void> open(const std::string& path);
   bool is_open() const { return static_cast<bool>(file_); }
-  void expect(const std::vector<HostLink*>& hosts, const RankTable& ranks, std::int64_t begin_ns);
-  void take(const HostLink& host, const control::Timeline& message);
+  void expect(const std::vector<AgentChannel*>& hosts, const RankTable& ranks, std::int64_t begin_ns);
+  void take(const AgentChannel& host, const control::Timeline& message);
   void host_lost() { changed_.notify(); }
   // Waits until every live host has reported that nothing more comes.
   Task<void> wait(Deadline deadline);
@@ -91,7 +91,7 @@ class Timeline {
 
  private:
   struct HostEnd {
-    const HostLink* link = nullptr;
+    const AgentChannel* link = nullptr;
     bool ended = false;
   };
   bool all_ended() const;

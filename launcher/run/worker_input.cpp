@@ -18,8 +18,8 @@ std::size_t window_for(std::size_t n_readers) {
 
 }  // namespace
 
-WorkerInput::WorkerInput(asio::io_context& io, Reporter& reporter, Supervisor& supervisor, std::vector<HostLink*> hosts,
-                         Placement placement, const std::vector<int>& readers)
+WorkerInput::WorkerInput(asio::io_context& io, Reporter& reporter, Supervisor& supervisor,
+                         std::vector<AgentChannel*> hosts, Placement placement, const std::vector<int>& readers)
     : reporter_(reporter),
       supervisor_(supervisor),
       hosts_(std::move(hosts)),

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/asio.h"
-#include "launcher/connect/host_link.h"
+#include "launcher/connect/agent_channel.h"
 #include "launcher/output/stdin_flow.h"
 #include "launcher/output/stdin_reader.h"
 #include "launcher/plan/placement.h"
@@ -19,7 +19,7 @@ namespace drun::launcher {
 class WorkerInput {
  public:
   // `readers`: ranks, at least one. `hosts`: by used host.
-  WorkerInput(asio::io_context& io, Reporter& reporter, Supervisor& supervisor, std::vector<HostLink*> hosts,
+  WorkerInput(asio::io_context& io, Reporter& reporter, Supervisor& supervisor, std::vector<AgentChannel*> hosts,
               Placement placement, const std::vector<int>& readers);
 
   Task<void> read();   // reads drun's input as fast as the readers take it
@@ -34,7 +34,7 @@ class WorkerInput {
 
   Reporter& reporter_;
   Supervisor& supervisor_;
-  std::vector<HostLink*> hosts_;
+  std::vector<AgentChannel*> hosts_;
   Placement placement_;
   StdinFlow flow_;
   StdinReader reader_;

@@ -9,7 +9,7 @@ from ._job import (abort, cross_rank, cross_size, init, is_homogeneous, is_initi
 from ._join import join
 from ._library import (ERROR_ABORTED, ERROR_ARGUMENT, ERROR_CONNECT, ERROR_INTERNAL, ERROR_MISMATCH, ERROR_PEER,
                        ERROR_STATE, ERROR_SYSTEM, ERROR_TIMEOUT, ERROR_TRUNCATED, ERROR_UNSUPPORTED, DrunError)
-from ._moves import (allgather, allgather_async, alltoall, alltoall_async, barrier, broadcast, broadcast_, broadcast_async,
+from ._data_movement import (allgather, allgather_async, alltoall, alltoall_async, barrier, broadcast, broadcast_, broadcast_async,
                      broadcast_async_, grouped_allgather, grouped_allgather_async)
 from ._nccl import nccl_built
 from ._objects import allgather_object, broadcast_object, broadcast_object_fn, broadcast_parameters

@@ -2,7 +2,7 @@
 tensor of torch that needs it."""
 import torch
 
-from . import _moves, _reductions
+from . import _data_movement, _reductions
 from ._process_sets import Group
 
 
@@ -34,19 +34,19 @@ class _Reducescatter(torch.autograd.Function):
         op, process_set, prescale, postscale = ctx.arguments
         _check_linear("reducescatter", op)
         scale = prescale * postscale / (Group(process_set).size if op == _reductions.Average else 1)
-        return _moves.allgather(gradient.contiguous(), process_set=process_set) * scale, None, None, None, None, None
+        return _data_movement.allgather(gradient.contiguous(), process_set=process_set) * scale, None, None, None, None, None
 
 
 class _Allgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, process_set):
         ctx.rows, ctx.shape, ctx.process_set = (tensor.shape[0] if tensor.dim() else 1), tensor.shape, process_set
-        return _moves.allgather(tensor.detach(), name, process_set)
+        return _data_movement.allgather(tensor.detach(), name, process_set)
 
     @staticmethod
     def backward(ctx, gradient):
         total = _reductions.allreduce(gradient.contiguous(), op=_reductions.Sum, process_set=ctx.process_set)
-        rows = _moves.allgather(torch.tensor([ctx.rows]), process_set=ctx.process_set)
+        rows = _data_movement.allgather(torch.tensor([ctx.rows]), process_set=ctx.process_set)
         begin = int(rows[: Group(ctx.process_set).rank].sum())
         return total.narrow(0, begin, ctx.rows).reshape(ctx.shape), None, None
 
@@ -55,7 +55,7 @@ class _Broadcast(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, root_rank, name, process_set):
         ctx.root_rank, ctx.process_set = root_rank, process_set
-        return _moves.broadcast(tensor.detach(), root_rank, name, process_set)
+        return _data_movement.broadcast(tensor.detach(), root_rank, name, process_set)
 
     @staticmethod
     def backward(ctx, gradient):
@@ -68,14 +68,14 @@ class _Broadcast(torch.autograd.Function):
 class _Alltoall(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, splits, name, process_set):
-        result, received = _moves.alltoall(tensor.detach(), splits, name, process_set)
+        result, received = _data_movement.alltoall(tensor.detach(), splits, name, process_set)
         ctx.received, ctx.process_set = received, process_set
         ctx.mark_non_differentiable(received)
         return result, received
 
     @staticmethod
     def backward(ctx, gradient, _):
-        result, _ = _moves.alltoall(gradient.contiguous(), ctx.received, None, ctx.process_set)
+        result, _ = _data_movement.alltoall(gradient.contiguous(), ctx.received, None, ctx.process_set)
         return result, None, None, None
 
 
@@ -108,4 +108,4 @@ def alltoall(tensor, splits, name, process_set):
         return _Alltoall.apply(tensor, splits, name, process_set)
     if tensor.dim() and tensor.shape[0] % size == 0:
         return _Alltoall.apply(tensor, [tensor.shape[0] // size] * size, name, process_set)[0]
-    return _moves.alltoall(tensor.detach(), None, name, process_set)  # raises the error
+    return _data_movement.alltoall(tensor.detach(), None, name, process_set)  # raises the error

@@ -5,7 +5,7 @@ import pickle
 from . import _join
 from . import _library as lib
 from ._engine import call, engine
-from ._moves import broadcast_
+from ._data_movement import broadcast_
 from ._process_sets import Group
 
 

@@ -3,7 +3,7 @@ import torch
 
 from ._compression import Compression
 from ._engine import CombinedHandle
-from ._moves import allgather_async
+from ._data_movement import allgather_async
 from ._process_sets import Group
 from ._reductions import Average, Sum
 

@@ -291,7 +291,7 @@ Status synchronize(gpu::Stream stream, std::chrono::milliseconds timeout) {
   const auto poll = [&](Process& process) -> Status {
     auto all = process.communicator(during);
     if (!all) return tl::unexpected<Failure>(all.error());
-    if (wait.timeout.count() == 0) wait.timeout = (*all)->world().timeouts.op;
+    if (wait.timeout.count() == 0) wait.timeout = (*all)->job_context().timeouts.op;
     auto looked = (*all)->poll_for_failure();
     under_way = (*all)->under_way();
     ours = (*all)->gpu_context();
@@ -390,13 +390,13 @@ int drun_is_homogeneous(void) { return place_of("drun_is_homogeneous", DRUN_COMM
 int drun_comm_rank(drun_comm comm) { return place_of("drun_comm_rank", comm, &Place::rank); }
 int drun_comm_size(drun_comm comm) { return place_of("drun_comm_size", comm, &Place::size); }
 
-int drun_comm_split(drun_comm comm, int colour, int key, drun_comm* result, const drun_call_options* options) {
+int drun_comm_split(drun_comm comm, int color, int key, drun_comm* result, const drun_call_options* options) {
   return drun::runtime::caught([&]() -> Status {
     if (result == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_comm_split: result is a null pointer");
     *result = DRUN_COMM_NONE;
     return drun::runtime::at_once("drun_comm_split", comm, options,
                                   [&](Process& process, Communicator& parent, const CallOptions& call) -> Status {
-                                    auto made = process.split(parent, colour, key, call);
+                                    auto made = process.split(parent, color, key, call);
                                     if (!made) return tl::unexpected<drun::runtime::Failure>(made.error());
                                     *result = *made;
                                     return {};

@@ -44,7 +44,7 @@ Status carry_out(Process& process, const char* function, drun_comm comm, const C
     return body(**communicator, options);
   } catch (const std::exception& e) {
     return (*all)->fail(
-        Failure{DRUN_ERROR_SYSTEM, std::string(function) + ": " + e.what(), (*all)->world().rank(), {}});
+        Failure{DRUN_ERROR_SYSTEM, std::string(function) + ": " + e.what(), (*all)->job_context().rank(), {}});
   }
 }
 

@@ -10,26 +10,26 @@
 #include "runtime/src/gpu/nccl_comm.h"
 
 namespace drun::runtime {
-Outcome<std::unique_ptr<Communicator>> Communicator::create(World world) {
-  auto fabric = Fabric::create(std::move(world));
-  if (!fabric) return tl::unexpected<Failure>(fabric.error());
-  Group all = Group::all((*fabric)->world());
-  const auto setup = Fabric::setup_call(all.comm, (*fabric)->world().timeouts.init, "drun_init");
-  return create(std::move(*fabric), std::move(all), setup);
+Outcome<std::unique_ptr<Communicator>> Communicator::create(JobContext job_context) {
+  auto resources = JobResources::create(std::move(job_context));
+  if (!resources) return tl::unexpected<Failure>(resources.error());
+  Group all = Group::all((*resources)->job_context());
+  const auto setup = JobResources::setup_call(all.comm, (*resources)->job_context().timeouts.init, "drun_init");
+  return create(std::move(*resources), std::move(all), setup);
 }
 
-Outcome<std::unique_ptr<Communicator>> Communicator::create(std::shared_ptr<Fabric> fabric, Group group,
+Outcome<std::unique_ptr<Communicator>> Communicator::create(std::shared_ptr<JobResources> resources, Group group,
                                                             const Operation& setup) {
-  std::unique_ptr<Communicator> result(new Communicator(std::move(fabric), std::move(group)));
-  auto backend = result->fabric_->make_backend(result->group_, setup);
+  std::unique_ptr<Communicator> result(new Communicator(std::move(resources), std::move(group)));
+  auto backend = result->resources_->make_backend(result->group_, setup);
   if (!backend) return tl::unexpected<Failure>(backend.error());
-  result->backend_ = make_recording_backend(std::move(*backend), result->world().recorder, result->group_);
-  if (result->backend_) result->fabric_->add(result->backend_.get());
+  result->backend_ = make_recording_backend(std::move(*backend), result->job_context().recorder, result->group_);
+  if (result->backend_) result->resources_->add(result->backend_.get());
   return result;
 }
 
-Communicator::Communicator(std::shared_ptr<Fabric> fabric, Group group)
-    : fabric_(std::move(fabric)), group_(std::move(group)) {}
+Communicator::Communicator(std::shared_ptr<JobResources> resources, Group group)
+    : resources_(std::move(resources)), group_(std::move(group)) {}
 
 Status Communicator::enqueued(const Status& status) {
   if (status) return status;
@@ -40,26 +40,26 @@ bool Communicator::is_idle() const { return !nccl_ || nccl_->is_idle(); }
 
 Communicator::~Communicator() {
   if (nccl_ != nullptr) nccl_->release();
-  if (backend_) fabric_->remove(backend_.get());
+  if (backend_) resources_->remove(backend_.get());
 }
 
 // Gathers the color and key of every member, and the first communicator number that all members have free.
-Outcome<std::unique_ptr<Communicator>> Communicator::split(int colour, int key, const CallOptions& options) {
+Outcome<std::unique_ptr<Communicator>> Communicator::split(int color, int key, const CallOptions& options) {
   struct Wish {
-    std::int64_t colour, key, comm;
+    std::int64_t color, key, comm;
   };
   std::vector<Wish> wishes(static_cast<std::size_t>(size()));
-  const Wish ours{colour, key, fabric_->next_comm};
+  const Wish ours{color, key, resources_->next_comm};
   auto gathered = allgather(&ours, wishes.data(), sizeof(Wish) / sizeof(std::int64_t), DRUN_INT64, options);
   if (!gathered) return tl::unexpected<Failure>(gathered.error());
   std::int64_t comm = 0;
   for (const Wish& wish : wishes) comm = std::max(comm, wish.comm);
-  fabric_->next_comm = static_cast<std::uint32_t>(comm + 1);
-  if (colour < 0) return nullptr;
+  resources_->next_comm = static_cast<std::uint32_t>(comm + 1);
+  if (color < 0) return nullptr;
 
   std::vector<int> members;
   for (int member = 0; member < size(); ++member) {
-    if (wishes[static_cast<std::size_t>(member)].colour == colour) members.push_back(member);
+    if (wishes[static_cast<std::size_t>(member)].color == color) members.push_back(member);
   }
   std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
     return wishes[static_cast<std::size_t>(a)].key < wishes[static_cast<std::size_t>(b)].key;
@@ -67,15 +67,16 @@ Outcome<std::unique_ptr<Communicator>> Communicator::split(int colour, int key, 
   Group group;
   group.comm = static_cast<std::uint32_t>(comm);
   group.ranks = group_.world_ranks(members);
-  group.own = group.member_of(world().rank());
+  group.own = group.member_of(job_context().rank());
   return among(std::move(group), options.timeout, "drun_comm_split");
 }
 
 Outcome<std::unique_ptr<Communicator>> Communicator::among(Group group, std::chrono::milliseconds timeout,
                                                            const char* function) {
   if (auto usable = check_usable(); !usable) return tl::unexpected<Failure>(usable.error());
-  const auto setup = Fabric::setup_call(group.comm, timeout.count() > 0 ? timeout : world().timeouts.op, function);
-  auto result = create(fabric_, std::move(group), setup);
+  const auto setup =
+      JobResources::setup_call(group.comm, timeout.count() > 0 ? timeout : job_context().timeouts.op, function);
+  auto result = create(resources_, std::move(group), setup);
   if (!result) {  // the other members wait for it
     auto failed = fail(result.error());
     return tl::unexpected<Failure>(failed.error());
@@ -84,20 +85,20 @@ Outcome<std::unique_ptr<Communicator>> Communicator::among(Group group, std::chr
 }
 
 Status Communicator::fail(Failure failure) {
-  if (!fabric_->broken()) {
-    publish_failure(world(), failure);
-    fabric_->break_all(failure);
+  if (!resources_->broken()) {
+    publish_failure(job_context(), failure);
+    resources_->break_all(failure);
   }
   return tl::unexpected<Failure>(std::move(failure));
 }
 
 void Communicator::leave() {
-  if (world().size() > 1 && !fabric_->broken()) publish_leaving(world());
+  if (job_context().size() > 1 && !resources_->broken()) publish_leaving(job_context());
 }
 
 tl::unexpected<Failure> Communicator::earlier_failure() const {
-  fabric_->tell();
-  Failure again = *fabric_->broken();
+  resources_->tell();
+  Failure again = *resources_->broken();
   again.text = "an earlier collective failed: " + again.text;
   return tl::unexpected<Failure>(std::move(again));
 }
@@ -122,7 +123,7 @@ Operation Communicator::to_come(OpKind kind, std::size_t count, drun_dtype dtype
     operation.seq = seq_ + 1;
     operation.names = options.names;
   }
-  operation.timeout = options.timeout.count() > 0 ? options.timeout : world().timeouts.op;
+  operation.timeout = options.timeout.count() > 0 ? options.timeout : job_context().timeouts.op;
   if (options.made != Clock::time_point{}) operation.queued = operation.clock.began() - options.made;
   operation.prescale = options.prescale;
   operation.postscale = options.postscale;
@@ -132,8 +133,8 @@ Operation Communicator::to_come(OpKind kind, std::size_t count, drun_dtype dtype
 
 Status Communicator::fail_in(const Status& why) {
   Failure failure = why.error();
-  failure.rank = world().rank();
-  failure.host = world().host_of(failure.rank);
+  failure.rank = job_context().rank();
+  failure.host = job_context().host_of(failure.rank);
   return fail(std::move(failure));
 }
 
@@ -144,7 +145,7 @@ Status Communicator::end(gpu::HostCopies& copies, Status done) {
 }
 
 Status Communicator::finish(Status status) {
-  if (!status) fabric_->break_all(status.error());
+  if (!status) resources_->break_all(status.error());
   return status;
 }
 
@@ -162,7 +163,7 @@ Status Communicator::broadcast(void* data, std::size_t count, drun_dtype dtype, 
                             [&](gpu::NcclComm& nccl) { return nccl.broadcast(*operation, stream, data); }))
     return *done;
   const std::size_t n_bytes = count * size_of(dtype);
-  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  gpu::HostCopies copies(*operation, options, resources_->pinned());
   if (root == rank()) {
     const void* given = data;
     if (auto ok = copies.reads(given, n_bytes); !ok) return fail_in(ok);
@@ -192,7 +193,7 @@ Status Communicator::allgather(const void* send, void* recv, std::size_t count, 
   if (auto done = over_nccl(*operation, options, {send, recv},
                             [&](gpu::NcclComm& nccl) { return nccl.allgather(*operation, stream, send, recv); }))
     return *done;
-  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  gpu::HostCopies copies(*operation, options, resources_->pinned());
   if (auto ok = copies.writes(recv, size * n_bytes); !ok) return fail_in(ok);
   if (auto ok = copies.reads(send, n_bytes); !ok) return fail_in(ok);
   own = static_cast<char*>(recv) + (count > 0 ? rank * n_bytes : 0);
@@ -238,7 +239,7 @@ Status Communicator::allgatherv(const void* send, std::size_t send_count, void* 
         return nccl.allgatherv(*operation, stream, send, recv, *blocks);
       }))
     return *done;
-  gpu::HostCopies copies(*operation, options, fabric_->pinned());
+  gpu::HostCopies copies(*operation, options, resources_->pinned());
   if (auto ok = copies.writes(recv, end_of(*blocks), true); !ok) return fail_in(ok);
   if (auto ok = copies.reads(send, own.n_bytes); !ok) return fail_in(ok);
   place = static_cast<char*>(recv) + (own.n_bytes > 0 ? own.offset : 0);

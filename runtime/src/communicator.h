@@ -9,10 +9,10 @@
 
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/call_options.h"
-#include "runtime/src/fabric.h"
 #include "runtime/src/gpu/driver.h"
+#include "runtime/src/job_context.h"
+#include "runtime/src/job_resources.h"
 #include "runtime/src/staging.h"
-#include "runtime/src/world.h"
 
 namespace drun::runtime {
 
@@ -26,20 +26,20 @@ struct NcclDecision;
 class Communicator {
  public:
   // Creates the communicator of all ranks of the job. Collective.
-  static Outcome<std::unique_ptr<Communicator>> create(World world);
+  static Outcome<std::unique_ptr<Communicator>> create(JobContext job_context);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   // Creates the communicator of the members with our color, ordered by key, then by rank; null for a color below 0.
   // Collective.
-  Outcome<std::unique_ptr<Communicator>> split(int colour, int key, const CallOptions& options = {});
+  Outcome<std::unique_ptr<Communicator>> split(int color, int key, const CallOptions& options = {});
   // Creates the communicator of `group`, which all members know without communication. Collective among them. A timeout
   // of 0 stands for the job's. `function` is named in errors.
   Outcome<std::unique_ptr<Communicator>> among(Group group, std::chrono::milliseconds timeout, const char* function);
-  Group local_group() const { return fabric_->local(); }
-  Group cross_group() const { return fabric_->cross(); }
-  std::uint32_t next_comm() const { return fabric_->next_comm; }
+  Group local_group() const { return resources_->local(); }
+  Group cross_group() const { return resources_->cross(); }
+  std::uint32_t next_comm() const { return resources_->next_comm; }
   std::uint32_t comm() const { return group_.comm; }
   int rank() const { return group_.own; }
   int size() const { return group_.size(); }
@@ -102,7 +102,7 @@ class Communicator {
   Status register_memory(void* memory, std::size_t n_bytes, const CallOptions& options = {});
   // Deregisters the memory that begins in these bytes, on all communicators. No call under way may use it.
   Status deregister(const void* memory, std::size_t n_bytes, const char* during) {
-    return fabric_->deregister(memory, n_bytes, during);
+    return resources_->deregister(memory, n_bytes, during);
   }
 
   // Publishes a local failure that kept a call from being carried out. No further call works, on any communicator.
@@ -110,29 +110,29 @@ class Communicator {
   // Publishes that this rank makes no further calls.
   void leave();
 
-  const World& world() const { return fabric_->world(); }
-  // Polls the calls on GPUs (Fabric::poll()). Must be called periodically once GPUs are in use.
-  void poll() { fabric_->poll(); }
+  const JobContext& job_context() const { return resources_->job_context(); }
+  // Polls the calls on GPUs (JobResources::poll()). Must be called periodically once GPUs are in use.
+  void poll() { resources_->poll(); }
   // Polls, then returns the failure, if there is one.
   Status poll_for_failure() {
     poll();
     return check_usable();
   }
-  gpu::Context gpu_context() const { return fabric_->devices().context(); }  // nullptr if no GPU is in use over NCCL
+  gpu::Context gpu_context() const { return resources_->devices().context(); }  // nullptr if no GPU is in use over NCCL
   // A call that was still running on a GPU at the last poll(), as "allreduce #3 'grad'"; "" if none was.
-  std::string under_way() const { return fabric_->under_way(); }
+  std::string under_way() const { return resources_->under_way(); }
   // finish_gpu() must be called before leave(), end_gpu() after it.
-  Status finish_gpu() { return fabric_->finish_gpu(); }
-  void end_gpu() { fabric_->end_gpu(); }
+  Status finish_gpu() { return resources_->finish_gpu(); }
+  void end_gpu() { resources_->end_gpu(); }
   bool is_idle() const;  // no call was running on a GPU at the last poll()
-  bool is_broken() const { return fabric_->broken().has_value(); }
+  bool is_broken() const { return resources_->broken().has_value(); }
 
  private:
-  Communicator(std::shared_ptr<Fabric> fabric, Group group);
-  static Outcome<std::unique_ptr<Communicator>> create(std::shared_ptr<Fabric> fabric, Group group,
+  Communicator(std::shared_ptr<JobResources> resources, Group group);
+  static Outcome<std::unique_ptr<Communicator>> create(std::shared_ptr<JobResources> resources, Group group,
                                                        const Operation& setup);
   Status check_usable() const {
-    if (fabric_->broken()) return earlier_failure();
+    if (resources_->broken()) return earlier_failure();
     return {};
   }
   [[gnu::cold]] tl::unexpected<Failure> earlier_failure() const;
@@ -152,14 +152,14 @@ class Communicator {
                                   std::initializer_list<const void*> memory, const Call& call) {
     if (operation.count == 0 && operation.kind != OpKind::kAlltoallv) return std::nullopt;  // the same on all members
     if (options.memory == DRUN_MEMORY_HOST || gpu::loaded_driver() == nullptr) return std::nullopt;
-    auto nccl = choose_way(operation, options, memory);
+    auto nccl = choose_route(operation, options, memory);
     if (!nccl) return enqueued(tl::unexpected<Failure>(nccl.error()));
     if (*nccl == nullptr) return std::nullopt;
     return enqueued(call(**nccl));
   }
   // Returns null if the call goes over the host.
-  Outcome<gpu::NcclComm*> choose_way(const Operation& operation, const CallOptions& options,
-                                     std::initializer_list<const void*> memory);
+  Outcome<gpu::NcclComm*> choose_route(const Operation& operation, const CallOptions& options,
+                                       std::initializer_list<const void*> memory);
   Status set_up_nccl(const Operation& operation, const void* memory);
   // Splits the NCCL communicators of the local and the cross communicator off that of all ranks, as decided.
   Status split_nccl(gpu::NcclComm& all, const gpu::NcclDecision& decision, const Operation& operation);
@@ -171,7 +171,7 @@ class Communicator {
   Outcome<Operation> begin_transfer(const TransferCall& call);
   void warn_of_host(const std::string& why);
   // Gathers a text from each member, of at most `n_bytes` bytes without zeros. Returns the texts by member.
-  Outcome<std::vector<std::string>> tell_all(std::string word, std::size_t n_bytes, const CallOptions& options);
+  Outcome<std::vector<std::string>> allgather_text(std::string word, std::size_t n_bytes, const CallOptions& options);
   // Returns the status of a call over NCCL, and publishes a failure.
   Status enqueued(const Status& status);
   // Describes the next call without beginning it, for errors. `asks_for_time` is that of the backend which carries it
@@ -186,10 +186,10 @@ class Communicator {
   template <typename Reduce>
   Status in_pieces(const Operation& operation, const void* send, void* recv, std::size_t most, const Reduce& reduce);
 
-  std::shared_ptr<Fabric> fabric_;
+  std::shared_ptr<JobResources> resources_;
   Group group_;
   std::unique_ptr<Backend> backend_;  // null in a group of one
-  gpu::NcclComm* nccl_ = nullptr;     // owned by fabric_
+  gpu::NcclComm* nccl_ = nullptr;     // owned by resources_
   bool has_chosen_ = false;           // it is decided whether NCCL is used; if so, nccl_ is set
   std::uint64_t seq_ = 0;
   std::map<int, std::uint64_t> n_sent_, n_received_;  // by peer

@@ -189,16 +189,16 @@ Outcome<Surroundings> read_surroundings(const GetEnv& get_env) {
   return result;
 }
 
-Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& timeouts) {
-  World world;
-  world.timeouts = timeouts;
-  world.n_streams = surroundings.n_streams;
-  world.allreduce = surroundings.allreduce;
-  world.gpu = gpu::find_gpu([](const char* name) -> const char* { return std::getenv(name); });
+Outcome<JobContext> join_world(const Surroundings& surroundings, const Timeouts& timeouts) {
+  JobContext job_context;
+  job_context.timeouts = timeouts;
+  job_context.n_streams = surroundings.n_streams;
+  job_context.allreduce = surroundings.allreduce;
+  job_context.gpu = gpu::find_gpu([](const char* name) -> const char* { return std::getenv(name); });
   if (surroundings.kind == Surroundings::Kind::kAlone) {
     if (const pid_t agent = surroundings.is_solo ? 0 : agent_above("/proc"); agent != 0) return cleared(agent);
-    world.client = make_solo_client();
-    return world;
+    job_context.client = make_solo_client();
+    return job_context;
   }
   auto fetched = find_handout(surroundings);
   if (!fetched) return tl::unexpected<Failure>(fetched.error());
@@ -214,13 +214,13 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
     }
     return tl::unexpected<Failure>(from_error(client.error(), what));
   }
-  world.client = std::move(*client);
-  world.key = handout->key;
-  world.memory = std::move(fetched->memory);
-  world.recorder = Recorder::open(fetched->recorder, surroundings.rank);
+  job_context.client = std::move(*client);
+  job_context.key = handout->key;
+  job_context.memory = std::move(fetched->memory);
+  job_context.recorder = Recorder::open(fetched->recorder, surroundings.rank);
   // A job on one host needs no listener on the network.
-  const auto& welcome = world.client->welcome();
-  if (welcome.local_size == welcome.size || handout->data_address.empty()) return world;
+  const auto& welcome = job_context.client->welcome();
+  if (welcome.local_size == welcome.size || handout->data_address.empty()) return job_context;
   // Without the agent's socket this is the local address of the route to the rendezvous, which may be a relay on this
   // host.
   if (fetched->is_by_key && surroundings.data_address.empty() && is_loopback(handout->data_address)) {
@@ -228,8 +228,8 @@ Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& time
                    "drun_init: no address is known at which other hosts reach this one (hint: pass DRUN_DATA_ADDRESS "
                    "into the container, as DRUN_KEY, DRUN_RENDEZVOUS and DRUN_RANK)");
   }
-  world.data_address = handout->data_address;
-  return world;
+  job_context.data_address = handout->data_address;
+  return job_context;
 }
 
 }  // namespace drun::runtime

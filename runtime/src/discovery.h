@@ -9,7 +9,7 @@
 
 #include "rendezvous/handshake.h"
 #include "runtime/src/failure.h"
-#include "runtime/src/world.h"
+#include "runtime/src/job_context.h"
 
 namespace drun::runtime {
 
@@ -44,6 +44,6 @@ pid_t agent_above(const std::string& proc);
 // Joins the job that the surroundings name, or creates a job of this process alone. The latter fails below drun unless
 // is_solo is set, because the process would be one of several that don't know of each other. `timeouts.init` bounds the
 // call.
-Outcome<World> join_world(const Surroundings& surroundings, const Timeouts& timeouts);
+Outcome<JobContext> join_world(const Surroundings& surroundings, const Timeouts& timeouts);
 
 }  // namespace drun::runtime

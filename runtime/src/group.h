@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/src/world.h"
+#include "runtime/src/job_context.h"
 
 namespace drun::runtime {
 
@@ -37,10 +37,10 @@ struct Group {
     return members;
   }
 
-  static Group all(const World& world) {
+  static Group all(const JobContext& job_context) {
     Group group;
-    for (int rank = 0; rank < world.size(); ++rank) group.ranks.push_back(rank);
-    group.own = world.rank();
+    for (int rank = 0; rank < job_context.size(); ++rank) group.ranks.push_back(rank);
+    group.own = job_context.rank();
     return group;
   }
   // The part of the members for which `chosen`(member) is true, in the same order. Must include us.

@@ -78,21 +78,21 @@ Status Process::init(const drun_init_options* options) {
   if (!timeouts) return tl::unexpected<Failure>(timeouts.error());
   auto surroundings = read_surroundings([](const char* name) -> const char* { return std::getenv(name); });
   if (!surroundings) return tl::unexpected<Failure>(surroundings.error());
-  auto world = join_world(*surroundings, *timeouts);
-  if (!world) return tl::unexpected<Failure>(world.error());
+  auto job_context = join_world(*surroundings, *timeouts);
+  if (!job_context) return tl::unexpected<Failure>(job_context.error());
   std::uint64_t old_interrupts = 0;
   (void)!::read(interrupt_.get(), &old_interrupts, sizeof old_interrupts);
-  world->first_comm = next_comm_;
-  world->interrupt_fd = interrupt_.get();
-  world->on_gpu = on_gpu_;
-  world->stopped_ns = stopped_ns_;
-  const auto welcome = world->client->welcome();
-  auto communicator = Communicator::create(std::move(*world));
+  job_context->first_comm = next_comm_;
+  job_context->interrupt_fd = interrupt_.get();
+  job_context->on_gpu = on_gpu_;
+  job_context->stopped_ns = stopped_ns_;
+  const auto welcome = job_context->client->welcome();
+  auto communicator = Communicator::create(std::move(*job_context));
   if (!communicator) return tl::unexpected<Failure>(communicator.error());
   all_ = communicator->get();
   communicators_[DRUN_COMM_WORLD] = std::move(*communicator);
   note_forks();
-  rendezvous_fd_ = all_->world().client->fd();
+  rendezvous_fd_ = all_->job_context().client->fd();
   in_use_ = true;
   note_place(DRUN_COMM_WORLD, welcome.rank, welcome.size, has_as_many_each(welcome.host_index_of_rank) ? 1 : 0);
   note_place(DRUN_COMM_LOCAL, welcome.local_rank, welcome.local_size);
@@ -114,7 +114,7 @@ Status Process::finalize() {
   const Status gpu = all_->finish_gpu();
   all_->leave();
   all_->end_gpu();
-  auto left = all_->world().client->leave();
+  auto left = all_->job_context().client->leave();
   all_ = nullptr;
   communicators_.clear();
   if (!left && left.error().code != Errc::kPeerFailed && left.error().code != Errc::kClosed) {
@@ -162,8 +162,8 @@ Outcome<Communicator*> Process::other_communicator(const char* function, drun_co
   return (communicators_[comm] = std::move(*made)).get();
 }
 
-Outcome<drun_comm> Process::split(Communicator& parent, int colour, int key, const CallOptions& options) {
-  auto made = parent.split(colour, key, options);
+Outcome<drun_comm> Process::split(Communicator& parent, int color, int key, const CallOptions& options) {
+  auto made = parent.split(color, key, options);
   if (!made) return tl::unexpected<Failure>(made.error());
   if (!*made) return DRUN_COMM_NONE;
   const auto comm = reinterpret_cast<drun_comm>(std::uintptr_t{(*made)->comm()});
@@ -201,20 +201,20 @@ Process::Place Process::place_in(drun_comm comm) const {
 Status Process::kv_set(const std::string& key, const std::string& value) {
   auto communicator_here = communicator("drun_kv_set");
   if (!communicator_here) return tl::unexpected<Failure>(communicator_here.error());
-  const World& world = (*communicator_here)->world();
-  auto set = world.client->set(user_key(key), value);
+  const JobContext& job_context = (*communicator_here)->job_context();
+  auto set = job_context.client->set(user_key(key), value);
   if (set) return {};
-  if (auto alive = check_alive(world, "drun_kv_set"); !alive) return alive;
+  if (auto alive = check_alive(job_context, "drun_kv_set"); !alive) return alive;
   return tl::unexpected<Failure>(kv_failure(set.error(), "drun_kv_set", key));
 }
 
 Outcome<std::string> Process::kv_get(const std::string& key, std::chrono::milliseconds timeout) {
   auto communicator_here = communicator("drun_kv_get");
   if (!communicator_here) return tl::unexpected<Failure>(communicator_here.error());
-  const World& world = (*communicator_here)->world();
-  auto value = world.client->get(user_key(key), timeout);
+  const JobContext& job_context = (*communicator_here)->job_context();
+  auto value = job_context.client->get(user_key(key), timeout);
   if (value) return std::move(*value);
-  if (auto alive = check_alive(world, "drun_kv_get"); !alive) return tl::unexpected<Failure>(alive.error());
+  if (auto alive = check_alive(job_context, "drun_kv_get"); !alive) return tl::unexpected<Failure>(alive.error());
   return tl::unexpected<Failure>(kv_failure(value.error(), "drun_kv_get", key));
 }
 
@@ -227,7 +227,7 @@ void Process::interrupt() {
 Status Process::abort(const std::string& why) {
   auto communicator_here = communicator("drun_abort");
   if (!communicator_here) return tl::unexpected<Failure>(communicator_here.error());
-  auto told = (*communicator_here)->world().client->abort(why);
+  auto told = (*communicator_here)->job_context().client->abort(why);
   if (!told) return tl::unexpected<Failure>(from_error(told.error(), "drun_abort"));
   return {};
 }

@@ -28,13 +28,13 @@ class Process {
     if (comm == DRUN_COMM_WORLD && all_ != nullptr && !is_forked_child()) return all_;
     return other_communicator(function, comm, timeout);
   }
-  Outcome<drun_comm> split(Communicator& parent, int colour, int key, const CallOptions& options);
+  Outcome<drun_comm> split(Communicator& parent, int color, int key, const CallOptions& options);
   Status free(drun_comm comm);
   // True in a child that was forked after init(), where calls can't work.
   static bool is_forked_child() { return forked_.load(std::memory_order_relaxed); }
 
   // `begin_polling` is called once GPUs are in use: from then on poll() must be called periodically, in turn.
-  // `stopped_ns` becomes World's.
+  // `stopped_ns` becomes JobContext's.
   void on_gpu(std::function<void()> begin_polling, std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns) {
     on_gpu_ = std::move(begin_polling);
     stopped_ns_ = std::move(stopped_ns);

@@ -145,7 +145,7 @@ DRUN_API int drun_comm_size(drun_comm comm);
 /* Collective on `comm`. The ranks that pass the same color get a communicator of their own, in the order of keys, then
  * of ranks. *result is DRUN_COMM_NONE for a negative color, and after a failure. Always blocks, and can't be part of a
  * group. The caller frees *result with drun_comm_free; drun_finalize frees it, too. */
-DRUN_API int drun_comm_split(drun_comm comm, int colour, int key, drun_comm* result, const drun_call_options* options);
+DRUN_API int drun_comm_split(drun_comm comm, int color, int key, drun_comm* result, const drun_call_options* options);
 /* Frees a communicator that drun_comm_split made, on this rank alone, and sets *comm to DRUN_COMM_NONE. DRUN_OK if it
  * is DRUN_COMM_NONE already. DRUN_ERROR_ARGUMENT for the three that every job has. */
 DRUN_API int drun_comm_free(drun_comm* comm);

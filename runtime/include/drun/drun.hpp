@@ -189,9 +189,9 @@ class Communicator {
   Communicator cross() const { return Communicator(Kind::kBorrowed, DRUN_COMM_CROSS); }
   // Collective. The ranks with the same color form a communicator, in the order of keys, then of ranks. Nothing for a
   // negative color.
-  std::optional<Communicator> split(int colour, int key = 0, const CallOptions& options = {}) {
+  std::optional<Communicator> split(int color, int key = 0, const CallOptions& options = {}) {
     drun_comm made = DRUN_COMM_NONE;
-    check(drun_comm_split(comm_, colour, key, &made, options.c()));
+    check(drun_comm_split(comm_, color, key, &made, options.c()));
     if (made == DRUN_COMM_NONE) return std::nullopt;
     return Communicator(Kind::kSplit, made);
   }

@@ -45,7 +45,7 @@ void combine_as(const AdasumDots& dots, void* a, void* b, bool into_b, std::size
 // One side of a pair.
 class Pair {
  public:
-  Pair(Exchange& exchange, const Operation& operation, const Span& data, char* theirs)
+  Pair(PeerFlows& exchange, const Operation& operation, const Span& data, char* theirs)
       : exchange_(exchange), operation_(operation), data_(data), theirs_(theirs) {}
 
   // Both sides get the result.
@@ -122,7 +122,7 @@ class Pair {
     return {};
   }
 
-  Exchange& exchange_;
+  PeerFlows& exchange_;
   const Operation& operation_;
   Span data_;
   char* theirs_;  // room for a piece
@@ -140,7 +140,7 @@ void adasum_combine(const AdasumDots& dots, void* a, void* b, bool into_b, std::
   combine_as<double>(dots, a, b, into_b, count);
 }
 
-Status adasum_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
+Status adasum_allreduce(PeerFlows& exchange, const Operation& operation, const Span& data) {
   const int rank = exchange.rank(), size = exchange.size(), power = power_below(size);
   std::unique_ptr<char[]> theirs(new char[std::max<std::size_t>(1, std::min(kPieceBytes, data.n_bytes()))]);
   Pair pair(exchange, operation, data, theirs.get());

@@ -2,7 +2,7 @@
 // orthogonal ones are added.
 #pragma once
 
-#include "runtime/src/algorithm/exchange.h"
+#include "runtime/src/algorithm/peer_flows.h"
 #include "runtime/src/span.h"
 
 namespace drun::runtime {
@@ -11,7 +11,7 @@ namespace drun::runtime {
 // compute the same bits. If the size is not a power of two, let p be the largest one below it: ranks from p on are
 // first combined into ranks 0, 1, ..., and get the result at the end. Every pair exchanges its vectors whole, twice if
 // they are longer than a piece, so that the extra memory does not grow with them.
-Status adasum_allreduce(Exchange& exchange, const Operation& operation, const Span& data);
+Status adasum_allreduce(PeerFlows& exchange, const Operation& operation, const Span& data);
 
 // The dot products of two vectors, from which their Adasum follows:
 // (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b. The sums are computed in double, in one order.

@@ -11,14 +11,14 @@ namespace {
 using Direction = Flow::Direction;
 
 // Ranks are counted from the root. The parent of a rank is the rank without its lowest bit, so every edge is 2^k long.
-int from_root(const Exchange& exchange, int root) {
+int from_root(const PeerFlows& exchange, int root) {
   return (exchange.rank() - root + exchange.size()) % exchange.size();
 }
-int absolute(const Exchange& exchange, int root, int relative) { return (relative + root) % exchange.size(); }
+int absolute(const PeerFlows& exchange, int root, int relative) { return (relative + root) % exchange.size(); }
 
 }  // namespace
 
-Status binomial_broadcast(Exchange& exchange, const Operation& operation, void* data, std::size_t n_bytes) {
+Status binomial_broadcast(PeerFlows& exchange, const Operation& operation, void* data, std::size_t n_bytes) {
   const int relative = from_root(exchange, operation.root_here());
   std::vector<std::unique_ptr<BufferFlow>> flows;
   const Flow* incoming = nullptr;
@@ -39,7 +39,7 @@ Status binomial_broadcast(Exchange& exchange, const Operation& operation, void* 
   return exchange.run(operation, all);
 }
 
-Status binomial_reduce(Exchange& exchange, const Operation& operation, const Span& data) {
+Status binomial_reduce(PeerFlows& exchange, const Operation& operation, const Span& data) {
   const int relative = from_root(exchange, operation.root_here());
   std::unique_ptr<char[]> theirs;
   for (int bit = 1; bit < exchange.size(); bit <<= 1) {

@@ -7,7 +7,7 @@ namespace {
 
 using Direction = Flow::Direction;
 
-Status run_all(Exchange& exchange, const Operation& operation, const std::vector<std::unique_ptr<Flow>>& flows) {
+Status run_all(PeerFlows& exchange, const Operation& operation, const std::vector<std::unique_ptr<Flow>>& flows) {
   std::vector<Flow*> all;
   for (const auto& flow : flows) all.push_back(flow.get());
   return exchange.run(operation, all);
@@ -15,7 +15,7 @@ Status run_all(Exchange& exchange, const Operation& operation, const std::vector
 
 }  // namespace
 
-Status direct_gather(Exchange& exchange, const Operation& operation, const void* send, void* recv,
+Status direct_gather(PeerFlows& exchange, const Operation& operation, const void* send, void* recv,
                      std::size_t block_bytes) {
   std::vector<std::unique_ptr<Flow>> flows;
   if (exchange.rank() != operation.root_here()) {
@@ -30,7 +30,7 @@ Status direct_gather(Exchange& exchange, const Operation& operation, const void*
   return run_all(exchange, operation, flows);
 }
 
-Status direct_scatter(Exchange& exchange, const Operation& operation, const void* send, void* recv,
+Status direct_scatter(PeerFlows& exchange, const Operation& operation, const void* send, void* recv,
                       std::size_t block_bytes) {
   std::vector<std::unique_ptr<Flow>> flows;
   if (exchange.rank() != operation.root_here()) {
@@ -45,7 +45,7 @@ Status direct_scatter(Exchange& exchange, const Operation& operation, const void
   return run_all(exchange, operation, flows);
 }
 
-Status pairwise_alltoall(Exchange& exchange, const Operation& operation, const void* send,
+Status pairwise_alltoall(PeerFlows& exchange, const Operation& operation, const void* send,
                          const std::vector<Block>& send_blocks, void* recv, const std::vector<Block>& recv_blocks) {
   const int rank = exchange.rank(), size = exchange.size();
   for (int k = 1; k < size; ++k) {

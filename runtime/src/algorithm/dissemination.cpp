@@ -2,7 +2,7 @@
 
 namespace drun::runtime {
 
-Status dissemination_barrier(Exchange& exchange, const Operation& operation) {
+Status dissemination_barrier(PeerFlows& exchange, const Operation& operation) {
   const int rank = exchange.rank(), size = exchange.size();
   for (int distance = 1; distance < size; distance <<= 1) {
     BufferFlow to(Flow::Direction::kSend, (rank + distance) % size, nullptr, 0);

@@ -2,10 +2,10 @@
 // Finkel and Manber, IJPP 17(1), 1988).
 #pragma once
 
-#include "runtime/src/algorithm/exchange.h"
+#include "runtime/src/algorithm/peer_flows.h"
 
 namespace drun::runtime {
 
-Status dissemination_barrier(Exchange& exchange, const Operation& operation);
+Status dissemination_barrier(PeerFlows& exchange, const Operation& operation);
 
 }  // namespace drun::runtime

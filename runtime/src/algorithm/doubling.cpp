@@ -14,7 +14,7 @@ using Direction = Flow::Direction;
 // Folds the ranks from power_below(size) on into the first ones. `among_power` performs the allreduce among the first
 // power_below(size) ranks, which together hold all of the data.
 template <typename F>
-Status folded(Exchange& exchange, const Operation& operation, const Span& data, char* theirs, F among_power) {
+Status folded(PeerFlows& exchange, const Operation& operation, const Span& data, char* theirs, F among_power) {
   const int rank = exchange.rank(), power = power_below(exchange.size());
   if (rank >= power) {
     BufferFlow given(Direction::kSend, rank - power, data.data, data.n_bytes());
@@ -34,7 +34,7 @@ Status folded(Exchange& exchange, const Operation& operation, const Span& data, 
   return exchange.run(operation, {&result});
 }
 
-Status swap_with(Exchange& exchange, const Operation& operation, int peer, const Span& out, const Span& in) {
+Status swap_with(PeerFlows& exchange, const Operation& operation, int peer, const Span& out, const Span& in) {
   BufferFlow sent(Direction::kSend, peer, out.data, out.n_bytes());
   BufferFlow received(Direction::kReceive, peer, in.data, in.n_bytes());
   return exchange.run(operation, {&sent, &received});
@@ -42,7 +42,7 @@ Status swap_with(Exchange& exchange, const Operation& operation, int peer, const
 
 }  // namespace
 
-Status doubling_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
+Status doubling_allreduce(PeerFlows& exchange, const Operation& operation, const Span& data) {
   const int rank = exchange.rank();
   const std::unique_ptr<char[]> theirs(new char[data.n_bytes()]);
   return folded(exchange, operation, data, theirs.get(), [&](int power) -> Status {
@@ -61,7 +61,7 @@ Status doubling_allreduce(Exchange& exchange, const Operation& operation, const 
   });
 }
 
-Status halving_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
+Status halving_allreduce(PeerFlows& exchange, const Operation& operation, const Span& data) {
   const int rank = exchange.rank();
   // Each chunk of the data belongs to a rank; the first chunks may be longer by one element.
   const auto n = static_cast<std::size_t>(power_below(exchange.size()));

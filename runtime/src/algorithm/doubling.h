@@ -3,7 +3,7 @@
 // result at the end.
 #pragma once
 
-#include "runtime/src/algorithm/exchange.h"
+#include "runtime/src/algorithm/peer_flows.h"
 #include "runtime/src/span.h"
 
 namespace drun::runtime {
@@ -16,10 +16,10 @@ inline int power_below(int size) {
 }
 
 // Takes log2(size) steps with all of the data (recursive doubling).
-Status doubling_allreduce(Exchange& exchange, const Operation& operation, const Span& data);
+Status doubling_allreduce(PeerFlows& exchange, const Operation& operation, const Span& data);
 // Takes 2 log2(size) steps with a half, a quarter, ... of the data and back: a reduce_scatter by recursive halving and
 // an allgather by doubling (Rabenseifner). Needs memory for half the data, or for all of it on a rank that receives the
 // data of a rank from p on.
-Status halving_allreduce(Exchange& exchange, const Operation& operation, const Span& data);
+Status halving_allreduce(PeerFlows& exchange, const Operation& operation, const Span& data);
 
 }  // namespace drun::runtime

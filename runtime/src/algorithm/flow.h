@@ -10,7 +10,7 @@ struct Window {
   std::size_t n_bytes = 0;
 };
 
-// Owned by the algorithm's stack frame; Exchange::run moves it to its end.
+// Owned by the algorithm's stack frame; PeerFlows::run moves it to its end.
 class Flow {
  public:
   enum class Direction { kSend, kReceive };

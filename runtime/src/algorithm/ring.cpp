@@ -51,7 +51,7 @@ class RingPath {
     return most;
   }
   // Advances `place` past finished chunks.
-  void normalise(Place& place) const {
+  void normalize(Place& place) const {
     while (place.piece < pieces_.size() && left(place) == 0) next(place);
   }
 
@@ -81,7 +81,7 @@ class RingReceive final : public Flow {
         data_(data),
         reducing_(reducing),
         landing_(reducing.n_steps > 0 ? segment_bytes(path) : 0) {
-    path_.normalise(place_);
+    path_.normalize(place_);
   }
 
   Window window() override {
@@ -116,7 +116,7 @@ class RingReceive final : public Flow {
   bool adds() const { return place_.step < reducing_.n_steps; }
   void advance(std::size_t n_bytes) {
     place_.offset += n_bytes;
-    path_.normalise(place_);
+    path_.normalize(place_);
   }
 
   const RingPath& path_;
@@ -131,7 +131,7 @@ class RingSend final : public Flow {
  public:
   RingSend(int peer, const RingPath& path, char* data, const RingReceive& incoming)
       : Flow(Direction::kSend, peer, path.total()), path_(path), data_(data), incoming_(incoming) {
-    path_.normalise(place_);
+    path_.normalize(place_);
   }
   Window window() override {
     if (finished()) return {};
@@ -140,7 +140,7 @@ class RingSend final : public Flow {
   void moved(std::size_t n_bytes) override {
     Flow::moved(n_bytes);
     place_.offset += n_bytes;
-    path_.normalise(place_);
+    path_.normalize(place_);
   }
 
  private:
@@ -180,7 +180,7 @@ Reducing reducing_of(const Operation& operation, const Span& data, int size) {
 }
 
 // `first`: the chunk that this rank sends first.
-Status run_ring(Exchange& exchange, const Operation& operation, char* data, const Chunks& chunks, int first,
+Status run_ring(PeerFlows& exchange, const Operation& operation, char* data, const Chunks& chunks, int first,
                 int n_steps, const Reducing& reducing) {
   const std::vector<Chunks> pieces{chunks};
   Ring ring(exchange.rank(), exchange.size(), data, pieces, first, n_steps, reducing);
@@ -218,20 +218,20 @@ void RingPieces::give(std::size_t n_pieces) { state_->ring.incoming.give(n_piece
 
 std::size_t RingPieces::n_results() const { return state_->ring.incoming.place().piece; }
 
-Status ring_allreduce(Exchange& exchange, const Operation& operation, const Span& data) {
+Status ring_allreduce(PeerFlows& exchange, const Operation& operation, const Span& data) {
   const int size = exchange.size();
   return run_ring(exchange, operation, data.data, even_blocks(data, static_cast<std::size_t>(size)), exchange.rank(),
                   2 * (size - 1), reducing_of(operation, data, size));
 }
 
-Status ring_reduce_scatter(Exchange& exchange, const Operation& operation, const Span& data) {
+Status ring_reduce_scatter(PeerFlows& exchange, const Operation& operation, const Span& data) {
   const int size = exchange.size();
   // The last chunk to arrive is then this rank's own.
   return run_ring(exchange, operation, data.data, even_blocks(data, static_cast<std::size_t>(size)),
                   exchange.rank() - 1, size - 1, reducing_of(operation, data, size));
 }
 
-Status ring_allgather(Exchange& exchange, const Operation& operation, char* data, const std::vector<Block>& blocks) {
+Status ring_allgather(PeerFlows& exchange, const Operation& operation, char* data, const std::vector<Block>& blocks) {
   return run_ring(exchange, operation, data, blocks, exchange.rank(), exchange.size() - 1, {});
 }
 

@@ -6,19 +6,19 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/src/algorithm/exchange.h"
+#include "runtime/src/algorithm/peer_flows.h"
 #include "runtime/src/span.h"
 
 namespace drun::runtime {
 
 // Works in place. The order of summation of an element depends only on its position, so the bits are the same on all
 // ranks, every time.
-Status ring_allreduce(Exchange& exchange, const Operation& operation, const Span& data);
+Status ring_allreduce(PeerFlows& exchange, const Operation& operation, const Span& data);
 // The first half of ring_allreduce(). `data` holds size blocks of equal counts. Afterwards this rank's block holds the
 // result, and the other blocks are undefined.
-Status ring_reduce_scatter(Exchange& exchange, const Operation& operation, const Span& data);
+Status ring_reduce_scatter(PeerFlows& exchange, const Operation& operation, const Span& data);
 // The second half of ring_allreduce(). `data` holds a block for each rank; the own block is already in place.
-Status ring_allgather(Exchange& exchange, const Operation& operation, char* data, const std::vector<Block>& blocks);
+Status ring_allgather(PeerFlows& exchange, const Operation& operation, char* data, const std::vector<Block>& blocks);
 
 // An allreduce in place whose data becomes ready piece by piece, and whose results arrive in the same order, while
 // later pieces are not ready yet. It is one stream of bytes to the next rank and one from the previous, without a wait

@@ -203,7 +203,7 @@ class HierarchicalBackend final : public Backend {
       return n_lanes_ == 1 ? local_->reduce(part, piece_of_all(i))
                            : local_->reduce_to_blocks(part, data, pieces_of_mates(i));
     };
-    const auto hand_out = [&](std::size_t i) {
+    const auto broadcast_pieces = [&](std::size_t i) {
       if (!local_) return Status{};
       const Span piece = piece_of_all(i);
       return n_lanes_ == 1 ? local_->broadcast(result, piece.data, piece.n_bytes())
@@ -229,7 +229,7 @@ class HierarchicalBackend final : public Backend {
       if (between) {
         if (auto came = between->wait_for(i - kPiecesAhead + 1); !came) return came;
       }
-      if (auto handed = hand_out(i - kPiecesAhead); !handed) return handed;
+      if (auto handed = broadcast_pieces(i - kPiecesAhead); !handed) return handed;
     }
     return between ? between->wait_for_end() : Status{};
   }

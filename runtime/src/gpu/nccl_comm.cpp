@@ -44,15 +44,15 @@ bool is_begun(NcclResult result) { return result == kNcclSuccess || result == kN
 
 }  // namespace
 
-Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const World& world, const Group& group, const Nccl& nccl,
+Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const JobContext& job_context, const Group& group, const Nccl& nccl,
                                                     Device& device, const Operation& during) {
   const std::string what = "setup of NCCL for " + name_of(during);
-  std::unique_ptr<NcclComm> result(new NcclComm(world, group, nccl, device));
+  std::unique_ptr<NcclComm> result(new NcclComm(job_context, group, nccl, device));
   // The key is the same on all members and differs from those of other communicators: the local communicators of all
   // hosts have the same number, so the key has the first member's rank.
   const std::string key = own_key("nccl/" + std::to_string(group.comm) + "/" + std::to_string(group.ranks[0]));
   const auto left = std::chrono::duration_cast<milliseconds>(during.deadline() - Clock::now());
-  const auto id = world.client->nccl_id(
+  const auto id = job_context.client->nccl_id(
       key, 0, group.ranks[0],
       [&]() -> Result<std::string> {
         NcclId made{};
@@ -62,7 +62,7 @@ Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const World& world, const Gr
       },
       std::max(left, milliseconds(1)));
   if (!id) {
-    if (auto alive = check_alive(world, what); !alive) return tl::unexpected<Failure>(alive.error());
+    if (auto alive = check_alive(job_context, what); !alive) return tl::unexpected<Failure>(alive.error());
     return tl::unexpected<Failure>(from_error(id.error(), what));
   }
   NcclId bytes{};
@@ -87,11 +87,11 @@ Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const World& world, const Gr
 
 void NcclComm::publish(Failure& failure, const char* remedy) const {
   // For example, a driver that is too old for this NCCL. A failure of another rank already has its hint.
-  if (failure.status == DRUN_ERROR_SYSTEM && failure.rank == world_.rank()) {
+  if (failure.status == DRUN_ERROR_SYSTEM && failure.rank == job_context_.rank()) {
     failure.text +=
         std::string(" (hint: ") + remedy + "DRUN_GPU=0 on all ranks sends data of GPUs through the host, without NCCL)";
   }
-  publish_failure(world_, failure);
+  publish_failure(job_context_, failure);
 }
 
 milliseconds NcclComm::longest(const Operation& during) {
@@ -104,7 +104,7 @@ milliseconds NcclComm::longest(const Operation& during) {
 Status NcclComm::split(const Group& part, const Operation& during, std::unique_ptr<NcclComm>& made) {
   constexpr const char* kFunction = "ncclCommSplit";
   const std::string what = "setup of NCCL for " + name_of(during);
-  made.reset(new NcclComm(world_, part, nccl_, device_));
+  made.reset(new NcclComm(job_context_, part, nccl_, device_));
   made->has_kernels_ = has_kernels_;
   ContextScope scope;
   if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
@@ -117,8 +117,8 @@ Status NcclComm::split(const Group& part, const Operation& during, std::unique_p
   }
   Status ready = is_begun(begun) ? settle(during, kFunction) : Status(failed(what, kFunction, begun));
   if (ready && made->comm_ == nullptr) {
-    ready = failure(DRUN_ERROR_SYSTEM, what + ": ncclCommSplit gave no communicator", world_.rank(),
-                    world_.host_of(world_.rank()));
+    ready = failure(DRUN_ERROR_SYSTEM, what + ": ncclCommSplit gave no communicator", job_context_.rank(),
+                    job_context_.host_of(job_context_.rank()));
   }
   if (ready) ready = made->settle(during, kFunction);
   if (!ready) publish(ready.error(), "DRUN_NCCL_SPLIT=0 goes without this; ");
@@ -129,12 +129,12 @@ NcclComm::~NcclComm() { end(milliseconds(0)); }
 
 std::vector<int> NcclComm::others() const {
   std::vector<int> others = group_.ranks;
-  others.erase(std::remove(others.begin(), others.end(), world_.rank()), others.end());
+  others.erase(std::remove(others.begin(), others.end(), job_context_.rank()), others.end());
   return others;
 }
 
 void NcclComm::close(const Pending& pending, int status) {
-  for (const std::uint64_t number : pending.records) world_.recorder->end(number, status);
+  for (const std::uint64_t number : pending.records) job_context_.recorder->end(number, status);
   for (const Event event : {pending.begin, pending.end}) {
     if (event != nullptr) device_.give_back(event);
   }
@@ -146,12 +146,12 @@ void NcclComm::forget_pending(int status) {
 }
 
 std::vector<int> NcclComm::host_mates() const {
-  const auto& host_of = world_.client->welcome().host_index_of_rank;
+  const auto& host_of = job_context_.client->welcome().host_index_of_rank;
   std::vector<int> mates = others();
   mates.erase(std::remove_if(mates.begin(), mates.end(),
                              [&](int rank) {
                                return host_of[static_cast<std::size_t>(rank)] !=
-                                      host_of[static_cast<std::size_t>(world_.rank())];
+                                      host_of[static_cast<std::size_t>(job_context_.rank())];
                              }),
               mates.end());
   return mates;
@@ -324,7 +324,7 @@ std::string NcclComm::deregister(const void* memory, std::size_t n_bytes) {
   for (auto it = first; it != last; ++it) {
     registered_addresses().remove(it->first);
     if (!scope.is_entered()) continue;
-    const HangGuard guard(who(), "ncclCommDeregister", world_.timeouts.op + kNcclEndTime);
+    const HangGuard guard(who(), "ncclCommDeregister", job_context_.timeouts.op + kNcclEndTime);
     const auto error = nccl_.CommDeregister(comm_, it->second.handle);
     if (error != kNcclSuccess) why_not = std::string("ncclCommDeregister: ") + nccl_.GetErrorString(error);
   }
@@ -350,11 +350,11 @@ tl::unexpected<Failure> NcclComm::failed(const std::string& during, const char* 
   std::string text = during + ": " + function + ": " + nccl_.GetErrorString(result);
   const char* const more = comm_ != nullptr ? nccl_.GetLastError(comm_) : nullptr;
   if (more != nullptr && *more != '\0') text += std::string(" (") + more + ")";
-  return failure(DRUN_ERROR_SYSTEM, text, world_.rank(), world_.host_of(world_.rank()));
+  return failure(DRUN_ERROR_SYSTEM, text, job_context_.rank(), job_context_.host_of(job_context_.rank()));
 }
 
 tl::unexpected<Failure> NcclComm::explained(const Operation& operation, const char* function, NcclResult result) {
-  if (auto cause = published_failure(world_, name_of(operation), kExplain)) {
+  if (auto cause = published_failure(job_context_, name_of(operation), kExplain)) {
     return tl::unexpected<Failure>(std::move(*cause));
   }
   auto failure = failed(describe(operation), function, result);
@@ -378,17 +378,17 @@ Status NcclComm::settle(const Operation& operation, const char* function) {
     const auto now = Clock::now();
     if (now - looked >= kPollJob) {
       looked = now;
-      if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
+      if (auto alive = check_alive(job_context_, name_of(operation)); !alive) return alive;
       if (call_deadline_.left(operation).count() <= 0) {
         const auto where = [function](int) {
           return std::string("in ") + function + ", which does not say for whom it waits";
         };
-        return tl::unexpected<Failure>(timeout_failure(world_, group_, operation, others(), where));
+        return tl::unexpected<Failure>(timeout_failure(job_context_, group_, operation, others(), where));
       }
     }
     if (now - asked >= kPollOthers) {
       asked = now;
-      if (auto cause = published_failure(world_, name_of(operation), milliseconds(1))) {
+      if (auto cause = published_failure(job_context_, name_of(operation), milliseconds(1))) {
         return tl::unexpected<Failure>(std::move(*cause));
       }
     }
@@ -398,18 +398,18 @@ Status NcclComm::settle(const Operation& operation, const char* function) {
 
 std::uint64_t NcclComm::record(const Operation& operation) {
   const bool has_root = operation.root >= 0 && operation.root < group_.size();
-  return world_.recorder->begin(operation, group_.world_rank(0), has_root ? group_.world_rank(operation.root) : -1,
-                                operation.queued);
+  return job_context_.recorder->begin(operation, group_.world_rank(0),
+                                      has_root ? group_.world_rank(operation.root) : -1, operation.queued);
 }
 
 // A call on a single stream that waits at once goes to that stream itself: ours would gain nothing, and two waits
 // between streams are saved. Ours is for work that runs beside the user's stream, for calls of several streams
 // together, for work in memory that calls share, and for a capture, whose calls it keeps in order. It also replaces
 // cudaStreamPerThread, because NCCL has threads of its own.
-Outcome<NcclComm::Way> NcclComm::begin_after(const std::vector<UserStream>& streams, const Operation& during,
-                                             bool needs_ours) {
+Outcome<NcclComm::StreamPlan> NcclComm::begin_after(const std::vector<UserStream>& streams, const Operation& during,
+                                                    bool needs_ours) {
   const Driver& driver = device_.driver();
-  Way way{streams.front().stream, false, false};
+  StreamPlan way{streams.front().stream, false, false};
   std::vector<Stream> all;
   for (const UserStream& one : streams) {
     way.is_ours = way.is_ours || needs_ours || one.later != nullptr || one.stream != streams.front().stream ||
@@ -443,7 +443,7 @@ Outcome<NcclComm::Way> NcclComm::begin_after(const std::vector<UserStream>& stre
   return way;
 }
 
-Status NcclComm::end_before(Pending& pending, const std::vector<UserStream>& streams, const Way& way) {
+Status NcclComm::end_before(Pending& pending, const std::vector<UserStream>& streams, const StreamPlan& way) {
   const Driver& driver = device_.driver();
   auto error = driver.event_record(pending.end, way.stream);
   if (error != kSuccess) return driver_failed(pending.operation, "cuEventRecord", error);
@@ -493,8 +493,8 @@ Status NcclComm::run_steps(const std::vector<const Operation*>& operations, cons
   if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
     return driver_failed(*operations[0], "cuCtxPushCurrent", error);
   }
-  Pending pending{*operations[0], nullptr, nullptr, {}, peers_of(operations), ++n_calls_, world_.stopped()};
-  if (world_.recorder) {
+  Pending pending{*operations[0], nullptr, nullptr, {}, peers_of(operations), ++n_calls_, job_context_.stopped()};
+  if (job_context_.recorder) {
     for (const Operation* operation : operations) pending.records.push_back(record(*operation));
   }
   auto done = run_recorded(pending, streams, steps, needs_ours, meanwhile);
@@ -523,9 +523,9 @@ Status NcclComm::run_recorded(Pending& pending, const std::vector<UserStream>& s
 }
 
 Status NcclComm::ours(Failure failure) const {
-  failure.rank = world_.rank();
-  failure.host = world_.host_of(failure.rank);
-  publish_failure(world_, failure);
+  failure.rank = job_context_.rank();
+  failure.host = job_context_.host_of(failure.rank);
+  publish_failure(job_context_, failure);
   return tl::unexpected<Failure>(std::move(failure));
 }
 
@@ -570,11 +570,11 @@ Status NcclComm::poll() {
   NcclResult state = kNcclSuccess;
   if (nccl_.CommGetAsyncError(comm_, &state) == kNcclSuccess && !is_begun(state)) {
     auto failure = explained(pending_.empty() ? first : pending_.front().operation, "NCCL", state).value();
-    publish_failure(world_, failure);
+    publish_failure(job_context_, failure);
     return tl::unexpected<Failure>(std::move(failure));
   }
   if (pending_.empty()) {
-    note_.done(world_);
+    note_.done(job_context_);
     return {};
   }
   const Pending& front = pending_.front();
@@ -582,13 +582,13 @@ Status NcclComm::poll() {
   // A rank that waits for its own GPU waits for no other rank, and publishes no note.
   const bool waits_for_others = has_begun_ && group_.size() > 1;
   if (waits_for_others) {
-    note_.waiting(world_, group_, waiting, [&] { return peers_of(front); });
+    note_.waiting(job_context_, group_, waiting, [&] { return peers_of(front); });
   } else {
-    note_.done(world_);
+    note_.done(job_context_);
   }
-  if (Clock::now() <= waiting.deadline() + (world_.stopped() - front.stopped)) return {};
+  if (Clock::now() <= waiting.deadline() + (job_context_.stopped() - front.stopped)) return {};
   if (waits_for_others) {
-    return tl::unexpected<Failure>(timeout_failure(world_, group_, waiting, peers_of(front)));
+    return tl::unexpected<Failure>(timeout_failure(job_context_, group_, waiting, peers_of(front)));
   }
   return ours(own_gpu_timeout(waiting).value());
 }

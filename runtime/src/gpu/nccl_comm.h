@@ -13,16 +13,16 @@
 #include <vector>
 
 #include "runtime/src/backend/backend.h"
-#include "runtime/src/backend/culprit.h"
+#include "runtime/src/backend/failure_attribution.h"
 #include "runtime/src/call_deadline.h"
 #include "runtime/src/failure.h"
 #include "runtime/src/gpu/device.h"
 #include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/gpu/stream_wait.h"
 #include "runtime/src/group.h"
+#include "runtime/src/job_context.h"
 #include "runtime/src/operation.h"
 #include "runtime/src/span.h"
-#include "runtime/src/world.h"
 
 namespace drun::runtime::gpu {
 
@@ -36,7 +36,7 @@ class NcclComm {
  public:
   // Collective among the members of `group`, within the timeout of `during`, the call that needs it, which all members
   // make.
-  static Outcome<std::unique_ptr<NcclComm>> create(const World& world, const Group& group, const Nccl& nccl,
+  static Outcome<std::unique_ptr<NcclComm>> create(const JobContext& job_context, const Group& group, const Nccl& nccl,
                                                    Device& device, const Operation& during);
   // Makes the communicator of a part of the members, by ncclCommSplit. All members call it at the same time, before any
   // other call, each for its own part; parts do not overlap. `made` is set after a failure, too: abort it after this
@@ -127,8 +127,8 @@ class NcclComm {
     std::uint64_t number;     // counts the calls
     Clock::duration stopped;  // time that the process was stopped before it began
   };
-  NcclComm(const World& world, Group group, const Nccl& nccl, Device& device)
-      : world_(world), group_(std::move(group)), nccl_(nccl), device_(device) {}
+  NcclComm(const JobContext& job_context, Group group, const Nccl& nccl, Device& device)
+      : job_context_(job_context), group_(std::move(group)), nccl_(nccl), device_(device) {}
   using Enqueue = std::function<NcclResult(Stream stream)>;
   // Runs the calls of `operations` together: `enqueue`, between events of the streams.
   Status run(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
@@ -141,14 +141,14 @@ class NcclComm {
   Status run_steps(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
                    const Steps& steps, bool needs_ours, const std::function<Status()>& meanwhile = {});
   // The stream to which the call's work goes.
-  struct Way {
+  struct StreamPlan {
     Stream stream;
     bool is_ours;
     bool is_captured;
   };
-  Outcome<Way> begin_after(const std::vector<UserStream>& streams, const Operation& during, bool needs_ours);
+  Outcome<StreamPlan> begin_after(const std::vector<UserStream>& streams, const Operation& during, bool needs_ours);
   // If it succeeds, `pending` is in progress from here on.
-  Status end_before(Pending& pending, const std::vector<UserStream>& streams, const Way& way);
+  Status end_before(Pending& pending, const std::vector<UserStream>& streams, const StreamPlan& way);
   Status wait_later(const UserStream& stream, const Operation& operation);
   Status run_recorded(Pending& pending, const std::vector<UserStream>& streams, const Steps& steps, bool needs_ours,
                       const std::function<Status()>& meanwhile);
@@ -185,9 +185,9 @@ class NcclComm {
   // deregisters memory, because NCCL can't end before the graph.
   void leave_to_thread(void (*what)(const NcclEnding&), std::chrono::milliseconds wait);
   std::vector<void*> take_registered();  // NCCL's handles of memory; the caller deregisters them
-  std::string who() const { return world_.name_of(world_.rank()); }
+  std::string who() const { return job_context_.name_of(job_context_.rank()); }
 
-  const World& world_;
+  const JobContext& job_context_;
   Group group_;
   const Nccl& nccl_;
   Device& device_;

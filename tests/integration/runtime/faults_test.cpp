@@ -99,14 +99,14 @@ std::vector<WorkerEnd> run(const Fault& fault) {
                  options);
 }
 
-struct Tally {
+struct ReachabilityVotes {
   std::atomic<int> n_reached{0}, n_beyond{0};
   std::mutex mutex;
   std::chrono::steady_clock::duration longest{};
 };
 
 // Returns true if the fault was reached. All other ranks must then name the victim and how it ended.
-bool try_it(const Fault& fault, Tally& tally) {
+bool try_it(const Fault& fault, ReachabilityVotes& tally) {
   SCOPED_TRACE(describe(fault));
   const auto ends = run(fault);
   const auto& victim = ends[static_cast<std::size_t>(fault.victim)];
@@ -159,7 +159,7 @@ void try_faults(int signal, int n_by_default, std::size_t n_threads) {
   const char* text = std::getenv("DRUN_TEST_FAULT_STRIDE");
   const int stride = text != nullptr ? std::max(1, std::atoi(text)) : 0;
   const char* const only = std::getenv("DRUN_TEST_FAULT_CALL");
-  Tally tally;
+  ReachabilityVotes tally;
   std::vector<std::function<void()>> tasks;
   int n = 0;
   for (const Ways ways : {Ways::kNetwork, Ways::kMemory, Ways::kHosts}) {

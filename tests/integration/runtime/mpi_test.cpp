@@ -143,19 +143,19 @@ TEST(Mpi, HasTheSameResultsOfTheSameCalls) {
 #else
   const std::string seed = std::to_string(std::random_device()());
   SCOPED_TRACE("seed " + seed);
-  struct Way {
+  struct StreamPlan {
     const char* name;
     bool shares_memory;
     int ranks_per_host;
   };
-  const std::pair<int, std::vector<Way> > jobs[] = {{3, {{"memory", true, 0}, {"network", false, 0}}},
-                                                    {4, {{"hosts", true, 2}}}};
+  const std::pair<int, std::vector<StreamPlan> > jobs[] = {{3, {{"memory", true, 0}, {"network", false, 0}}},
+                                                           {4, {{"hosts", true, 2}}}};
   for (const auto& [size, ways] : jobs) {
     const Folder folder;
     const std::string mpi = folder.path("mpi"), log = folder.path("log");
     std::filesystem::create_directory(mpi);
     ASSERT_EQ(run_mpi(size, seed, mpi, log), 0) << contents(log);
-    for (const Way& way : ways) {
+    for (const StreamPlan& way : ways) {
       SCOPED_TRACE(std::to_string(size) + " ranks, " + way.name);
       const std::string drun = folder.path(way.name);
       std::filesystem::create_directory(drun);

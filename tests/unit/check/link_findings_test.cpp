@@ -57,17 +57,17 @@ TEST(LinkFindings, FindsASlowHostWhereEverythingScatters) {
 
 TEST(LinkFindings, NamesTheSlowHostAndNoneOfItsPeers) {
   for (const int n : {3, 4, 5, 8, 16}) {
-    for (const int guilty : {0, n / 2, n - 1}) {
+    for (const int faulty : {0, n / 2, n - 1}) {
       FakeNetwork network(n);
-      network[guilty].sends = network[guilty].receives = 9.4e6;
+      network[faulty].sends = network[faulty].receives = 9.4e6;
       const auto findings = network.findings();
-      ASSERT_EQ(findings.size(), 1u) << n << " " << guilty;
+      ASSERT_EQ(findings.size(), 1u) << n << " " << faulty;
       EXPECT_EQ(findings[0].code, "link-slow");
       EXPECT_EQ(findings[0].severity, Severity::kWarning);
-      EXPECT_THAT(findings[0].hosts, ElementsAre(guilty));
+      EXPECT_THAT(findings[0].hosts, ElementsAre(faulty));
       EXPECT_THAT(findings[0].text, HasSubstr("others move 96"));
       EXPECT_THAT(findings[0].text, HasSubstr("negotiated at 10 Mb/s"));
-      EXPECT_EQ(findings[0].command, "ethtool eth" + std::to_string(guilty) + "  # on h" + std::to_string(guilty));
+      EXPECT_EQ(findings[0].command, "ethtool eth" + std::to_string(faulty) + "  # on h" + std::to_string(faulty));
     }
   }
 }
@@ -204,13 +204,13 @@ TEST(LinkFindings, ALossyHostIsFoundThoughSomeOfItsLinksAreFast) {
 TEST(LinkFindings, ALossyHostIsFoundThoughThereWasNoTimeForMostOfItsLinks) {
   for (const int n : {4, 8, 16}) {
     for (const int n_measured : {0, 1}) {
-      for (const int guilty : {0, 2, n - 1}) {
+      for (const int faulty : {0, 2, n - 1}) {
         FakeNetwork network(n);
-        network[guilty].loss = 0.03;
+        network[faulty].loss = 0.03;
         int n_seen = 0;
-        network.left_out = [&](int a, int b) { return (a == guilty || b == guilty) && ++n_seen > n_measured; };
+        network.left_out = [&](int a, int b) { return (a == faulty || b == faulty) && ++n_seen > n_measured; };
         const auto findings = network.findings();
-        const std::string name = std::to_string(guilty);
+        const std::string name = std::to_string(faulty);
         EXPECT_THAT(heads(findings), ElementsAre("link-loss h" + name + " eth" + name)) << n << " " << n_measured;
       }
     }
@@ -707,14 +707,14 @@ TEST(PairsToRepeat, PairsSuspectsWithGoodHostsAndAddsGoodPairs) {
   FakeNetwork network(8);
   network[3].sends = network[3].receives = 9.4e6;
   const auto pairs = pairs_to_repeat(network.link_hosts(), network.measure().links);
-  int of_suspect = 0, of_others = 0;
+  int of_anomaly = 0, of_others = 0;
   std::set<int> peers;
   for (const auto& [a, b] : pairs) {
     EXPECT_LT(a, b);
     if (a == 3 || b == 3) peers.insert(a == 3 ? b : a);
-    (a == 3 || b == 3 ? of_suspect : of_others) += 1;
+    (a == 3 || b == 3 ? of_anomaly : of_others) += 1;
   }
-  EXPECT_EQ(of_suspect, 3);
+  EXPECT_EQ(of_anomaly, 3);
   EXPECT_EQ(peers.size(), 3u);
   EXPECT_EQ(of_others, 4);
 }
@@ -727,13 +727,13 @@ TEST(PairsToRepeat, KeepsTheLimitAndBeginsWithSomethingOfAll) {
     EXPECT_LE(pairs_to_repeat(network.link_hosts(), links, {}, limit).size(), static_cast<std::size_t>(limit));
   }
   const auto four = pairs_to_repeat(network.link_hosts(), links, {}, 4);
-  std::set<int> suspects;
+  std::set<int> anomalies;
   for (const auto& [a, b] : four) {
     for (const int host : {a, b}) {
-      if (host == 2 || host == 5 || host == 11) suspects.insert(host);
+      if (host == 2 || host == 5 || host == 11) anomalies.insert(host);
     }
   }
-  EXPECT_EQ(suspects.size(), 3u);
+  EXPECT_EQ(anomalies.size(), 3u);
   netdetect::LinkReport report;
   report.links = links;
   for (const auto& [a, b] : four) {

@@ -7,7 +7,7 @@
 
 #include "netdetect/choose.h"
 #include "netdetect/network.h"
-#include "netdetect/tally.h"
+#include "netdetect/reachability_votes.h"
 
 namespace drun::netdetect::testing {
 

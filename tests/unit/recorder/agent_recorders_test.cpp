@@ -68,13 +68,13 @@ TEST(AgentRecorders, NewsAreWhatHasEndedSinceInOrder) {
   const Fd memory = recorders.make();
   const auto writer = runtime::Recorder::open(memory, 0);
   calls(*writer, 1, 5);
-  EXPECT_EQ(seqs(recorders.news_of(0, 3, false)), (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(seqs(recorders.new_calls_of(0, 3, false)), (std::vector<std::uint64_t>{1, 2, 3}));
   const auto open = writer->begin(operation(OpKind::kBarrier, 6), 0, 0);
-  EXPECT_EQ(seqs(recorders.news_of(0, 100, false)), (std::vector<std::uint64_t>{4, 5}));
-  EXPECT_TRUE(recorders.news_of(0, 100, false).calls.empty());
+  EXPECT_EQ(seqs(recorders.new_calls_of(0, 100, false)), (std::vector<std::uint64_t>{4, 5}));
+  EXPECT_TRUE(recorders.new_calls_of(0, 100, false).calls.empty());
   writer->end(open, 0);
   writer->begin(operation(OpKind::kBarrier, 7), 0, 0);
-  const auto at_the_end = recorders.news_of(0, 100, true);
+  const auto at_the_end = recorders.new_calls_of(0, 100, true);
   EXPECT_EQ(seqs(at_the_end), (std::vector<std::uint64_t>{6, 7}));
   EXPECT_EQ(at_the_end.calls[1].ended_ns, 0u);
   EXPECT_EQ(at_the_end.n_lost, 0u);
@@ -86,9 +86,9 @@ TEST(AgentRecorders, WhatWasOverwrittenIsCounted) {
   const Fd memory = recorders.make();
   const auto writer = runtime::Recorder::open(memory, 0);
   calls(*writer, 1, 3);
-  EXPECT_EQ(recorders.news_of(0, 100, false).calls.size(), 3u);
+  EXPECT_EQ(recorders.new_calls_of(0, 100, false).calls.size(), 3u);
   calls(*writer, 4, 100);
-  const auto news = recorders.news_of(0, 100, false);
+  const auto news = recorders.new_calls_of(0, 100, false);
   EXPECT_EQ(news.n_lost, 81u);
   EXPECT_EQ(seqs(news).front(), 85u);
   EXPECT_EQ(seqs(news).back(), 100u);
@@ -103,7 +103,7 @@ TEST(AgentRecorders, ASecondDrunInitOfARankFollowsTheFirst) {
   const auto writer = runtime::Recorder::open(second, 0);
   calls(*writer, 1, 2);
   EXPECT_EQ(recorders.activity_of(0)->n_begun, 2u);
-  EXPECT_EQ(seqs(recorders.news_of(0, 100, false)), (std::vector<std::uint64_t>{1, 2, 3, 1, 2}));
+  EXPECT_EQ(seqs(recorders.new_calls_of(0, 100, false)), (std::vector<std::uint64_t>{1, 2, 3, 1, 2}));
 }
 
 TEST(AgentRecorders, ManyDrunInitsDoNotAddUp) {
@@ -113,7 +113,7 @@ TEST(AgentRecorders, ManyDrunInitsDoNotAddUp) {
     calls(*runtime::Recorder::open(memory, 0), i, i);
     EXPECT_EQ(recorders.activity_of(0)->last.at(0).seq, i);
   }
-  EXPECT_EQ(seqs(recorders.news_of(0, 100, true)), (std::vector<std::uint64_t>{93, 94, 95, 96, 97, 98, 99, 100}));
+  EXPECT_EQ(seqs(recorders.new_calls_of(0, 100, true)), (std::vector<std::uint64_t>{93, 94, 95, 96, 97, 98, 99, 100}));
 }
 
 TEST(AgentRecorders, ACounterThatLiesEndsNothing) {
@@ -127,7 +127,7 @@ TEST(AgentRecorders, ACounterThatLiesEndsNothing) {
   for (const std::uint64_t lie : {UINT64_MAX, std::uint64_t{0}, std::uint64_t{1} << 40}) {
     header->n_begun = lie;
     EXPECT_TRUE(recorders.activity_of(0));
-    EXPECT_LE(recorders.news_of(0, 100, true).calls.size(), 16u);
+    EXPECT_LE(recorders.new_calls_of(0, 100, true).calls.size(), 16u);
   }
   for (const int rank : {-7, INT32_MAX}) {
     const Fd other = recorders.make();

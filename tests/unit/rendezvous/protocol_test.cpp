@@ -118,10 +118,10 @@ TEST(Protocol, WelcomeWithAHostThatIsNotListedIsRefused) {
 }
 
 TEST(Protocol, CulpritIsNamedAsFarAsKnown) {
-  EXPECT_EQ(culprit(AbortNotice{3, "node7", 812, ""}), "rank 3 on node7 (pid 812)");
-  EXPECT_EQ(culprit(AbortNotice{3, "node7", 0, ""}), "rank 3 on node7");
-  EXPECT_EQ(culprit(AbortNotice{-1, "node7", 0, ""}), "drun on node7");
-  EXPECT_EQ(culprit(AbortNotice{-1, "", 0, ""}), "drun");
+  EXPECT_EQ(attribution(AbortNotice{3, "node7", 812, ""}), "rank 3 on node7 (pid 812)");
+  EXPECT_EQ(attribution(AbortNotice{3, "node7", 0, ""}), "rank 3 on node7");
+  EXPECT_EQ(attribution(AbortNotice{-1, "node7", 0, ""}), "drun on node7");
+  EXPECT_EQ(attribution(AbortNotice{-1, "", 0, ""}), "drun");
 }
 
 }  // namespace

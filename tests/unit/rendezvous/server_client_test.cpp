@@ -295,12 +295,12 @@ TEST(Rendezvous, AbortWakesEveryWaitWithinAHundredMilliseconds) {
   std::atomic<SteadyClock::rep> sent{0};
   std::vector<SteadyClock::duration> late(kRanks);
   std::thread aborter;
-  auto culprit_client = server.join(kRanks);
-  ASSERT_TRUE(culprit_client);
+  auto attribution_client = server.join(kRanks);
+  ASSERT_TRUE(attribution_client);
   aborter = std::thread([&] {
     all_wait.wait();
     sent = SteadyClock::now().time_since_epoch().count();
-    ASSERT_TRUE((*culprit_client)->abort("out of memory"));
+    ASSERT_TRUE((*attribution_client)->abort("out of memory"));
   });
   in_ranks(kRanks, [&](int rank) {
     auto client = server.join(rank);

@@ -26,7 +26,7 @@ struct Call {
 };
 
 std::vector<std::size_t> counts(Communicator& all, std::size_t count) {
-  return std::vector<std::size_t>(static_cast<std::size_t>(all.world().size()), count);
+  return std::vector<std::size_t>(static_cast<std::size_t>(all.job_context().size()), count);
 }
 
 const Call kCalls[] = {
@@ -77,7 +77,7 @@ class Every : public ::testing::TestWithParam<Call> {
  protected:
   Status call(Communicator& all, std::size_t count, drun_dtype dtype = DRUN_FLOAT32, drun_op op = DRUN_SUM,
               int root = 0) {
-    Buffers buffers(all.world().size(), count);
+    Buffers buffers(all.job_context().size(), count);
     return GetParam().call(all, buffers, count, dtype, op, root);
   }
 };

@@ -11,7 +11,7 @@
 
 #include "runtime/src/algorithm/doubling.h"
 #include "runtime/src/algorithm/ring.h"
-#include "runtime/src/backend/tcp/links.h"
+#include "runtime/src/backend/tcp/connections.h"
 #include "runtime/src/backend/tcp/mesh.h"
 #include "runtime/src/dtype.h"
 #include "tests/unit/runtime/fake_job.h"
@@ -75,7 +75,7 @@ bool equals(T value, double expected) {
 
 template <typename T>
 void check_allreduce(Communicator& all, std::size_t count, drun_dtype dtype, drun_op op) {
-  const int rank = all.world().rank(), size = all.world().size();
+  const int rank = all.job_context().rank(), size = all.job_context().size();
   const auto send = inputs<T>(rank, count);
   std::vector<T> recv(count + 1, T{77});  // one more element, which must not change
   const auto done = all.allreduce(send.data(), recv.data(), count, dtype, op);
@@ -93,7 +93,7 @@ void check_allreduce(Communicator& all, std::size_t count, drun_dtype dtype, dru
 }
 
 std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
-  auto all = Communicator::create(job.world(rank));
+  auto all = Communicator::create(job.job_context(rank));
   EXPECT_TRUE(all) << all.error().text;
   return all ? std::move(*all) : nullptr;
 }
@@ -161,10 +161,10 @@ TEST_P(Collectives, RingDoublingAndHalvingAgreeOnAnyCount) {
   FakeJob job(GetParam());
   if (job.size() == 1) return;
   job.run([&](int rank) {
-    const World world = job.world(rank);
-    auto links = Links::connect(world);
+    const JobContext job_context = job.job_context(rank);
+    auto links = Connections::connect(job_context);
     ASSERT_TRUE(links) << links.error().text;
-    Mesh mesh(world, std::move(*links), Group::all(world));
+    Mesh mesh(job_context, std::move(*links), Group::all(job_context));
     std::uint64_t seq = 0;
     for (const std::size_t count : {0, 1, 2, 3, 15, 16, 17, 32768, 32769, 200'001}) {
       Operation operation;

@@ -67,10 +67,11 @@ TEST(Discovery, NamesAnAgentThatIsNotThere) {
   Surroundings surroundings;
   surroundings.kind = Surroundings::Kind::kAgent;
   surroundings.agent_socket = "/nonexistent/agent.sock";
-  const auto world = join_world(surroundings, {});
-  ASSERT_FALSE(world);
-  EXPECT_EQ(world.error().status, DRUN_ERROR_CONNECT);
-  EXPECT_NE(world.error().text.find("DRUN_AGENT=/nonexistent/agent.sock"), std::string::npos) << world.error().text;
+  const auto job_context = join_world(surroundings, {});
+  ASSERT_FALSE(job_context);
+  EXPECT_EQ(job_context.error().status, DRUN_ERROR_CONNECT);
+  EXPECT_NE(job_context.error().text.find("DRUN_AGENT=/nonexistent/agent.sock"), std::string::npos)
+      << job_context.error().text;
 }
 
 // A made-up process table: this process is below `names`, the last of which is a child of init.

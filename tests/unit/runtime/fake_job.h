@@ -24,7 +24,7 @@
 #include "base/fd.h"
 #include "rendezvous/client.h"
 #include "runtime/src/communicator.h"
-#include "runtime/src/world.h"
+#include "runtime/src/job_context.h"
 
 namespace drun::runtime::testing {
 
@@ -73,18 +73,18 @@ class FakeJob {
   void set_streams(int rank, int n_streams) { n_streams_[rank] = n_streams; }
   void set_timeouts(const Timeouts& timeouts) { timeouts_ = timeouts; }
 
-  World world(int rank, int epoch = 1) {
-    World world;
-    world.client = std::make_unique<FakeClient>(*this, rank, epoch);
-    world.key = other_keys_.count(rank) != 0 ? other_keys_[rank] : key_;
-    world.timeouts = timeouts_;
-    if (gpu_.count(rank) != 0) world.gpu = gpu_[rank];
-    if (n_streams_.count(rank) != 0) world.n_streams = n_streams_[rank];
+  JobContext job_context(int rank, int epoch = 1) {
+    JobContext job_context;
+    job_context.client = std::make_unique<FakeClient>(*this, rank, epoch);
+    job_context.key = other_keys_.count(rank) != 0 ? other_keys_[rank] : key_;
+    job_context.timeouts = timeouts_;
+    if (gpu_.count(rank) != 0) job_context.gpu = gpu_[rank];
+    if (n_streams_.count(rank) != 0) job_context.n_streams = n_streams_[rank];
     if (!memory_.empty()) {
       const auto host = several_hosts_ ? host_of_rank_[static_cast<std::size_t>(rank)] : 0;
-      world.memory.reset(::fcntl(memory_[static_cast<std::size_t>(host)].get(), F_DUPFD_CLOEXEC, 0));
+      job_context.memory.reset(::fcntl(memory_[static_cast<std::size_t>(host)].get(), F_DUPFD_CLOEXEC, 0));
     }
-    return world;
+    return job_context;
   }
 
   // Runs `body` in a thread per rank and waits for all.

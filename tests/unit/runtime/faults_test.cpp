@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "base/text.h"
-#include "runtime/src/backend/tcp/links.h"
+#include "runtime/src/backend/tcp/connections.h"
 #include "runtime/src/backend/tcp/socket.h"
 #include "tests/contains.h"
 #include "tests/unit/runtime/fake_job.h"
@@ -20,7 +20,7 @@ using testing::FakeJob;
 using namespace std::chrono_literals;
 
 std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
-  auto all = Communicator::create(job.world(rank));
+  auto all = Communicator::create(job.job_context(rank));
   EXPECT_TRUE(all) << all.error().text;
   return all ? std::move(*all) : nullptr;
 }
@@ -250,7 +250,7 @@ TEST(Stranger, WithAnotherKeyIsNoPeer) {
   other.fill(9);
   job.set_key_of(1, other);
   job.run([&](int rank) {
-    auto all = Communicator::create(job.world(rank));
+    auto all = Communicator::create(job.job_context(rank));
     ASSERT_FALSE(all);
     EXPECT_EQ(all.error().status, DRUN_ERROR_TIMEOUT);
     EXPECT_EQ(all.error().rank, 1 - rank);
@@ -269,10 +269,10 @@ TEST(Dialing, IsPassedOnWhereOneSideCannotReachTheOther) {
     return rank == 3 && key.rfind("drun/data/", 0) == 0 ? nowhere + " 1" : value;
   });
   job.run([&](int rank) {
-    const World world = job.world(rank);
-    const auto links = Links::connect(world, 200ms);
+    const JobContext job_context = job.job_context(rank);
+    const auto links = Connections::connect(job_context, 200ms);
     ASSERT_TRUE(links) << links.error().text;
-    EXPECT_EQ((*links)->size(), neighbours(rank, 4).size());
+    EXPECT_EQ((*links)->size(), neighbors(rank, 4).size());
   });
 }
 

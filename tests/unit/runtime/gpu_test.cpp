@@ -35,7 +35,7 @@ class Gpu : public ::testing::Test {
                   std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
     FakeJob job(size, timeout);
     job.run([&](int rank) {
-      auto all = Communicator::create(job.world(rank));
+      auto all = Communicator::create(job.job_context(rank));
       ASSERT_TRUE(all) << all.error().text;
       body(**all);
       EXPECT_EQ(fake().n_contexts(), 0);  // the program's context is current again

@@ -183,7 +183,7 @@ class Events {
 };
 
 inline std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
-  auto all = Communicator::create(job.world(rank));
+  auto all = Communicator::create(job.job_context(rank));
   EXPECT_TRUE(all) << all.error().text;
   return all ? std::move(*all) : nullptr;
 }

@@ -1,5 +1,5 @@
 // The end of another process on this host, detected without a message from it. Uses real processes.
-#include "runtime/src/backend/shm/life.h"
+#include "runtime/src/backend/shm/peer_process.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

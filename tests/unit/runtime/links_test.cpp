@@ -1,6 +1,6 @@
 // Connections that are made when a call first needs them. In a job of six, ranks 0 and 3 are not neighbors, nor are 1
 // and 4, or 2 and 5.
-#include "runtime/src/backend/tcp/links.h"
+#include "runtime/src/backend/tcp/connections.h"
 
 #include <sys/socket.h>
 
@@ -18,11 +18,11 @@ using namespace std::chrono_literals;
 
 using drun::testing::contains;
 
-TEST(Links, ConnectNeighboursAloneAtFirst) {
+TEST(Connections, ConnectNeighboursAloneAtFirst) {
   FakeJob job(6);
   job.run([&](int rank) {
-    const World world = job.world(rank);
-    const auto links = Links::connect(world);
+    const JobContext job_context = job.job_context(rank);
+    const auto links = Connections::connect(job_context);
     ASSERT_TRUE(links) << links.error().text;
     EXPECT_EQ((*links)->size(), 4u);
     EXPECT_EQ((*links)->fd((rank + 3) % 6), -1);
@@ -30,7 +30,7 @@ TEST(Links, ConnectNeighboursAloneAtFirst) {
   });
 }
 
-TEST(Links, AreMadeWhenACallNeedsThem) {
+TEST(Connections, AreMadeWhenACallNeedsThem) {
   for (const int size : {6, 13, 40}) {
     FakeJob job(size);
     job.run([&](int rank) {
@@ -47,12 +47,12 @@ TEST(Links, AreMadeWhenACallNeedsThem) {
 }
 
 // In the middle round of an alltoall two ranks need each other in both directions, but one connection is enough.
-TEST(Links, OfAPairAreOne) {
+TEST(Connections, OfAPairAreOne) {
   FakeJob job(6);
   for (int repeat = 0; repeat < 20; ++repeat) {
     job.run([&](int rank) {
-      const World world = job.world(rank, repeat + 1);
-      const auto links = Links::connect(world);
+      const JobContext job_context = job.job_context(rank, repeat + 1);
+      const auto links = Connections::connect(job_context);
       ASSERT_TRUE(links) << links.error().text;
       const int peer = (rank + 3) % 6;
       (*links)->want(peer);
@@ -77,7 +77,7 @@ TEST(Links, OfAPairAreOne) {
 }
 
 // Rank 3 needs rank 0, which waits for rank 5, which comes once rank 3 is done.
-TEST(Links, AreAcceptedWhileWaitingInAnotherCall) {
+TEST(Connections, AreAcceptedWhileWaitingInAnotherCall) {
   FakeJob job(6);
   Events sent;
   job.run([&](int rank) {
@@ -104,7 +104,7 @@ TEST(Links, AreAcceptedWhileWaitingInAnotherCall) {
   });
 }
 
-TEST(Links, ToALateRankAreWaitedFor) {
+TEST(Connections, ToALateRankAreWaitedFor) {
   FakeJob job(6);
   job.run([&](int rank) {
     auto all = join(job, rank);
@@ -120,7 +120,7 @@ TEST(Links, ToALateRankAreWaitedFor) {
 }
 
 // The port of rank 0 that rank 3 is told leads nowhere. In a job of six, rank 3 dials ranks 0, 1 and 2.
-TEST(Links, AreDialedByTheOtherSideWhereOneCannotReachIt) {
+TEST(Connections, AreDialedByTheOtherSideWhereOneCannotReachIt) {
   FakeJob job(6);
   auto closed = listen_on("127.0.0.1", 1);
   ASSERT_TRUE(closed);
@@ -145,7 +145,7 @@ TEST(Links, AreDialedByTheOtherSideWhereOneCannotReachIt) {
   EXPECT_LT(Clock::now() - began, 15s);
 }
 
-TEST(Links, ThatCannotBeMadeAreNamedAtTheDeadline) {
+TEST(Connections, ThatCannotBeMadeAreNamedAtTheDeadline) {
   FakeJob job(6, 3s);  // time for an attempt, even on a busy machine
   auto closed = listen_on("127.0.0.1", 1);
   ASSERT_TRUE(closed);
@@ -179,7 +179,7 @@ TEST(Links, ThatCannotBeMadeAreNamedAtTheDeadline) {
 }
 
 // A rank that waits for a rank without a connection learns of the failure of another one.
-TEST(Links, ThatAreMissingDoNotHideAFailure) {
+TEST(Connections, ThatAreMissingDoNotHideAFailure) {
   FakeJob job(6, 60s);
   Events failed;
   const auto began = Clock::now();
@@ -203,7 +203,7 @@ TEST(Links, ThatAreMissingDoNotHideAFailure) {
   EXPECT_LT(Clock::now() - began, 20s);
 }
 
-TEST(Links, WithARankThatLeftAreNotWaitedFor) {
+TEST(Connections, WithARankThatLeftAreNotWaitedFor) {
   for (const int left : {0, 3}) {  // rank 0 is dialed, rank 3 dials
     FakeJob job(6, 60s);
     Events gone, failed;
@@ -231,7 +231,7 @@ TEST(Links, WithARankThatLeftAreNotWaitedFor) {
   }
 }
 
-TEST(Links, AreRefusedToStrangersDuringACall) {
+TEST(Connections, AreRefusedToStrangersDuringACall) {
   FakeJob job(6);
   std::atomic<bool> visited{false};
   job.run([&](int rank) {

@@ -44,7 +44,7 @@ class NcclJobs : public ::testing::Test {
     for (int rank = 0; rank < size; ++rank)
       job.set_gpu(rank, rank == without ? gpu::Presence::kHidden : gpu::Presence::kThere);
     job.run([&](int rank) {
-      auto all = Communicator::create(job.world(rank));
+      auto all = Communicator::create(job.job_context(rank));
       ASSERT_TRUE(all) << all.error().text;
       body(**all);
       EXPECT_EQ(fake().n_contexts(), 0);
@@ -487,7 +487,7 @@ TEST_F(NcclJobs, RanksOnOneGpuAreRefusedOrGoThroughTheHost) {
   const auto allreduce = [&](bool works) {
     for (const int rank : {0, 1}) job.set_gpu(rank, gpu::Presence::kThere);
     job.run([&](int rank) {
-      auto all = Communicator::create(job.world(rank));
+      auto all = Communicator::create(job.job_context(rank));
       ASSERT_TRUE(all) << all.error().text;
       const Device data(2, 1);
       const Status done = (*all)->allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
@@ -505,7 +505,7 @@ TEST_F(NcclJobs, RanksOnOneGpuAreRefusedOrGoThroughTheHost) {
   second.place_on_hosts({0, 0});
   for (const int rank : {0, 1}) second.set_gpu(rank, gpu::Presence::kThere);
   second.run([&](int rank) {
-    auto all = Communicator::create(second.world(rank));
+    auto all = Communicator::create(second.job_context(rank));
     ASSERT_TRUE(all) << all.error().text;
     const Device data(2, 1);
     ASSERT_DONE((*all)->allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
@@ -901,7 +901,7 @@ TEST_F(NcclJobs, ALaunchersAbortEndsWhatIsUnderWay) {
   FakeJob job(2);
   for (const int rank : {0, 1}) job.set_gpu(rank, gpu::Presence::kThere);
   job.run([&](int rank) {
-    auto made = Communicator::create(job.world(rank));
+    auto made = Communicator::create(job.job_context(rank));
     ASSERT_TRUE(made) << made.error().text;
     Communicator& all = **made;
     const Device data(2, 1);
@@ -970,7 +970,7 @@ class NcclOnHosts : public NcclJobs {
     job.place_on_hosts(hosts);
     for (int rank = 0; rank < job.size(); ++rank) job.set_gpu(rank, gpu::Presence::kThere);
     job.run([&](int rank) {
-      auto all = Communicator::create(job.world(rank));
+      auto all = Communicator::create(job.job_context(rank));
       ASSERT_TRUE(all) << all.error().text;
       Parts parts;
       for (auto* part : {&parts.local, &parts.cross}) {
@@ -1057,18 +1057,18 @@ TEST_F(NcclOnHosts, ASplitThatFailsFailsTheSetupOfAll) {
   for (const char* what : {"split-fails", "second-part-fails"}) {
     ::setenv("DRUN_FAKE_NCCL", what, 1);
     const int before = n_aborted();
-    const int culprit = fails++;
+    const int attribution = fails++;
     run({0, 0, 1, 1}, [&](Communicator& all, Parts&) {
       const Device data(2, 1);
       const Status done = all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
       ASSERT_FALSE(done);
       EXPECT_THAT(done.error().text, HasSubstr("ncclCommSplit"));
       EXPECT_THAT(done.error().text, HasSubstr("(hint: DRUN_NCCL_SPLIT=0 goes without this; DRUN_GPU=0 on all ranks"));
-      EXPECT_EQ(done.error().rank, culprit) << done.error().text;
+      EXPECT_EQ(done.error().rank, attribution) << done.error().text;
       EXPECT_TRUE(all.is_broken());
     });
     // In the second split three ranks get their parts.
-    EXPECT_EQ(n_aborted() - before, culprit == 0 ? 4 : 4 + 4 + 3);
+    EXPECT_EQ(n_aborted() - before, attribution == 0 ? 4 : 4 + 4 + 3);
   }
 }
 

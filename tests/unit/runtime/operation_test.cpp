@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "runtime/src/backend/tcp/links.h"
+#include "runtime/src/backend/tcp/connections.h"
 
 namespace drun::runtime {
 namespace {
@@ -106,16 +106,16 @@ TEST(Operation, DigestOfNamesTellsThemApart) {
 TEST(Neighbours, AreMutualAndFew) {
   for (int size = 1; size <= 70; ++size) {
     for (int rank = 0; rank < size; ++rank) {
-      const auto mine = neighbours(rank, size);
+      const auto mine = neighbors(rank, size);
       EXPECT_LE(mine.size(), 14u);
       for (const int peer : mine) {
-        const auto theirs = neighbours(peer, size);
+        const auto theirs = neighbors(peer, size);
         EXPECT_NE(peer, rank);
         EXPECT_EQ(std::count(theirs.begin(), theirs.end(), rank), 1) << size << ": " << rank << " " << peer;
       }
     }
   }
-  EXPECT_EQ(neighbours(0, 64).size(), 11u);
+  EXPECT_EQ(neighbors(0, 64).size(), 11u);
 }
 
 }  // namespace

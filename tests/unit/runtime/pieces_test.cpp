@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kMany = 400'001;  // of eight bytes: several pieces and an odd remainder
 
 std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
-  auto all = Communicator::create(job.world(rank));
+  auto all = Communicator::create(job.job_context(rank));
   EXPECT_TRUE(all) << all.error().text;
   return all ? std::move(*all) : nullptr;
 }

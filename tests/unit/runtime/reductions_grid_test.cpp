@@ -45,7 +45,7 @@ std::vector<Cell> grid(int size) {
 }
 
 void check_allreduce(Communicator& all, const Cell& cell) {
-  const int rank = all.world().rank(), size = all.world().size();
+  const int rank = all.job_context().rank(), size = all.job_context().size();
   const auto what = label("allreduce", rank, size, cell.count, cell.dtype, cell.op);
   const std::string input = given(cell.dtype, rank, 0, cell.count);
   GuardedBuffer send(input, cell.slack), recv(input.size(), cell.slack);
@@ -57,7 +57,7 @@ void check_allreduce(Communicator& all, const Cell& cell) {
 }
 
 void check_reduce(Communicator& all, const Cell& cell) {
-  const int rank = all.world().rank(), size = all.world().size();
+  const int rank = all.job_context().rank(), size = all.job_context().size();
   const bool is_root = rank == cell.root;
   const auto what = label("reduce", rank, size, cell.count, cell.dtype, cell.op);
   const std::string input = given(cell.dtype, rank, 0, cell.count);
@@ -74,7 +74,7 @@ void check_reduce(Communicator& all, const Cell& cell) {
 }
 
 void check_reduce_scatter(Communicator& all, const Cell& cell) {
-  const int rank = all.world().rank(), size = all.world().size();
+  const int rank = all.job_context().rank(), size = all.job_context().size();
   const auto what = label("reduce_scatter", rank, size, cell.count, cell.dtype, cell.op);
   const std::size_t first = static_cast<std::size_t>(rank) * cell.count, n_bytes = cell.count * size_of(cell.dtype);
   const std::string input = given(cell.dtype, rank, 0, static_cast<std::size_t>(size) * cell.count);

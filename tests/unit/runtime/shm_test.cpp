@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 using drun::testing::contains;
 
 std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
-  auto all = Communicator::create(job.world(rank));
+  auto all = Communicator::create(job.job_context(rank));
   EXPECT_TRUE(all) << all.error().text;
   return all ? std::move(*all) : nullptr;
 }
@@ -98,8 +98,8 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
   const std::vector<std::size_t> counts = {0,    1,    2,    3,        7,        12,   13,       28,   29,           63,
                                            2047, 2048, 2049, slot - 1, slot + 1, slot, 2 * slot, 2049, 3 * slot + 5, 1};
   job.run([&](int rank) {
-    const World world = job.world(rank);
-    auto backend = make_shm_backend(world, Group::all(world), segment, std::make_unique<NoNetwork>());
+    const JobContext job_context = job.job_context(rank);
+    auto backend = make_shm_backend(job_context, Group::all(job_context), segment, std::make_unique<NoNetwork>());
     std::uint64_t seq = 0;
     for (int round = 0; round < 2; ++round) {
       for (const std::size_t count : counts) {
@@ -187,8 +187,8 @@ TEST_P(SharedMemory, NobodyOvertakesByMoreThanTheSlotsHold) {
   const auto segment = make_segment(size);
   ASSERT_TRUE(segment);
   job.run([&](int rank) {
-    const World world = job.world(rank);
-    auto backend = make_shm_backend(world, Group::all(world), segment, std::make_unique<NoNetwork>());
+    const JobContext job_context = job.job_context(rank);
+    auto backend = make_shm_backend(job_context, Group::all(job_context), segment, std::make_unique<NoNetwork>());
     const std::size_t slot = Segment::kSlotBytes / sizeof(std::int32_t);
     for (std::uint64_t seq = 1; seq <= 60; ++seq) {
       const std::size_t count = seq % 3 == 0 ? 2 * slot + seq : seq;
@@ -219,8 +219,8 @@ TEST(SharedMemorySteps, AfterBillionsOfSmallCallsALargeOneIsStillRight) {
         control.arrival(step).step.move_to(step, control.sleepers_of(step));
     }
     job.run([&](int rank) {
-      const World world = job.world(rank);
-      auto backend = make_shm_backend(world, Group::all(world), segment, std::make_unique<NoNetwork>());
+      const JobContext job_context = job.job_context(rank);
+      auto backend = make_shm_backend(job_context, Group::all(job_context), segment, std::make_unique<NoNetwork>());
       for (std::uint64_t seq = 1; seq <= 3; ++seq) {
         std::vector<std::int32_t> data(300'000), expected(data.size());
         for (std::size_t i = 0; i < data.size(); ++i) {
@@ -239,7 +239,7 @@ TEST(SharedMemorySetUp, EveryRankMapsTheSame) {
   job.share_memory();
   job.run([&](int rank) {
     for (int epoch = 1; epoch <= 2; ++epoch) {  // as in a second drun_init: nothing of the first is left
-      auto all = Communicator::create(job.world(rank, epoch));
+      auto all = Communicator::create(job.job_context(rank, epoch));
       ASSERT_TRUE(all) << all.error().text;
       std::vector<double> data(300'000, (rank + 1.0) * epoch);
       ASSERT_TRUE((*all)->allreduce(data.data(), data.data(), data.size(), DRUN_FLOAT64, DRUN_SUM));
@@ -252,9 +252,9 @@ TEST(SharedMemorySetUp, WithoutMemoryForOneRankTheNetworkServesAll) {
   FakeJob job(3);
   job.share_memory();
   job.run([&](int rank) {
-    World world = job.world(rank);
-    if (rank == 1) world.memory.reset();
-    auto all = Communicator::create(std::move(world));
+    JobContext job_context = job.job_context(rank);
+    if (rank == 1) job_context.memory.reset();
+    auto all = Communicator::create(std::move(job_context));
     ASSERT_TRUE(all) << all.error().text;
     std::int64_t sum = rank;
     ASSERT_TRUE((*all)->allreduce(&sum, &sum, 1, DRUN_INT64, DRUN_SUM));
@@ -266,12 +266,12 @@ TEST(SharedMemorySetUp, MemoryThatCannotBeHadIsAnErrorOnEveryRank) {
   FakeJob job(3);
   job.share_memory();
   job.run([&](int rank) {
-    World world = job.world(rank);
+    JobContext job_context = job.job_context(rank);
     if (rank == 0) {  // its memory can't grow
-      world.memory.reset(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-      ASSERT_EQ(::fcntl(world.memory.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+      job_context.memory.reset(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      ASSERT_EQ(::fcntl(job_context.memory.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
     }
-    const auto all = Communicator::create(std::move(world));
+    const auto all = Communicator::create(std::move(job_context));
     ASSERT_FALSE(all);
     EXPECT_EQ(all.error().status, DRUN_ERROR_SYSTEM);
     EXPECT_TRUE(contains(all.error().text, ": no shared memory: posix_fallocate: ")) << all.error().text;
@@ -393,8 +393,8 @@ TEST(SharedMemoryOfTwo, TheClockIsAskedBeforeTheOtherOneComes) {
   const auto segment = make_segment(2);
   ASSERT_TRUE(segment);
   job.run([&](int rank) {
-    const World world = job.world(rank);
-    auto backend = make_shm_backend(world, Group::all(world), segment, std::make_unique<NoNetwork>());
+    const JobContext job_context = job.job_context(rank);
+    auto backend = make_shm_backend(job_context, Group::all(job_context), segment, std::make_unique<NoNetwork>());
     EXPECT_TRUE(backend->asks_for_time());
     std::vector<std::int32_t> data(1, rank + 3);
     Operation small = call(OpKind::kAllreduce, 1, 1);

@@ -247,12 +247,12 @@ TEST(SplitFaults, MemoryThatOneHostLacksIsEverybodysError) {
   FakeJob job(4);
   job.place_on_hosts({0, 0, 1, 1});
   job.run([&](int rank) {
-    World world = job.world(rank);
+    JobContext job_context = job.job_context(rank);
     if (rank == 2) {
-      world.memory.reset(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-      ASSERT_EQ(::fcntl(world.memory.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+      job_context.memory.reset(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      ASSERT_EQ(::fcntl(job_context.memory.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
     }
-    const auto all = Communicator::create(std::move(world));
+    const auto all = Communicator::create(std::move(job_context));
     ASSERT_FALSE(all);
     EXPECT_NE(all.error().text.find("host node1: no shared memory"), std::string::npos) << all.error().text;
   });

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/src/backend/tcp/links.h"
+#include "runtime/src/backend/tcp/connections.h"
 #include "runtime/src/backend/tcp/stripes.h"
 #include "tests/unit/runtime/fake_job.h"
 
@@ -63,7 +63,7 @@ TEST(Stripes, ComeOutAsTheyWentIn) {
 }
 
 std::unique_ptr<Communicator> join(FakeJob& job, int rank) {
-  auto all = Communicator::create(job.world(rank));
+  auto all = Communicator::create(job.job_context(rank));
   EXPECT_TRUE(all) << all.error().text;
   return all ? std::move(*all) : nullptr;
 }
@@ -187,7 +187,7 @@ TEST(StreamsSetUp, RanksWithDifferentNumbersAreTold) {
   job.set_streams(0, 2);
   job.set_streams(1, 3);
   job.run([&](int rank) {
-    auto all = Communicator::create(job.world(rank));
+    auto all = Communicator::create(job.job_context(rank));
     ASSERT_FALSE(all);
     EXPECT_EQ(all.error().status, DRUN_ERROR_MISMATCH);
     EXPECT_NE(all.error().text.find(rank == 0 ? "DRUN_STREAMS is 3 on " : "DRUN_STREAMS is 2 on "), std::string::npos)

@@ -85,9 +85,9 @@ struct Given {
   std::size_t count;
 };
 
-// Expects that every rank gets an error with `text` and the rank `culprit`, and can go on using the transport.
+// Expects that every rank gets an error with `text` and the rank `attribution`, and can go on using the transport.
 void expect_mismatch(int size, const std::function<std::vector<Given>(int rank)>& given, const std::string& text,
-                     int culprit) {
+                     int attribution) {
   run_ranks(size, [&](Transport& ranks) {
     std::vector<float> memory(100);
     Bucketer bucketer(ranks);
@@ -98,7 +98,7 @@ void expect_mismatch(int size, const std::function<std::vector<Given>(int rank)>
     } catch (const Error& e) {
       EXPECT_EQ(e.what(), text);
       EXPECT_EQ(e.code, DRUN_ERROR_MISMATCH);
-      EXPECT_EQ(e.rank, culprit);
+      EXPECT_EQ(e.rank, attribution);
     }
     double one = 1;
     ranks.allreduce(&one, 1, DRUN_FLOAT64, DRUN_SUM, "after");

@@ -54,7 +54,7 @@ struct Disagreement {
 
 // Attributes the disagreement: all ranks are at fault except the largest group of ranks with the same entry; of equally
 // large groups, the one with the lowest rank is right. Precondition: not all entries are equal.
-inline Disagreement blame(const std::string& subject, const std::vector<std::string>& entry_of_rank) {
+inline Disagreement faulty(const std::string& subject, const std::vector<std::string>& entry_of_rank) {
   std::map<std::string, std::vector<int>> groups;
   for (std::size_t rank = 0; rank < entry_of_rank.size(); ++rank) {
     groups[entry_of_rank[rank]].push_back(static_cast<int>(rank));
@@ -92,12 +92,12 @@ inline Disagreement first_difference(const std::vector<Registered>& all) {
     }
     return false;
   };
-  if (differ()) return blame("their settings", entries);
+  if (differ()) return faulty("their settings", entries);
   for (std::size_t i = 0; i < n_tensors; ++i) {
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       entries[rank] = i < all[rank].tensors.size() ? all[rank].tensors[i] : "none";
     }
-    if (differ()) return blame("tensor #" + std::to_string(i), entries);
+    if (differ()) return faulty("tensor #" + std::to_string(i), entries);
   }
   return {-1, "ranks disagree on their tensors"};
 }

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "runtime/src/backend/shm/arena.h"
 #include "runtime/src/backend/shm/counter.h"
-#include "runtime/src/backend/shm/life.h"
+#include "runtime/src/backend/shm/peer_process.h"
 #include "runtime/src/operation.h"
 
 namespace drun::runtime {

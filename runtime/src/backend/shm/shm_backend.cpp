@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/src/backend/culprit.h"
+#include "runtime/src/backend/failure_attribution.h"
 #include "runtime/src/call_deadline.h"
 #include "runtime/src/copy.h"
 #include "runtime/src/dtype.h"
@@ -82,15 +82,15 @@ std::uint32_t last_step(const Segment::Control& control) {
 
 class ShmBackendImpl final : public ShmBackend {
  public:
-  ShmBackendImpl(const World& world, const Group& group, std::shared_ptr<Segment> segment,
+  ShmBackendImpl(const JobContext& job_context, const Group& group, std::shared_ptr<Segment> segment,
                  std::unique_ptr<Backend> network)
-      : world_(world),
+      : job_context_(job_context),
         group_(group),
         segment_(std::move(segment)),
         network_(std::move(network)),
         rank_(group.own),
         size_(group.size()),
-        spins_(has_core_for_each(world.client->welcome().local_size)),
+        spins_(has_core_for_each(job_context.client->welcome().local_size)),
         orders_others_(spins_ && size_ <= kMaxOrder && order_others_when_asleep()),
         step_(last_step(segment_->control(rank_))) {
     own().orders_others.store(orders_others_ ? 1 : 0, std::memory_order_release);
@@ -118,10 +118,10 @@ class ShmBackendImpl final : public ShmBackend {
   }
   void meanwhile(Meanwhile work) override { meanwhile_ = std::move(work); }
   Status broadcast(const Operation& operation, void* data, std::size_t n_bytes) override {
-    return finish(hand_out(operation, static_cast<char*>(data), n_bytes));
+    return finish(broadcast_pieces(operation, static_cast<char*>(data), n_bytes));
   }
   Status allgather(const Operation& operation, void* data, const std::vector<Block>& blocks) override {
-    return finish(exchange_blocks(operation, static_cast<char*>(data), blocks));
+    return finish(allgather_pieces(operation, static_cast<char*>(data), blocks));
   }
   // These calls go from rank to rank, over the network's loopback.
   Status gather(const Operation& operation, const void* send, void* recv) override {
@@ -141,7 +141,7 @@ class ShmBackendImpl final : public ShmBackend {
   Status barrier(const Operation& operation) override {
     announce(operation);
     publish_arrival();
-    return finish(wait_for_the_present(operation, 0));
+    return finish(wait_for_peers(operation, 0));
   }
   bool asks_for_time() const override { return true; }
   bool has_closed(int rank) const override { return network_->has_closed(rank); }
@@ -213,7 +213,7 @@ class ShmBackendImpl final : public ShmBackend {
     };
     if (data.count > 0) std::memcpy(given(rank_, step_ + 1), from, data.n_bytes());
     publish_arrival();
-    if (auto all = wait_for_the_present(operation, data.n_bytes()); !all) return all;
+    if (auto all = wait_for_peers(operation, data.n_bytes()); !all) return all;
     if (data.count == 0) return {};
     // Read our own data at `from`: the cache line of its copy may still be with the others. `from` is the result's
     // place or does not overlap it, and is only one of the first two operands.
@@ -242,7 +242,7 @@ class ShmBackendImpl final : public ShmBackend {
     // Calls without this phase do not move the counter: if it fell behind by half of its range, it would seem to be
     // ahead.
     own().reduced.move_to(step_, own().reduced_sleepers, sleepers_order());
-    give_for_reduction(source_of(piece_at(0)), piece_at(0));
+    copy_contribution(source_of(piece_at(0)), piece_at(0));
     arrive();
     for (std::size_t done = 0; done < data.count;) {
       const Span piece = piece_at(done);
@@ -252,7 +252,7 @@ class ShmBackendImpl final : public ShmBackend {
       own().reduced.move_to(step, own().reduced_sleepers, sleepers_order());
       done += piece.count;
       if (done < data.count) {
-        give_for_reduction(source_of(piece_at(done)), piece_at(done));
+        copy_contribution(source_of(piece_at(done)), piece_at(done));
         arrive();
       }
       if (!takes) continue;
@@ -267,7 +267,7 @@ class ShmBackendImpl final : public ShmBackend {
   }
 
   // Writes all parts except our own to our slot.
-  void give_for_reduction(const char* from, const Span& piece) {
+  void copy_contribution(const char* from, const Span& piece) {
     char* slot = segment_->given(rank_, step_ + 1);
     const std::size_t begin = begin_of_part(piece, rank_), end = begin_of_part(piece, rank_ + 1);
     copy_bytes(slot, from, begin);
@@ -354,7 +354,7 @@ class ShmBackendImpl final : public ShmBackend {
     }
   }
 
-  Status hand_out(const Operation& operation, char* data, std::size_t total) {
+  Status broadcast_pieces(const Operation& operation, char* data, std::size_t total) {
     const bool is_root = rank_ == operation.root_here();
     announce(operation);
     std::size_t done = 0;
@@ -371,7 +371,7 @@ class ShmBackendImpl final : public ShmBackend {
     return {};
   }
 
-  Status exchange_blocks(const Operation& operation, char* data, const std::vector<Block>& blocks) {
+  Status allgather_pieces(const Operation& operation, char* data, const std::vector<Block>& blocks) {
     std::size_t longest = 0;
     for (const auto& block : blocks) longest = std::max(longest, block.n_bytes);
     announce(operation);
@@ -415,7 +415,7 @@ class ShmBackendImpl final : public ShmBackend {
   }
 
   // The same for a call of one step. Reads the clock while our data is on its way.
-  Status wait_for_the_present(const Operation& operation, std::size_t n_bytes) {
+  Status wait_for_peers(const Operation& operation, std::size_t n_bytes) {
     operation.clock.began();
     waited_ = false;
     auto all = wait_for_arrivals(operation, true);
@@ -482,28 +482,28 @@ class ShmBackendImpl final : public ShmBackend {
     for (;;) {
       const auto left = call_deadline_.left(operation);
       if (left.count() <= 0) return timed_out(operation, phase, step);
-      note_.waiting(world_, group_, operation, [&] { return missing(phase, step); });
+      note_.waiting(job_context_, group_, operation, [&] { return missing(phase, step); });
       const auto time = std::min(left + std::chrono::milliseconds(1), CallDeadline::kPollInterval);
       if (auto slept = sleep_for(counter, sleepers_on(rank, phase, step), step, time); !slept) {
         return slept;
       }
       if (counter.has_reached(step)) return {};
-      if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
+      if (auto alive = check_alive(job_context_, name_of(operation)); !alive) return alive;
       for (int other = 0; other < size_; ++other) {
         if (segment_->control(other).broken.load(std::memory_order_acquire) != 0) {
-          return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(other), name_of(operation)));
+          return tl::unexpected<Failure>(explain_closed(job_context_, group_.world_rank(other), name_of(operation)));
         }
         if (has_died(other, phase, step)) return has_gone(other, operation);
       }
       if (Clock::now() >= poll_all) {  // for failures that only the rendezvous knows
-        if (auto reason = published_failure(world_, name_of(operation), kPollWait)) {
+        if (auto reason = published_failure(job_context_, name_of(operation), kPollWait)) {
           return tl::unexpected<Failure>(std::move(*reason));
         }
         const int waited_for = group_.world_rank(rank);
-        if (has_left(world_, waited_for, kPollWait) && !counter.has_reached(step)) {
-          Failure gone{DRUN_ERROR_PEER, world_.name_of(waited_for) + " left before " + name_of(operation), waited_for,
-                       world_.host_of(waited_for)};
-          publish_failure(world_, gone);
+        if (has_left(job_context_, waited_for, kPollWait) && !counter.has_reached(step)) {
+          Failure gone{DRUN_ERROR_PEER, job_context_.name_of(waited_for) + " left before " + name_of(operation),
+                       waited_for, job_context_.host_of(waited_for)};
+          publish_failure(job_context_, gone);
           return tl::unexpected<Failure>(std::move(gone));
         }
         poll_all = Clock::now() + kPollEvery;
@@ -538,7 +538,7 @@ class ShmBackendImpl final : public ShmBackend {
 
   tl::unexpected<Failure> has_gone(int rank, const Operation& operation) {
     const auto& process = segment_->control(rank).process;
-    return tl::unexpected<Failure>(explain_closed(world_, group_.world_rank(rank), name_of(operation),
+    return tl::unexpected<Failure>(explain_closed(job_context_, group_.world_rank(rank), name_of(operation),
                                                   [&] { return process.has_ended() ? process.pid() : 0; }));
   }
 
@@ -553,7 +553,7 @@ class ShmBackendImpl final : public ShmBackend {
   Status timed_out(const Operation& operation, Phase phase, std::uint32_t step) {
     const auto waited_for = missing(phase, step);
     if (waited_for.empty()) return {};  // all have arrived just now
-    return tl::unexpected<Failure>(timeout_failure(world_, group_, operation, waited_for));
+    return tl::unexpected<Failure>(timeout_failure(job_context_, group_, operation, waited_for));
   }
 
   Status check_calls(const Operation& operation) {
@@ -573,21 +573,21 @@ class ShmBackendImpl final : public ShmBackend {
       if (same_call(theirs, operation)) continue;  // one of the two has no name
       if (call.names != 0) theirs.name.assign(call.name, ::strnlen(call.name, kNameBytes));
       return tl::unexpected<Failure>(
-          mismatch_failure(world_, group_, operation, group_.world_rank(rank), describe_in(group_, theirs)));
+          mismatch_failure(job_context_, group_, operation, group_.world_rank(rank), describe_in(group_, theirs)));
     }
     return {};
   }
 
   Status finish(Status status) {
     if (status) {
-      note_.done(world_);
+      note_.done(job_context_);
     } else {
       close();
     }
     return status;
   }
 
-  const World& world_;
+  const JobContext& job_context_;
   Group group_;
   std::shared_ptr<Segment> segment_;
   std::unique_ptr<Backend> network_;
@@ -605,9 +605,9 @@ class ShmBackendImpl final : public ShmBackend {
 
 }  // namespace
 
-std::unique_ptr<ShmBackend> make_shm_backend(const World& world, const Group& group, std::shared_ptr<Segment> segment,
-                                             std::unique_ptr<Backend> network) {
-  return std::make_unique<ShmBackendImpl>(world, group, std::move(segment), std::move(network));
+std::unique_ptr<ShmBackend> make_shm_backend(const JobContext& job_context, const Group& group,
+                                             std::shared_ptr<Segment> segment, std::unique_ptr<Backend> network) {
+  return std::make_unique<ShmBackendImpl>(job_context, group, std::move(segment), std::move(network));
 }
 
 }  // namespace drun::runtime

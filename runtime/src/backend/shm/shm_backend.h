@@ -23,8 +23,8 @@ class ShmBackend : public Backend {
 };
 
 // `network` has the same members. It carries out the calls that shared memory does not, and detects members that are
-// gone. `world` must outlive the backend.
-std::unique_ptr<ShmBackend> make_shm_backend(const World& world, const Group& group, std::shared_ptr<Segment> segment,
-                                             std::unique_ptr<Backend> network);
+// gone. `job_context` must outlive the backend.
+std::unique_ptr<ShmBackend> make_shm_backend(const JobContext& job_context, const Group& group,
+                                             std::shared_ptr<Segment> segment, std::unique_ptr<Backend> network);
 
 }  // namespace drun::runtime

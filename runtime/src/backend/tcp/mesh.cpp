@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/src/backend/culprit.h"
+#include "runtime/src/backend/failure_attribution.h"
 #include "runtime/src/dtype.h"
 
 namespace drun::runtime {
@@ -48,16 +48,16 @@ Outcome<std::chrono::microseconds> Mesh::advance(Run& run) {
   const Operation* operation = most_urgent(run.messages);
   if (operation == nullptr) return CallDeadline::kPollInterval;
   (void)call_deadline_.left(*operation);  // the caller's time does not count as time for which we were stopped
-  links_need_care_ = links_->busy();
+  links_need_care_ = connections_->busy();
   const auto moved = move_some(run.messages, *operation);
   if (!moved) {
     (void)finish(tl::unexpected<Failure>(moved.error()));
     return tl::unexpected<Failure>(moved.error());
   }
   if (*moved) return std::chrono::microseconds(0);
-  const bool waits =
-      links_->busy() || std::any_of(run.messages.begin(), run.messages.end(),
-                                    [](const Message& message) { return !message.finished() && message.wants_io(); });
+  const bool waits = connections_->busy() ||
+                     std::any_of(run.messages.begin(), run.messages.end(),
+                                 [](const Message& message) { return !message.finished() && message.wants_io(); });
   if (waits) return kBetweenPolls;
   return CallDeadline::kPollInterval;
 }
@@ -66,9 +66,9 @@ Status Mesh::go_on(Run& run, const std::function<bool()>& enough) { return finis
 
 Status Mesh::finish(Status status) {
   if (status) {
-    note_.done(world_);
+    note_.done(job_context_);
   } else {
-    links_->close();
+    connections_->close();
   }
   return status;
 }
@@ -81,14 +81,15 @@ std::vector<Mesh::Message> Mesh::messages_for(const std::vector<Part>& parts) {
   std::vector<Message> messages;
   messages.reserve(parts.size());  // the messages point to each other
   for (const auto& [operation, flow] : parts) {
-    links_->set_connect_timeout(operation->timeout);
+    connections_->set_connect_timeout(operation->timeout);
     Message message;
     message.operation = operation;
     message.flow = flow;
     message.peer = group_.world_rank(flow->peer());
-    message.fd = links_->fd(message.peer);
-    if (message.fd < 0) links_->want(message.peer);
-    if (links_->n_streams() > 1 && flow->n_bytes() > Stripes::kBytes) message.stripes.emplace(links_->n_streams());
+    message.fd = connections_->fd(message.peer);
+    if (message.fd < 0) connections_->want(message.peer);
+    if (connections_->n_streams() > 1 && flow->n_bytes() > Stripes::kBytes)
+      message.stripes.emplace(connections_->n_streams());
     if (flow->direction() == Flow::Direction::kSend) message.header = encode_header(expected(*operation, *flow));
     // Only sends and receives may have several messages for a peer.
     for (std::size_t before = is_of_two(*operation) ? messages.size() : 0; before-- > 0;) {
@@ -139,7 +140,7 @@ Outcome<bool> Mesh::move_some(std::vector<Message>& messages, const Operation& o
 }
 
 Status Mesh::run_messages(std::vector<Message>& messages, const std::function<bool()>& enough) {
-  links_need_care_ = links_->busy();
+  links_need_care_ = connections_->busy();
   for (int pass = 1;; ++pass) {
     const Operation* operation = most_urgent(messages);
     if (operation == nullptr || (enough && enough())) return {};
@@ -148,17 +149,17 @@ Status Mesh::run_messages(std::vector<Message>& messages, const std::function<bo
     if (!*moved) {
       if (auto waited = wait(messages, *operation); !waited) return waited;
     } else if (pass % kPassesBetweenChecks == 0) {
-      if (auto alive = check_alive(world_, name_of(*operation)); !alive) return alive;
-      links_need_care_ = links_->busy();
+      if (auto alive = check_alive(job_context_, name_of(*operation)); !alive) return alive;
+      links_need_care_ = connections_->busy();
     }
   }
 }
 
 Status Mesh::connect(std::vector<Message>& messages, const Operation& operation) {
   links_need_care_ = false;
-  if (auto advanced = links_->advance(name_of(operation)); !advanced) return advanced;
+  if (auto advanced = connections_->advance(name_of(operation)); !advanced) return advanced;
   for (auto& message : messages) {
-    if (message.fd < 0) message.fd = links_->fd(message.peer);
+    if (message.fd < 0) message.fd = connections_->fd(message.peer);
   }
   return {};
 }
@@ -217,7 +218,7 @@ Outcome<bool> Mesh::move_stripes(Message& message) {
   Stripes& stripes = *message.stripes;
   bool moved = false;
   for (std::size_t stream = 0; stream < stripes.n_connections(); ++stream) {
-    const int fd = links_->fd(message.peer, stream);
+    const int fd = connections_->fd(message.peer, stream);
     for (;;) {
       const Window part = stripes.window_of(stream, window, done);
       if (part.n_bytes == 0) break;
@@ -243,35 +244,37 @@ Status Mesh::check_header(const Message& message) {
   auto theirs = decode_header(message.header);
   if (!theirs) {
     return failure(DRUN_ERROR_INTERNAL,
-                   name_of(operation) + ": " + world_.name_of(peer) + " sent something else than a message", peer,
-                   world_.host_of(peer));
+                   name_of(operation) + ": " + job_context_.name_of(peer) + " sent something else than a message", peer,
+                   job_context_.host_of(peer));
   }
   const Operation ours = expected(operation, *message.flow);
   if (same_call(*theirs, ours)) return {};
   theirs->name = name_in_header(message.header);
   // A rank that only sends may have finished a call, and learns of a mismatch in the next one.
   if (theirs->comm == previous_.comm && theirs->seq == previous_.seq && !same_call(*theirs, previous_)) {
-    return tl::unexpected<Failure>(mismatch_failure(world_, group_, previous_, peer, describe_in(group_, *theirs)));
+    return tl::unexpected<Failure>(
+        mismatch_failure(job_context_, group_, previous_, peer, describe_in(group_, *theirs)));
   }
   Operation same_block = *theirs;
   same_block.count = ours.count;
   if (ours.kind != OpKind::kAlltoallv || !same_call(same_block, ours)) {
-    return tl::unexpected<Failure>(mismatch_failure(world_, group_, operation, peer, describe_in(group_, *theirs)));
+    return tl::unexpected<Failure>(
+        mismatch_failure(job_context_, group_, operation, peer, describe_in(group_, *theirs)));
   }
   Failure result{DRUN_ERROR_MISMATCH,
-                 name_of(operation) + ": " + world_.name_of(peer) + " sends " + std::to_string(theirs->count) + " " +
-                     name_of(ours.dtype) + " to " + world_.name_of(world_.rank()) + ", which expects " +
-                     std::to_string(ours.count),
-                 peer, world_.host_of(peer)};
-  publish_failure(world_, result);
+                 name_of(operation) + ": " + job_context_.name_of(peer) + " sends " + std::to_string(theirs->count) +
+                     " " + name_of(ours.dtype) + " to " + job_context_.name_of(job_context_.rank()) +
+                     ", which expects " + std::to_string(ours.count),
+                 peer, job_context_.host_of(peer)};
+  publish_failure(job_context_, result);
   return tl::unexpected<Failure>(std::move(result));
 }
 
 Status Mesh::wait(const std::vector<Message>& messages, const Operation& operation) {
-  std::vector<pollfd> fds{{world_.client->fd(), POLLIN, 0}};
-  if (world_.interrupt_fd >= 0) fds.push_back({world_.interrupt_fd, POLLIN, 0});
+  std::vector<pollfd> fds{{job_context_.client->fd(), POLLIN, 0}};
+  if (job_context_.interrupt_fd >= 0) fds.push_back({job_context_.interrupt_fd, POLLIN, 0});
   const std::size_t n_control = fds.size();
-  links_->add_to(fds);
+  connections_->add_to(fds);
   for (const auto& message : messages) {
     if (message.finished() || !message.wants_io()) continue;
     const bool sends = message.flow->direction() == Flow::Direction::kSend;
@@ -283,30 +286,30 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
     const Window window = clipped(message.flow->window());
     for (std::size_t stream = 0; stream < message.stripes->n_connections(); ++stream) {
       if (message.stripes->window_of(stream, window, message.flow->done()).n_bytes == 0) continue;
-      fds.push_back({links_->fd(message.peer, stream), events, 0});
+      fds.push_back({connections_->fd(message.peer, stream), events, 0});
     }
   }
   const auto left = call_deadline_.left(operation).count();
   if (left <= 0) return tl::unexpected<Failure>(timed_out(messages, operation));
-  note_.waiting(world_, group_, operation, [&] { return waited_for(messages); });
-  const auto longest = links_->busy() ? Links::kRetry : CallDeadline::kPollInterval;
+  note_.waiting(job_context_, group_, operation, [&] { return waited_for(messages); });
+  const auto longest = connections_->busy() ? Connections::kRetry : CallDeadline::kPollInterval;
   const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, longest.count())));
   if (ready < 0 && errno != EINTR) return failure(DRUN_ERROR_SYSTEM, std::string("poll: ") + std::strerror(errno));
   for (std::size_t i = 0; i < n_control; ++i) {
     if (fds[i].revents == 0) continue;
-    if (auto alive = check_alive(world_, name_of(operation)); !alive) return alive;
+    if (auto alive = check_alive(job_context_, name_of(operation)); !alive) return alive;
   }
-  links_need_care_ = links_->busy() || fds[n_control].revents != 0;
+  links_need_care_ = connections_->busy() || fds[n_control].revents != 0;
   return {};
 }
 
 bool Mesh::has_closed(int peer) const {
-  pollfd link{links_->fd(group_.world_rank(peer)), POLLRDHUP, 0};
+  pollfd link{connections_->fd(group_.world_rank(peer)), POLLRDHUP, 0};
   return link.fd >= 0 && ::poll(&link, 1, 0) == 1;
 }
 
 Failure Mesh::io_failure(int peer, int error, const Operation& operation) {
-  auto result = explain_closed(world_, peer, name_of(operation));
+  auto result = explain_closed(job_context_, peer, name_of(operation));
   // The connection timed out in the network, the other side did not close it: add the error.
   if (error != 0 && error != ECONNRESET && error != EPIPE && result.rank == peer) {
     result.text += std::string(" (") + std::strerror(error) + ")";
@@ -330,7 +333,8 @@ Failure Mesh::timed_out(const std::vector<Message>& messages, const Operation& o
       if (!message.finished() && (message.operation == &operation) == of_this) peers.push_back(message.peer);
     }
   }
-  return timeout_failure(world_, group_, operation, peers, [this](int rank) { return links_->why_not(rank); });
+  return timeout_failure(job_context_, group_, operation, peers,
+                         [this](int rank) { return connections_->why_not(rank); });
 }
 
 }  // namespace drun::runtime

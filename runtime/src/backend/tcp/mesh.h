@@ -8,22 +8,22 @@
 #include <string>
 #include <vector>
 
-#include "runtime/src/algorithm/exchange.h"
-#include "runtime/src/backend/culprit.h"
-#include "runtime/src/backend/tcp/links.h"
+#include "runtime/src/algorithm/peer_flows.h"
+#include "runtime/src/backend/failure_attribution.h"
+#include "runtime/src/backend/tcp/connections.h"
 #include "runtime/src/backend/tcp/stripes.h"
 #include "runtime/src/call_deadline.h"
 #include "runtime/src/group.h"
-#include "runtime/src/world.h"
+#include "runtime/src/job_context.h"
 
 namespace drun::runtime {
 
 // One thread. After a failure all connections are closed, so that the neighbors notice, and it can't be used.
 class Mesh final : public Exchange {
  public:
-  // All communicators share the links. `world` must outlive the mesh.
-  Mesh(const World& world, std::shared_ptr<Links> links, Group group)
-      : world_(world), links_(std::move(links)), group_(std::move(group)) {}
+  // All communicators share the links. `job_context` must outlive the mesh.
+  Mesh(const JobContext& job_context, std::shared_ptr<Connections> links, Group group)
+      : job_context_(job_context), connections_(std::move(links)), group_(std::move(group)) {}
   int rank() const override { return group_.own; }
   int size() const override { return group_.size(); }
   Status run(const Operation& operation, const std::vector<Flow*>& flows) override;
@@ -44,7 +44,7 @@ class Mesh final : public Exchange {
   Status go_on(Run& run, const std::function<bool()>& enough);
   // True if the member is connected and has closed its side.
   bool has_closed(int peer) const;
-  void close() { links_->close(); }
+  void close() { connections_->close(); }
 
  private:
   // A flow with its socket and the header that precedes it.
@@ -84,8 +84,8 @@ class Mesh final : public Exchange {
   Status run_messages(std::vector<Message>& messages, const std::function<bool()>& enough);
   Status finish(Status status);
 
-  const World& world_;
-  std::shared_ptr<Links> links_;
+  const JobContext& job_context_;
+  std::shared_ptr<Connections> connections_;
   Group group_;
   bool links_need_care_ = false;
   CallDeadline call_deadline_;

@@ -12,7 +12,7 @@
 #include "runtime/src/algorithm/dissemination.h"
 #include "runtime/src/algorithm/doubling.h"
 #include "runtime/src/algorithm/ring.h"
-#include "runtime/src/backend/tcp/links.h"
+#include "runtime/src/backend/tcp/connections.h"
 #include "runtime/src/backend/tcp/mesh.h"
 #include "runtime/src/dtype.h"
 
@@ -42,8 +42,8 @@ class RingAllreduce final : public PiecewiseAllreduce {
 
 class TcpBackendImpl final : public TcpBackend {
  public:
-  TcpBackendImpl(const World& world, std::shared_ptr<Links> links, Group group)
-      : mesh_(world, std::move(links), std::move(group)), forced_(world.allreduce) {}
+  TcpBackendImpl(const JobContext& job_context, std::shared_ptr<Connections> links, Group group)
+      : mesh_(job_context, std::move(links), std::move(group)), forced_(job_context.allreduce) {}
 
   Status allreduce(const Operation& operation, const Span& data) override {
     switch (forced_ ? *forced_ : choose_allreduce(data.n_bytes(), data.count, mesh_.size())) {
@@ -107,8 +107,9 @@ class TcpBackendImpl final : public TcpBackend {
 
 }  // namespace
 
-std::unique_ptr<TcpBackend> make_tcp_backend(const World& world, std::shared_ptr<Links> links, Group group) {
-  return std::make_unique<TcpBackendImpl>(world, std::move(links), std::move(group));
+std::unique_ptr<TcpBackend> make_tcp_backend(const JobContext& job_context, std::shared_ptr<Connections> links,
+                                             Group group) {
+  return std::make_unique<TcpBackendImpl>(job_context, std::move(links), std::move(group));
 }
 
 }  // namespace drun::runtime

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "runtime/src/backend/backend.h"
-#include "runtime/src/backend/tcp/links.h"
+#include "runtime/src/backend/tcp/connections.h"
 #include "runtime/src/group.h"
-#include "runtime/src/world.h"
+#include "runtime/src/job_context.h"
 
 namespace drun::runtime {
 
@@ -33,7 +33,8 @@ class TcpBackend : public Backend {
                                                               const std::vector<Block>& pieces, int divisor) = 0;
 };
 
-// `world` must outlive the backend.
-std::unique_ptr<TcpBackend> make_tcp_backend(const World& world, std::shared_ptr<Links> links, Group group);
+// `job_context` must outlive the backend.
+std::unique_ptr<TcpBackend> make_tcp_backend(const JobContext& job_context, std::shared_ptr<Connections> links,
+                                             Group group);
 
 }  // namespace drun::runtime

@@ -51,12 +51,12 @@ Task<Result<control::Hello>> first_words(transport::Channel& channel, control::F
 
 struct Agents {
   asio::io_context io{1};
-  LinkGroup group;
-  std::vector<std::unique_ptr<HostLink>> links;
+  AgentChannels group;
+  std::vector<std::unique_ptr<AgentChannel>> links;
   std::vector<std::string> errors;
 
-  std::vector<HostLink*> all() const {
-    std::vector<HostLink*> out;
+  std::vector<AgentChannel*> all() const {
+    std::vector<AgentChannel*> out;
     for (const auto& link : links) out.push_back(link.get());
     return out;
   }
@@ -78,9 +78,9 @@ Task<void> bring(Agents& agents, std::vector<std::string> argv, std::string name
   }
   Host host;
   host.name = std::move(name);
-  agents.links.push_back(std::make_unique<HostLink>(agents.io, agents.group, std::move(host), std::move(*channel),
-                                                    *hello, std::move(parser)));
-  HostLink& link = *agents.links.back();
+  agents.links.push_back(std::make_unique<AgentChannel>(agents.io, agents.group, std::move(host), std::move(*channel),
+                                                        *hello, std::move(parser)));
+  AgentChannel& link = *agents.links.back();
   link.start();
   control::Configure configure;
   char id[17];

@@ -20,8 +20,8 @@ class Stalls : public ::testing::Test {
     c.started_ns = 1'000'000'000;
     return c;
   }
-  RankStanding& add(std::chrono::seconds age) {
-    RankStanding rank;
+  RankProgress& add(std::chrono::seconds age) {
+    RankProgress rank;
     rank.rank = static_cast<int>(ranks.size());
     rank.host = "node" + std::to_string(rank.rank / 2);
     rank.pid = 800 + rank.rank;
@@ -45,7 +45,7 @@ class Stalls : public ::testing::Test {
   std::vector<Stall> find() { return find_stalls(ranks, now, 60s); }
 
   Deadline now = Deadline{} + 100h;
-  std::vector<RankStanding> ranks;
+  std::vector<RankProgress> ranks;
 };
 
 TEST_F(Stalls, TheRankThatHasNotComeIsNamedWithWhatItDidLast) {
@@ -169,7 +169,7 @@ TEST_F(Stalls, OfASmallerCommunicatorThoseCountThatWereInItBefore) {
             "allreduce[comm 3] #6, which ended 70 s ago");
 }
 
-TEST(ActivityBoard, KnowsSinceWhenARankStandsWhereItDoes) {
+TEST(CollectiveProgress, KnowsSinceWhenARankStandsWhereItDoes) {
   control::RankActivity activity;
   activity.time_ns = 5'000'000'000;
   EXPECT_FALSE(last_call(activity));

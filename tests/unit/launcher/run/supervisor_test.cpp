@@ -6,8 +6,8 @@
 #include <signal.h>
 
 #include "base/exit_status.h"
-#include "launcher/run/attendance.h"
-#include "launcher/run/rank_activity.h"
+#include "launcher/run/collective_progress.h"
+#include "launcher/run/join_tracker.h"
 #include "launcher/run/stall_report.h"
 #include "tests/fakes/fake_channel.h"
 #include "tests/fakes/recording_reporter.h"
@@ -50,7 +50,7 @@ class SupervisorTest : public ::testing::Test {
         events_(reporter_),
         watch_(io_, reporter_, events_),
         supervisor_(io_, reporter_, seconds(5)),
-        attendance_(io_, reporter_, supervisor_, watch_, events_),
+        joins_(io_, reporter_, supervisor_, watch_, events_),
         activity_(supervisor_.ranks()),
         stalls_(io_, reporter_, activity_, supervisor_) {
     Supervisor::Parts parts;
@@ -67,36 +67,37 @@ class SupervisorTest : public ::testing::Test {
       Host host;
       host.name = "node" + std::to_string(i);
       agents_.push_back(std::make_unique<testing::FakeAgent>(io_));
-      links_.push_back(std::make_unique<HostLink>(io_, group_, std::move(host), agents_.back()->channel(),
-                                                  control::Hello(), control::FrameParser()));
+      links_.push_back(std::make_unique<AgentChannel>(io_, group_, std::move(host), agents_.back()->channel(),
+                                                      control::Hello(), control::FrameParser()));
       links_.back()->on(
-          [this](HostLink& link, control::Frame frame) {
+          [this](AgentChannel& link, control::Frame frame) {
             if (frame.type == Type::kActivity) {
               activity_.take(*control::decode<control::Activity>(frame.body), Clock::now());
             } else {
               supervisor_.on_frame(link, std::move(frame));
             }
           },
-          [this](HostLink& link, const Error& error) { supervisor_.on_lost(link, error); }, [](HostLink&, seconds) {});
+          [this](AgentChannel& link, const Error& error) { supervisor_.on_lost(link, error); },
+          [](AgentChannel&, seconds) {});
       links_.back()->start();
       hosts_.push_back(links_.back().get());
     }
     parts.hosts = hosts_;
     parts.output = &output_;
     parts.events = &events_;
-    parts.started = [this](const control::Started& m) { attendance_.on_started(m); };
-    parts.exited = [this](const control::Exited& m) { attendance_.on_exited(m); };
+    parts.started = [this](const control::Started& m) { joins_.on_started(m); };
+    parts.exited = [this](const control::Exited& m) { joins_.on_exited(m); };
     parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) { taken_[rank].push_back(n_bytes); };
     EXPECT_TRUE(output_.open(labels));
     supervisor_.attach(std::move(parts));
     supervisor_.serve(server_);
-    attendance_.expect(&server_);
+    joins_.expect(&server_);
     activity_.expect(hosts_);
     watch_.begin(Stage::kStart, {"node0", "node1", "node2"});
   }
   ~SupervisorTest() override {
     stalls_.stop();
-    attendance_.stop();
+    joins_.stop();
     for (const auto& link : links_) link->close();
     time_.run_for(milliseconds(10));
   }
@@ -147,23 +148,23 @@ class SupervisorTest : public ::testing::Test {
   void join(int rank) {
     server_.members.push_back(rank);
     supervisor_.on_joined(rank);
-    attendance_.on_joined(rank, 100 + rank);
+    joins_.on_joined(rank, 100 + rank);
   }
 
   asio::io_context io_{1};
   testing::VirtualTime time_{io_};
   testing::RecordingReporter reporter_;
   FakeServer server_;
-  LinkGroup group_;
+  AgentChannels group_;
   std::vector<std::unique_ptr<testing::FakeAgent>> agents_;
-  std::vector<std::unique_ptr<HostLink>> links_;
-  std::vector<HostLink*> hosts_;
+  std::vector<std::unique_ptr<AgentChannel>> links_;
+  std::vector<AgentChannel*> hosts_;
   OutputWriter output_;
   Events events_;
   StartWatch watch_;
   Supervisor supervisor_;
-  Attendance attendance_;
-  ActivityBoard activity_;
+  JoinTracker joins_;
+  CollectiveProgress activity_;
   StallReporter stalls_;
   std::map<int, std::vector<std::uint64_t>> taken_;
   bool over_ = false;
@@ -307,7 +308,7 @@ TEST_F(SupervisorTest, StdinIsOverForRanksThatAre) {
 TEST_F(SupervisorTest, AHostThatDoesNotStartItsWorkersEndsTheJobAtTheStartsDeadline) {
   ASSERT_TRUE(supervisor_.activate());
   run(wait(supervisor_, over_));
-  run(attendance_.watch_start(Clock::now() + seconds(20)));
+  run(joins_.watch_start(Clock::now() + seconds(20)));
   for (const std::uint32_t rank : {0u, 1u, 2u, 3u, 4u}) start(rank);
   for (int i = 0; i < 19; ++i) {
     time_.run_for(seconds(1));
@@ -324,7 +325,7 @@ TEST_F(SupervisorTest, AHostThatDoesNotStartItsWorkersEndsTheJobAtTheStartsDeadl
 TEST_F(SupervisorTest, AStartThatIsLateHasFiveSecondsToFork) {
   ASSERT_TRUE(supervisor_.activate());
   run(wait(supervisor_, over_));
-  run(attendance_.watch_start(Clock::now() - seconds(1)));
+  run(joins_.watch_start(Clock::now() - seconds(1)));
   time_.run_for(milliseconds(4900));
   EXPECT_THAT(reporter_.errors, IsEmpty());
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) start(rank);
@@ -335,7 +336,7 @@ TEST_F(SupervisorTest, AStartThatIsLateHasFiveSecondsToFork) {
 
 TEST_F(SupervisorTest, RanksThatDoNotJoinAreNamedOnce) {
   begin();
-  run(attendance_.watch_joins(seconds(6)));
+  run(joins_.watch_joins(seconds(6)));
   time_.run_for(seconds(9));
   EXPECT_THAT(reporter_.warnings, IsEmpty()) << "a job without libdrun joins nothing";
   for (const int rank : {0, 1, 2}) join(rank);
@@ -350,7 +351,7 @@ TEST_F(SupervisorTest, RanksThatDoNotJoinAreNamedOnce) {
 
 TEST_F(SupervisorTest, RanksThatAllJoinAreNotMentioned) {
   begin();
-  run(attendance_.watch_joins(seconds(6)));
+  run(joins_.watch_joins(seconds(6)));
   for (int rank = 0; rank < kRanks; ++rank) join(rank);
   time_.run_for(seconds(8));
   EXPECT_THAT(reporter_.warnings, IsEmpty());

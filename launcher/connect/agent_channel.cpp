@@ -1,0 +1,248 @@
+#include "launcher/connect/agent_channel.h"
+
+#include <algorithm>
+
+#include "base/stall_watch.h"
+
+namespace drun::launcher {
+
+namespace {
+
+constexpr int kFirstPings = 3;  // the best of a few round trips is hardly disturbed by other traffic
+constexpr auto kPollInterval = std::chrono::milliseconds(500);
+constexpr auto kFlushTime = std::chrono::milliseconds(500);
+constexpr auto kEndTime = std::chrono::seconds(2);  // some milliseconds, unless the host is busy or gone
+
+}  // namespace
+
+AgentChannel::AgentChannel(asio::io_context& io, AgentChannels& group, Host host,
+                           std::unique_ptr<transport::Channel> channel, control::Hello hello,
+                           control::FrameParser parser)
+    : io_(io),
+      group_(group),
+      host_(std::move(host)),
+      channel_(std::move(channel)),
+      hello_(std::move(hello)),
+      parser_(std::move(parser)),
+      tasks_(io.get_executor()),
+      outgoing_(io.get_executor()),
+      beat_wake_(io.get_executor()),
+      last_heard_(Clock::now()),
+      ended_(io.get_executor()) {
+  group_.links_.insert(this);
+}
+
+void AgentChannel::send(control::Type type, std::string_view body) {
+  if (type == control::Type::kSpawn) has_workers_ = true;
+  outgoing_.push(type, body);
+}
+
+void AgentChannel::on(OnFrame frame, OnLost lost, OnSilent silent) {
+  on_frame_ = std::move(frame);
+  on_lost_ = std::move(lost);
+  on_silent_ = std::move(silent);
+}
+
+void AgentChannel::set_times(HeartbeatTimes times) {
+  times_ = times;
+  last_heard_ = Clock::now();
+  pings_left_ = kFirstPings;
+  ping();
+}
+
+void AgentChannel::ping() {
+  control::Ping m;
+  m.sent_ns = static_cast<std::uint64_t>(monotonic_ns());
+  send(control::Type::kPing, control::encode(m));
+}
+
+void AgentChannel::start() {
+  last_heard_ = Clock::now();
+  tasks_.spawn(read_loop());
+  tasks_.spawn(write_loop());
+  tasks_.spawn(beat_loop());
+  if (group_.paused_) send(control::Type::kPause, {});
+}
+
+Task<Result<control::Frame>> AgentChannel::request(control::Type type, std::string body, control::Type reply,
+                                                   std::string what, Deadline deadline) {
+  auto waiting = std::make_shared<Waiting>(io_.get_executor());
+  waiting->type = reply;
+  waiting_.push_back(waiting);
+  send(type, body);
+  const auto asked = Clock::now();
+  const bool in_time = lost_ || co_await waiting->arrived.wait_until(deadline);
+  waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), waiting), waiting_.end());
+  if (waiting->frame) co_return std::move(*waiting->frame);
+  if (lost_) {
+    Error error = lost_error_;
+    error.cause = what + ": " + error.cause;
+    co_return fail(std::move(error));
+  }
+  if (!in_time) {
+    const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - asked).count();
+    const std::string words = waited > 0 ? "its agent gave no answer within " + std::to_string(waited) + " s"
+                                         : "no time was left for its agent's answer";
+    co_return fail(Errc::kTimeout, host_.name, what + ": " + words);
+  }
+  co_return fail(Errc::kCanceled, host_.name, what + ": canceled");
+}
+
+Task<void> AgentChannel::read_loop() {
+  co_await read_frames();
+  ended_.notify();
+}
+
+Task<void> AgentChannel::read_frames() {
+  std::string chunk(128u << 10, '\0');
+  for (;;) {
+    for (;;) {
+      auto frame = parser_.next();
+      if (!frame) {
+        lose(std::move(frame.error()).with_subject(host_.name));
+        co_return;
+      }
+      if (!*frame) break;
+      if (closed_ || lost_) co_return;
+      if (ending_) continue;  // nobody wants it any more
+      last_heard_ = Clock::now();
+      const auto type = (*frame)->type;
+      if (type == control::Type::kFinished) has_workers_ = false;
+      if (type == control::Type::kHeartbeat) continue;
+      if (type == control::Type::kPong) {
+        const auto pong = control::decode<control::Pong>((*frame)->body);
+        if (pong) {
+          clock_.add(static_cast<std::int64_t>(pong->sent_ns), monotonic_ns(),
+                     static_cast<std::int64_t>(pong->host_ns));
+        }
+        if (pings_left_ > 0 && --pings_left_ > 0) ping();
+        continue;
+      }
+      const auto taker =
+          std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w->type == type && !w->frame; });
+      if (taker != waiting_.end()) {
+        (*taker)->frame = std::move(**frame);
+        (*taker)->arrived.notify();
+      } else if (on_frame_) {
+        on_frame_(*this, std::move(**frame));
+      }
+    }
+    const auto buffer = asio::buffer(chunk);
+    const auto n = co_await channel_->read_some(buffer);
+    if (closed_ || lost_) co_return;
+    if (!n || *n == 0) {
+      std::string cause =
+          n ? "the connection to the agent ended" : "the connection to the agent broke: " + n.error().cause;
+      std::string words = channel_->stderr_text();
+      while (words.ends_with('\n')) words.pop_back();
+      Error error(Errc::kUnreachable, host_.name, std::move(cause));
+      if (!words.empty()) error = std::move(error).with_context("its last words: " + words);
+      lose(std::move(error));
+      co_return;
+    }
+    parser_.push(std::string_view(chunk).substr(0, *n));
+  }
+}
+
+Task<void> AgentChannel::write_loop() {
+  for (;;) {
+    const auto frame = co_await outgoing_.next();
+    if (!frame) break;
+    const auto buffer = asio::buffer(*frame);
+    const auto written = co_await channel_->write(buffer);
+    // A broken write is followed by the reader's end, which says more; the agent's last frames may still be on the way.
+    if (!written) break;
+  }
+  outgoing_.close();
+}
+
+Task<void> AgentChannel::beat_loop() {
+  Deadline last_sent = Clock::now();
+  StallWatch own_silence(kPollInterval);
+  bool warned = false;
+  while (!closed_ && !lost_ && !ending_) {
+    const Deadline poll_at = Clock::now() + std::min(times_.interval, kPollInterval);
+    co_await beat_wake_.wait_until(std::min(poll_at, last_heard_ + times_.timeout));
+    if (closed_ || lost_ || ending_) break;
+    const auto now = Clock::now();
+    last_heard_ = std::min(now, last_heard_ + own_silence.poll());
+    if (now - last_sent >= times_.interval) {
+      send(control::Type::kHeartbeat, {});
+      if (clock_.ours(0)) ping();  // the job has begun: clocks drift
+      last_sent = now;
+    }
+    const auto silence = now - last_heard_;
+    if (silence >= times_.timeout) {
+      lost_in_silence_ = true;
+      lose(Error(Errc::kUnreachable, host_.name,
+                 "silent for " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silence).count()) +
+                     " s: the host is down, frozen or cut off"));
+      break;
+    }
+    if (silence < times_.warn) warned = false;
+    if (silence >= times_.warn && !warned) {
+      warned = true;
+      if (on_silent_) on_silent_(*this, std::chrono::duration_cast<std::chrono::seconds>(silence));
+    }
+  }
+}
+
+void AgentChannel::lose(Error error) {
+  if (lost_ || closed_ || ending_) return;
+  lost_ = true;
+  lost_error_ = error;
+  for (const auto& w : waiting_) w->arrived.notify();
+  outgoing_.close();
+  beat_wake_.notify();
+  if (on_lost_) on_lost_(*this, std::move(error));
+}
+
+Task<void> AgentChannels::pause() {
+  paused_ = true;
+  for (AgentChannel* link : links_) link->send(control::Type::kPause, {});
+  // Links may come and go meanwhile: none is waited on.
+  const Deadline deadline = Clock::now() + kFlushTime;
+  const auto flushed = [](const AgentChannel* link) { return link->outgoing_.flushed(); };
+  while (!std::all_of(links_.begin(), links_.end(), flushed) && Clock::now() < deadline) {
+    co_await sleep_until(Clock::now() + std::chrono::milliseconds(2));
+  }
+}
+
+void AgentChannels::resume() {
+  paused_ = false;
+  for (AgentChannel* link : links_) link->send(control::Type::kResume, {});
+}
+
+void AgentChannel::close() {
+  closed_ = true;
+  for (const auto& w : waiting_) w->arrived.notify();
+  outgoing_.close();
+  beat_wake_.notify();
+  channel_->close();
+}
+
+Task<void> AgentChannel::end() {
+  if (!closed_ && !lost_ && !has_workers_) {
+    ending_ = true;
+    for (const auto& w : waiting_) w->arrived.notify();
+    outgoing_.close();
+    beat_wake_.notify();
+    channel_->close_write();
+    co_await ended_.wait_until(Clock::now() + kEndTime);
+  }
+  close();
+  co_await join();
+}
+
+Task<void> AgentChannel::join() {
+  co_await tasks_.join();
+  co_await channel_->join();
+}
+
+Task<void> end_channels(asio::io_context& io, const std::vector<std::unique_ptr<AgentChannel>>& links) {
+  TaskGroup group(io.get_executor());
+  for (const auto& link : links) group.spawn(link->end());
+  co_await group.join();
+}
+
+}  // namespace drun::launcher
