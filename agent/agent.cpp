@@ -474,10 +474,10 @@ Task<void> Agent::clean_host(control::Clean message) {
   }
   if (!in_time) {
     ::kill(child->pid, SIGKILL);
-    failed.error = "the look through /proc did not end in time: a process may be stuck in the kernel (ps axl)";
+    failed.error = "reading /proc took too long: a process may be stuck in the kernel (ps axl)";
     body = control::encode(failed);
   } else if (!control::decode<control::Cleaned>(body)) {
-    failed.error = "the look through /proc broke off";
+    failed.error = "reading /proc failed";
     body = control::encode(failed);
   }
   send(Type::kCleaned, body);

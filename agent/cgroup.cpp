@@ -195,7 +195,7 @@ Result<JobCgroup> JobCgroup::create(const std::string& job_id,
     if (!parse_cgroup_name(cgroup_name(name, random)) || out.directory_.size() > kMaxPath) {
       return fail(Errc::kInternal, "no name for a cgroup of job " + job_id);
     }
-    if (!announce(out.directory_)) return fail(Errc::kIo, "the guard can't be told of " + out.directory_);
+    if (!announce(out.directory_)) return fail(Errc::kIo, "the guard can't be notified of " + out.directory_);
     if (::mkdir(out.directory_.c_str(), 0755) != 0) return fail(errno_error(errno, "make " + out.directory_));
     if (auto lock = lock_as_maker(out.directory_)) {
       out.lock_ = std::move(*lock);

@@ -146,7 +146,7 @@ void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
   int status = 70;
   const Reaped note = [&](pid_t reaped_pid, int wait_status) {
     if (reaped_pid != pid) return;
-    if (ended && WIFSIGNALED(wait_status)) say("was ended by signal " + std::to_string(WTERMSIG(wait_status)));
+    if (ended && WIFSIGNALED(wait_status)) say("was killed by signal " + std::to_string(WTERMSIG(wait_status)));
     status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
   };
   // An agent that ends normally closes its pipe a moment before it exits.

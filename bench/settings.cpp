@@ -175,7 +175,7 @@ Result<void> check(const Settings& s) {
     return fail(wrong("--redop", "averages of integers are not NCCL's: libdrun makes them on the host", "--redop sum"));
   }
   if (s.backend != Backend::kNccl && s.registers) {
-    return fail(wrong("-R", "only NCCL can be told of memory", "--backend nccl"));
+    return fail(wrong("-R", "only NCCL registers buffers", "--backend nccl"));
   }
   if (s.backend == Backend::kNccl && s.kind == Kind::kBarrier) {
     return fail(wrong("-o", "a barrier is the host's, whatever the backend", "--backend cpu"));

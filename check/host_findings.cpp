@@ -328,7 +328,7 @@ void find_limits(const std::vector<ExaminedHost>& hosts, const HostQuestion& que
     for (const auto& [name, why] : f.unknown) {
       if (name == "working directory") {
         add(Severity::kFailure, "facts-missing",
-            "the working directory gives no answer, as of a dead file server: " + why, "mount | grep -w nfs");
+            "the working directory does not respond (is its file server down?): " + why, "mount | grep -w nfs");
       }
     }
     std::vector<std::string> missing;

@@ -61,7 +61,8 @@ void describe(CLI::App& app, Raw& raw) {
   app.add_option("--backend", raw.backend, "cpu: memory of the host; nccl: memory of a GPU for each rank")
       ->type_name("cpu|nccl")
       ->capture_default_str();
-  app.add_option("-R,--local_register", raw.registers, "1: NCCL is told of the buffers, and may use them in place")
+  app.add_option("-R,--local_register", raw.registers,
+                 "1: register the buffers with NCCL, which may then use them in place")
       ->type_name("0|1")
       ->capture_default_str();
   app.add_flag("--json", raw.json, "JSON in place of the table")->group(kReports);

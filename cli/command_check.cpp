@@ -37,7 +37,7 @@ void describe(CLI::App& app, Raw& raw) {
   app.set_help_flag("-h,--help", "this text")->group(kOther);
   describe_hosts(app, raw);
   describe_interfaces(app, raw);
-  app.add_flag("--quick", raw.quick, "in 5 seconds, to 32 hosts; default: 15, and up to 30 if something looks wrong");
+  app.add_flag("--quick", raw.quick, "take 5 seconds, to 32 hosts; default: 15, and up to 30 if something looks wrong");
   app.add_flag("--full", raw.full, "in 60 to 120 seconds: longer measurements");
   app.add_option("--for", raw.purpose, "what will run: nccl, torch, libdrun or mpi; default: all, the worst counts")
       ->type_name("WHAT");

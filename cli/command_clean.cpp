@@ -44,13 +44,13 @@ std::string usage(const CLI::App& app) {
          "\n"
          "usage: drun clean [options]\n"
          "\n"
-         "  drun clean -H localhost,host1 -p 12345            look\n"
+         "  drun clean -H localhost,host1 -p 12345            list\n"
          "  drun clean -H localhost,host1 -p 12345 --yes      and end it\n"
          "\n"
          "Left over is a process of yours that carries the mark of a job (DRUN_JOB_ID in its environment, its cgroup,\n"
          "or a parent that does), and no agent watches over that job there. What belongs to a running job is listed, "
          "and\n"
-         "only ended with --job ID --yes. Names are never looked at. Slots of hosts don't matter.\n"
+         "only ended with --job ID --yes. Process names are never used. Slots of hosts don't matter.\n"
          "\n" +
          option_sections(app) +
          "\nThe exit status is 0 if nothing is left (any more), 1 if something is, 2: bad usage; 68: a host can't be "

@@ -10,6 +10,7 @@
 #include "launcher/plan/rank_list.h"
 #include "launcher/report/progress.h"
 #include "launcher/report/same_failure.h"
+#include "launcher/report/signal_text.h"
 
 namespace drun::cli {
 
@@ -77,7 +78,7 @@ struct Group {
   bool is_one() const { return members.size() == 1; }
   std::string its() const { return is_one() ? "its" : "their"; }
   std::string name() const;
-  std::string what() const;
+  std::string sentence() const;
 };
 
 std::string ranks_words(const std::vector<int>& ranks) {
@@ -96,10 +97,10 @@ std::string Group::name() const {
   return ranks_words(ranks) + " on " + list_some(hosts, kMaxHosts);
 }
 
-// "exited with status 1", "were ended by SIGKILL (killed)"
-std::string Group::what() const {
-  const std::string& what = shown().what;
-  return is_one() || !starts_with(what, "was ") ? what : "were " + what.substr(4);
+// "rank 3 on node7 (pid 812) was killed by SIGKILL (killed)", "ranks 0-3 on a, b exited with status 1"
+std::string Group::sentence() const {
+  if (is_one()) return shown().sentence();
+  return name() + (starts_with(shown().what, launcher::kKilledBy) ? " were " : " ") + shown().what;
 }
 
 std::vector<Group> groups_of(const std::vector<JobFailure>& failures) {
@@ -152,7 +153,7 @@ void tell_last_lines(Box& box, const Group& group) {
     return;
   }
   const std::string what = lines.size() == 1 ? "line" : std::to_string(lines.size()) + " lines";
-  const std::string whose = group.is_one() ? "" : " (equal but for rank, pid and host), of " + f.name();
+  const std::string whose = group.is_one() ? "" : " (the same except rank, pid and host), of " + f.name();
   box.line(group.its() + " last " + what + whose + ":");
   for (const auto& line : lines) box.quote(line);
 }
@@ -208,7 +209,7 @@ std::string format_failure(const JobReport& report, const BoxStyle& style) {
   const Group& group = groups.front();
   const JobFailure& first = group.shown();
   std::string out = "drun: " + std::string(style.color ? "\033[1;31merror\033[0m" : "error") + ": " + group.name() +
-                    ": " + group.what() + while_others_waited(failure) + "\n";
+                    ": " + first.what + while_others_waited(failure) + "\n";
   const bool says_it_all = report.ranks.size() == 1 && first.out_of_memory.empty() && first.details.empty() &&
                            !first.last_call && first.own_error.empty() && first.complaint.empty();
   if (says_it_all) return out;
@@ -218,7 +219,7 @@ std::string format_failure(const JobReport& report, const BoxStyle& style) {
   const std::string near =
       "within " + time_text(2 * failure.uncertainty_s) + " of each other, which is as near as the clocks tell, " + when;
   if (groups.size() == 1) {
-    box.line(group.name() + " " + group.what() + ", " + (group.is_one() ? when : near));
+    box.line(group.sentence() + ", " + (group.is_one() ? when : near));
     tell_waited(box, failure);
     describe(box, group, report);
     tell_others(box, group, failure);
@@ -226,7 +227,7 @@ std::string format_failure(const JobReport& report, const BoxStyle& style) {
     box.line(near + ":");
     tell_waited(box, failure);
     for (std::size_t i = 0; i < groups.size() && i < kMaxFirst; ++i) {
-      box.line(groups[i].name() + " " + groups[i].what());
+      box.line(groups[i].sentence());
       describe(box, groups[i], report);
       tell_others(box, groups[i], failure);
     }

@@ -96,7 +96,7 @@ void describe(CLI::App& app, Raw& raw) {
       ->capture_default_str()
       ->group(kTimeLimits);
   app.add_option("--stall-timeout", raw.stall_timeout,
-                 "seconds without progress in a collective until its ranks are told; 0: never")
+                 "warn of a collective without progress after S seconds; 0: never")
       ->type_name("S")
       ->capture_default_str()
       ->group(kTimeLimits);
@@ -182,9 +182,9 @@ bool is_program(const std::string& word, const launcher::Environment& env) {
 Result<void> check_command(const std::vector<std::string>& command, const Raw& raw,
                            const launcher::Environment& own_env) {
   if (command.empty()) {
-    return fail(usage_error("command", "there is none", "drun -np 2 ./train   (see drun --help)"));
+    return fail(usage_error("", "no command given", "drun -np 2 ./train   (see drun --help)"));
   }
-  if (command[0].empty()) return fail(usage_error("command", "it is an empty word"));
+  if (command[0].empty()) return fail(usage_error("", "the command is an empty string"));
   const std::string& word = command[0];
   for (std::size_t i = 1; i + 1 < command.size(); ++i) {
     if (command[i] != ":" || (command[i + 1] != "-np" && command[i + 1] != "-n")) continue;

@@ -59,7 +59,7 @@ Result<void> OutputSink::write(std::string_view bytes, const ReaderTimeout& read
     last += stops.poll();
     const int limit = reader_timeout.milliseconds();
     if (limit != ReaderTimeout::kForever && Clock::now() - last >= std::chrono::milliseconds(limit)) {
-      return fail(Errc::kTimeout, "write", "nobody reads");
+      return fail(Errc::kTimeout, "write", "the reader has stopped reading");
     }
   }
   return {};

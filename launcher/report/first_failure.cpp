@@ -9,13 +9,14 @@
 
 #include "base/text.h"
 #include "launcher/report/same_failure.h"
+#include "launcher/report/signal_text.h"
 
 namespace drun::launcher {
 
 namespace {
 
 // Messages of NCCL (2.4 to 2.27), Gloo, torch's TCPStore and libdrun about a lost peer.
-constexpr std::array<std::string_view, 12> kPeerWentAway = {
+constexpr std::array<std::string_view, 10> kPeerWentAway = {
     "ncclRemoteError",
     "remote process exited or there was a network error",
     "Connection closed by remote peer",
@@ -25,11 +26,17 @@ constexpr std::array<std::string_view, 12> kPeerWentAway = {
     "Socket Timeout",
     "closed its connection during",
     "failed to recv, got 0 bytes",
-    // libdrun's messages, after an ABORT:
-    " was lost: ",
-    "): was ended by SIG",
-    "): exited with status ",
+    " was lost: ",  // libdrun's, after an ABORT, as those of names_an_end()
 };
+
+// libdrun's message after an ABORT: "rank 1 on node1 (pid 53): killed by SIGSEGV".
+bool names_an_end(std::string_view line) {
+  constexpr std::string_view kAfterName = "): ";
+  for (const auto cause : {kKilledBy, kExitedWithStatus}) {
+    if (line.find(std::string(kAfterName) + std::string(cause)) != std::string_view::npos) return true;
+  }
+  return false;
+}
 
 enum class Evidence { kOwn, kReportsPeerLoss, kAfterStop };
 
@@ -61,6 +68,10 @@ std::string JobFailure::name() const {
   std::string out = "rank " + std::to_string(rank) + " on " + host;
   if (pid > 0) out += " (pid " + std::to_string(pid) + ")";
   return out;
+}
+
+std::string JobFailure::sentence() const {
+  return name() + (std::string_view(what).starts_with(kKilledBy) ? " was " : " ") + what;
 }
 
 FirstFailure find_first_failure(std::vector<JobFailure> failures, std::int64_t stop_ns) {
@@ -99,8 +110,9 @@ FirstFailure find_first_failure(std::vector<JobFailure> failures, std::int64_t s
 
 bool reports_peer_loss(const std::vector<std::string>& last_lines) {
   return std::any_of(last_lines.begin(), last_lines.end(), [](const std::string& line) {
-    return std::any_of(kPeerWentAway.begin(), kPeerWentAway.end(),
-                       [&](std::string_view words) { return line.find(words) != std::string::npos; });
+    return names_an_end(line) || std::any_of(kPeerWentAway.begin(), kPeerWentAway.end(), [&](std::string_view words) {
+             return line.find(words) != std::string::npos;
+           });
   });
 }
 

@@ -33,7 +33,7 @@ struct JobFailure {
   int exit_code = -1;  // of the worker; -1: it did not exit by itself
   int signal = 0;      // the signal that killed it; 0: none
   bool core_dumped = false;
-  std::string what;           // "was ended by SIGKILL (killed)", "exited with status 3"; follows the name
+  std::string what;           // "killed by SIGKILL (killed)", "exited with status 3"; follows the name
   control::Moment when;       // of the end, on drun's clock
   std::string out_of_memory;  // the kernel's message about it; "" = none
   std::string own_error;      // the worker's own report: torch's error file
@@ -42,7 +42,8 @@ struct JobFailure {
   std::vector<std::string> details;     // other facts, one per line
   std::vector<std::string> last_lines;  // of its output
 
-  std::string name() const;  // "rank 3 on node7 (pid 812)", "host node7"
+  std::string name() const;      // "rank 3 on node7 (pid 812)", "host node7"
+  std::string sentence() const;  // "rank 3 on node7 (pid 812) was killed by SIGKILL (killed)"
 };
 
 // Messages of ranks that failed as a consequence, equal texts together; without ranks whose failure is the same as one

@@ -1,10 +1,17 @@
 #include "launcher/report/signal_text.h"
 
+#include <sys/wait.h>
+
 #include <cstring>
 
 #include "base/text.h"
 
 namespace drun::launcher {
+
+std::string end_text(int wait_status) {
+  if (WIFEXITED(wait_status)) return std::string(kExitedWithStatus) + std::to_string(WEXITSTATUS(wait_status));
+  return std::string(kKilledBy) + signal_text(WTERMSIG(wait_status)) + (WCOREDUMP(wait_status) ? ", core dumped" : "");
+}
 
 std::string signal_name(int number) {
   const char* name = ::sigabbrev_np(number);

@@ -300,7 +300,7 @@ Task<int> Job::run_phases() {
   if (output_.left_a_line_open()) reporter_.line_is_open();
   int status = timed_out_ ? kExitTimeout : supervisor_.status();
   if (const auto late = supervisor_.unfinished_hosts(); !late.empty()) {
-    reporter_.warning("no word that all workers are gone from " + join(late, ", "));
+    reporter_.warning(join(late, ", ") + " did not confirm that all its workers have ended");
     if (status == kExitOk) status = kExitTimeout;
   }
   co_return co_await finish(status);

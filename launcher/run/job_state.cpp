@@ -46,13 +46,11 @@ void describe_end(JobFailure& f, int wait_status) {
     f.signal = WTERMSIG(wait_status);
     f.core_dumped = WCOREDUMP(wait_status);
     f.status = kExitSignal + f.signal;
-    f.what = "was ended by " + signal_text(f.signal);
-    if (f.core_dumped) f.what += ", core dumped";
   } else {
     f.exit_code = WEXITSTATUS(wait_status);
     f.status = f.exit_code;
-    f.what = "exited with status " + std::to_string(f.exit_code);
   }
+  f.what = end_text(wait_status);
 }
 
 }  // namespace
@@ -207,14 +205,14 @@ void JobState::failed(JobFailure failure, JobTime time) {
   const bool is_known = std::any_of(failures_.begin(), failures_.end(), [&](const JobFailure& f) {
     return f.rank == failure.rank && (f.rank >= 0 || f.host == failure.host);
   });
-  log(failure.name() + " " + failure.what);
+  log(failure.sentence());
   if (is_known) return;  // it asked for the abort, and then it exited
   failures_.push_back(failure);
   if (stopping_) return;
   failed_ = true;
   const std::string why = failure.rank >= 0 ? failure.what : "host " + failure.host + " was lost: " + failure.what;
   actions_.push_back(AbortRanks{failure.rank, failure.host, failure.pid, why});
-  stop(failure.status, failure.name() + " " + failure.what, time);
+  stop(failure.status, failure.sentence(), time);
 }
 
 bool JobState::output_broken(int status, JobTime time) {

@@ -48,11 +48,6 @@ std::string process_words(const control::ProcessState& p) {
          seconds_text(milliseconds(p.cpu_ms)) + " of CPU";
 }
 
-std::string end_words(int status) {
-  if (WIFEXITED(status)) return "exited with status " + std::to_string(WEXITSTATUS(status));
-  return "was ended by " + signal_name(WTERMSIG(status));
-}
-
 constexpr const char* kPySpy = " (pip install py-spy there shows the lines of Python)";
 
 // `tells_joined`: at least one rank has joined the rendezvous, so the program uses libdrun.
@@ -60,7 +55,7 @@ std::string rank_words(const RankState& r, bool tells_joined) {
   std::string out = "rank " + std::to_string(r.rank) + " on " + r.host + ": ";
   if (!r.described) return out + "no answer from its agent";
   const auto& d = *r.described;
-  if (!d.running) return out + (d.pid == 0 ? "was not started" : end_words(d.wait_status));
+  if (!d.running) return out + (d.pid == 0 ? "was not started" : end_text(d.wait_status));
   for (std::size_t i = 0; i < d.processes.size(); ++i) {
     out += (i == 0 ? "" : "; ") + process_words(d.processes[i]);
   }

@@ -110,7 +110,8 @@ std::string details_of(const std::vector<RankProgress>& ranks, const control::Re
   }
   if (n_missing > kMaxLines) lines.add("nor have " + plural(n_missing - kMaxLines, "other rank"));
   if (!through.empty()) lines.add(ranks_have(through) + "done " + (through.size() == 1 ? "its" : "their") + " part");
-  if (n_missing == 0 && call.comm == 0) lines.add("nobody is missing: it is slow, or a connection or a rank hangs");
+  if (n_missing == 0 && call.comm == 0)
+    lines.add("all ranks have called it: it is slow, or a connection or a rank hangs");
   return lines.take();
 }
 

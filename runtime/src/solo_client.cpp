@@ -27,7 +27,7 @@ class SoloClient final : public rendezvous::Client {
   Result<std::string> get(std::string_view key, Milliseconds) override {
     const auto found = values_.find(std::string(key));
     if (found != values_.end()) return found->second;
-    return fail(Errc::kTimeout, "key '" + std::string(key) + "': nobody else is there to set it");
+    return fail(Errc::kTimeout, "key '" + std::string(key) + "': no other process can set it");
   }
   Result<void> barrier(std::string_view, Milliseconds) override { return {}; }
   Result<std::string> nccl_id(std::string_view, int, int, const std::function<Result<std::string>()>& make,

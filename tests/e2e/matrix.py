@@ -48,7 +48,7 @@ ROWS = (
     *_signal_rows(),
     Row("drun's reader leaves", "output", 141, ""),
     Row("agent gets TERM", "agent", LOST, "{host}: .*ended from outside", signal.SIGTERM),
-    Row("agent gets KILL", "agent", LOST, "{host}: (.|\n)*was ended by signal 9", signal.SIGKILL),
+    Row("agent gets KILL", "agent", LOST, "{host}: (.|\n)*was killed by signal 9", signal.SIGKILL),
     Row("agent gets STOP", "agent", LOST, "{host}: (.|\n)*its guard ends it", signal.SIGSTOP, silent=True),
     Row("worker exits 3", "worker", 3, "rank {rank} on {host} .*exited with status 3"),
     Row("worker gets SEGV", "worker", 139, "rank {rank} on {host} .*SIGSEGV", signal.SIGSEGV),

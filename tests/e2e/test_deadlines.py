@@ -229,7 +229,7 @@ class Running(ClusterTest):
             os.kill(pid, signal.SIGSTOP)
         job.signal(signal.SIGINT)
         self.assertEqual(job.finish(), 130, str(job))
-        self.assertIn("no word that all workers are gone from host1", job.err)
+        self.assertIn("host1 did not confirm that all its workers have ended", job.err)
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
         self.cluster.assert_clean()

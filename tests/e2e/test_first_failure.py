@@ -46,7 +46,7 @@ class FirstFailure(ClusterTest):
         os.kill(victim, signal.SIGKILL)
         self.assertEqual(job.finish(), 137, str(job))
         box = self.box(job)
-        self.assertRegex(box[0], r"^rank 2 on host2 \(pid \d+\) was ended by SIGKILL \(killed\)")
+        self.assertRegex(box[0], r"^rank 2 on host2 \(pid \d+\) was killed by SIGKILL \(killed\)")
         said = [line for line in box if " said: " in line]
         self.assertTrue(said, str(job))
         self.assertTrue(all("rank 2 on host2" in line for line in said), box)
@@ -81,9 +81,9 @@ class FirstFailure(ClusterTest):
                 self.assertIn("/memfd:drun (deleted)", maps.read())
         os.kill(workers[2], signal.SIGKILL)
         self.assertEqual(job.finish(), 137, str(job))
-        culprit = int(re.search(r"rank (\d) on localhost \(pid \d+\) was ended by SIGKILL", self.box(job)[0])[1])
-        for rank in {0, 1, 2, 3} - {culprit}:
-            self.assertRegex(job.err, rf"(?m)^\[{rank}\] train: .*rank {culprit} on localhost")
+        failed = int(re.search(r"rank (\d) on localhost \(pid \d+\) was killed by SIGKILL", self.box(job)[0])[1])
+        for rank in {0, 1, 2, 3} - {failed}:
+            self.assertRegex(job.err, rf"(?m)^\[{rank}\] train: .*rank {failed} on localhost")
         self.assertEqual(self.cluster.shell("h0", "ls -A /dev/shm"), before)
         self.cluster.assert_clean()
 
@@ -129,12 +129,12 @@ while True:
         job = self.fail(crash.format("unlimited"))
         self.addCleanup(self.cluster.shell, "h1", "rm -f /tmp/core*")
         self.assertEqual(job.status, 139, str(job))
-        self.assertIn("was ended by SIGSEGV (segmentation fault), core dumped", self.box(job)[0])
+        self.assertIn("was killed by SIGSEGV (segmentation fault), core dumped", self.box(job)[0])
         with open("/proc/sys/kernel/core_pattern", encoding="ascii") as pattern:
             is_piped = pattern.read().startswith("|")  # piped to a program, whatever the limit
         if not is_piped:
             job = self.fail(crash.format("0"))
-            self.assertIn("was ended by SIGSEGV (segmentation fault)", self.box(job)[0])
+            self.assertIn("was killed by SIGSEGV (segmentation fault)", self.box(job)[0])
             self.assertNotIn("core dumped", job.err)
 
     def test_torchs_error_file_is_in_the_box(self):
@@ -184,7 +184,7 @@ while True:
                                    env={"LANG": "C.UTF-8"})
             self.assertEqual(job.status, 137, str(job))
             box = self.box(job)
-            self.assertRegex(box[0], r"^rank 1 on localhost \(pid \d+\) was ended by SIGKILL")
+            self.assertRegex(box[0], r"^rank 1 on localhost \(pid \d+\) was killed by SIGKILL")
             self.assertTrue(any(line.startswith("out of memory: ") for line in box), box)
         finally:
             self.cluster.shell("h0", "rmdir $(readlink -f /tmp/limited); umount /tmp/cg")

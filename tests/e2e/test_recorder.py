@@ -37,7 +37,7 @@ class Recorder(ClusterTest):
         job = self.caller("repeat:20", "allreduce:grad.16", "3@sleep:0.3", "3@kill", "allreduce:grad.17",
                           options=("--report", "/tmp/report.json"))
         self.assertEqual(job.status, 137, str(job))
-        self.assertRegex(job.err, r"(?m)^drun: error: rank 3 on host2 \(pid \d+\): was ended by SIGKILL \(killed\) "
+        self.assertRegex(job.err, r"(?m)^drun: error: rank 3 on host2 \(pid \d+\): killed by SIGKILL \(killed\) "
                                   r"while ranks 0-2 waited in allreduce #21 'grad\.17'$")
         self.assertRegex(job.err, r"(?m)^  [|│] while ranks 0-2 waited in allreduce #21 'grad\.17'$")
         self.assertRegex(job.err, r"(?m)^  [|│] its last call, allreduce #20 'grad\.16', had ended \d+ ms before$")

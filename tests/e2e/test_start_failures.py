@@ -201,4 +201,4 @@ class BeforeTheRendezvous(ClusterTest):
         self.check("exit 7", 7, "exited with status 7")
 
     def test_by_a_signal(self):
-        self.check("kill -SEGV $$", 139, "was ended by SIGSEGV")
+        self.check("kill -SEGV $$", 139, "killed by SIGSEGV")

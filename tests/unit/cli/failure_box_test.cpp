@@ -40,7 +40,7 @@ JobFailure killed(int rank) {
   f.pid = 812;
   f.signal = 9;
   f.status = 137;
-  f.what = "was ended by SIGKILL (killed)";
+  f.what = "killed by SIGKILL (killed)";
   return f;
 }
 
@@ -58,7 +58,7 @@ TEST(FailureBox, TellsTheLastCallAndWhoWaitedInWhat) {
   report.failure->first = {f};
   report.failure->waited = {{{0, 1, 2}, "allreduce #1284 'grad.17'"}, {{5}, "recv #2 from rank 4"}};
   const std::string text = format_failure(report, {});
-  EXPECT_NE(text.find("drun: error: rank 3 on node7 (pid 812): was ended by SIGKILL (killed) while ranks 0-2 waited in "
+  EXPECT_NE(text.find("drun: error: rank 3 on node7 (pid 812): killed by SIGKILL (killed) while ranks 0-2 waited in "
                       "allreduce #1284 'grad.17'\n"),
             std::string::npos)
       << text;
@@ -95,9 +95,9 @@ TEST(FailureBox, TellsWhoWhatWhenAndWhy) {
   report.failed_after_s = 12.4;
   report.n_ended_by_drun = 3;
   EXPECT_EQ(format_failure(report, {}),
-            "drun: error: rank 3 on node7 (pid 812): was ended by SIGKILL (killed)\n"
+            "drun: error: rank 3 on node7 (pid 812): killed by SIGKILL (killed)\n"
             "  +- first failure -----------------------------------------------------------\n"
-            "  | rank 3 on node7 (pid 812) was ended by SIGKILL (killed), 12 s after the start\n"
+            "  | rank 3 on node7 (pid 812) was killed by SIGKILL (killed), 12 s after the start\n"
             "  | out of memory: oom_kill 0 -> 1\n"
             "  | its error file says:\n"
             "  |   MemoryError\n"
@@ -114,7 +114,7 @@ TEST(FailureBox, OfOneWorkerIsALineIfThereIsNoMoreToSay) {
   auto report = job_of(1);
   report.failure.emplace();
   report.failure->first = {killed(0)};
-  EXPECT_EQ(format_failure(report, {}), "drun: error: rank 0 on node7 (pid 812): was ended by SIGKILL (killed)\n");
+  EXPECT_EQ(format_failure(report, {}), "drun: error: rank 0 on node7 (pid 812): killed by SIGKILL (killed)\n");
 }
 
 TEST(FailureBox, NamesAllThatCannotBeToldApart) {
@@ -155,7 +155,7 @@ TEST(FailureBox, TellsTheSameTracebackOfManyRanksOnce) {
       "  +- first failure -----------------------------------------------------------\n"
       "  | ranks 0-3 on node7 and node1 exited with status 1, within 0.8 ms of each other, which is as near as the "
       "clocks tell, 500 ms after the start\n"
-      "  | their last 3 lines (equal but for rank, pid and host), of rank 2 on node7 (pid 802):\n"
+      "  | their last 3 lines (the same except rank, pid and host), of rank 2 on node7 (pid 802):\n"
       "  |   Traceback (most recent call last):\n"
       "  |     File \"/home/me/a/rather/long/path/to/the/training/script/of/this/test.py\", line 12, in <module>\n"
       "  |   ValueError: bad batch on cuda:0 of rank 2\n"

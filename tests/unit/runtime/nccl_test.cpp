@@ -908,13 +908,13 @@ TEST_F(NcclJobs, ALaunchersAbortEndsWhatIsUnderWay) {
     ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
     wait_for();
     if (rank == 1) {
-      job.abort({1, "node1", 4711, "was ended by SIGKILL"});
+      job.abort({1, "node1", 4711, "killed by SIGKILL"});
     } else {
       (void)all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
     }
     const Status done = poll_until_broken(all, data);  // also on a rank that runs no call
     ASSERT_FALSE(done);
-    EXPECT_THAT(done.error().text, HasSubstr("rank 1 on node1 (pid 4711): was ended by SIGKILL"));
+    EXPECT_THAT(done.error().text, HasSubstr("rank 1 on node1 (pid 4711): killed by SIGKILL"));
     wait_for();
   });
 }

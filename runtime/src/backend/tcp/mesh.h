@@ -19,7 +19,7 @@
 namespace drun::runtime {
 
 // One thread. After a failure all connections are closed, so that the neighbors notice, and it can't be used.
-class Mesh final : public Exchange {
+class Mesh final : public PeerFlows {
  public:
   // All communicators share the links. `job_context` must outlive the mesh.
   Mesh(const JobContext& job_context, std::shared_ptr<Connections> links, Group group)

@@ -54,10 +54,9 @@ Result<Listener> listen_on(const std::string& address, int backlog) {
   if (!fd) return fail(fd.error());
   if (::bind(fd->get(), where->get(), where->n_bytes) != 0) {
     // No interface here has this address: we are in another network namespace than the agent, which chose it.
-    const char* hint = errno == EADDRNOTAVAIL
-                           ? " (hint: in a container with a network of its own nobody reaches it: give "
-                             "it the host's, docker run --network host)"
-                           : "";
+    const char* hint = errno == EADDRNOTAVAIL ? " (hint: no peer can reach a container with a network of its own: give "
+                                                "it the host's, docker run --network host)"
+                                              : "";
     return fail(errno_error(errno, "can't listen on this host's data address " + address + hint));
   }
   if (::listen(fd->get(), backlog) != 0) return fail(errno_error(errno, "listen on " + address));

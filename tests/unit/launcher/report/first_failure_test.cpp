@@ -54,7 +54,7 @@ TEST(FirstFailure, WordsOfNcclAndGlooCountAsBlamingAPeer) {
                             "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:1234",
                             "[c10d] recvValue failed: Connection reset by peer",
                             "train: allreduce #9: host b was lost: the connection to the agent ended",
-                            "train: drun_init: rank 1 on b (pid 53): was ended by SIGSEGV (segmentation fault)"}) {
+                            "train: drun_init: rank 1 on b (pid 53): killed by SIGSEGV (segmentation fault)"}) {
     auto victim = worker(0, "a", 500);
     victim.last_lines = {"step 3", words};
     const auto found = find_first_failure({victim, worker(1, "b", 600)}, kStop);

@@ -139,7 +139,7 @@ TEST(DescribeRanks, SaysWhatEachDoes) {
             "rank 1 on node0: pid 101 (train) sleeps in do_sys_poll, 1.50 s of CPU; has not joined\n"
             "rank 2 on far: no answer from its agent\n"
             "rank 3 on node1: exited with status 0\n"
-            "rank 4 on node1: was ended by SIGKILL");
+            "rank 4 on node1: killed by SIGKILL (killed)");
 }
 
 // A program without libdrun: none of its ranks joins the rendezvous.

@@ -127,7 +127,7 @@ TEST_F(Stalls, WhenAllHaveComeThatIsSaid) {
   in(call(kAllreduce, 7), 61s);
   EXPECT_EQ(find().at(0).details,
             "ranks 0-1 have waited in it for 61 s\n"
-            "nobody is missing: it is slow, or a connection or a rank hangs");
+            "all ranks have called it: it is slow, or a connection or a rank hangs");
 }
 
 TEST_F(Stalls, ManyMissingRanksAreCounted) {
