@@ -10,8 +10,8 @@ namespace {
 class ThreadTransport final : public Transport {
  public:
   explicit ThreadTransport(runtime::Communicator& communicator) : communicator_(communicator) {}
-  int rank() const override { return communicator_.world().rank(); }
-  int size() const override { return communicator_.world().size(); }
+  int rank() const override { return communicator_.job_context().rank(); }
+  int size() const override { return communicator_.job_context().size(); }
   void* stream() const override { return &stream_; }
   void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) override {
     check(communicator_.allreduce(data, data, count, dtype, op, named(name)));
@@ -53,7 +53,7 @@ std::vector<std::optional<v0::Error>> errors_of_ranks(int size, const std::funct
   for (int rank = 0; rank < size && have_gpus; ++rank) job.set_gpu(rank, runtime::gpu::Presence::kThere);
   job.run([&](int rank) {
     auto& error = errors[static_cast<std::size_t>(rank)];
-    auto communicator = runtime::Communicator::create(job.world(rank));
+    auto communicator = runtime::Communicator::create(job.job_context(rank));
     if (!communicator) {
       error.emplace(communicator.error().status, communicator.error().text.c_str(), -1, "");
       return;

@@ -1,0 +1,42 @@
+// The orders by which agents prepare and start the workers of a job. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "control/messages.h"
+#include "launcher/plan/placement.h"
+#include "launcher/plan/worker_env.h"
+#include "launcher/run/job.h"
+#include "netdetect/choose.h"
+#include "rendezvous/agent_socket.h"
+
+namespace drun::launcher {
+
+// What a job has decided before it starts its workers. Vectors are by used host.
+struct StartPlan {
+  Placement placement;
+  std::vector<std::string> host_names;
+  std::vector<int> n_cpus;  // that its workers may use at the same time
+  netdetect::Choice network;
+  std::vector<rendezvous::Handout> handouts;
+  std::vector<std::vector<control::Binding>> bindings;  // by local rank; empty without --bind-to
+  std::string job_id;
+  rendezvous::JobKey key;
+  int master_port = 0;
+
+  const control::Binding* binding_of(const RankPlace& place) const;  // nullptr without --bind-to
+};
+
+// `is_head`: the host runs drun.
+control::Prepare prepare_order(const JobOptions& options, const StartPlan& plan, std::size_t host, bool is_head);
+// The problems that keep a host from running workers.
+std::vector<Error> errors_of(const control::Prepared& prepared, const std::string& host_name);
+// By used host. `window`: the size of the workers' terminals.
+std::vector<control::Spawn> spawn_orders(const JobOptions& options, const StartPlan& plan, control::WindowSize window);
+// The threads that OpenMP gets, by rank where workers are bound, else by host.
+std::vector<ThreadsOfHost> threads_of(const JobOptions& options, const StartPlan& plan);
+
+}  // namespace drun::launcher
