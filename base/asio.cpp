@@ -1,5 +1,9 @@
 #include "base/asio.h"
 
+#include <signal.h>
+
+#include "base/fd.h"
+
 namespace drun {
 
 Error asio_error(const boost::system::error_code& ec, const std::string& what) {
@@ -67,6 +71,14 @@ void TaskGroup::spawn(Task<void> task) {
     if (e) std::rethrow_exception(e);
     if (--running_ == 0) idle_.notify();
   });
+}
+
+void run_on_loop(asio::io_context& io, Task<void> task) {
+  ::signal(SIGPIPE, SIG_IGN);
+  raise_open_file_limit();
+  TaskGroup top(io.get_executor());
+  top.spawn(std::move(task));
+  io.run();
 }
 
 }  // namespace drun

@@ -110,4 +110,8 @@ class TaskGroup {
   int running_ = 0;
 };
 
+// Runs the task, and everything that it starts, on the calling thread. From then on SIGPIPE is ignored in this process,
+// and its soft limit of open files is the hard one.
+void run_on_loop(asio::io_context& io, Task<void> task);
+
 }  // namespace drun

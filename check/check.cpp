@@ -1,7 +1,5 @@
 #include "check/check.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -453,8 +451,6 @@ Task<CheckResult> check_links(asio::io_context& io, std::vector<launcher::AgentC
 
 CheckResult check_hosts(CheckOptions options, launcher::Reporter& reporter) {
   asio::io_context io(1);
-  ::signal(SIGPIPE, SIG_IGN);
-  raise_open_file_limit();
   transport::HelperPool helper;
   options.connect.keep_reachable = true;
   CheckResult out;
@@ -475,9 +471,7 @@ CheckResult check_hosts(CheckOptions options, launcher::Reporter& reporter) {
     const auto limit = std::chrono::ceil<std::chrono::seconds>(options.timeout / 2);
     options.connect.start_timeout = std::min(options.connect.start_timeout, limit);
   }
-  TaskGroup top(io.get_executor());
-  top.spawn(run_check(io, helper.get(), options, baseline ? &*baseline : nullptr, reporter, out));
-  io.run();
+  run_on_loop(io, run_check(io, helper.get(), options, baseline ? &*baseline : nullptr, reporter, out));
   const bool whole = std::none_of(out.hosts.begin(), out.hosts.end(), [](const auto& host) { return host.error; });
   if (!options.save_baseline_file.empty() && (!whole || out.links.links.empty() || options.max_rate_bps > 0)) {
     reporter.warning("--save-baseline: nothing is written: " + std::string(!whole ? "a host is missing"

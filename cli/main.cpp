@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/exit_status.h"
 #include "cli/command_bench.h"
@@ -38,39 +41,57 @@ void fill_standard_descriptors() {
   }
 }
 
-int run(int argc, char** argv) {
-  fill_standard_descriptors();
-  drun::cli::Printer printer;
-  if (sodium_init() < 0) {
-    printer.error(drun::Error(drun::Errc::kInternal, "libsodium", "can't be initialised"));
-    return drun::kExitInternal;
-  }
-  std::vector<std::string> args(argv + 1, argv + argc);
-  if (!args.empty() && args[0] == "clean") {
-    args.erase(args.begin());
-    return drun::cli::command_clean(args, printer, own_environment());
-  }
-  if (!args.empty() && args[0] == "bench") {
-    args.erase(args.begin());
-    return drun::cli::command_bench(args, own_environment(), printer);
-  }
-  if (!args.empty() && args[0] == "check") {
-    args.erase(args.begin());
-    const drun::cli::Checker checker{[](drun::check::CheckOptions options, drun::launcher::Reporter& reporter) {
-                                       options.environment =
-                                           drun::launcher::base_environment(own_environment(), {}, true);
-                                       options.cache_directory = drun::cli::cache_directory(own_environment());
-                                       return drun::check::check_hosts(std::move(options), reporter);
-                                     },
-                                     drun::check::check_status};
-    return drun::cli::command_check(args, checker, printer, own_environment());
-  }
-  auto options = drun::cli::parse_options(std::move(args), own_environment());
+using drun::cli::Printer;
+using Arguments = std::vector<std::string>;
+
+int run_job(const Arguments& args, Printer& printer) {
+  auto options = drun::cli::parse_options(args, own_environment());
   if (!options) {
     printer.error(options.error());
     return drun::exit_status(options.error().code);
   }
   return drun::cli::command_run(std::move(*options), printer);
+}
+
+int check(const Arguments& args, Printer& printer) {
+  drun::cli::Checker checker;
+  checker.check = [](drun::check::CheckOptions options, drun::launcher::Reporter& reporter) {
+    options.environment = drun::launcher::base_environment(own_environment(), {}, true);
+    options.cache_directory = drun::cli::cache_directory(own_environment());
+    return drun::check::check_hosts(std::move(options), reporter);
+  };
+  checker.status = drun::check::check_status;
+  return drun::cli::command_check(args, checker, printer, own_environment());
+}
+
+int bench(const Arguments& args, Printer& printer) {
+  return drun::cli::command_bench(args, own_environment(), printer);
+}
+
+int clean(const Arguments& args, Printer& printer) {
+  return drun::cli::command_clean(args, printer, own_environment());
+}
+
+// Any other first word, or none, is the beginning of `drun [options] COMMAND`.
+constexpr struct {
+  const char* name;
+  int (*function)(const Arguments& args, Printer& printer);
+} kCommands[] = {{"check", check}, {"bench", bench}, {"clean", clean}};
+
+int run(int argc, char** argv) {
+  fill_standard_descriptors();
+  Printer printer;
+  if (sodium_init() < 0) {
+    printer.error(drun::Error(drun::Errc::kInternal, "libsodium", "can't be initialized"));
+    return drun::kExitInternal;
+  }
+  Arguments args(argv + 1, argv + argc);
+  for (const auto& command : kCommands) {
+    if (args.empty() || args[0] != command.name) continue;
+    args.erase(args.begin());
+    return command.function(args, printer);
+  }
+  return run_job(args, printer);
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "launcher/run/clean.h"
 
-#include <signal.h>
-
-#include "base/fd.h"
 #include "transport/helper_pool.h"
 
 namespace drun::launcher {
@@ -61,14 +58,10 @@ Task<void> run(asio::io_context& io, asio::thread_pool& helper, CleanOptions opt
 
 CleanResult clean_hosts(CleanOptions options, Reporter& reporter) {
   asio::io_context io(1);
-  ::signal(SIGPIPE, SIG_IGN);
-  raise_open_file_limit();
   transport::HelperPool helper;
   options.connect.keep_reachable = true;
   CleanResult out;
-  TaskGroup top(io.get_executor());
-  top.spawn(run(io, helper.get(), std::move(options), reporter, out));
-  io.run();
+  run_on_loop(io, run(io, helper.get(), std::move(options), reporter, out));
   return out;
 }
 

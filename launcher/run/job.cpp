@@ -1,7 +1,5 @@
 #include "launcher/run/job.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -206,12 +204,9 @@ Task<void> run_and_store(Job& job, int& status) { status = co_await job.run(); }
 
 int run_job(JobOptions options, Reporter& reporter) {
   asio::io_context io(1);
-  ::signal(SIGPIPE, SIG_IGN);
   int status = kExitInternal;
   Job job(io, std::move(options), reporter);
-  TaskGroup top(io.get_executor());
-  top.spawn(run_and_store(job, status));
-  io.run();
+  run_on_loop(io, run_and_store(job, status));
   return status;
 }
 
