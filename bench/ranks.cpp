@@ -20,7 +20,7 @@ namespace {
 constexpr double kGiga = 1e9;
 constexpr std::size_t kMinCopy = 4u << 20, kMaxCopy = 32u << 20, kCopyOfHost = 256u << 20;
 
-// What ranks exchange about themselves.
+// The facts that ranks exchange about themselves.
 struct Words {
   std::uint64_t max_bytes = 0;
   std::uint64_t line_rate = 0;  // bits per second; 0: unknown

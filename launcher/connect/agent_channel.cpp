@@ -104,7 +104,7 @@ Task<void> AgentChannel::read_frames() {
       }
       if (!*frame) break;
       if (closed_ || lost_) co_return;
-      if (ending_) continue;  // nobody wants it any more
+      if (ending_) continue;  // unused: the channel is ending
       last_heard_ = Clock::now();
       const auto type = (*frame)->type;
       if (type == control::Type::kFinished) has_workers_ = false;

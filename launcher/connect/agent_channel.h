@@ -57,8 +57,8 @@ class AgentChannel {
   AgentChannel(const AgentChannel&) = delete;
   AgentChannel& operator=(const AgentChannel&) = delete;
 
-  // What frames that no request waits for, the channel's end and silence mean. Until then such frames are dropped, and
-  // a loss is only remembered.
+  // Sets the handlers of frames that no request waits for, of the channel's end, and of silence. Until then such frames
+  // are dropped, and a loss is only remembered.
   void on(OnFrame frame, OnLost lost, OnSilent silent);
   // At once after the hello: the agent ends itself if drun is silent, however long other hosts take to connect.
   void start();

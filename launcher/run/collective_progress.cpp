@@ -98,7 +98,7 @@ void CollectiveProgress::add_to(FirstFailure& failure) const {
     if (is_first(ranks[i]) || !ranks[i].activity) continue;
     const auto* call = interrupted(*ranks[i].activity);
     if (call == nullptr) continue;
-    // What it called after the failure it can't have waited in.
+    // A call that began after the failure is no call that the rank waited in.
     const auto since = hosts_[static_cast<std::size_t>(table_.at(ranks[i].rank).host)]->clock().ours(
         static_cast<std::int64_t>(call->started_ns));
     if (since && since->earliest_ns > latest_ns) continue;

@@ -16,7 +16,7 @@ namespace drun::launcher {
 // "allreduce #1284 'grad.17'", "barrier[local] #2", "send #3 to rank 2".
 std::string call_text(const control::RecordedCall& call);
 
-// What is known of a rank. Pure.
+// The progress of a rank, as far as it is known. Pure.
 struct RankProgress {
   int rank = 0;
   std::string host;

@@ -14,7 +14,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Of a rank's flight recorder, for --timeline: enough for all calls between two polls of its agent, 640 a millisecond.
+// Entries of a rank's flight recorder for --timeline: enough for the calls between two polls of its agent, 640 a
+// millisecond.
 constexpr std::uint32_t kTimelineEntries = 32768;
 constexpr auto kTimelineEvery = milliseconds(50);
 constexpr auto kTimelineEnd = milliseconds(5000);       // for what is still on its way when all workers are over

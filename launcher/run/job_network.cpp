@@ -34,7 +34,7 @@ Task<Result<void>> JobNetwork::find(std::vector<AgentChannel*> hosts, int head, 
   co_return Result<void>();
 }
 
-// What is new goes into the cache, with the speeds of networks whose drivers don't tell them.
+// A new result goes into the cache, with the speeds of networks whose drivers report none.
 Task<Result<NetworkProbe>> JobNetwork::probe(std::vector<AgentChannel*> hosts, int head,
                                              std::vector<std::string> interfaces, Deadline deadline) {
   auto found =

@@ -15,7 +15,7 @@
 
 namespace drun::launcher {
 
-// What a job has decided before it starts its workers. Vectors are by used host.
+// The decisions of a job before it starts its workers. Vectors are by used host.
 struct StartPlan {
   Placement placement;
   std::vector<std::string> host_names;

@@ -1,5 +1,5 @@
-// What the workers of a job write: to drun's own streams and files, with credit for the agents that carry it, at the
-// size of drun's terminal.
+// The output of a job's workers: goes to drun's own streams and files, with credit for the agents that carry it. The
+// workers' terminals have the size of drun's.
 #pragma once
 
 #include <cstddef>

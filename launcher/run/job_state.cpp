@@ -40,7 +40,7 @@ void add_lines(std::vector<std::string>& lines, const std::string& text) {
   }
 }
 
-// What `wait_status` says about the end of the process.
+// Fills in the end of the process.
 void describe_end(JobFailure& f, int wait_status) {
   if (WIFSIGNALED(wait_status)) {
     f.signal = WTERMSIG(wait_status);
@@ -333,7 +333,7 @@ void JobState::conclude() {
   say_what_was_left();
 }
 
-// Of the workers that drun ended, those that wrote the first failure's traceback had the same failure.
+// Workers that drun ended had the same failure if they wrote the first failure's traceback.
 void JobState::find_same_tracebacks() {
   for (const auto& entry : ranks_) {
     if (!entry.ended_by_drun) continue;

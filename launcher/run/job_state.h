@@ -102,7 +102,7 @@ class JobState {
   void time_passed(JobTime time);
   Deadline wake_at() const { return std::min(stop_deadline_, notice_at_); }
 
-  // What is to be done, in this order. Empties the list.
+  // Returns the actions to carry out, in this order, and forgets them.
   std::vector<JobAction> take_actions() { return std::exchange(actions_, {}); }
 
   const RankTable& ranks() const { return ranks_; }

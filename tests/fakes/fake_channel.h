@@ -23,7 +23,7 @@ class FakeAgent {
 
   std::unique_ptr<transport::Channel> channel() { return std::make_unique<End>(*this); }
 
-  // What the agent does.
+  // Actions of the agent.
   template <typename Message>
   void say(control::Type type, const Message& message) {
     say_body(type, control::encode(message));
@@ -42,7 +42,7 @@ class FakeAgent {
   }
   void stop_reading() { is_reading_ = false; }  // as a host that is frozen
 
-  // What drun did.
+  // Actions of drun.
   std::vector<control::Frame> frames;                 // that it sent, in order
   std::function<void(const control::Frame&)> answer;  // called for each of them
   bool is_closed = false;                             // by drun

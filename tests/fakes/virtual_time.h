@@ -25,7 +25,7 @@ class VirtualTime {
       std::size_t n_handlers = 0;
       while (!nudged) n_handlers += io_.poll();
       n_handlers += io_.poll();
-      if (n_handlers <= 1) return;  // but for the nudge
+      if (n_handlers <= 1) return;  // only the nudge
     }
   }
 

@@ -150,7 +150,7 @@ class Ends(Script):
             status, _, err = self.run_script(2, f"""
                 hvd.init()
                 if hvd.rank() == 0:
-                    # Nobody answers to these.
+                    # The other rank does not join these calls.
                     handles = [hvd.allreduce_async_(array.array("d", [1]) * 1000000) for _ in range(5)]
                     handles.append(hvd.allgather_async(array.array("d", [1])))
                     {last_words}

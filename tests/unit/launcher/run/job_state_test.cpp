@@ -38,7 +38,7 @@ class JobStateTest : public ::testing::Test {
     return out;
   }
 
-  // So long after the beginning.
+  // The moment so long after the beginning.
   static JobTime at(milliseconds time) {
     return JobTime{Deadline(seconds(1000) + time), std::chrono::nanoseconds(seconds(5000) + time).count()};
   }
@@ -360,7 +360,7 @@ TEST_F(JobStateTest, AgentsThatDoNotFinishAreGivenUpAtTheDeadlineAndNamed) {
   finish(0);
   state_.time_passed(at(seconds(15)));
   EXPECT_FALSE(state_.over());
-  state_.time_passed(at(seconds(16)));  // 1 + 5 of grace + 10; nobody joined
+  state_.time_passed(at(seconds(16)));  // 1 + 5 of grace + 10; no rank joined
   EXPECT_TRUE(state_.over());
   EXPECT_THAT(state_.unfinished_hosts(), ElementsAre("node1"));
 }
