@@ -138,6 +138,16 @@ Status Communicator::fail_in(const Status& why) {
   return fail(std::move(failure));
 }
 
+Status Communicator::stage_buffers(gpu::HostCopies& copies, const Buffers& buffers) {
+  if (buffers.written != nullptr) {
+    if (auto ok = copies.writes(*buffers.written, buffers.n_written, buffers.keeps); !ok) return fail_in(ok);
+  }
+  if (buffers.read != nullptr) {
+    if (auto ok = copies.reads(*buffers.read, buffers.n_read); !ok) return fail_in(ok);
+  }
+  return {};
+}
+
 Status Communicator::end(gpu::HostCopies& copies, Status done) {
   if (!done) return done;
   const Status copied = copies.finish();
@@ -158,20 +168,16 @@ Status Communicator::broadcast(void* data, std::size_t count, drun_dtype dtype, 
   auto operation = begin(OpKind::kBroadcast, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->root = root;
-  const auto stream = gpu::user_stream_of(options);
-  if (auto done = over_nccl(*operation, options, {data},
-                            [&](gpu::NcclComm& nccl) { return nccl.broadcast(*operation, stream, data); }))
-    return *done;
   const std::size_t n_bytes = count * size_of(dtype);
-  gpu::HostCopies copies(*operation, options, resources_->pinned());
-  if (root == rank()) {
-    const void* given = data;
-    if (auto ok = copies.reads(given, n_bytes); !ok) return fail_in(ok);
-    data = const_cast<void*>(given);
-  } else if (auto ok = copies.writes(data, n_bytes); !ok) {
-    return fail_in(ok);
-  }
-  return end(copies, backend_ ? finish(backend_->broadcast(*operation, data, n_bytes)) : Status{});
+  const void* given = data;
+  const Buffers buffers = root == rank() ? Buffers{&given, n_bytes} : Buffers{nullptr, 0, &data, n_bytes};
+  return carry_out(
+      *operation, options, buffers,
+      [&](gpu::NcclComm& nccl, const gpu::UserStream& stream) { return nccl.broadcast(*operation, stream, data); },
+      [&] {
+        if (!backend_) return Status{};
+        return finish(backend_->broadcast(*operation, root == rank() ? const_cast<void*>(given) : data, n_bytes));
+      });
 }
 
 Status Communicator::allgather(const void* send, void* recv, std::size_t count, drun_dtype dtype,
@@ -189,17 +195,17 @@ Status Communicator::allgather(const void* send, void* recv, std::size_t count, 
   }
   auto operation = begin(OpKind::kAllgather, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
-  const auto stream = gpu::user_stream_of(options);
-  if (auto done = over_nccl(*operation, options, {send, recv},
-                            [&](gpu::NcclComm& nccl) { return nccl.allgather(*operation, stream, send, recv); }))
-    return *done;
-  gpu::HostCopies copies(*operation, options, resources_->pinned());
-  if (auto ok = copies.writes(recv, size * n_bytes); !ok) return fail_in(ok);
-  if (auto ok = copies.reads(send, n_bytes); !ok) return fail_in(ok);
-  own = static_cast<char*>(recv) + (count > 0 ? rank * n_bytes : 0);
-  if (send != own && n_bytes > 0) copy_bytes(own, send, n_bytes);
-  if (!backend_) return end(copies, {});
-  return end(copies, finish(backend_->allgather(*operation, recv, equal_blocks(size, n_bytes))));
+  return carry_out(
+      *operation, options, {&send, n_bytes, &recv, size * n_bytes},
+      [&](gpu::NcclComm& nccl, const gpu::UserStream& stream) {
+        return nccl.allgather(*operation, stream, send, recv);
+      },
+      [&] {
+        own = static_cast<char*>(recv) + (count > 0 ? rank * n_bytes : 0);
+        if (send != own && n_bytes > 0) copy_bytes(own, send, n_bytes);
+        if (!backend_) return Status{};
+        return finish(backend_->allgather(*operation, recv, equal_blocks(size, n_bytes)));
+      });
 }
 
 Status Communicator::allgatherv(const void* send, std::size_t send_count, void* recv, const std::size_t* recv_counts,
@@ -234,17 +240,16 @@ Status Communicator::allgatherv(const void* send, std::size_t send_count, void* 
   auto operation = begin(OpKind::kAllgatherv, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->counts = digest;
-  const auto stream = gpu::user_stream_of(options);
-  if (auto done = over_nccl(*operation, options, {own.n_bytes > 0 ? send : nullptr, recv}, [&](gpu::NcclComm& nccl) {
+  return carry_out(
+      *operation, options, {&send, own.n_bytes, &recv, end_of(*blocks), true},
+      [&](gpu::NcclComm& nccl, const gpu::UserStream& stream) {
         return nccl.allgatherv(*operation, stream, send, recv, *blocks);
-      }))
-    return *done;
-  gpu::HostCopies copies(*operation, options, resources_->pinned());
-  if (auto ok = copies.writes(recv, end_of(*blocks), true); !ok) return fail_in(ok);
-  if (auto ok = copies.reads(send, own.n_bytes); !ok) return fail_in(ok);
-  place = static_cast<char*>(recv) + (own.n_bytes > 0 ? own.offset : 0);
-  if (send != place && own.n_bytes > 0) copy_bytes(place, send, own.n_bytes);
-  return end(copies, backend_ ? finish(backend_->allgather(*operation, recv, *blocks)) : Status{});
+      },
+      [&] {
+        place = static_cast<char*>(recv) + (own.n_bytes > 0 ? own.offset : 0);
+        if (send != place && own.n_bytes > 0) copy_bytes(place, send, own.n_bytes);
+        return backend_ ? finish(backend_->allgather(*operation, recv, *blocks)) : Status{};
+      });
 }
 
 Status Communicator::barrier(const CallOptions& options) {

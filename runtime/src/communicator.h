@@ -1,7 +1,7 @@
 // A group of ranks that call collectives together. Checks arguments and numbers the calls.
 #pragma once
 
-#include <initializer_list>
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +10,7 @@
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/call_options.h"
 #include "runtime/src/gpu/driver.h"
+#include "runtime/src/gpu/host_copies.h"
 #include "runtime/src/job_context.h"
 #include "runtime/src/job_resources.h"
 #include "runtime/src/staging.h"
@@ -17,7 +18,6 @@
 namespace drun::runtime {
 
 namespace gpu {
-class HostCopies;
 class NcclComm;
 struct NcclDecision;
 }  // namespace gpu
@@ -141,25 +141,57 @@ class Communicator {
                          const CallOptions& options);
   // The data is in host memory.
   Status allreduce_on_host(const Operation& operation, const void* send, void* recv);
+  Status reduce_scatter_on_host(const Operation& operation, const void* send, void* recv);
   // fail() for a local failure in a call that other ranks wait for or count on; attributes it to this rank.
   Status fail_in(const Status& why);
   // Returns the result of a call after its output has been copied to the device.
   Status end(gpu::HostCopies& copies, Status done);
-  // Returns the result of `call`(NCCL) if NCCL carries out calls with this memory (null pointers don't count), else
-  // nullopt. The first such call sets NCCL up, together with all members. A failure is published.
-  template <typename Call>
-  std::optional<Status> over_nccl(const Operation& operation, const CallOptions& options,
-                                  std::initializer_list<const void*> memory, const Call& call) {
-    if (operation.count == 0 && operation.kind != OpKind::kAlltoallv) return std::nullopt;  // the same on all members
-    if (options.memory == DRUN_MEMORY_HOST || gpu::loaded_driver() == nullptr) return std::nullopt;
-    auto nccl = choose_route(operation, options, memory);
-    if (!nccl) return enqueued(tl::unexpected<Failure>(nccl.error()));
-    if (*nccl == nullptr) return std::nullopt;
-    return enqueued(call(**nccl));
+  // The memory of a collective on this rank. Where a copy on the host takes its place, the pointers are changed.
+  struct Buffers {
+    const void** read = nullptr;  // null: this rank sends nothing
+    std::size_t n_read = 0;       // bytes
+    void** written = nullptr;     // null: this rank receives nothing
+    std::size_t n_written = 0;
+    bool keeps = false;  // not all of `written` is overwritten
+
+    // The memory by which the route is chosen. The pointer of a side without data may point anywhere; if neither side
+    // has data, only the pointers can tell the kind of memory.
+    std::array<const void*, 2> addresses() const {
+      const bool none = n_read == 0 && n_written == 0;
+      return {read != nullptr && (n_read > 0 || none) ? *read : nullptr,
+              written != nullptr && (n_written > 0 || none) ? *written : nullptr};
+    }
+  };
+  static bool may_be_of_gpu(const CallOptions& options) {
+    return options.memory != DRUN_MEMORY_HOST && gpu::loaded_driver() != nullptr;
   }
+  // Carries out a collective that has begun, by its route, which is chosen here and only here: over NCCL, if NCCL
+  // carries out calls with this memory; else on the host, on the caller's memory or, if that is a device's, on copies
+  // of it. `over_nccl`: Status(gpu::NcclComm&, const gpu::UserStream&); `on_host`: Status(), on the memory of
+  // `buffers`. The first call over NCCL sets NCCL up, together with all members. A failure is published.
+  template <typename OverNccl, typename OnHost>
+  Status carry_out(const Operation& operation, const CallOptions& options, const Buffers& buffers,
+                   const OverNccl& over_nccl, const OnHost& on_host) {
+    return carry_out(operation, options, may_be_of_gpu(options), buffers, over_nccl, on_host);
+  }
+  // The same for callers that know already: may_be_of_gpu() asks the dynamic linker, for 190 instructions.
+  template <typename OverNccl, typename OnHost>
+  Status carry_out(const Operation& operation, const CallOptions& options, bool is_of_gpu, const Buffers& buffers,
+                   const OverNccl& over_nccl, const OnHost& on_host) {
+    if (!is_of_gpu) return on_host();
+    if (operation.count > 0 || operation.kind == OpKind::kAlltoallv) {  // the same on all members
+      auto nccl = choose_route(operation, options, buffers.addresses());
+      if (!nccl) return enqueued(tl::unexpected<Failure>(nccl.error()));
+      if (*nccl != nullptr) return enqueued(over_nccl(**nccl, gpu::user_stream_of(options)));
+    }
+    gpu::HostCopies copies(operation, options, resources_->pinned());
+    if (auto ok = stage_buffers(copies, buffers); !ok) return ok;
+    return end(copies, on_host());
+  }
+  Status stage_buffers(gpu::HostCopies& copies, const Buffers& buffers);
   // Returns null if the call goes over the host.
   Outcome<gpu::NcclComm*> choose_route(const Operation& operation, const CallOptions& options,
-                                       std::initializer_list<const void*> memory);
+                                       const std::array<const void*, 2>& memory);
   Status set_up_nccl(const Operation& operation, const void* memory);
   // Splits the NCCL communicators of the local and the cross communicator off that of all ranks, as decided.
   Status split_nccl(gpu::NcclComm& all, const gpu::NcclDecision& decision, const Operation& operation);

@@ -54,7 +54,7 @@ void Communicator::warn_of_host(const std::string& why) {
 }
 
 Outcome<gpu::NcclComm*> Communicator::choose_route(const Operation& operation, const CallOptions& options,
-                                                   std::initializer_list<const void*> memory) {
+                                                   const std::array<const void*, 2>& memory) {
   if (has_chosen_ && nccl_ == nullptr) return nullptr;
   const bool is_adasum = reduces(operation.kind) && operation.op == DRUN_ADASUM;
   if (reduces(operation.kind) && !is_adasum && !gpu::NcclComm::can_reduce(operation)) return nullptr;
@@ -210,20 +210,22 @@ std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<Allred
   if (first == nullptr) return std::nullopt;
   Operation all = to_come(OpKind::kAllreduce, count, dtype, options);
   all.op = op;
-  return over_nccl(
-      all, with_memory_of(*first, options), {first->send, first->recv}, [&](gpu::NcclComm& nccl) -> Status {
-        if (kind != Memory::kDevice) return mixed(describe(all), job_context());
-        std::vector<gpu::NcclComm::Allreduce> together;
-        for (const auto& call : calls) {
-          auto operation = begin(OpKind::kAllreduce, call.count, dtype, options);
-          if (!operation) return tl::unexpected<Failure>(operation.error());
-          operation->op = op;
-          if (call.count == 0) continue;
-          together.push_back(
-              {std::move(*operation), {static_cast<gpu::Stream>(call.stream), call.later}, call.send, call.recv});
-        }
-        return nccl.allreduce(together);
-      });
+  const CallOptions own_options = with_memory_of(*first, options);
+  if (!may_be_of_gpu(own_options)) return std::nullopt;
+  auto nccl = choose_route(all, own_options, {first->send, first->recv});
+  if (!nccl) return enqueued(tl::unexpected<Failure>(nccl.error()));
+  if (*nccl == nullptr) return std::nullopt;
+  if (kind != Memory::kDevice) return enqueued(mixed(describe(all), job_context()));
+  std::vector<gpu::NcclComm::Allreduce> together;
+  for (const auto& call : calls) {
+    auto operation = begin(OpKind::kAllreduce, call.count, dtype, options);
+    if (!operation) return enqueued(tl::unexpected<Failure>(operation.error()));
+    operation->op = op;
+    if (call.count == 0) continue;
+    together.push_back(
+        {std::move(*operation), {static_cast<gpu::Stream>(call.stream), call.later}, call.send, call.recv});
+  }
+  return enqueued((*nccl)->allreduce(together));
 }
 
 Outcome<std::vector<std::string>> Communicator::allgather_text(std::string word, std::size_t n_bytes,
@@ -276,7 +278,7 @@ Status Communicator::register_memory(void* memory, std::size_t n_bytes, const Ca
   named.memory = DRUN_MEMORY_DEVICE;
   const auto operation = begin(OpKind::kAllgather, n_bytes, DRUN_UINT8, named);
   if (!operation) return tl::unexpected<Failure>(operation.error());
-  auto nccl = choose_route(*operation, named, {memory});
+  auto nccl = choose_route(*operation, named, {memory, nullptr});
   if (!nccl) return enqueued(tl::unexpected<Failure>(nccl.error()));
   if (*nccl == nullptr) return {};
 

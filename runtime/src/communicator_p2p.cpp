@@ -49,18 +49,16 @@ Status Communicator::gather(const void* send, void* recv, std::size_t count, dru
   auto operation = begin(OpKind::kGather, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->root = root;
-  const auto stream = gpu::user_stream_of(options);
-  if (auto done = over_nccl(*operation, options, {send, own != nullptr ? recv : nullptr},
-                            [&](gpu::NcclComm& nccl) { return nccl.gather(*operation, stream, send, recv); }))
-    return *done;
-  gpu::HostCopies copies(*operation, options, resources_->pinned());
-  if (own != nullptr) {
-    if (auto ok = copies.writes(recv, size * n_bytes); !ok) return fail_in(ok);
-    own = at(recv, static_cast<std::size_t>(root) * n_bytes);
-  }
-  if (auto ok = copies.reads(send, n_bytes); !ok) return fail_in(ok);
-  if (own != nullptr && send != own && n_bytes > 0) copy_bytes(own, send, n_bytes);
-  return end(copies, backend_ ? finish(backend_->gather(*operation, send, recv)) : Status{});
+  Buffers buffers{&send, n_bytes};
+  if (own != nullptr) buffers.written = &recv, buffers.n_written = size * n_bytes;
+  return carry_out(
+      *operation, options, buffers,
+      [&](gpu::NcclComm& nccl, const gpu::UserStream& stream) { return nccl.gather(*operation, stream, send, recv); },
+      [&] {
+        if (own != nullptr) own = at(recv, static_cast<std::size_t>(root) * n_bytes);
+        if (own != nullptr && send != own && n_bytes > 0) copy_bytes(own, send, n_bytes);
+        return backend_ ? finish(backend_->gather(*operation, send, recv)) : Status{};
+      });
 }
 
 Status Communicator::scatter(const void* send, void* recv, std::size_t count, drun_dtype dtype, int root,
@@ -83,18 +81,16 @@ Status Communicator::scatter(const void* send, void* recv, std::size_t count, dr
   auto operation = begin(OpKind::kScatter, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->root = root;
-  const auto stream = gpu::user_stream_of(options);
-  if (auto done = over_nccl(*operation, options, {own != nullptr ? send : nullptr, recv},
-                            [&](gpu::NcclComm& nccl) { return nccl.scatter(*operation, stream, send, recv); }))
-    return *done;
-  gpu::HostCopies copies(*operation, options, resources_->pinned());
-  if (auto ok = copies.writes(recv, n_bytes); !ok) return fail_in(ok);
-  if (own != nullptr) {
-    if (auto ok = copies.reads(send, size * n_bytes); !ok) return fail_in(ok);
-    own = at(send, static_cast<std::size_t>(root) * n_bytes);
-  }
-  if (own != nullptr && recv != own && n_bytes > 0) copy_bytes(recv, own, n_bytes);
-  return end(copies, backend_ ? finish(backend_->scatter(*operation, send, recv)) : Status{});
+  Buffers buffers{nullptr, 0, &recv, n_bytes};
+  if (own != nullptr) buffers.read = &send, buffers.n_read = size * n_bytes;
+  return carry_out(
+      *operation, options, buffers,
+      [&](gpu::NcclComm& nccl, const gpu::UserStream& stream) { return nccl.scatter(*operation, stream, send, recv); },
+      [&] {
+        if (own != nullptr) own = at(send, static_cast<std::size_t>(root) * n_bytes);
+        if (own != nullptr && recv != own && n_bytes > 0) copy_bytes(recv, own, n_bytes);
+        return backend_ ? finish(backend_->scatter(*operation, send, recv)) : Status{};
+      });
 }
 
 Status Communicator::alltoall(const void* send, void* recv, std::size_t count, drun_dtype dtype,
@@ -109,18 +105,16 @@ Status Communicator::alltoall(const void* send, void* recv, std::size_t count, d
   if (overlap(send, size * n_bytes, recv, size * n_bytes)) return check.wrong("send and recv overlap");
   auto operation = begin(OpKind::kAlltoall, count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
-  const auto stream = gpu::user_stream_of(options);
-  if (auto done = over_nccl(*operation, options, {send, recv}, [&](gpu::NcclComm& nccl) {
-        return nccl.alltoall(*operation, stream, send, equal_blocks(size, n_bytes), recv, equal_blocks(size, n_bytes));
-      }))
-    return *done;
-  gpu::HostCopies copies(*operation, options, resources_->pinned());
-  if (auto ok = copies.writes(recv, size * n_bytes); !ok) return fail_in(ok);
-  if (auto ok = copies.reads(send, size * n_bytes); !ok) return fail_in(ok);
-  if (n_bytes > 0) copy_bytes(at(recv, rank * n_bytes), at(send, rank * n_bytes), n_bytes);
-  if (!backend_) return end(copies, {});
   const auto blocks = equal_blocks(size, n_bytes);
-  return end(copies, finish(backend_->alltoall(*operation, send, blocks, recv, blocks)));
+  return carry_out(
+      *operation, options, {&send, size * n_bytes, &recv, size * n_bytes},
+      [&](gpu::NcclComm& nccl, const gpu::UserStream& stream) {
+        return nccl.alltoall(*operation, stream, send, blocks, recv, blocks);
+      },
+      [&] {
+        if (n_bytes > 0) copy_bytes(at(recv, rank * n_bytes), at(send, rank * n_bytes), n_bytes);
+        return backend_ ? finish(backend_->alltoall(*operation, send, blocks, recv, blocks)) : Status{};
+      });
 }
 
 Status Communicator::alltoallv(const void* send, const std::size_t* send_counts, const std::size_t* send_offsets,
@@ -142,20 +136,16 @@ Status Communicator::alltoallv(const void* send, const std::size_t* send_counts,
   if (overlap_anywhere(send, *sent, recv, *received)) return check.wrong("send and recv overlap");
   auto operation = begin(OpKind::kAlltoallv, 0, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
-  // The pointer of a side without data may point anywhere. If neither side has data, only the pointers can tell the
-  // kind of memory.
-  const bool sends = end_of(*sent) > 0, receives = end_of(*received) > 0, none = !sends && !receives;
-  const auto stream = gpu::user_stream_of(options);
-  if (auto done = over_nccl(
-          *operation, options, {sends || none ? send : nullptr, receives || none ? recv : nullptr},
-          [&](gpu::NcclComm& nccl) { return nccl.alltoall(*operation, stream, send, *sent, recv, *received); }))
-    return *done;
-  gpu::HostCopies copies(*operation, options, resources_->pinned());
-  if (auto ok = copies.writes(recv, end_of(*received), true); !ok) return fail_in(ok);
-  if (auto ok = copies.reads(send, end_of(*sent)); !ok) return fail_in(ok);
-  const Block own = (*sent)[static_cast<std::size_t>(rank)], place = (*received)[static_cast<std::size_t>(rank)];
-  if (own.n_bytes > 0) copy_bytes(at(recv, place.offset), at(send, own.offset), own.n_bytes);
-  return end(copies, backend_ ? finish(backend_->alltoall(*operation, send, *sent, recv, *received)) : Status{});
+  return carry_out(
+      *operation, options, {&send, end_of(*sent), &recv, end_of(*received), true},
+      [&](gpu::NcclComm& nccl, const gpu::UserStream& stream) {
+        return nccl.alltoall(*operation, stream, send, *sent, recv, *received);
+      },
+      [&] {
+        const Block own = (*sent)[static_cast<std::size_t>(rank)], place = (*received)[static_cast<std::size_t>(rank)];
+        if (own.n_bytes > 0) copy_bytes(at(recv, place.offset), at(send, own.offset), own.n_bytes);
+        return backend_ ? finish(backend_->alltoall(*operation, send, *sent, recv, *received)) : Status{};
+      });
 }
 
 Status Communicator::check_transfer(const TransferCall& call) const {

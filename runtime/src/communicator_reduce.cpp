@@ -66,23 +66,18 @@ Status Communicator::check_allreduce(const AllreduceCall& call, drun_dtype dtype
 Status Communicator::allreduce(const void* send, void* recv, std::size_t count, drun_dtype dtype, drun_op op,
                                const CallOptions& options) {
   if (auto ok = check_allreduce({send, recv, count}, dtype, op, options); !ok) return ok;
-  const bool may_be_of_gpu = options.memory != DRUN_MEMORY_HOST && gpu::loaded_driver() != nullptr;
-  const bool asks_for_time = !may_be_of_gpu && op != DRUN_ADASUM && backend_ && backend_->asks_for_time();
+  const bool is_of_gpu = may_be_of_gpu(options);
+  const bool asks_for_time = !is_of_gpu && op != DRUN_ADASUM && backend_ && backend_->asks_for_time();
   auto operation = begin(OpKind::kAllreduce, count, dtype, options, asks_for_time);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
-  // For a few elements every step that can be skipped counts.
-  if (!may_be_of_gpu) return allreduce_on_host(*operation, send, recv);
-  const auto stream = gpu::user_stream_of(options);
-  if (auto done = over_nccl(*operation, options, {send, recv}, [&](gpu::NcclComm& nccl) {
+  return carry_out(
+      *operation, options, is_of_gpu, {&send, count * size_of(dtype), &recv, count * size_of(dtype)},
+      [&](gpu::NcclComm& nccl, const gpu::UserStream& stream) {
         if (op == DRUN_ADASUM) return nccl.adasum(*operation, stream, send, recv);
         return nccl.allreduce({{*operation, stream, send, recv}});
-      }))
-    return *done;
-  gpu::HostCopies copies(*operation, options, resources_->pinned());
-  if (auto ok = copies.writes(recv, count * size_of(dtype)); !ok) return fail_in(ok);
-  if (auto ok = copies.reads(send, count * size_of(dtype)); !ok) return fail_in(ok);
-  return end(copies, allreduce_on_host(*operation, send, recv));
+      },
+      [&] { return allreduce_on_host(*operation, send, recv); });
 }
 
 Status Communicator::allreduce_on_host(const Operation& operation, const void* send, void* recv) {
@@ -177,18 +172,15 @@ Status Communicator::reduce(const void* send, void* recv, std::size_t count, dru
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
   operation->root = root;
-  const auto stream = gpu::user_stream_of(options);
-  if (auto done = over_nccl(*operation, options, {send, is_root ? recv : nullptr},
-                            [&](gpu::NcclComm& nccl) { return nccl.reduce(*operation, stream, send, recv); }))
-    return *done;
-  gpu::HostCopies copies(*operation, options, resources_->pinned());
-  if (is_root) {
-    if (auto ok = copies.writes(recv, n_bytes); !ok) return fail_in(ok);
-  }
-  if (auto ok = copies.reads(send, n_bytes); !ok) return fail_in(ok);
-  return end(copies, in_pieces(*operation, send, is_root ? recv : nullptr, kTreePieceElements, [&](const Span& data) {
-               return backend_ ? backend_->reduce(*operation, data) : Status{};
-             }));
+  Buffers buffers{&send, n_bytes};
+  if (is_root) buffers.written = &recv, buffers.n_written = n_bytes;
+  return carry_out(
+      *operation, options, buffers,
+      [&](gpu::NcclComm& nccl, const gpu::UserStream& stream) { return nccl.reduce(*operation, stream, send, recv); },
+      [&] {
+        return in_pieces(*operation, send, is_root ? recv : nullptr, kTreePieceElements,
+                         [&](const Span& data) { return backend_ ? backend_->reduce(*operation, data) : Status{}; });
+      });
 }
 
 Status Communicator::reduce_scatter(const void* send, void* recv, std::size_t recv_count, drun_dtype dtype, drun_op op,
@@ -207,30 +199,33 @@ Status Communicator::reduce_scatter(const void* send, void* recv, std::size_t re
   auto operation = begin(OpKind::kReduceScatter, recv_count, dtype, options);
   if (!operation) return tl::unexpected<Failure>(operation.error());
   operation->op = op;
-  const auto stream = gpu::user_stream_of(options);
-  if (auto done = over_nccl(*operation, options, {send, recv},
-                            [&](gpu::NcclComm& nccl) { return nccl.reduce_scatter(*operation, stream, send, recv); }))
-    return *done;
-  gpu::HostCopies copies(*operation, options, resources_->pinned());
-  if (auto ok = copies.writes(recv, n_bytes); !ok) return fail_in(ok);
-  if (auto ok = copies.reads(send, size * n_bytes); !ok) return fail_in(ok);
+  return carry_out(
+      *operation, options, {&send, size * n_bytes, &recv, n_bytes},
+      [&](gpu::NcclComm& nccl, const gpu::UserStream& stream) {
+        return nccl.reduce_scatter(*operation, stream, send, recv);
+      },
+      [&] { return reduce_scatter_on_host(*operation, send, recv); });
+}
 
+Status Communicator::reduce_scatter_on_host(const Operation& operation, const void* send, void* recv) {
+  const auto size = static_cast<std::size_t>(this->size()), rank = static_cast<std::size_t>(this->rank());
+  const std::size_t recv_count = operation.count, n_bytes = recv_count * size_of(operation.dtype);
   // A piece is the same part of every block. It is staged, because the partial sums need room and `send` must not
   // change.
-  const drun_dtype moved = reduced_as(dtype);
+  const drun_dtype moved = reduced_as(operation.dtype);
   const std::size_t most = std::max<std::size_t>(1, kPieceElements / size);
   std::size_t first = 0;
   do {
-    const std::size_t n = std::min(most, recv_count - first), offset = first * size_of(dtype);
+    const std::size_t n = std::min(most, recv_count - first), offset = first * size_of(operation.dtype);
     const Span data{resources_->scratch().of(size * n * size_of(moved)), size * n, moved};
     for (std::size_t block = 0; block < size; ++block) {
-      stage(*operation, at(send, block * n_bytes + offset), data.part(block * n, n).data, n);
+      stage(operation, at(send, block * n_bytes + offset), data.part(block * n, n).data, n);
     }
-    if (auto done = finish(backend_ ? backend_->reduce_scatter(*operation, data) : Status{}); !done) return done;
-    unstage(*operation, data.part(rank * n, n).data, at(recv, offset), n);
+    if (auto done = finish(backend_ ? backend_->reduce_scatter(operation, data) : Status{}); !done) return done;
+    unstage(operation, data.part(rank * n, n).data, at(recv, offset), n);
     first += n;
   } while (first < recv_count);
-  return end(copies, {});
+  return {};
 }
 
 }  // namespace drun::runtime
