@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/write.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -25,7 +24,6 @@
 #include "agent/worker_process.h"
 #include "base/fd.h"
 #include "base/process_stat.h"
-#include "base/stall_watch.h"
 #include "base/text.h"
 
 namespace drun::agent {
@@ -35,11 +33,9 @@ namespace {
 using control::Type;
 using std::chrono::milliseconds;
 
-constexpr auto kDefaultGrace = milliseconds(5000);
 constexpr auto kSweepTime = std::chrono::seconds(5);
 constexpr auto kCgroupTime = milliseconds(500);
 constexpr auto kCleanTime = std::chrono::seconds(20);  // added to the grace time
-constexpr auto kPollInterval = milliseconds(500);
 // Poll interval for an ended worker's process group: its last member need not be a child of ours.
 constexpr auto kGroupPoll = milliseconds(20);
 // Time for helpers of ended workers to end by themselves, as those of Python's multiprocessing do when their pipe
@@ -110,24 +106,18 @@ std::string name_of_first(const std::vector<pid_t>& processes) {
 
 Agent::Agent(GuardLink guard)
     : guard_(std::move(guard)),
-      in_(io_, STDIN_FILENO),
-      out_(io_, STDOUT_FILENO),
+      channel_(io_, STDIN_FILENO, STDOUT_FILENO, [this] { channel_lost(); }),
       guard_in_(io_),
       child_signal_(io_, SIGCHLD),
       end_signals_(io_, SIGTERM, SIGINT, SIGHUP),
       tasks_(io_.get_executor()),
       pumps_(io_.get_executor()),
-      outgoing_(io_.get_executor()),
       workers_changed_(io_.get_executor()),
-      beat_wake_(io_.get_executor()),
       guard_wake_(io_.get_executor()),
       timeline_wake_(io_.get_executor()),
       runtime_wake_(io_.get_executor()),
-      over_(io_.get_executor()),
-      last_heard_(Clock::now()) {
-  config_.heartbeat_ms = 5000;
-  config_.heartbeat_timeout_ms = 30000;
-  config_.grace_ms = static_cast<std::uint32_t>(kDefaultGrace.count());
+      over_(io_.get_executor()) {
+  set_handlers();
   set_nonblocking(guard_.from_guard.get(), true);
   set_nonblocking(guard_.to_guard.get(), true);
   guard_in_.assign(::fcntl(guard_.from_guard.get(), F_DUPFD_CLOEXEC, 3));
@@ -143,11 +133,9 @@ int Agent::run() {
 }
 
 Task<void> Agent::main() {
-  tasks_.spawn(write_control());
-  outgoing_.push_bytes(std::string(control::kMagic));
+  channel_.outgoing().push_bytes(std::string(control::kMagic));
   send(Type::kHello, control::encode(take_inventory()));
-  tasks_.spawn(read_control());
-  tasks_.spawn(beat());
+  channel_.start();
   tasks_.spawn(beat_guard());
   tasks_.spawn(watch_guard());
   tasks_.spawn(watch_signals());
@@ -158,75 +146,23 @@ Task<void> Agent::main() {
   if (relay_) co_await relay_->join();
   for (const auto& listener : probe_listeners_) co_await listener->join();
   for (const auto& listener : link_listeners_) co_await listener->join();
+  co_await channel_.join();
   co_await tasks_.join();
   io_.stop();
 }
 
 // ---- the channel
 
-Task<void> Agent::write_control() {
-  for (;;) {
-    const auto frame = co_await outgoing_.next();
-    if (!frame) break;
-    const auto buffer = asio::buffer(*frame);
-    const auto [ec, n] = co_await asio::async_write(out_, buffer, as_result);
-    if (ec) channel_lost();
-  }
-}
-
-Task<void> Agent::read_control() {
-  control::FrameParser parser;
-  std::string chunk(64u << 10, '\0');
-  while (channel_open_) {
-    const auto buffer = asio::buffer(chunk);
-    const auto [ec, n] = co_await in_.async_read_some(buffer, as_result);
-    if (ec) break;
-    last_heard_ = Clock::now();
-    parser.push(std::string_view(chunk).substr(0, n));
-    for (;;) {
-      auto frame = parser.next();
-      if (!frame || !*frame) {
-        if (!frame) channel_lost();
-        break;
-      }
-      handle(**frame);
-    }
-  }
-  channel_lost();
-}
-
 // drun is gone or has sent an invalid frame: the workers' output has no reader, and the job is over.
 void Agent::channel_lost() {
-  if (!channel_open_) return;
   channel_open_ = false;
-  outgoing_.close();
-  boost::system::error_code ignored;
-  in_.close(ignored);
-  out_.close(ignored);
   workers_changed_.notify();
   for (auto& [rank, worker] : workers_) {
     if (worker.out) worker.out->add_credit(SIZE_MAX / 2);
     if (worker.err) worker.err->add_credit(SIZE_MAX / 2);
   }
   if (closing_) return;
-  begin_stop(milliseconds(config_.grace_ms));
-}
-
-Task<void> Agent::beat() {
-  Deadline last_sent = Clock::now();
-  StallWatch own_silence(kPollInterval);
-  while (!closing_ && channel_open_) {
-    const Deadline silent_at = last_heard_ + milliseconds(config_.heartbeat_timeout_ms);
-    const Deadline look_at = Clock::now() + std::min(milliseconds(config_.heartbeat_ms), milliseconds(kPollInterval));
-    co_await beat_wake_.wait_until(std::min(look_at, silent_at));
-    const auto now = Clock::now();
-    last_heard_ = paused_ ? now : std::min(now, last_heard_ + own_silence.poll());
-    if (now - last_sent >= milliseconds(config_.heartbeat_ms)) {
-      send(Type::kHeartbeat, {});
-      last_sent = now;
-    }
-    if (now - last_heard_ >= milliseconds(config_.heartbeat_timeout_ms)) channel_lost();
-  }
+  begin_stop(grace_);
 }
 
 // Sends a heartbeat to the guard. False if the guard is gone.
@@ -258,7 +194,7 @@ Task<void> Agent::watch_guard() {
     }
     if (second.fired() && ec == asio::error::operation_aborted && ++silent_seconds < kGuardSilenceLimit) continue;
     if (silent_seconds == kGuardSilenceLimit) ::kill(guard_.guard_pid, SIGKILL);
-    begin_stop(milliseconds(config_.grace_ms));
+    begin_stop(grace_);
     break;
   }
 }
@@ -270,129 +206,69 @@ Task<void> Agent::watch_signals() {
     control::Text notice;
     notice.text = "the agent got signal " + std::to_string(number);
     send(Type::kNotice, control::encode(notice));
-    begin_stop(milliseconds(config_.grace_ms));
+    begin_stop(grace_);
   }
 }
 
 // ---- orders
 
-void Agent::handle(const control::Frame& frame) {
+// docs/protocol.md lists the frames.
+void Agent::set_handlers() {
   using namespace control;
-  const auto with = [&](auto decoded, auto&& action) {
-    if (decoded) {
-      action(std::move(*decoded));
-    } else {
-      channel_lost();
-    }
-  };
-  const std::string_view body = frame.body;
-  switch (frame.type) {
-    case Type::kHeartbeat:
-      break;
-    case Type::kConfigure:
-      with(decode<Configure>(body), [&](auto m) { configure(m); });
-      break;
-    case Type::kProbeListen:
-      with(decode<ProbeListen>(body), [&](auto m) { listen_for_probes(m); });
-      break;
-    case Type::kProbeRun:
-      with(decode<ProbeRun>(body), [&](auto m) { tasks_.spawn(run_probes(std::move(m))); });
-      break;
-    case Type::kLinkListen:
-      with(decode<LinkListen>(body), [&](auto m) { listen_for_links(m); });
-      break;
-    case Type::kLinkRun:
-      with(decode<LinkRun>(body), [&](auto m) { tasks_.spawn(run_links(std::move(m))); });
-      break;
-    case Type::kRelayListen:
-      listen_for_relay();
-      break;
-    case Type::kRelayData:
-      with(decode<Relay>(body), [&](auto m) {
-        if (relay_) relay_->deliver(m.connection, std::move(m.bytes));
-      });
-      break;
-    case Type::kRelayClose:
-      with(decode<Relay>(body), [&](auto m) {
-        if (relay_) relay_->close(m.connection);
-      });
-      break;
-    case Type::kPrepare:
-      with(decode<Prepare>(body), [&](auto m) { prepare(std::move(m)); });
-      break;
-    case Type::kSpawn:
-      with(decode<Spawn>(body), [&](auto m) { spawn(std::move(m)); });
-      break;
-    case Type::kStdin:
-    case Type::kStdinEnd:
-      with(decode<Input>(body), [&](auto m) {
-        const auto worker = workers_.find(m.rank);
-        if (worker == workers_.end() || !worker->second.in) return;
-        if (frame.type == Type::kStdinEnd) {
-          worker->second.in->end();
-        } else {
-          worker->second.in->deliver(std::move(m.bytes));
-        }
-      });
-      break;
-    case Type::kCredit:
-      with(decode<Credit>(body), [&](auto m) {
-        const auto worker = workers_.find(m.rank);
-        if (worker == workers_.end()) return;
-        auto& pump = m.stream == Stream::kStdout ? worker->second.out : worker->second.err;
-        if (pump) pump->add_credit(m.n_bytes);
-      });
-      break;
-    case Type::kSignal:
-      with(decode<Signal>(body), [&](auto m) { signal_workers(m.number); });
-      break;
-    case Type::kResize:
-      with(decode<WindowSize>(body), [&](auto m) { resize(m); });
-      break;
-    case Type::kDescribe:
-      with(decode<Describe>(body), [&](auto m) { describe(m); });
-      break;
-    case Type::kAskFacts:
-      with(decode<AskFacts>(body), [&](auto m) { tasks_.spawn(send_facts(std::move(m))); });
-      break;
-    case Type::kRecord:
-      with(decode<Record>(body), [&](auto m) { record(m); });
-      break;
-    case Type::kAskActivity:
-      send_activity();
-      break;
-    case Type::kAskRas:
-      tasks_.spawn(send_ras());
-      break;
-    case Type::kStop:
-      with(decode<Stop>(body),
-           [&](auto m) { begin_stop(milliseconds(m.grace_ms), milliseconds(m.delay_ms), m.delayed); });
-      break;
-    case Type::kPing:
-      with(decode<Ping>(body), [&](auto m) {
-        Pong reply;
-        reply.sent_ns = m.sent_ns;
-        reply.host_ns = static_cast<std::uint64_t>(monotonic_ns());
-        send(Type::kPong, encode(reply));
-      });
-      break;
-    case Type::kPause:
-      pause();
-      break;
-    case Type::kResume:
-      resume();
-      break;
-    case Type::kClean:
-      with(decode<Clean>(body), [&](auto m) { tasks_.spawn(clean_host(std::move(m))); });
-      break;
-    default:
-      channel_lost();
-  }
+  channel_.on(Type::kHeartbeat, [] {});
+  channel_.on<Configure>(Type::kConfigure, [this](const Configure& m) { configure(m); });
+  channel_.on<ProbeListen>(Type::kProbeListen, [this](const ProbeListen& m) { listen_for_probes(m); });
+  channel_.on<ProbeRun>(Type::kProbeRun, [this](ProbeRun m) { tasks_.spawn(run_probes(std::move(m))); });
+  channel_.on<LinkListen>(Type::kLinkListen, [this](const LinkListen& m) { listen_for_links(m); });
+  channel_.on<LinkRun>(Type::kLinkRun, [this](LinkRun m) { tasks_.spawn(run_links(std::move(m))); });
+  channel_.on(Type::kRelayListen, [this] { listen_for_relay(); });
+  channel_.on<Relay>(Type::kRelayData, [this](Relay m) {
+    if (relay_) relay_->deliver(m.connection, std::move(m.bytes));
+  });
+  channel_.on<Relay>(Type::kRelayClose, [this](const Relay& m) {
+    if (relay_) relay_->close(m.connection);
+  });
+  channel_.on<Prepare>(Type::kPrepare, [this](Prepare m) { prepare(std::move(m)); });
+  channel_.on<Spawn>(Type::kSpawn, [this](Spawn m) { spawn(std::move(m)); });
+  channel_.on<Input>(Type::kStdin, [this](Input m) {
+    const auto worker = workers_.find(m.rank);
+    if (worker != workers_.end() && worker->second.in) worker->second.in->deliver(std::move(m.bytes));
+  });
+  channel_.on<Input>(Type::kStdinEnd, [this](const Input& m) {
+    const auto worker = workers_.find(m.rank);
+    if (worker != workers_.end() && worker->second.in) worker->second.in->end();
+  });
+  channel_.on<Credit>(Type::kCredit, [this](const Credit& m) {
+    const auto worker = workers_.find(m.rank);
+    if (worker == workers_.end()) return;
+    auto& pump = m.stream == Stream::kStdout ? worker->second.out : worker->second.err;
+    if (pump) pump->add_credit(m.n_bytes);
+  });
+  channel_.on<Signal>(Type::kSignal, [this](const Signal& m) { signal_workers(m.number); });
+  channel_.on<WindowSize>(Type::kResize, [this](WindowSize m) { resize(m); });
+  channel_.on<Describe>(Type::kDescribe, [this](const Describe& m) { describe(m); });
+  channel_.on<AskFacts>(Type::kAskFacts, [this](AskFacts m) { tasks_.spawn(send_facts(std::move(m))); });
+  channel_.on<Record>(Type::kRecord, [this](const Record& m) { record(m); });
+  channel_.on(Type::kAskActivity, [this] { send_activity(); });
+  channel_.on(Type::kAskRas, [this] { tasks_.spawn(send_ras()); });
+  channel_.on<Stop>(Type::kStop, [this](const Stop& m) {
+    begin_stop(milliseconds(m.grace_ms), milliseconds(m.delay_ms), m.delayed);
+  });
+  channel_.on<Ping>(Type::kPing, [this](const Ping& m) {
+    Pong reply;
+    reply.sent_ns = m.sent_ns;
+    reply.host_ns = static_cast<std::uint64_t>(monotonic_ns());
+    send(Type::kPong, encode(reply));
+  });
+  channel_.on(Type::kPause, [this] { pause(); });
+  channel_.on(Type::kResume, [this] { resume(); });
+  channel_.on<Clean>(Type::kClean, [this](Clean m) { tasks_.spawn(clean_host(std::move(m))); });
 }
 
 void Agent::configure(const control::Configure& message) {
-  config_ = message;
-  config_.heartbeat_ms = std::max(config_.heartbeat_ms, 100u);
+  job_id_ = message.job_id;
+  grace_ = milliseconds(message.grace_ms);
+  channel_.set_heartbeat(milliseconds(message.heartbeat_ms), milliseconds(message.heartbeat_timeout_ms));
 }
 
 void Agent::listen_for_probes(const control::ProbeListen& message) {
@@ -526,9 +402,9 @@ void Agent::prepare(control::Prepare message) {
     }
   }
   if (!socket_) {
-    if (auto socket = WorkerSocket::create(io_, config_.job_id)) {
+    if (auto socket = WorkerSocket::create(io_, job_id_)) {
       socket_ = std::move(*socket);
-      notify_guard(guard_, 'J', config_.job_id);
+      notify_guard(guard_, 'J', job_id_);
       notify_guard(guard_, 'S', socket_->directory());
       tasks_.spawn(socket_->run());
     } else {
@@ -597,7 +473,7 @@ void Agent::spawn(control::Spawn message) {
 
 void Agent::make_cgroup() {
   const auto announce = [this](const std::string& directory) { return notify_guard(guard_, 'C', directory); };
-  auto made = JobCgroup::create(config_.job_id, announce);
+  auto made = JobCgroup::create(job_id_, announce);
   if (made) cgroup_ = std::move(*made);
 }
 
@@ -767,17 +643,19 @@ bool Agent::alive(Worker& worker) {
 // drun is about to be stopped by Ctrl-Z, and is silent until it continues.
 void Agent::pause() {
   paused_ = true;
+  channel_.set_paused(true);
   if (!stopping_) signal_workers(SIGSTOP);
 }
 
 void Agent::resume() {
   paused_ = false;
+  channel_.set_paused(false);
   signal_workers(SIGCONT);
 }
 
 JobMark Agent::mark() const {
   JobMark mark;
-  mark.job_id = config_.job_id;
+  mark.job_id = job_id_;
   if (socket_) mark.agent_socket = socket_->path();
   return mark;
 }
@@ -854,7 +732,7 @@ Task<void> Agent::send_ras() {
 Task<void> Agent::send_timeline() {
   while (!closing_ && channel_open_) {
     // While much is queued, new calls stay in the recorders, which overwrite the oldest.
-    if (outgoing_.bulk_bytes() < kMaxBulk) {
+    if (channel_.outgoing().bulk_bytes() < kMaxBulk) {
       for (const auto& [rank, worker] : workers_) {
         if (worker.running) send_new_calls_of(rank, false);
       }
@@ -998,7 +876,7 @@ Task<void> Agent::stop_sequence() {
   send(Type::kFinished, control::encode(m));
   // The workers' last output is still sent, at the reader's pace. Without a reader, don't wait.
   while (channel_open_ && output_pending()) co_await workers_changed_.wait_and_reset();
-  co_await outgoing_.flush(Deadline::max());
+  co_await channel_.outgoing().flush(Deadline::max());
   over_.notify();
 }
 
@@ -1023,15 +901,13 @@ void Agent::close_everything() {
   if (relay_) relay_->stop();
   stop_probes();
   stop_links();
-  in_.close(ignored);
   guard_in_.close(ignored);
   child_signal_.cancel(ignored);
   end_signals_.cancel(ignored);
-  beat_wake_.notify();
   guard_wake_.notify();
   timeline_wake_.notify();
   runtime_wake_.notify();
-  outgoing_.finish();
+  channel_.stop();
 }
 
 }  // namespace drun::agent

@@ -15,6 +15,7 @@
 
 #include "agent/binding.h"
 #include "agent/cgroup.h"
+#include "agent/control_channel.h"
 #include "agent/facts.h"
 #include "agent/guard.h"
 #include "agent/nccl_ras_client.h"
@@ -25,7 +26,6 @@
 #include "agent/stdin_pump.h"
 #include "agent/worker_socket.h"
 #include "base/asio.h"
-#include "control/frame_queue.h"
 #include "control/frames.h"
 #include "control/messages.h"
 #include "netdetect/link_measure.h"
@@ -54,19 +54,16 @@ class Agent {
     bool termed = false;
   };
 
-  Task<void> read_control();
-  Task<void> write_control();
-  Task<void> beat();         // heartbeats to drun
   Task<void> beat_guard();   // heartbeats to the guard
   Task<void> watch_guard();  // for silence and EOF
   Task<void> watch_signals();
   Task<void> reap();
   Task<void> main();
 
-  void send(control::Type type, std::string_view body) { outgoing_.push(type, body); }
-  void send_output(control::Type type, std::string_view body) { outgoing_.push_bulk(type, body); }
+  void send(control::Type type, std::string_view body) { channel_.outgoing().push(type, body); }
+  void send_output(control::Type type, std::string_view body) { channel_.outgoing().push_bulk(type, body); }
 
-  void handle(const control::Frame& frame);
+  void set_handlers();
   void configure(const control::Configure& message);
   void listen_for_probes(const control::ProbeListen& message);
   Task<void> clean_host(control::Clean message);
@@ -113,18 +110,17 @@ class Agent {
 
   asio::io_context io_{1};
   GuardLink guard_;
-  asio::posix::stream_descriptor in_, out_;
+  ControlChannel channel_;
   asio::posix::stream_descriptor guard_in_;
   asio::signal_set child_signal_, end_signals_;
   TaskGroup tasks_;
   TaskGroup pumps_;
 
-  control::FrameQueue outgoing_;
-  Event workers_changed_, beat_wake_, guard_wake_, timeline_wake_, runtime_wake_, over_;
+  Event workers_changed_, guard_wake_, timeline_wake_, runtime_wake_, over_;
   bool channel_open_ = true;
 
-  control::Configure config_;
-  Deadline last_heard_;
+  std::string job_id_;
+  std::chrono::milliseconds grace_{5000};  // between TERM and KILL if drun is gone
   control::Prepare job_;
   std::string command_;                      // path passed to execve
   Fd master_port_;                           // reserved until the workers start
