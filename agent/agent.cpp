@@ -1,6 +1,5 @@
 #include "agent/agent.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -9,7 +8,6 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -105,22 +103,17 @@ std::string name_of_first(const std::vector<pid_t>& processes) {
 }  // namespace
 
 Agent::Agent(GuardLink guard)
-    : guard_(std::move(guard)),
+    : guard_(io_, std::move(guard), [this] { begin_stop(grace_); }),
       channel_(io_, STDIN_FILENO, STDOUT_FILENO, [this] { channel_lost(); }),
-      guard_in_(io_),
       child_signal_(io_, SIGCHLD),
       end_signals_(io_, SIGTERM, SIGINT, SIGHUP),
       tasks_(io_.get_executor()),
       pumps_(io_.get_executor()),
       workers_changed_(io_.get_executor()),
-      guard_wake_(io_.get_executor()),
       timeline_wake_(io_.get_executor()),
       runtime_wake_(io_.get_executor()),
       over_(io_.get_executor()) {
   set_handlers();
-  set_nonblocking(guard_.from_guard.get(), true);
-  set_nonblocking(guard_.to_guard.get(), true);
-  guard_in_.assign(::fcntl(guard_.from_guard.get(), F_DUPFD_CLOEXEC, 3));
 }
 
 int Agent::run() {
@@ -136,8 +129,7 @@ Task<void> Agent::main() {
   channel_.outgoing().push_bytes(std::string(control::kMagic));
   send(Type::kHello, control::encode(take_inventory()));
   channel_.start();
-  tasks_.spawn(beat_guard());
-  tasks_.spawn(watch_guard());
+  guard_.start();
   tasks_.spawn(watch_signals());
   tasks_.spawn(reap());
   co_await over_.wait();
@@ -147,6 +139,7 @@ Task<void> Agent::main() {
   for (const auto& listener : probe_listeners_) co_await listener->join();
   for (const auto& listener : link_listeners_) co_await listener->join();
   co_await channel_.join();
+  co_await guard_.join();
   co_await tasks_.join();
   io_.stop();
 }
@@ -163,40 +156,6 @@ void Agent::channel_lost() {
   }
   if (closing_) return;
   begin_stop(grace_);
-}
-
-// Sends a heartbeat to the guard. False if the guard is gone.
-bool Agent::sign_of_life() { return ::write(guard_.to_guard.get(), ".", 1) >= 0 || errno != EPIPE; }
-
-Task<void> Agent::beat_guard() {
-  while (!closing_) {
-    if (!sign_of_life()) break;
-    co_await guard_wake_.wait_until(Clock::now() + std::chrono::seconds(1));
-  }
-}
-
-Task<void> Agent::watch_guard() {
-  // The guard answers each of our bytes. Its silence is counted in seconds in which we ran, because both may have
-  // been frozen.
-  char bytes[64];
-  int silent_seconds = 0;
-  while (!closing_) {
-    const auto buffer = asio::buffer(bytes);
-    DeadlineGuard second(io_.get_executor(), Clock::now() + std::chrono::seconds(1), [this] {
-      boost::system::error_code ignored;
-      guard_in_.cancel(ignored);
-    });
-    const auto [ec, n] = co_await guard_in_.async_read_some(buffer, as_result);
-    if (closing_) break;
-    if (!ec) {
-      silent_seconds = 0;
-      continue;
-    }
-    if (second.fired() && ec == asio::error::operation_aborted && ++silent_seconds < kGuardSilenceLimit) continue;
-    if (silent_seconds == kGuardSilenceLimit) ::kill(guard_.guard_pid, SIGKILL);
-    begin_stop(grace_);
-    break;
-  }
 }
 
 Task<void> Agent::watch_signals() {
@@ -322,7 +281,7 @@ Task<void> Agent::run_links(control::LinkRun message) {
 }
 
 Task<void> Agent::clean_host(control::Clean message) {
-  auto child = start_clean(message, guard_.guard_pid);
+  auto child = start_clean(message, guard_.pid());
   control::Cleaned failed;
   if (!child) {
     failed.error = child.error().message();
@@ -404,8 +363,8 @@ void Agent::prepare(control::Prepare message) {
   if (!socket_) {
     if (auto socket = WorkerSocket::create(io_, job_id_)) {
       socket_ = std::move(*socket);
-      notify_guard(guard_, 'J', job_id_);
-      notify_guard(guard_, 'S', socket_->directory());
+      guard_.announce('J', job_id_);
+      guard_.announce('S', socket_->directory());
       tasks_.spawn(socket_->run());
     } else {
       control::Problem p;
@@ -465,14 +424,14 @@ void Agent::spawn(control::Spawn message) {
   oom_.emplace();
   for (auto& [rank, worker] : workers_) {
     start(worker, message);
-    sign_of_life();  // each start waits for its exec, which may be slow
+    guard_.beat();  // each start waits for its exec, which may be slow
   }
   if (job_.refuses_mpi) tasks_.spawn(watch_runtimes());
   if (paused_) signal_workers(SIGSTOP);
 }
 
 void Agent::make_cgroup() {
-  const auto announce = [this](const std::string& directory) { return notify_guard(guard_, 'C', directory); };
+  const auto announce = [this](const std::string& directory) { return guard_.announce('C', directory); };
   auto made = JobCgroup::create(job_id_, announce);
   if (made) cgroup_ = std::move(*made);
 }
@@ -863,7 +822,7 @@ Task<void> Agent::stop_sequence() {
   // Both block: together they must stay below kGuardSilenceLimit.
   const Deadline end = Clock::now() + kSweepTime;
   n_killed = std::max(n_killed, sweep(end, reaped, mark()));
-  sign_of_life();
+  guard_.beat();
   if (cgroup_) remove_cgroup(cgroup_->directory(), std::max(end, Clock::now() + kCgroupTime));
 
   for (auto& [rank, worker] : workers_) finish_output(worker);
@@ -901,12 +860,11 @@ void Agent::close_everything() {
   if (relay_) relay_->stop();
   stop_probes();
   stop_links();
-  guard_in_.close(ignored);
   child_signal_.cancel(ignored);
   end_signals_.cancel(ignored);
-  guard_wake_.notify();
   timeline_wake_.notify();
   runtime_wake_.notify();
+  guard_.stop();
   channel_.stop();
 }
 

@@ -5,7 +5,6 @@
 // always by the same sequence (TERM, grace, KILL, sweep), always leaving nothing behind.
 #pragma once
 
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <map>
 #include <memory>
@@ -17,7 +16,7 @@
 #include "agent/cgroup.h"
 #include "agent/control_channel.h"
 #include "agent/facts.h"
-#include "agent/guard.h"
+#include "agent/guard_watch.h"
 #include "agent/nccl_ras_client.h"
 #include "agent/oom_watch.h"
 #include "agent/output_pump.h"
@@ -54,8 +53,6 @@ class Agent {
     bool termed = false;
   };
 
-  Task<void> beat_guard();   // heartbeats to the guard
-  Task<void> watch_guard();  // for silence and EOF
   Task<void> watch_signals();
   Task<void> reap();
   Task<void> main();
@@ -101,7 +98,6 @@ class Agent {
   void begin_stop(std::chrono::milliseconds grace, std::chrono::milliseconds delay = {},
                   const std::vector<std::uint32_t>& delayed = {});
   bool alive(Worker& worker);
-  bool sign_of_life();
   void pause();
   void resume();
   Task<std::vector<pid_t>> left_in_background();
@@ -109,14 +105,13 @@ class Agent {
   void close_everything();
 
   asio::io_context io_{1};
-  GuardLink guard_;
+  GuardWatch guard_;
   ControlChannel channel_;
-  asio::posix::stream_descriptor guard_in_;
   asio::signal_set child_signal_, end_signals_;
   TaskGroup tasks_;
   TaskGroup pumps_;
 
-  Event workers_changed_, guard_wake_, timeline_wake_, runtime_wake_, over_;
+  Event workers_changed_, timeline_wake_, runtime_wake_, over_;
   bool channel_open_ = true;
 
   std::string job_id_;
