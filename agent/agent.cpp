@@ -23,6 +23,7 @@
 #include "base/fd.h"
 #include "base/process_stat.h"
 #include "base/text.h"
+#include "netdetect/interface.h"
 
 namespace drun::agent {
 
@@ -39,7 +40,6 @@ constexpr auto kGroupPoll = milliseconds(20);
 // Time for helpers of ended workers to end by themselves, as those of Python's multiprocessing do when their pipe
 // closes, before they count as leftovers.
 constexpr auto kSettleTime = milliseconds(500);
-constexpr std::size_t kMaxLinkListeners = 4;  // a check and a job's own measurement, and some to spare
 constexpr std::uint32_t kFewestEntries = 16, kMaxEntries = 1u << 17;  // of a flight recorder
 constexpr std::chrono::seconds kRasTime{15};                          // for NCCL to ask all of its ranks
 constexpr std::size_t kMaxNewCalls = 4096;                            // calls in a frame of the timeline
@@ -105,6 +105,7 @@ std::string name_of_first(const std::vector<pid_t>& processes) {
 Agent::Agent(GuardLink guard)
     : guard_(io_, std::move(guard), [this] { begin_stop(grace_); }),
       channel_(io_, STDIN_FILENO, STDOUT_FILENO, [this] { channel_lost(); }),
+      network_(io_.get_executor(), channel_.outgoing()),
       child_signal_(io_, SIGCHLD),
       end_signals_(io_, SIGTERM, SIGINT, SIGHUP),
       tasks_(io_.get_executor()),
@@ -135,9 +136,7 @@ Task<void> Agent::main() {
   co_await over_.wait();
   close_everything();
   co_await pumps_.join();
-  if (relay_) co_await relay_->join();
-  for (const auto& listener : probe_listeners_) co_await listener->join();
-  for (const auto& listener : link_listeners_) co_await listener->join();
+  co_await network_.join();
   co_await channel_.join();
   co_await guard_.join();
   co_await tasks_.join();
@@ -176,17 +175,13 @@ void Agent::set_handlers() {
   using namespace control;
   channel_.on(Type::kHeartbeat, [] {});
   channel_.on<Configure>(Type::kConfigure, [this](const Configure& m) { configure(m); });
-  channel_.on<ProbeListen>(Type::kProbeListen, [this](const ProbeListen& m) { listen_for_probes(m); });
-  channel_.on<ProbeRun>(Type::kProbeRun, [this](ProbeRun m) { tasks_.spawn(run_probes(std::move(m))); });
-  channel_.on<LinkListen>(Type::kLinkListen, [this](const LinkListen& m) { listen_for_links(m); });
-  channel_.on<LinkRun>(Type::kLinkRun, [this](LinkRun m) { tasks_.spawn(run_links(std::move(m))); });
-  channel_.on(Type::kRelayListen, [this] { listen_for_relay(); });
-  channel_.on<Relay>(Type::kRelayData, [this](Relay m) {
-    if (relay_) relay_->deliver(m.connection, std::move(m.bytes));
-  });
-  channel_.on<Relay>(Type::kRelayClose, [this](const Relay& m) {
-    if (relay_) relay_->close(m.connection);
-  });
+  channel_.on<ProbeListen>(Type::kProbeListen, [this](const ProbeListen& m) { network_.listen_for_probes(m); });
+  channel_.on<ProbeRun>(Type::kProbeRun, [this](ProbeRun m) { network_.run_probes(std::move(m)); });
+  channel_.on<LinkListen>(Type::kLinkListen, [this](const LinkListen& m) { network_.listen_for_links(m); });
+  channel_.on<LinkRun>(Type::kLinkRun, [this](LinkRun m) { network_.run_links(std::move(m)); });
+  channel_.on(Type::kRelayListen, [this] { network_.listen_for_relay(); });
+  channel_.on<Relay>(Type::kRelayData, [this](Relay m) { network_.relay_data(std::move(m)); });
+  channel_.on<Relay>(Type::kRelayClose, [this](const Relay& m) { network_.close_relayed(m); });
   channel_.on<Prepare>(Type::kPrepare, [this](Prepare m) { prepare(std::move(m)); });
   channel_.on<Spawn>(Type::kSpawn, [this](Spawn m) { spawn(std::move(m)); });
   channel_.on<Input>(Type::kStdin, [this](Input m) {
@@ -230,56 +225,6 @@ void Agent::configure(const control::Configure& message) {
   channel_.set_heartbeat(milliseconds(message.heartbeat_ms), milliseconds(message.heartbeat_timeout_ms));
 }
 
-void Agent::listen_for_probes(const control::ProbeListen& message) {
-  if (stopping_ || closing_) return;
-  control::Port reply;
-  auto listener = netdetect::ProbeListener::start(io_.get_executor(), message.token);
-  if (listener) {
-    stop_probes();  // those of an earlier probe had another token
-    reply.port = static_cast<std::uint16_t>((*listener)->port());
-    probe_listeners_.push_back(std::move(*listener));
-  } else {
-    reply.error = listener.error().message();
-  }
-  send(Type::kProbeListening, control::encode(reply));
-}
-
-void Agent::stop_links() {
-  for (const auto& listener : link_listeners_) listener->stop();
-  links_stopping_->stop();
-}
-
-void Agent::stop_probes() {
-  for (const auto& listener : probe_listeners_) listener->stop();
-}
-
-Task<void> Agent::run_probes(control::ProbeRun message) {
-  control::ProbeResults reply;
-  reply.results = co_await netdetect::probe_all(std::move(message.targets), std::move(message.token),
-                                                milliseconds(message.timeout_ms), static_cast<int>(message.parallel));
-  send(Type::kProbeResults, control::encode(reply));
-}
-
-void Agent::listen_for_links(const control::LinkListen& message) {
-  control::Port reply;
-  if (link_listeners_.size() >= kMaxLinkListeners || stopping_) {
-    reply.error = "it listens for other link measurements already, or ends";
-  } else if (auto listener = netdetect::LinkListener::start(io_.get_executor(), message.token)) {
-    reply.port = static_cast<std::uint16_t>((*listener)->port());
-    link_listeners_.push_back(std::move(*listener));
-  } else {
-    reply.error = listener.error().message();
-  }
-  send(Type::kLinkListening, control::encode(reply));
-}
-
-Task<void> Agent::run_links(control::LinkRun message) {
-  control::LinkResults reply;
-  reply.results =
-      co_await netdetect::measure_links(std::move(message.targets), std::move(message.token), links_stopping_);
-  send(Type::kLinkResults, control::encode(reply));
-}
-
 Task<void> Agent::clean_host(control::Clean message) {
   auto child = start_clean(message, guard_.pid());
   control::Cleaned failed;
@@ -316,29 +261,6 @@ Task<void> Agent::clean_host(control::Clean message) {
     body = control::encode(failed);
   }
   send(Type::kCleaned, body);
-}
-
-void Agent::listen_for_relay() {
-  rendezvous::RelayOutput output;
-  const auto emit = [this](Type type, std::uint32_t connection, std::string bytes) {
-    control::Relay m;
-    m.connection = connection;
-    m.bytes = std::move(bytes);
-    send(type, control::encode(m));
-  };
-  output.open = [emit](std::uint32_t c) { emit(Type::kRelayOpen, c, {}); };
-  output.data = [emit](std::uint32_t c, std::string bytes) { emit(Type::kRelayData, c, std::move(bytes)); };
-  output.close = [emit](std::uint32_t c) { emit(Type::kRelayClose, c, {}); };
-  control::Port reply;
-  auto relay = rendezvous::RelayListener::start(io_.get_executor(), std::move(output));
-  if (relay) {
-    relay_ = std::move(*relay);
-    reply.address = relay_->address();
-    reply.port = static_cast<std::uint16_t>(relay_->port());
-  } else {
-    reply.error = relay.error().message();
-  }
-  send(Type::kRelayListening, control::encode(reply));
 }
 
 void Agent::prepare(control::Prepare message) {
@@ -411,8 +333,7 @@ void Agent::spawn(control::Spawn message) {
   if (socket_) socket_->set_handout(message.handout);
   if (socket_ && message.workers.size() > 1) socket_->share_memory();
   if (socket_) socket_->record(recorders_);
-  stop_probes();
-  stop_links();
+  network_.stop_measuring();
   master_port_.reset();
   make_cgroup();
   for (auto& spec : message.workers) {
@@ -756,7 +677,7 @@ void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector
   if (describer_) describer_->stop();  // no tool may start after the sweep
   if (facts_) facts_->stop();
   if (ras_) ras_->stop();
-  stop_links();
+  network_.end();
   tasks_.spawn(stop_sequence());
 }
 
@@ -857,9 +778,7 @@ void Agent::close_everything() {
   if (facts_) facts_->stop();
   if (ras_) ras_->stop();
   if (socket_) socket_->stop();
-  if (relay_) relay_->stop();
-  stop_probes();
-  stop_links();
+  network_.stop();
   child_signal_.cancel(ignored);
   end_signals_.cancel(ignored);
   timeline_wake_.notify();

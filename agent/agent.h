@@ -18,6 +18,7 @@
 #include "agent/facts.h"
 #include "agent/guard_watch.h"
 #include "agent/nccl_ras_client.h"
+#include "agent/network_services.h"
 #include "agent/oom_watch.h"
 #include "agent/output_pump.h"
 #include "agent/rank_snapshot.h"
@@ -27,9 +28,6 @@
 #include "base/asio.h"
 #include "control/frames.h"
 #include "control/messages.h"
-#include "netdetect/link_measure.h"
-#include "netdetect/probe.h"
-#include "rendezvous/relay.h"
 
 namespace drun::agent {
 
@@ -62,14 +60,7 @@ class Agent {
 
   void set_handlers();
   void configure(const control::Configure& message);
-  void listen_for_probes(const control::ProbeListen& message);
   Task<void> clean_host(control::Clean message);
-  void stop_probes();
-  void stop_links();
-  Task<void> run_probes(control::ProbeRun message);
-  void listen_for_links(const control::LinkListen& message);
-  Task<void> run_links(control::LinkRun message);
-  void listen_for_relay();
   void prepare(control::Prepare message);
   void choose_cpus(control::Prepared& reply);
   void spawn(control::Spawn message);
@@ -107,6 +98,7 @@ class Agent {
   asio::io_context io_{1};
   GuardWatch guard_;
   ControlChannel channel_;
+  NetworkServices network_;
   asio::signal_set child_signal_, end_signals_;
   TaskGroup tasks_;
   TaskGroup pumps_;
@@ -127,12 +119,8 @@ class Agent {
   std::unique_ptr<WorkerSocket> socket_;
   std::optional<OomWatch> oom_;  // set once workers run
   std::unique_ptr<SnapshotReader> describer_;
-  std::unique_ptr<FactsGatherer> facts_;                                    // set while facts are gathered
-  std::unique_ptr<NcclRasClient> ras_;                                      // set while NCCL is queried
-  std::vector<std::unique_ptr<netdetect::ProbeListener>> probe_listeners_;  // one per probe; only the last one listens
-  std::vector<std::unique_ptr<netdetect::LinkListener>> link_listeners_;
-  std::shared_ptr<netdetect::Stopping> links_stopping_ = std::make_shared<netdetect::Stopping>();
-  std::unique_ptr<rendezvous::RelayListener> relay_;
+  std::unique_ptr<FactsGatherer> facts_;  // set while facts are gathered
+  std::unique_ptr<NcclRasClient> ras_;    // set while NCCL is queried
 
   bool stopping_ = false;
   bool closing_ = false;
