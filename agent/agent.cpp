@@ -1,29 +1,21 @@
 #include "agent/agent.h"
 
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <cstdlib>
-#include <cstring>
 
 #include "agent/clean.h"
-#include "agent/command_check.h"
-#include "agent/gpu_nodes.h"
 #include "agent/inventory.h"
 #include "agent/loaded_runtime.h"
 #include "agent/process_list.h"
 #include "agent/sweep.h"
-#include "agent/usable_cpus.h"
 #include "agent/worker_process.h"
 #include "base/fd.h"
 #include "base/process_stat.h"
-#include "base/text.h"
-#include "netdetect/interface.h"
 
 namespace drun::agent {
 
@@ -32,8 +24,6 @@ namespace {
 using control::Type;
 using std::chrono::milliseconds;
 
-constexpr auto kSweepTime = std::chrono::seconds(5);
-constexpr auto kCgroupTime = milliseconds(500);
 constexpr auto kCleanTime = std::chrono::seconds(20);  // added to the grace time
 // Poll interval for an ended worker's process group: its last member need not be a child of ours.
 constexpr auto kGroupPoll = milliseconds(20);
@@ -47,50 +37,9 @@ constexpr std::size_t kMaxBulk = 8u << 20;                            // queued 
 constexpr std::size_t kErrorFileLimit = 64u << 10;
 constexpr const char* kErrorFile = "TORCHELASTIC_ERROR_FILE";  // torch's @record writes the exception there
 
-// Reserves a free port on the address `text`, by a bound socket that never listens.
-Result<std::pair<Fd, std::uint16_t>> reserve_port(const std::string& text) {
-  const netdetect::Address address = netdetect::parse_address(text);
-  if (address.bytes.empty()) return fail(Errc::kInternal, "not an address: " + text);
-  sockaddr_storage where{};
-  socklen_t size = 0;
-  if (address.family == 4) {
-    auto* v4 = reinterpret_cast<sockaddr_in*>(&where);
-    v4->sin_family = AF_INET;
-    std::memcpy(&v4->sin_addr, address.bytes.data(), 4);
-    size = sizeof *v4;
-  } else {
-    auto* v6 = reinterpret_cast<sockaddr_in6*>(&where);
-    v6->sin6_family = AF_INET6;
-    std::memcpy(&v6->sin6_addr, address.bytes.data(), 16);
-    size = sizeof *v6;
-  }
-  Fd fd(::socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  if (!fd) return fail(errno_error(errno, "socket"));
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&where), size) != 0) {
-    return fail(errno_error(errno, "bind to " + text));
-  }
-  size = sizeof where;
-  ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&where), &size);
-  const auto port = address.family == 4 ? reinterpret_cast<sockaddr_in*>(&where)->sin_port
-                                        : reinterpret_cast<sockaddr_in6*>(&where)->sin6_port;
-  return std::make_pair(std::move(fd), static_cast<std::uint16_t>(ntohs(port)));
-}
-
 std::uint64_t wall_clock_ns() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-}
-
-// Adds the variables that belong to the login on this host and are never sent from the head: from the agent's own
-// environment, unless the job sets them.
-void add_host_environment(control::Prepare& job) {
-  for (const char* name :
-       {"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TMPDIR", "HOSTNAME", "XDG_RUNTIME_DIR", "PATH"}) {
-    if (const char* value = std::getenv(name)) job.environment.emplace(name, value);
-  }
-  job.environment.emplace("PWD", job.working_directory);
 }
 
 // The name of the process with the lowest pid; "" if there is none.
@@ -106,6 +55,7 @@ Agent::Agent(GuardLink guard)
     : guard_(io_, std::move(guard), [this] { begin_stop(grace_); }),
       channel_(io_, STDIN_FILENO, STDOUT_FILENO, [this] { channel_lost(); }),
       network_(io_.get_executor(), channel_.outgoing()),
+      resources_(io_, guard_),
       child_signal_(io_, SIGCHLD),
       end_signals_(io_, SIGTERM, SIGINT, SIGHUP),
       tasks_(io_.get_executor()),
@@ -139,6 +89,7 @@ Task<void> Agent::main() {
   co_await network_.join();
   co_await channel_.join();
   co_await guard_.join();
+  co_await resources_.join();
   co_await tasks_.join();
   io_.stop();
 }
@@ -220,7 +171,7 @@ void Agent::set_handlers() {
 }
 
 void Agent::configure(const control::Configure& message) {
-  job_id_ = message.job_id;
+  resources_.set_job(message.job_id);
   grace_ = milliseconds(message.grace_ms);
   channel_.set_heartbeat(milliseconds(message.heartbeat_ms), milliseconds(message.heartbeat_timeout_ms));
 }
@@ -264,78 +215,30 @@ Task<void> Agent::clean_host(control::Clean message) {
 }
 
 void Agent::prepare(control::Prepare message) {
-  job_ = std::move(message);
-  add_host_environment(job_);
   control::Prepared reply;
-  reply.problems = check_command(job_);
-  if (reply.problems.empty()) {
-    command_ = find_command(job_.argv[0], job_.environment, job_.working_directory).value();
-  }
-  if (!job_.master_address.empty()) {
-    auto reserved = reserve_port(job_.master_address);
-    if (reserved) {
-      master_port_ = std::move(reserved->first);
-      reply.master_port = reserved->second;
-    } else {
-      control::Problem p;
-      p.cause = "no free port for MASTER_PORT: " + reserved.error().message();
-      reply.problems.push_back(std::move(p));
-    }
-  }
-  if (!socket_) {
-    if (auto socket = WorkerSocket::create(io_, job_id_)) {
-      socket_ = std::move(*socket);
-      guard_.announce('J', job_id_);
-      guard_.announce('S', socket_->directory());
-      tasks_.spawn(socket_->run());
-    } else {
-      control::Problem p;
-      p.cause = socket.error().message();
-      p.hint = "make /tmp writable on that host";
-      reply.problems.push_back(std::move(p));
-    }
-  }
-  if (job_.bind_to != control::BindTo::kNone && !job_.gpus.empty()) choose_cpus(reply);
-  send(Type::kPrepared, control::encode(reply));
-}
-
-void Agent::choose_cpus(control::Prepared& reply) {
-  const auto usable = cpus_of_affinity();
-  BindingRequest request;
-  request.to = job_.bind_to;
-  request.n_workers = static_cast<int>(job_.gpus.size());
-  request.shares_cores = job_.shares_cores;
-  if (request.to == control::BindTo::kNuma)
-    request.gpu_nodes = nodes_of_workers(job_.gpus, read_gpu_nodes(""), job_.environment);
-  auto bound = bind_workers(request, read_cores("", usable), usable, cpu_quota(""));
-  if (!bound) {
+  job_ = prepare_job(std::move(message), reply);
+  if (const auto opened = resources_.open_socket(); !opened) {
     control::Problem p;
-    p.kind = control::ProblemKind::kBinding;
-    p.cause = bound.error().cause;
-    p.hint = bound.error().hint;
+    p.cause = opened.error().message();
+    p.hint = "make /tmp writable on that host";
     reply.problems.push_back(std::move(p));
-    return;
   }
-  cpus_ = std::move(*bound);
-  for (const auto& worker : cpus_) {
-    control::Binding binding;
-    binding.cpus = ranges_text(worker.cpus);
-    binding.place = worker.place;
-    binding.threads = static_cast<std::uint32_t>(worker.threads);
-    reply.bindings.push_back(std::move(binding));
-  }
+  choose_cpus(job_, reply);
+  send(Type::kPrepared, control::encode(reply));
 }
 
 // ---- workers
 
 void Agent::spawn(control::Spawn message) {
   if (stopping_ || !workers_.empty()) return;
-  if (socket_) socket_->set_handout(message.handout);
-  if (socket_ && message.workers.size() > 1) socket_->share_memory();
-  if (socket_) socket_->record(recorders_);
+  if (WorkerSocket* socket = resources_.socket()) {
+    socket->set_handout(message.handout);
+    if (message.workers.size() > 1) socket->share_memory();
+    socket->record(recorders_);
+  }
   network_.stop_measuring();
-  master_port_.reset();
-  make_cgroup();
+  job_.master_port.socket.reset();
+  resources_.make_cgroup();
   for (auto& spec : message.workers) {
     Worker worker;
     const std::uint32_t rank = spec.rank;
@@ -347,32 +250,26 @@ void Agent::spawn(control::Spawn message) {
     start(worker, message);
     guard_.beat();  // each start waits for its exec, which may be slow
   }
-  if (job_.refuses_mpi) tasks_.spawn(watch_runtimes());
+  if (job_.order.refuses_mpi) tasks_.spawn(watch_runtimes());
   if (paused_) signal_workers(SIGSTOP);
-}
-
-void Agent::make_cgroup() {
-  const auto announce = [this](const std::string& directory) { return guard_.announce('C', directory); };
-  auto made = JobCgroup::create(job_id_, announce);
-  if (made) cgroup_ = std::move(*made);
 }
 
 void Agent::start(Worker& worker, const control::Spawn& order) {
   WorkerStart start;
-  start.file = command_;
-  start.argv = job_.argv;
-  start.environment = job_.environment;
+  start.file = job_.command;
+  start.argv = job_.order.argv;
+  start.environment = job_.order.environment;
   for (const auto& [name, value] : worker.spec.environment) start.environment[name] = value;
-  if (socket_) {
-    start.environment["DRUN_AGENT"] = socket_->path();
-    start.environment.emplace(kErrorFile, socket_->file("rank." + std::to_string(worker.spec.rank) + ".error"));
+  if (const WorkerSocket* socket = resources_.socket()) {
+    start.environment["DRUN_AGENT"] = socket->path();
+    start.environment.emplace(kErrorFile, socket->file("rank." + std::to_string(worker.spec.rank) + ".error"));
   }
   start.wants_stdin = worker.spec.wants_stdin;
   start.pty = order.pty;
   start.window = {order.window.columns, order.window.rows};
   start.umask = static_cast<mode_t>(order.umask & 0777);
-  if (worker.spec.local_rank < cpus_.size()) start.cpus = cpus_[worker.spec.local_rank].cpus;
-  if (cgroup_) start.cgroup_procs = cgroup_->procs_fd();
+  if (worker.spec.local_rank < job_.cpus.size()) start.cpus = job_.cpus[worker.spec.local_rank].cpus;
+  start.cgroup_procs = resources_.cgroup_procs();
 
   control::Started reply;
   reply.rank = worker.spec.rank;
@@ -469,9 +366,8 @@ void Agent::on_reaped(pid_t pid, int wait_status) {
       const bool killed = (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) ||
                           (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 128 + SIGKILL);
       if (killed && oom_) m.out_of_memory = oom_->evidence(worker.pid);
-      if (socket_) {
-        m.error_file =
-            read_file(socket_->file("rank." + std::to_string(rank) + ".error"), kErrorFileLimit).value_or("");
+      if (const WorkerSocket* socket = resources_.socket()) {
+        m.error_file = read_file(socket->file("rank." + std::to_string(rank) + ".error"), kErrorFileLimit).value_or("");
       }
     }
     send(Type::kExited, control::encode(m));
@@ -533,15 +429,8 @@ void Agent::resume() {
   signal_workers(SIGCONT);
 }
 
-JobMark Agent::mark() const {
-  JobMark mark;
-  mark.job_id = job_id_;
-  if (socket_) mark.agent_socket = socket_->path();
-  return mark;
-}
-
 void Agent::describe(const control::Describe& message) {
-  if (!describer_) describer_ = std::make_unique<SnapshotReader>(io_, job_.environment["PATH"]);
+  if (!describer_) describer_ = std::make_unique<SnapshotReader>(io_, job_.order.environment["PATH"]);
   if (stopping_) describer_->stop();
   std::vector<SnapshotReader::Subject> subjects;
   for (const auto& [rank, worker] : workers_) {
@@ -599,7 +488,7 @@ void Agent::send_activity_of(std::uint32_t rank) {
 Task<void> Agent::send_ras() {
   if (ras_ || stopping_ || workers_.empty()) co_return;
   std::string address;  // drun's, or the user's
-  for (const auto* environment : {&job_.environment, &workers_.begin()->second.spec.environment}) {
+  for (const auto* environment : {&job_.order.environment, &workers_.begin()->second.spec.environment}) {
     if (const auto found = environment->find("NCCL_RAS_ADDR"); found != environment->end()) address = found->second;
   }
   ras_ = std::make_unique<NcclRasClient>(io_.get_executor());
@@ -735,17 +624,7 @@ Task<void> Agent::stop_sequence() {
   std::size_t n_own = 0;
   for (const auto& [rank, worker] : workers_) n_own += worker.running ? 1u : 0u;
   const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
-  std::size_t n_killed = 0;
-  if (cgroup_) {
-    n_killed = descendants().size();
-    kill_cgroup(cgroup_->directory());
-  }
-  // Both block: together they must stay below kGuardSilenceLimit.
-  const Deadline end = Clock::now() + kSweepTime;
-  n_killed = std::max(n_killed, sweep(end, reaped, mark()));
-  guard_.beat();
-  if (cgroup_) remove_cgroup(cgroup_->directory(), std::max(end, Clock::now() + kCgroupTime));
-
+  const std::size_t n_killed = resources_.end_processes(reaped);
   for (auto& [rank, worker] : workers_) finish_output(worker);
   if (timeline_ms_ > 0) {
     control::Timeline last;
@@ -777,7 +656,7 @@ void Agent::close_everything() {
   if (describer_) describer_->stop();
   if (facts_) facts_->stop();
   if (ras_) ras_->stop();
-  if (socket_) socket_->stop();
+  resources_.stop();
   network_.stop();
   child_signal_.cancel(ignored);
   end_signals_.cancel(ignored);

@@ -12,19 +12,18 @@
 #include <string>
 #include <vector>
 
-#include "agent/binding.h"
-#include "agent/cgroup.h"
 #include "agent/control_channel.h"
 #include "agent/facts.h"
 #include "agent/guard_watch.h"
+#include "agent/job_resources.h"
 #include "agent/nccl_ras_client.h"
 #include "agent/network_services.h"
 #include "agent/oom_watch.h"
 #include "agent/output_pump.h"
+#include "agent/prepared_job.h"
 #include "agent/rank_snapshot.h"
 #include "agent/recorders.h"
 #include "agent/stdin_pump.h"
-#include "agent/worker_socket.h"
 #include "base/asio.h"
 #include "control/frames.h"
 #include "control/messages.h"
@@ -62,9 +61,7 @@ class Agent {
   void configure(const control::Configure& message);
   Task<void> clean_host(control::Clean message);
   void prepare(control::Prepare message);
-  void choose_cpus(control::Prepared& reply);
   void spawn(control::Spawn message);
-  void make_cgroup();
   void start(Worker& worker, const control::Spawn& order);
   void pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd, control::Stream stream,
                    std::uint32_t credit);
@@ -83,7 +80,6 @@ class Agent {
   Task<void> watch_runtimes();  // warns of libraries that make each worker a job of its own
   void send_new_calls_of(std::uint32_t rank, bool all);
 
-  JobMark mark() const;  // in the environment of this agent's workers
   void channel_lost();
   // Sends TERM after `delay` to the ranks in `delayed`, and at once to the others.
   void begin_stop(std::chrono::milliseconds grace, std::chrono::milliseconds delay = {},
@@ -99,6 +95,7 @@ class Agent {
   GuardWatch guard_;
   ControlChannel channel_;
   NetworkServices network_;
+  JobResources resources_;
   asio::signal_set child_signal_, end_signals_;
   TaskGroup tasks_;
   TaskGroup pumps_;
@@ -106,18 +103,12 @@ class Agent {
   Event workers_changed_, timeline_wake_, runtime_wake_, over_;
   bool channel_open_ = true;
 
-  std::string job_id_;
   std::chrono::milliseconds grace_{5000};  // between TERM and KILL if drun is gone
-  control::Prepare job_;
-  std::string command_;                      // path passed to execve
-  Fd master_port_;                           // reserved until the workers start
-  std::vector<WorkerCpus> cpus_;             // by local rank; empty: not bound
+  PreparedJob job_;
   std::map<std::uint32_t, Worker> workers_;  // by rank
-  std::optional<JobCgroup> cgroup_;
   Recorders recorders_;
   std::uint32_t timeline_ms_ = 0;  // 0: no timeline requested
-  std::unique_ptr<WorkerSocket> socket_;
-  std::optional<OomWatch> oom_;  // set once workers run
+  std::optional<OomWatch> oom_;    // set once workers run
   std::unique_ptr<SnapshotReader> describer_;
   std::unique_ptr<FactsGatherer> facts_;  // set while facts are gathered
   std::unique_ptr<NcclRasClient> ras_;    // set while NCCL is queried

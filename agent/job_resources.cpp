@@ -1,0 +1,55 @@
+#include "agent/job_resources.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace drun::agent {
+
+namespace {
+constexpr std::chrono::seconds kSweepTime{5};
+constexpr std::chrono::milliseconds kCgroupTime{500};
+}  // namespace
+
+JobResources::JobResources(asio::io_context& io, GuardWatch& guard)
+    : io_(io), guard_(guard), tasks_(io.get_executor()) {}
+
+Result<void> JobResources::open_socket() {
+  if (socket_) return {};
+  auto socket = WorkerSocket::create(io_, job_id_);
+  if (!socket) return fail(std::move(socket.error()));
+  socket_ = std::move(*socket);
+  guard_.announce('J', job_id_);
+  guard_.announce('S', socket_->directory());
+  tasks_.spawn(socket_->run());
+  return {};
+}
+
+void JobResources::make_cgroup() {
+  const auto announce = [this](const std::string& directory) { return guard_.announce('C', directory); };
+  auto made = JobCgroup::create(job_id_, announce);
+  if (made) cgroup_ = std::move(*made);
+}
+
+std::size_t JobResources::end_processes(const Reaped& reaped) {
+  JobMark mark;
+  mark.job_id = job_id_;
+  if (socket_) mark.agent_socket = socket_->path();
+  std::size_t n_killed = 0;
+  if (cgroup_) {
+    n_killed = descendants().size();
+    kill_cgroup(cgroup_->directory());
+  }
+  // Both block: together they must stay below kGuardSilenceLimit.
+  const Deadline end = Clock::now() + kSweepTime;
+  n_killed = std::max(n_killed, sweep(end, reaped, mark));
+  guard_.beat();
+  if (cgroup_) remove_cgroup(cgroup_->directory(), std::max(end, Clock::now() + kCgroupTime));
+  return n_killed;
+}
+
+void JobResources::stop() {
+  if (socket_) socket_->stop();
+}
+
+}  // namespace drun::agent

@@ -1,0 +1,47 @@
+// What the workers of a job share on this host: the socket by which they find the agent, and their cgroup. Each is
+// announced to the guard, which removes them if the agent dies. Owned by the agent; runs on its thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/cgroup.h"
+#include "agent/guard_watch.h"
+#include "agent/sweep.h"
+#include "agent/worker_socket.h"
+#include "base/asio.h"
+#include "base/error.h"
+
+namespace drun::agent {
+
+class JobResources {
+ public:
+  JobResources(asio::io_context& io, GuardWatch& guard);
+
+  void set_job(std::string job_id) { job_id_ = std::move(job_id); }
+  // Does nothing if there is a socket.
+  Result<void> open_socket();
+  // Optional: the job goes on without a cgroup.
+  void make_cgroup();
+
+  WorkerSocket* socket() const { return socket_.get(); }  // nullptr: not opened
+  int cgroup_procs() const { return cgroup_ ? cgroup_->procs_fd() : -1; }
+
+  // Kills every process of the job on this host, then removes the cgroup. Blocks, for less than kGuardSilenceLimit.
+  // Returns the number of processes killed.
+  std::size_t end_processes(const Reaped& reaped);
+
+  void stop();  // the socket
+  Task<void> join() { return tasks_.join(); }
+
+ private:
+  asio::io_context& io_;
+  GuardWatch& guard_;
+  TaskGroup tasks_;
+  std::string job_id_;
+  std::unique_ptr<WorkerSocket> socket_;
+  std::optional<JobCgroup> cgroup_;
+};
+
+}  // namespace drun::agent

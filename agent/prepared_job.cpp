@@ -1,0 +1,79 @@
+#include "agent/prepared_job.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "agent/command_check.h"
+#include "agent/gpu_nodes.h"
+#include "agent/usable_cpus.h"
+#include "base/text.h"
+
+namespace drun::agent {
+
+namespace {
+
+// Adds the variables that belong to the login on this host and are never sent from the head: from the agent's own
+// environment, unless the job sets them.
+void add_host_environment(control::Prepare& job) {
+  for (const char* name :
+       {"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TMPDIR", "HOSTNAME", "XDG_RUNTIME_DIR", "PATH"}) {
+    if (const char* value = std::getenv(name)) job.environment.emplace(name, value);
+  }
+  job.environment.emplace("PWD", job.working_directory);
+}
+
+}  // namespace
+
+PreparedJob prepare_job(control::Prepare order, control::Prepared& reply) {
+  PreparedJob job;
+  job.order = std::move(order);
+  add_host_environment(job.order);
+  reply.problems = check_command(job.order);
+  if (reply.problems.empty()) {
+    job.command = find_command(job.order.argv[0], job.order.environment, job.order.working_directory).value();
+  }
+  if (!job.order.master_address.empty()) {
+    auto reserved = reserve_port(job.order.master_address);
+    if (reserved) {
+      job.master_port = std::move(*reserved);
+      reply.master_port = job.master_port.port;
+    } else {
+      control::Problem p;
+      p.cause = "no free port for MASTER_PORT: " + reserved.error().message();
+      reply.problems.push_back(std::move(p));
+    }
+  }
+  return job;
+}
+
+void choose_cpus(PreparedJob& job, control::Prepared& reply) {
+  const control::Prepare& order = job.order;
+  if (order.bind_to == control::BindTo::kNone || order.gpus.empty()) return;
+  const auto usable = cpus_of_affinity();
+  BindingRequest request;
+  request.to = order.bind_to;
+  request.n_workers = static_cast<int>(order.gpus.size());
+  request.shares_cores = order.shares_cores;
+  if (request.to == control::BindTo::kNuma) {
+    request.gpu_nodes = nodes_of_workers(order.gpus, read_gpu_nodes(""), order.environment);
+  }
+  auto bound = bind_workers(request, read_cores("", usable), usable, cpu_quota(""));
+  if (!bound) {
+    control::Problem p;
+    p.kind = control::ProblemKind::kBinding;
+    p.cause = bound.error().cause;
+    p.hint = bound.error().hint;
+    reply.problems.push_back(std::move(p));
+    return;
+  }
+  job.cpus = std::move(*bound);
+  for (const auto& worker : job.cpus) {
+    control::Binding binding;
+    binding.cpus = ranges_text(worker.cpus);
+    binding.place = worker.place;
+    binding.threads = static_cast<std::uint32_t>(worker.threads);
+    reply.bindings.push_back(std::move(binding));
+  }
+}
+
+}  // namespace drun::agent

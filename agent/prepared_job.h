@@ -1,0 +1,26 @@
+// What this host has found out about a job before any worker starts: the order Prepare, carried out. Each function
+// adds its problems to the reply; a job without problems can be started.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/binding.h"
+#include "agent/reserved_port.h"
+#include "control/messages.h"
+
+namespace drun::agent {
+
+struct PreparedJob {
+  control::Prepare order;        // with this host's variables in the environment
+  std::string command;           // path passed to execve
+  ReservedPort master_port;      // until the workers start; closed if this host has not rank 0
+  std::vector<WorkerCpus> cpus;  // by local rank; empty: not bound
+};
+
+// Enters the working directory, checks the command and reserves MASTER_PORT.
+PreparedJob prepare_job(control::Prepare order, control::Prepared& reply);
+// --bind-to: chooses the CPUs of the workers.
+void choose_cpus(PreparedJob& job, control::Prepared& reply);
+
+}  // namespace drun::agent
