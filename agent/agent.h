@@ -6,7 +6,6 @@
 #pragma once
 
 #include <boost/asio/signal_set.hpp>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,11 +18,11 @@
 #include "agent/nccl_ras_client.h"
 #include "agent/network_services.h"
 #include "agent/oom_watch.h"
-#include "agent/output_pump.h"
 #include "agent/prepared_job.h"
+#include "agent/processes.h"
 #include "agent/rank_snapshot.h"
 #include "agent/recorders.h"
-#include "agent/stdin_pump.h"
+#include "agent/worker_group.h"
 #include "base/asio.h"
 #include "control/frames.h"
 #include "control/messages.h"
@@ -37,19 +36,6 @@ class Agent {
   int run();
 
  private:
-  struct Worker {
-    control::WorkerSpec spec;
-    pid_t pid = 0;
-    std::unique_ptr<OutputPump> out, err;
-    std::unique_ptr<StdinPump> in;
-    bool running = false;
-    bool ended_by_drun = false;
-    int wait_status = 0;
-    bool group_alive = false;  // its process group may still have members
-    Deadline term_at{}, kill_at{};
-    bool termed = false;
-  };
-
   Task<void> watch_signals();
   Task<void> reap();
   Task<void> main();
@@ -61,15 +47,9 @@ class Agent {
   void configure(const control::Configure& message);
   Task<void> clean_host(control::Clean message);
   void prepare(control::Prepare message);
-  void spawn(control::Spawn message);
-  void start(Worker& worker, const control::Spawn& order);
-  void pump_output(Worker& worker, std::unique_ptr<OutputPump>& pump, Fd fd, control::Stream stream,
-                   std::uint32_t credit);
+  void spawn(const control::Spawn& order);
   void on_reaped(pid_t pid, int wait_status);
-  static void finish_output(Worker& worker);
-  bool output_pending() const;
-  void signal_workers(int number);
-  void resize(control::WindowSize window);
+  void complete(control::Exited& report);  // a worker has ended
   void describe(const control::Describe& message);
   Task<void> send_facts(control::AskFacts message);
   void record(const control::Record& message);
@@ -84,10 +64,6 @@ class Agent {
   // Sends TERM after `delay` to the ranks in `delayed`, and at once to the others.
   void begin_stop(std::chrono::milliseconds grace, std::chrono::milliseconds delay = {},
                   const std::vector<std::uint32_t>& delayed = {});
-  bool alive(Worker& worker);
-  void pause();
-  void resume();
-  Task<std::vector<pid_t>> left_in_background();
   Task<void> stop_sequence();
   void close_everything();
 
@@ -96,16 +72,15 @@ class Agent {
   ControlChannel channel_;
   NetworkServices network_;
   JobResources resources_;
+  OwnProcesses processes_;
+  WorkerGroup workers_;
   asio::signal_set child_signal_, end_signals_;
   TaskGroup tasks_;
-  TaskGroup pumps_;
 
-  Event workers_changed_, timeline_wake_, runtime_wake_, over_;
-  bool channel_open_ = true;
+  Event timeline_wake_, runtime_wake_, over_;
 
   std::chrono::milliseconds grace_{5000};  // between TERM and KILL if drun is gone
   PreparedJob job_;
-  std::map<std::uint32_t, Worker> workers_;  // by rank
   Recorders recorders_;
   std::uint32_t timeline_ms_ = 0;  // 0: no timeline requested
   std::optional<OomWatch> oom_;    // set once workers run
@@ -115,9 +90,6 @@ class Agent {
 
   bool stopping_ = false;
   bool closing_ = false;
-  bool paused_ = false;
-  std::vector<pid_t> descendants_;  // as of descendants_seen_
-  Deadline descendants_seen_{};
 };
 
 }  // namespace drun::agent

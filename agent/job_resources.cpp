@@ -31,6 +31,25 @@ void JobResources::make_cgroup() {
   if (made) cgroup_ = std::move(*made);
 }
 
+void JobResources::hand_out(const control::Spawn& order, Recorders& recorders) {
+  if (!socket_) return;
+  socket_->set_handout(order.handout);
+  if (order.workers.size() > 1) socket_->share_memory();
+  socket_->record(recorders);
+}
+
+void JobResources::add_to(WorkerStart& start, std::uint32_t rank) const {
+  if (socket_) {
+    start.environment["DRUN_AGENT"] = socket_->path();
+    start.environment.emplace("TORCHELASTIC_ERROR_FILE", error_file(rank));
+  }
+  if (cgroup_) start.cgroup_procs = cgroup_->procs_fd();
+}
+
+std::string JobResources::error_file(std::uint32_t rank) const {
+  return socket_ ? socket_->file("rank." + std::to_string(rank) + ".error") : "";
+}
+
 std::size_t JobResources::end_processes(const Reaped& reaped) {
   JobMark mark;
   mark.job_id = job_id_;

@@ -8,10 +8,13 @@
 
 #include "agent/cgroup.h"
 #include "agent/guard_watch.h"
+#include "agent/recorders.h"
 #include "agent/sweep.h"
+#include "agent/worker_process.h"
 #include "agent/worker_socket.h"
 #include "base/asio.h"
 #include "base/error.h"
+#include "control/messages.h"
 
 namespace drun::agent {
 
@@ -25,8 +28,12 @@ class JobResources {
   // Optional: the job goes on without a cgroup.
   void make_cgroup();
 
-  WorkerSocket* socket() const { return socket_.get(); }  // nullptr: not opened
-  int cgroup_procs() const { return cgroup_ ? cgroup_->procs_fd() : -1; }
+  // What a worker that connects to the socket gets. `recorders` must outlive this.
+  void hand_out(const control::Spawn& order, Recorders& recorders);
+  // Adds what a worker needs to find these resources.
+  void add_to(WorkerStart& start, std::uint32_t rank) const;
+  // Where torch's @record writes the exception of that rank, unless the user chose another file; "" = nowhere.
+  std::string error_file(std::uint32_t rank) const;
 
   // Kills every process of the job on this host, then removes the cgroup. Blocks, for less than kGuardSilenceLimit.
   // Returns the number of processes killed.

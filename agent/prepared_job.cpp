@@ -76,4 +76,18 @@ void choose_cpus(PreparedJob& job, control::Prepared& reply) {
   }
 }
 
+WorkerStart worker_start(const PreparedJob& job, const control::Spawn& order, const control::WorkerSpec& spec) {
+  WorkerStart start;
+  start.file = job.command;
+  start.argv = job.order.argv;
+  start.environment = job.order.environment;
+  for (const auto& [name, value] : spec.environment) start.environment[name] = value;
+  start.wants_stdin = spec.wants_stdin;
+  start.pty = order.pty;
+  start.window = {order.window.columns, order.window.rows};
+  start.umask = static_cast<mode_t>(order.umask & 0777);
+  if (spec.local_rank < job.cpus.size()) start.cpus = job.cpus[spec.local_rank].cpus;
+  return start;
+}
+
 }  // namespace drun::agent

@@ -7,6 +7,7 @@
 
 #include "agent/binding.h"
 #include "agent/reserved_port.h"
+#include "agent/worker_process.h"
 #include "control/messages.h"
 
 namespace drun::agent {
@@ -22,5 +23,8 @@ struct PreparedJob {
 PreparedJob prepare_job(control::Prepare order, control::Prepared& reply);
 // --bind-to: chooses the CPUs of the workers.
 void choose_cpus(PreparedJob& job, control::Prepared& reply);
+
+// How to start a worker of that job. Pure.
+WorkerStart worker_start(const PreparedJob& job, const control::Spawn& order, const control::WorkerSpec& spec);
 
 }  // namespace drun::agent

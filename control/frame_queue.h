@@ -25,6 +25,7 @@ class FrameQueue {
   // Waits until everything pushed is written, the queue is closed, or the deadline passes.
   Task<void> flush(Deadline deadline);
   std::size_t bulk_bytes() const { return bulk_bytes_; }  // not yet taken by the writer
+  bool is_closed() const { return closed_; }
   bool flushed() const { return closed_ || taken_.is_set(); }
   void finish();
   void close();  // idempotent
