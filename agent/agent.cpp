@@ -4,11 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
-#include <cstdlib>
 #include <utility>
 
-#include "agent/clean.h"
 #include "agent/exit_evidence.h"
 #include "agent/inventory.h"
 #include "agent/loaded_runtime.h"
@@ -25,9 +22,7 @@ namespace {
 using control::Type;
 using std::chrono::milliseconds;
 
-constexpr auto kCleanTime = std::chrono::seconds(20);                 // added to the grace time
 constexpr std::uint32_t kFewestEntries = 16, kMaxEntries = 1u << 17;  // of a flight recorder
-constexpr std::chrono::seconds kRasTime{15};                          // for NCCL to ask all of its ranks
 constexpr std::size_t kMaxNewCalls = 4096;                            // calls in a frame of the timeline
 constexpr std::size_t kMaxBulk = 8u << 20;                            // queued bytes above which the timeline pauses
 
@@ -44,6 +39,7 @@ Agent::Agent(GuardLink guard)
     : guard_(io_, std::move(guard), [this] { begin_stop(grace_); }),
       channel_(io_, STDIN_FILENO, STDOUT_FILENO, [this] { channel_lost(); }),
       network_(io_.get_executor(), channel_.outgoing()),
+      queries_(io_, channel_.outgoing()),
       resources_(io_, guard_),
       workers_(io_, processes_, channel_.outgoing(), [this](control::Exited& report) { complete(report); }),
       child_signal_(io_, SIGCHLD),
@@ -75,6 +71,7 @@ Task<void> Agent::main() {
   close_everything();
   co_await workers_.join();
   co_await network_.join();
+  co_await queries_.join();
   co_await channel_.join();
   co_await guard_.join();
   co_await resources_.join();
@@ -123,10 +120,10 @@ void Agent::set_handlers() {
   channel_.on<Signal>(Type::kSignal, [this](const Signal& m) { workers_.signal(m.number); });
   channel_.on<WindowSize>(Type::kResize, [this](WindowSize m) { workers_.resize(m); });
   channel_.on<Describe>(Type::kDescribe, [this](const Describe& m) { describe(m); });
-  channel_.on<AskFacts>(Type::kAskFacts, [this](AskFacts m) { tasks_.spawn(send_facts(std::move(m))); });
+  channel_.on<AskFacts>(Type::kAskFacts, [this](AskFacts m) { queries_.ask_facts(std::move(m)); });
   channel_.on<Record>(Type::kRecord, [this](const Record& m) { record(m); });
   channel_.on(Type::kAskActivity, [this] { send_activity(); });
-  channel_.on(Type::kAskRas, [this] { tasks_.spawn(send_ras()); });
+  channel_.on(Type::kAskRas, [this] { ask_ras(); });
   channel_.on<Stop>(Type::kStop, [this](const Stop& m) {
     begin_stop(milliseconds(m.grace_ms), milliseconds(m.delay_ms), m.delayed);
   });
@@ -144,51 +141,13 @@ void Agent::set_handlers() {
     channel_.set_paused(false);
     workers_.resume();
   });
-  channel_.on<Clean>(Type::kClean, [this](Clean m) { tasks_.spawn(clean_host(std::move(m))); });
+  channel_.on<Clean>(Type::kClean, [this](Clean m) { queries_.clean(std::move(m), guard_.pid()); });
 }
 
 void Agent::configure(const control::Configure& message) {
   resources_.set_job(message.job_id);
   grace_ = milliseconds(message.grace_ms);
   channel_.set_heartbeat(milliseconds(message.heartbeat_ms), milliseconds(message.heartbeat_timeout_ms));
-}
-
-Task<void> Agent::clean_host(control::Clean message) {
-  auto child = start_clean(message, guard_.pid());
-  control::Cleaned failed;
-  if (!child) {
-    failed.error = child.error().message();
-    send(Type::kCleaned, control::encode(failed));
-    co_return;
-  }
-  asio::posix::stream_descriptor reply(io_, child->reply.release());
-  std::string body;
-  bool in_time = true;
-  {
-    const Deadline give_up = Clock::now() + milliseconds(message.grace_ms) + kCleanTime;
-    const std::function<void()> cancel = [&reply] {
-      boost::system::error_code ignored;
-      reply.cancel(ignored);
-    };
-    DeadlineGuard limit(io_.get_executor(), give_up, cancel);
-    std::string chunk(64u << 10, '\0');
-    for (;;) {
-      const auto buffer = asio::buffer(chunk);
-      const auto [ec, n] = co_await reply.async_read_some(buffer, as_result);
-      if (ec) break;
-      body.append(chunk, 0, n);
-    }
-    in_time = !limit.fired();
-  }
-  if (!in_time) {
-    ::kill(child->pid, SIGKILL);
-    failed.error = "reading /proc took too long: a process may be stuck in the kernel (ps axl)";
-    body = control::encode(failed);
-  } else if (!control::decode<control::Cleaned>(body)) {
-    failed.error = "reading /proc failed";
-    body = control::encode(failed);
-  }
-  send(Type::kCleaned, body);
 }
 
 void Agent::prepare(control::Prepare message) {
@@ -233,8 +192,7 @@ Task<void> Agent::reap() {
 }
 
 void Agent::on_reaped(pid_t pid, int wait_status) {
-  if (describer_) describer_->reaped(pid);
-  if (facts_) facts_->reaped(pid);
+  queries_.reaped(pid);
   workers_.reaped(pid, wait_status);
 }
 
@@ -245,8 +203,6 @@ void Agent::complete(control::Exited& report) {
 }
 
 void Agent::describe(const control::Describe& message) {
-  if (!describer_) describer_ = std::make_unique<SnapshotReader>(io_, job_.order.environment["PATH"]);
-  if (stopping_) describer_->stop();
   std::vector<SnapshotReader::Subject> subjects;
   for (const auto& [rank, worker] : workers_.workers()) {
     SnapshotReader::Subject subject;
@@ -256,23 +212,17 @@ void Agent::describe(const control::Describe& message) {
     subject.wait_status = worker.wait_status;
     subjects.push_back(subject);
   }
-  const SnapshotReader::Send reply = [this](const control::Described& m) {
-    send(Type::kDescribed, control::encode(m));
-  };
-  const Deadline deadline = Clock::now() + milliseconds(message.stacks_ms);
-  tasks_.spawn(describer_->describe(std::move(subjects), message.stacks_ms > 0, deadline, reply));
+  queries_.describe(message, std::move(subjects), job_.order.environment["PATH"]);
 }
 
-Task<void> Agent::send_facts(control::AskFacts message) {
-  if (facts_ || stopping_) co_return;  // one request at a time; drun sends no more
-  const auto path = message.environment.find("PATH");
-  const char* own_path = std::getenv("PATH");
-  const std::string folders = path != message.environment.end() ? path->second : own_path != nullptr ? own_path : "";
-  facts_ = std::make_unique<FactsGatherer>(io_, folders);
-  control::Facts reply;
-  reply.facts = co_await facts_->gather(std::move(message));
-  facts_.reset();
-  send(Type::kFacts, control::encode(reply));
+void Agent::ask_ras() {
+  if (workers_.workers().empty()) return;
+  std::string address;  // drun's, or the user's
+  const auto& of_worker = workers_.workers().begin()->second.spec.environment;
+  for (const auto* environment : {&std::as_const(job_.order.environment), &of_worker}) {
+    if (const auto found = environment->find("NCCL_RAS_ADDR"); found != environment->end()) address = found->second;
+  }
+  queries_.ask_ras(std::move(address));
 }
 
 // ---- flight recorders
@@ -298,20 +248,6 @@ void Agent::send_activity_of(std::uint32_t rank) {
   control::Activity m;
   m.ranks.push_back(std::move(*activity));
   send(Type::kActivity, control::encode(m));
-}
-
-Task<void> Agent::send_ras() {
-  if (ras_ || stopping_ || workers_.workers().empty()) co_return;
-  std::string address;  // drun's, or the user's
-  for (const auto* environment :
-       {&std::as_const(job_.order.environment), &workers_.workers().begin()->second.spec.environment}) {
-    if (const auto found = environment->find("NCCL_RAS_ADDR"); found != environment->end()) address = found->second;
-  }
-  ras_ = std::make_unique<NcclRasClient>(io_.get_executor());
-  control::Text reply;
-  reply.text = co_await ras_->ask(std::move(address), Clock::now() + kRasTime);
-  ras_.reset();
-  if (!reply.text.empty() && !stopping_) send(Type::kRas, control::encode(reply));
 }
 
 Task<void> Agent::send_timeline() {
@@ -371,9 +307,7 @@ void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector
   workers_.order_end(grace, delay, delayed);
   if (stopping_) return;
   stopping_ = true;
-  if (describer_) describer_->stop();  // no tool may start after the sweep
-  if (facts_) facts_->stop();
-  if (ras_) ras_->stop();
+  queries_.end();  // no tool may start after the sweep
   network_.end();
   tasks_.spawn(stop_sequence());
 }
@@ -404,9 +338,6 @@ void Agent::close_everything() {
   closing_ = true;
   boost::system::error_code ignored;
   workers_.stop();
-  if (describer_) describer_->stop();
-  if (facts_) facts_->stop();
-  if (ras_) ras_->stop();
   resources_.stop();
   network_.stop();
   child_signal_.cancel(ignored);

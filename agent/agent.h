@@ -6,21 +6,18 @@
 #pragma once
 
 #include <boost/asio/signal_set.hpp>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/control_channel.h"
-#include "agent/facts.h"
 #include "agent/guard_watch.h"
+#include "agent/host_queries.h"
 #include "agent/job_resources.h"
-#include "agent/nccl_ras_client.h"
 #include "agent/network_services.h"
 #include "agent/oom_watch.h"
 #include "agent/prepared_job.h"
 #include "agent/processes.h"
-#include "agent/rank_snapshot.h"
 #include "agent/recorders.h"
 #include "agent/worker_group.h"
 #include "base/asio.h"
@@ -45,17 +42,15 @@ class Agent {
 
   void set_handlers();
   void configure(const control::Configure& message);
-  Task<void> clean_host(control::Clean message);
   void prepare(control::Prepare message);
   void spawn(const control::Spawn& order);
   void on_reaped(pid_t pid, int wait_status);
   void complete(control::Exited& report);  // a worker has ended
   void describe(const control::Describe& message);
-  Task<void> send_facts(control::AskFacts message);
   void record(const control::Record& message);
   void send_activity();
   void send_activity_of(std::uint32_t rank);
-  Task<void> send_ras();
+  void ask_ras();
   Task<void> send_timeline();
   Task<void> watch_runtimes();  // warns of libraries that make each worker a job of its own
   void send_new_calls_of(std::uint32_t rank, bool all);
@@ -71,6 +66,7 @@ class Agent {
   GuardWatch guard_;
   ControlChannel channel_;
   NetworkServices network_;
+  HostQueries queries_;
   JobResources resources_;
   OwnProcesses processes_;
   WorkerGroup workers_;
@@ -84,9 +80,6 @@ class Agent {
   Recorders recorders_;
   std::uint32_t timeline_ms_ = 0;  // 0: no timeline requested
   std::optional<OomWatch> oom_;    // set once workers run
-  std::unique_ptr<SnapshotReader> describer_;
-  std::unique_ptr<FactsGatherer> facts_;  // set while facts are gathered
-  std::unique_ptr<NcclRasClient> ras_;    // set while NCCL is queried
 
   bool stopping_ = false;
   bool closing_ = false;

@@ -1,0 +1,55 @@
+// Answers drun's questions about this host and its workers. Each answer comes from children or connections with a
+// deadline, so that nothing here blocks the agent. Owned by the agent; runs on its thread.
+//
+// States: open -> ending (end(): no question starts a child any more) -> over (join()).
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/facts.h"
+#include "agent/nccl_ras_client.h"
+#include "agent/rank_snapshot.h"
+#include "base/asio.h"
+#include "control/frame_queue.h"
+#include "control/messages.h"
+
+namespace drun::agent {
+
+class HostQueries {
+ public:
+  HostQueries(asio::io_context& io, control::FrameQueue& to_drun);
+
+  // What the workers are doing: one kDescribed per subject. `path`: directories to search for tools, as in $PATH; that
+  // of the first call counts.
+  void describe(const control::Describe& order, std::vector<SnapshotReader::Subject> subjects, const std::string& path);
+  // Facts about the host, for `drun check`. Ignored while an earlier order is carried out; drun sends no more.
+  void ask_facts(control::AskFacts order);
+  // The report of NCCL's RAS service at `address`. No answer if it has none. Ignored while it is being asked.
+  void ask_ras(std::string address);
+  // Shows or ends leftovers of earlier jobs, for `drun clean`, in a child. `guard`: the pid of this agent's guard.
+  void clean(control::Clean order, pid_t guard);
+
+  // The agent has reaped this child of its own: its pid may be reused from now on.
+  void reaped(pid_t pid);
+  void end();
+  Task<void> join() { return tasks_.join(); }
+
+ private:
+  Task<void> send_facts(control::AskFacts order);
+  Task<void> send_ras(std::string address);
+  Task<void> send_cleaned(control::Clean order, pid_t guard);
+
+  asio::io_context& io_;
+  control::FrameQueue& to_drun_;
+  TaskGroup tasks_;
+  std::unique_ptr<SnapshotReader> snapshots_;
+  std::unique_ptr<FactsGatherer> facts_;  // set while facts are gathered
+  std::unique_ptr<NcclRasClient> ras_;    // set while NCCL is queried
+  bool is_ending_ = false;
+};
+
+}  // namespace drun::agent
