@@ -27,8 +27,8 @@
 #include "runtime/src/call_queue.h"
 #include "runtime/src/gpu/allocations.h"
 #include "runtime/src/gpu/device.h"
-#include "runtime/src/gpu/nccl_comm.h"
 #include "runtime/src/gpu/nccl_library.h"
+#include "runtime/src/gpu/nccl_memory.h"
 #include "runtime/src/last_error.h"
 #include "runtime/src/process.h"
 
@@ -414,7 +414,7 @@ int drun_register(void* memory, size_t n_bytes, drun_comm comm, const drun_call_
 }
 
 int drun_deregister(void* memory) {
-  if (!drun::runtime::gpu::NcclComm::is_registered(memory, 1)) return DRUN_OK;
+  if (!drun::runtime::gpu::is_registered(memory, 1)) return DRUN_OK;
   return drun::runtime::guarded([&](Process& process) { return process.deregister(memory, 1, "drun_deregister"); });
 }
 
@@ -423,7 +423,7 @@ int drun_free(void* memory) {
   return drun::runtime::caught([&]() -> Status {
     const std::size_t n_bytes = gpu::allocations().size_of(memory);
     Status deregistered;
-    if (gpu::NcclComm::is_registered(memory, n_bytes)) {
+    if (gpu::is_registered(memory, n_bytes)) {
       deregistered =
           drun::runtime::in_turn([&](Process& process) { return process.deregister(memory, n_bytes, "drun_free"); });
     }

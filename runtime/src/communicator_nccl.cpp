@@ -11,6 +11,7 @@
 #include "runtime/src/gpu/nccl_comm.h"
 #include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/gpu/nccl_members.h"
+#include "runtime/src/gpu/nccl_reduction.h"
 #include "runtime/src/span.h"
 
 namespace drun::runtime {
@@ -57,7 +58,7 @@ Outcome<gpu::NcclComm*> Communicator::choose_route(const Operation& operation, c
                                                    const std::array<const void*, 2>& memory) {
   if (has_chosen_ && nccl_ == nullptr) return nullptr;
   const bool is_adasum = reduces(operation.kind) && operation.op == DRUN_ADASUM;
-  if (reduces(operation.kind) && !is_adasum && !gpu::NcclComm::can_reduce(operation)) return nullptr;
+  if (reduces(operation.kind) && !is_adasum && !gpu::nccl_can_reduce(operation)) return nullptr;
   const gpu::Driver& driver = *gpu::loaded_driver();
   Memory kind = Memory::kNone;
   const void* first = nullptr;

@@ -32,6 +32,12 @@ struct Group {
     const auto found = std::find(ranks.begin(), ranks.end(), world_rank);
     return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
   }
+  // Ranks of the job: all members except this one.
+  std::vector<int> others() const {
+    std::vector<int> others = ranks;
+    others.erase(std::remove(others.begin(), others.end(), world_rank(own)), others.end());
+    return others;
+  }
   std::vector<int> world_ranks(std::vector<int> members) const {
     for (int& member : members) member = world_rank(member);
     return members;

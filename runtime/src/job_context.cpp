@@ -74,6 +74,13 @@ void publish_failure(const JobContext& job_context, const Failure& failure) {
   job_context.client->complain(failure.text);
 }
 
+tl::unexpected<Failure> publish_own_failure(const JobContext& job_context, Failure failure) {
+  failure.rank = job_context.rank();
+  failure.host = job_context.host_of(failure.rank);
+  publish_failure(job_context, failure);
+  return tl::unexpected<Failure>(std::move(failure));
+}
+
 void publish_leaving(const JobContext& job_context) {
   (void)job_context.client->set(left_key(job_context.rank()), "left");
 }

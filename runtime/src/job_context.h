@@ -64,6 +64,8 @@ Status check_alive(const JobContext& job_context, const std::string& during);
 // Publishes a failure that this rank has detected, so that ranks that merely see its connections close can name it, and
 // reports it to the launcher. Only the first one published in a job counts.
 void publish_failure(const JobContext& job_context, const Failure& failure);
+// The same for a failure of this rank, which it is attributed to; returns it.
+tl::unexpected<Failure> publish_own_failure(const JobContext& job_context, Failure failure);
 // Publishes that this rank leaves in an orderly manner, for ranks that wait for it and have no connection that could
 // close.
 void publish_leaving(const JobContext& job_context);

@@ -16,6 +16,10 @@ namespace drun::runtime::gpu {
 // "allreduce #3 'grad': cuEventRecord: CUDA_ERROR_INVALID_VALUE".
 tl::unexpected<Failure> driver_failure(const Driver& driver, const std::string& during, const char* function,
                                        DriverResult error);
+inline tl::unexpected<Failure> driver_failure(const Driver& driver, const Operation& during, const char* function,
+                                              DriverResult error) {
+  return driver_failure(driver, describe(during), function, error);
+}
 
 // The failure of an operation whose deadline has passed and for which no other rank is at fault.
 tl::unexpected<Failure> own_gpu_timeout(const Operation& operation);

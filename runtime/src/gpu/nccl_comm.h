@@ -2,22 +2,23 @@
 // and never wait for the device. docs/gpu.md.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/src/backend/backend.h"
-#include "runtime/src/backend/failure_attribution.h"
-#include "runtime/src/call_deadline.h"
 #include "runtime/src/failure.h"
 #include "runtime/src/gpu/device.h"
+#include "runtime/src/gpu/nccl_calls.h"
+#include "runtime/src/gpu/nccl_ending.h"
 #include "runtime/src/gpu/nccl_library.h"
+#include "runtime/src/gpu/nccl_memory.h"
+#include "runtime/src/gpu/nccl_wait.h"
+#include "runtime/src/gpu/stream_order.h"
 #include "runtime/src/gpu/stream_wait.h"
 #include "runtime/src/group.h"
 #include "runtime/src/job_context.h"
@@ -25,11 +26,6 @@
 #include "runtime/src/span.h"
 
 namespace drun::runtime::gpu {
-
-// Time that NCCL has to end calls that can't go on; if it takes longer, the process ends.
-inline constexpr std::chrono::milliseconds kNcclEndTime{10'000};
-
-struct NcclEnding;
 
 // One thread at a time: the one whose turn it is. After a failure it is aborted and can't be used.
 class NcclComm {
@@ -46,12 +42,9 @@ class NcclComm {
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
 
-  // False for reductions that NCCL does not have: they go through the host.
-  static bool can_reduce(const Operation& operation);
-
-  // All take device memory and valid arguments. The call is ordered after the work of `stream`, the user's, which waits
-  // for the end of the call, at once or later. The result is that of enqueuing; poll() returns the failure of the call
-  // itself.
+  // The collectives (nccl_collectives.cpp). All take device memory and valid arguments. The call is ordered after the
+  // work of `stream`, the user's, which waits for the end of the call, at once or later. The result is that of
+  // enqueuing; poll() returns the failure of the call itself.
   struct Allreduce {
     Operation operation;
     UserStream stream;
@@ -82,21 +75,15 @@ class NcclComm {
   std::string register_memory(void* memory, std::size_t n_bytes);
   // Deregisters memory that begins in these bytes; no work in progress may use it. Returns the reason if that fails,
   // else "". NCCL may wait for other ranks: if it waits for longer than a call may take, the process ends.
-  std::string deregister(const void* memory, std::size_t n_bytes);
-  // True if a communicator of the process has registered memory that begins in these bytes. Thread-safe.
-  static bool is_registered(const void* memory, std::size_t n_bytes);
+  std::string deregister(const void* memory, std::size_t n_bytes) { return memory_.remove(comm_, memory, n_bytes); }
 
   // Polls the calls in progress, without waiting: records the end of those that have ended. Returns, and publishes, a
   // failure if the deadline of a call has passed, or NCCL or the device report an error. Time for which this process
   // was stopped does not count.
   Status poll();
-  // Ranks of the job for which the first call in progress waits, as poll() has seen it; empty if it waits for its own
-  // GPU, or if there is no call. `number` identifies the call.
-  struct Waiting {
-    std::vector<int> peers;
-    std::uint64_t number = 0;
-  };
-  Waiting waiting() const;
+  // For whom the first call in progress waits, as poll() has seen it.
+  using Waiting = NcclCalls::Waiting;
+  Waiting waiting() const { return calls_.waiting(); }
   // The other members on this rank's host.
   std::vector<int> host_mates() const;
   // The program has freed the communicator.
@@ -104,8 +91,8 @@ class NcclComm {
   bool is_released() const { return is_released_; }
   std::uint32_t comm() const { return group_.comm; }  // number of the communicator that it belongs to
   int device() const { return device_.ordinal(); }
-  bool is_idle() const { return pending_.empty(); }
-  std::string pending_call() const { return pending_.empty() ? "" : name_of(pending_.front().operation); }
+  bool is_idle() const { return calls_.empty(); }
+  std::string pending_call() const { return calls_.empty() ? "" : name_of(calls_.first()); }
   // Ends the work in progress on this device. Waits for the members on this host, which must abort, too, for at most
   // kNcclEndTime; then the process ends. If a graph has calls of the communicator, for which NCCL would wait forever, a
   // thread of ours aborts it instead.
@@ -118,17 +105,14 @@ class NcclComm {
   void leave_behind();
 
  private:
-  struct Pending {
-    Operation operation;  // the first of the calls that began together
-    Event begin;          // the user's streams have reached the call
-    Event end;
-    std::vector<std::uint64_t> records;
-    std::vector<int> peers;   // ranks of the job that it needs; empty: all members
-    std::uint64_t number;     // counts the calls
-    Clock::duration stopped;  // time that the process was stopped before it began
-  };
   NcclComm(const JobContext& job_context, Group group, const Nccl& nccl, Device& device)
-      : job_context_(job_context), group_(std::move(group)), nccl_(nccl), device_(device) {}
+      : job_context_(job_context),
+        group_(std::move(group)),
+        nccl_(nccl),
+        device_(device),
+        wait_(job_context, group_, nccl),
+        calls_(job_context, group_, device),
+        memory_(job_context, nccl, device) {}
   using Enqueue = std::function<NcclResult(Stream stream)>;
   // Runs the calls of `operations` together: `enqueue`, between events of the streams.
   Status run(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
@@ -140,51 +124,18 @@ class NcclComm {
   using Steps = std::function<Status(Stream stream)>;
   Status run_steps(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
                    const Steps& steps, bool needs_ours, const std::function<Status()>& meanwhile = {});
-  // The stream to which the call's work goes.
-  struct StreamPlan {
-    Stream stream;
-    bool is_ours;
-    bool is_captured;
-  };
-  Outcome<StreamPlan> begin_after(const std::vector<UserStream>& streams, const Operation& during, bool needs_ours);
-  // If it succeeds, `pending` is in progress from here on.
-  Status end_before(Pending& pending, const std::vector<UserStream>& streams, const StreamPlan& way);
-  Status wait_later(const UserStream& stream, const Operation& operation);
-  Status run_recorded(Pending& pending, const std::vector<UserStream>& streams, const Steps& steps, bool needs_ours,
+  Status run_recorded(NcclCall& call, const std::vector<UserStream>& streams, const Steps& steps, bool needs_ours,
                       const std::function<Status()>& meanwhile);
-  class AdasumSteps;
-  std::vector<int> others() const;  // all other members, by rank of the job
-  std::vector<int> peers_of(const std::vector<const Operation*>& operations) const;
-  std::vector<int> peers_of(const Pending& pending) const { return pending.peers.empty() ? others() : pending.peers; }
-  // Runs NCCL's calls in `calls` as one group.
-  template <typename Calls>
-  NcclResult grouped(const Calls& calls);
-  // The failure for an error of NCCL, which may be due to another rank's failure.
-  tl::unexpected<Failure> explained(const Operation& operation, const char* function, NcclResult result);
-  // True if the event is reached. Publishes a failure.
-  Outcome<bool> is_reached(Event event, const Operation& operation);
-  Status ours(Failure failure) const;  // publishes a failure of this rank
   // Publishes the failure of a setup, before the other members are waited for. `remedy`: an additional hint.
   void publish(Failure& failure, const char* remedy = "") const;
   // Limit for one of NCCL's calls in a setup.
   static std::chrono::milliseconds longest(const Operation& during);
-  // Waits until NCCL is no longer in progress.
-  Status settle(const Operation& operation, const char* function);
-  NcclResult reduction_of(const Operation& operation, NcclRedOp& op, bool& is_made);
   Status with_reduction(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
                         const std::function<NcclResult(std::size_t i, NcclRedOp op, Stream ours)>& enqueue);
-  tl::unexpected<Failure> failed(const std::string& during, const char* function, NcclResult result);
-  tl::unexpected<Failure> driver_failed(const Operation& during, const char* function, DriverResult error) const {
-    return driver_failure(device_.driver(), describe(during), function, error);
-  }
-  std::uint64_t record(const Operation& operation);
-  void close(const Pending& pending, int status);  // ends its records, returns its events
-  void forget_pending(int status);
   void forget();  // leaves NCCL's communicator as it is
-  // No work is in progress: a thread of ours runs `what`, and we wait for it for at most `wait`. With a graph it only
-  // deregisters memory, because NCCL can't end before the graph.
-  void leave_to_thread(void (*what)(const NcclEnding&), std::chrono::milliseconds wait);
-  std::vector<void*> take_registered();  // NCCL's handles of memory; the caller deregisters them
+  // No work is in progress: a thread of ours carries out `how`, and we wait for it for at most `wait`. With a graph it
+  // only deregisters memory, because NCCL can't end before the graph.
+  void leave_to_thread(NcclEnd how, std::chrono::milliseconds wait);
   std::string who() const { return job_context_.name_of(job_context_.rank()); }
 
   const JobContext& job_context_;
@@ -192,16 +143,9 @@ class NcclComm {
   const Nccl& nccl_;
   Device& device_;
   NcclHandle comm_ = nullptr;
-  std::deque<Pending> pending_;
-  struct Registered {
-    std::size_t n_bytes;
-    void* handle;
-  };
-  std::map<std::uintptr_t, Registered> registered_;  // by address
-  CallDeadline call_deadline_;                       // for setups
-  WaitNote note_;
-  std::uint64_t n_calls_ = 0;
-  bool has_begun_ = false;  // the first pending call no longer waits for its own GPU
+  NcclWait wait_;
+  NcclCalls calls_;
+  NcclMemory memory_;
   bool has_graph_ = false;  // a call was captured
   bool is_released_ = false;
   bool has_kernels_ = false;

@@ -78,6 +78,9 @@ struct Nccl {
   NcclResult (*CommDeregister)(NcclHandle comm, void* handle);
 };
 
+// True unless the function failed: inside a group, and before the connections exist, a call may be in progress.
+inline bool is_begun(NcclResult result) { return result == kNcclSuccess || result == kNcclInProgress; }
+
 int nccl_type_of(drun_dtype dtype);
 std::string nccl_version_text(int version);  // "2.28.9"
 // Why this NCCL can't work with a driver that supports CUDA up to that version (cuDriverGetVersion); empty: it can.

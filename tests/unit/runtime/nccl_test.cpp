@@ -650,17 +650,17 @@ TEST_F(NcclJobs, MemoryThatIsRegisteredIsNcclsUntilItIsNot) {
     ASSERT_DONE((*part)->register_memory(memory.get() + 4, 100));
     ASSERT_DONE(all.barrier());
     EXPECT_EQ(n_registered(), 6);
-    EXPECT_TRUE(gpu::NcclComm::is_registered(memory.get() + 4, 1));
-    EXPECT_FALSE(gpu::NcclComm::is_registered(memory.get() + 1, 12));
+    EXPECT_TRUE(gpu::is_registered(memory.get() + 4, 1));
+    EXPECT_FALSE(gpu::is_registered(memory.get() + 1, 12));
     ASSERT_DONE(all.barrier());
     ASSERT_DONE(all.deregister(memory.get(), 1, "test"));
     ASSERT_DONE(all.barrier());
     EXPECT_EQ(n_registered(), 3);
-    EXPECT_FALSE(gpu::NcclComm::is_registered(memory.get(), 1));
+    EXPECT_FALSE(gpu::is_registered(memory.get(), 1));
     ASSERT_DONE(all.barrier());
     ASSERT_DONE(all.deregister(memory.get(), std::size_t{4} << 20, "test"));
     ASSERT_DONE(all.barrier());
-    EXPECT_FALSE(gpu::NcclComm::is_registered(memory.get(), std::size_t{4} << 20));
+    EXPECT_FALSE(gpu::is_registered(memory.get(), std::size_t{4} << 20));
     ASSERT_DONE(all.allreduce(memory.get(), memory.get(), 10, DRUN_FLOAT32, DRUN_SUM));
     wait_for();
   });
@@ -681,7 +681,7 @@ TEST_F(NcclJobs, TheEndOfACommunicatorIsThatOfItsRegistrations) {
       } else {
         ASSERT_FALSE(all.fail({DRUN_ERROR_SYSTEM, "a test's", all.rank(), "here"}));
       }
-      EXPECT_FALSE(gpu::NcclComm::is_registered(memory.get(), 4096));
+      EXPECT_FALSE(gpu::is_registered(memory.get(), 4096));
     });
   }
   EXPECT_EQ(n_registered(), 0);
@@ -707,7 +707,7 @@ TEST_F(NcclJobs, NoEndWaitsForeverForNcclsWordOnMemory) {
     ASSERT_DONE(all.finish_gpu());
     all.leave();
     all.end_gpu();
-    EXPECT_FALSE(gpu::NcclComm::is_registered(memory, 4096));
+    EXPECT_FALSE(gpu::is_registered(memory, 4096));
   });
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15));
   ::unsetenv("DRUN_FAKE_NCCL");

@@ -1,0 +1,161 @@
+// The collectives of NcclComm, as NCCL's functions, or as groups of its sends and receives where it has none.
+#include <string>
+#include <vector>
+
+#include "runtime/src/dtype.h"
+#include "runtime/src/gpu/gpu_adasum.h"
+#include "runtime/src/gpu/nccl_comm.h"
+#include "runtime/src/gpu/nccl_reduction.h"
+
+namespace drun::runtime::gpu {
+namespace {
+
+// Runs NCCL's calls in `calls` as one group.
+template <typename Calls>
+NcclResult grouped(const Nccl& nccl, const Calls& calls) {
+  NcclResult result = nccl.GroupStart();
+  if (is_begun(result)) result = calls();
+  const auto ended = nccl.GroupEnd();
+  return is_begun(result) ? ended : result;
+}
+
+}  // namespace
+
+Status NcclComm::with_reduction(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
+                                const std::function<NcclResult(std::size_t, NcclRedOp, Stream)>& enqueue) {
+  return run(operations, streams, [&](Stream ours) {
+    NcclReductions reductions(nccl_, comm_, group_.size());
+    const auto all = [&] {
+      NcclResult result = kNcclSuccess;
+      for (std::size_t i = 0; i < operations.size() && is_begun(result); ++i) {
+        NcclRedOp op = kNcclSum;
+        result = reductions.add(*operations[i], op);
+        if (is_begun(result)) result = enqueue(i, op, ours);
+      }
+      return result;
+    };
+    return operations.size() > 1 ? grouped(nccl_, all) : all();
+  });
+}
+
+Status NcclComm::allreduce(const std::vector<Allreduce>& calls) {
+  std::vector<const Operation*> operations;
+  std::vector<UserStream> streams;
+  for (const auto& call : calls) {
+    operations.push_back(&call.operation);
+    streams.push_back(call.stream);
+  }
+  return with_reduction(operations, streams, [&](std::size_t i, NcclRedOp op, Stream ours) {
+    const Operation& o = calls[i].operation;
+    return nccl_.AllReduce(calls[i].send, calls[i].recv, o.count, nccl_type_of(o.dtype), op, comm_, ours);
+  });
+}
+
+Status NcclComm::adasum(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
+  const auto all = [&](Stream ours) -> Status {
+    const auto exchange = [&, ours](const void* given, int to, void* taken, int from) -> Status {
+      const int dtype = nccl_type_of(operation.dtype);
+      const auto begun = grouped(nccl_, [&] {
+        NcclResult result = kNcclSuccess;
+        if (given != nullptr) result = nccl_.Send(given, operation.count, dtype, to, comm_, ours);
+        if (taken != nullptr && is_begun(result)) {
+          result = nccl_.Recv(taken, operation.count, dtype, from, comm_, ours);
+        }
+        return result;
+      });
+      if (!is_begun(begun)) return wait_.explained(comm_, operation, "NCCL", begun);
+      return wait_.settle(comm_, operation, "NCCL");
+    };
+    return GpuAdasum(device_, group_, operation, ours, recv, exchange).run(send);
+  };
+  return run_steps({&operation}, {stream}, all, true);  // calls share scratch memory
+}
+
+Status NcclComm::reduce(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
+  return with_reduction({&operation}, {stream}, [&](std::size_t, NcclRedOp op, Stream ours) {
+    return nccl_.Reduce(send, recv, operation.count, nccl_type_of(operation.dtype), op, operation.root, comm_, ours);
+  });
+}
+
+Status NcclComm::reduce_scatter(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
+  return with_reduction({&operation}, {stream}, [&](std::size_t, NcclRedOp op, Stream ours) {
+    return nccl_.ReduceScatter(send, recv, operation.count, nccl_type_of(operation.dtype), op, comm_, ours);
+  });
+}
+
+Status NcclComm::broadcast(const Operation& operation, const UserStream& stream, void* data) {
+  return run(operation, stream, [&](Stream ours) {
+    return nccl_.Broadcast(data, data, operation.count, nccl_type_of(operation.dtype), operation.root, comm_, ours);
+  });
+}
+
+Status NcclComm::allgather(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
+  return run(operation, stream, [&](Stream ours) {
+    return nccl_.AllGather(send, recv, operation.count, nccl_type_of(operation.dtype), comm_, ours);
+  });
+}
+
+Status NcclComm::allgatherv(const Operation& operation, const UserStream& stream, const void* send, void* recv,
+                            const std::vector<Block>& blocks) {
+  const auto own = static_cast<std::size_t>(group_.own);
+  std::vector<Block> sent(blocks.size(), {0, blocks[own].n_bytes});
+  return alltoall(operation, stream, send, sent, recv, blocks);
+}
+
+Status NcclComm::gather(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
+  const std::size_t n_bytes = operation.count * size_of(operation.dtype),
+                    size = static_cast<std::size_t>(group_.size());
+  std::vector<Block> sent(size), received(size);
+  sent[static_cast<std::size_t>(operation.root)] = {0, n_bytes};
+  if (operation.root == group_.own) received = equal_blocks(size, n_bytes);
+  return alltoall(operation, stream, send, sent, recv, received);
+}
+
+Status NcclComm::scatter(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
+  const std::size_t n_bytes = operation.count * size_of(operation.dtype),
+                    size = static_cast<std::size_t>(group_.size());
+  std::vector<Block> sent(size), received(size);
+  if (operation.root == group_.own) sent = equal_blocks(size, n_bytes);
+  received[static_cast<std::size_t>(operation.root)] = {0, n_bytes};
+  return alltoall(operation, stream, send, sent, recv, received);
+}
+
+// Includes this rank's own block, which NCCL copies. A block that is in place already is skipped.
+Status NcclComm::alltoall(const Operation& operation, const UserStream& stream, const void* send,
+                          const std::vector<Block>& send_blocks, void* recv, const std::vector<Block>& recv_blocks) {
+  const int bytes = nccl_type_of(DRUN_UINT8);
+  const auto all = [&](Stream ours) {
+    NcclResult result = kNcclSuccess;
+    for (int peer = 0; peer < group_.size() && is_begun(result); ++peer) {
+      const Block from = send_blocks[static_cast<std::size_t>(peer)], to = recv_blocks[static_cast<std::size_t>(peer)];
+      const bool in_place = peer == group_.own && from.n_bytes > 0 && at(send, from.offset) == at(recv, to.offset);
+      if (in_place) continue;
+      if (from.n_bytes > 0) result = nccl_.Send(at(send, from.offset), from.n_bytes, bytes, peer, comm_, ours);
+      if (to.n_bytes > 0 && is_begun(result)) {
+        result = nccl_.Recv(at(recv, to.offset), to.n_bytes, bytes, peer, comm_, ours);
+      }
+    }
+    return result;
+  };
+  return run(operation, stream, [&](Stream ours) { return grouped(nccl_, [&] { return all(ours); }); });
+}
+
+Status NcclComm::transfer(const std::vector<Transfer>& transfers, const std::vector<UserStream>& streams,
+                          const std::function<Status()>& meanwhile) {
+  std::vector<const Operation*> operations;
+  for (const auto& transfer : transfers) operations.push_back(&transfer.operation);
+  const auto all = [&](Stream ours) {
+    NcclResult result = kNcclSuccess;
+    for (const auto& [operation, data] : transfers) {
+      const int dtype = nccl_type_of(operation.dtype);
+      if (!is_begun(result)) break;
+      result = operation.kind == OpKind::kSend ? nccl_.Send(data, operation.count, dtype, operation.root, comm_, ours)
+                                               : nccl_.Recv(data, operation.count, dtype, operation.root, comm_, ours);
+    }
+    return result;
+  };
+  return run(
+      operations, streams, [&](Stream ours) { return grouped(nccl_, [&] { return all(ours); }); }, meanwhile);
+}
+
+}  // namespace drun::runtime::gpu
