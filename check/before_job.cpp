@@ -6,7 +6,9 @@
 
 #include "base/exit_status.h"
 #include "check/check.h"
+#include "check/check_times.h"
 #include "check/finding.h"
+#include "check/verdict.h"
 #include "launcher/plan/worker_env.h"
 
 namespace drun::check {

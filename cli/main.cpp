@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/exit_status.h"
+#include "check/verdict.h"
 #include "cli/command_bench.h"
 #include "cli/command_check.h"
 #include "cli/command_clean.h"

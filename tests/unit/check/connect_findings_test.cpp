@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/exit_status.h"
-#include "check/check.h"
-
 namespace drun::check {
 namespace {
 
@@ -73,20 +70,6 @@ TEST(ConnectFindings, AnUnreachableHostIsAFailureInItsOwnWords) {
   EXPECT_EQ(finding.text, "connect: refused");
   EXPECT_EQ(finding.details, std::vector<std::string>{"named in x"});
   EXPECT_EQ(finding.command, "ssh c");
-}
-
-TEST(CheckStatus, SaysTheWorst) {
-  CheckResult result;
-  EXPECT_EQ(check_status(result, true), kExitOk);
-  result.not_saved = Error(Errc::kUsage, "normal.json", "No space left on device");
-  EXPECT_EQ(check_status(result, false), kExitUsage);
-  result.verdict = Verdict::kWarnings;
-  EXPECT_EQ(check_status(result, false), kExitUsage);
-  EXPECT_EQ(check_status(result, true), kExitNotReady);
-  result.verdict = Verdict::kNotReady;
-  EXPECT_EQ(check_status(result, false), kExitNotReady);
-  result.network_error = Error(Errc::kUnreachable, "a", "no common network");
-  EXPECT_EQ(check_status(result, false), exit_status(Errc::kUnreachable));
 }
 
 }  // namespace

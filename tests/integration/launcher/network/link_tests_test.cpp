@@ -1,6 +1,5 @@
 // LinkCheck over real agents, all on this host, on loopback.
 #include "launcher/network/link_tests.h"
-#include "check/check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "check/check_times.h"
 #include "netdetect/interface.h"
 #include "transport/child_channel.h"
 
