@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "check/check_result.h"
-#include "launcher/network/link_tests.h"
+#include "launcher/network/link_times.h"
 
 namespace drun::check {
 

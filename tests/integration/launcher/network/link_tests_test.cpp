@@ -253,41 +253,5 @@ TEST_F(Links, AHostThatIsLostCostsOnlyItsPairs) {
   }
 }
 
-TEST(LinkTimes, LongWaysGetMoreThanOthersLostFramesDoNot) {
-  netdetect::Link link;
-  EXPECT_EQ(stream_time(link, milliseconds(150)), milliseconds(150));  // nothing is known
-  link.rtt_median_us = link.rtt_min_us = 50e3;
-  EXPECT_EQ(stream_time(link, milliseconds(150)), milliseconds(600));
-  EXPECT_EQ(stream_time(link, milliseconds(800)), milliseconds(800));
-  link.rtt_median_us = link.rtt_min_us = 500e3;
-  EXPECT_EQ(stream_time(link, milliseconds(150)), seconds(2));
-  link.rtt_min_us = 25;  // half of the messages were lost
-  EXPECT_EQ(stream_time(link, milliseconds(150)), milliseconds(150));
-}
-
-TEST(LinkTimes, LostMessagesAreToldFromLongWays) {
-  netdetect::Link link;
-  EXPECT_TRUE(lost_messages(link, 100));  // no message came back
-  link.n_round_trips = 100;
-  link.rtt_min_us = 50;
-  link.rtt_p99_us = 250e3;
-  EXPECT_FALSE(lost_messages(link, 100));  // all came back in time
-  link.n_round_trips = 70;
-  EXPECT_TRUE(lost_messages(link, 100));
-  link.rtt_p99_us = 2000;
-  EXPECT_FALSE(lost_messages(link, 100));
-}
-
-TEST(LinkTimes, ATimeFitsIntoWhatIsLeft) {
-  LinkTimes times;
-  times.bandwidth_min = milliseconds(100);
-  times.bandwidth_max = milliseconds(500);
-  EXPECT_EQ(bandwidth_time(times, seconds(10), 10, milliseconds(50)), milliseconds(500));
-  EXPECT_EQ(bandwidth_time(times, seconds(3), 10, milliseconds(50)), milliseconds(250));
-  EXPECT_EQ(bandwidth_time(times, milliseconds(1500), 10, milliseconds(50)), milliseconds(100));
-  EXPECT_EQ(bandwidth_time(times, milliseconds(1400), 10, milliseconds(50)), milliseconds(0));
-  EXPECT_EQ(bandwidth_time(times, seconds(1), 0, milliseconds(50)), milliseconds(500));
-}
-
 }  // namespace
 }  // namespace drun::launcher
