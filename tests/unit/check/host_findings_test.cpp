@@ -302,7 +302,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"TmpIsReadOnly", [](Cluster& c) { c.facts[2].disks[1].writable = false; }, "disk-full", Severity::kFailure, {2},
              "/tmp can't be written to"},
         Case{"DeadFileServer", [](Cluster& c) { c.facts[2].unknown["working directory"] = "/data: it did not answer"; },
-             "facts-missing", Severity::kFailure, {2}, "dead file server"},
+             "facts-missing", Severity::kFailure, {2}, "is its file server down?"},
         Case{"PythonHangs",
              [](Cluster& c) {
                c.facts[2].versions.erase("python");
