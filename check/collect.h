@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "check/check_options.h"
 #include "check/check_result.h"
-#include "check/link_findings.h"
+#include "check/link_host.h"
 #include "launcher/connect/agent_channel.h"
 #include "launcher/network/network.h"
 

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "check/link_findings.h"
+#include "check/finding.h"
+#include "check/link_host.h"
+#include "netdetect/link.h"
 
 namespace drun::check {
 

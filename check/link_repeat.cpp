@@ -1,8 +1,10 @@
+#include "check/link_repeat.h"
+
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "check/link_anomalies.h"
-#include "check/link_findings.h"
 
 namespace drun::check {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "check/check_times.h"
 #include "check/collect.h"
-#include "check/link_findings.h"
+#include "check/link_repeat.h"
 #include "launcher/network/link_tests.h"
 #include "launcher/network/network_speed.h"
 #include "launcher/report/progress.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "check/link_findings.h"
+#include "check/link_repeat.h"
 
 namespace drun::check::testing {
 
