@@ -23,7 +23,7 @@ class HostQueries {
  public:
   HostQueries(asio::io_context& io, control::FrameQueue& to_drun);
 
-  // What the workers are doing: one kDescribed per subject. `path`: directories to search for tools, as in $PATH; that
+  // Describes what the workers are doing: one kDescribed per subject. `path`: directories to search for tools, as in $PATH; that
   // of the first call counts.
   void describe(const control::Describe& order, std::vector<SnapshotReader::Subject> subjects, const std::string& path);
   // Facts about the host, for `drun check`. Ignored while an earlier order is carried out; drun sends no more.

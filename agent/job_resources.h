@@ -1,4 +1,4 @@
-// What the workers of a job share on this host: the socket by which they find the agent, and their cgroup. Each is
+// The resources that the workers of a job share on this host: the socket by which they find the agent, and their cgroup. Each is
 // announced to the guard, which removes them if the agent dies. Owned by the agent; runs on its thread.
 #pragma once
 
@@ -28,7 +28,7 @@ class JobResources {
   // Optional: the job goes on without a cgroup.
   void make_cgroup();
 
-  // What a worker that connects to the socket gets. `recorders` must outlive this.
+  // The handout of a worker that connects to the socket. `recorders` must outlive this.
   void hand_out(const control::Spawn& order, Recorders& recorders);
   // Adds what a worker needs to find these resources.
   void add_to(WorkerStart& start, std::uint32_t rank) const;

@@ -1,4 +1,4 @@
-// What the agent does for drun in the network of its host: it answers probes and link measurements of other agents,
+// The services of the agent in the network of its host: it answers probes and link measurements of other agents,
 // makes its own, and listens for workers whose rendezvous is relayed. Owned by the agent; runs on its thread.
 //
 // States: open -> ending (no new listeners for measurements; the relay goes on) -> stopped.

@@ -1,4 +1,4 @@
-// What this host has found out about a job before any worker starts: the order Prepare, carried out. Each function
+// The result of the order Prepare: the facts that this host has about a job before any worker starts. Each function
 // adds its problems to the reply; a job without problems can be started.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the group of workers asks of the kernel: to start processes, to signal them, and which of them are left. Tests
+// The kernel's part in a group of workers: to start processes, to signal them, and which of them are left. Tests
 // have a fake in its place.
 #pragma once
 

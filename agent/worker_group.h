@@ -60,7 +60,7 @@ class WorkerGroup {
 
   // The agent has reaped this child of its own, which need not be a worker.
   void reaped(pid_t pid, int wait_status);
-  // drun is gone: nobody reads the output.
+  // drun is gone, so the output has no reader.
   void reader_lost();
 
   // Plans the end: TERM after `delay` for the ranks in `delayed`, and at once for the others, then KILL after `grace`.

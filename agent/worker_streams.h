@@ -34,7 +34,7 @@ class WorkerStreams {
   void run_in(TaskGroup& pumps);
 
   void add_credit(control::Stream stream, std::size_t n_bytes);
-  void drop_limits();  // nobody reads the output any more, so it needs no credit
+  void drop_limits();  // the output has no reader any more and needs no credit
   void deliver(std::string input);
   void end_input();
   void close_input();

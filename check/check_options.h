@@ -1,4 +1,4 @@
-// What the user asks of a check. Pure data.
+// The options of a check. Pure data.
 #pragma once
 
 #include <chrono>

@@ -14,7 +14,7 @@
 
 namespace drun::check {
 
-// What is known of the hosts beside the result. Vectors are by host; pointers are valid during the call.
+// Facts about the hosts that the result does not have. Vectors are by host; pointers are valid during the call.
 struct Observations {
   std::vector<std::string> machines;                          // machines_of()
   std::vector<std::optional<std::int64_t>> clock_offsets_ms;  // wall_clock_offset_ms()

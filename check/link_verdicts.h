@@ -1,4 +1,4 @@
-// What is wrong with hosts and pairs of hosts, by the measurements of their links and those of others. Pure: data, and
+// Finds faulty hosts and pairs of hosts by the measurements of their links and those of others. Pure: data, and
 // the function that derives it. link_findings.h puts it into words. docs/check.md has the thresholds.
 #pragma once
 

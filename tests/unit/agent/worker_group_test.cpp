@@ -154,7 +154,7 @@ class WorkerGroupTest : public ::testing::Test {
       for (auto frame = parser_.next(); frame && *frame; frame = parser_.next()) frames_.push_back(std::move(**frame));
     }
   }
-  // What drun has received of that type.
+  // The messages of that type that drun has received.
   template <typename Message>
   std::vector<Message> received(Type type) {
     if (!is_reading_) tasks_.spawn(read_frames());

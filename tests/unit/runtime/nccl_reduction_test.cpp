@@ -43,7 +43,7 @@ TEST(NcclCanReduce, ScaledSumsAndAveragesOfWideFloatsOnly) {
   EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_SUM, DRUN_FLOAT16, 0.5)));
 }
 
-// What the fake NCCL was asked for.
+// The requests to the fake NCCL.
 struct Asked {
   std::vector<double> scales;
   std::vector<NcclRedOp> destroyed;
