@@ -174,16 +174,6 @@ class StartHangs(Gated):
             thaw()
         self.cluster.assert_clean()
 
-    def test_an_agent_that_freezes_before_the_workers_are_prepared(self):
-        # One worker: host1 is only connected, so there is nothing to probe.
-        job = self.begin("localhost:1,host1:1", "-np", "1", until="localhost")
-        thaw = self.freeze("h0")
-        self.open_gate()
-        self.assertEqual(job.finish(), 75, str(job))
-        self.assertRegex(job.err, r"localhost: prepare: its agent gave no answer within \d+ s")
-        thaw()
-        self.cluster.assert_clean()
-
     def test_an_agent_that_falls_silent_is_lost_with_its_host(self):
         # On a slow machine host1 may still be connecting when host2's silence is noticed. Below 10 s: as in begin().
         job = self.begin("localhost:1,host1:1,host2:1", "--heartbeat-timeout", "5", until="host2", start_timeout=30)
@@ -209,16 +199,6 @@ class Running(ClusterTest):
         self.assertRegex(job.err, r"warning: 1 of 2 ranks joined the job within \d+ s and may wait for the others: "
                                   r"rank 1 on host1 \(pid \d+ runs\)")
         self.cluster.assert_clean()
-
-    def test_a_rank_that_ends_before_it_joins_is_named(self):
-        job = self.drun("-x", "DRUN_INIT_TIMEOUT=3", "-H", "localhost:1,host1:1",
-                        "sh", "-c", "test $RANK = 1 && exit 0; exec ./hello", cwd=BIN)
-        self.assertEqual(job.status, 1, str(job))
-        self.assertIn("rank 1 on host1 (has not joined; its process has ended)", job.err)
-
-    def test_ranks_that_all_join_are_no_warning(self):
-        job = self.good("-H", "localhost:1,host1:1", "./hello", cwd=BIN)
-        self.assertNotIn("joined", job.err)
 
     def test_a_host_that_does_not_confirm_the_end_is_named(self):
         job = self.start_drun("--grace", "0.5", "--heartbeat-timeout", "100", "-H", "localhost:1,host1:1",

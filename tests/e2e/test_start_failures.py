@@ -199,6 +199,3 @@ class BeforeTheRendezvous(ClusterTest):
 
     def test_by_an_exit(self):
         self.check("exit 7", 7, "exited with status 7")
-
-    def test_by_a_signal(self):
-        self.check("kill -SEGV $$", 139, "killed by SIGSEGV")

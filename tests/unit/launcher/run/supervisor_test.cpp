@@ -349,6 +349,28 @@ TEST_F(SupervisorTest, RanksThatDoNotJoinAreNamedOnce) {
   EXPECT_EQ(server_.notes[4], "its process has ended");
 }
 
+TEST_F(SupervisorTest, ARankThatEndedBeforeItJoinedIsNamed) {
+  begin();
+  run(joins_.watch_joins(seconds(6)));
+  for (const int rank : {0, 1, 2, 3, 5}) join(rank);
+  end(4, 0);
+  time_.run_for(milliseconds(6100));
+  EXPECT_THAT(reporter_.warnings, ElementsAre(HasSubstr("rank 4 on node2 (its process has ended)")));
+}
+
+// As after Ctrl-Z: Clock stands still while drun is stopped.
+TEST_F(SupervisorTest, TheTimeOfAStopDoesNotCountForJoins) {
+  begin();
+  run(joins_.watch_joins(seconds(6)));
+  join(0);
+  time_.run_for(seconds(5));
+  Clock::was_stopped_for(seconds(30));
+  time_.run_for(seconds(30));
+  EXPECT_THAT(reporter_.warnings, IsEmpty());
+  time_.run_for(milliseconds(1200));
+  EXPECT_THAT(reporter_.warnings, SizeIs(1));
+}
+
 TEST_F(SupervisorTest, RanksThatAllJoinAreNotMentioned) {
   begin();
   run(joins_.watch_joins(seconds(6)));
