@@ -4,14 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <string>
 #include <utility>
 
 #include "agent/exit_evidence.h"
 #include "agent/inventory.h"
-#include "agent/loaded_runtime.h"
-#include "agent/process_list.h"
 #include "agent/sweep.h"
-#include "agent/worker_process.h"
 #include "base/fd.h"
 #include "base/process_stat.h"
 
@@ -21,10 +20,6 @@ namespace {
 
 using control::Type;
 using std::chrono::milliseconds;
-
-constexpr std::uint32_t kFewestEntries = 16, kMaxEntries = 1u << 17;  // of a flight recorder
-constexpr std::size_t kMaxNewCalls = 4096;                            // calls in a frame of the timeline
-constexpr std::size_t kMaxBulk = 8u << 20;                            // queued bytes above which the timeline pauses
 
 // The name of the process with the lowest pid; "" if there is none.
 std::string name_of_first(const std::vector<pid_t>& processes) {
@@ -39,14 +34,14 @@ Agent::Agent(GuardLink guard)
     : guard_(io_, std::move(guard), [this] { begin_stop(grace_); }),
       channel_(io_, STDIN_FILENO, STDOUT_FILENO, [this] { channel_lost(); }),
       network_(io_.get_executor(), channel_.outgoing()),
-      queries_(io_, channel_.outgoing()),
       resources_(io_, guard_),
       workers_(io_, processes_, channel_.outgoing(), [this](control::Exited& report) { complete(report); }),
+      queries_(io_, channel_.outgoing(), workers_),
+      feed_(io_.get_executor(), channel_.outgoing(), workers_),
+      runtimes_(io_.get_executor(), channel_.outgoing(), workers_),
       child_signal_(io_, SIGCHLD),
       end_signals_(io_, SIGTERM, SIGINT, SIGHUP),
       tasks_(io_.get_executor()),
-      timeline_wake_(io_.get_executor()),
-      runtime_wake_(io_.get_executor()),
       over_(io_.get_executor()) {
   set_handlers();
 }
@@ -72,6 +67,8 @@ Task<void> Agent::main() {
   co_await workers_.join();
   co_await network_.join();
   co_await queries_.join();
+  co_await feed_.join();
+  co_await runtimes_.join();
   co_await channel_.join();
   co_await guard_.join();
   co_await resources_.join();
@@ -119,11 +116,11 @@ void Agent::set_handlers() {
   channel_.on<Credit>(Type::kCredit, [this](const Credit& m) { workers_.add_credit(m); });
   channel_.on<Signal>(Type::kSignal, [this](const Signal& m) { workers_.signal(m.number); });
   channel_.on<WindowSize>(Type::kResize, [this](WindowSize m) { workers_.resize(m); });
-  channel_.on<Describe>(Type::kDescribe, [this](const Describe& m) { describe(m); });
+  channel_.on<Describe>(Type::kDescribe, [this](const Describe& m) { queries_.describe(m, job_.order.environment); });
   channel_.on<AskFacts>(Type::kAskFacts, [this](AskFacts m) { queries_.ask_facts(std::move(m)); });
-  channel_.on<Record>(Type::kRecord, [this](const Record& m) { record(m); });
-  channel_.on(Type::kAskActivity, [this] { send_activity(); });
-  channel_.on(Type::kAskRas, [this] { ask_ras(); });
+  channel_.on<Record>(Type::kRecord, [this](const Record& m) { feed_.configure(m); });
+  channel_.on(Type::kAskActivity, [this] { feed_.send_activity(); });
+  channel_.on(Type::kAskRas, [this] { queries_.ask_ras(job_.order.environment); });
   channel_.on<Stop>(Type::kStop, [this](const Stop& m) {
     begin_stop(milliseconds(m.grace_ms), milliseconds(m.delay_ms), m.delayed);
   });
@@ -167,7 +164,7 @@ void Agent::prepare(control::Prepare message) {
 
 void Agent::spawn(const control::Spawn& order) {
   if (stopping_ || !workers_.workers().empty()) return;
-  resources_.hand_out(order, recorders_);
+  resources_.hand_out(order, feed_.recorders());
   network_.stop_measuring();
   job_.master_port.socket.reset();
   resources_.make_cgroup();
@@ -179,7 +176,7 @@ void Agent::spawn(const control::Spawn& order) {
   };
   // Each start waits for its exec, which may be slow.
   workers_.start(order, start_of, [this] { guard_.beat(); });
-  if (job_.order.refuses_mpi) tasks_.spawn(watch_runtimes());
+  if (job_.order.refuses_mpi) runtimes_.start();
 }
 
 Task<void> Agent::reap() {
@@ -197,108 +194,8 @@ void Agent::on_reaped(pid_t pid, int wait_status) {
 }
 
 void Agent::complete(control::Exited& report) {
-  send_activity_of(report.rank);
-  if (timeline_ms_ > 0) send_new_calls_of(report.rank, true);
+  feed_.send_last(report.rank);
   if (oom_) add_evidence(report, *oom_, resources_.error_file(report.rank));
-}
-
-void Agent::describe(const control::Describe& message) {
-  std::vector<SnapshotReader::Subject> subjects;
-  for (const auto& [rank, worker] : workers_.workers()) {
-    SnapshotReader::Subject subject;
-    subject.rank = rank;
-    subject.pid = worker.pid;
-    subject.running = worker.running;
-    subject.wait_status = worker.wait_status;
-    subjects.push_back(subject);
-  }
-  queries_.describe(message, std::move(subjects), job_.order.environment["PATH"]);
-}
-
-void Agent::ask_ras() {
-  if (workers_.workers().empty()) return;
-  std::string address;  // drun's, or the user's
-  const auto& of_worker = workers_.workers().begin()->second.spec.environment;
-  for (const auto* environment : {&std::as_const(job_.order.environment), &of_worker}) {
-    if (const auto found = environment->find("NCCL_RAS_ADDR"); found != environment->end()) address = found->second;
-  }
-  queries_.ask_ras(std::move(address));
-}
-
-// ---- flight recorders
-
-void Agent::record(const control::Record& message) {
-  if (!workers_.workers().empty()) return;
-  recorders_.set_entries(std::clamp(message.n_entries, kFewestEntries, kMaxEntries));
-  timeline_ms_ = message.timeline_ms;
-  if (timeline_ms_ > 0) tasks_.spawn(send_timeline());
-}
-
-void Agent::send_activity() {
-  control::Activity m;
-  for (const auto& [rank, worker] : workers_.workers()) {
-    if (auto activity = recorders_.activity_of(rank)) m.ranks.push_back(std::move(*activity));
-  }
-  send(Type::kActivity, control::encode(m));
-}
-
-void Agent::send_activity_of(std::uint32_t rank) {
-  auto activity = recorders_.activity_of(rank);
-  if (!activity) return;
-  control::Activity m;
-  m.ranks.push_back(std::move(*activity));
-  send(Type::kActivity, control::encode(m));
-}
-
-Task<void> Agent::send_timeline() {
-  while (!closing_ && !channel_.outgoing().is_closed()) {
-    // While much is queued, new calls stay in the recorders, which overwrite the oldest.
-    if (channel_.outgoing().bulk_bytes() < kMaxBulk) {
-      for (const auto& [rank, worker] : workers_.workers()) {
-        if (worker.running) send_new_calls_of(rank, false);
-      }
-    }
-    co_await timeline_wake_.wait_until(Clock::now() + milliseconds(timeline_ms_));
-  }
-}
-
-void Agent::send_new_calls_of(std::uint32_t rank, bool all) {
-  for (std::size_t told = 0; told <= kMaxEntries; told += kMaxNewCalls) {  // bounded, whatever its counter says
-    const control::Timeline m = recorders_.new_calls_of(rank, kMaxNewCalls, all);
-    if (m.calls.empty() && m.n_lost == 0) break;
-    send_output(Type::kTimeline, control::encode(m));
-    if (m.calls.size() < kMaxNewCalls) break;
-  }
-}
-
-// A Python program's libraries are known once it has imported them. Polls early for a user who watches the job, and
-// later for slow imports.
-Task<void> Agent::watch_runtimes() {
-  using std::chrono::seconds;
-  constexpr seconds kPolls[] = {seconds(2), seconds(6), seconds(20), seconds(60)}, kSettled(20);
-  constexpr std::size_t kMaxProcesses = 64;
-  const Deadline began = Clock::now();
-  for (const auto poll : kPolls) {
-    co_await runtime_wake_.wait_until(began + poll);
-    if (closing_ || stopping_ || channel_.outgoing().is_closed()) co_return;
-    const ProcessTable table = ProcessTable::read();
-    std::size_t n_read = 0;
-    for (const auto& [rank, worker] : workers_.workers()) {
-      if (!worker.running) continue;
-      for (const auto& process : table.family_of(worker.pid)) {
-        if (++n_read > kMaxProcesses) break;
-        const auto maps = read_file(proc_file(process.pid, "maps"));
-        const auto environment = read_file(proc_file(process.pid, "environ"));
-        if (!maps || !environment) continue;  // it is gone, or another user's
-        const std::string text = alone_warning(loaded_runtime(*maps), process.name, *environment, poll >= kSettled);
-        if (text.empty()) continue;
-        control::Text notice;
-        notice.text = text;
-        send(Type::kNotice, control::encode(notice));
-        co_return;
-      }
-    }
-  }
 }
 
 // ---- the end
@@ -307,6 +204,7 @@ void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector
   workers_.order_end(grace, delay, delayed);
   if (stopping_) return;
   stopping_ = true;
+  runtimes_.stop();
   queries_.end();  // no tool may start after the sweep
   network_.end();
   tasks_.spawn(stop_sequence());
@@ -322,11 +220,7 @@ Task<void> Agent::stop_sequence() {
   const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
   const std::size_t n_killed = resources_.end_processes(reaped);
   workers_.finish_output();
-  if (timeline_ms_ > 0) {
-    control::Timeline last;
-    last.rank = control::Timeline::kEnd;
-    send_output(Type::kTimeline, control::encode(last));
-  }
+  feed_.send_end();
   m.leftovers = static_cast<std::uint32_t>(std::max(left.size(), n_killed > n_own ? n_killed - n_own : 0));
   send(Type::kFinished, control::encode(m));
   co_await workers_.output_sent();
@@ -342,8 +236,7 @@ void Agent::close_everything() {
   network_.stop();
   child_signal_.cancel(ignored);
   end_signals_.cancel(ignored);
-  timeline_wake_.notify();
-  runtime_wake_.notify();
+  feed_.stop();
   guard_.stop();
   channel_.stop();
 }

@@ -5,9 +5,13 @@
 // always by the same sequence (TERM, grace, KILL, sweep), always leaving nothing behind.
 #pragma once
 
+#include <sys/types.h>
+
 #include <boost/asio/signal_set.hpp>
+#include <chrono>
+#include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/control_channel.h"
@@ -18,7 +22,8 @@
 #include "agent/oom_watch.h"
 #include "agent/prepared_job.h"
 #include "agent/processes.h"
-#include "agent/recorders.h"
+#include "agent/recorder_feed.h"
+#include "agent/runtime_watch.h"
 #include "agent/worker_group.h"
 #include "base/asio.h"
 #include "control/frames.h"
@@ -38,7 +43,6 @@ class Agent {
   Task<void> main();
 
   void send(control::Type type, std::string_view body) { channel_.outgoing().push(type, body); }
-  void send_output(control::Type type, std::string_view body) { channel_.outgoing().push_bulk(type, body); }
 
   void set_handlers();
   void configure(const control::Configure& message);
@@ -46,14 +50,6 @@ class Agent {
   void spawn(const control::Spawn& order);
   void on_reaped(pid_t pid, int wait_status);
   void complete(control::Exited& report);  // a worker has ended
-  void describe(const control::Describe& message);
-  void record(const control::Record& message);
-  void send_activity();
-  void send_activity_of(std::uint32_t rank);
-  void ask_ras();
-  Task<void> send_timeline();
-  Task<void> watch_runtimes();  // warns of libraries that make each worker a job of its own
-  void send_new_calls_of(std::uint32_t rank, bool all);
 
   void channel_lost();
   // Sends TERM after `delay` to the ranks in `delayed`, and at once to the others.
@@ -66,20 +62,19 @@ class Agent {
   GuardWatch guard_;
   ControlChannel channel_;
   NetworkServices network_;
-  HostQueries queries_;
   JobResources resources_;
   OwnProcesses processes_;
   WorkerGroup workers_;
+  HostQueries queries_;
+  RecorderFeed feed_;
+  RuntimeWatch runtimes_;
   asio::signal_set child_signal_, end_signals_;
   TaskGroup tasks_;
-
-  Event timeline_wake_, runtime_wake_, over_;
+  Event over_;
 
   std::chrono::milliseconds grace_{5000};  // between TERM and KILL if drun is gone
   PreparedJob job_;
-  Recorders recorders_;
-  std::uint32_t timeline_ms_ = 0;  // 0: no timeline requested
-  std::optional<OomWatch> oom_;    // set once workers run
+  std::optional<OomWatch> oom_;  // set once workers run
 
   bool stopping_ = false;
   bool closing_ = false;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "agent/clean.h"
 
@@ -41,13 +42,24 @@ Task<bool> read_all(asio::posix::stream_descriptor& from, Deadline deadline, std
 
 }  // namespace
 
-HostQueries::HostQueries(asio::io_context& io, control::FrameQueue& to_drun)
-    : io_(io), to_drun_(to_drun), tasks_(io.get_executor()) {}
+HostQueries::HostQueries(asio::io_context& io, control::FrameQueue& to_drun, const WorkerGroup& workers)
+    : io_(io), to_drun_(to_drun), workers_(workers), tasks_(io.get_executor()) {}
 
-void HostQueries::describe(const control::Describe& order, std::vector<SnapshotReader::Subject> subjects,
-                           const std::string& path) {
-  if (!snapshots_) snapshots_ = std::make_unique<SnapshotReader>(io_, path);
+void HostQueries::describe(const control::Describe& order, const Environment& environment) {
+  if (!snapshots_) {
+    const auto path = environment.find("PATH");
+    snapshots_ = std::make_unique<SnapshotReader>(io_, path != environment.end() ? path->second : "");
+  }
   if (is_ending_) snapshots_->stop();
+  std::vector<SnapshotReader::Subject> subjects;
+  for (const auto& [rank, worker] : workers_.workers()) {
+    SnapshotReader::Subject subject;
+    subject.rank = rank;
+    subject.pid = worker.pid;
+    subject.running = worker.running;
+    subject.wait_status = worker.wait_status;
+    subjects.push_back(subject);
+  }
   const SnapshotReader::Send reply = [this](const control::Described& m) {
     to_drun_.push(Type::kDescribed, control::encode(m));
   };
@@ -71,8 +83,13 @@ Task<void> HostQueries::send_facts(control::AskFacts order) {
   to_drun_.push(Type::kFacts, control::encode(reply));
 }
 
-void HostQueries::ask_ras(std::string address) {
-  if (ras_ || is_ending_) return;
+void HostQueries::ask_ras(const Environment& environment) {
+  const auto& workers = workers_.workers();
+  if (ras_ || is_ending_ || workers.empty()) return;
+  std::string address;  // drun's, or the user's
+  for (const auto* variables : {&environment, &workers.begin()->second.spec.environment}) {
+    if (const auto found = variables->find("NCCL_RAS_ADDR"); found != variables->end()) address = found->second;
+  }
   ras_ = std::make_unique<NcclRasClient>(io_.get_executor());
   tasks_.spawn(send_ras(std::move(address)));
 }

@@ -6,13 +6,14 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "agent/facts.h"
 #include "agent/nccl_ras_client.h"
 #include "agent/rank_snapshot.h"
+#include "agent/worker_group.h"
 #include "base/asio.h"
 #include "control/frame_queue.h"
 #include "control/messages.h"
@@ -21,15 +22,18 @@ namespace drun::agent {
 
 class HostQueries {
  public:
-  HostQueries(asio::io_context& io, control::FrameQueue& to_drun);
+  // The environment that all workers of a job share.
+  using Environment = std::map<std::string, std::string>;
 
-  // Describes what the workers are doing: one kDescribed per subject. `path`: directories to search for tools, as in $PATH; that
-  // of the first call counts.
-  void describe(const control::Describe& order, std::vector<SnapshotReader::Subject> subjects, const std::string& path);
+  // `workers` must outlive this.
+  HostQueries(asio::io_context& io, control::FrameQueue& to_drun, const WorkerGroup& workers);
+
+  // What the workers are doing: one kDescribed per worker. Tools are searched in the PATH of the first call.
+  void describe(const control::Describe& order, const Environment& environment);
   // Facts about the host, for `drun check`. Ignored while an earlier order is carried out; drun sends no more.
   void ask_facts(control::AskFacts order);
-  // The report of NCCL's RAS service at `address`. No answer if it has none. Ignored while it is being asked.
-  void ask_ras(std::string address);
+  // The report of NCCL's RAS service on all ranks. No answer if there is none. Ignored while it is being asked.
+  void ask_ras(const Environment& environment);
   // Shows or ends leftovers of earlier jobs, for `drun clean`, in a child. `guard`: the pid of this agent's guard.
   void clean(control::Clean order, pid_t guard);
 
@@ -45,6 +49,7 @@ class HostQueries {
 
   asio::io_context& io_;
   control::FrameQueue& to_drun_;
+  const WorkerGroup& workers_;
   TaskGroup tasks_;
   std::unique_ptr<SnapshotReader> snapshots_;
   std::unique_ptr<FactsGatherer> facts_;  // set while facts are gathered
