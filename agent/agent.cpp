@@ -100,7 +100,6 @@ Task<void> Agent::watch_signals() {
 // docs/protocol.md lists the frames.
 void Agent::set_handlers() {
   using namespace control;
-  channel_.on(Type::kHeartbeat, [] {});
   channel_.on<Configure>(Type::kConfigure, [this](const Configure& m) { configure(m); });
   channel_.on<ProbeListen>(Type::kProbeListen, [this](const ProbeListen& m) { network_.listen_for_probes(m); });
   channel_.on<ProbeRun>(Type::kProbeRun, [this](ProbeRun m) { network_.run_probes(std::move(m)); });
@@ -123,12 +122,6 @@ void Agent::set_handlers() {
   channel_.on(Type::kAskRas, [this] { queries_.ask_ras(job_.order.environment); });
   channel_.on<Stop>(Type::kStop, [this](const Stop& m) {
     begin_stop(milliseconds(m.grace_ms), milliseconds(m.delay_ms), m.delayed);
-  });
-  channel_.on<Ping>(Type::kPing, [this](const Ping& m) {
-    Pong reply;
-    reply.sent_ns = m.sent_ns;
-    reply.host_ns = static_cast<std::uint64_t>(monotonic_ns());
-    send(Type::kPong, encode(reply));
   });
   channel_.on(Type::kPause, [this] {
     channel_.set_paused(true);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -21,7 +22,15 @@ ControlChannel::ControlChannel(asio::io_context& io, int from_drun, int to_drun,
       outgoing_(io.get_executor()),
       beat_wake_(io.get_executor()),
       lost_(std::move(lost)),
-      last_heard_(Clock::now()) {}
+      last_heard_(Clock::now()) {
+  on(control::Type::kHeartbeat, [] {});
+  on<control::Ping>(control::Type::kPing, [this](const control::Ping& ping) {
+    control::Pong reply;
+    reply.sent_ns = ping.sent_ns;
+    reply.host_ns = static_cast<std::uint64_t>(monotonic_ns());
+    outgoing_.push(control::Type::kPong, control::encode(reply));
+  });
+}
 
 void ControlChannel::on(control::Type type, std::function<void()> handler) {
   handlers_[type] = [handler = std::move(handler)](std::string_view) {

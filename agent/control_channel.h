@@ -1,5 +1,5 @@
-// The agent's end of the control channel: sends what is in its queue and heartbeats, and calls a handler for each
-// frame that arrives. Owned by the agent; runs on its thread.
+// The agent's end of the control channel: sends what is in its queue and heartbeats, answers pings, and calls a
+// handler for each other frame that arrives. Owned by the agent; runs on its thread.
 //
 // States: open -> lost -> stopped, or open -> stopped. It is lost at EOF, at an error, at a frame that is not valid or
 // has no handler, and when drun is silent for too long. From then on nothing is sent, and `lost` has been called once.

@@ -31,7 +31,6 @@ class ControlChannelTest : public ::testing::Test {
     from_ = std::move(out->read);
     set_nonblocking(from_.get(), true);
     channel_ = std::make_unique<ControlChannel>(io_, in->read.release(), out->write.release(), [this] { ++n_lost_; });
-    channel_->on(Type::kHeartbeat, [] {});
     channel_->on<control::Signal>(Type::kSignal, [this](control::Signal m) { signals_.push_back(m.number); });
     channel_->start();
   }
@@ -81,6 +80,11 @@ TEST_F(ControlChannelTest, SendsUrgentFramesFirst) {
   channel_->outgoing().push(Type::kExited, "status");
   time_.settle();
   EXPECT_THAT(received(), ElementsAre(Type::kExited, Type::kOutput));
+}
+
+TEST_F(ControlChannelTest, AnswersPings) {
+  write(control::encode_frame(Type::kPing, control::encode(control::Ping())));
+  EXPECT_THAT(received(), ElementsAre(Type::kPong));
 }
 
 TEST_F(ControlChannelTest, SendsHeartbeatsAtItsInterval) {
