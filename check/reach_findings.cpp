@@ -403,8 +403,8 @@ std::vector<Finding> reach_findings(const std::vector<netdetect::HostInterfaces>
   const netdetect::ReachabilityVotes tally = netdetect::tally_results(hosts, candidates, results);
   const std::vector<netdetect::SharedAddress> shared = netdetect::find_shared_addresses(hosts, tally.namespaces, gone);
   std::vector<Finding> out = Reach(hosts, candidates, tally, most, shared, gone, purpose).run();
-  for (auto& finding : interface_findings(hosts, candidates, tally, most, shared, gone))
-    out.push_back(std::move(finding));
+  const InterfaceView interfaces(hosts, candidates, tally, most, shared, gone);
+  for (auto& finding : interface_findings(interfaces)) out.push_back(std::move(finding));
   sort_findings(out);
   return out;
 }
