@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "check/failed_attempts.h"
 #include "check/interface_findings.h"
 #include "netdetect/duplicates.h"
 #include "netdetect/faulty_hosts.h"
@@ -19,33 +20,6 @@ namespace {
 
 constexpr std::size_t kDetails = 12;
 
-// The reason why an attempt failed.
-enum class Obstacle : std::uint8_t { kFiltered, kRefused, kNoRoute, kWrongSubnet, kAnotherAnswers, kOther };
-
-struct ObstacleText {
-  const char* code;
-  const char* words;
-};
-
-ObstacleText text_of(Obstacle obstacle) {
-  switch (obstacle) {
-    case Obstacle::kFiltered:
-      return {"direction-filtered", "no answer: a firewall drops it"};
-    case Obstacle::kRefused:
-      return {"direction-refused", "refused: a firewall rejects it, or another machine has the address"};
-    case Obstacle::kNoRoute:
-      return {"direction-no-route", "no route"};
-    case Obstacle::kWrongSubnet:
-      return {"wrong-subnet", "no answer from another subnet"};
-    case Obstacle::kAnotherAnswers:
-      return {"answered-by-another",
-              "answered by something else: another program, or another machine with the address"};
-    case Obstacle::kOther:
-      break;
-  }
-  return {"direction-failed", "failed"};
-}
-
 class Reach {
  public:
   Reach(const std::vector<netdetect::HostInterfaces>& hosts, const netdetect::Candidates& candidates,
@@ -57,6 +31,7 @@ class Reach {
         most_(most),
         gone_(gone.begin(), gone.end()),
         purpose_(purpose),
+        attempts_(hosts, candidates, tally, most),
         directions_(hosts, candidates, tally),
         pairs_(netdetect::find_unconnected(tally, directions_)) {
     for (const netdetect::SharedAddress& one : shared) {
@@ -112,65 +87,6 @@ class Reach {
     finding.details = std::move(details);
     finding.command = std::move(command);
     out_.push_back(std::move(finding));
-  }
-
-  Obstacle obstacle(const netdetect::AttemptResult& a) const {
-    const netdetect::Candidate& to = candidates_.tried[static_cast<std::size_t>(a.attempt.candidate)];
-    switch (a.result.outcome) {
-      case netdetect::ProbeOutcome::kTimedOut:
-        return in_network_of(a.attempt.from, to.address) ? Obstacle::kFiltered : Obstacle::kWrongSubnet;
-      case netdetect::ProbeOutcome::kUnreachable:
-        return in_network_of(a.attempt.from, to.address) ? Obstacle::kNoRoute : Obstacle::kWrongSubnet;
-      case netdetect::ProbeOutcome::kRefused:
-        return Obstacle::kRefused;
-      case netdetect::ProbeOutcome::kWrongPeer:
-        return Obstacle::kAnotherAnswers;
-      default:
-        return Obstacle::kOther;
-    }
-  }
-
-  bool in_network_of(int host, const netdetect::Address& address) const {
-    for (const auto& nic : hosts_[static_cast<std::size_t>(host)].interfaces) {
-      for (const auto& own : nic.addresses) {
-        if (nic.up && !own.link_local && netdetect::in_network(netdetect::network_of(own), address)) return true;
-      }
-    }
-    return false;
-  }
-
-  std::string line(const netdetect::AttemptResult& a) const {
-    const netdetect::Candidate& to = candidates_.tried[static_cast<std::size_t>(a.attempt.candidate)];
-    const auto& nic = hosts_[static_cast<std::size_t>(to.host)].interfaces[static_cast<std::size_t>(to.interface)];
-    std::string text = name(a.attempt.from) + " to " + name(to.host) + ", " + nic.name + " " + to.address.text() + ": ";
-    if (obstacle(a) == Obstacle::kWrongSubnet)
-      return text + netdetect::outcome_words(a.result) + ", from another subnet";
-    return text + netdetect::outcome_words(a.result);
-  }
-
-  // All attempts between two hosts, in both directions.
-  std::vector<const netdetect::AttemptResult*> between(int a, int b) const {
-    std::vector<const netdetect::AttemptResult*> out;
-    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
-      const int to = candidates_.tried[c].host;
-      if (to != a && to != b) continue;
-      for (const netdetect::AttemptResult* r : tally_.candidates[c].attempts) {
-        const int target = candidates_.tried[static_cast<std::size_t>(r->attempt.candidate)].host;
-        if (target == to && r->attempt.from == (to == a ? b : a)) out.push_back(r);
-      }
-    }
-    return out;
-  }
-
-  // Skips attempts at addresses of another subnet, which mean nothing, if one of the same subnet was tried.
-  std::vector<std::string> lines(std::vector<const netdetect::AttemptResult*> attempts) const {
-    const auto elsewhere = [this](const netdetect::AttemptResult* a) { return obstacle(*a) == Obstacle::kWrongSubnet; };
-    if (!std::all_of(attempts.begin(), attempts.end(), elsewhere)) {
-      attempts.erase(std::remove_if(attempts.begin(), attempts.end(), elsewhere), attempts.end());
-    }
-    std::vector<std::string> out;
-    for (const netdetect::AttemptResult* a : attempts) out.push_back(line(*a));
-    return out;
   }
 
   Severity one_way_severity() const {
@@ -231,10 +147,10 @@ class Reach {
     std::set<int> others;
     bool other_subnets = true;
     for (const auto& [a, b] : pairs) {
-      const auto attempts = between(a, b);
+      const auto attempts = attempts_.between(a, b);
       for (const netdetect::AttemptResult* r : attempts)
-        other_subnets = other_subnets && obstacle(*r) == Obstacle::kWrongSubnet;
-      for (auto& text : lines(attempts)) details.push_back(std::move(text));
+        other_subnets = other_subnets && attempts_.obstacle(*r) == Obstacle::kWrongSubnet;
+      for (auto& text : attempts_.lines(attempts)) details.push_back(std::move(text));
       others.insert(a);
       others.insert(b);
     }
@@ -290,27 +206,13 @@ class Reach {
       const Ways in = ways(host, true);
       if (in.failed.empty() || in.n_reached > 0 || ways(host, false).n_reached == 0) continue;
       if (without_address_.contains(host)) continue;
-      std::vector<std::string> details = lines_at(host);
+      std::vector<std::string> details = attempts_.lines(attempts_.at(host));
       for (const int from : in.failed) told_.emplace(from, host);
       std::string text = "accepts no connections from the other hosts, only makes them: " + one_way_words(purpose_);
       if (host == 0) text += "; put another host first, as MASTER_ADDR would be on this one";
       add(one_way_severity(), "host-hidden", {host}, std::move(text), std::move(details),
           "nft list ruleset  # on " + name(host));
     }
-  }
-
-  // Failed attempts at the chosen address, or at any address if there is none.
-  std::vector<std::string> lines_at(int host) const {
-    std::vector<const netdetect::AttemptResult*> failed;
-    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
-      const netdetect::Candidate& candidate = candidates_.tried[c];
-      if (candidate.host != host) continue;
-      if (!chosen(host).bytes.empty() && !(candidate.address == chosen(host))) continue;
-      for (const netdetect::AttemptResult* a : tally_.candidates[c].attempts) {
-        if (!netdetect::reached(*a)) failed.push_back(a);
-      }
-    }
-    return lines(failed);
   }
 
   void find_mute() {
@@ -323,7 +225,7 @@ class Reach {
         continue;
       }
       std::vector<std::string> details;
-      for (const netdetect::AttemptResult* a : failed_at_chosen(host, -1)) details.push_back(line(*a));
+      for (const netdetect::AttemptResult* a : attempts_.at_chosen(host, -1)) details.push_back(attempts_.line(*a));
       for (const int to : out.failed) told_.emplace(host, to);
       add(one_way_severity(), "host-reaches-nobody", {host},
           "can't connect to the other hosts, only they to it: " + one_way_words(purpose_), std::move(details),
@@ -331,36 +233,21 @@ class Reach {
     }
   }
 
-  // Failed attempts at chosen addresses; -1: any host.
-  std::vector<const netdetect::AttemptResult*> failed_at_chosen(int from, int to) const {
-    std::vector<const netdetect::AttemptResult*> out;
-    for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
-      const netdetect::Candidate& candidate = candidates_.tried[c];
-      if ((to >= 0 && candidate.host != to) || !(candidate.address == chosen(candidate.host))) continue;
-      for (const netdetect::AttemptResult* a : tally_.candidates[c].attempts) {
-        const int target = candidates_.tried[static_cast<std::size_t>(a->attempt.candidate)].host;
-        if (target != candidate.host || netdetect::reached(*a) || (from >= 0 && a->attempt.from != from)) continue;
-        out.push_back(a);
-      }
-    }
-    return out;
-  }
-
   // The remaining directions: one finding per target and obstacle.
   void find_directions() {
     std::map<std::pair<int, Obstacle>, std::vector<const netdetect::AttemptResult*>> groups;
-    for (const netdetect::AttemptResult* a : failed_at_chosen(-1, -1)) {
-      const int to = candidates_.tried[static_cast<std::size_t>(a->attempt.candidate)].host;
+    for (const netdetect::AttemptResult* a : attempts_.at_chosen(-1, -1)) {
+      const int to = attempts_.target(*a);
       if (told_.count({a->attempt.from, to}) > 0 || is_unconnected(a->attempt.from, to)) continue;
       if (without_address_.contains(a->attempt.from) || without_address_.contains(to)) continue;
-      groups[{to, obstacle(*a)}].push_back(a);
+      groups[{to, attempts_.obstacle(*a)}].push_back(a);
     }
     for (const auto& [key, list] : groups) {
       const auto& [to, what] = key;
       std::vector<std::string> details;
       std::vector<int> from;
       for (const netdetect::AttemptResult* a : list) {
-        details.push_back(line(*a));
+        details.push_back(attempts_.line(*a));
         from.push_back(a->attempt.from);
       }
       const ObstacleText text = text_of(what);
@@ -384,6 +271,7 @@ class Reach {
   const netdetect::PartialChoice& most_;
   std::set<int> gone_;
   Purpose purpose_;
+  FailedAttempts attempts_;
   netdetect::ReachabilityMatrix directions_;
   netdetect::Pairs pairs_;
   // Hosts whose address another host has, too, which explains why connections with them fail (address-duplicate).
