@@ -28,7 +28,7 @@ class HostQueries {
   // `workers` must outlive this.
   HostQueries(asio::io_context& io, control::FrameQueue& to_drun, const WorkerGroup& workers);
 
-  // What the workers are doing: one kDescribed per worker. Tools are searched in the PATH of the first call.
+  // Describes what the workers are doing: one kDescribed per worker. Tools are searched in the PATH of the first call.
   void describe(const control::Describe& order, const Environment& environment);
   // Facts about the host, for `drun check`. Ignored while an earlier order is carried out; drun sends no more.
   void ask_facts(control::AskFacts order);
