@@ -13,19 +13,6 @@ namespace drun::check {
 namespace {
 
 constexpr std::int64_t kClockWarnMs = 1000;
-constexpr std::int64_t kGiB = 1024;  // in MiB
-constexpr std::int64_t kMinMemoryMib = 512;
-constexpr std::int64_t kMinShmMib = kGiB;
-constexpr std::int64_t kMinDiskMib = kGiB, kMinTmpMib = 256;
-constexpr std::int64_t kMinOpenFiles = 1024;
-constexpr std::int64_t kMemlockWarn = 32LL << 30, kMemlockFail = 64LL << 20;  // bytes
-
-std::string mib_text(std::int64_t mib) {
-  if (mib < kGiB) return std::to_string(mib) + " MiB";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(mib) / 1024.0);
-  return text;
-}
 
 // A property that hosts should have in common. A host without a value has no vote.
 struct Common {
@@ -144,6 +131,14 @@ const std::string* value_of(const std::map<std::string, std::string>& map, const
 
 }  // namespace
 
+std::string mib_text(std::int64_t mib) {
+  constexpr std::int64_t kGiB = 1024;  // in MiB
+  if (mib < kGiB) return std::to_string(mib) + " MiB";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(mib) / 1024.0);
+  return text;
+}
+
 void find_drift(const std::vector<ExaminedHost>& hosts, const HostQuestion& question, FindingList& out) {
   for (const auto& version : kVersions) find_difference(version, hosts, question.script, out);
   std::set<std::string> boards;
@@ -246,99 +241,6 @@ void find_clocks(const std::vector<ExaminedHost>& hosts, FindingList& out) {
             "its clock is " + seconds_of_ms(std::llabs(off)) + (off > 0 ? " ahead of" : " behind") + " that of " +
                 plural(best_size, "other host"),
             command);
-  }
-}
-
-void find_limits(const std::vector<ExaminedHost>& hosts, const HostQuestion& question, FindingList& out) {
-  std::int64_t n_ranks = 0;
-  for (const auto& host : hosts) n_ranks += host.slots;
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (hosts[i].facts == nullptr) continue;
-    const control::HostFacts& f = *hosts[i].facts;
-    const int host = static_cast<int>(i);
-    const auto add = [&](Severity severity, const char* code, std::string text, std::string command = "",
-                         std::vector<std::string> details = {}) {
-      out.add(severity, code, host, std::move(text), std::move(command), std::move(details));
-    };
-    const bool rdma =
-        std::any_of(f.rdma.begin(), f.rdma.end(), [](const control::RdmaPort& p) { return p.state == "ACTIVE"; });
-    if (rdma && f.memlock_bytes >= 0 && f.memlock_bytes < kMemlockWarn) {
-      add(f.memlock_bytes < kMemlockFail ? Severity::kFailure : Severity::kWarning, "memlock-low",
-          "may lock " + mib_text(f.memlock_bytes >> 20) + " of memory; RDMA needs all of its buffers locked",
-          "ulimit -l; echo '* - memlock unlimited' > /etc/security/limits.d/90-memlock.conf");
-    }
-    // Connections, and descriptors that data loaders pass; a job of many ranks needs more.
-    const std::int64_t files = std::max(kMinOpenFiles, 128 + 8 * n_ranks);
-    if (f.open_files >= 0 && f.open_files < files) {
-      add(Severity::kWarning, "open-files-low",
-          "a process may open " + std::to_string(f.open_files) + " files; " +
-              plural(static_cast<std::size_t>(n_ranks), "rank") + " can need " + std::to_string(files),
-          "ulimit -n; echo '* - nofile 1048576' > /etc/security/limits.d/90-nofile.conf");
-    }
-    const std::int64_t processes = 256 + 256 * static_cast<std::int64_t>(hosts[i].slots);
-    if (f.processes >= 0 && f.processes < processes) {
-      add(Severity::kWarning, "processes-low",
-          "the user may run " + plural(static_cast<std::size_t>(f.processes), "thread") + "; " +
-              plural(static_cast<std::size_t>(hosts[i].slots), "slot") + " can need " + std::to_string(processes),
-          "ulimit -u; echo '* - nproc 65536' > /etc/security/limits.d/90-nproc.conf");
-    }
-    if (f.memory_available_mib >= 0 && f.memory_available_mib < kMinMemoryMib) {
-      add(Severity::kWarning, "memory-low",
-          "has " + mib_text(f.memory_available_mib) + " of " + mib_text(f.memory_total_mib) + " of memory left",
-          "free -h");
-    }
-    for (const auto& disk : f.disks) {
-      const bool shm = disk.path == "/dev/shm", tmp = disk.path == "/tmp";
-      if (disk.size_mib < 0) {
-        if (shm || tmp) {
-          add(Severity::kWarning, "disk-full", "there is no " + disk.path, "ls -ld " + disk.path);
-        } else if (question.has_command) {
-          add(Severity::kFailure, "directory-missing", "has no working directory " + disk.path,
-              "mkdir -p " + shell_quote(disk.path));
-        }
-        continue;
-      }
-      if (shm) {
-        if (hosts[i].slots > 1 && disk.free_mib < kMinShmMib) {
-          const bool small = disk.size_mib < kMinShmMib;
-          add(Severity::kWarning, "shm-small",
-              "/dev/shm has " +
-                  (small ? mib_text(disk.size_mib)
-                         : mib_text(disk.free_mib) + " of " + mib_text(disk.size_mib) + " left") +
-                  "; NCCL and data loaders of several ranks need more",
-              small ? "mount -o remount,size=8G /dev/shm" : "ls -lS /dev/shm | head");
-        }
-        continue;
-      }
-      if (!disk.writable && tmp) add(Severity::kFailure, "disk-full", "/tmp can't be written to", "ls -ld /tmp");
-      if (!disk.writable && !tmp && question.has_command) {
-        add(Severity::kNote, "disk-full", disk.path + " can't be written to", "ls -ld " + shell_quote(disk.path));
-      }
-      if (disk.writable && disk.free_mib < (tmp ? kMinTmpMib : kMinDiskMib)) {
-        add(Severity::kWarning, "disk-full",
-            disk.path + " has " + mib_text(disk.free_mib) + " of " + mib_text(disk.size_mib) + " left",
-            "df -h " + shell_quote(disk.path));
-      }
-    }
-    if (question.has_command && !f.command_problem.empty()) {
-      add(Severity::kFailure, "command-missing", f.command_problem,
-          f.command.empty() ? "ssh " + hosts[i].name + " 'echo $PATH'" : "ls -l " + shell_quote(f.command),
-          {"the PATH of a login without a terminal: " + f.path});
-    }
-    for (const auto& [name, why] : f.unknown) {
-      if (name == "working directory") {
-        add(Severity::kFailure, "facts-missing",
-            "the working directory does not respond (is its file server down?): " + why, "mount | grep -w nfs");
-      }
-    }
-    std::vector<std::string> missing;
-    for (const auto& [name, why] : f.unknown) {
-      if (name != "working directory") missing.push_back(name + ": " + why);
-    }
-    if (!missing.empty()) {
-      add(Severity::kNote, "facts-missing", "some things could not be found out", "time ssh " + hosts[i].name + " true",
-          std::move(missing));
-    }
   }
 }
 

@@ -40,6 +40,9 @@ void find_gpu_trouble(const std::vector<ExaminedHost>& hosts, FindingList& out);
 void find_nic_trouble(const std::vector<ExaminedHost>& hosts, FindingList& out);
 void find_settings(const std::vector<ExaminedHost>& hosts, const HostQuestion& question, FindingList& out);
 
+// "512 MiB", "1.5 GiB".
+std::string mib_text(std::int64_t mib);
+
 // True if a no_proxy list covers this host. Understands exact names and addresses, ".domain", "*", IPv4 networks.
 bool no_proxy_covers(const std::string& no_proxy, const std::string& name, const std::string& address);
 

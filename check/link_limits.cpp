@@ -84,6 +84,92 @@ void add_nominal(const std::vector<LinkHost>& hosts, const std::vector<int>& whi
   }
 }
 
+// mtu-mismatch.
+void find_mtu_mismatch(const std::vector<LinkHost>& hosts, std::vector<Finding>& out) {
+  std::map<int, std::vector<int>> by_mtu;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (!hosts[i].interface.empty() && hosts[i].mtu > 0) by_mtu[hosts[i].mtu].push_back(static_cast<int>(i));
+  }
+  if (by_mtu.size() <= 1) return;
+  // The most frequent MTU; on a tie the smaller one, which works with both.
+  auto usual = by_mtu.begin();
+  std::size_t n = 0;
+  for (auto it = by_mtu.begin(); it != by_mtu.end(); ++it) {
+    n += it->second.size();
+    if (it->second.size() > usual->second.size()) usual = it;
+  }
+  for (const auto& [mtu, which] : by_mtu) {
+    if (mtu == usual->first) continue;
+    Finding finding = about(hosts, which, n + 1);
+    if (which.size() > 1) {
+      for (const int host : which) finding.details.push_back(subject_of(hosts, host) + ": " + std::to_string(mtu));
+    }
+    const int other = usual->second.front();
+    if (n == 2) finding.details.push_back(subject_of(hosts, other) + ": " + std::to_string(usual->first));
+    finding.code = "mtu-mismatch";
+    finding.text = "its MTU is " + std::to_string(mtu) + ", that of " +
+                   (usual->second.size() == 1 ? subject_of(hosts, other) : plural(usual->second.size(), "host")) +
+                   " is " + std::to_string(usual->first);
+    if (which.size() > 1) finding.text = "MTU " + finding.text.substr(std::string("its MTU is ").size());
+    finding.command = on_host(hosts, which[0],
+                              "ip link set " + at(hosts, which[0]).interface + " mtu " + std::to_string(usual->first));
+    if (mtu < usual->first) {
+      finding.command = on_host(hosts, which[0], "ip link show " + at(hosts, which[0]).interface);
+    }
+    out.push_back(std::move(finding));
+  }
+}
+
+// mtu-path.
+void find_path_mtu(const std::vector<LinkHost>& hosts, const netdetect::LinkReport& report, std::vector<Finding>& out) {
+  std::set<netdetect::HostPair> measured, bad;
+  const netdetect::Edges edges = all_edges(report);
+  for (const auto& [pair, edge] : edges) {
+    const int mtu = std::min(at(hosts, pair.first).mtu, at(hosts, pair.second).mtu);
+    if (edge.path_mtu <= 0 || mtu <= 0) continue;
+    measured.insert(pair);
+    if (edge.path_mtu < mtu) bad.insert(pair);
+  }
+  const auto add = [&](Finding finding, const netdetect::HostPair& example) {
+    const int mtu = std::min(at(hosts, example.first).mtu, at(hosts, example.second).mtu);
+    const int path = edges.at(example).path_mtu;
+    finding.severity = Severity::kWarning;
+    finding.code = "mtu-path";
+    finding.text = "packets of more than " + std::to_string(path) +
+                   " bytes do not arrive, though the interfaces' MTU is " + std::to_string(mtu);
+    constexpr int kIpAndIcmp = 28;
+    finding.command =
+        on_host(hosts, example.first,
+                "ping -M do -s " + std::to_string(mtu - kIpAndIcmp) + " " + at(hosts, example.second).name);
+    out.push_back(std::move(finding));
+  };
+  if (bad.size() > 2 && bad.size() == measured.size()) {  // a switch without jumbo frames
+    Finding finding;
+    finding.subject = "all hosts";
+    add(finding, *bad.begin());
+    return;
+  }
+  const Attribution attribution = attribute_links(measured, bad);
+  for (const int host : attribution.hosts()) {
+    const auto example = std::find_if(bad.begin(), bad.end(), [&](const netdetect::HostPair& pair) {
+      return (pair.first == host && attribution.senders.contains(host)) ||
+             (pair.second == host && attribution.receivers.contains(host));
+    });
+    Finding finding;
+    finding.hosts = {host};
+    finding.subject = subject_of(hosts, host);
+    add(finding, *example);
+  }
+  for (const netdetect::HostPair& pair : attribution.pairs) {
+    // Both directions of a pair are one finding.
+    if (pair.first > pair.second && attribution.pairs.contains({pair.second, pair.first})) continue;
+    Finding finding;
+    finding.hosts = {pair.first, pair.second};
+    finding.subject = at(hosts, pair.first).name + " to " + at(hosts, pair.second).name;
+    add(finding, pair);
+  }
+}
+
 }  // namespace
 
 int negotiated_mbps(double bits_per_second) {
@@ -204,86 +290,8 @@ std::vector<Finding> rate_limit_findings(const std::vector<LinkHost>& hosts, con
 
 std::vector<Finding> mtu_findings(const std::vector<LinkHost>& hosts, const netdetect::LinkReport& report) {
   std::vector<Finding> out;
-  std::map<int, std::vector<int>> by_mtu;
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (!hosts[i].interface.empty() && hosts[i].mtu > 0) by_mtu[hosts[i].mtu].push_back(static_cast<int>(i));
-  }
-  if (by_mtu.size() > 1) {
-    // The most frequent MTU; on a tie the smaller one, which works with both.
-    auto usual = by_mtu.begin();
-    std::size_t n = 0;
-    for (auto it = by_mtu.begin(); it != by_mtu.end(); ++it) {
-      n += it->second.size();
-      if (it->second.size() > usual->second.size()) usual = it;
-    }
-    for (const auto& [mtu, which] : by_mtu) {
-      if (mtu == usual->first) continue;
-      Finding finding = about(hosts, which, n + 1);
-      if (which.size() > 1) {
-        for (const int host : which) finding.details.push_back(subject_of(hosts, host) + ": " + std::to_string(mtu));
-      }
-      const int other = usual->second.front();
-      if (n == 2) finding.details.push_back(subject_of(hosts, other) + ": " + std::to_string(usual->first));
-      finding.code = "mtu-mismatch";
-      finding.text = "its MTU is " + std::to_string(mtu) + ", that of " +
-                     (usual->second.size() == 1 ? subject_of(hosts, other) : plural(usual->second.size(), "host")) +
-                     " is " + std::to_string(usual->first);
-      if (which.size() > 1) finding.text = "MTU " + finding.text.substr(std::string("its MTU is ").size());
-      finding.command = on_host(
-          hosts, which[0], "ip link set " + at(hosts, which[0]).interface + " mtu " + std::to_string(usual->first));
-      if (mtu < usual->first) {
-        finding.command = on_host(hosts, which[0], "ip link show " + at(hosts, which[0]).interface);
-      }
-      out.push_back(std::move(finding));
-    }
-  }
-
-  std::set<netdetect::HostPair> measured, bad;
-  const netdetect::Edges edges = all_edges(report);
-  for (const auto& [pair, edge] : edges) {
-    const int mtu = std::min(at(hosts, pair.first).mtu, at(hosts, pair.second).mtu);
-    if (edge.path_mtu <= 0 || mtu <= 0) continue;
-    measured.insert(pair);
-    if (edge.path_mtu < mtu) bad.insert(pair);
-  }
-  const auto add = [&](Finding finding, const netdetect::HostPair& example) {
-    const int mtu = std::min(at(hosts, example.first).mtu, at(hosts, example.second).mtu);
-    const int path = edges.at(example).path_mtu;
-    finding.severity = Severity::kWarning;
-    finding.code = "mtu-path";
-    finding.text = "packets of more than " + std::to_string(path) +
-                   " bytes do not arrive, though the interfaces' MTU is " + std::to_string(mtu);
-    constexpr int kIpAndIcmp = 28;
-    finding.command =
-        on_host(hosts, example.first,
-                "ping -M do -s " + std::to_string(mtu - kIpAndIcmp) + " " + at(hosts, example.second).name);
-    out.push_back(std::move(finding));
-  };
-  if (bad.size() > 2 && bad.size() == measured.size()) {  // a switch without jumbo frames
-    Finding finding;
-    finding.subject = "all hosts";
-    add(finding, *bad.begin());
-    return out;
-  }
-  const Attribution attribution = attribute_links(measured, bad);
-  for (const int host : attribution.hosts()) {
-    const auto example = std::find_if(bad.begin(), bad.end(), [&](const netdetect::HostPair& pair) {
-      return (pair.first == host && attribution.senders.contains(host)) ||
-             (pair.second == host && attribution.receivers.contains(host));
-    });
-    Finding finding;
-    finding.hosts = {host};
-    finding.subject = subject_of(hosts, host);
-    add(finding, *example);
-  }
-  for (const netdetect::HostPair& pair : attribution.pairs) {
-    // Both directions of a pair are one finding.
-    if (pair.first > pair.second && attribution.pairs.contains({pair.second, pair.first})) continue;
-    Finding finding;
-    finding.hosts = {pair.first, pair.second};
-    finding.subject = at(hosts, pair.first).name + " to " + at(hosts, pair.second).name;
-    add(finding, pair);
-  }
+  find_mtu_mismatch(hosts, out);
+  find_path_mtu(hosts, report, out);
   return out;
 }
 

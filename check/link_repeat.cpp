@@ -52,6 +52,54 @@ double slower_direction(const netdetect::Edges& edges, const netdetect::HostPair
   return out;
 }
 
+std::set<int> good_hosts(const netdetect::Edges& edges, const std::set<int>& bad_hosts) {
+  std::set<int> good;
+  for (const auto& [pair, edge] : edges) {
+    for (const int host : {pair.first, pair.second}) {
+      if (!bad_hosts.contains(host)) good.insert(host);
+    }
+  }
+  return good;
+}
+
+// Good pairs, spread over the hosts: each new pair has the hosts that were used least. Counts the uses in `n_used`.
+std::vector<netdetect::HostPair> control_pairs(const netdetect::Edges& edges, const std::set<int>& good,
+                                               const std::set<netdetect::HostPair>& bad_pairs,
+                                               std::map<int, int>& n_used) {
+  std::vector<netdetect::HostPair> controls;
+  while (controls.size() < kControls) {
+    const netdetect::HostPair* next = nullptr;
+    int least = 0;
+    for (const auto& [pair, edge] : edges) {
+      if (pair.first > pair.second || !good.contains(pair.first) || !good.contains(pair.second)) continue;
+      if (bad_pairs.contains(pair) || std::find(controls.begin(), controls.end(), pair) != controls.end()) continue;
+      const int used = n_used[pair.first] + n_used[pair.second];
+      if (next != nullptr && used >= least) continue;
+      next = &pair;
+      least = used;
+    }
+    if (next == nullptr) break;
+    controls.push_back(*next);
+    n_used[next->first] += 1;
+    n_used[next->second] += 1;
+  }
+  return controls;
+}
+
+// Bad pairs of good hosts, the slowest first, and then the pairs that are to be measured in any case.
+std::vector<netdetect::HostPair> lone_pairs(const netdetect::Edges& edges, const Anomalies& anomalies,
+                                            const std::vector<std::pair<int, int>>& also) {
+  const std::set<netdetect::HostPair> bad_pairs = anomalies.pairs();
+  std::vector<netdetect::HostPair> lone(bad_pairs.begin(), bad_pairs.end());
+  std::erase_if(lone,
+                [&](const netdetect::HostPair& p) { return anomalies.host(p.first) || anomalies.host(p.second); });
+  std::stable_sort(lone.begin(), lone.end(), [&](const netdetect::HostPair& x, const netdetect::HostPair& y) {
+    return slower_direction(edges, x) < slower_direction(edges, y);
+  });
+  for (const auto& [a, b] : also) lone.emplace_back(std::minmax(a, b));
+  return lone;
+}
+
 }  // namespace
 
 std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& hosts,
@@ -71,31 +119,9 @@ std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& ho
 
   const std::set<int> bad_hosts = anomalies.doubted();
   const std::set<netdetect::HostPair> bad_pairs = anomalies.pairs();
-  std::set<int> good;
-  for (const auto& [pair, edge] : edges) {
-    for (const int host : {pair.first, pair.second}) {
-      if (!bad_hosts.contains(host)) good.insert(host);
-    }
-  }
-  // Good pairs, spread over the hosts: each new pair has the hosts that were used least.
-  std::vector<netdetect::HostPair> controls;
+  const std::set<int> good = good_hosts(edges, bad_hosts);
   std::map<int, int> n_used;
-  while (controls.size() < kControls) {
-    const netdetect::HostPair* next = nullptr;
-    int least = 0;
-    for (const auto& [pair, edge] : edges) {
-      if (pair.first > pair.second || !good.contains(pair.first) || !good.contains(pair.second)) continue;
-      if (bad_pairs.contains(pair) || std::find(controls.begin(), controls.end(), pair) != controls.end()) continue;
-      const int used = n_used[pair.first] + n_used[pair.second];
-      if (next != nullptr && used >= least) continue;
-      next = &pair;
-      least = used;
-    }
-    if (next == nullptr) break;
-    controls.push_back(*next);
-    n_used[next->first] += 1;
-    n_used[next->second] += 1;
-  }
+  const std::vector<netdetect::HostPair> controls = control_pairs(edges, good, bad_pairs, n_used);
 
   // Lone pairs come first, because a plan that is cut short says nothing about a pair that it left out. Then each bad
   // host gets its first good peer, then each its second, so that a plan that is cut short covers all bad hosts;
@@ -105,13 +131,7 @@ std::vector<std::pair<int, int>> pairs_to_repeat(const std::vector<LinkHost>& ho
     if (n_controls < controls.size()) plan.add(controls[n_controls].first, controls[n_controls].second);
     ++n_controls;
   };
-  std::vector<netdetect::HostPair> lone(bad_pairs.begin(), bad_pairs.end());
-  std::erase_if(lone,
-                [&](const netdetect::HostPair& p) { return anomalies.host(p.first) || anomalies.host(p.second); });
-  std::stable_sort(lone.begin(), lone.end(), [&](const netdetect::HostPair& x, const netdetect::HostPair& y) {
-    return slower_direction(edges, x) < slower_direction(edges, y);
-  });
-  for (const auto& [a, b] : also) lone.emplace_back(std::minmax(a, b));
+  const std::vector<netdetect::HostPair> lone = lone_pairs(edges, anomalies, also);
   std::map<int, int> n_met;
   for (const netdetect::HostPair& pair : lone) plan.add(pair.first, pair.second);
   for (std::size_t turn = 0; turn < kPeersPerAnomaly; ++turn) {

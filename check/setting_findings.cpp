@@ -92,6 +92,68 @@ std::vector<Setting> settings_of(const control::HostFacts& facts) {
   return out;
 }
 
+// Settings of NCCL and the like: those that name no interface of the host, and the others.
+void find_nccl_settings(const control::HostFacts& f, const std::string& host_name, int host, FindingList& out) {
+  std::vector<std::string> harmless;
+  for (const auto& s : settings_of(f)) {
+    const std::string line = s.name + "=" + s.value + " (" + s.where + ")";
+    if (s.name.ends_with("_SOCKET_IFNAME") && !names_interface(s.value, f)) {
+      out.add(Severity::kWarning, "nccl-settings", host,
+              line +
+                  " names no interface over which it reaches others; drun's own choice goes first, other launchers "
+                  "take this",
+              s.where[0] == '/' ? "grep -n IFNAME " + s.where : "unset " + s.name);
+    } else {
+      harmless.push_back(line);
+    }
+  }
+  if (!harmless.empty()) {
+    out.add(Severity::kNote, "nccl-settings", host, "settings of NCCL, Gloo or TensorPipe were found",
+            "cat /etc/nccl.conf ~/.nccl.conf; env | grep -E '^(NCCL|GLOO|TP)_'  # on " + host_name, harmless);
+  }
+}
+
+// The content of a host's nccl.conf files, in an order that does not depend on that of their lines.
+std::string nccl_conf_of(const control::HostFacts& f) {
+  std::string all;
+  for (const auto& [file, lines] : f.nccl_conf) {
+    std::vector<std::string> sorted = lines;
+    std::sort(sorted.begin(), sorted.end());
+    all += (all.empty() ? "" : " ") + join(sorted, " ");
+  }
+  return all.empty() ? "empty" : all;
+}
+
+void find_loopback_name(const control::HostFacts& f, int host, FindingList& out) {
+  std::string loopback;
+  for (const auto& address : f.own_addresses) {
+    if (!starts_with(address, "127.") && address != "::1") return;
+    if (loopback.empty()) loopback = address;
+  }
+  if (loopback.empty()) return;
+  // Not a warning: Debian's installer does this everywhere, and drun names addresses and interfaces itself.
+  out.add(Severity::kNote, "host-name-loopback", host,
+          "its own name stands for " + loopback + ": Gloo and torch without drun offer that to their peers",
+          "grep -n 127.0 /etc/hosts");
+}
+
+void find_conf_difference(const std::vector<Ballot>& confs, FindingList& out) {
+  const Vote vote = count_votes(confs);
+  if (vote.unanimous()) return;
+  Finding f;
+  f.severity = Severity::kWarning;
+  f.code = "nccl-conf-differs";
+  for (std::size_t g = vote.tie ? 0 : 1; g < vote.groups.size(); ++g) {
+    f.hosts.insert(f.hosts.end(), vote.groups[g].hosts.begin(), vote.groups[g].hosts.end());
+  }
+  std::sort(f.hosts.begin(), f.hosts.end());
+  for (const auto& group : vote.groups) f.details.push_back(group.value + ": " + out.hosts_text(group.hosts));
+  f.text = vote.tie ? "the nccl.conf files differ"
+                    : "its nccl.conf is not that of " + plural(vote.groups[0].hosts.size(), "other host");
+  f.command = "cat /etc/nccl.conf ~/.nccl.conf";
+  out.add_shared(std::move(f));
+}
+
 }  // namespace
 
 bool no_proxy_covers(const std::string& no_proxy, const std::string& name, const std::string& address) {
@@ -127,68 +189,16 @@ void find_settings(const std::vector<ExaminedHost>& hosts, const HostQuestion& q
     if (hosts[i].facts == nullptr) continue;
     const control::HostFacts& f = *hosts[i].facts;
     const int host = static_cast<int>(i);
-
     if (const std::string proxy = proxy_in_the_way(f.variables, hosts); !proxy.empty() && proxy != own_proxy) {
       out.add(Severity::kNote, "proxy", host,
               proxy + " is set in the environment of a login: drun's workers do not take it, what others start does",
               mend);
     }
-
-    std::vector<std::string> harmless;
-    for (const auto& s : settings_of(f)) {
-      const std::string line = s.name + "=" + s.value + " (" + s.where + ")";
-      if (s.name.ends_with("_SOCKET_IFNAME") && !names_interface(s.value, f)) {
-        out.add(Severity::kWarning, "nccl-settings", host,
-                line +
-                    " names no interface over which it reaches others; drun's own choice goes first, other launchers "
-                    "take this",
-                s.where[0] == '/' ? "grep -n IFNAME " + s.where : "unset " + s.name);
-      } else {
-        harmless.push_back(line);
-      }
-    }
-    if (!harmless.empty()) {
-      out.add(Severity::kNote, "nccl-settings", host, "settings of NCCL, Gloo or TensorPipe were found",
-              "cat /etc/nccl.conf ~/.nccl.conf; env | grep -E '^(NCCL|GLOO|TP)_'  # on " + hosts[i].name, harmless);
-    }
-    std::string all;
-    for (const auto& [file, lines] : f.nccl_conf) {
-      std::vector<std::string> sorted = lines;
-      std::sort(sorted.begin(), sorted.end());
-      all += (all.empty() ? "" : " ") + join(sorted, " ");
-    }
-    confs.push_back({host, all.empty() ? "empty" : all});
-
-    std::string loopback;
-    bool other = false;
-    for (const auto& address : f.own_addresses) {
-      if (starts_with(address, "127.") || address == "::1") {
-        if (loopback.empty()) loopback = address;
-      } else {
-        other = true;
-      }
-    }
-    if (!loopback.empty() && !other) {
-      // Not a warning: Debian's installer does this everywhere, and drun names addresses and interfaces itself.
-      out.add(Severity::kNote, "host-name-loopback", host,
-              "its own name stands for " + loopback + ": Gloo and torch without drun offer that to their peers",
-              "grep -n 127.0 /etc/hosts");
-    }
+    find_nccl_settings(f, hosts[i].name, host, out);
+    confs.push_back({host, nccl_conf_of(f)});
+    find_loopback_name(f, host, out);
   }
-  const Vote vote = count_votes(confs);
-  if (vote.unanimous()) return;
-  Finding f;
-  f.severity = Severity::kWarning;
-  f.code = "nccl-conf-differs";
-  for (std::size_t g = vote.tie ? 0 : 1; g < vote.groups.size(); ++g) {
-    f.hosts.insert(f.hosts.end(), vote.groups[g].hosts.begin(), vote.groups[g].hosts.end());
-  }
-  std::sort(f.hosts.begin(), f.hosts.end());
-  for (const auto& group : vote.groups) f.details.push_back(group.value + ": " + out.hosts_text(group.hosts));
-  f.text = vote.tie ? "the nccl.conf files differ"
-                    : "its nccl.conf is not that of " + plural(vote.groups[0].hosts.size(), "other host");
-  f.command = "cat /etc/nccl.conf ~/.nccl.conf";
-  out.add_shared(std::move(f));
+  find_conf_difference(confs, out);
 }
 
 }  // namespace drun::check
