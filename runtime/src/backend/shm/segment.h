@@ -23,7 +23,7 @@ class Segment {
 
   // Data that a rank publishes. Each item has its own cache line, or two. A change of this layout, or of its use, must
   // increment kLayout (arena.cpp).
-  struct Call {  // shows the difference when digests differ; all of it is in them (shm_backend.cpp)
+  struct Call {  // shows the difference when digests differ; all of it is in them (announced_call.h)
     std::uint64_t seq;
     std::uint64_t count;
     std::uint32_t counts, comm;

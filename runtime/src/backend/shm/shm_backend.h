@@ -1,13 +1,12 @@
 // Collectives between the members of a group on one host, through shared memory. docs/collectives.md has the protocol.
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/backend/shm/segment.h"
+#include "runtime/src/backend/shm/step_barrier.h"
 #include "runtime/src/group.h"
 
 namespace drun::runtime {
@@ -16,9 +15,8 @@ class ShmBackend : public Backend {
  public:
   // A reduce_scatter with blocks of any sizes, one per member, which do not overlap.
   virtual Status reduce_to_blocks(const Operation& operation, const Span& data, const std::vector<Block>& blocks) = 0;
-  // Work that a call does in its thread while it waits. Returns the time for which it need not be called again; its
-  // failure is the call's. Without it, a call only waits.
-  using Meanwhile = std::function<Outcome<std::chrono::microseconds>()>;
+  // Work that a call does in its thread while it waits.
+  using Meanwhile = StepBarrier::Meanwhile;
   virtual void meanwhile(Meanwhile work) = 0;
 };
 
