@@ -192,8 +192,8 @@ struct Bad {
 
 TEST(Options, EachBadInputIsNamedWithWhatToType) {
   const std::vector<Bad> table = {
-      {{}, "command", "drun -np 2 ./train"},
-      {{"-np", "2"}, "command", "none"},
+      {{}, "", "drun -np 2 ./train"},
+      {{"-np", "2"}, "", "no command given"},
       {{"-np", "0", "true"}, "-np", "0 workers"},
       {{"-np", "-3", "true"}, "-np", "not a number"},
       {{"-np", "two", "true"}, "-np", "not a number"},
