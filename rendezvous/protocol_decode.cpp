@@ -19,154 +19,167 @@ Result<Message> malformed() {
   return fail(Errc::kProtocol, "a malformed message");
 }
 
+// Reads the body of one message, behind its type. Each returns false if a field exceeds its limit; a body that is too
+// short or too long is noticed by the caller.
+
+bool read_body(ByteReader& in, JoinMessage& m) {
+  m.rank = in.i32();
+  m.pid = in.i32();
+  return true;
+}
+
+bool read_body(ByteReader& in, SetMessage& m) {
+  m.request = in.u32();
+  m.key = in.str();
+  m.overwrite = in.boolean();
+  m.value = in.str();
+  return m.key.size() <= kMaxKey && m.value.size() <= kMaxValue;
+}
+
+bool read_body(ByteReader& in, GetMessage& m) {
+  m.request = in.u32();
+  m.key = in.str();
+  m.timeout_ms = in.u32();
+  return m.key.size() <= kMaxKey;
+}
+
+bool read_body(ByteReader& in, BarrierMessage& m) {
+  m.request = in.u32();
+  m.name = in.str();
+  m.timeout_ms = in.u32();
+  return m.name.size() <= kMaxKey;
+}
+
+bool read_body(ByteReader& in, NcclPutMessage& m) {
+  m.request = in.u32();
+  m.communicator = in.str();
+  m.attempt = in.i32();
+  m.ok = in.boolean();
+  m.id_or_reason = in.str();
+  const bool fits = m.ok ? m.id_or_reason.size() == kNcclIdBytes : m.id_or_reason.size() <= kMaxText;
+  return fits && m.communicator.size() <= kMaxKey;
+}
+
+bool read_body(ByteReader& in, NcclGetMessage& m) {
+  m.request = in.u32();
+  m.communicator = in.str();
+  m.attempt = in.i32();
+  m.root = in.i32();
+  m.timeout_ms = in.u32();
+  return m.communicator.size() <= kMaxKey;
+}
+
+bool read_body(ByteReader& in, AbortMessage& m) {
+  m.why = in.str();
+  return m.why.size() <= kMaxText;
+}
+
+bool read_body(ByteReader& in, ComplainMessage& m) {
+  m.text = in.str();
+  return m.text.size() <= kMaxText;
+}
+
+bool read_body(ByteReader& in, LeaveMessage& m) {
+  m.request = in.u32();
+  return true;
+}
+
+bool read_body(ByteReader& in, Welcome& m) {
+  m.job_id = in.str();
+  for (int* v : {&m.rank, &m.size, &m.local_rank, &m.local_size, &m.cross_rank, &m.cross_size, &m.epoch}) {
+    *v = in.i32();
+  }
+  const std::vector<std::string> names = in.strs();
+  const std::size_t n_ranks = in.count(4);
+  m.host_of_rank.reserve(n_ranks);
+  for (std::size_t i = 0; i < n_ranks; ++i) {
+    const std::uint32_t index = in.u32();
+    if (index >= names.size()) return false;
+    m.host_of_rank.push_back(names[index]);
+    m.host_index_of_rank.push_back(static_cast<int>(index));
+  }
+  return m.size >= 1 && m.host_of_rank.size() == static_cast<std::size_t>(m.size) && m.rank >= 0 && m.rank < m.size;
+}
+
+bool read_body(ByteReader& in, DoneReply& m) {
+  m.request = in.u32();
+  return true;
+}
+
+bool read_body(ByteReader& in, ValueReply& m) {
+  m.request = in.u32();
+  m.value = in.str();
+  return true;
+}
+
+bool read_body(ByteReader& in, ErrorReply& m) {
+  m.request = in.u32();
+  m.code = code_from_wire(in.u8());
+  m.text = in.str();
+  return true;
+}
+
+bool read_body(ByteReader& in, AbortNotice& m) {
+  m.rank = in.i32();
+  m.host = in.str();
+  m.pid = in.i32();
+  m.why = in.str();
+  return true;
+}
+
+// Decodes the whole body as a `Message`, one of the alternatives of `Any`.
+template <typename Message, typename Any>
+Result<Any> decode_as(ByteReader& in) {
+  Message message;
+  const bool fits = read_body(in, message);
+  if (!fits || !in.done()) return malformed<Any>();
+  return Any(std::move(message));
+}
+
 }  // namespace
 
 Result<ClientMessage> decode_client_message(std::string_view bytes) {
   ByteReader in(bytes);
-  ClientMessage out;
-  bool fits = true;
-  const auto name = [&] {
-    std::string text = in.str();
-    fits = fits && text.size() <= kMaxKey;
-    return text;
-  };
   switch (static_cast<MessageType>(in.u8())) {
-    case MessageType::kJoin: {
-      JoinMessage m;
-      m.rank = in.i32();
-      m.pid = in.i32();
-      out = m;
-      break;
-    }
-    case MessageType::kSet: {
-      SetMessage m;
-      m.request = in.u32();
-      m.key = name();
-      m.overwrite = in.boolean();
-      m.value = in.str();
-      fits = fits && m.value.size() <= kMaxValue;
-      out = std::move(m);
-      break;
-    }
-    case MessageType::kGet: {
-      GetMessage m;
-      m.request = in.u32();
-      m.key = name();
-      m.timeout_ms = in.u32();
-      out = std::move(m);
-      break;
-    }
-    case MessageType::kBarrier: {
-      BarrierMessage m;
-      m.request = in.u32();
-      m.name = name();
-      m.timeout_ms = in.u32();
-      out = std::move(m);
-      break;
-    }
-    case MessageType::kNcclPut: {
-      NcclPutMessage m;
-      m.request = in.u32();
-      m.communicator = name();
-      m.attempt = in.i32();
-      m.ok = in.boolean();
-      m.id_or_reason = in.str();
-      fits = fits && (m.ok ? m.id_or_reason.size() == kNcclIdBytes : m.id_or_reason.size() <= kMaxText);
-      out = std::move(m);
-      break;
-    }
-    case MessageType::kNcclGet: {
-      NcclGetMessage m;
-      m.request = in.u32();
-      m.communicator = name();
-      m.attempt = in.i32();
-      m.root = in.i32();
-      m.timeout_ms = in.u32();
-      out = std::move(m);
-      break;
-    }
-    case MessageType::kAbort: {
-      AbortMessage m;
-      m.why = in.str();
-      fits = m.why.size() <= kMaxText;
-      out = std::move(m);
-      break;
-    }
-    case MessageType::kComplain: {
-      ComplainMessage m;
-      m.text = in.str();
-      fits = m.text.size() <= kMaxText;
-      out = std::move(m);
-      break;
-    }
+    case MessageType::kJoin:
+      return decode_as<JoinMessage, ClientMessage>(in);
+    case MessageType::kSet:
+      return decode_as<SetMessage, ClientMessage>(in);
+    case MessageType::kGet:
+      return decode_as<GetMessage, ClientMessage>(in);
+    case MessageType::kBarrier:
+      return decode_as<BarrierMessage, ClientMessage>(in);
+    case MessageType::kNcclPut:
+      return decode_as<NcclPutMessage, ClientMessage>(in);
+    case MessageType::kNcclGet:
+      return decode_as<NcclGetMessage, ClientMessage>(in);
+    case MessageType::kAbort:
+      return decode_as<AbortMessage, ClientMessage>(in);
+    case MessageType::kComplain:
+      return decode_as<ComplainMessage, ClientMessage>(in);
     case MessageType::kLeave:
-      out = LeaveMessage{in.u32()};
-      break;
+      return decode_as<LeaveMessage, ClientMessage>(in);
     default:
       return malformed<ClientMessage>();
   }
-  if (!in.done() || !fits) return malformed<ClientMessage>();
-  return out;
 }
 
 Result<ServerMessage> decode_server_message(std::string_view bytes) {
   ByteReader in(bytes);
-  ServerMessage out;
-  bool fits = true;
   switch (static_cast<MessageType>(in.u8())) {
-    case MessageType::kWelcome: {
-      Welcome m;
-      m.job_id = in.str();
-      for (int* v : {&m.rank, &m.size, &m.local_rank, &m.local_size, &m.cross_rank, &m.cross_size, &m.epoch}) {
-        *v = in.i32();
-      }
-      const std::vector<std::string> names = in.strs();
-      const std::size_t n_ranks = in.count(4);
-      m.host_of_rank.reserve(n_ranks);
-      for (std::size_t i = 0; i < n_ranks && fits; ++i) {
-        const std::uint32_t index = in.u32();
-        fits = index < names.size();
-        if (!fits) break;
-        m.host_of_rank.push_back(names[index]);
-        m.host_index_of_rank.push_back(static_cast<int>(index));
-      }
-      fits = fits && m.size >= 1 && m.host_of_rank.size() == static_cast<std::size_t>(m.size) && m.rank >= 0 &&
-             m.rank < m.size;
-      out = std::move(m);
-      break;
-    }
+    case MessageType::kWelcome:
+      return decode_as<Welcome, ServerMessage>(in);
     case MessageType::kDone:
-      out = DoneReply{in.u32()};
-      break;
-    case MessageType::kValue: {
-      ValueReply m;
-      m.request = in.u32();
-      m.value = in.str();
-      out = std::move(m);
-      break;
-    }
-    case MessageType::kError: {
-      ErrorReply m;
-      m.request = in.u32();
-      m.code = code_from_wire(in.u8());
-      m.text = in.str();
-      out = std::move(m);
-      break;
-    }
-    case MessageType::kAborted: {
-      AbortNotice m;
-      m.rank = in.i32();
-      m.host = in.str();
-      m.pid = in.i32();
-      m.why = in.str();
-      out = std::move(m);
-      break;
-    }
+      return decode_as<DoneReply, ServerMessage>(in);
+    case MessageType::kValue:
+      return decode_as<ValueReply, ServerMessage>(in);
+    case MessageType::kError:
+      return decode_as<ErrorReply, ServerMessage>(in);
+    case MessageType::kAborted:
+      return decode_as<AbortNotice, ServerMessage>(in);
     default:
       return malformed<ServerMessage>();
   }
-  if (!in.done() || !fits) return malformed<ServerMessage>();
-  return out;
 }
 
 }  // namespace drun::rendezvous
