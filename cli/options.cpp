@@ -37,9 +37,7 @@ struct Raw : RawJobOptions {
   std::string report_file, timeline, check;
 };
 
-void describe(CLI::App& app, Raw& raw) {
-  app.set_help_flag("-h,--help", "this text")->group(kOther);
-  describe_workers(app, raw);
+void describe_slots(CLI::App& app, Raw& raw) {
   app.add_option("--nproc-per-node", raw.per_node, "workers on each host; default: its slots")
       ->type_name("N")
       ->group(kHosts);
@@ -50,9 +48,9 @@ void describe(CLI::App& app, Raw& raw) {
       ->type_name("core|numa|none")
       ->transform(one_of("--bind-to", {"core", "numa", "none"}))
       ->group(kHosts);
-  describe_hosts(app, raw);
-  describe_interfaces(app, raw);
-  describe_cache(app, raw);
+}
+
+void describe_environment(CLI::App& app, Raw& raw) {
   app.add_option("-x", raw.exports, "environment for the workers: NAME, NAME=VALUE, 'GLOB*'; wins over what drun sets")
       ->type_name("NAME[=V]")
       ->allow_extra_args(false)
@@ -71,6 +69,9 @@ void describe(CLI::App& app, Raw& raw) {
       ->type_name("refuse|none")
       ->transform(one_of("--mpi", {"refuse", "none"}))
       ->group(kEnvironment);
+}
+
+void describe_output(CLI::App& app, Raw& raw) {
   app.add_option("--stdin", raw.stdin_to, "who gets drun's standard input")->type_name("RANK|all|none")->group(kOutput);
   app.add_option("--output-filename", raw.output_directory,
                  "also write each rank's output to DIR/rank.N/stdout and stderr")
@@ -87,6 +88,9 @@ void describe(CLI::App& app, Raw& raw) {
       ->type_name("0,8-15")
       ->group(kOutput);
   app.add_flag("--pty", raw.pty, "give each worker a terminal (for programs that buffer otherwise)")->group(kOutput);
+}
+
+void describe_time_limits(CLI::App& app, Raw& raw) {
   app.add_option("--timeout", raw.timeout, "seconds until the job is ended; 0: never")
       ->type_name("S")
       ->capture_default_str()
@@ -108,14 +112,9 @@ void describe(CLI::App& app, Raw& raw) {
       ->type_name("S")
       ->capture_default_str()
       ->group(kTimeLimits);
-  describe_connection(app, raw);
-  app.add_option("--check", raw.check, "before the start: what drun check does; a host that is not ready ends it there")
-      ->type_name("quick|default|full")
-      ->check(CLI::IsMember({"quick", "default", "full"}))
-      ->group(kNetwork);
-  app.add_flag("--dry-run", raw.dry_run, "show what would be started where, and start nothing")->group(kReports);
-  app.add_flag("--json", raw.json, "with --dry-run: as JSON")->group(kReports);
-  describe_log(app, raw);
+}
+
+void describe_reports(CLI::App& app, Raw& raw) {
   app.add_option("--report", raw.report_file, "write there how the job ended, as JSON")
       ->type_name("FILE")
       ->group(kReports);
@@ -124,6 +123,28 @@ void describe(CLI::App& app, Raw& raw) {
                  "write every collective of every rank there, for Perfetto; default: $DRUN_TIMELINE")
       ->type_name("FILE")
       ->group(kReports);
+}
+
+// The order is that of the help in each group.
+void describe(CLI::App& app, Raw& raw) {
+  app.set_help_flag("-h,--help", "this text")->group(kOther);
+  describe_workers(app, raw);
+  describe_slots(app, raw);
+  describe_hosts(app, raw);
+  describe_interfaces(app, raw);
+  describe_cache(app, raw);
+  describe_environment(app, raw);
+  describe_output(app, raw);
+  describe_time_limits(app, raw);
+  describe_connection(app, raw);
+  app.add_option("--check", raw.check, "before the start: what drun check does; a host that is not ready ends it there")
+      ->type_name("quick|default|full")
+      ->check(CLI::IsMember({"quick", "default", "full"}))
+      ->group(kNetwork);
+  app.add_flag("--dry-run", raw.dry_run, "show what would be started where, and start nothing")->group(kReports);
+  app.add_flag("--json", raw.json, "with --dry-run: as JSON")->group(kReports);
+  describe_log(app, raw);
+  describe_reports(app, raw);
   app.add_flag("--version", raw.version, "print the version")->group(kOther);
   app.add_flag("--check-build", raw.check_build, "print what this drun was built with")->group(kOther);
   app.set_config("--config", "", "options from a TOML file")->type_name("FILE")->group(kOther);
