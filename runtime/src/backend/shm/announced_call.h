@@ -43,7 +43,7 @@ inline void write_call(const Operation& operation, Segment::Call& call) {
   }
 }
 
-// What same_call() compares. Leaves out the name, which only errors need (name_in()).
+// The members that same_call() compares. Leaves out the name, which only errors need (name_in()).
 inline Operation read_call(const Segment::Call& call) {
   Operation operation;
   operation.kind = static_cast<OpKind>(call.kind);
