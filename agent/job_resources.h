@@ -1,5 +1,5 @@
-// The resources that the workers of a job share on this host: the socket by which they find the agent, and their cgroup. Each is
-// announced to the guard, which removes them if the agent dies. Owned by the agent; runs on its thread.
+// The resources that the workers of a job share on this host: the socket by which they find the agent, and their
+// cgroup. Each is announced to the guard, which removes them if the agent dies. Owned by the agent; runs on its thread.
 #pragma once
 
 #include <memory>
