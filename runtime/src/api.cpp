@@ -1,184 +1,28 @@
 // The C functions. They run each call in its turn, turn values into status codes, and keep the last error of each
 // thread. No exception leaves them.
-#include <pthread.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
-#include <exception>
 #include <memory>
-#include <mutex>
-#include <new>
-#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/blocked_signals.h"
-#include "base/stall_watch.h"
 #include "runtime/include/drun/drun.h"
 #include "runtime/include/drun/gpu.h"
-#include "runtime/src/call_deadline.h"
 #include "runtime/src/call_group.h"
-#include "runtime/src/call_queue.h"
+#include "runtime/src/deferred_calls.h"
 #include "runtime/src/gpu/allocations.h"
-#include "runtime/src/gpu/device.h"
 #include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/gpu/nccl_memory.h"
 #include "runtime/src/last_error.h"
+#include "runtime/src/per_rank.h"
 #include "runtime/src/process.h"
-
-struct drun_request_s {
-  std::shared_ptr<drun::runtime::Request> call;
-};
+#include "runtime/src/runtime_state.h"
+#include "runtime/src/synchronize.h"
 
 namespace drun::runtime {
 namespace {
-
-// Interval at which the calls under way on GPUs are polled if no call is being made.
-constexpr std::chrono::milliseconds kPollGpus{50};
-
-struct State {
-  CallQueue queue;
-  Process process;
-  pid_t looks = -1;    // process of the thread that polls GPUs; a forked child has none
-  std::mutex looking;  // held by that thread while it polls
-  const std::shared_ptr<std::atomic<std::int64_t>> stopped_ns = std::make_shared<std::atomic<std::int64_t>>(0);
-  bool is_over = false;  // the process ends, and the driver with it
-
-  State() {
-    process.on_gpu([this] { begin_polling(); }, stopped_ns);
-  }
-  // Starts the polling thread. Called in turn.
-  void begin_polling() {
-    if (looks == ::getpid()) return;
-    // Runs before the driver's own exit handler, which was registered first.
-    static const int registered = std::atexit([] { stop_polling(); });
-    (void)registered;
-    const BlockedSignals blocked;
-    std::thread([this] { poll(); }).detach();
-    looks = ::getpid();
-  }
-
- private:
-  static void stop_polling();
-  void poll() {
-    ::pthread_setname_np(::pthread_self(), "drun-gpu");
-    StallWatch stops(kPollGpus);
-    for (;;) {
-      std::this_thread::sleep_for(kPollGpus);
-      *stopped_ns += std::chrono::nanoseconds(stops.poll()).count();
-      const std::lock_guard<std::mutex> lock(looking);
-      if (is_over) return;
-      queue.try_run([&] {
-        try {
-          process.poll();
-        } catch (const std::exception&) {  // out of memory: the next poll tries again
-        }
-      });
-    }
-  }
-};
-
-// Never destroyed: a process that exits without drun_finalize just exits, and its peers see its connections close.
-State& state() {
-  static State* const instance = new State;
-  return *instance;
-}
-
-void State::stop_polling() {
-  State& all = state();
-  if (all.looks != ::getpid()) return;  // in a forked child the lock may be held forever
-  const std::lock_guard<std::mutex> lock(all.looking);
-  all.is_over = true;
-}
-
-// The open groups of this thread.
-struct OpenGroup {
-  std::vector<LaterCall> calls;
-  std::vector<std::size_t> begins;  // index of the first call of each open group, from the outermost in
-  bool is_open() const { return !begins.empty(); }
-};
-OpenGroup& open_group() {
-  thread_local OpenGroup group;
-  return group;
-}
-
-// Runs `f` in its turn. A forked child's calls fail at once, because the turn may have been taken when it was forked.
-template <typename F>
-Status in_turn(F f) {
-  State& all = state();
-  if (all.process.is_forked_child()) return f(all.process);
-  return all.queue.run([&] { return f(all.process); });
-}
-
-template <typename F>
-int guarded(F f) noexcept {
-  return caught([&] { return in_turn(f); });
-}
-
-Status check_call(const char* function, drun_comm comm) {
-  const Process& process = state().process;
-  if (process.is_initialized() && !process.is_forked_child() && process.place_in(comm).rank >= 0) return {};
-  return in_turn([&](Process& here) -> Status {
-    auto communicator = here.communicator(function, comm);
-    if (!communicator) return tl::unexpected<Failure>(communicator.error());
-    return {};
-  });
-}
-
-// Runs the calls on the queue's thread. Their requests are completed at the end in any case.
-void submit(std::vector<LaterCall> calls, const std::shared_ptr<Request>& whole = nullptr) {
-  State& all = state();
-  const auto shared = std::make_shared<const std::vector<LaterCall>>(std::move(calls));
-  if (whole) all.queue.mark_submitted(*whole);
-  for (const auto& call : *shared) {
-    if (call.request) all.queue.mark_submitted(*call.request);
-  }
-  try {
-    all.queue.submit([&all, shared, whole] {
-      auto done = carry_out_all(all.process, all.queue, *shared);
-      if (whole) all.queue.complete(*whole, std::move(done));
-    });
-  } catch (const std::exception& e) {
-    for (const auto& call : *shared) {
-      if (call.request) all.queue.complete(*call.request, failure(DRUN_ERROR_SYSTEM, e.what()));
-    }
-    throw;
-  }
-}
-
-Status later(LaterCall call) {
-  if (auto ok = check_call(call.function, call.comm); !ok) return ok;
-  OpenGroup& group = open_group();
-  call.options.made = Clock::now();
-  if (call.options.request != nullptr) {
-    if (gpu::stream_of(call.options) == gpu::stream_of_thread() && call.options.memory != DRUN_MEMORY_HOST) {
-      return failure(DRUN_ERROR_ARGUMENT, std::string(call.function) +
-                                              ": the stream of a thread (cudaStreamPerThread) can't be that of a call "
-                                              "with a request, which other threads work on");
-    }
-    call.request = std::make_shared<Request>();
-    call.options.later = &call.request->stream_wait;
-    *call.options.request = new drun_request_s{call.request};
-    call.options.request = nullptr;  // it may be invalid by the time the call is carried out
-  }
-  if (group.is_open()) {
-    group.calls.push_back(std::move(call));
-  } else {
-    submit({std::move(call)});
-  }
-  return {};
-}
-
-bool is_later(const drun_call_options* options) {
-  return open_group().is_open() ||
-         (options != nullptr && options->struct_size >= sizeof(drun_call_options) && options->request != nullptr);
-}
 
 // Runs a collective on the communicator `comm`. `f` holds what it needs by value. `describe` adds what a group must
 // know of the call.
@@ -193,7 +37,7 @@ int collective(const char* function, drun_comm comm, const drun_call_options* op
     }
     LaterCall call_later{function, comm, std::move(call), f, {}, {}, {}};
     describe(call_later);
-    return later(std::move(call_later));
+    return defer(std::move(call_later));
   });
 }
 template <typename F>
@@ -214,124 +58,6 @@ Status at_once(const std::string& function, drun_comm comm, const drun_call_opti
     return carry_out(process, function.c_str(), comm, call,
                      [&](Communicator& all, const CallOptions& given) { return f(process, all, given); });
   });
-}
-
-// An array with a number per rank. Copies it for a deferred call, because the caller may change it after making the
-// call.
-class PerRank {
- public:
-  PerRank(const std::size_t* given, drun_comm comm, const drun_call_options* options) noexcept : given_(given) {
-    try {
-      if (given == nullptr || !is_later(options)) return;
-      const int size = state().process.place_in(comm).size;
-      if (size < 0) return;
-      kept_ = std::make_shared<const std::vector<std::size_t>>(given, given + size);
-    } catch (const std::bad_alloc&) {
-      no_memory_ = true;
-    }
-  }
-  const std::size_t* get() const {
-    if (no_memory_) throw std::bad_alloc();  // thrown here, where it fails the call
-    return kept_ ? kept_->data() : given_;
-  }
-
- private:
-  const std::size_t* given_;
-  std::shared_ptr<const std::vector<std::size_t>> kept_;
-  bool no_memory_ = false;
-};
-
-// Runs the calls asynchronously if every call has a request; otherwise blocks until all are done.
-Status end_group(std::vector<LaterCall> calls) {
-  const auto has_request = [](const LaterCall& call) { return call.request != nullptr; };
-  State& all = state();
-  if (std::none_of(calls.begin(), calls.end(), has_request)) {
-    return in_turn([&](Process& process) { return carry_out_all(process, all.queue, calls); });
-  }
-  if (std::all_of(calls.begin(), calls.end(), has_request)) {
-    submit(std::move(calls));
-    return {};
-  }
-  const auto whole = std::make_shared<Request>();
-  submit(std::move(calls), whole);
-  return all.queue.wait(*whole);
-}
-
-// Waits for the call, frees the request, and returns the call's result. `stream`, if given, waits in place of the
-// call's stream.
-Status finish_request(const char* function, drun_request* request, std::optional<gpu::Stream> stream = {}) {
-  const std::string during = function;
-  if (Process::is_forked_child()) {  // the request is the parent's; this process must not use the queue
-    *request = nullptr;
-    return failure(DRUN_ERROR_STATE, during + ": this is a forked child of the process that made the call");
-  }
-  CallQueue& queue = state().queue;
-  const auto call = (*request)->call;
-  auto result = queue.wait(*call);
-  if (!queue.is_done(*call)) return result;
-  if (!call->stream_wait.is_possible(stream)) {
-    return failure(DRUN_ERROR_STATE, during + (stream ? ": the stream" : ": the call's stream") +
-                                         " is being captured: wait for the call before that");
-  }
-  delete std::exchange(*request, nullptr);
-  if (const auto error = call->stream_wait.carry_out(stream); result && error != gpu::kSuccess) {
-    return gpu::driver_failure(*gpu::loaded_driver(), during, "cuStreamWaitEvent", error);
-  }
-  return result;
-}
-
-// Waits until the stream is done or the job is known to have failed. Polls for failures periodically, if no call has
-// its turn, and at the end, because NCCL's work ends when it is aborted.
-Status synchronize(gpu::Stream stream, std::chrono::milliseconds timeout) {
-  const char* const during = "drun_synchronize";
-  Operation wait;
-  wait.timeout = timeout;
-  std::string under_way;
-  gpu::Context ours = nullptr;
-  const auto poll = [&](Process& process) -> Status {
-    auto all = process.communicator(during);
-    if (!all) return tl::unexpected<Failure>(all.error());
-    if (wait.timeout.count() == 0) wait.timeout = (*all)->job_context().timeouts.op;
-    auto looked = (*all)->poll_for_failure();
-    under_way = (*all)->under_way();
-    ours = (*all)->gpu_context();
-    return looked;
-  };
-  wait.clock.began();
-  const gpu::Driver* const driver = gpu::loaded_driver();
-  if (auto ok = in_turn(poll); !ok || driver == nullptr) return ok;
-  gpu::Context current = nullptr;
-  gpu::ContextScope scope;
-  if (driver->context_current(&current) != gpu::kSuccess || current == nullptr) {  // no context, as in a new thread
-    if (ours == nullptr && stream == nullptr) return {};
-    if (ours != nullptr) (void)scope.enter(*driver, ours);
-  }
-  if (gpu::is_captured(*driver, stream)) {
-    return failure(DRUN_ERROR_STATE, std::string(during) + ": the stream is being captured");
-  }
-
-  CallQueue& queue = state().queue;
-  Status seen;
-  CallDeadline call_deadline;
-  auto looked = Clock::now();
-  const auto go_on = [&] {
-    const auto now = Clock::now();
-    if (now - looked >= kPollGpus) {
-      looked = now;
-      queue.try_run([&] { seen = poll(state().process); });
-    }
-    return seen && call_deadline.left(wait).count() > 0;
-  };
-  const auto error = gpu::wait_for_stream(*driver, stream, go_on);
-  if (!seen) return seen;
-  if (auto ok = in_turn(poll); !ok) return ok;
-  if (error == gpu::kNotReady) {
-    return failure(DRUN_ERROR_TIMEOUT, std::string(during) + ": the stream still has work after " +
-                                           in_words(wait.timeout) +
-                                           (under_way.empty() ? "" : "; under way over NCCL: " + under_way));
-  }
-  if (error != gpu::kSuccess) return gpu::driver_failure(*driver, during, "cuStreamQuery", error);
-  return {};
 }
 
 int place_of(const char* function, drun_comm comm, int Process::Place::*which) noexcept {
@@ -541,9 +267,7 @@ int drun_test(drun_request* request, int* done) {
   return drun::runtime::caught([&]() -> Status {
     if (request == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_test: request is a null pointer");
     if (done == nullptr) return failure(DRUN_ERROR_ARGUMENT, "drun_test: done is a null pointer");
-    *done = *request == nullptr || Process::is_forked_child() || drun::runtime::state().queue.is_done(*(*request)->call)
-                ? 1
-                : 0;
+    *done = drun::runtime::is_done(*request) ? 1 : 0;
     if (*done == 0 || *request == nullptr) return {};
     return drun::runtime::finish_request("drun_test", request);
   });
@@ -567,39 +291,15 @@ int drun_synchronize(void* stream, int64_t timeout_ms) {
 
 int drun_group_start(void) {
   return drun::runtime::caught([]() -> Status {
-    auto& group = drun::runtime::open_group();
-    group.begins.push_back(group.calls.size());
+    drun::runtime::start_group();
     return {};
   });
 }
-
 int drun_group_end(void) {
-  return drun::runtime::caught([]() -> Status {
-    auto& group = drun::runtime::open_group();
-    if (!group.is_open()) return failure(DRUN_ERROR_STATE, "drun_group_end: there was no drun_group_start");
-    group.begins.pop_back();
-    if (group.is_open() || group.calls.empty()) return {};
-    return drun::runtime::end_group(std::exchange(group.calls, {}));
-  });
+  return drun::runtime::caught([] { return drun::runtime::end_group(); });
 }
-
 int drun_group_cancel(void) {
-  return drun::runtime::caught([]() -> Status {
-    auto& group = drun::runtime::open_group();
-    if (!group.is_open()) return failure(DRUN_ERROR_STATE, "drun_group_cancel: there was no drun_group_start");
-    const auto first = group.calls.begin() + static_cast<std::ptrdiff_t>(group.begins.back());
-    auto& queue = drun::runtime::state().queue;
-    for (auto call = first; call != group.calls.end(); ++call) {
-      // In a forked child the queue's lock may be held forever.
-      if (!call->request || Process::is_forked_child()) continue;
-      queue.mark_submitted(*call->request);
-      queue.complete(*call->request,
-                     failure(DRUN_ERROR_STATE, std::string(call->function) + ": its group was cancelled"));
-    }
-    group.calls.erase(first, group.calls.end());
-    group.begins.pop_back();
-    return {};
-  });
+  return drun::runtime::caught([] { return drun::runtime::cancel_group(); });
 }
 
 int drun_kv_set(const char* key, const void* value, size_t n_bytes) {
