@@ -96,7 +96,7 @@ int check_build() {
   text += std::string("  libsodium ") + sodium_version_string() + "\n";
   text += "  Boost " + std::to_string(BOOST_VERSION / 100000) + "." + std::to_string(BOOST_VERSION / 100 % 1000) + "\n";
   text += "  transports: ssh (libssh), openssh (OpenSSH's client), local\n";
-  text += "  collectives: CPU over TCP\n";
+  text += "  collectives: shared memory and TCP on CPUs, NCCL on GPUs\n";
   print(text);
   return 0;
 }

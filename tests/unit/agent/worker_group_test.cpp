@@ -264,6 +264,7 @@ TEST_F(WorkerGroupTest, IsOverAsSoonAsTheLastWorkerObeys) {
   exit(101, SIGTERM);
   EXPECT_TRUE(is_over_);
   EXPECT_EQ(signals_to(101), (Sent{{SIGTERM, seconds(0)}, {SIGCONT, seconds(0)}}));
+  for (const auto& exited : received<control::Exited>(Type::kExited)) EXPECT_TRUE(exited.ended_by_drun);
 }
 
 TEST_F(WorkerGroupTest, ADelayedRankGetsTermLaterAndItsWholeGraceTime) {

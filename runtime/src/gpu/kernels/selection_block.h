@@ -1,5 +1,5 @@
-// What a whole block does together in the kernels of a selection: sums over its threads, and whether it is the last
-// one.
+// The steps that a whole block takes together in the kernels of a selection: sums over its threads, and whether it is
+// the last one.
 #pragma once
 
 #include "runtime/src/gpu/kernels/block.h"
