@@ -142,7 +142,8 @@ Task<void> close_link(std::unique_ptr<AgentChannel> link) { co_await link->end()
 Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, AgentChannels& group,
                               std::vector<Host> hosts, ConnectOptions options, Reporter& reporter, StartWatch* watch) {
   Connected out;
-  auto agent = find_agent_binary();
+  Result<AgentBinary> agent = AgentBinary();
+  if (options.transport == nullptr) agent = find_agent_binary();
   if (!agent) {
     out.errors.push_back(std::move(agent.error()));
     co_return out;
@@ -162,21 +163,24 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, A
     attempts.push_back(std::move(attempt));
   }
   if (!out.errors.empty() && !options.keep_reachable) co_return out;
-  if (std::any_of(attempts.begin(), attempts.end(), [](const Attempt& a) { return !a.local; })) {
+  const bool needs_binary = std::any_of(attempts.begin(), attempts.end(), [](const Attempt& a) { return !a.local; });
+  if (needs_binary && options.transport == nullptr) {
     if (auto ok = load_agent_binary(*agent); !ok) {
       out.errors.push_back(std::move(ok.error()));
       co_return out;
     }
   }
 
-  std::unique_ptr<transport::Transport> transport;
-  if (options.use_openssh || !options.launch_agent.empty()) {
-    transport = transport::make_openssh_transport(io, options.launch_agent, options.ssh.config_file);
+  std::unique_ptr<transport::Transport> ssh;
+  if (options.transport != nullptr) {
+    // the caller's
+  } else if (options.use_openssh || !options.launch_agent.empty()) {
+    ssh = transport::make_openssh_transport(io, options.launch_agent, options.ssh.config_file);
   } else {
-    transport =
-        transport::make_libssh_transport(io, helper, [&reporter](const std::string& text) { reporter.note(text); });
+    ssh = transport::make_libssh_transport(io, helper, [&reporter](const std::string& text) { reporter.note(text); });
   }
-  const Tools tools{io, group, *transport, std::move(*agent), options, Clock::now() + options.start_timeout};
+  transport::Transport& transport = options.transport != nullptr ? *options.transport : *ssh;
+  const Tools tools{io, group, transport, std::move(*agent), options, Clock::now() + options.start_timeout};
   TaskGroup tasks(io.get_executor());
   if (watch != nullptr) {
     std::vector<std::string> names;

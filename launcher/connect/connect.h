@@ -24,6 +24,8 @@ struct ConnectOptions {
   std::chrono::seconds start_timeout{60};
   std::chrono::milliseconds grace{5000};  // --grace: time that the agent of this host may need to end
   bool keep_reachable = false;            // continue with the reachable hosts; otherwise one failure closes all
+  // Reaches the hosts in place of ssh, and finds an agent there: for tests. nullptr: ssh.
+  transport::Transport* transport = nullptr;
 };
 
 struct Connected {

@@ -40,11 +40,13 @@ class FakeAgent {
     ended_ = true;
     arrived_.notify();
   }
+  bool takes_raw_bytes = false;                 // drun sends no frames yet
   void stop_reading() { is_reading_ = false; }  // as a host that is frozen
 
   // Actions of drun.
   std::vector<control::Frame> frames;                 // that it sent, in order
   std::function<void(const control::Frame&)> answer;  // called for each of them
+  std::string raw;                                    // bytes that are no frames: those of a delivery
   bool is_closed = false;                             // by drun
   bool has_eof = false;                               // drun sends nothing more
 
@@ -94,6 +96,10 @@ class FakeAgent {
   };
 
   void take(std::string_view bytes) {
+    if (takes_raw_bytes) {
+      raw.append(bytes);
+      return;
+    }
     parser_.push(bytes);
     for (auto frame = parser_.next(); frame && *frame; frame = parser_.next()) {
       frames.push_back(std::move(**frame));

@@ -1,0 +1,132 @@
+#include "launcher/connect/bootstrap.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/fakes/fake_channel.h"
+#include "tests/fakes/virtual_time.h"
+
+namespace drun::launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using transport::Phase;
+
+// A login that runs the bootstrap command: the test plays what it prints, and the agent.
+class Bootstrap : public ::testing::Test {
+ protected:
+  Bootstrap() {
+    far_.takes_raw_bytes = true;
+    agent_.bytes = "the program";
+    agent_.machine = "x86_64";
+    on_phase_ = [this](Phase phase) { phases_.push_back(phase); };
+    asio::co_spawn(io_, bring(), [](std::exception_ptr e) { EXPECT_FALSE(e); });
+    time_.settle();
+  }
+  ~Bootstrap() override {
+    channel_->close();
+    time_.settle();
+  }
+
+  Task<void> bring() {
+    control::FrameParser parser;
+    std::string nonce = "abc123", host = "node1";
+    auto hello = co_await bring_agent(*channel_, agent_, std::move(nonce), std::move(host), parser, &on_phase_);
+    result_ = hello ? "hello of pid " + std::to_string(hello->pid) : hello.error().message();
+    context_ = hello ? "" : hello.error().context;
+  }
+  void print(const std::string& text) {
+    far_.write(text);
+    time_.settle();
+  }
+  static std::string hello(std::uint16_t version = control::kVersion) {
+    control::Hello m;
+    m.version = version;
+    m.pid = 42;
+    return std::string(control::kMagic) + control::encode_frame(control::Type::kHello, control::encode(m));
+  }
+
+  asio::io_context io_{1};
+  testing::VirtualTime time_{io_};
+  testing::FakeAgent far_{io_};
+  std::unique_ptr<transport::Channel> channel_ = far_.channel();
+  AgentBinary agent_;
+  transport::OnPhase on_phase_;
+  std::vector<Phase> phases_;
+  std::string result_, context_;
+};
+
+TEST_F(Bootstrap, AnAgentThatIsThereSaysHello) {
+  print(hello());
+  EXPECT_EQ(result_, "hello of pid 42");
+  EXPECT_EQ(far_.raw, "") << "nothing was delivered";
+}
+
+TEST_F(Bootstrap, OutputOfStartupFilesIsSkippedAndBytesMayComeOneByOne) {
+  print("Welcome to node1!\nDRUN-other-NEED\n");
+  for (const char c : hello()) print(std::string(1, c));
+  EXPECT_EQ(result_, "hello of pid 42");
+}
+
+TEST_F(Bootstrap, AnAgentThatIsMissingIsDeliveredOnce) {
+  print("motd\nDRUN-abc123-NEED\n");
+  EXPECT_EQ(far_.raw, "the program");
+  EXPECT_THAT(phases_, ElementsAre(Phase::kAgent, Phase::kDelivery, Phase::kAgent));
+  print(hello());
+  EXPECT_EQ(result_, "hello of pid 42");
+}
+
+TEST_F(Bootstrap, AHostThatAsksTwiceGetsNoSecondAgent) {
+  print("DRUN-abc123-NEED\n");
+  print("DRUN-abc123-NEED\n");
+  EXPECT_THAT(result_, HasSubstr("asked for twice"));
+  EXPECT_EQ(far_.raw, "the program");
+}
+
+class Refusal : public Bootstrap, public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
+
+TEST_P(Refusal, IsNamed) {
+  print(std::string("DRUN-abc123-") + GetParam().first + "\n");
+  EXPECT_THAT(result_, HasSubstr(GetParam().second));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Hosts, Refusal,
+    ::testing::Values(
+        std::pair("MACHINE aarch64", "the processor type is aarch64, this drun brings an agent for x86_64"),
+        std::pair("NOPLACE /home/me/.cache /tmp", "no place to put it that can be written and executed from (tried "),
+        std::pair("FULL /tmp,", "the disk is full: no room for its 1 MiB in /tmp"),
+        std::pair("BROKEN /tmp: the checksum differs", "delivery failed in /tmp: the checksum differs")));
+
+TEST_F(Bootstrap, AnAgentOfAnotherVersionIsRefused) {
+  print(hello(2));
+  EXPECT_THAT(result_, HasSubstr("it speaks version 2, this drun " + std::to_string(control::kVersion)));
+}
+
+TEST_F(Bootstrap, AFirstMessageThatIsNoHelloIsRefused) {
+  print(std::string(control::kMagic) + control::encode_frame(control::Type::kPong, ""));
+  EXPECT_THAT(result_, HasSubstr("its first message is no hello"));
+}
+
+TEST_F(Bootstrap, AHostThatStartsSomethingElseIsShownAsItAnswered) {
+  print("This account is currently not available.\n");
+  far_.exit(1, "/usr/sbin/nologin: refused\n");
+  time_.settle();
+  EXPECT_THAT(result_, HasSubstr("no hello (the remote command ended with status 1): /usr/sbin/nologin: refused"));
+  EXPECT_THAT(context_, HasSubstr("the host printed: This account is currently not available."));
+}
+
+TEST_F(Bootstrap, AFailedConnectionOfOpensshIsItsOwnError) {
+  far_.exit(255, "ssh: connect to host node1 port 22: No route to host\n");
+  time_.settle();
+  EXPECT_THAT(result_, HasSubstr("node1: ssh: ssh: connect to host node1 port 22: No route to host"));
+}
+
+TEST_F(Bootstrap, AHostThatPrintsForEverIsGivenUp) {
+  for (int i = 0; i < 50 && result_.empty(); ++i) print(std::string(100'000, 'y') + "\n");
+  EXPECT_THAT(result_, HasSubstr("no hello"));
+}
+
+}  // namespace
+}  // namespace drun::launcher

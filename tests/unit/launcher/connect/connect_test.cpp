@@ -1,0 +1,157 @@
+#include "launcher/connect/connect.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/fakes/fake_transport.h"
+#include "tests/fakes/recording_reporter.h"
+#include "tests/fakes/virtual_time.h"
+
+namespace drun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+using transport::Phase;
+
+// Hosts node1, node2, ... on other machines, reached by a fake transport. The start may take 20 s.
+class Connect : public ::testing::Test {
+ protected:
+  Connect() {
+    options_.start_timeout = seconds(20);
+    options_.transport = &transport_;
+  }
+  ~Connect() override {
+    for (const auto& link : out_.links) link->close();
+    time_.run_for(milliseconds(10));
+    helper_.join();
+  }
+
+  // An agent that is there. `machine`: hosts with the same one are one machine.
+  void say_hello(const std::string& name, const std::string& machine) {
+    control::Hello m;
+    m.version = control::kVersion;
+    m.pid = 42;
+    m.boot_id = machine;
+    transport_.host(name).agent.write(std::string(control::kMagic) +
+                                      control::encode_frame(control::Type::kHello, control::encode(m)));
+  }
+  void begin(int n_hosts) {
+    for (int i = 1; i <= n_hosts; ++i) {
+      Host host;
+      host.name = "node" + std::to_string(i);
+      host.where = "-H, item " + std::to_string(i);
+      hosts_.push_back(std::move(host));
+    }
+    asio::co_spawn(io_, connect(), [](std::exception_ptr e) { EXPECT_FALSE(e); });
+    time_.run_for(milliseconds(10));
+  }
+  Task<void> connect() {
+    out_ = co_await connect_hosts(io_, helper_, group_, hosts_, options_, reporter_);
+    is_done_ = true;
+  }
+  std::vector<std::string> errors() const {
+    std::vector<std::string> out;
+    for (const auto& error : out_.errors) out.push_back(error.message());
+    return out;
+  }
+
+  asio::io_context io_{1};
+  asio::thread_pool helper_{1};
+  testing::VirtualTime time_{io_};
+  testing::RecordingReporter reporter_;
+  testing::FakeTransport transport_{io_};
+  AgentChannels group_;
+  ConnectOptions options_;
+  std::vector<Host> hosts_;
+  Connected out_;
+  bool is_done_ = false;
+};
+
+TEST_F(Connect, AllHostsAtOnceInTheOrderOfTheList) {
+  begin(3);
+  EXPECT_FALSE(is_done_);
+  for (const int i : {3, 1, 2}) say_hello("node" + std::to_string(i), std::to_string(i));
+  time_.run_for(milliseconds(10));
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(errors(), IsEmpty());
+  ASSERT_THAT(out_.links, SizeIs(3));
+  EXPECT_EQ(out_.links[0]->name(), "node1");
+  EXPECT_EQ(out_.links[2]->name(), "node3");
+  EXPECT_EQ(out_.head, -1);
+  std::vector<Phase> phases;
+  for (const auto& [phase, time] : out_.times[0]) phases.push_back(phase);
+  EXPECT_THAT(phases, ElementsAre(Phase::kResolve, Phase::kConnect, Phase::kHandshake, Phase::kLogin, Phase::kAgent,
+                                  Phase::kAgent));
+}
+
+TEST_F(Connect, HostsThatHangAreAllNamedWithTheirPhaseAtTheDeadline) {
+  transport_.host("node1").hangs_in = Phase::kConnect;
+  transport_.host("node2").hangs_in = Phase::kLogin;
+  say_hello("node3", "3");
+  begin(4);  // the agent of node4 says nothing
+  time_.run_for(milliseconds(19'900));
+  EXPECT_FALSE(is_done_);
+  time_.run_for(seconds(3));
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(errors(),
+              UnorderedElementsAre(HasSubstr("node1: connect: timed out"), HasSubstr("node2: login: timed out"),
+                                   HasSubstr("node4: agent: no hello within 20 s")));
+  EXPECT_THAT(out_.links, IsEmpty()) << "one failure closes all";
+  EXPECT_TRUE(transport_.host("node3").agent.is_closed);
+}
+
+TEST_F(Connect, AFailureHasItsCauseAndItsPlaceInTheList) {
+  transport_.host("node1").fails = Error(Errc::kUnreachable, "node1", "login: permission denied (publickey)");
+  begin(2);
+  say_hello("node2", "2");
+  time_.run_for(seconds(3));
+  ASSERT_TRUE(is_done_);
+  ASSERT_THAT(errors(), ElementsAre(HasSubstr("node1: login: permission denied (publickey)")));
+  EXPECT_THAT(out_.errors[0].context, HasSubstr("named in -H, item 1"));
+}
+
+TEST_F(Connect, ACheckGoesOnWithTheHostsThatCanBeReached) {
+  options_.keep_reachable = true;
+  transport_.host("node1").fails = Error(Errc::kUnreachable, "node1", "login: permission denied (publickey)");
+  begin(2);
+  say_hello("node2", "2");
+  time_.run_for(milliseconds(10));
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(errors(), SizeIs(1));
+  ASSERT_THAT(out_.links, SizeIs(1));
+  EXPECT_EQ(out_.links[0]->name(), "node2");
+  EXPECT_FALSE(transport_.host("node2").agent.is_closed);
+}
+
+TEST_F(Connect, NamesOfOneMachineAreOneHostWithTheSlotsOfBoth) {
+  begin(2);
+  say_hello("node1", "same");
+  say_hello("node2", "same");
+  time_.run_for(seconds(3));
+  ASSERT_TRUE(is_done_);
+  ASSERT_THAT(out_.links, SizeIs(1));
+  EXPECT_EQ(out_.links[0]->host().slots, 2);
+  EXPECT_THAT(reporter_.notes, ElementsAre("node2 and node1 are the same machine: it has 2 slots now"));
+  EXPECT_TRUE(transport_.host("node2").agent.is_closed);
+}
+
+TEST_F(Connect, AStopOfDrunDoesNotShortenTheStart) {
+  begin(1);
+  time_.run_for(seconds(15));
+  Clock::was_stopped_for(seconds(60));  // as after Ctrl-Z: the clock stands still
+  time_.run_for(seconds(60));
+  EXPECT_FALSE(is_done_);
+  say_hello("node1", "1");
+  time_.run_for(milliseconds(10));
+  EXPECT_TRUE(is_done_);
+  EXPECT_THAT(errors(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace drun::launcher
