@@ -7,7 +7,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "runtime/src/gpu/driver.h"
 
 namespace drun::bench {
 
@@ -16,6 +15,8 @@ class Device {
  public:
   // Opens device number `local_rank` modulo the number of devices that this process sees. The error has no subject.
   static Result<std::unique_ptr<Device>> open(int local_rank);
+
+  ~Device();
 
   int ordinal() const { return ordinal_; }
   int n_devices() const { return n_devices_; }       // that this process sees
@@ -27,11 +28,12 @@ class Device {
   Result<void> wait() const;
 
  private:
-  Device() = default;
+  struct Driver;
+
+  Device();
   int ordinal_ = 0, n_devices_ = 1;
   std::string name_;
-  const runtime::gpu::Driver* driver_ = nullptr;
-  int (*memory_info_)(std::size_t*, std::size_t*) = nullptr;
+  std::unique_ptr<const Driver> driver_;
 };
 
 }  // namespace drun::bench

@@ -13,7 +13,6 @@
 #include "bench/measure.h"
 #include "bench/ranks.h"
 #include "bench/report.h"
-#include "runtime/src/gpu/nccl_library.h"
 
 namespace drun::bench {
 
@@ -57,7 +56,9 @@ Result<std::string> nccl_version() {
   int version = 0;
   const char* path = nullptr;
   if (auto ok = checked(drun_nccl_version(&version, &path)); !ok) return fail(std::move(ok.error()));
-  return runtime::gpu::nccl_version_text(version) + " (" + path + ")";
+  // As NCCL_VERSION() of nccl.h composes it.
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100) + " (" + path + ")";
 }
 
 // Writes to stdout, on rank 0 only.

@@ -307,6 +307,9 @@ class Lane:
             job.finish()
             raise AssertionError(f"{error}\n{job}") from None
 
+        # While a worker executes its program, the kernel shows no environment of it.
+        self._wait(lambda: sum("DRUN_JOB_ID" in process.env for process in self._of_job()) >= len(marks),
+                   "the workers' environments")
         found = self._of_job()
         ids = {process.env["DRUN_JOB_ID"] for process in found if "DRUN_JOB_ID" in process.env}
         if len(ids) != 1:
