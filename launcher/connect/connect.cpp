@@ -135,6 +135,14 @@ Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, 
   }
 }
 
+std::unique_ptr<transport::Transport> make_transport(asio::io_context& io, asio::thread_pool& helper,
+                                                     const ConnectOptions& options, Reporter& reporter) {
+  if (options.use_openssh || !options.launch_agent.empty()) {
+    return transport::make_openssh_transport(io, options.launch_agent, options.ssh.config_file);
+  }
+  return transport::make_libssh_transport(io, helper, [&reporter](const std::string& text) { reporter.note(text); });
+}
+
 Task<void> close_link(std::unique_ptr<AgentChannel> link) { co_await link->end(); }
 
 }  // namespace
@@ -172,13 +180,7 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, A
   }
 
   std::unique_ptr<transport::Transport> ssh;
-  if (options.transport != nullptr) {
-    // the caller's
-  } else if (options.use_openssh || !options.launch_agent.empty()) {
-    ssh = transport::make_openssh_transport(io, options.launch_agent, options.ssh.config_file);
-  } else {
-    ssh = transport::make_libssh_transport(io, helper, [&reporter](const std::string& text) { reporter.note(text); });
-  }
+  if (options.transport == nullptr) ssh = make_transport(io, helper, options, reporter);
   transport::Transport& transport = options.transport != nullptr ? *options.transport : *ssh;
   const Tools tools{io, group, transport, std::move(*agent), options, Clock::now() + options.start_timeout};
   TaskGroup tasks(io.get_executor());
