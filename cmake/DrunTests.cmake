@@ -105,7 +105,7 @@ function(drun_add_test_program name)
   cmake_parse_arguments(ARG "COMPUTES;HEADERS" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} $<IF:$<BOOL:${ARG_HEADERS}>,drun_options,drun_test_options>
-    GTest::gtest_main)
+    GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(ARG_COMPUTES)
     drun_computes(${name})
