@@ -82,6 +82,11 @@ std::string time_text(double seconds) {
   return scaled(seconds * 1e6, kTimeUnits);
 }
 
+std::string limit_text(std::chrono::milliseconds limit) {
+  const auto ms = limit.count();
+  return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
+
 std::string share_text(double share) {
   const double percent = std::fabs(share * 100);
   if (percent > 0 && percent < 0.01) return "less than 0.01 %";

@@ -1,7 +1,10 @@
 #include "rendezvous/store.h"
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
+
+#include "base/units.h"
 
 namespace drun::rendezvous {
 namespace {
@@ -28,11 +31,6 @@ std::string in_quotes(const std::string& name) {
   std::string out = "'";
   for (const char c : name.substr(0, kShown)) out += c >= ' ' && c <= '~' ? c : '?';
   return out + (name.size() > kShown ? "...'" : "'");
-}
-
-std::string duration(std::uint32_t ms) {
-  if (ms % 1000 == 0) return std::to_string(ms / 1000) + " s";
-  return std::to_string(ms) + " ms";
 }
 
 }  // namespace
@@ -278,7 +276,8 @@ Store::Wait Store::remove_wait(WaitId id) {
 }
 
 std::string Store::timeout_text(const Wait& wait) const {
-  const std::string late = " within " + duration(wait.timeout_ms), name = in_quotes(wait.name.second);
+  const std::string late = " within " + limit_text(std::chrono::milliseconds(wait.timeout_ms));
+  const std::string name = in_quotes(wait.name.second);
   const int epoch = wait.asker.epoch;
   if (wait.kind == Wait::Kind::kNccl) {
     return "the NCCL id of communicator " + name + ", attempt " + std::to_string(wait.attempt) + ", did not come" +

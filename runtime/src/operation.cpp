@@ -97,11 +97,6 @@ std::string describe(const Operation& operation) {
   return text;
 }
 
-std::string in_words(std::chrono::milliseconds time) {
-  const auto count = time.count();
-  return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
-}
-
 std::string name_of_comm(std::uint32_t comm) {
   if (comm == kCommWorld) return "world";
   if (comm == kCommLocal) return "local";

@@ -105,8 +105,6 @@ ScannedName scan_name(std::string_view name);
 // Combines two digests, in this order. 0 if one of them is 0.
 std::uint32_t digest_of_names(std::uint32_t of_first, std::uint32_t of_next);
 
-std::string in_words(std::chrono::milliseconds time);  // "300 s", "1500 ms"
-
 inline constexpr std::size_t kNameBytes = 63;
 
 // magic:4 version:1 kind:1 dtype:1 op:1 comm:4 root:4 counts:4 seq:8 count:8 names:4 name:64, zero-padded

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/units.h"
 #include "runtime/src/call_deadline.h"
 #include "runtime/src/gpu/device.h"
 #include "runtime/src/operation.h"
@@ -54,7 +55,7 @@ Status synchronize(gpu::Stream stream, std::chrono::milliseconds timeout) {
   if (auto ok = in_turn(poll); !ok) return ok;
   if (error == gpu::kNotReady) {
     return failure(DRUN_ERROR_TIMEOUT, std::string(during) + ": the stream still has work after " +
-                                           in_words(wait.timeout) +
+                                           limit_text(wait.timeout) +
                                            (under_way.empty() ? "" : "; under way over NCCL: " + under_way));
   }
   if (error != gpu::kSuccess) return gpu::driver_failure(*driver, during, "cuStreamQuery", error);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/units.h"
 
 namespace drun::runtime {
 namespace {
@@ -182,7 +183,7 @@ Failure timeout_failure(const JobContext& job_context, const Group& group, const
   if (!attribution.call.empty())
     return mismatch_failure(job_context, group, operation, attribution.rank, attribution.call);
   Failure result{DRUN_ERROR_TIMEOUT,
-                 name_of(operation) + " timed out after " + in_words(operation.timeout) + " waiting for " +
+                 name_of(operation) + " timed out after " + limit_text(operation.timeout) + " waiting for " +
                      job_context.name_of(attribution.rank),
                  attribution.rank, job_context.host_of(attribution.rank)};
   const std::string reason = why_not ? why_not(attribution.rank) : "";

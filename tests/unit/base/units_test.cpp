@@ -15,6 +15,13 @@ TEST(Units, TimesHaveUnitsThatPeopleThinkIn) {
   EXPECT_EQ(time_text(17603), "4.89 h");
 }
 
+TEST(Units, LimitsAreNotRounded) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(limit_text(milliseconds(300000)), "300 s");
+  EXPECT_EQ(limit_text(milliseconds(1500)), "1500 ms");
+  EXPECT_EQ(limit_text(milliseconds(0)), "0 s");
+}
+
 TEST(Units, SmallSharesAreNotZero) {
   struct Case {
     double share;
