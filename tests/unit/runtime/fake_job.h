@@ -23,10 +23,17 @@
 
 #include "base/fd.h"
 #include "rendezvous/client.h"
+#include "runtime/src/backend/tcp/socket.h"
 #include "runtime/src/communicator.h"
 #include "runtime/src/job_context.h"
 
 namespace drun::runtime::testing {
+
+// An address and port, as a rank publishes them, on which no process listens any more. Empty: no socket was made.
+inline std::string address_without_listener() {
+  const auto listener = listen_on("127.0.0.1", 1);
+  return listener ? "127.0.0.1 " + std::to_string(listener->port) : "";
+}
 
 class FakeJob {
  public:
