@@ -32,7 +32,7 @@ class JobResources {
   void hand_out(const control::Spawn& order, Recorders& recorders);
   // Adds what a worker needs to find these resources.
   void add_to(WorkerStart& start, std::uint32_t rank) const;
-  // Where torch's @record writes the exception of that rank, unless the user chose another file; "" = nowhere.
+  // The file to which torch's @record writes the exception of that rank, unless the user chose another; "" = none.
   std::string error_file(std::uint32_t rank) const;
 
   // Kills every process of the job on this host, then removes the cgroup. Blocks, for less than kGuardSilenceLimit.

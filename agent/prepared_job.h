@@ -24,7 +24,7 @@ PreparedJob prepare_job(control::Prepare order, control::Prepared& reply);
 // --bind-to: chooses the CPUs of the workers.
 void choose_cpus(PreparedJob& job, control::Prepared& reply);
 
-// How to start a worker of that job. Pure.
+// The start of a worker of that job: its command, environment and CPUs. Pure.
 WorkerStart worker_start(const PreparedJob& job, const control::Spawn& order, const control::WorkerSpec& spec);
 
 }  // namespace drun::agent

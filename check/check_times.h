@@ -1,4 +1,4 @@
-// How long the steps of a check may take, by its depth. Pure: the caller passes the time in. docs/check.md, Time.
+// The time limits of the steps of a check, by its depth. Pure: the caller passes the time in. docs/check.md, Time.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,4 @@
-// How long the parts of a link's measurement take, and with which parameters. Pure. docs/netdetect.md, How links are
-// measured.
+// The durations and parameters of the parts of a link's measurement. Pure. docs/netdetect.md, How links are measured.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Where every rank stands in its collectives, as the agents read it from the flight recorders. docs/recorder.md.
+// The position of each rank in its collectives, as the agents read it from the flight recorders. docs/recorder.md.
 #pragma once
 
 #include <optional>

@@ -24,7 +24,7 @@ constexpr auto kAbortLead = milliseconds(1000);
 constexpr auto kFinishTime = milliseconds(10000);
 // An end that takes longer than this is explained meanwhile.
 constexpr auto kNoticeDelay = milliseconds(1000);
-// How far drun's own moments (an abort that a worker asked for) may lag behind the event itself.
+// The maximum lag of drun's own moments (an abort that a worker asked for) behind the event itself.
 constexpr std::int64_t kOwnLagNs = 50'000'000;
 
 control::Moment moment_of(JobTime time) { return control::Moment{time.ns - kOwnLagNs, time.ns}; }

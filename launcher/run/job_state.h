@@ -1,5 +1,5 @@
-// How a job goes on and ends: what its agents and workers say comes in as events, what drun must do about it comes out
-// as actions. docs/ending.md has the rules. Pure: no I/O, and the time is passed in.
+// The states of a job from its start to its end: messages of agents and workers come in as events, and the actions that
+// drun must take come out. docs/ending.md has the rules. Pure: no I/O, and the time is passed in.
 //
 //   starting -> running    activate()
 //   running  -> stopping   all workers are over, the first failure, an interrupt, a deadline

@@ -83,7 +83,7 @@ inline bool is_begun(NcclResult result) { return result == kNcclSuccess || resul
 
 int nccl_type_of(drun_dtype dtype);
 std::string nccl_version_text(int version);  // "2.28.9"
-// Why this NCCL can't work with a driver that supports CUDA up to that version (cuDriverGetVersion); empty: it can.
+// The reason why this NCCL can't work with a driver that supports CUDA up to that version (cuDriverGetVersion), or "".
 // Within one major version of CUDA any driver works.
 std::string why_not_with_driver(const Nccl& nccl, int driver_cuda);
 

@@ -1,5 +1,5 @@
-// Selections of values on a GPU: the top K, or those above a threshold. Where a selection lies in memory, which sample
-// narrows the search, and in which order the kernels find the values. docs/gpu.md, "Kernels".
+// Selections of values on a GPU: the top K, or those above a threshold. Their memory layout, the sample that narrows
+// the search, and the order in which the kernels find the values. docs/gpu.md, "Kernels".
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Where a selection lies in memory, and the sample that narrows its search. The kernels are in gpu_kernels_test.cpp.
+// The memory layout of a selection, and the sample that narrows its search. gpu_kernels_test.cpp tests the kernels.
 #include "runtime/src/gpu/selection.h"
 
 #include <gtest/gtest.h>

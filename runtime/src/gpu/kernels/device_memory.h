@@ -1,4 +1,4 @@
-// How all kernels access memory of the device: by addresses, and in loops over elements.
+// Access to memory of the device for all kernels: by addresses, and in loops over elements.
 #pragma once
 
 #include <cstdint>
