@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/new_file.h"
 #include "check/baseline.h"
 
 namespace drun::check {
@@ -26,14 +26,13 @@ Error about_errno(const std::string& path) { return {Errc::kUsage, path, std::st
 }  // namespace
 
 Result<void> write_baseline(const std::string& path, const Baseline& baseline) {
-  const std::string temporary = path + "." + std::to_string(::getpid());
-  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) return fail(about_errno(path));
-  auto written = write_all(fd.get(), to_json(baseline));
-  if (!written) written = fail(about(path, std::move(written.error())));
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = fail(about_errno(path));
-  if (!written) ::unlink(temporary.c_str());
-  return written;
+  auto file = NewFile::create(path, 0666);
+  auto written = file ? write_all(file->fd(), to_json(baseline)) : Result<void>(fail(file.error()));
+  if (written) written = file->commit();
+  if (written) return {};
+  Error error = std::move(written.error());
+  error.code = Errc::kUsage;  // the file is the user's, so the user has to fix it
+  return fail(std::move(error));
 }
 
 Result<Baseline> read_baseline(const std::string& path) {

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/fd.h"
+#include "base/new_file.h"
 #include "base/text.h"
 
 namespace drun::launcher {
@@ -146,17 +147,8 @@ void ProbeCache::store(const std::string& key, const std::vector<netdetect::Atte
   out.raw(hash(out.bytes()));
 
   make_directories(directory_);
-  std::string random(8, '\0');
-  randombytes_buf(random.data(), random.size());
-  const std::string temporary = path(key) + "." + hex(random) + ".tmp";
-  Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) return;
-  const bool written = write_all(file.get(), out.bytes()).has_value();
-  file.reset();
-  if (!written || ::rename(temporary.c_str(), path(key).c_str()) != 0) {
-    ::unlink(temporary.c_str());
-    return;
-  }
+  auto file = NewFile::create(path(key), 0600);
+  if (!file || !write_all(file->fd(), out.bytes()) || !file->commit()) return;
   make_room();
 }
 

@@ -1,14 +1,10 @@
 #include "launcher/run/timeline.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/fd.h"
 #include "recorder/layout.h"
 #include "recorder/words.h"
 
@@ -153,17 +149,10 @@ std::string TimelineCalls::event(std::size_t number, const Call& call) const {
 
 // ---- the file
 
-Timeline::~Timeline() {
-  if (file_) ::unlink(temporary_.c_str());
-}
-
 Result<void> Timeline::open(const std::string& path) {
-  const std::string temporary = path + "." + std::to_string(::getpid());
-  Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file) return fail(Error(Errc::kUsage, "--timeline", errno_error(errno, path).cause));
-  path_ = path;
-  temporary_ = temporary;
-  file_ = std::move(file);
+  auto file = NewFile::create(path, 0666);
+  if (!file) return fail(Error(Errc::kUsage, "--timeline", file.error().cause));
+  file_ = std::move(*file);
   return {};
 }
 
@@ -199,16 +188,13 @@ Task<void> Timeline::wait(Deadline deadline) {
 Result<void> Timeline::write(const std::string& job_id) {
   Result<void> written;
   calls_.write(job_id, [&](std::string_view piece) {
-    written = write_all(file_.get(), piece);
+    written = write_all(file_.fd(), piece);
     return written.has_value();
   });
-  if (written && ::rename(temporary_.c_str(), path_.c_str()) != 0) written = fail(errno_error(errno, path_));
-  if (!written) {
-    ::unlink(temporary_.c_str());
-    written = fail(std::move(written.error()).with_subject("--timeline"));
-  }
-  file_.reset();
-  return written;
+  if (written) written = file_.commit();
+  file_ = NewFile();
+  if (!written) return fail(std::move(written.error()).with_subject("--timeline"));
+  return {};
 }
 
 }  // namespace drun::launcher

@@ -8,7 +8,7 @@
 
 #include "base/asio.h"
 #include "base/error.h"
-#include "base/fd.h"
+#include "base/new_file.h"
 #include "control/messages.h"
 #include "launcher/connect/agent_channel.h"
 #include "launcher/report/clock_track.h"
@@ -75,7 +75,6 @@ class TimelineCalls {
 class Timeline {
  public:
   explicit Timeline(asio::io_context& io) : changed_(io.get_executor()) {}
-  ~Timeline();
   // Opens a file beside `path`, which is renamed to `path` at the end: a path that can't be written fails before the
   // job begins.
   Result<void> open(const std::string& path);
@@ -99,8 +98,7 @@ class Timeline {
   TimelineCalls calls_;
   std::vector<HostEnd> hosts_;
   Event changed_;
-  std::string path_, temporary_;
-  Fd file_;
+  NewFile file_;
 };
 
 }  // namespace drun::launcher
