@@ -49,7 +49,7 @@ std::vector<std::string> shown_lines(std::string_view bytes) {
 }
 
 struct Answer {
-  enum Kind { kNone, kMagic, kNeed, kMachine, kNoPlace, kFull, kBroken } kind = kNone;
+  enum Kind { kNone, kMagic, kCached, kNeed, kMachine, kNoPlace, kFull, kBroken } kind = kNone;
   std::size_t end = 0;  // end of the answer in the text
   std::string detail;
 };
@@ -74,6 +74,7 @@ Answer find_answer(std::string_view text, const std::string& nonce) {
   const std::string_view word = line.substr(0, space);
   best.end = line_end + 1;
   best.detail = space == std::string_view::npos ? std::string() : std::string(trim(line.substr(space + 1)));
+  if (word == "CACHED") best.kind = Answer::kCached;
   if (word == "NEED") best.kind = Answer::kNeed;
   if (word == "MACHINE") best.kind = Answer::kMachine;
   if (word == "NOPLACE") best.kind = Answer::kNoPlace;
@@ -125,31 +126,50 @@ Result<void> load_agent_binary(AgentBinary& agent) {
   return {};
 }
 
-std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce, const std::string& agent_path) {
+std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce, const std::string& agent_path,
+                              bool delivers_anew) {
   if (!agent_path.empty()) return "exec /bin/sh -c 'IFS=;exec " + agent_path + "'";
   const std::string name = "agent-" + agent.sha256.substr(0, 16);
   const std::string size = std::to_string(agent.bytes.size());
   const std::string say = "echo DRUN-" + nonce + "-";
+  const std::string places = "$c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i";
   // With an empty IFS and no globbing nothing is split or expanded, so nothing needs quotes.
-  return "exec /bin/sh -c 'IFS=;set -f;o=$(umask);umask 077;x(){ umask $o;exec $1;};"
-         "m=$(uname -m);case $m in " +
-         agent.machine + ");;*) " + say +
-         "MACHINE $m;exit 97;;esac;"
-         "i=$(id -u);c=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/drun;n=" +
-         name +
-         ";"
-         "k(){ [ -f $1 ]&&[ -x $1 ]||return 1;s=$(wc -c <$1);[ ${s##* } -eq " +
-         size +
-         " ];};"
-         "for d in /usr/local/libexec/drun /usr/libexec/drun;do k $d/$n&&x $d/$n;done;"
-         "l(){ if [ -L $1 ];then return 1;fi;[ -d $1 ]&&[ -O $1 ];};"
-         "for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
-         "l $d||continue;chmod 700 $d 2>/dev/null;k $d/$n&&x $d/$n;done;"
-         "f=;for d in $c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i;do "
+  std::string out =
+      "exec /bin/sh -c 'IFS=;set -f;o=$(umask);umask 077;x(){ umask $o;exec $1;};"
+      "m=$(uname -m);case $m in " +
+      agent.machine + ");;*) " + say +
+      "MACHINE $m;exit 97;;esac;"
+      "i=$(id -u);c=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/drun;n=" +
+      name +
+      ";"
+      // k: an executable file of the right size. v: and of the right contents.
+      "k(){ [ -f $1 ]&&[ -x $1 ]||return 1;s=$(wc -c <$1);[ ${s##* } -eq " +
+      size +
+      " ];};"
+      "v(){ k $1||return 1;command -v sha256sum >/dev/null||return 0;h=$(sha256sum <$1);case $h in " +
+      agent.sha256 +
+      "*);;*) return 1;;esac;};"
+      // l: enters the directory, if it is ours and no link. From then on the names in it are relative, because another
+      // user may put another directory in its place.
+      "l(){ cd -P ${1%/*} 2>/dev/null&&p=${PWD%/}&&cd -P ./${1##*/} 2>/dev/null&&[ $PWD = $p/${1##*/} ]&&[ -O . ];};";
+  if (delivers_anew) {
+    // Never in the place of a file that another host executes: with a home on NFS, that would kill its agent.
+    out += "n=$n.2;";
+  } else {
+    out +=
+        "for q in $n.2 $n;do "
+        "[ $q = $n ]&&for d in /usr/local/libexec/drun /usr/libexec/drun;do k $d/$n&&{ " +
+        say +
+        "CACHED $d/$n;x $d/$n;};done;"
+        "for d in " +
+        places + ";do l $d&&[ -O ./$q ]&&k ./$q&&{ " + say + "CACHED $PWD/$q;x ./$q;};done;done;";
+  }
+  out += "f=;for d in " + places +
+         ";do "
          // A home directory that does not exist is not created.
-         "[ -d $d ]||{ { [ -d ${d%/*} ]||[ -d ${d%/*/*}/ ];}&&mkdir -p $d 2>/dev/null;};l $d||continue;chmod 700 $d "
+         "[ -d $d ]||{ { [ -d ${d%/*} ]||[ -d ${d%/*/*}/ ];}&&mkdir -p $d 2>/dev/null;};l $d||continue;chmod 700 . "
          "2>/dev/null;"
-         "t=$d/.$n.$(uname -n).$$." +
+         "t=./.$n.$(uname -n).$$." +
          nonce +
          ";"
          "(: >$t) 2>/dev/null||continue;chmod 700 $t;"
@@ -158,24 +178,20 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
          size + " /dev/zero >$t 2>/dev/null;k $t||{ rm -f $t;f=$d,$f;continue;};" + say +
          "NEED;"
          "head -c " +
-         size +
-         " >$t;"
-         "if k $t;then :;else "
-         "rm -f $t;" +
-         say + "BROKEN $d: ${s##* } of " + size +
+         size + " >$t;if k $t;then :;else rm -f $t;" + say + "BROKEN $d: ${s##* } of " + size +
          " bytes arrived, is the disk full?;exit 98;fi;"
-         "if command -v sha256sum >/dev/null;then h=$(sha256sum <$t);case $h in " +
-         agent.sha256 +
-         "*);;*)"
-         "rm -f $t;" +
+         "if v $t;then :;else rm -f $t;" +
          say +
-         "BROKEN $d: the checksum differs;exit 98;;esac;fi;"
-         "mv -f $t $d/$n&&x $d/$n;exit 98;fi;rm -f $t;done;" +
+         "BROKEN $d: the checksum differs;exit 98;fi;"
+         // Several hosts with one home use the file of the first one; ln replaces nothing.
+         "if ln $t ./$n 2>/dev/null;then :;elif v ./$n;then :;else mv -f $t ./$n;fi;rm -f $t;"
+         "x ./$n;exit 98;fi;rm -f $t;done;" +
          "case $f in ?*) " + say + "FULL $f;exit 98;;esac;" + say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98'";
+  return out;
 }
 
 Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const AgentBinary& agent, std::string nonce,
-                                         std::string host, control::FrameParser& parser,
+                                         std::string host, control::FrameParser& parser, std::string& cached,
                                          const transport::OnPhase* on_phase) {
   std::string text;
   std::string chunk(64u << 10, '\0');
@@ -209,6 +225,10 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
           parser.push(std::string_view(chunk).substr(0, *n));
         }
       }
+      case Answer::kCached:
+        cached = answer.detail;
+        text.erase(0, answer.end);
+        continue;
       case Answer::kNeed: {
         if (delivered) co_return fail(Errc::kProtocol, host, "agent: asked for twice");
         delivered = true;

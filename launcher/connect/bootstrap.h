@@ -29,13 +29,17 @@ Result<void> load_agent_binary(AgentBinary& agent);
 
 // The remote command: `exec /bin/sh -c '...'` without a single quote, '!' or backslash inside, so that every login
 // shell, including csh and fish, passes it on unchanged. `nonce` marks its answers in the output of rc files.
-std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce, const std::string& agent_path);
+// `delivers_anew`: executes no agent that the host has, because that one is damaged; the new one gets another name, by
+// which it is found first from then on.
+std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce, const std::string& agent_path,
+                              bool delivers_anew = false);
 
 // Reads until the agent's magic, delivers the agent if the host requests it, then reads the hello. Bytes beyond the
 // hello stay in `parser`. Errors: kUnreachable, with what the host printed instead; kProtocol for a malformed answer.
+// `cached` becomes the path of the host's own agent, if the host executed that.
 // `on_phase` (may be null) is called when the host begins to answer and while the agent is being delivered.
 Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const AgentBinary& agent, std::string nonce,
-                                         std::string host, control::FrameParser& parser,
+                                         std::string host, control::FrameParser& parser, std::string& cached,
                                          const transport::OnPhase* on_phase = nullptr);
 
 }  // namespace drun::launcher

@@ -47,6 +47,7 @@ struct Tools {
   AgentBinary agent;
   ConnectOptions options;
   Deadline deadline;
+  Reporter& reporter;
 };
 
 // The cause of the error for a host that was silent until the deadline, after the transport's own phases.
@@ -68,47 +69,67 @@ Task<void> close_channel(std::unique_ptr<transport::Channel> channel) {
   co_await channel->join();
 }
 
-Task<Result<std::unique_ptr<AgentChannel>>> connect_host(const Attempt& attempt, const Tools& tools) {
-  const std::string nonce = random_hex(6);
-  Result<std::unique_ptr<transport::Channel>> opened;
-  if (attempt.local) {
-    const std::vector<std::string> argv = {tools.agent.path};
-    attempt.on_phase(transport::Phase::kAgent);
-    transport::ChildProcess::Ending ending;
-    ending.is_agent = true;
-    ending.kill_delay = tools.options.grace + kAgentEnd;
-    opened = transport::spawn_child_channel(tools.io, argv, ending);
-    if (!opened) co_return fail(std::move(opened.error()).with_subject(attempt.host.name));
-  } else {
-    const std::string command = bootstrap_command(tools.agent, nonce, tools.options.agent_path);
-    opened = co_await tools.transport.open(attempt.target, command, tools.deadline, &attempt.on_phase);
-    if (!opened) co_return fail(std::move(opened.error()));
+Task<Result<std::unique_ptr<transport::Channel>>> open_channel(const Attempt& attempt, const Tools& tools,
+                                                               std::string nonce, bool delivers_anew) {
+  if (!attempt.local) {
+    const std::string command = bootstrap_command(tools.agent, nonce, tools.options.agent_path, delivers_anew);
+    co_return co_await tools.transport.open(attempt.target, command, tools.deadline, &attempt.on_phase);
   }
+  const std::vector<std::string> argv = {tools.agent.path};
+  attempt.on_phase(transport::Phase::kAgent);
+  transport::ChildProcess::Ending ending;
+  ending.is_agent = true;
+  ending.kill_delay = tools.options.grace + kAgentEnd;
+  auto opened = transport::spawn_child_channel(tools.io, argv, ending);
+  if (!opened) co_return fail(std::move(opened.error()).with_subject(attempt.host.name));
+  co_return std::move(*opened);
+}
+
+// The error of a host whose agent said nothing until the deadline.
+Error late_agent(const Attempt& attempt, const Tools& tools, const std::string& words) {
+  Error error(Errc::kUnreachable, attempt.host.name, missing_answer(attempt.phase, tools.options.start_timeout));
+  if (!words.empty()) error = std::move(error).with_context("it said: " + words);
+  return std::move(error).with_hint("a slow host: raise --start-timeout");
+}
+
+// `damaged`: becomes the path of the host's own agent, if that ended without a hello.
+Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, const Tools& tools, bool delivers_anew,
+                                                     std::string& damaged) {
+  const std::string nonce = random_hex(6);
+  std::string nonce_of_command = nonce;
+  auto opened = co_await open_channel(attempt, tools, std::move(nonce_of_command), delivers_anew);
+  if (!opened) co_return fail(std::move(opened.error()));
   auto channel = std::move(*opened);
   control::FrameParser parser;
   transport::Channel* const raw = channel.get();
   Result<control::Hello> hello;
+  std::string cached;
   bool late = false;
   {
     DeadlineGuard guard(tools.io.get_executor(), tools.deadline, [raw] { raw->close(); });
-    hello = co_await bring_agent(*raw, tools.agent, nonce, attempt.host.name, parser, &attempt.on_phase);
+    hello = co_await bring_agent(*raw, tools.agent, nonce, attempt.host.name, parser, cached, &attempt.on_phase);
     late = guard.fired();
   }
   if (!hello) {
-    Error error = std::move(hello.error());
-    if (late) {
-      error = Error(Errc::kUnreachable, attempt.host.name, missing_answer(attempt.phase, tools.options.start_timeout));
-      if (const auto words = raw->stderr_text(); !words.empty()) {
-        error = std::move(error).with_context("it said: " + words);
-      }
-      error = std::move(error).with_hint("a slow host: raise --start-timeout");
-    }
+    if (!late) damaged = std::move(cached);
+    Error error = late ? late_agent(attempt, tools, raw->stderr_text()) : std::move(hello.error());
     co_await close_channel(std::move(channel));
     co_return fail(std::move(error));
   }
   log::debug(attempt.host.name + ": agent " + std::to_string(hello->pid) + " (" + hello->path + ")");
   co_return std::make_unique<AgentChannel>(tools.io, tools.group, attempt.host, std::move(channel), std::move(*hello),
                                            std::move(parser));
+}
+
+// A damaged file in the host's cache (a full disk, a power cut) is replaced, once.
+Task<Result<std::unique_ptr<AgentChannel>>> connect_host(const Attempt& attempt, const Tools& tools) {
+  std::string damaged;
+  auto link = co_await try_host(attempt, tools, false, damaged);
+  if (link || damaged.empty()) co_return link;
+  tools.reporter.note(attempt.host.name + ": " + damaged +
+                      " did not start, and is delivered again: " + link.error().cause);
+  link = co_await try_host(attempt, tools, true, damaged);
+  co_return link;
 }
 
 Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, std::size_t index) {
@@ -182,7 +203,7 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, A
   std::unique_ptr<transport::Transport> ssh;
   if (options.transport == nullptr) ssh = make_transport(io, helper, options, reporter);
   transport::Transport& transport = options.transport != nullptr ? *options.transport : *ssh;
-  const Tools tools{io, group, transport, std::move(*agent), options, Clock::now() + options.start_timeout};
+  const Tools tools{io, group, transport, std::move(*agent), options, Clock::now() + options.start_timeout, reporter};
   TaskGroup tasks(io.get_executor());
   if (watch != nullptr) {
     std::vector<std::string> names;

@@ -53,6 +53,34 @@ class Shells(ClusterTest):
                 self.check()
                 self.assertEqual(self.cluster.shell("h1", "sha256sum /root/.cache/drun/*"), whole)
 
+    def test_a_damaged_agent_of_the_right_size_is_delivered_again_once(self):
+        self.check()
+        self.addCleanup(self.cluster.shell, "h1", "rm -rf /root/.cache/drun")
+        self.cluster.shell("h1", "cd /root/.cache/drun; f=$(echo agent-*); n=$(stat -c %s $f); "
+                                 "head -c $n /dev/zero > new; chmod 700 new; mv new $f")
+        job = self.good("-H", "host[1-4]:1", "hostname")
+        notes = [line for line in job.err.splitlines() if "did not start, and is delivered again" in line]
+        self.assertEqual(len(notes), 1, str(job))
+        self.assertIn("host1: /root/.cache/drun/agent-", notes[0])
+        again = self.good("-H", "host[1-4]:1", "hostname")
+        self.assertNotIn("delivered again", again.err)
+        self.cluster.assert_clean()
+
+    def test_a_cache_that_is_a_link_is_not_used(self):
+        self.addCleanup(self.cluster.shell, "h1", "rm -rf /root/.cache /root/elsewhere /var/tmp/drun-0")
+        self.cluster.shell("h1", "rm -rf /root/.cache/drun; mkdir -p -m 755 /root/elsewhere /root/.cache; "
+                                 "ln -s /root/elsewhere /root/.cache/drun")
+        self.check()
+        self.assertEqual(self.cluster.shell("h1", "ls -A /root/elsewhere; stat -c %a /root/elsewhere"), "755\n")
+
+    def test_a_logout_while_the_job_runs(self):
+        """systemd removes $XDG_RUNTIME_DIR when its user logs out."""
+        self.cluster.shell("h1", "mkdir -p -m 700 /run/user-dir")
+        job = self.cluster.run("h1", "env", "XDG_RUNTIME_DIR=/run/user-dir", "drun", "-np", "2", "-H", "localhost:2",
+                               "sh", "-c", f"rm -rf /run/user-dir; exec {BIN}/hello")
+        self.assertEqual(job.status, 0, str(job))
+        self.cluster.assert_clean()
+
 
 class Homes(ClusterTest):
     hosts = 4
@@ -92,15 +120,14 @@ class SharedHome(ClusterTest):
 
     def test_sixteen_hosts_deliver_into_one_home_at_once(self):
         hosts = "localhost:1," + ",".join(f"host{i}:1" for i in range(1, 16))
-        job = self.good("-np", "16", "-H", hosts, "hostname")
-        self.assertEqual(sorted(untagged(job.out)), [(r, f"h{r}") for r in range(16)])
-        left = self.cluster.shell("h5", "ls -a /root/.cache/drun").split()
-        self.assertEqual(len([name for name in left if name.startswith("agent-")]), 1, left)
-        self.assertEqual([name for name in left if "tmp" in name], [])
-        # From now on all of them run that one file.
-        inode = self.cluster.shell("h5", "stat -c %i /root/.cache/drun/agent-*").strip()
         job = self.start_drun("-np", "16", "-H", hosts, "sh", "-c", "echo up; exec sleep 1000")
         job.wait_for(r"\] up", 16)
+        left = self.cluster.shell("h5", "ls -a /root/.cache/drun").split()
+        agents = [name for name in left if name.startswith("agent-")]
+        self.assertEqual(len(agents), 1, left)
+        self.assertEqual([name for name in left if name.startswith(".agent-")], [])
+        # All of them execute that one file: one that another host had replaced would be gone from under its agent.
+        inode = self.cluster.shell("h5", f"stat -c %i /root/.cache/drun/{agents[0]}").strip()
         for i in range(1, 16):
             pid = self.cluster.find(f"h{i}", "^drun-agent$")
             self.assertEqual(str(os.stat(f"/proc/{pid}/exe").st_ino), inode, f"host{i}")

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/asio.h"
 #include "tests/fakes/fake_channel.h"
@@ -18,8 +19,10 @@ namespace drun::testing {
 class FakeTransport : public transport::Transport {
  public:
   struct Host {
-    explicit Host(asio::io_context& io) : agent(io) {}
+    explicit Host(asio::io_context& io) : agent(io), second_agent(io) {}
     FakeAgent agent;
+    FakeAgent second_agent;                    // of a second login
+    std::vector<std::string> commands;         // one per login
     std::optional<transport::Phase> hangs_in;  // until the deadline
     std::optional<Error> fails;                // after the login
   };
@@ -33,7 +36,7 @@ class FakeTransport : public transport::Transport {
     return *found;
   }
 
-  Task<Result<std::unique_ptr<transport::Channel>>> open(const transport::SshTarget& target, const std::string&,
+  Task<Result<std::unique_ptr<transport::Channel>>> open(const transport::SshTarget& target, const std::string& command,
                                                          Deadline deadline,
                                                          const transport::OnPhase* on_phase) override {
     using transport::Phase;
@@ -46,7 +49,8 @@ class FakeTransport : public transport::Transport {
     }
     if (host.fails) co_return fail(*host.fails);
     transport::notify_phase(on_phase, Phase::kAgent);
-    co_return host.agent.channel();
+    host.commands.push_back(command);
+    co_return host.commands.size() == 1 ? host.agent.channel() : host.second_agent.channel();
   }
 
  private:

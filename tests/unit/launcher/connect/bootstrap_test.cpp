@@ -32,7 +32,8 @@ class Bootstrap : public ::testing::Test {
   Task<void> bring() {
     control::FrameParser parser;
     std::string nonce = "abc123", host = "node1";
-    auto hello = co_await bring_agent(*channel_, agent_, std::move(nonce), std::move(host), parser, &on_phase_);
+    auto hello =
+        co_await bring_agent(*channel_, agent_, std::move(nonce), std::move(host), parser, cached_, &on_phase_);
     result_ = hello ? "hello of pid " + std::to_string(hello->pid) : hello.error().message();
     context_ = hello ? "" : hello.error().context;
   }
@@ -54,13 +55,21 @@ class Bootstrap : public ::testing::Test {
   AgentBinary agent_;
   transport::OnPhase on_phase_;
   std::vector<Phase> phases_;
-  std::string result_, context_;
+  std::string result_, context_, cached_;
 };
 
 TEST_F(Bootstrap, AnAgentThatIsThereSaysHello) {
   print(hello());
   EXPECT_EQ(result_, "hello of pid 42");
   EXPECT_EQ(far_.raw, "") << "nothing was delivered";
+}
+
+TEST_F(Bootstrap, AnAgentOfTheHostsCacheThatDoesNotStartIsNamed) {
+  print("DRUN-abc123-CACHED /home/me/.cache/drun/agent-0\n");
+  EXPECT_EQ(cached_, "/home/me/.cache/drun/agent-0");
+  far_.exit(126, "sh: ./agent-0: Exec format error\n");
+  time_.settle();
+  EXPECT_THAT(result_, HasSubstr("status 126): sh: ./agent-0: Exec format error"));
 }
 
 TEST_F(Bootstrap, OutputOfStartupFilesIsSkippedAndBytesMayComeOneByOne) {

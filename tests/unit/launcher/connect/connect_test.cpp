@@ -15,6 +15,7 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 using transport::Phase;
@@ -34,12 +35,20 @@ class Connect : public ::testing::Test {
 
   // An agent that is there. `machine`: hosts with the same one are one machine.
   void say_hello(const std::string& name, const std::string& machine) {
+    transport_.host(name).agent.write(hello(machine));
+  }
+  static std::string hello(const std::string& machine) {
     control::Hello m;
     m.version = control::kVersion;
     m.pid = 42;
     m.boot_id = machine;
-    transport_.host(name).agent.write(std::string(control::kMagic) +
-                                      control::encode_frame(control::Type::kHello, control::encode(m)));
+    return std::string(control::kMagic) + control::encode_frame(control::Type::kHello, control::encode(m));
+  }
+  // The host executes the agent of its cache, which dies.
+  void execute_damaged(testing::FakeAgent& agent, const std::string& command) {
+    const auto mark = command.find("DRUN-");
+    agent.write(command.substr(mark, command.find('-', mark + 5) - mark) + "-CACHED /home/me/.cache/drun/agent-0\n");
+    agent.exit(126, "sh: ./agent-0: Exec format error\n");
   }
   void begin(int n_hosts) {
     for (int i = 1; i <= n_hosts; ++i) {
@@ -114,6 +123,44 @@ TEST_F(Connect, AFailureHasItsCauseAndItsPlaceInTheList) {
   ASSERT_TRUE(is_done_);
   ASSERT_THAT(errors(), ElementsAre(HasSubstr("node1: login: permission denied (publickey)")));
   EXPECT_THAT(out_.errors[0].context, HasSubstr("named in -H, item 1"));
+}
+
+TEST_F(Connect, ADamagedAgentOfTheCacheIsDeliveredAgain) {
+  begin(1);
+  auto& host = transport_.host("node1");
+  ASSERT_THAT(host.commands, SizeIs(1));
+  execute_damaged(host.agent, host.commands[0]);
+  time_.run_for(seconds(3));
+  ASSERT_THAT(host.commands, SizeIs(2));
+  EXPECT_THAT(host.commands[1], Not(HasSubstr("-CACHED")));
+  EXPECT_THAT(reporter_.notes, ElementsAre(HasSubstr("node1: /home/me/.cache/drun/agent-0 did not start")));
+  host.second_agent.write(hello("1"));
+  time_.run_for(milliseconds(10));
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(errors(), IsEmpty());
+}
+
+TEST_F(Connect, ADamagedAgentIsDeliveredAgainOnlyOnce) {
+  begin(1);
+  auto& host = transport_.host("node1");
+  ASSERT_THAT(host.commands, SizeIs(1));
+  execute_damaged(host.agent, host.commands[0]);
+  time_.run_for(seconds(3));
+  ASSERT_THAT(host.commands, SizeIs(2));
+  host.second_agent.exit(126, "sh: Exec format error\n");
+  time_.run_for(seconds(3));
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(errors(), ElementsAre(HasSubstr("node1: agent: no hello")));
+  EXPECT_THAT(host.commands, SizeIs(2));
+}
+
+TEST_F(Connect, AHostWithoutAnAgentIsNotTriedAgain) {
+  begin(1);
+  auto& host = transport_.host("node1");
+  host.agent.exit(1, "This account is currently not available.\n");
+  time_.run_for(seconds(3));
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(host.commands, SizeIs(1));
 }
 
 TEST_F(Connect, ACheckGoesOnWithTheHostsThatCanBeReached) {
