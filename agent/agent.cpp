@@ -36,6 +36,7 @@ Agent::Agent(GuardLink guard)
       network_(io_.get_executor(), channel_.outgoing()),
       resources_(io_, guard_),
       workers_(io_, processes_, channel_.outgoing(), [this](control::Exited& report) { complete(report); }),
+      prepare_calls_(io_),
       queries_(io_, channel_.outgoing(), workers_),
       feed_(io_.get_executor(), channel_.outgoing(), workers_),
       runtimes_(io_.get_executor(), channel_.outgoing(), workers_),
@@ -141,8 +142,15 @@ void Agent::configure(const control::Configure& message) {
 }
 
 void Agent::prepare(control::Prepare message) {
+  job_ = prepare_job(std::move(message));
+  tasks_.spawn(send_prepared());
+}
+
+Task<void> Agent::send_prepared() {
   control::Prepared reply;
-  job_ = prepare_job(std::move(message), reply);
+  co_await find_command(job_, prepare_calls_, reply);
+  if (stopping_) co_return;
+  reserve_master_port(job_, reply);
   if (const auto opened = resources_.open_socket(); !opened) {
     control::Problem p;
     p.cause = opened.error().message();
@@ -167,8 +175,7 @@ void Agent::spawn(const control::Spawn& order) {
     resources_.add_to(start, spec.rank);
     return start;
   };
-  // Each start waits for its exec, which may be slow.
-  workers_.start(order, start_of, [this] { guard_.beat(); });
+  workers_.start(order, start_of);
   if (job_.order.refuses_mpi) runtimes_.start();
 }
 
@@ -182,13 +189,15 @@ Task<void> Agent::reap() {
 }
 
 void Agent::on_reaped(pid_t pid, int wait_status) {
+  prepare_calls_.reaped(pid);
   queries_.reaped(pid);
   workers_.reaped(pid, wait_status);
 }
 
 void Agent::complete(control::Exited& report) {
   feed_.send_last(report.rank);
-  if (oom_) add_evidence(report, *oom_, resources_.error_file(report.rank));
+  const auto error_file = [&] { return resources_.read_error_file(report.rank); };
+  if (oom_) add_evidence(report, *oom_, error_file);
 }
 
 // ---- the end
@@ -198,6 +207,7 @@ void Agent::begin_stop(milliseconds grace, milliseconds delay, const std::vector
   if (stopping_) return;
   stopping_ = true;
   runtimes_.stop();
+  prepare_calls_.stop();
   queries_.end();  // no tool may start after the sweep
   network_.end();
   tasks_.spawn(stop_sequence());
@@ -211,10 +221,11 @@ Task<void> Agent::stop_sequence() {
   co_await workers_.end();
   const std::size_t n_own = workers_.n_running();
   const Reaped reaped = [this](pid_t pid, int wait_status) { on_reaped(pid, wait_status); };
-  const std::size_t n_killed = resources_.end_processes(reaped);
+  Swept swept = resources_.end_processes(reaped);
   workers_.finish_output();
   feed_.send_end();
-  m.leftovers = static_cast<std::uint32_t>(std::max(left.size(), n_killed > n_own ? n_killed - n_own : 0));
+  m.leftovers = static_cast<std::uint32_t>(std::max(left.size(), swept.n_killed > n_own ? swept.n_killed - n_own : 0));
+  m.stuck = std::move(swept.stuck);
   send(Type::kFinished, control::encode(m));
   co_await workers_.output_sent();
   co_await channel_.outgoing().flush(Deadline::max());

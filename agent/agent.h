@@ -47,6 +47,7 @@ class Agent {
   void set_handlers();
   void configure(const control::Configure& message);
   void prepare(control::Prepare message);
+  Task<void> send_prepared();
   void spawn(const control::Spawn& order);
   void on_reaped(pid_t pid, int wait_status);
   void complete(control::Exited& report);  // a worker has ended
@@ -65,6 +66,7 @@ class Agent {
   JobResources resources_;
   OwnProcesses processes_;
   WorkerGroup workers_;
+  ForkedCalls prepare_calls_;
   HostQueries queries_;
   RecorderFeed feed_;
   RuntimeWatch runtimes_;

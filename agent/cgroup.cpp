@@ -12,8 +12,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <map>
+#include <set>
 
 #include "agent/life_lock.h"
+#include "agent/sweep.h"
+#include "base/process_stat.h"
 #include "base/text.h"
 
 namespace drun::agent {
@@ -50,14 +54,28 @@ std::vector<std::string> child_directories(const std::string& directory) {
   return out;
 }
 
-// True if a process was killed.
+std::set<pid_t> members_of(const std::string& directory) {
+  std::set<pid_t> out;
+  const auto members = read_file(directory + "/cgroup.procs");
+  if (!members) return out;
+  for (const auto line : split(*members, '\n')) {
+    const auto pid = parse_number(line);
+    if (pid && *pid > 0) out.insert(static_cast<pid_t>(*pid));
+  }
+  return out;
+}
+
+// True if a process was killed. A pid is killed only if it is a member's both before and after its start time is read:
+// it could have become that of another process.
 bool kill_members(const std::string& directory, int depth) {
   bool any = false;
-  if (const auto members = read_file(directory + "/cgroup.procs")) {
-    for (const auto line : split(*members, '\n')) {
-      const auto pid = parse_number(line);
-      if (pid && *pid > 0 && ::kill(static_cast<pid_t>(*pid), SIGKILL) == 0) any = true;
-    }
+  std::map<pid_t, std::uint64_t> starts;
+  for (const pid_t pid : members_of(directory)) {
+    if (const auto stat = stat_of(pid)) starts[pid] = stat->start;
+  }
+  for (const pid_t pid : members_of(directory)) {
+    const auto start = starts.find(pid);
+    if (start != starts.end() && signal_process(pid, start->second, SIGKILL)) any = true;
   }
   if (depth >= kMaxDepth) return any;
   for (const auto& child : child_directories(directory)) any = kill_members(child, depth + 1) || any;

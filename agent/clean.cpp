@@ -1,8 +1,6 @@
 #include "agent/clean.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "agent/cgroup.h"
 #include "agent/leftovers.h"
 #include "agent/process_list.h"
+#include "agent/sweep.h"
 #include "base/asio.h"
 
 namespace drun::agent {
@@ -39,19 +38,6 @@ using Targets = std::map<pid_t, Target>;
 bool lives(pid_t pid, std::uint64_t start) {
   const auto stat = stat_of(pid);
   return stat && stat->start == start && !stat->over;
-}
-
-// A pidfd keeps the process from being confused with a later one between the check and the signal.
-void send(pid_t pid, std::uint64_t start, int number) {
-#if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
-  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (process) {
-    if (lives(pid, start)) ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0);
-    return;
-  }
-  if (errno != ENOSYS && errno != EPERM) return;
-#endif
-  if (lives(pid, start)) ::kill(pid, number);
 }
 
 class Cleaner {
@@ -123,7 +109,7 @@ class Cleaner {
   }
 
   void signal_all(int number) {
-    for (const auto& [pid, target] : targets_) send(pid, target.start, number);
+    for (const auto& [pid, target] : targets_) signal_process(pid, target.start, number);
   }
 
   void end_politely() {
@@ -177,25 +163,5 @@ class Cleaner {
 }  // namespace
 
 control::Cleaned clean(const control::Clean& order, pid_t guard) { return Cleaner(order, guard).run(); }
-
-Result<CleanChild> start_clean(const control::Clean& order, pid_t guard) {
-  auto pipe = make_pipe();
-  if (!pipe) return fail(std::move(pipe.error()));
-  const pid_t agent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return fail(errno_error(errno, "fork"));
-  if (pid == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != agent) ::_exit(1);
-    // Reset signal handlers: Asio's write to a pipe that the agent reads.
-    for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);
-    const bool written = write_all(pipe->write.get(), control::encode(clean(order, guard))).has_value();
-    ::_exit(written ? 0 : 1);
-  }
-  CleanChild child;
-  child.pid = pid;
-  child.reply = std::move(pipe->read);
-  return child;
-}
 
 }  // namespace drun::agent

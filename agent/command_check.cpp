@@ -8,6 +8,7 @@
 #include "agent/elf_file.h"
 #include "agent/interpreter.h"
 #include "agent/shell_word.h"
+#include "base/bytes.h"
 #include "base/fd.h"
 #include "base/text.h"
 
@@ -35,7 +36,7 @@ bool is_python(const std::string& file) { return file.size() > 3 && file.substr(
 std::string hint_for_missing(const control::Prepare& job) {
   const std::string& word = job.argv[0];
   const auto is_here = [&](const std::string& name) {
-    return find_command(name, job.environment, job.working_directory).has_value();
+    return find_command(name, job.environment, job.working_directory, [](const std::string&) {}).has_value();
   };
   const std::string for_shell = hint_for_shell_word(job.argv, is_here(first_word(word)));
   if (!for_shell.empty()) return for_shell;
@@ -57,8 +58,9 @@ std::string hint_for_no_program(const std::string& file) {
 }  // namespace
 
 Result<std::string> find_command(const std::string& argv0, const std::map<std::string, std::string>& environment,
-                                 const std::string& directory) {
+                                 const std::string& directory, const ReportStep& report) {
   if (argv0.find('/') != std::string::npos) {
+    report(argv0[0] == '/' ? argv0 : directory + "/" + argv0);
     if (::access(argv0.c_str(), F_OK) != 0) {
       return fail(Errc::kNotFound, "'" + argv0 + "' does not exist (in " + directory + ")");
     }
@@ -71,6 +73,7 @@ Result<std::string> find_command(const std::string& argv0, const std::map<std::s
   std::string not_executable;
   for (const auto dir : split(dirs, ':')) {
     const std::string candidate = (dir.empty() ? std::string(".") : std::string(dir)) + "/" + argv0;
+    report(candidate);
     if (!is_file(candidate)) continue;
     if (::access(candidate.c_str(), X_OK) == 0) return candidate;
     not_executable = candidate;
@@ -79,9 +82,10 @@ Result<std::string> find_command(const std::string& argv0, const std::map<std::s
   return fail(Errc::kNotFound, "no '" + argv0 + "' in PATH=" + shortened(dirs));
 }
 
-std::vector<control::Problem> check_command(const control::Prepare& job) {
+CommandCheck check_command(const control::Prepare& job, const ReportStep& report) {
   using control::ProblemKind;
-  std::vector<control::Problem> problems;
+  CommandCheck check;
+  std::vector<control::Problem>& problems = check.problems;
   const auto add = [&](ProblemKind kind, std::string cause, std::string hint) {
     control::Problem p;
     p.kind = kind;
@@ -89,24 +93,26 @@ std::vector<control::Problem> check_command(const control::Prepare& job) {
     p.hint = std::move(hint);
     problems.push_back(std::move(p));
   };
+  report(job.working_directory);
   if (::chdir(job.working_directory.c_str()) != 0) {
     const int err = errno;
     add(ProblemKind::kWorkingDirectory,
         "working directory '" + job.working_directory + "': " + errno_error(err, "chdir").cause.substr(7),
         "create it there, or choose one that every host has with --wdir DIR");
-    return problems;
+    return check;
   }
   if (job.argv.empty()) {
     add(ProblemKind::kOther, "no command", "");
-    return problems;
+    return check;
   }
-  const auto command = find_command(job.argv[0], job.environment, job.working_directory);
+  const auto command = find_command(job.argv[0], job.environment, job.working_directory, report);
   if (!command) {
     const bool missing = command.error().code == Errc::kNotFound;
     add(missing ? ProblemKind::kNotFound : ProblemKind::kNotExecutable, command.error().cause,
         missing ? hint_for_missing(job) : hint_for_no_program(job.argv[0]));
-    return problems;
+    return check;
   }
+  report(*command);
   if (const std::string interpreter = interpreter_of(*command);
       !interpreter.empty() && ::access(interpreter.c_str(), X_OK) != 0) {
     const bool has_cr = interpreter.back() == '\r';
@@ -115,7 +121,7 @@ std::vector<control::Problem> check_command(const control::Prepare& job) {
             (has_cr ? "an interpreter with a carriage return in its name" : interpreter) + ", which is not there",
         has_cr ? "the file has line ends of DOS: sed -i 's/\\r$//' " + shell_quote(*command)
                : "change its first line, or name the interpreter before the script");
-    return problems;
+    return check;
   }
   if (const std::string machine = foreign_machine(*command); !machine.empty()) {
     add(ProblemKind::kNotExecutable, "'" + *command + "' is built for " + machine + ", another processor type",
@@ -128,7 +134,29 @@ std::vector<control::Problem> check_command(const control::Prepare& job) {
             ": MPI is not served, so that each worker would be a world of its own, of one rank",
         "start it with mpirun; drun --mpi none starts it all the same");
   }
-  return problems;
+  if (problems.empty()) check.command = *command;
+  return check;
+}
+
+std::string encode(const CommandCheck& check) {
+  ByteWriter out;
+  control::Prepared problems;
+  problems.problems = check.problems;
+  out.str(check.command);
+  out.str(control::encode(problems));
+  return out.take();
+}
+
+Result<CommandCheck> decode_command_check(std::string_view bytes) {
+  ByteReader in(bytes);
+  CommandCheck check;
+  check.command = in.str();
+  const std::string problems = in.str();
+  if (!in.done()) return fail(Errc::kProtocol, "command check", "malformed");
+  auto decoded = control::decode<control::Prepared>(problems);
+  if (!decoded) return fail(std::move(decoded.error()));
+  check.problems = std::move(decoded->problems);
+  return check;
 }
 
 }  // namespace drun::agent

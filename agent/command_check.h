@@ -5,17 +5,26 @@
 #include <string>
 #include <vector>
 
+#include "agent/forked_call.h"
 #include "base/error.h"
 #include "control/messages.h"
 
 namespace drun::agent {
 
 // The path to pass to execve: argv0 itself if it contains a slash (relative to the current directory; `directory` is
-// for the error text), else the first executable of that name in PATH.
+// for the error text), else the first executable of that name in PATH. Reports each file before it is accessed.
 Result<std::string> find_command(const std::string& argv0, const std::map<std::string, std::string>& environment,
-                                 const std::string& directory);
+                                 const std::string& directory, const ReportStep& report);
 
-// Changes to the working directory (the agent stays there, so workers inherit it) and checks the command.
-std::vector<control::Problem> check_command(const control::Prepare& job);
+struct CommandCheck {
+  std::string command;  // path passed to execve, relative to the working directory; "" if there are problems
+  std::vector<control::Problem> problems;
+};
+// Changes to the working directory, and checks the command there. May hang on a dead network file system: reports each
+// file before it is accessed.
+CommandCheck check_command(const control::Prepare& job, const ReportStep& report);
+
+std::string encode(const CommandCheck& check);
+Result<CommandCheck> decode_command_check(std::string_view bytes);
 
 }  // namespace drun::agent

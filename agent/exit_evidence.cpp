@@ -1,24 +1,42 @@
 #include "agent/exit_evidence.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "base/fd.h"
 
 namespace drun::agent {
 
-namespace {
-constexpr std::size_t kErrorFileLimit = 64u << 10;
-}
-
-void add_evidence(control::Exited& report, OomWatch& oom, const std::string& error_file) {
+void add_evidence(control::Exited& report, OomWatch& oom, const std::function<std::string()>& read_error_file) {
   const int status = report.wait_status;
   if (report.ended_by_drun || status == 0) return;
   // A shell in between reports its child's SIGKILL as 128 + 9.
   const bool killed = (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ||
                       (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL);
   if (killed) report.out_of_memory = oom.evidence(report.pid);
-  if (!error_file.empty()) report.error_file = read_file(error_file, kErrorFileLimit).value_or("");
+  report.error_file = read_error_file();
+}
+
+std::string read_error_file(int directory, const std::string& name) {
+  constexpr std::size_t kLimit = 64u << 10;
+  const Fd file(::openat(directory, name.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
+  struct stat s {};
+  if (!file || ::fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode)) return "";
+  std::string bytes(kLimit + 1, '\0');
+  std::size_t n_read = 0;
+  while (n_read < bytes.size()) {
+    const ssize_t n = ::read(file.get(), bytes.data() + n_read, bytes.size() - n_read);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    n_read += static_cast<std::size_t>(n);
+  }
+  bytes.resize(n_read);
+  return n_read <= kLimit ? bytes : "";
 }
 
 }  // namespace drun::agent

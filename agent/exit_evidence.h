@@ -1,6 +1,7 @@
 // Evidence of how a worker ended, beyond its exit status.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "agent/oom_watch.h"
@@ -9,7 +10,11 @@
 namespace drun::agent {
 
 // Adds to the report of a worker that failed of its own accord: the kernel's report, if it was killed, and the contents
-// of `error_file`, if there is such a file.
-void add_evidence(control::Exited& report, OomWatch& oom, const std::string& error_file);
+// of its error file.
+void add_evidence(control::Exited& report, OomWatch& oom, const std::function<std::string()>& read_error_file);
+
+// The contents of the regular file of that name in the open directory, at most 64 KiB; "" if it is something else.
+// Never waits, whatever the worker has put there: a FIFO, a link to a dead network file system.
+std::string read_error_file(int directory, const std::string& name);
 
 }  // namespace drun::agent

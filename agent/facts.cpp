@@ -1,16 +1,9 @@
 #include "agent/facts.h"
 
-#include <fcntl.h>
-#include <sodium.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 
-#include "agent/command_check.h"
 #include "agent/facts_text.h"
-#include "base/fd.h"
 #include "base/text.h"
 
 extern char** environ;
@@ -21,8 +14,7 @@ namespace {
 
 // The throttle reasons have a new and an old name; older drivers know neither.
 constexpr const char* kThrottleFields[] = {",clocks_event_reasons.active", ",clocks_throttle_reasons.active", ""};
-constexpr std::size_t kMaxText = 64u << 10;   // of a program's output
-constexpr std::size_t kHashPiece = 4u << 20;  // bytes hashed before other work runs
+constexpr std::size_t kMaxText = 64u << 10;  // of a program's output
 constexpr auto kShortest = std::chrono::milliseconds(100);
 constexpr auto kLongest = std::chrono::seconds(60);
 
@@ -73,10 +65,6 @@ std::string first_line(const std::string& text) {
   return "it printed nothing";
 }
 
-std::string below(const std::string& folder, const std::string& path) {
-  return path.empty() || path[0] == '/' || folder.empty() ? path : folder + "/" + path;
-}
-
 }  // namespace
 
 struct FactsGatherer::Question {
@@ -87,11 +75,10 @@ struct FactsGatherer::Question {
 };
 
 Task<void> FactsGatherer::ask_glibc(Question& q) {
-  const std::string getconf = tools_.find("getconf");
-  const std::string ldd = getconf.empty() ? tools_.find("ldd") : "";
-  if (getconf.empty() && ldd.empty()) co_return;
-  const std::vector<std::string> argv = getconf.empty() ? std::vector<std::string>{ldd, "--version"}
-                                                        : std::vector<std::string>{getconf, "GNU_LIBC_VERSION"};
+  std::vector<std::string> names = {"getconf", "ldd"};
+  const std::string tool = co_await tools_.find(std::move(names), q.deadline);
+  if (tool.empty()) co_return;
+  const std::vector<std::string> argv = {tool, tool.ends_with("/ldd") ? "--version" : "GNU_LIBC_VERSION"};
   const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
   if (output.late) {
     q.facts.unknown["glibc"] = argv[0] + ": " + not_in_time(output);
@@ -104,7 +91,8 @@ Task<void> FactsGatherer::ask_glibc(Question& q) {
 }
 
 Task<void> FactsGatherer::ask_python(Question& q) {
-  const std::string python = tools_.find("python3");
+  std::vector<std::string> names = {"python3"};
+  const std::string python = co_await tools_.find(std::move(names), q.deadline);
   if (python.empty()) co_return;
   const std::vector<std::string> argv = {python, "-c", kPythonScript};
   const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
@@ -118,7 +106,8 @@ Task<void> FactsGatherer::ask_python(Question& q) {
 }
 
 Task<void> FactsGatherer::ask_ofed(Question& q) {
-  const std::string ofed_info = tools_.find("ofed_info");
+  std::vector<std::string> names = {"ofed_info"};
+  const std::string ofed_info = co_await tools_.find(std::move(names), q.deadline);
   if (ofed_info.empty()) co_return;
   const std::vector<std::string> argv = {ofed_info, "-s"};
   const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
@@ -132,7 +121,8 @@ Task<void> FactsGatherer::ask_ofed(Question& q) {
 }
 
 Task<void> FactsGatherer::ask_own_name(Question& q) {
-  const std::string getent = tools_.find("getent");
+  std::vector<std::string> names = {"getent"};
+  const std::string getent = co_await tools_.find(std::move(names), q.deadline);
   if (getent.empty() || q.facts.host_name.empty()) co_return;
   const std::vector<std::string> argv = {getent, "ahosts", q.facts.host_name};
   const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
@@ -145,7 +135,8 @@ Task<void> FactsGatherer::ask_own_name(Question& q) {
 
 Task<void> FactsGatherer::ask_gpus(Question& q) {
   auto& facts = q.facts;
-  const std::string smi = tools_.find("nvidia-smi");
+  std::vector<std::string> names = {"nvidia-smi"};
+  const std::string smi = co_await tools_.find(std::move(names), q.deadline);
   if (smi.empty()) co_return;
   facts.has_nvidia_smi = true;
   const std::string fields = kGpuFields;
@@ -195,57 +186,23 @@ Task<void> FactsGatherer::read_files(Question& q) {
   co_await hash_files(q);
 }
 
-// Hashes the command, and the first of its arguments that is a file: the script in `python3 train.py`.
 Task<void> FactsGatherer::hash_files(Question& q) {
-  const auto& asked = q.asked;
-  if (asked.argv.empty()) co_return;
-  const std::string argv0 =
-      asked.argv[0].find('/') == std::string::npos ? asked.argv[0] : below(asked.working_directory, asked.argv[0]);
-  const auto command = find_command(argv0, q.environment, asked.working_directory);
-  std::map<std::string, std::string> files;
-  if (command) {
-    q.facts.command = *command;
-    files["command"] = *command;
-  } else {
-    q.facts.command_problem = command.error().cause;
+  if (q.asked.argv.empty()) co_return;
+  const ForkedFunction hash = [&q](const ReportStep& step) {
+    control::Facts answer;
+    hash_command(q.asked, q.environment, step, answer.facts);
+    return control::encode(answer);
+  };
+  const ForkedResult result = co_await files_.call(hash, q.deadline);
+  auto answer = control::decode<control::Facts>(result.value.value_or(""));
+  if (!answer) {
+    q.facts.unknown["command"] = result.step + " could not be read to its end in time";
+    co_return;
   }
-  for (std::size_t i = 1; i < asked.argv.size() && files.count("script") == 0; ++i) {
-    const std::string path = below(asked.working_directory, asked.argv[i]);
-    struct stat s {};
-    if (!asked.argv[i].empty() && ::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode)) files["script"] = path;
-  }
-  std::string piece(256u << 10, '\0');
-  for (const auto& [name, path] : files) {
-    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd) {
-      q.facts.unknown[name] = path + " can't be read";
-      continue;
-    }
-    // On the heap, because its alignment exceeds that of a coroutine's frame.
-    const auto state = std::make_unique<crypto_generichash_state>();
-    crypto_generichash_init(state.get(), nullptr, 0, 16);
-    std::size_t since_pause = 0;
-    bool whole = false;
-    while (Clock::now() < q.deadline && !tools_.stopped()) {
-      const ssize_t n = ::read(fd.get(), piece.data(), piece.size());
-      whole = n == 0;
-      if (n <= 0) break;
-      crypto_generichash_update(state.get(), reinterpret_cast<const unsigned char*>(piece.data()),
-                                static_cast<unsigned long long>(n));
-      since_pause += static_cast<std::size_t>(n);
-      if (since_pause >= kHashPiece) {
-        since_pause = 0;
-        co_await asio::post(io_.get_executor(), asio::use_awaitable);
-      }
-    }
-    unsigned char digest[16];
-    crypto_generichash_final(state.get(), digest, sizeof digest);
-    if (whole) {
-      q.facts.versions[name] = hex(std::string_view(reinterpret_cast<const char*>(digest), sizeof digest));
-    } else {
-      q.facts.unknown[name] = path + " could not be read to its end in time";
-    }
-  }
+  q.facts.command = std::move(answer->facts.command);
+  q.facts.command_problem = std::move(answer->facts.command_problem);
+  q.facts.versions.merge(answer->facts.versions);
+  q.facts.unknown.merge(answer->facts.unknown);
 }
 
 Task<control::HostFacts> FactsGatherer::gather(control::AskFacts question) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/forked_call.h"
 #include "agent/tool.h"
 #include "base/asio.h"
 #include "control/messages.h"
@@ -23,10 +24,16 @@ class FactsGatherer {
  public:
   // `path`: directories to search first for programs, as in $PATH.
   FactsGatherer(asio::io_context& io, const std::string& path, FactsRoot root = {})
-      : io_(io), tools_(io, path), root_(std::move(root)) {}
+      : io_(io), tools_(io, path), files_(io), root_(std::move(root)) {}
   Task<control::HostFacts> gather(control::AskFacts question);
-  void reaped(pid_t pid) { tools_.reaped(pid); }
-  void stop() { tools_.stop(); }
+  void reaped(pid_t pid) {
+    tools_.reaped(pid);
+    files_.reaped(pid);
+  }
+  void stop() {
+    tools_.stop();
+    files_.stop();
+  }
 
  private:
   struct Question;  // shared by the coroutines of one gather()
@@ -40,6 +47,7 @@ class FactsGatherer {
 
   asio::io_context& io_;
   Tools tools_;
+  ForkedCalls files_;  // reads the user's files, which may be on a dead network file system
   FactsRoot root_;
 };
 
@@ -52,6 +60,10 @@ void read_kernel_log(const FactsRoot& root, control::HostFacts& facts);
 void read_network(const FactsRoot& root, control::HostFacts& facts);
 void read_nccl_conf(const FactsRoot& root, control::HostFacts& facts);
 void read_variables(const std::vector<std::string>& patterns, control::HostFacts& facts);
+// Hashes the command, and the first of its arguments that is a file: the script in `python3 train.py`. Finds the
+// command in the PATH of `environment`.
+void hash_command(const control::AskFacts& asked, const std::map<std::string, std::string>& environment,
+                  const ReportStep& report, control::HostFacts& facts);
 // Reads CLOCK_MONOTONIC and CLOCK_REALTIME at the same moment.
 void read_clocks(control::HostFacts& facts);
 

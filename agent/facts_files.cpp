@@ -1,6 +1,8 @@
 // The facts that come from files and system calls alone.
 #include <fcntl.h>
+#include <sodium.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -12,6 +14,7 @@
 #include <filesystem>
 #include <set>
 
+#include "agent/command_check.h"
 #include "agent/facts.h"
 #include "agent/facts_text.h"
 #include "agent/usable_cpus.h"
@@ -25,6 +28,8 @@ namespace drun::agent {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kHashBytes = 16;
 
 constexpr std::size_t kMaxFile = 1u << 20;
 constexpr std::size_t kMaxEntries = 4096;  // of a folder
@@ -74,6 +79,27 @@ std::int64_t now_ns(clockid_t clock) {
   timespec t{};
   ::clock_gettime(clock, &t);
   return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+std::string below(const std::string& folder, const std::string& path) {
+  return path.empty() || path[0] == '/' || folder.empty() ? path : folder + "/" + path;
+}
+
+// The hash of the file's contents, in hex; nothing if it can't be read to its end.
+std::optional<std::string> hash_of(const Fd& file) {
+  std::string piece(256u << 10, '\0');
+  crypto_generichash_state state;
+  crypto_generichash_init(&state, nullptr, 0, kHashBytes);
+  for (;;) {
+    const ssize_t n = ::read(file.get(), piece.data(), piece.size());
+    if (n < 0) return std::nullopt;
+    if (n == 0) break;
+    crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(piece.data()),
+                              static_cast<unsigned long long>(n));
+  }
+  std::string digest(kHashBytes, '\0');
+  crypto_generichash_final(&state, reinterpret_cast<unsigned char*>(digest.data()), digest.size());
+  return hex(digest);
 }
 
 }  // namespace
@@ -194,6 +220,36 @@ void read_clocks(control::HostFacts& facts) {
     gap = after - before;
     facts.monotonic_ns = before + gap / 2;
     facts.realtime_ns = wall;
+  }
+}
+
+void hash_command(const control::AskFacts& asked, const std::map<std::string, std::string>& environment,
+                  const ReportStep& report, control::HostFacts& facts) {
+  const std::string& word = asked.argv.front();
+  const std::string argv0 = word.find('/') == std::string::npos ? word : below(asked.working_directory, word);
+  const auto command = find_command(argv0, environment, asked.working_directory, report);
+  std::map<std::string, std::string> files;
+  if (command) {
+    facts.command = *command;
+    files["command"] = *command;
+  } else {
+    facts.command_problem = command.error().cause;
+  }
+  for (std::size_t i = 1; i < asked.argv.size() && files.count("script") == 0; ++i) {
+    const std::string path = below(asked.working_directory, asked.argv[i]);
+    report(path);
+    struct stat s {};
+    if (!asked.argv[i].empty() && ::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode)) files["script"] = path;
+  }
+  for (const auto& [name, path] : files) {
+    report(path);
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const auto hash = fd ? hash_of(fd) : std::nullopt;
+    if (hash) {
+      facts.versions[name] = *hash;
+    } else {
+      facts.unknown[name] = path + " can't be read";
+    }
   }
 }
 

@@ -21,6 +21,8 @@ namespace drun::agent {
 namespace {
 
 constexpr int kSecond = 1000;
+constexpr std::chrono::seconds kSweepTime{30};
+constexpr std::chrono::milliseconds kStuckTime{300};  // the agent has waited already
 
 void rename_process(char** argv, const char* name) {
   ::prctl(PR_SET_NAME, name);
@@ -160,7 +162,10 @@ void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
   }
   drain(up->read.get(), words);
   if (!words.cgroup().empty()) kill_cgroup(words.cgroup());
-  sweep(Clock::now() + std::chrono::seconds(30), note, words.mark());
+  SweepLimits limits;
+  limits.deadline = Clock::now() + kSweepTime;
+  limits.stuck = kStuckTime;
+  sweep(limits, note, words.mark());
   if (!words.cgroup().empty()) remove_cgroup(words.cgroup(), Clock::now() + std::chrono::seconds(1));
   if (!words.socket_directory().empty()) remove_socket_directory(words.socket_directory());
   // Not exit(): its leak check stops this process to inspect it, and drun's SIGCONT (for a frozen guard) undoes that

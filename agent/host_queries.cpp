@@ -1,12 +1,7 @@
 #include "agent/host_queries.h"
 
-#include <signal.h>
-
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -23,27 +18,10 @@ namespace {
 constexpr seconds kCleanTime{20};  // added to the grace time
 constexpr seconds kRasTime{15};    // for NCCL to ask all of its ranks
 
-// Reads until EOF or the deadline. False: the deadline passed.
-Task<bool> read_all(asio::posix::stream_descriptor& from, Deadline deadline, std::string& bytes) {
-  const std::function<void()> cancel = [&from] {
-    boost::system::error_code ignored;
-    from.cancel(ignored);
-  };
-  DeadlineGuard limit(from.get_executor(), deadline, cancel);
-  std::string chunk(64u << 10, '\0');
-  for (;;) {
-    const auto buffer = asio::buffer(chunk);
-    const auto [ec, n] = co_await from.async_read_some(buffer, as_result);
-    if (ec) break;
-    bytes.append(chunk, 0, n);
-  }
-  co_return !limit.fired();
-}
-
 }  // namespace
 
 HostQueries::HostQueries(asio::io_context& io, control::FrameQueue& to_drun, const WorkerGroup& workers)
-    : io_(io), to_drun_(to_drun), workers_(workers), tasks_(io.get_executor()) {}
+    : io_(io), to_drun_(to_drun), workers_(workers), cleaning_(io), tasks_(io.get_executor()) {}
 
 void HostQueries::describe(const control::Describe& order, const Environment& environment) {
   if (!snapshots_) {
@@ -104,35 +82,25 @@ Task<void> HostQueries::send_ras(std::string address) {
 void HostQueries::clean(control::Clean order, pid_t guard) { tasks_.spawn(send_cleaned(std::move(order), guard)); }
 
 Task<void> HostQueries::send_cleaned(control::Clean order, pid_t guard) {
-  auto child = start_clean(order, guard);
+  const ForkedFunction clean = [&order, guard](const ReportStep&) {
+    return control::encode(agent::clean(order, guard));
+  };
+  const ForkedResult result = co_await cleaning_.call(clean, Clock::now() + milliseconds(order.grace_ms) + kCleanTime);
   control::Cleaned failed;
-  if (!child) {
-    failed.error = child.error().message();
-    to_drun_.push(Type::kCleaned, control::encode(failed));
-    co_return;
-  }
-  asio::posix::stream_descriptor reply(io_, child->reply.release());
-  const Deadline give_up = Clock::now() + milliseconds(order.grace_ms) + kCleanTime;
-  std::string body;
-  const bool in_time = co_await read_all(reply, give_up, body);
-  if (!in_time) {
-    ::kill(child->pid, SIGKILL);
-    failed.error = "reading /proc took too long: a process may be stuck in the kernel (ps axl)";
-    body = control::encode(failed);
-  } else if (!control::decode<control::Cleaned>(body)) {
-    failed.error = "reading /proc failed";
-    body = control::encode(failed);
-  }
-  to_drun_.push(Type::kCleaned, body);
+  failed.error = result.late ? "reading /proc took too long: a process may be stuck in the kernel (ps axl)"
+                             : "reading /proc failed";
+  to_drun_.push(Type::kCleaned, result.value.value_or(control::encode(failed)));
 }
 
 void HostQueries::reaped(pid_t pid) {
+  cleaning_.reaped(pid);
   if (snapshots_) snapshots_->reaped(pid);
   if (facts_) facts_->reaped(pid);
 }
 
 void HostQueries::end() {
   is_ending_ = true;
+  cleaning_.stop();
   if (snapshots_) snapshots_->stop();
   if (facts_) facts_->stop();
   if (ras_) ras_->stop();

@@ -50,6 +50,7 @@ class HostQueries {
   asio::io_context& io_;
   control::FrameQueue& to_drun_;
   const WorkerGroup& workers_;
+  ForkedCalls cleaning_;
   TaskGroup tasks_;
   std::unique_ptr<SnapshotReader> snapshots_;
   std::unique_ptr<FactsGatherer> facts_;  // set while facts are gathered

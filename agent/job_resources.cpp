@@ -4,11 +4,15 @@
 #include <chrono>
 #include <utility>
 
+#include "agent/exit_evidence.h"
+
 namespace drun::agent {
 
 namespace {
 constexpr std::chrono::seconds kSweepTime{5};
 constexpr std::chrono::milliseconds kCgroupTime{500};
+
+std::string error_file_name(std::uint32_t rank) { return "rank." + std::to_string(rank) + ".error"; }
 }  // namespace
 
 JobResources::JobResources(asio::io_context& io, GuardWatch& guard)
@@ -46,25 +50,33 @@ void JobResources::add_to(WorkerStart& start, std::uint32_t rank) const {
   if (cgroup_) start.cgroup_procs = cgroup_->procs_fd();
 }
 
-std::string JobResources::error_file(std::uint32_t rank) const {
-  return socket_ ? socket_->file("rank." + std::to_string(rank) + ".error") : "";
+std::string JobResources::read_error_file(std::uint32_t rank) const {
+  return socket_ ? agent::read_error_file(socket_->directory_fd(), error_file_name(rank)) : "";
 }
 
-std::size_t JobResources::end_processes(const Reaped& reaped) {
+std::string JobResources::error_file(std::uint32_t rank) const {
+  return socket_ ? socket_->file(error_file_name(rank)) : "";
+}
+
+Swept JobResources::end_processes(const Reaped& reaped) {
   JobMark mark;
   mark.job_id = job_id_;
   if (socket_) mark.agent_socket = socket_->path();
-  std::size_t n_killed = 0;
+  std::size_t n_before = 0;
   if (cgroup_) {
-    n_killed = descendants().size();
+    n_before = descendants().size();
     kill_cgroup(cgroup_->directory());
   }
   // Both block: together they must stay below kGuardSilenceLimit.
-  const Deadline end = Clock::now() + kSweepTime;
-  n_killed = std::max(n_killed, sweep(end, reaped, mark));
+  SweepLimits limits;
+  limits.deadline = Clock::now() + kSweepTime;
+  Swept swept = sweep(limits, reaped, mark);
+  swept.n_killed = std::max(swept.n_killed, n_before);
   guard_.beat();
-  if (cgroup_) remove_cgroup(cgroup_->directory(), std::max(end, Clock::now() + kCgroupTime));
-  return n_killed;
+  const auto now = Clock::now();
+  const Deadline end = swept.stuck.empty() ? std::max(limits.deadline, now + kCgroupTime) : now;
+  if (cgroup_) remove_cgroup(cgroup_->directory(), end);
+  return swept;
 }
 
 void JobResources::stop() {

@@ -32,12 +32,13 @@ class JobResources {
   void hand_out(const control::Spawn& order, Recorders& recorders);
   // Adds what a worker needs to find these resources.
   void add_to(WorkerStart& start, std::uint32_t rank) const;
+  // The contents of the file that torch's @record has written for that rank; "" = none.
+  std::string read_error_file(std::uint32_t rank) const;
   // The file to which torch's @record writes the exception of that rank, unless the user chose another; "" = none.
   std::string error_file(std::uint32_t rank) const;
 
   // Kills every process of the job on this host, then removes the cgroup. Blocks, for less than kGuardSilenceLimit.
-  // Returns the number of processes killed.
-  std::size_t end_processes(const Reaped& reaped);
+  Swept end_processes(const Reaped& reaped);
 
   void stop();  // the socket
   Task<void> join() { return tasks_.join(); }

@@ -1,5 +1,6 @@
 #include "agent/prepared_job.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "agent/gpu_nodes.h"
 #include "agent/usable_cpus.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace drun::agent {
 
@@ -24,26 +26,42 @@ void add_host_environment(control::Prepare& job) {
 
 }  // namespace
 
-PreparedJob prepare_job(control::Prepare order, control::Prepared& reply) {
+PreparedJob prepare_job(control::Prepare order) {
   PreparedJob job;
   job.order = std::move(order);
   add_host_environment(job.order);
-  reply.problems = check_command(job.order);
-  if (reply.problems.empty()) {
-    job.command = find_command(job.order.argv[0], job.order.environment, job.order.working_directory).value();
-  }
-  if (!job.order.master_address.empty()) {
-    auto reserved = reserve_port(job.order.master_address);
-    if (reserved) {
-      job.master_port = std::move(*reserved);
-      reply.master_port = job.master_port.port;
-    } else {
-      control::Problem p;
-      p.cause = "no free port for MASTER_PORT: " + reserved.error().message();
-      reply.problems.push_back(std::move(p));
-    }
-  }
   return job;
+}
+
+Task<void> find_command(PreparedJob& job, ForkedCalls& calls, control::Prepared& reply) {
+  const ForkedFunction check = [&job](const ReportStep& report) { return encode(check_command(job.order, report)); };
+  const std::chrono::milliseconds limit(job.order.time_ms);
+  const ForkedResult result = co_await calls.call(check, Clock::now() + limit);
+  auto checked = decode_command_check(result.value.value_or(""));
+  if (checked) {
+    job.command = std::move(checked->command);
+    for (auto& problem : checked->problems) reply.problems.push_back(std::move(problem));
+    co_return;
+  }
+  control::Problem problem;
+  problem.kind = control::ProblemKind::kNoAnswer;
+  problem.cause = result.late ? "'" + result.step + "': its file system has given no answer within " + limit_text(limit)
+                              : "the check of the command failed";
+  if (result.late) problem.hint = "is it a network file system whose server is down? on that host: df " + result.step;
+  reply.problems.push_back(std::move(problem));
+}
+
+void reserve_master_port(PreparedJob& job, control::Prepared& reply) {
+  if (job.order.master_address.empty()) return;
+  auto reserved = reserve_port(job.order.master_address);
+  if (reserved) {
+    job.master_port = std::move(*reserved);
+    reply.master_port = job.master_port.port;
+    return;
+  }
+  control::Problem p;
+  p.cause = "no free port for MASTER_PORT: " + reserved.error().message();
+  reply.problems.push_back(std::move(p));
 }
 
 void choose_cpus(PreparedJob& job, control::Prepared& reply) {
@@ -79,6 +97,7 @@ void choose_cpus(PreparedJob& job, control::Prepared& reply) {
 WorkerStart worker_start(const PreparedJob& job, const control::Spawn& order, const control::WorkerSpec& spec) {
   WorkerStart start;
   start.file = job.command;
+  start.directory = job.order.working_directory;
   start.argv = job.order.argv;
   start.environment = job.order.environment;
   for (const auto& [name, value] : spec.environment) start.environment[name] = value;

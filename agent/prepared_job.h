@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "agent/binding.h"
+#include "agent/forked_call.h"
 #include "agent/reserved_port.h"
 #include "agent/worker_process.h"
+#include "base/asio.h"
 #include "control/messages.h"
 
 namespace drun::agent {
@@ -19,8 +21,13 @@ struct PreparedJob {
   std::vector<WorkerCpus> cpus;  // by local rank; empty: not bound
 };
 
-// Enters the working directory, checks the command and reserves MASTER_PORT.
-PreparedJob prepare_job(control::Prepare order, control::Prepared& reply);
+// Adds this host's variables to the environment.
+PreparedJob prepare_job(control::Prepare order);
+// Checks the working directory and the command, in a child. By the order's time, a file system that does not answer is
+// a problem. `job` must outlive it.
+Task<void> find_command(PreparedJob& job, ForkedCalls& calls, control::Prepared& reply);
+// Reserves MASTER_PORT if the order says so.
+void reserve_master_port(PreparedJob& job, control::Prepared& reply);
 // --bind-to: chooses the CPUs of the workers.
 void choose_cpus(PreparedJob& job, control::Prepared& reply);
 

@@ -18,6 +18,8 @@ Result<WorkerProcess> OwnProcesses::start(const WorkerStart& start) { return sta
 
 void OwnProcesses::signal_group(pid_t group, int number) { ::kill(-group, number); }
 
+void OwnProcesses::signal_child(pid_t pid, int number) { ::kill(pid, number); }
+
 bool OwnProcesses::has_members(pid_t group) {
   if (::kill(-group, 0) != 0) return false;
   const auto now = Clock::now();

@@ -18,6 +18,8 @@ class Processes {
   // start_worker()
   virtual Result<WorkerProcess> start(const WorkerStart& start) = 0;
   virtual void signal_group(pid_t group, int number) = 0;
+  // A child that has not been reaped.
+  virtual void signal_child(pid_t pid, int number) = 0;
   // True if the process group has members that are our descendants: the number of an empty group may be reused.
   virtual bool has_members(pid_t group) = 0;
   // False: there is no descendant either.
@@ -30,6 +32,7 @@ class OwnProcesses final : public Processes {
  public:
   Result<WorkerProcess> start(const WorkerStart& start) override;
   void signal_group(pid_t group, int number) override;
+  void signal_child(pid_t pid, int number) override;
   bool has_members(pid_t group) override;
   bool has_children() override;
   std::vector<pid_t> descendants() override;

@@ -88,20 +88,24 @@ std::vector<control::ProcessState> ProcessTable::family_of(pid_t worker) const {
   return out;
 }
 
-std::vector<std::string> SnapshotReader::tool_for(pid_t pid) const {
+// The command that reads the stack; empty if there is no tool.
+Task<std::vector<std::string>> SnapshotReader::tool_for(pid_t pid, Deadline deadline) {
+  std::vector<std::string> names = {"eu-stack", "gdb"};
+  if (is_python(pid)) names.insert(names.begin(), "py-spy");
+  const std::string tool = co_await tools_.find(std::move(names), deadline);
+  const std::string name = tool.substr(tool.rfind('/') + 1);
   const std::string number = std::to_string(pid);
-  if (is_python(pid)) {
-    if (const auto tool = tools_.find("py-spy"); !tool.empty()) return {tool, "dump", "--pid", number};
+  std::vector<std::string> command;
+  if (name == "py-spy") command = {tool, "dump", "--pid", number};
+  if (name == "eu-stack") command = {tool, "-n", kMaxFrames, "-p", number};
+  if (name == "gdb") {
+    command = {tool, "-nx", "-batch", "-p", number, "-ex", std::string("thread apply all bt ") + kMaxFrames};
   }
-  if (const auto tool = tools_.find("eu-stack"); !tool.empty()) return {tool, "-n", kMaxFrames, "-p", number};
-  if (const auto tool = tools_.find("gdb"); !tool.empty()) {
-    return {tool, "-nx", "-batch", "-p", number, "-ex", std::string("thread apply all bt ") + kMaxFrames};
-  }
-  return {};
+  co_return command;
 }
 
 Task<void> SnapshotReader::read_stack(control::ProcessState& process, Deadline deadline) {
-  const std::vector<std::string> tool = tool_for(process.pid);
+  const std::vector<std::string> tool = co_await tool_for(process.pid, deadline);
   if (tool.empty()) {
     process.problem = "neither eu-stack nor gdb is there (Debian: apt-get install elfutils)";
     co_return;

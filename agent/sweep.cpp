@@ -17,6 +17,7 @@
 
 #include "agent/process_list.h"
 #include "base/fd.h"
+#include "base/process_stat.h"
 #include "base/text.h"
 
 namespace drun::agent {
@@ -65,6 +66,38 @@ std::size_t end_strays(const JobMark& mark, Deadline deadline, std::set<pid_t>& 
   return n;
 }
 
+std::vector<ProcessStat> descendant_processes() {
+  std::unordered_map<pid_t, std::vector<ProcessStat>> children;
+  for_each_pid([&](pid_t pid) {
+    if (auto stat = stat_of(pid)) children[stat->parent].push_back(std::move(*stat));
+    return true;
+  });
+  std::vector<ProcessStat> out;
+  std::vector<pid_t> todo = {::getpid()};
+  while (!todo.empty()) {
+    const pid_t parent = todo.back();
+    todo.pop_back();
+    const auto found = children.find(parent);
+    if (found == children.end()) continue;
+    for (ProcessStat& child : found->second) {
+      todo.push_back(child.pid);
+      if (!child.over) out.push_back(std::move(child));
+    }
+  }
+  return out;
+}
+
+bool are_stuck(const std::vector<ProcessStat>& processes) {
+  return !processes.empty() && std::all_of(processes.begin(), processes.end(),
+                                           [](const ProcessStat& process) { return process.state == 'D'; });
+}
+
+std::vector<std::string> names_of(const std::vector<ProcessStat>& processes) {
+  std::vector<std::string> out;
+  for (const auto& process : processes) out.push_back("pid " + std::to_string(process.pid) + " (" + process.name + ")");
+  return out;
+}
+
 }  // namespace
 
 void become_subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
@@ -75,28 +108,21 @@ bool has_children() {
 }
 
 std::vector<pid_t> descendants() {
-  struct Child {
-    pid_t pid = 0;
-    bool over = false;
-  };
-  std::unordered_map<pid_t, std::vector<Child>> children;
-  for_each_pid([&](pid_t pid) {
-    if (const auto stat = stat_of(pid)) children[stat->parent].push_back(Child{pid, stat->over});
-    return true;
-  });
   std::vector<pid_t> out;
-  std::vector<pid_t> todo = {::getpid()};
-  while (!todo.empty()) {
-    const pid_t parent = todo.back();
-    todo.pop_back();
-    const auto found = children.find(parent);
-    if (found == children.end()) continue;
-    for (const Child& child : found->second) {
-      todo.push_back(child.pid);
-      if (!child.over) out.push_back(child.pid);
-    }
-  }
+  for (const auto& process : descendant_processes()) out.push_back(process.pid);
   return out;
+}
+
+bool signal_process(pid_t pid, std::uint64_t start, int number) {
+  const auto is_it = [&] {
+    const auto stat = stat_of(pid);
+    return stat && stat->start == start && !stat->over;
+  };
+  // The descriptor is of one process, which is the wanted one if the pid is still its own.
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (process) return is_it() && ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0) == 0;
+  if (errno != ENOSYS && errno != EPERM) return false;
+  return is_it() && ::kill(pid, number) == 0;
 }
 
 void reap_ended(const Reaped& reaped) {
@@ -137,28 +163,39 @@ std::vector<pid_t> strays(const JobMark& mark, Deadline deadline) {
   return out;
 }
 
-std::size_t sweep(Deadline deadline, const Reaped& reaped, const JobMark& mark) {
+Swept sweep(const SweepLimits& limits, const Reaped& reaped, const JobMark& mark) {
+  Swept out;
   std::set<pid_t> killed;
   useconds_t pause = 500;
+  Deadline not_stuck_at = Clock::now();  // the last time that a process was seen which SIGKILL can end
   for (;;) {
-    for (const pid_t pid : descendants()) {
-      if (::kill(pid, SIGKILL) == 0) killed.insert(pid);
+    std::vector<ProcessStat> left = descendant_processes();
+    for (const ProcessStat& process : left) {
+      if (signal_process(process.pid, process.start, SIGKILL)) killed.insert(process.pid);
     }
     reap_ended(reaped);
     int status = 0;
-    const pid_t left = ::waitpid(-1, &status, WNOHANG);
-    if (left > 0) {
-      reaped(left, status);
+    const pid_t child = ::waitpid(-1, &status, WNOHANG);
+    if (child > 0) {
+      reaped(child, status);
       continue;
     }
-    if (left < 0 && errno == ECHILD) {
-      const std::size_t n_strays = end_strays(mark, deadline, killed);
-      if (n_strays == 0) return killed.size();
+    const bool has_none = child < 0 && errno == ECHILD;
+    if (has_none) {
+      left.clear();
+      if (end_strays(mark, limits.deadline, killed) == 0) break;
     }
-    if (Clock::now() >= deadline) return killed.size();
+    const auto now = Clock::now();
+    if (!are_stuck(left)) not_stuck_at = now;
+    if (now >= limits.deadline || now - not_stuck_at >= limits.stuck) {
+      out.stuck = names_of(left);
+      break;
+    }
     ::usleep(pause);  // killed processes need a moment to die; there is nothing to wait on for grandchildren
     if (pause < 8000) pause *= 2;
   }
+  out.n_killed = killed.size();
+  return out;
 }
 
 }  // namespace drun::agent

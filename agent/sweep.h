@@ -6,6 +6,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -36,10 +38,23 @@ std::vector<pid_t> strays(const JobMark& mark, Deadline deadline);
 
 using Reaped = std::function<void(pid_t pid, int wait_status)>;
 
+struct Swept {
+  std::size_t n_killed = 0;
+  std::vector<std::string> stuck;  // "pid 12 (train)": descendants that have got SIGKILL and are still there
+};
+struct SweepLimits {
+  Deadline deadline;
+  // For processes in uninterruptible sleep, which SIGKILL does not end: the sweep is over if for this time there have
+  // been no others.
+  std::chrono::milliseconds stuck{1000};
+};
 // Sends SIGKILL to all descendants and reaps, until waitpid reports no child (which for a subreaper proves that there
-// is no descendant); then does the same for strays. Stops at the deadline. Blocks. Returns the number of processes
-// killed.
-std::size_t sweep(Deadline deadline, const Reaped& reaped, const JobMark& mark = {});
+// is no descendant); then does the same for strays. Blocks, up to the limits.
+Swept sweep(const SweepLimits& limits, const Reaped& reaped, const JobMark& mark = {});
+
+// Sends the signal to the process that had this pid when it started at `start` (ProcessStat::start). A pid alone may be
+// that of a later process. True if it was sent.
+bool signal_process(pid_t pid, std::uint64_t start, int number);
 
 // Reaps all ended children, without waiting.
 void reap_ended(const Reaped& reaped);

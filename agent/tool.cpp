@@ -12,19 +12,28 @@
 
 namespace drun::agent {
 
-Tools::Tools(asio::io_context& io, const std::string& path) : io_(io) {
+Tools::Tools(asio::io_context& io, const std::string& path) : io_(io), lookups_(io) {
   for (const auto folder : split(path, ':')) {
     if (!folder.empty()) folders_.emplace_back(folder);
   }
   for (const char* usual : {"/usr/local/bin", "/usr/bin", "/bin"}) folders_.emplace_back(usual);
 }
 
-std::string Tools::find(const std::string& name) const {
-  for (const auto& folder : folders_) {
-    std::string path = folder + "/" + name;
-    if (::access(path.c_str(), X_OK) == 0) return path;
-  }
-  return "";
+Task<std::string> Tools::find(std::vector<std::string> names, Deadline deadline) {
+  if (const auto known = found_.find(names.front()); known != found_.end()) co_return known->second;
+  const ForkedFunction find = [this, &names](const ReportStep&) {
+    for (const auto& name : names) {
+      for (const auto& folder : folders_) {
+        std::string path = folder + "/" + name;
+        if (::access(path.c_str(), X_OK) == 0) return path;
+      }
+    }
+    return std::string();
+  };
+  const ForkedResult result = co_await lookups_.call(find, deadline);
+  std::string path = result.value.value_or("");
+  if (!path.empty()) found_[path.substr(path.rfind('/') + 1)] = path;
+  co_return path;
 }
 
 Task<ToolOutput> Tools::run(std::vector<std::string> argv, std::map<std::string, std::string> environment,
@@ -47,6 +56,7 @@ Task<ToolOutput> Tools::run(std::vector<std::string> argv, std::map<std::string,
   }
   const pid_t pid = started->pid;
   running_.insert(pid);
+  set_nonblocking(started->exec_report.get(), true);
   set_nonblocking(started->stdout_end.get(), true);
   asio::posix::stream_descriptor output(io_, started->stdout_end.release());
   std::string chunk(16u << 10, '\0');
@@ -63,6 +73,12 @@ Task<ToolOutput> Tools::run(std::vector<std::string> argv, std::map<std::string,
     }
     out.late = guard.fired() || stopped_;
   }
+  char report[64];
+  const ssize_t n_report = ::read(started->exec_report.get(), report, sizeof report);
+  if (n_report > 0) {
+    const auto executed = exec_result(std::string_view(report, static_cast<std::size_t>(n_report)), start.file);
+    if (!executed) out.problem = executed.error().message();
+  }
   out.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
   out.cut = out.text.size() >= limit;
   if (out.cut) out.text.resize(limit);
@@ -72,6 +88,7 @@ Task<ToolOutput> Tools::run(std::vector<std::string> argv, std::map<std::string,
 
 void Tools::stop() {
   stopped_ = true;
+  lookups_.stop();
   for (const pid_t pid : running_) ::kill(-pid, SIGKILL);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/forked_call.h"
 #include "base/asio.h"
 
 namespace drun::agent {
@@ -27,20 +28,26 @@ class Tools {
   // `path`: directories to search, as in $PATH; the usual directories are searched after them.
   Tools(asio::io_context& io, const std::string& path);
 
-  // The full path, or "".
-  std::string find(const std::string& name) const;
+  // The full path of the first of these programs that is there; "" if there is none by the deadline. A child looks,
+  // because a directory may be on a dead network file system.
+  Task<std::string> find(std::vector<std::string> names, Deadline deadline);
   // argv[0] is the full path. The child has its own process group and an empty stdin.
   Task<ToolOutput> run(std::vector<std::string> argv, std::map<std::string, std::string> environment, Deadline deadline,
                        std::size_t limit);
   // Called by the agent's reaper for every pid: a program's pid may be reused from now on.
-  void reaped(pid_t pid) { running_.erase(pid); }
+  void reaped(pid_t pid) {
+    running_.erase(pid);
+    lookups_.reaped(pid);
+  }
   void stop();
   bool stopped() const { return stopped_; }
 
  private:
   asio::io_context& io_;
+  ForkedCalls lookups_;
   std::vector<std::string> folders_;
-  std::set<pid_t> running_;  // not reaped yet
+  std::map<std::string, std::string> found_;  // full paths, by name
+  std::set<pid_t> running_;                   // not reaped yet
   bool stopped_ = false;
 };
 

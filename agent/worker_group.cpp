@@ -3,8 +3,11 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <boost/asio/buffer.hpp>
 #include <cerrno>
 #include <utility>
+
+#include "base/units.h"
 
 namespace drun::agent {
 
@@ -19,6 +22,19 @@ constexpr milliseconds kGroupPoll{20};
 // closes, before they count as leftovers.
 constexpr milliseconds kSettleTime{500};
 
+int errno_of(const Error& failed_start) { return failed_start.code == Errc::kNotFound ? ENOENT : EACCES; }
+
+void close_quietly(asio::posix::stream_descriptor& descriptor) {
+  boost::system::error_code ignored;
+  descriptor.close(ignored);
+}
+
+// The error of a worker whose chdir or exec has not come back.
+std::string not_executed(pid_t pid, const std::string& file, milliseconds limit) {
+  return "execute " + file + ": process " + std::to_string(pid) + " has not done it within " + limit_text(limit) +
+         "; does its file system answer?";
+}
+
 }  // namespace
 
 WorkerGroup::WorkerGroup(asio::io_context& io, Processes& processes, control::FrameQueue& to_drun, Exiting exiting)
@@ -31,36 +47,75 @@ WorkerGroup::WorkerGroup(asio::io_context& io, Processes& processes, control::Fr
 
 // ---- the start
 
-void WorkerGroup::start(const control::Spawn& order, const StartOf& start_of, const std::function<void()>& after_each) {
+void WorkerGroup::start(const control::Spawn& order, const StartOf& start_of) {
   for (const auto& spec : order.workers) workers_[spec.rank].spec = spec;
-  for (auto& [rank, worker] : workers_) {
-    start(worker, order, start_of(worker.spec));
-    after_each();
-  }
+  for (auto& [rank, worker] : workers_) start(worker, order, start_of(worker.spec));
   if (is_paused_) signal(SIGSTOP);
 }
 
 void WorkerGroup::start(Worker& worker, const control::Spawn& order, const WorkerStart& start) {
-  control::Started reply;
-  reply.rank = worker.spec.rank;
   auto process = processes_.start(start);
   if (!process) {
-    reply.error = process.error().code == Errc::kNotFound ? ENOENT : EACCES;
-    reply.what = process.error().message();
-    to_drun_.push(Type::kStarted, control::encode(reply));
+    report_failed_start(worker, errno_of(process.error()), process.error().message());
     return;
   }
   worker.pid = process->pid;
   worker.running = true;
   worker.group_alive = true;
-  reply.pid = worker.pid;
-  to_drun_.push(Type::kStarted, control::encode(reply));
   WorkerStreams::Settings settings;
   settings.rank = worker.spec.rank;
   settings.pty = order.pty;
   settings.credit = order.output_credit;
   worker.streams = std::make_unique<WorkerStreams>(io_, to_drun_, settings, *process, [this] { changed_.notify(); });
+  set_nonblocking(process->exec_report.get(), true);
+  worker.exec_report = std::make_unique<asio::posix::stream_descriptor>(io_, process->exec_report.release());
+  pumps_.spawn(await_exec(worker, start.file, milliseconds(order.start_ms)));
+}
+
+// Reports the start of the worker. Its streams are pumped from then on, so that drun hears of it first.
+Task<void> WorkerGroup::await_exec(Worker& worker, std::string file, milliseconds limit) {
+  asio::posix::stream_descriptor& from = *worker.exec_report;
+  std::string report;
+  bool late = false;
+  {
+    const std::function<void()> give_up = [&from] { close_quietly(from); };
+    DeadlineGuard guard(io_.get_executor(), Clock::now() + limit, give_up);
+    char bytes[64];
+    for (;;) {
+      const auto buffer = asio::buffer(bytes);
+      const auto [ec, n] = co_await from.async_read_some(buffer, as_result);
+      if (ec) break;
+      report.append(bytes, n);
+    }
+    late = guard.fired();
+  }
+  const bool is_given_up = !from.is_open();
+  close_quietly(from);
+  if (is_given_up) {
+    if (late) report_failed_start(worker, ETIMEDOUT, not_executed(worker.pid, file, limit));
+    co_return;
+  }
+  if (const auto executed = exec_result(report, file); !executed) {
+    report_failed_start(worker, errno_of(executed.error()), executed.error().message());
+    co_return;
+  }
+  worker.executed = true;
+  control::Started reply;
+  reply.rank = worker.spec.rank;
+  reply.pid = worker.pid;
+  to_drun_.push(Type::kStarted, control::encode(reply));
   worker.streams->run_in(pumps_);
+  if (!worker.running) report_exit(worker);
+}
+
+void WorkerGroup::report_failed_start(Worker& worker, int error, std::string what) {
+  control::Started reply;
+  reply.rank = worker.spec.rank;
+  reply.error = error;
+  reply.what = std::move(what);
+  to_drun_.push(Type::kStarted, control::encode(reply));
+  worker.streams.reset();
+  changed_.notify();
 }
 
 std::size_t WorkerGroup::n_running() const {
@@ -95,7 +150,16 @@ void WorkerGroup::resize(control::WindowSize window) {
 
 void WorkerGroup::signal(int number) {
   for (auto& [rank, worker] : workers_) {
-    if (alive(worker)) processes_.signal_group(worker.pid, number);
+    if (alive(worker)) signal(worker, number);
+  }
+}
+
+// A process that has not executed its program is alone, and may not have entered its process group yet.
+void WorkerGroup::signal(Worker& worker, int number) {
+  if (worker.executed || !worker.running) {
+    processes_.signal_group(worker.pid, number);
+  } else {
+    processes_.signal_child(worker.pid, number);
   }
 }
 
@@ -119,6 +183,10 @@ void WorkerGroup::reaped(pid_t pid, int wait_status) {
   Worker& worker = found->second;
   worker.running = false;
   worker.wait_status = wait_status;
+  if (worker.executed) report_exit(worker);
+}
+
+void WorkerGroup::report_exit(Worker& worker) {
   worker.streams->close_input();
   // During a stop, the worker's descendants may still write output; otherwise they are not waited for.
   const bool has_more = alive(worker);
@@ -127,7 +195,7 @@ void WorkerGroup::reaped(pid_t pid, int wait_status) {
   control::Exited m;
   m.rank = worker.spec.rank;
   m.pid = worker.pid;
-  m.wait_status = wait_status;
+  m.wait_status = worker.wait_status;
   m.ended_by_drun = worker.ended_by_drun;
   m.time_ns = static_cast<std::uint64_t>(monotonic_ns());
   exiting_(m);
@@ -197,12 +265,12 @@ Deadline WorkerGroup::send_due_signals(Deadline now) {
     const EndPlan::Step step = worker.end.take(now);
     if (step != EndPlan::Step::kNone && worker.running) worker.ended_by_drun = true;
     if (step == EndPlan::Step::kKill) {
-      processes_.signal_group(worker.pid, SIGKILL);  // reaped, or found dead, by the sweep
+      signal(worker, SIGKILL);  // reaped, or found dead, by the sweep
       continue;
     }
     if (step == EndPlan::Step::kTerm) {
-      processes_.signal_group(worker.pid, SIGTERM);
-      processes_.signal_group(worker.pid, SIGCONT);
+      signal(worker, SIGTERM);
+      signal(worker, SIGCONT);
     }
     next = std::min(next, worker.end.next());
     if (!worker.running) next = std::min(next, now + kGroupPoll);
@@ -229,6 +297,7 @@ Task<void> WorkerGroup::output_sent() {
 
 void WorkerGroup::stop() {
   for (auto& [rank, worker] : workers_) {
+    if (worker.exec_report) close_quietly(*worker.exec_report);
     if (!worker.streams) continue;
     worker.streams->close_input();
     worker.streams->drop_limits();

@@ -3,15 +3,20 @@
 //
 // States: empty -> running (start) -> ending (order_end, end) -> stopped. A group that is ending may still run: the
 // order has times. After stop(), join() waits for the pumps.
+//
+// A worker: forked -> executed (its program runs) -> ended. A worker that can't execute its program, or not in time, is
+// reported as not started, and never as ended; its process may hang until the end of the job.
 #pragma once
 
 #include <sys/types.h>
 
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "agent/end_plan.h"
@@ -26,8 +31,10 @@ namespace drun::agent {
 struct Worker {
   control::WorkerSpec spec;
   pid_t pid = 0;                           // also of its process group; 0: it was never started
-  std::unique_ptr<WorkerStreams> streams;  // nullptr: it was never started
-  bool running = false;
+  std::unique_ptr<WorkerStreams> streams;  // nullptr: it was never started, or could not be executed
+  std::unique_ptr<asio::posix::stream_descriptor> exec_report;
+  bool running = false;   // its process has not been reaped
+  bool executed = false;  // and drun has been told so
   bool ended_by_drun = false;
   int wait_status = 0;
   bool group_alive = false;  // its process group may still have members
@@ -43,9 +50,9 @@ class WorkerGroup {
 
   WorkerGroup(asio::io_context& io, Processes& processes, control::FrameQueue& to_drun, Exiting exiting);
 
-  // Starts the workers of the order, one after the other, and reports each. Blocks until each has executed its
-  // program; `after_each` is called after each.
-  void start(const control::Spawn& order, const StartOf& start_of, const std::function<void()>& after_each);
+  // Forks the workers of the order. Each is reported when it has executed its program; if it has not done so within
+  // the order's time, it is reported as not started.
+  void start(const control::Spawn& order, const StartOf& start_of);
   const Workers& workers() const { return workers_; }
   std::size_t n_running() const;
 
@@ -80,6 +87,10 @@ class WorkerGroup {
 
  private:
   void start(Worker& worker, const control::Spawn& order, const WorkerStart& start);
+  Task<void> await_exec(Worker& worker, std::string file, std::chrono::milliseconds limit);
+  void report_failed_start(Worker& worker, int error, std::string what);
+  void report_exit(Worker& worker);
+  void signal(Worker& worker, int number);
   bool alive(Worker& worker);
   Deadline send_due_signals(Deadline now);
   bool output_pending() const;

@@ -1,31 +1,31 @@
 #include "agent/worker_process.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+#include <cstring>
+
+#include "base/blocked_signals.h"
 
 namespace drun::agent {
 
 namespace {
 
+enum class Step { kTerminal, kStreams, kDirectory, kExecute, kBind };
+constexpr const char* kStepNames[] = {"set up the terminal of", "set up the standard streams of",
+                                      "enter the working directory of", "execute", "set the CPUs of"};
 struct ExecFailure {
-  int step = 0;  // index into kSteps
+  Step step = Step::kExecute;
   int err = 0;
 };
-constexpr const char* kSteps[] = {"start", "set up the terminal", "set up the standard streams", "execute",
-                                  "bind to its CPUs"};
 
-[[noreturn]] void child_fail(int report, int step, int err) {
+[[noreturn]] void child_fail(int report, Step step, int err) {
   const ExecFailure failure{step, err};
   [[maybe_unused]] const ssize_t n = ::write(report, &failure, sizeof failure);
   ::_exit(127);
@@ -57,19 +57,6 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-// Sets close-on-exec on all descriptors above 2: Asio's, and those that ssh or a hook left open.
-void close_others_at_exec() {
-  constexpr unsigned kCloseRangeCloexec = 1u << 2;
-  if (::syscall(SYS_close_range, 3u, ~0u, kCloseRangeCloexec) == 0) return;
-  DIR* open_files = ::opendir("/proc/self/fd");
-  if (open_files == nullptr) return;
-  while (const dirent* entry = ::readdir(open_files)) {
-    const int fd = std::atoi(entry->d_name);
-    if (fd > 2) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  }
-  ::closedir(open_files);
-}
-
 // The mask as sched_setaffinity expects it.
 std::vector<unsigned long> cpu_mask(const std::vector<int>& cpus) {
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
@@ -84,15 +71,18 @@ std::vector<unsigned long> cpu_mask(const std::vector<int>& cpus) {
 
 struct ChildFds {
   int in = -1, out = -1, err = -1;
-  std::string slave;  // of the pty, or empty
+  std::string slave;           // of the pty, or empty
+  const char* directory = "";  // "" = the agent's
   int cgroup_procs = -1;
   mode_t umask = 022;
   std::vector<unsigned long> cpu_mask;  // empty: the agent's CPUs
 };
 
+// All signals are blocked, and handled as the agent does.
 [[noreturn]] void run_child(const ChildFds& fds, int report, pid_t agent, const char* file, char** argv, char** envp) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != agent) ::_exit(127);
+  for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);
   // First of all, so that no descendant can be outside the cgroup.
   if (fds.cgroup_procs >= 0) {
     [[maybe_unused]] const ssize_t entered = ::write(fds.cgroup_procs, "0", 1);
@@ -100,29 +90,32 @@ struct ChildFds {
   // After entering the cgroup, because that may set the mask to the cgroup's.
   if (!fds.cpu_mask.empty() && ::sched_setaffinity(0, fds.cpu_mask.size() * sizeof fds.cpu_mask[0],
                                                    reinterpret_cast<const cpu_set_t*>(fds.cpu_mask.data())) != 0) {
-    child_fail(report, 4, errno);
+    child_fail(report, Step::kBind, errno);
   }
   // Permits the agent's stack tools to trace the worker under Yama, which lets only ancestors trace a process. Fails
   // without Yama.
   ::prctl(PR_SET_PTRACER, agent);
   if (fds.slave.empty()) {
     ::setpgid(0, 0);
-    if (::dup2(fds.in, 0) < 0 || ::dup2(fds.out, 1) < 0 || ::dup2(fds.err, 2) < 0) child_fail(report, 2, errno);
+    if (::dup2(fds.in, 0) < 0 || ::dup2(fds.out, 1) < 0 || ::dup2(fds.err, 2) < 0)
+      child_fail(report, Step::kStreams, errno);
   } else {
     ::setsid();
     const int tty = ::open(fds.slave.c_str(), O_RDWR);
-    if (tty < 0 || ::ioctl(tty, TIOCSCTTY, 0) != 0) child_fail(report, 1, errno);
+    if (tty < 0 || ::ioctl(tty, TIOCSCTTY, 0) != 0) child_fail(report, Step::kTerminal, errno);
     if (::dup2(fds.in >= 0 ? fds.in : tty, 0) < 0 || ::dup2(tty, 1) < 0 || ::dup2(tty, 2) < 0)
-      child_fail(report, 2, errno);
+      child_fail(report, Step::kStreams, errno);
     if (tty > 2) ::close(tty);
   }
-  close_others_at_exec();
+  // Closes Asio's descriptors, and those that ssh or a hook left open. Before what may hang: a child that hangs must
+  // not hold the channel to drun.
+  close_others(STDERR_FILENO + 1, report);
   restore_open_file_limit();
-  for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::umask(fds.umask);
+  if (*fds.directory != '\0' && ::chdir(fds.directory) != 0) child_fail(report, Step::kDirectory, errno);
   ::execve(file, argv, envp);
   if (errno == ENOEXEC) {
     // Run a script without "#!" with sh, as a shell and execvp do.
@@ -132,7 +125,7 @@ struct ChildFds {
     ::execve("/bin/sh", words.data(), envp);
     errno = ENOEXEC;
   }
-  child_fail(report, 3, errno);
+  child_fail(report, Step::kExecute, errno);
 }
 
 }  // namespace
@@ -147,6 +140,7 @@ Result<WorkerProcess> start_worker(const WorkerStart& start) {
   ChildFds child;
   child.cgroup_procs = start.cgroup_procs;
   child.umask = start.umask;
+  child.directory = start.directory.c_str();
   child.cpu_mask = cpu_mask(start.cpus);
   Fd child_in, child_out, child_err;
   if (start.pty) {
@@ -184,26 +178,27 @@ Result<WorkerProcess> start_worker(const WorkerStart& start) {
   if (!report) return fail(std::move(report.error()));
 
   const pid_t agent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return fail(errno_error(errno, "fork"));
-  if (pid == 0) run_child(child, report->write.get(), agent, start.file.c_str(), argv.data(), envp.data());
-  if (!start.pty) ::setpgid(pid, pid);  // in both processes, so that a signal to the group can't come too early
-  report->write.reset();
-
-  ExecFailure failure;
-  ssize_t n;
-  do {
-    n = ::read(report->read.get(), &failure, sizeof failure);
-  } while (n < 0 && errno == EINTR);
-  if (n == static_cast<ssize_t>(sizeof failure)) {
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    Error error = errno_error(failure.err, std::string(kSteps[failure.step]) + " " + start.file);
-    error.code = failure.err == ENOENT ? Errc::kNotFound : Errc::kNotExecutable;
-    return fail(std::move(error));
+  pid_t pid = 0;
+  {
+    // Until the child has default handlers: Asio's write to a pipe that the agent reads.
+    const BlockedSignals blocked;
+    pid = ::fork();
+    if (pid == 0) run_child(child, report->write.get(), agent, start.file.c_str(), argv.data(), envp.data());
   }
+  if (pid < 0) return fail(errno_error(errno, "fork"));
+  if (!start.pty) ::setpgid(pid, pid);  // in both processes, so that a signal to the group can't come too early
+  worker.exec_report = std::move(report->read);
   worker.pid = pid;
   return worker;
+}
+
+Result<void> exec_result(std::string_view report, const std::string& file) {
+  ExecFailure failure;
+  if (report.size() < sizeof failure) return {};
+  std::memcpy(&failure, report.data(), sizeof failure);
+  Error error = errno_error(failure.err, kStepNames[static_cast<std::size_t>(failure.step)] + (" " + file));
+  error.code = failure.err == ENOENT ? Errc::kNotFound : Errc::kNotExecutable;
+  return fail(std::move(error));
 }
 
 }  // namespace drun::agent

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -14,7 +15,8 @@
 namespace drun::agent {
 
 struct WorkerStart {
-  std::string file;  // path passed to execve
+  std::string file;       // path passed to execve
+  std::string directory;  // working directory; "" = the agent's
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;
   bool wants_stdin = false;
@@ -30,11 +32,17 @@ struct WorkerStart {
 struct WorkerProcess {
   pid_t pid = 0;
   Fd stdin_end, stdout_end, stderr_end;
+  Fd exec_report;  // exec_result() of what can be read from it until EOF
 };
 
-// The child has its own process group (its own session with a pty), default signals and no descriptor above 2; the
-// kernel kills it if the agent's thread dies. A failed exec is an error here: its cause is the step and the text of
-// errno, its code kNotFound or kNotExecutable.
+// Forks. The child has its own process group (its own session with a pty), default signals and no descriptor above 2;
+// the kernel kills it if the agent's thread dies. Never waits for the child, because its chdir and its exec may hang on
+// a dead network file system.
 Result<WorkerProcess> start_worker(const WorkerStart& start);
+
+// The result of the exec, from what the child wrote to exec_report: nothing, if it executes `file` now (or was killed
+// before). The error's cause is the step and the text of errno, its code kNotFound or kNotExecutable; the child has
+// exited with 127 and must be reaped.
+Result<void> exec_result(std::string_view report, const std::string& file);
 
 }  // namespace drun::agent

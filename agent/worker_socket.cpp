@@ -30,6 +30,11 @@ std::size_t send_part(asio::local::stream_protocol::socket& socket, std::string_
   return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
+bool is_own(const std::string& directory) {
+  struct stat s {};
+  return directory[0] == '/' && ::lstat(directory.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == ::geteuid();
+}
+
 // Locks the directory before it has a socket: between bind and listen the socket does not answer.
 std::optional<Fd> make_directory(const std::string& pattern, std::string& made) {
   for (int i = 0; i < kMakerTries; ++i) {
@@ -47,8 +52,7 @@ WorkerSocket::WorkerSocket(asio::io_context& io) : acceptor_(io), sessions_(io.g
 Result<std::unique_ptr<WorkerSocket>> WorkerSocket::create(asio::io_context& io, const std::string& job_id) {
   std::unique_ptr<WorkerSocket> socket(new WorkerSocket(io));
   std::vector<std::string> places = {"/tmp", "/var/tmp", "/dev/shm"};
-  if (const char* run = std::getenv("XDG_RUNTIME_DIR"); run != nullptr && *run == '/')
-    places.insert(places.begin(), run);
+  if (const char* run = std::getenv("XDG_RUNTIME_DIR"); run != nullptr && is_own(run)) places.emplace_back(run);
   std::string tried;
   for (const auto& place : places) {
     const std::string pattern = place + "/drun-" + job_id.substr(0, 12) + "-XXXXXX";

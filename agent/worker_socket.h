@@ -15,7 +15,8 @@ namespace drun::agent {
 
 class WorkerSocket {
  public:
-  // Creates a directory of mode 0700 in the first writable one of $XDG_RUNTIME_DIR, /tmp, /var/tmp, /dev/shm.
+  // Creates a directory of mode 0700 in the first writable one of /tmp, /var/tmp, /dev/shm, $XDG_RUNTIME_DIR. The last
+  // only if it is this user's: it is deleted when its owner logs out, and `sudo -E` passes on another user's.
   static Result<std::unique_ptr<WorkerSocket>> create(asio::io_context& io, const std::string& job_id);
   ~WorkerSocket();  // removes the directory and its contents
   const std::string& path() const { return path_; }
@@ -23,6 +24,8 @@ class WorkerSocket {
   static std::string path_in(const std::string& directory) { return directory + "/agent"; }
   // The path of a file beside the socket, which is removed with it.
   std::string file(const std::string& name) const { return directory_ + "/" + name; }
+  // The open directory: a worker may have put a link in the place of its path.
+  int directory_fd() const { return lock_.get(); }
   void set_handout(std::string encoded) { handout_ = std::move(encoded); }
   // From now on workers get shared memory: a memfd, created for the first one that connects. It has no name and is
   // freed with its last holder; libdrun defines its contents.

@@ -28,6 +28,12 @@ class Clock {
 
 using Deadline = Clock::time_point;
 
+// 0 if the deadline has passed.
+inline std::chrono::milliseconds left_until(Deadline deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  return left.count() > 0 ? left : std::chrono::milliseconds(0);
+}
+
 // CLOCK_MONOTONIC in nanoseconds: the timestamps that hosts exchange, by which events on different hosts are compared.
 inline std::int64_t monotonic_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -1,13 +1,16 @@
 #include "base/fd.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 namespace drun {
 
@@ -68,6 +71,28 @@ Result<void> write_all(int fd, std::string_view bytes) {
     return fail(errno_error(errno, "write"));
   }
   return {};
+}
+
+namespace {
+
+// False: the kernel has no close_range().
+bool close_range(unsigned first, unsigned last) {
+  return first > last || ::syscall(SYS_close_range, first, last, 0u) == 0;
+}
+
+}  // namespace
+
+void close_others(int first, int keep) {
+  const auto low = static_cast<unsigned>(first), kept = static_cast<unsigned>(keep);
+  const bool is_beyond = keep < first;
+  if (close_range(low, is_beyond ? ~0u : kept - 1) && (is_beyond || close_range(kept + 1, ~0u))) return;
+  DIR* open_files = ::opendir("/proc/self/fd");
+  if (open_files == nullptr) return;
+  while (const dirent* entry = ::readdir(open_files)) {
+    const int fd = std::atoi(entry->d_name);
+    if (fd >= first && fd != keep && fd != ::dirfd(open_files)) ::close(fd);
+  }
+  ::closedir(open_files);
 }
 
 namespace {

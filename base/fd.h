@@ -45,6 +45,8 @@ Result<void> set_nonblocking(int fd, bool on);
 Result<std::string> read_file(const std::string& path, std::size_t limit = 64u << 20);
 // Blocks until all is written, also on a non-blocking descriptor; retries after EINTR and short writes.
 Result<void> write_all(int fd, std::string_view bytes);
+// Closes all descriptors from `first` on, except `keep`; for a child before its exec.
+void close_others(int first, int keep);
 // Raises the soft limit on open files to the hard limit. Returns the limit now in force.
 std::size_t raise_open_file_limit();
 // The soft limit on open files with which this process was started.

@@ -40,14 +40,16 @@ auto fields(Is<LinkRun> auto& m) { return all(m.targets, m.token); }
 auto fields(Is<LinkResults> auto& m) { return all(m.results); }
 auto fields(Is<Prepare> auto& m) {
   return all(m.argv, m.working_directory, m.environment, m.master_address, m.refuses_mpi, m.bind_to, m.shares_cores,
-             m.gpus);
+             m.gpus, m.time_ms);
 }
 auto fields(Is<Problem> auto& m) { return all(m.kind, m.cause, m.hint); }
 auto fields(Is<Binding> auto& m) { return all(m.cpus, m.place, m.threads); }
 auto fields(Is<Prepared> auto& m) { return all(m.problems, m.master_port, m.bindings); }
 auto fields(Is<WindowSize> auto& m) { return all(m.columns, m.rows); }
 auto fields(Is<WorkerSpec> auto& m) { return all(m.rank, m.local_rank, m.wants_stdin, m.environment); }
-auto fields(Is<Spawn> auto& m) { return all(m.workers, m.pty, m.handout, m.output_credit, m.umask, m.window); }
+auto fields(Is<Spawn> auto& m) {
+  return all(m.workers, m.pty, m.handout, m.output_credit, m.umask, m.window, m.start_ms);
+}
 auto fields(Is<Started> auto& m) { return all(m.rank, m.pid, m.error, m.what); }
 auto fields(Is<Output> auto& m) { return all(m.rank, m.stream, m.time_ns, Rest{m.bytes}); }
 auto fields(Is<Input> auto& m) { return all(m.rank, Rest{m.bytes}); }
@@ -58,7 +60,7 @@ auto fields(Is<Exited> auto& m) {
 auto fields(Is<Stop> auto& m) { return all(m.delay_ms, m.grace_ms, m.delayed); }
 auto fields(Is<Ping> auto& m) { return all(m.sent_ns); }
 auto fields(Is<Pong> auto& m) { return all(m.sent_ns, m.host_ns); }
-auto fields(Is<Finished> auto& m) { return all(m.leftovers, m.leftover_name); }
+auto fields(Is<Finished> auto& m) { return all(m.leftovers, m.leftover_name, m.stuck); }
 auto fields(Is<Signal> auto& m) { return all(m.number); }
 auto fields(Is<Relay> auto& m) { return all(m.connection, Rest{m.bytes}); }
 auto fields(Is<Clean> auto& m) { return all(m.job_id, m.end, m.all_users, m.grace_ms); }

@@ -82,8 +82,17 @@ struct Prepare {
   BindTo bind_to = BindTo::kNone;
   bool shares_cores = false;      // more workers than cores are not a problem
   std::vector<std::string> gpus;  // by local rank, one for each worker of this host, as Host::gpus; "" = not set
+  std::uint32_t time_ms = 0;      // for the reply: a file system that does not answer is a problem by then
 };
-enum class ProblemKind : std::uint8_t { kWorkingDirectory, kNotFound, kNotExecutable, kOther, kMpi, kBinding };
+enum class ProblemKind : std::uint8_t {
+  kWorkingDirectory,
+  kNotFound,
+  kNotExecutable,
+  kOther,
+  kMpi,
+  kBinding,
+  kNoAnswer,  // of a file system
+};
 struct Problem {
   ProblemKind kind = ProblemKind::kOther;
   std::string cause;
@@ -120,11 +129,12 @@ struct Spawn {
   std::uint32_t output_credit = 0;  // bytes per rank and stream before the first kCredit
   std::uint32_t umask = 022;        // the workers' umask, copied from drun
   WindowSize window;                // size of their terminals, if `pty`
+  std::uint32_t start_ms = 0;       // for each worker to execute its program
 };
 struct Started {
   std::uint32_t rank = 0;
   std::int32_t pid = 0;
-  std::int32_t error = 0;  // errno of a failed start; then pid is 0
+  std::int32_t error = 0;  // errno of a failed start, ETIMEDOUT if it hangs; then pid is 0
   std::string what;        // the step that failed
 };
 
@@ -167,8 +177,9 @@ struct Pong {
   std::uint64_t host_ns = 0;  // the host's CLOCK_MONOTONIC
 };
 struct Finished {
-  std::uint32_t leftovers = 0;  // descendants that were killed after the workers had ended
-  std::string leftover_name;    // name of the first one; "" = not known
+  std::uint32_t leftovers = 0;     // descendants that were killed after the workers had ended
+  std::string leftover_name;       // name of the first one; "" = not known
+  std::vector<std::string> stuck;  // "pid 12 (train)": got KILL and can't die yet, as they sleep in the kernel
 };
 struct Signal {
   std::int32_t number = 0;

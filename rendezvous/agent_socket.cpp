@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -130,6 +131,13 @@ Result<Fetched> fetch_handout(const std::string& socket_path, std::chrono::milli
     // The backlog is full, and a Unix socket can't be polled for room in it.
     if (std::chrono::steady_clock::now() >= deadline) return failed(Error(Errc::kTimeout, "the agent is too busy"));
     ::poll(nullptr, 0, 5);
+  }
+  // $DRUN_AGENT may be that of another user, by `sudo -E`.
+  const auto server = peer_of(fd.get());
+  if (!server) return failed(server.error());
+  if (server->uid != ::geteuid()) {
+    return failed(Error(Errc::kAuth, "it belongs to user " + std::to_string(server->uid) + ", not to this process's " +
+                                         std::to_string(::geteuid())));
   }
   if (auto sent = send_all(fd.get(), kWorkerHello, deadline); !sent) return failed(sent.error());
   Fetched out;

@@ -29,10 +29,6 @@ constexpr milliseconds kSlowTime{1000};  // of a link that is_slow()
 constexpr milliseconds kLossTime{200}, kMinLossTime{40}, kLossTimeAgain{300};
 constexpr milliseconds kRingStart{150};  // until all agents have their connections
 
-milliseconds left_until(Deadline deadline) {
-  return std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(deadline - Clock::now()));
-}
-
 }  // namespace
 
 LinkCheck::LinkCheck(asio::io_context& io, std::vector<AgentChannel*> hosts, netdetect::Choice choice, LinkTimes times,

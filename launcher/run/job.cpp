@@ -68,8 +68,9 @@ Task<int> Job::run_workers() {
   auto active = supervisor_.activate();
   if (!active) co_return report(active.error());
   tasks_.spawn(output_.run());
-  spawn();
-  tasks_.spawn(joins_.watch_start(start_deadline_));
+  const Deadline deadline = start_deadline(start_deadline_);
+  spawn(deadline);
+  tasks_.spawn(joins_.watch_start(deadline));
   tasks_.spawn(joins_.watch_joins(std::min<milliseconds>(kJoinNoticeDelay, options_.connect.start_timeout / 2)));
   if (input_) tasks_.spawn(input_->read());
   if (options_.stdin_mode == StdinMode::kAll) tasks_.spawn(input_->watch());
@@ -92,7 +93,7 @@ Task<int> Job::run_workers() {
   co_return status;
 }
 
-void Job::spawn() {
+void Job::spawn(Deadline deadline) {
   say_bindings();
   say_threads();
   if (options_.pty) signals_.on_resize([this] { output_.resize_workers(); });
@@ -102,8 +103,11 @@ void Job::spawn() {
     order.timeline_ms = static_cast<std::uint32_t>(kTimelineEvery.count());
     for (AgentChannel* host : hosts_) host->send(control::Type::kRecord, control::encode(order));
   }
-  const auto orders = spawn_orders(options_, plan_, output_.window());
-  for (std::size_t i = 0; i < hosts_.size(); ++i) hosts_[i]->send(control::Type::kSpawn, control::encode(orders[i]));
+  auto orders = spawn_orders(options_, plan_, output_.window());
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    orders[i].start_ms = time_of_agent(left_until(deadline));
+    hosts_[i]->send(control::Type::kSpawn, control::encode(orders[i]));
+  }
   watch_.begin(Stage::kStart, plan_.host_names);
   for (std::size_t i = 0; i < hosts_.size(); ++i) watch_.enter(i, transport::Phase::kStart);
   workers_started_ = true;

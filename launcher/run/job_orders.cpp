@@ -22,6 +22,8 @@ Errc code_of(control::ProblemKind kind) {
     case control::ProblemKind::kMpi:
     case control::ProblemKind::kBinding:
       return Errc::kUsage;
+    case control::ProblemKind::kNoAnswer:
+      return Errc::kTimeout;
     default:
       return Errc::kUnreachable;
   }
@@ -57,6 +59,12 @@ const control::Binding* StartPlan::binding_of(const RankPlace& place) const {
   const auto host = static_cast<std::size_t>(place.host), local_rank = static_cast<std::size_t>(place.local_rank);
   if (host >= bindings.size() || local_rank >= bindings[host].size()) return nullptr;
   return &bindings[host][local_rank];
+}
+
+std::uint32_t time_of_agent(std::chrono::milliseconds left) {
+  constexpr std::chrono::milliseconds kForTheReply{1000};
+  return static_cast<std::uint32_t>(
+      std::max(left - std::min(kForTheReply, left / 4), std::chrono::milliseconds(0)).count());
 }
 
 control::Prepare prepare_order(const JobOptions& options, const StartPlan& plan, std::size_t host, bool is_head) {

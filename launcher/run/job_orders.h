@@ -1,7 +1,9 @@
 // The orders by which agents prepare and start the workers of a job. Pure.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,11 +32,15 @@ struct StartPlan {
   const control::Binding* binding_of(const RankPlace& place) const;  // nullptr without --bind-to
 };
 
-// `is_head`: the host runs drun.
+// Time limit for an agent, in ms, if drun waits as long as `left`: the agent then names the cause before drun gives it
+// up.
+std::uint32_t time_of_agent(std::chrono::milliseconds left);
+
+// `is_head`: the host runs drun. Without time_ms.
 control::Prepare prepare_order(const JobOptions& options, const StartPlan& plan, std::size_t host, bool is_head);
 // The problems that keep a host from running workers.
 std::vector<Error> errors_of(const control::Prepared& prepared, const std::string& host_name);
-// By used host. `window`: the size of the workers' terminals.
+// By used host, without start_ms. `window`: the size of the workers' terminals.
 std::vector<control::Spawn> spawn_orders(const JobOptions& options, const StartPlan& plan, control::WindowSize window);
 // The threads that OpenMP gets, by rank where workers are bound, else by host.
 std::vector<ThreadsOfHost> threads_of(const JobOptions& options, const StartPlan& plan);

@@ -70,7 +70,7 @@ class Job {
   void put_rank_0_where_all_reach_it();
   void expect_workers();
   Task<void> prepare_host(std::size_t host, std::vector<Error>& errors);
-  void spawn();
+  void spawn(Deadline deadline);
   void say_bindings();
   void say_threads();
 

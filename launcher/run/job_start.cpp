@@ -216,7 +216,9 @@ Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
     errors.push_back(std::move(route.error()));
     co_return;
   }
-  std::string body = control::encode(prepare_order(options_, plan_, host, is_head(host)));
+  control::Prepare order = prepare_order(options_, plan_, host, is_head(host));
+  order.time_ms = time_of_agent(left_until(start_deadline_));
+  std::string body = control::encode(order);
   if (body.size() >= control::kMaxFrame) {
     errors.push_back(Error(Errc::kUsage, "environment and command", "larger than 16 MiB"));
     co_return;

@@ -8,6 +8,7 @@
 
 #include "base/exit_status.h"
 #include "base/text.h"
+#include "base/wording.h"
 #include "launcher/report/left_running.h"
 #include "launcher/report/same_failure.h"
 #include "launcher/report/signal_text.h"
@@ -26,6 +27,7 @@ constexpr auto kFinishTime = milliseconds(10000);
 constexpr auto kNoticeDelay = milliseconds(1000);
 // The maximum lag of drun's own moments (an abort that a worker asked for) behind the event itself.
 constexpr std::int64_t kOwnLagNs = 50'000'000;
+constexpr std::size_t kMaxNamed = 3;  // processes in a message
 
 control::Moment moment_of(JobTime time) { return control::Moment{time.ns - kOwnLagNs, time.ns}; }
 
@@ -87,7 +89,7 @@ void JobState::started(const control::Started& message, JobTime time) {
   JobFailure f;
   f.rank = rank;
   f.host = ranks_.host_name(rank);
-  f.status = message.error == ENOENT ? kExitNotFound : kExitNotExecutable;
+  f.status = message.error == ENOENT ? kExitNotFound : message.error == ETIMEDOUT ? kExitTimeout : kExitNotExecutable;
   f.what = message.what;
   f.when = moment_of(time);
   set_over(rank);
@@ -142,6 +144,11 @@ void JobState::finished(std::size_t host, const control::Finished& message, JobT
     log(ranks_.hosts()[host] + ": ended " + plural(message.leftovers, "left-over process") + " of the job");
     entry.n_leftovers = message.leftovers;
     entry.leftover_name = message.leftover_name;
+  }
+  if (!message.stuck.empty()) {
+    say(true, ranks_.hosts()[host] + ": still there after KILL, in uninterruptible sleep: " +
+                  list_some(message.stuck, kMaxNamed) + "; ends when the kernel lets it go (`drun clean` shows it)");
+    if (status_ == 0) status_ = kExitTimeout;
   }
   if (active_ && !stopping_) agent_ended(host, time);
   workers_gone(host, false);

@@ -11,8 +11,9 @@
 
 namespace drun::launcher {
 
-namespace {
-constexpr auto kSpawnTime = std::chrono::seconds(5);  // for the agents to fork, however late the order comes
+Deadline start_deadline(Deadline wanted) {
+  constexpr auto kMinStartTime = std::chrono::seconds(5);  // for the agents, however late the order comes
+  return std::max(wanted, Clock::now() + kMinStartTime);
 }
 
 JoinTracker::JoinTracker(asio::io_context& io, Reporter& reporter, Supervisor& supervisor, StartWatch& watch,
@@ -73,10 +74,10 @@ std::string JoinTracker::absent_ranks() const {
   return join(parts, ", ");
 }
 
-// An agent that has said that it is ready forks within milliseconds, or hangs.
+// An agent names a worker that can't execute its program in time; this is for an agent that does not even do that.
 Task<void> JoinTracker::watch_start(Deadline deadline) {
   const auto began = Clock::now();
-  const bool all = co_await all_started_.wait_until(std::max(deadline, began + kSpawnTime));
+  const bool all = co_await all_started_.wait_until(deadline);
   if (all || supervisor_.stopping()) co_return;
   std::vector<std::string> late;
   for (std::size_t i = 0; i < ranks().hosts().size(); ++i) {

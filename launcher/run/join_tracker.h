@@ -13,6 +13,9 @@
 
 namespace drun::launcher {
 
+// The time by which all workers must have been started: as wanted, but at least 5 s from now.
+Deadline start_deadline(Deadline wanted);
+
 // Owned by the job, on its thread; what it is given outlives it.
 class JoinTracker {
  public:
@@ -24,7 +27,7 @@ class JoinTracker {
   void on_exited(const control::Exited& message);
   void on_joined(int rank, int pid);
 
-  // Ends the job if a host has not started its workers by then, or within a few seconds.
+  // Ends the job if a host has not reported the start of all its workers by then.
   Task<void> watch_start(Deadline deadline);
   // Warns once of the ranks that have not joined `delay` after the first one did.
   Task<void> watch_joins(std::chrono::milliseconds delay);

@@ -1,10 +1,12 @@
 // A worker that executes its arguments in order; with the prefix "R@" only rank R executes one:
 //   allreduce:NAME[:COUNT]  barrier  send:PEER  recv:PEER  sleep:SECONDS  kill  say:TEXT  repeat:N (the next one)
+//   sum:COUNT[:SECONDS] (an allreduce whose result is checked, then a pause)
 // Exits with 1 if a call fails.
 #include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -43,6 +45,17 @@ void act(const std::vector<std::string>& word) {
     drun_call_options options = DRUN_CALL_OPTIONS;
     options.name = argument.c_str();
     check(drun_allreduce(data.data(), data.data(), data.size(), DRUN_FLOAT32, DRUN_SUM, DRUN_COMM_WORLD, &options));
+  } else if (verb == "sum") {
+    const int size = drun_size();
+    std::vector<std::int64_t> data(std::stoul(argument));
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::int64_t>(i) + drun_rank();
+    check(drun_allreduce(data.data(), data.data(), data.size(), DRUN_INT64, DRUN_SUM, DRUN_COMM_WORLD, nullptr));
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      if (data[i] == static_cast<std::int64_t>(i) * size + size * (size - 1) / 2) continue;
+      std::fprintf(stderr, "caller: the sum at %zu is wrong\n", i);
+      std::exit(9);
+    }
+    if (word.size() > 2) std::this_thread::sleep_for(std::chrono::duration<double>(std::stod(word[2])));
   } else if (verb == "barrier") {
     check(drun_barrier(DRUN_COMM_WORLD, nullptr));
   } else if (verb == "send") {

@@ -48,6 +48,48 @@ class Status(ClusterTest):
         self.cluster.assert_clean()
 
 
+# Processes that fork and exit all the time, so that their numbers are soon used again.
+FORK_BOMB = """
+import os, sys, time
+print("up", flush=True)
+for _ in range(20):
+    if os.fork() == 0:
+        os.setsid()
+        while True:
+            try:
+                if os.fork() > 0:
+                    os._exit(0)
+            except OSError:
+                pass
+time.sleep(1000)
+"""
+
+
+class SmallPidSpace(ClusterTest):
+    """With 400 process numbers, one is used again within milliseconds."""
+
+    def test_a_fork_bomb_ends_and_no_other_process_with_it(self):
+        canaries = [self.cluster.start("h1", "sleep", "1000", user="drun-user") for _ in range(5)]
+        for canary in canaries:
+            self.addCleanup(self._end, canary)
+        space = self.cluster.run("h1", "sh", "-c", "echo 400 > /proc/sys/kernel/pid_max")
+        if space.status != 0:
+            self.skipTest("this kernel has one pid_max for all PID namespaces (before 6.14)")
+        for user in ("root", "drun-user"):  # with a cgroup for the workers, and without one
+            with self.subTest(user):
+                job = self.start_drun("--grace", "1", "-np", "1", "-H", "host1:1", "python3", "-c", FORK_BOMB, user=user)
+                job.wait_for("^up")
+                time.sleep(1)  # for some thousand processes
+                job.signal(signal.SIGINT)
+                self.assertEqual(job.finish(60 * SLOWDOWN), 130, str(job))
+                self.assertNotIn("did not confirm", job.err)
+                self.assertEqual(len(self.cluster.find_all("h1", "python3")), 0)
+        for canary in canaries:
+            self.assertIsNone(canary.front.poll(), "a process that is not drun's was killed")
+            self._end(canary)
+        self.cluster.assert_clean()
+
+
 class Interrupted(ClusterTest):
     hosts = 3
 

@@ -74,7 +74,9 @@ class AgentFixture : public ::testing::Test {
     int status = 0;
     while (::waitpid(pid_, &status, WNOHANG) == 0 && Clock::now() < deadline) ::usleep(2000);
     EXPECT_TRUE(agent::descendants().empty()) << "something survived its agent";
-    agent::sweep(deadline, [](pid_t, int) {});
+    agent::SweepLimits limits;
+    limits.deadline = deadline;
+    agent::sweep(limits, [](pid_t, int) {});
   }
 
   void send(Type type, const std::string& body) { write_all(to_.get(), control::encode_frame(type, body)); }
@@ -118,6 +120,7 @@ class AgentFixture : public ::testing::Test {
     job.working_directory = directory;
     job.environment["PATH"] = path;
     job.master_address = "127.0.0.1";
+    job.time_ms = 30'000;
     send(Type::kPrepare, control::encode(job));
     return control::decode<control::Prepared>(wait_for(Type::kPrepared).body).value();
   }
@@ -136,6 +139,7 @@ class AgentFixture : public ::testing::Test {
     order.pty = pty;
     order.window.columns = 106;
     order.window.rows = 50;
+    order.start_ms = 30'000;
     send(Type::kSpawn, control::encode(order));
     const auto started = control::decode<control::Started>(wait_for(Type::kStarted).body).value();
     EXPECT_EQ(started.error, 0) << started.what;

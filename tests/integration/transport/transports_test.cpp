@@ -76,6 +76,16 @@ TEST_P(Transports, CarryBytesUnchangedBothWays) {
   EXPECT_TRUE(outcome.out == bytes) << outcome.out.size();
 }
 
+TEST_P(Transports, CarryBytesUnchangedWhileKeysAreRenewed) {
+  const Sshd sshd("LogLevel DEBUG1\nRekeyLimit 256K");
+  const std::string bytes = random_bytes(1u << 20);
+  const auto outcome = run(sshd.target(), "exec cat", bytes);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.exit_status, 0);
+  EXPECT_TRUE(outcome.out == bytes) << outcome.out.size();
+  EXPECT_GE(count_of(sshd.log(), "set_newkeys: rekeying"), 4) << sshd.log();
+}
+
 TEST_P(Transports, TellTheSignalThatEndedTheCommand) {
   const auto outcome = run(sshd_.target(), "kill -TERM $$; sleep 10");
   if (GetParam() == Kind::kLibssh) {

@@ -1,39 +1,65 @@
 #include "agent/exit_evidence.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "tests/temp_folder.h"
 
 namespace drun::agent {
 namespace {
 
-class ExitEvidenceTest : public ::testing::Test {
+std::string error_file_of(int wait_status, bool ended_by_drun) {
+  control::Exited report;
+  report.wait_status = wait_status;
+  report.ended_by_drun = ended_by_drun;
+  OomWatch oom;
+  add_evidence(report, oom, [] { return std::string("{}"); });
+  EXPECT_EQ(report.out_of_memory, "");
+  return report.error_file;
+}
+
+TEST(ExitEvidence, AFailureHasTorchsErrorFile) { EXPECT_EQ(error_file_of(1 << 8, false), "{}"); }
+
+TEST(ExitEvidence, ASuccessHasNone) { EXPECT_EQ(error_file_of(0, false), ""); }
+
+TEST(ExitEvidence, AWorkerThatDrunEndedHasNone) { EXPECT_EQ(error_file_of(15, true), ""); }
+
+class ErrorFileTest : public ::testing::Test {
  protected:
-  ExitEvidenceTest() { folder_.write("rank.0.error", "{}"); }
-  std::string error_file_of(int wait_status, bool ended_by_drun) {
-    control::Exited report;
-    report.wait_status = wait_status;
-    report.ended_by_drun = ended_by_drun;
-    add_evidence(report, oom_, folder_.path("rank.0.error"));
-    EXPECT_EQ(report.out_of_memory, "");
-    return report.error_file;
-  }
+  ErrorFileTest() : directory_(::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  std::string read() { return read_error_file(directory_.get(), "rank.0.error"); }
+
   testing::TempFolder folder_;
-  OomWatch oom_;
+  Fd directory_;
 };
 
-TEST_F(ExitEvidenceTest, AFailureHasTorchsErrorFile) { EXPECT_EQ(error_file_of(1 << 8, false), "{}"); }
+TEST_F(ErrorFileTest, ARegularFileIsRead) {
+  folder_.write("rank.0.error", "{}");
+  EXPECT_EQ(read(), "{}");
+}
 
-TEST_F(ExitEvidenceTest, ASuccessHasNone) { EXPECT_EQ(error_file_of(0, false), ""); }
+TEST_F(ErrorFileTest, WithoutAFileItIsEmpty) { EXPECT_EQ(read(), ""); }
 
-TEST_F(ExitEvidenceTest, AWorkerThatDrunEndedHasNone) { EXPECT_EQ(error_file_of(15, true), ""); }
+TEST_F(ErrorFileTest, AFileLargerThanTheLimitIsNotRead) {
+  folder_.write("rank.0.error", std::string(64 << 10, 'x'));
+  EXPECT_EQ(read().size(), 64u << 10);
+  folder_.write("rank.0.error", std::string((64 << 10) + 1, 'x'));
+  EXPECT_EQ(read(), "");
+}
 
-TEST_F(ExitEvidenceTest, WithoutAFileItIsEmpty) {
-  control::Exited report;
-  report.wait_status = 1 << 8;
-  add_evidence(report, oom_, folder_.path("none"));
-  add_evidence(report, oom_, "");
-  EXPECT_EQ(report.error_file, "");
+// Without a writer, opening it would wait forever.
+TEST_F(ErrorFileTest, AFifoIsNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(folder_.path("rank.0.error").c_str(), 0600), 0);
+  EXPECT_EQ(read(), "");
+}
+
+TEST_F(ErrorFileTest, ALinkIsNotFollowed) {
+  folder_.write("elsewhere", "{}");
+  ASSERT_EQ(::symlink(folder_.path("elsewhere").c_str(), folder_.path("rank.0.error").c_str()), 0);
+  EXPECT_EQ(read(), "");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ PreparedJob job_of_two() {
   PreparedJob job;
   job.order.argv = {"./train", "--fast"};
   job.order.environment = {{"A", "shared"}, {"B", "shared"}};
+  job.order.working_directory = "/data";
   job.command = "./train";
   WorkerCpus first, second;
   first.cpus = {0, 1};
@@ -35,6 +36,7 @@ TEST(WorkerStart, HasTheCommandAndTheSettingsOfTheOrder) {
   order.window.columns = 132;
   const WorkerStart start = worker_start(job_of_two(), order, control::WorkerSpec());
   EXPECT_EQ(start.file, "./train");
+  EXPECT_EQ(start.directory, "/data");
   EXPECT_THAT(start.argv, ElementsAre("./train", "--fast"));
   EXPECT_TRUE(start.pty);
   EXPECT_EQ(start.umask, 077u);

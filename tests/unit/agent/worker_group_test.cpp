@@ -46,6 +46,9 @@ class FakeProcesses : public Processes {
     if (start.file == "missing") return fail(Errc::kNotFound, "exec missing: No such file or directory");
     WorkerProcess process;
     process.pid = 100 + n_started_++;
+    auto report = make_pipe();
+    process.exec_report = std::move(report->read);
+    if (start.file == "hangs") hanging[process.pid] = std::move(report->write);
     auto out = make_pipe();
     process.stdout_end = std::move(out->read);
     if (!start.pty) {
@@ -65,6 +68,7 @@ class FakeProcesses : public Processes {
   void signal_group(pid_t group, int number) override {
     signals.push_back({group, number, std::chrono::duration_cast<milliseconds>(Clock::now() - began_)});
   }
+  void signal_child(pid_t pid, int number) override { signal_group(pid, number); }
   bool has_members(pid_t group) override { return !groups[group].empty(); }
   bool has_children() override { return !descendants().empty(); }
   std::vector<pid_t> descendants() override {
@@ -87,6 +91,7 @@ class FakeProcesses : public Processes {
   std::map<pid_t, std::set<pid_t>> groups;  // members that are alive
   std::vector<pid_t> strays;                // descendants in no worker's group
   std::vector<SentSignal> signals;
+  std::map<pid_t, Fd> hanging;  // those that have not executed their program
 
  private:
   int n_started_ = 0;
@@ -111,6 +116,7 @@ class WorkerGroupTest : public ::testing::Test {
   void start(std::uint32_t n_workers, const std::string& file = "train") {
     control::Spawn order;
     order.output_credit = 1u << 20;
+    order.start_ms = 9000;
     for (std::uint32_t rank = 0; rank < n_workers; ++rank) {
       control::WorkerSpec spec;
       spec.rank = rank;
@@ -123,7 +129,7 @@ class WorkerGroupTest : public ::testing::Test {
       start.wants_stdin = spec.wants_stdin;
       return start;
     };
-    group_.start(order, start_of, [] {});
+    group_.start(order, start_of);
     time_.settle();
   }
   // The process ends; `rest` of its group do not.
@@ -208,6 +214,49 @@ TEST_F(WorkerGroupTest, ReportsAStartThatFailed) {
   EXPECT_EQ(started[0].pid, 0);
   EXPECT_EQ(started[0].error, ENOENT);
   EXPECT_EQ(group_.n_running(), 0u);
+}
+
+TEST_F(WorkerGroupTest, AWorkerIsStartedWhenItHasExecutedItsProgram) {
+  start(1, "hangs");
+  time_.run_for(seconds(8));
+  EXPECT_THAT(received<control::Started>(Type::kStarted), IsEmpty());
+  processes_.hanging.clear();
+  EXPECT_EQ(received<control::Started>(Type::kStarted).at(0).pid, 100);
+}
+
+TEST_F(WorkerGroupTest, AWorkerThatHangsInItsExecIsReportedInTimeAndNeverAsEnded) {
+  start(1, "hangs");
+  time_.run_for(seconds(10));
+  const auto started = received<control::Started>(Type::kStarted);
+  ASSERT_EQ(started.size(), 1u);
+  EXPECT_EQ(started[0].error, ETIMEDOUT);
+  EXPECT_EQ(started[0].what, "execute hangs: process 100 has not done it within 9 s; does its file system answer?");
+  order_end(seconds(5));
+  time_.run_for(seconds(6));
+  EXPECT_TRUE(is_over_);
+  EXPECT_EQ(signals_to(100).at(0).first, SIGTERM);
+  exit(100, SIGKILL);
+  EXPECT_THAT(received<control::Exited>(Type::kExited), IsEmpty());
+  EXPECT_THAT(received<control::Output>(Type::kOutputEnd), IsEmpty());
+}
+
+TEST_F(WorkerGroupTest, AnEarlyExitIsReportedAfterTheStart) {
+  start(1, "hangs");
+  exit(100, 3 << 8);  // the agent's reaper was quicker than the report
+  EXPECT_THAT(received<control::Exited>(Type::kExited), IsEmpty());
+  processes_.hanging.clear();
+  EXPECT_EQ(received<control::Started>(Type::kStarted).size(), 1u);
+  EXPECT_EQ(received<control::Exited>(Type::kExited).at(0).wait_status, 3 << 8);
+}
+
+TEST_F(WorkerGroupTest, InputThatComesBeforeTheExecIsKept) {
+  start(1, "hangs");
+  control::Input input;
+  input.bytes = "data";
+  group_.deliver(input);
+  processes_.hanging.clear();
+  time_.settle();
+  EXPECT_EQ(processes_.read_stdin(100), "data");
 }
 
 TEST_F(WorkerGroupTest, ReportsAnExitWithItsEvidence) {

@@ -73,9 +73,10 @@ TEST(MessageBytes, OfTheStart) {
   prepare.bind_to = BindTo::kNuma;
   prepare.shares_cores = true;
   prepare.gpus = {"2", ""};
+  prepare.time_ms = 8;
   expect_bytes(prepare,
                "00000002000000016100000000000000012f00000001000000014b0000000156000000016d01"
-               "020100000002000000013200000000");
+               "02010000000200000001320000000000000008");
   Prepared prepared;
   prepared.problems.resize(1);
   prepared.problems[0].kind = ProblemKind::kNotExecutable;
@@ -104,7 +105,10 @@ TEST(MessageBytes, OfWorkers) {
   spawn.umask = 027;
   spawn.window.columns = 258;
   spawn.window.rows = 3;
-  expect_bytes(spawn, "000000010000000300000001010000000100000001410000000142010000000168000000100000001701020003");
+  spawn.start_ms = 9;
+  expect_bytes(spawn,
+               "000000010000000300000001010000000100000001410000000142010000000168000000100000001701020003"
+               "00000009");
   Started started;
   started.rank = 3;
   started.pid = 4;
@@ -143,7 +147,8 @@ TEST(MessageBytes, OfWorkers) {
   Finished finished;
   finished.leftovers = 3;
   finished.leftover_name = "n";
-  expect_bytes(finished, "00000003000000016e");
+  finished.stuck = {"p"};
+  expect_bytes(finished, "00000003000000016e000000010000000170");
   Signal signal;
   signal.number = 10;
   expect_bytes(signal, "0000000a");

@@ -125,8 +125,9 @@ TEST(JobOrders, PrepareHasWhatTheHostMustCheck) {
 
 TEST(JobOrders, ProblemsOfAHostBecomeErrorsWithTheStatusOfTheirKind) {
   control::Prepared prepared;
-  for (const auto kind : {control::ProblemKind::kNotFound, control::ProblemKind::kNotExecutable,
-                          control::ProblemKind::kWorkingDirectory, control::ProblemKind::kMpi}) {
+  for (const auto kind :
+       {control::ProblemKind::kNotFound, control::ProblemKind::kNotExecutable, control::ProblemKind::kWorkingDirectory,
+        control::ProblemKind::kMpi, control::ProblemKind::kNoAnswer}) {
     control::Problem problem;
     problem.kind = kind;
     problem.cause = "cause";
@@ -140,7 +141,13 @@ TEST(JobOrders, ProblemsOfAHostBecomeErrorsWithTheStatusOfTheirKind) {
     EXPECT_EQ(error.cause, "cause");
     EXPECT_EQ(error.hint, "hint");
   }
-  EXPECT_THAT(codes, ElementsAre(Errc::kNotFound, Errc::kNotExecutable, Errc::kUsage, Errc::kUsage));
+  EXPECT_THAT(codes, ElementsAre(Errc::kNotFound, Errc::kNotExecutable, Errc::kUsage, Errc::kUsage, Errc::kTimeout));
+}
+
+TEST(JobOrders, AnAgentHasTimeToReplyBeforeItIsGivenUp) {
+  EXPECT_EQ(time_of_agent(std::chrono::seconds(60)), 59'000u);
+  EXPECT_EQ(time_of_agent(std::chrono::seconds(2)), 1500u);
+  EXPECT_EQ(time_of_agent(std::chrono::seconds(0)), 0u);
 }
 
 TEST(JobOrders, ThreadsAreThoseOfTheHostOrOfTheBinding) {

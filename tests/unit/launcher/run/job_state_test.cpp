@@ -469,6 +469,46 @@ TEST_F(JobStateTest, ProcessesLeftInTheBackgroundAreToldAfterAGoodEndOnly) {
   EXPECT_FALSE(said[0].is_warning);
 }
 
+TEST_F(JobStateTest, AProgramThatDoesNotStartInTimeIsATimeout) {
+  ASSERT_TRUE(state_.activate(at(milliseconds(0))));
+  start(0, ETIMEDOUT, "execute /nfs/train: process 100 has not done it within 59 s");
+  finish(0);
+  finish(1);
+  state_.conclude();
+  EXPECT_EQ(state_.status(), 75);
+  ASSERT_TRUE(state_.first_failure());
+  EXPECT_THAT(state_.first_failure()->first.front().what, HasSubstr("has not done it within 59 s"));
+}
+
+TEST_F(JobStateTest, AProcessThatCanNotDieIsNamedAndSpoilsAGoodEndOnly) {
+  begin();
+  for (std::uint32_t rank = 0; rank < 4; ++rank) end(rank, 0);
+  control::Finished m;
+  m.stuck = {"pid 7 (train)"};
+  state_.take_actions();
+  state_.finished(0, m, at(seconds(2)));
+  const auto said = taken<Say>();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_TRUE(said[0].is_warning);
+  EXPECT_THAT(said[0].text, HasSubstr("node0: still there after KILL"));
+  EXPECT_THAT(said[0].text, HasSubstr("pid 7 (train)"));
+  finish(1);
+  EXPECT_TRUE(state_.over());
+  state_.conclude();
+  EXPECT_EQ(state_.status(), 75);
+}
+
+TEST_F(JobStateTest, AProcessThatCanNotDieReplacesNoFailure) {
+  begin();
+  end(2, kStatus3);
+  control::Finished m;
+  m.stuck = {"pid 7 (train)"};
+  state_.finished(0, m, at(seconds(2)));
+  finish(1);
+  state_.conclude();
+  EXPECT_EQ(state_.status(), 3);
+}
+
 TEST_F(JobStateTest, RanksThatWroteTheSameTracebackAreNamedWithTheFirst) {
   begin();
   const std::string traceback =

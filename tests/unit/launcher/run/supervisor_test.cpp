@@ -325,7 +325,7 @@ TEST_F(SupervisorTest, AHostThatDoesNotStartItsWorkersEndsTheJobAtTheStartsDeadl
 TEST_F(SupervisorTest, AStartThatIsLateHasFiveSecondsToFork) {
   ASSERT_TRUE(supervisor_.activate());
   run(wait(supervisor_, over_));
-  run(joins_.watch_start(Clock::now() - seconds(1)));
+  run(joins_.watch_start(start_deadline(Clock::now() - seconds(1))));
   time_.run_for(milliseconds(4900));
   EXPECT_THAT(reporter_.errors, IsEmpty());
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) start(rank);

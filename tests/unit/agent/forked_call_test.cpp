@@ -1,0 +1,109 @@
+#include "agent/forked_call.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+
+namespace drun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(ForkedAnswer, IsReadInPieces) {
+  const std::string bytes =
+      ForkedAnswer::encode_step("a") + ForkedAnswer::encode_step("b") + ForkedAnswer::encode_value("");
+  ForkedAnswer answer;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    EXPECT_FALSE(answer.result().value) << i;
+    answer.push(std::string_view(bytes).substr(i, 1));
+  }
+  EXPECT_EQ(answer.result().step, "b");
+  EXPECT_EQ(answer.result().value, "");
+}
+
+class ForkedCallsTest : public ::testing::Test {
+ protected:
+  ~ForkedCallsTest() override {
+    calls_.stop();
+    while (::waitpid(-1, nullptr, 0) > 0) {
+    }
+  }
+  Task<void> keep(ForkedFunction function, Deadline deadline) {
+    result_ = co_await calls_.call(std::move(function), deadline);
+    is_over_ = true;
+  }
+  void begin(ForkedFunction function, milliseconds limit = seconds(30)) {
+    tasks_.spawn(keep(std::move(function), Clock::now() + limit));
+    io_.poll();
+  }
+  ForkedResult call(ForkedFunction function, milliseconds limit = seconds(30)) {
+    begin(std::move(function), limit);
+    io_.restart();
+    io_.run_for(seconds(30));
+    EXPECT_TRUE(is_over_);
+    return result_;
+  }
+
+  asio::io_context io_{1};
+  ForkedCalls calls_{io_};
+  TaskGroup tasks_{io_.get_executor()};
+  ForkedResult result_;
+  bool is_over_ = false;
+};
+
+TEST_F(ForkedCallsTest, ReturnsWhatTheFunctionReturned) {
+  const std::string large(1 << 20, 'x');
+  const ForkedResult result = call([&large](const ReportStep&) { return large; });
+  EXPECT_EQ(result.value, large);
+  EXPECT_FALSE(result.late);
+}
+
+TEST_F(ForkedCallsTest, AFunctionThatNeverReturnsIsGivenUpWithItsLastStep) {
+  const ForkedResult result = call(
+      [](const ReportStep& report) {
+        report("open /nfs/train");
+        ::pause();
+        return std::string();
+      },
+      milliseconds(50));
+  EXPECT_FALSE(result.value);
+  EXPECT_TRUE(result.late);
+  EXPECT_EQ(result.step, "open /nfs/train");
+}
+
+TEST_F(ForkedCallsTest, AChildThatDiesIsNotLate) {
+  const ForkedResult result = call([](const ReportStep&) -> std::string { ::_exit(3); });
+  EXPECT_FALSE(result.value);
+  EXPECT_FALSE(result.late);
+}
+
+TEST_F(ForkedCallsTest, StopEndsACallAtOnce) {
+  begin([](const ReportStep&) {
+    ::pause();
+    return std::string();
+  });
+  calls_.stop();
+  io_.restart();
+  io_.run_for(seconds(30));
+  EXPECT_TRUE(is_over_);
+  EXPECT_TRUE(result_.late);
+  EXPECT_TRUE(call([](const ReportStep&) { return std::string(); }).late) << "nor may a call begin after it";
+}
+
+// A child that hangs must not keep the channel to drun open.
+TEST_F(ForkedCallsTest, TheChildHasNoDescriptorOfTheCallers) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const Fd in(ends[0]), out(ends[1]);
+  const ForkedResult result =
+      call([&out](const ReportStep&) { return std::string(::fcntl(out.get(), F_GETFD) < 0 ? "closed" : "open"); });
+  EXPECT_EQ(result.value, "closed");
+}
+
+}  // namespace
+}  // namespace drun::agent
