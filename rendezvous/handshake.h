@@ -13,7 +13,7 @@
 namespace drun::rendezvous {
 
 inline constexpr std::size_t kKeyBytes = 32;
-inline constexpr std::uint16_t kProtocolVersion = 2;
+inline constexpr std::uint16_t kProtocolVersion = 3;
 inline constexpr std::size_t kMaxFrame = 4u << 20;  // plaintext bytes of one frame
 
 using JobKey = std::array<unsigned char, kKeyBytes>;

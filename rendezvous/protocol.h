@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -18,16 +19,23 @@ inline constexpr std::size_t kMaxKey = 1024;                // bytes of a key, a
 inline constexpr std::size_t kMaxValue = kMaxFrame - 4096;  // bytes of a value: a frame holds it and its key
 inline constexpr std::size_t kMaxText = 4096;               // bytes of a reason; the rest is cut
 inline constexpr std::size_t kNcclIdBytes = 128;
+inline constexpr int kMaxRanks = 1 << 20;
 
-// The server's reply to JOIN.
-struct Welcome {
+// Bytes that several messages share.
+using SharedBytes = std::shared_ptr<const std::string>;
+
+// The part of WELCOME that differs from rank to rank.
+struct WelcomePlace {
   std::string job_id;
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
   int cross_rank = 0, cross_size = 1;
+  int epoch = 1;  // of this rank's program, from 1: roster.h
+};
+// The server's reply to JOIN.
+struct Welcome : WelcomePlace {
   std::vector<std::string> host_of_rank;  // by rank, for messages; two hosts may have the same name
   std::vector<int> host_index_of_rank;    // by rank; unique per host
-  int epoch = 1;                          // of this rank's program, from 1: roster.h
 };
 
 struct AbortNotice {
@@ -104,6 +112,19 @@ using ServerMessage = std::variant<Welcome, DoneReply, ValueReply, ErrorReply, A
 
 std::string encode(const ClientMessage& message);
 std::string encode(const ServerMessage& message);
+
+// An encoded message: bytes of its own, then bytes that it shares with other messages.
+struct EncodedMessage {
+  std::string head;
+  SharedBytes tail;  // nullptr: none
+  std::size_t size() const { return head.size() + (tail ? tail->size() : 0); }
+  // A copy of `n_bytes` bytes from `from`.
+  std::string piece(std::size_t from, std::size_t n_bytes) const;
+};
+// The hosts in WELCOME, which are the same for all ranks of a job. Host names are cut at 255 bytes.
+std::string encode_hosts(const std::vector<std::string>& host_of_rank, const std::vector<int>& host_index_of_rank);
+EncodedMessage encode_welcome(const WelcomePlace& place, SharedBytes hosts);
+
 // kProtocol for an unknown type, missing or surplus bytes, or a field beyond its limit.
 Result<ClientMessage> decode_client_message(std::string_view bytes);
 Result<ServerMessage> decode_server_message(std::string_view bytes);

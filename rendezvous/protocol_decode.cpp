@@ -84,21 +84,34 @@ bool read_body(ByteReader& in, LeaveMessage& m) {
   return true;
 }
 
+bool read_hosts(ByteReader& in, std::size_t n_ranks, Welcome& m) {
+  std::vector<std::string> names(in.count(2));
+  if (names.size() > kMaxRanks) return false;
+  std::string previous;
+  for (std::string& name : names) {
+    const std::size_t n_shared = in.u8(), n_more = in.u8();
+    if (n_shared > previous.size()) return false;
+    name = previous.substr(0, n_shared);
+    name += in.raw(n_more);
+    previous = name;
+  }
+  const std::size_t n_runs = in.count(8);
+  for (std::size_t i = 0; i < n_runs; ++i) {
+    const std::uint32_t host = in.u32(), n = in.u32();
+    if (host >= names.size() || n > n_ranks - m.host_of_rank.size()) return false;
+    m.host_of_rank.insert(m.host_of_rank.end(), n, names[host]);
+    m.host_index_of_rank.insert(m.host_index_of_rank.end(), n, static_cast<int>(host));
+  }
+  return m.host_of_rank.size() == n_ranks;
+}
+
 bool read_body(ByteReader& in, Welcome& m) {
   m.job_id = in.str();
   for (int* v : {&m.rank, &m.size, &m.local_rank, &m.local_size, &m.cross_rank, &m.cross_size, &m.epoch}) {
     *v = in.i32();
   }
-  const std::vector<std::string> names = in.strs();
-  const std::size_t n_ranks = in.count(4);
-  m.host_of_rank.reserve(n_ranks);
-  for (std::size_t i = 0; i < n_ranks; ++i) {
-    const std::uint32_t index = in.u32();
-    if (index >= names.size()) return false;
-    m.host_of_rank.push_back(names[index]);
-    m.host_index_of_rank.push_back(static_cast<int>(index));
-  }
-  return m.size >= 1 && m.host_of_rank.size() == static_cast<std::size_t>(m.size) && m.rank >= 0 && m.rank < m.size;
+  if (m.size < 1 || m.size > kMaxRanks || m.rank < 0 || m.rank >= m.size) return false;
+  return read_hosts(in, static_cast<std::size_t>(m.size), m);
 }
 
 bool read_body(ByteReader& in, DoneReply& m) {

@@ -1,4 +1,5 @@
-#include <map>
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -20,6 +21,28 @@ ByteWriter start(MessageType type) {
   ByteWriter out;
   out.u8(static_cast<std::uint8_t>(type));
   return out;
+}
+
+// A run of consecutive ranks on the same host.
+struct Run {
+  int host = 0;
+  std::uint32_t n_ranks = 0;
+};
+
+std::vector<Run> runs_of(const std::vector<int>& host_index_of_rank) {
+  std::vector<Run> out;
+  for (const int host : host_index_of_rank) {
+    if (out.empty() || out.back().host != host) out.push_back({host, 0});
+    ++out.back().n_ranks;
+  }
+  return out;
+}
+
+std::string encode_place(const WelcomePlace& m) {
+  auto out = start(MessageType::kWelcome);
+  out.str(m.job_id);
+  for (const int v : {m.rank, m.size, m.local_rank, m.local_size, m.cross_rank, m.cross_size, m.epoch}) out.i32(v);
+  return out.take();
 }
 
 struct Encoder {
@@ -84,21 +107,8 @@ struct Encoder {
     out.u32(m.request);
     return out.take();
   }
-  // Each host name once, then an index per rank: a thousand ranks fit in a few KiB.
   std::string operator()(const Welcome& m) const {
-    auto out = start(MessageType::kWelcome);
-    out.str(m.job_id);
-    for (const int v : {m.rank, m.size, m.local_rank, m.local_size, m.cross_rank, m.cross_size, m.epoch}) out.i32(v);
-    std::vector<std::string> names;  // by host, "" for a host without ranks
-    for (std::size_t rank = 0; rank < m.host_index_of_rank.size(); ++rank) {
-      const auto host = static_cast<std::size_t>(m.host_index_of_rank[rank]);
-      if (host >= names.size()) names.resize(host + 1);
-      names[host] = m.host_of_rank[rank];
-    }
-    out.strs(names);
-    out.u32(static_cast<std::uint32_t>(m.host_index_of_rank.size()));
-    for (const int host : m.host_index_of_rank) out.u32(static_cast<std::uint32_t>(host));
-    return out.take();
+    return encode_place(m) + encode_hosts(m.host_of_rank, m.host_index_of_rank);
   }
   std::string operator()(const DoneReply& m) const {
     auto out = start(MessageType::kDone);
@@ -132,6 +142,47 @@ struct Encoder {
 
 std::string encode(const ClientMessage& message) { return std::visit(Encoder(), message); }
 std::string encode(const ServerMessage& message) { return std::visit(Encoder(), message); }
+
+std::string EncodedMessage::piece(std::size_t from, std::size_t n_bytes) const {
+  std::string out;
+  out.reserve(n_bytes);
+  if (from < head.size()) out = head.substr(from, n_bytes);
+  if (out.size() < n_bytes) out.append(*tail, from + out.size() - head.size(), n_bytes - out.size());
+  return out;
+}
+
+// Neighbors in a list of hosts have similar names, and ranks are placed host by host.
+std::string encode_hosts(const std::vector<std::string>& host_of_rank, const std::vector<int>& host_index_of_rank) {
+  constexpr std::size_t kMaxName = 255;
+  std::vector<std::string_view> names;  // by host, "" for a host without ranks
+  for (std::size_t rank = 0; rank < host_index_of_rank.size(); ++rank) {
+    const auto host = static_cast<std::size_t>(host_index_of_rank[rank]);
+    if (host >= names.size()) names.resize(host + 1);
+    names[host] = std::string_view(host_of_rank[rank]).substr(0, kMaxName);
+  }
+  ByteWriter out;
+  out.u32(static_cast<std::uint32_t>(names.size()));
+  std::string_view previous;
+  for (const std::string_view name : names) {
+    const auto [end, ignored] = std::mismatch(name.begin(), name.end(), previous.begin(), previous.end());
+    const auto n_shared = static_cast<std::size_t>(end - name.begin());
+    out.u8(static_cast<std::uint8_t>(n_shared));
+    out.u8(static_cast<std::uint8_t>(name.size() - n_shared));
+    out.raw(name.substr(n_shared));
+    previous = name;
+  }
+  const auto runs = runs_of(host_index_of_rank);
+  out.u32(static_cast<std::uint32_t>(runs.size()));
+  for (const Run& run : runs) {
+    out.u32(static_cast<std::uint32_t>(run.host));
+    out.u32(run.n_ranks);
+  }
+  return out.take();
+}
+
+EncodedMessage encode_welcome(const WelcomePlace& place, SharedBytes hosts) {
+  return {encode_place(place), std::move(hosts)};
+}
 
 std::uint32_t request_of(const ClientMessage& message) {
   struct Visitor {

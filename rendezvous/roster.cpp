@@ -1,16 +1,32 @@
 #include "rendezvous/roster.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace drun::rendezvous {
 
 namespace {
+
 constexpr std::size_t kMaxNamed = 8;
+
+SharedBytes encoded_hosts(const std::vector<Member>& members) {
+  std::vector<std::string> names;
+  std::vector<int> hosts;
+  for (const Member& member : members) {
+    names.push_back(member.host);
+    hosts.push_back(member.host_index);
+  }
+  return std::make_shared<const std::string>(encode_hosts(names, hosts));
+}
+
 }  // namespace
 
 Roster::Roster(std::vector<Member> members, std::string job_id)
-    : members_(std::move(members)), seats_(members_.size()), job_id_(std::move(job_id)) {}
+    : members_(std::move(members)),
+      seats_(members_.size()),
+      job_id_(std::move(job_id)),
+      hosts_(encoded_hosts(members_)) {}
 
 Result<void> Roster::join(int rank, int pid) {
   if (!has(rank)) {
@@ -25,8 +41,11 @@ Result<void> Roster::join(int rank, int pid) {
   if (s.epoch == epoch_ || spoiler_of(epoch_) >= 0) {
     ++epoch_;
     n_came_ = 0;
+    forget_if_over(epoch_ - 1);
   }
   ++n_came_;
+  ++n_joined_;
+  ++joined_in_[epoch_];
   s.state = State::kJoined;
   s.epoch = epoch_;
   s.pid = pid;
@@ -36,7 +55,14 @@ Result<void> Roster::join(int rank, int pid) {
 void Roster::leave(int rank, bool orderly) {
   Seat& s = seat(rank);
   s.state = orderly ? State::kLeft : State::kLost;
+  --n_joined_;
+  if (const auto count = joined_in_.find(s.epoch); --count->second == 0) joined_in_.erase(count);
   if (s.epoch == epoch_ && n_came_ < size()) spoilers_.emplace(epoch_, rank);
+  forget_if_over(s.epoch);
+}
+
+void Roster::forget_if_over(int epoch) {
+  if (epoch != epoch_ && joined_in(epoch) == 0) spoilers_.erase(epoch);
 }
 
 int Roster::spoiler_of(int epoch) const {
@@ -57,8 +83,8 @@ std::vector<int> Roster::joined() const {
 }
 
 int Roster::joined_in(int epoch) const {
-  return static_cast<int>(std::count_if(
-      seats_.begin(), seats_.end(), [epoch](const Seat& s) { return s.state == State::kJoined && s.epoch == epoch; }));
+  const auto found = joined_in_.find(epoch);
+  return found == joined_in_.end() ? 0 : found->second;
 }
 
 std::vector<int> Roster::absent(int epoch) const {
@@ -69,9 +95,9 @@ std::vector<int> Roster::absent(int epoch) const {
   return out;
 }
 
-Welcome Roster::welcome(int rank) const {
+WelcomePlace Roster::welcome(int rank) const {
   const Member& m = members_[static_cast<std::size_t>(rank)];
-  Welcome out;
+  WelcomePlace out;
   out.job_id = job_id_;
   out.epoch = epoch_of(rank);
   out.rank = rank;
@@ -80,10 +106,6 @@ Welcome Roster::welcome(int rank) const {
   out.local_size = m.local_size;
   out.cross_rank = m.cross_rank;
   out.cross_size = m.cross_size;
-  for (const Member& member : members_) {
-    out.host_of_rank.push_back(member.host);
-    out.host_index_of_rank.push_back(member.host_index);
-  }
   return out;
 }
 

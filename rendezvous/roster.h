@@ -39,8 +39,12 @@ class Roster {
   int spoiler_of(int epoch) const;
   // Number of ranks that are in the job now, in this epoch.
   int joined_in(int epoch) const;
+  // Number of ranks that are not in the job now.
+  int n_absent() const { return size() - n_joined_; }
 
-  Welcome welcome(int rank) const;
+  WelcomePlace welcome(int rank) const;
+  // The hosts in WELCOME, encoded once.
+  const SharedBytes& hosts() const { return hosts_; }
   const std::string& host(int rank) const { return members_[static_cast<std::size_t>(rank)].host; }
   std::string name(int rank) const;  // "rank 3 on node7"
   // The name, and why the rank is absent from this epoch, if it is: "(has not joined)", "(left)", "(disconnected)",
@@ -61,13 +65,17 @@ class Roster {
   };
   const Seat& seat(int rank) const { return seats_[static_cast<std::size_t>(rank)]; }
   Seat& seat(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
+  void forget_if_over(int epoch);
 
   std::vector<Member> members_;
   std::vector<Seat> seats_;  // by rank
   int epoch_ = 1;
-  int n_came_ = 0;               // ranks that have joined this epoch
-  std::map<int, int> spoilers_;  // by epoch
+  int n_came_ = 0;                // ranks that have joined this epoch
+  int n_joined_ = 0;              // ranks that are in the job now
+  std::map<int, int> joined_in_;  // the same by epoch; no zeros
+  std::map<int, int> spoilers_;   // by epoch; only of the current epoch and of those that have a rank
   std::string job_id_;
+  SharedBytes hosts_;
 };
 
 }  // namespace drun::rendezvous

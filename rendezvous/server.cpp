@@ -147,7 +147,7 @@ class ServerImpl final : public Server {
     session->rank = join->rank;
     session->pid = join->pid;
     session->epoch = roster_.epoch();
-    session->send(roster_.welcome(join->rank));
+    session->send(encode_welcome(roster_.welcome(join->rank), roster_.hosts()));
     deliver(store_.close_epochs());
     if (events_.joined) events_.joined(join->rank, join->pid);
     co_return true;

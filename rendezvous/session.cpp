@@ -72,9 +72,9 @@ Task<Result<ClientMessage>> Session::receive(std::size_t limit) {
   co_return decode_client_message(*plain);
 }
 
-void Session::send(const ServerMessage& message) {
+void Session::send(const EncodedMessage& message) {
   if (!is_open() || finishing_) return;
-  std::string frame = streams_.send.seal(encode(message));
+  std::string frame = streams_.send.seal(message.piece(0, message.size()));
   if (queued_ + frame.size() > kMaxQueued) {
     log::info("rendezvous: rank " + std::to_string(rank) + " does not read what it is sent: dropped");
     close();

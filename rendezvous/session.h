@@ -34,7 +34,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // kProtocol for a frame of more than `limit` plaintext bytes or an invalid message.
   Task<Result<ClientMessage>> receive(std::size_t limit);
   // Never waits: queues bytes that the kernel does not take at once.
-  void send(const ServerMessage& message);
+  void send(const ServerMessage& message) { send(EncodedMessage{encode(message), nullptr}); }
+  void send(const EncodedMessage& message);
   // Ends in an orderly way: sends queued bytes and discards incoming ones, until EOF or the deadline.
   Task<void> finish(Deadline deadline);
   void close();

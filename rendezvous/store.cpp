@@ -187,11 +187,14 @@ StoreReplies Store::close_epochs() {
   StoreReplies out;
   if (first_epoch_ == roster_.epoch()) return out;
   std::vector<WaitId> hopeless;
-  for (const auto& [id, wait] : waits_) {
-    auto why = left_behind(wait);
-    if (!why) continue;
-    hopeless.push_back(id);
-    out.push_back({wait.asker.session, std::move(*why)});
+  for (auto at = epoch_waits_.begin(); at != epoch_waits_.lower_bound(roster_.epoch()); ++at) {
+    for (const WaitId id : at->second) {
+      const Wait& wait = waits_.at(id);
+      auto why = left_behind(wait);
+      if (!why) continue;
+      hopeless.push_back(id);
+      out.push_back({wait.asker.session, std::move(*why)});
+    }
   }
   for (const WaitId id : hopeless) leave_barrier(remove_wait(id));
   while (first_epoch_ < roster_.epoch() && roster_.joined_in(first_epoch_) == 0) forget_epoch(first_epoch_++);
@@ -225,7 +228,7 @@ std::optional<ErrorReply> Store::left_behind(const Wait& wait) const {
   if (wait.kind == Wait::Kind::kNccl) {
     if (roster_.epoch_of(wait.root) > epoch) ahead = wait.root;
   } else if (wait.kind == Wait::Kind::kBarrier || roster_.joined_in(epoch) == 1) {
-    for (int rank = roster_.size() - 1; rank >= 0; --rank) {
+    for (int rank = 0; rank < roster_.size() && ahead < 0; ++rank) {
       if (roster_.epoch_of(rank) > epoch) ahead = rank;
     }
   }
@@ -254,6 +257,7 @@ Store::WaitId Store::add_wait(Wait wait) {
   const WaitId id = ++last_wait_;
   by_deadline_.emplace(wait.deadline, id);
   session_waits_[wait.asker.session].insert(id);
+  epoch_waits_[wait.asker.epoch].insert(id);
   if (wait.kind == Wait::Kind::kKey) key_waits_[wait.name].insert(id);
   if (wait.kind == Wait::Kind::kNccl) nccl_waits_[{wait.name, wait.attempt}].insert(id);
   waits_.emplace(id, std::move(wait));
@@ -270,6 +274,7 @@ Store::Wait Store::remove_wait(WaitId id) {
   waits_.erase(id);
   by_deadline_.erase({wait.deadline, id});
   drop(session_waits_, wait.asker.session);
+  drop(epoch_waits_, wait.asker.epoch);
   if (wait.kind == Wait::Kind::kKey) drop(key_waits_, wait.name);
   if (wait.kind == Wait::Kind::kNccl) drop(nccl_waits_, NcclKey(wait.name, wait.attempt));
   return wait;

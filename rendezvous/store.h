@@ -111,6 +111,7 @@ class Store {
   std::map<Name, std::set<WaitId>> key_waits_;
   std::map<NcclKey, std::set<WaitId>> nccl_waits_;
   std::map<std::uint64_t, std::set<WaitId>> session_waits_;
+  std::map<int, std::set<WaitId>> epoch_waits_;
 };
 
 }  // namespace drun::rendezvous

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -68,6 +70,52 @@ TEST(Protocol, WelcomeKeepsTheHosts) {
   EXPECT_EQ(std::get<Welcome>(*back).epoch, 7);
 }
 
+// By rank: 8 ranks on each of `n_hosts` hosts.
+Welcome large_welcome(int n_hosts) {
+  Welcome welcome;
+  welcome.size = 8 * n_hosts;
+  for (int rank = 0; rank < welcome.size; ++rank) {
+    const std::string number = std::to_string(10000 + rank / 8);
+    welcome.host_of_rank.push_back("node-" + number.substr(1) + ".cluster.example.org");
+    welcome.host_index_of_rank.push_back(rank / 8);
+  }
+  return welcome;
+}
+
+TEST(Protocol, WelcomeToALargeJobIsSmall) {
+  const Welcome welcome = large_welcome(1000);
+  const std::string bytes = encode(ServerMessage(welcome));
+  EXPECT_LT(bytes.size(), 40u * 1000);
+  const auto back = decode_server_message(bytes);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(std::get<Welcome>(*back).host_of_rank, welcome.host_of_rank);
+  EXPECT_EQ(std::get<Welcome>(*back).host_index_of_rank, welcome.host_index_of_rank);
+}
+
+TEST(Protocol, WelcomeKeepsHostsOfAnyOrderAndName) {
+  Welcome welcome;
+  welcome.size = 6;
+  welcome.host_of_rank = {"node12", "node1", "node", "", std::string(255, 'n') + "cut", "node12"};
+  welcome.host_index_of_rank = {4, 3, 2, 1, 0, 4};
+  const auto back = decode_server_message(encode(ServerMessage(welcome)));
+  ASSERT_TRUE(back);
+  welcome.host_of_rank[4] = std::string(255, 'n');
+  EXPECT_EQ(std::get<Welcome>(*back).host_of_rank, welcome.host_of_rank);
+  EXPECT_EQ(std::get<Welcome>(*back).host_index_of_rank, welcome.host_index_of_rank);
+}
+
+TEST(Protocol, EncodedMessageIsCutAnywhere) {
+  EncodedMessage message{"head", std::make_shared<const std::string>("tail")};
+  for (std::size_t from = 0; from <= message.size(); ++from) {
+    for (std::size_t n = 0; n <= message.size() - from; ++n) {
+      EXPECT_EQ(message.piece(from, n), std::string("headtail").substr(from, n));
+    }
+  }
+  message.tail = nullptr;
+  EXPECT_EQ(message.size(), 4u);
+  EXPECT_EQ(message.piece(1, 3), "ead");
+}
+
 TEST(Protocol, EveryTruncationAndSurplusIsRefused) {
   for (const auto& message : client_messages()) {
     const std::string bytes = encode(message);
@@ -112,9 +160,17 @@ TEST(Protocol, LongReasonsAreCut) {
 }
 
 TEST(Protocol, WelcomeWithAHostThatIsNotListedIsRefused) {
-  std::string bytes = encode(server_messages()[0]);
-  bytes.back() = 7;
-  EXPECT_FALSE(decode_server_message(bytes));
+  const std::string good = encode(server_messages()[0]);
+  ASSERT_TRUE(decode_server_message(good));
+  const auto bad = [&good](std::size_t from_end, char byte) {
+    std::string out = good;
+    out[out.size() - from_end] = byte;
+    return !decode_server_message(out);
+  };
+  EXPECT_TRUE(bad(5, 7));  // the host of the last run
+  EXPECT_TRUE(bad(1, 2));  // its number of ranks
+  EXPECT_TRUE(bad(1, 0));
+  EXPECT_TRUE(bad(9, 0x7f));  // that of the run before
 }
 
 TEST(Protocol, CulpritIsNamedAsFarAsKnown) {

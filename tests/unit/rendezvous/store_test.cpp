@@ -252,6 +252,15 @@ TEST(RosterTest, KnowsWhoIsNotInTheJobNow) {
             "rank 1 on h (left), rank 2 on h (disconnected), rank 3 on h (has not joined)");
 }
 
+TEST(RosterTest, EncodesTheHostsOnce) {
+  Roster roster(std::vector<Member>(3), "job");
+  const SharedBytes hosts = roster.hosts();
+  ASSERT_TRUE(roster.join(0, 1));
+  const EncodedMessage message = encode_welcome(roster.welcome(0), roster.hosts());
+  EXPECT_EQ(message.tail, hosts);
+  EXPECT_TRUE(decode_server_message(message.piece(0, message.size())));
+}
+
 TEST(RosterTest, DescribesAtMostEightRanks) {
   std::vector<Member> many(12);
   for (auto& m : many) m.host = "h";

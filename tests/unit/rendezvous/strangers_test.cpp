@@ -106,7 +106,7 @@ TEST(Strangers, AnotherVersionIsToldOurs) {
   std::string hello = handshake.hello();
   hello[5] = 77;
   send_what_goes(fd.get(), hello);
-  EXPECT_EQ(read_to_end(fd.get()), std::string("DRUN\0\2", 6) + std::string(58, '\0'));
+  EXPECT_EQ(read_to_end(fd.get()), std::string("DRUN\0\3", 6) + std::string(58, '\0'));
 }
 
 TEST(Strangers, SlowOnesAreCutOffAfterFiveSeconds) {
