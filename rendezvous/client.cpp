@@ -38,7 +38,7 @@ Result<std::string> expect_value(Result<ServerMessage> reply) {
   if (!reply) return fail(reply.error());
   auto* value = std::get_if<ValueReply>(&*reply);
   if (value == nullptr) return fail(Errc::kProtocol, "an unexpected reply");
-  return std::move(value->value);
+  return *value->value;
 }
 
 Result<void> check_name(const char* what, std::string_view name) {

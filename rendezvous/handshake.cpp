@@ -112,6 +112,8 @@ std::string FrameCipher::seal(std::string_view plain) {
   return out;
 }
 
+FrameKey FrameCipher::next() { return {key_, aead_nonce(counter_++)}; }
+
 Result<std::size_t> FrameCipher::body_size(std::string_view prefix) {
   ByteReader reader(prefix);
   const std::size_t n = reader.u32();

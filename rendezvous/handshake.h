@@ -22,6 +22,12 @@ JobKey make_job_key();                                  // random
 Result<JobKey> job_key_from_hex(std::string_view hex);  // 64 hex digits
 std::string job_key_to_hex(const JobKey& key);
 
+// The key and the nonce of one frame.
+struct FrameKey {
+  std::array<unsigned char, 32> key{};
+  std::array<unsigned char, 24> nonce{};
+};
+
 // One direction of an established connection.
 class FrameCipher {
  public:
@@ -29,6 +35,8 @@ class FrameCipher {
   explicit FrameCipher(const std::array<unsigned char, 32>& key) : key_(key) {}
   // Length prefix and ciphertext, ready to be written, in this order. Precondition: plain.size() <= kMaxFrame.
   std::string seal(std::string_view plain);
+  // For a frame that the caller seals (frame_sealer.h): takes its place in the order.
+  FrameKey next();
   // Decodes a 4-byte prefix: the number of ciphertext bytes that follow; kProtocol if out of bounds.
   static Result<std::size_t> body_size(std::string_view prefix);
   // Decrypts the ciphertext of one frame; kAuth if it was not sealed with this key at this position.

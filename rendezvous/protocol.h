@@ -100,7 +100,7 @@ struct DoneReply {
 };
 struct ValueReply {
   std::uint32_t request = 0;
-  std::string value;
+  SharedBytes value;  // not nullptr
 };
 // Request 0: an error of the whole connection, which is then closed.
 struct ErrorReply {
@@ -121,6 +121,8 @@ struct EncodedMessage {
   // A copy of `n_bytes` bytes from `from`.
   std::string piece(std::size_t from, std::size_t n_bytes) const;
 };
+// As encode(), but without a copy of a value.
+EncodedMessage encode_shared(const ServerMessage& message);
 // The hosts in WELCOME, which are the same for all ranks of a job. Host names are cut at 255 bytes.
 std::string encode_hosts(const std::vector<std::string>& host_of_rank, const std::vector<int>& host_index_of_rank);
 EncodedMessage encode_welcome(const WelcomePlace& place, SharedBytes hosts);

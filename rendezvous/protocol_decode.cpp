@@ -1,3 +1,4 @@
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -121,7 +122,7 @@ bool read_body(ByteReader& in, DoneReply& m) {
 
 bool read_body(ByteReader& in, ValueReply& m) {
   m.request = in.u32();
-  m.value = in.str();
+  m.value = std::make_shared<const std::string>(in.str());
   return true;
 }
 

@@ -45,6 +45,13 @@ std::string encode_place(const WelcomePlace& m) {
   return out.take();
 }
 
+std::string encode_value_head(const ValueReply& m) {
+  auto out = start(MessageType::kValue);
+  out.u32(m.request);
+  out.u32(static_cast<std::uint32_t>(m.value->size()));
+  return out.take();
+}
+
 struct Encoder {
   std::string operator()(const JoinMessage& m) const {
     auto out = start(MessageType::kJoin);
@@ -115,12 +122,7 @@ struct Encoder {
     out.u32(m.request);
     return out.take();
   }
-  std::string operator()(const ValueReply& m) const {
-    auto out = start(MessageType::kValue);
-    out.u32(m.request);
-    out.str(m.value);
-    return out.take();
-  }
+  std::string operator()(const ValueReply& m) const { return encode_value_head(m) + *m.value; }
   std::string operator()(const ErrorReply& m) const {
     auto out = start(MessageType::kError);
     out.u32(m.request);
@@ -149,6 +151,11 @@ std::string EncodedMessage::piece(std::size_t from, std::size_t n_bytes) const {
   if (from < head.size()) out = head.substr(from, n_bytes);
   if (out.size() < n_bytes) out.append(*tail, from + out.size() - head.size(), n_bytes - out.size());
   return out;
+}
+
+EncodedMessage encode_shared(const ServerMessage& message) {
+  if (const auto* value = std::get_if<ValueReply>(&message)) return {encode_value_head(*value), value->value};
+  return {encode(message), nullptr};
 }
 
 // Neighbors in a list of hosts have similar names, and ranks are placed host by host.

@@ -70,9 +70,12 @@ class ServerImpl final : public Server {
   void abort(const Abort& reason) override {
     if (abort_) return;
     abort_ = notice_of(reason);
+    const EncodedMessage message{"", std::make_shared<const std::string>(encode(*abort_))};
     const auto everybody = sessions_;
     for (const auto& [id, session] : everybody) {
-      if (session->rank >= 0) session->send(*abort_);
+      if (session->rank < 0) continue;
+      session->send(message);
+      session->write_now();
     }
   }
 

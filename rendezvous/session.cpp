@@ -1,5 +1,6 @@
 #include "rendezvous/session.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/read.hpp>
@@ -72,44 +73,66 @@ Task<Result<ClientMessage>> Session::receive(std::size_t limit) {
   co_return decode_client_message(*plain);
 }
 
-void Session::send(const EncodedMessage& message) {
+void Session::send(EncodedMessage message) {
   if (!is_open() || finishing_) return;
-  std::string frame = streams_.send.seal(message.piece(0, message.size()));
-  if (queued_ + frame.size() > kMaxQueued) {
+  if (queued_ + message.size() > kMaxQueued) {
     log::info("rendezvous: rank " + std::to_string(rank) + " does not read what it is sent: dropped");
     close();
     return;
   }
-  queued_ += frame.size();
-  queue_.push_back(std::move(frame));
-  if (flushing_ || !write_some() || queue_.empty()) return;
+  queued_ += message.size();
+  queue_.push_back(std::move(message));
+  if (flushing_ || !write_some(kPiece) || has_written_all()) return;
   flushing_ = true;
   tasks_.spawn(flush(shared_from_this()));
 }
 
-bool Session::write_some() {
-  while (!queue_.empty()) {
+void Session::write_now() {
+  if (is_open()) write_some(kMaxQueued + kPiece);
+}
+
+bool Session::seal_next() {
+  sealed_.clear();
+  sealed_sent_ = 0;
+  if (queue_.empty()) {
+    std::string().swap(sealed_);  // there are many idle connections
+    return false;
+  }
+  const EncodedMessage& message = queue_.front();
+  if (!sealer_) sealer_.emplace(streams_.send.next(), message.size());
+  const std::size_t n_bytes = std::min(kPiece, message.size() - front_sealed_);
+  sealer_->seal(message.piece(front_sealed_, n_bytes), sealed_);
+  front_sealed_ += n_bytes;
+  queued_ -= n_bytes;
+  if (front_sealed_ < message.size()) return true;
+  queue_.pop_front();
+  sealer_.reset();
+  front_sealed_ = 0;
+  return true;
+}
+
+bool Session::write_some(std::size_t limit) {
+  std::size_t n_written = 0;
+  while (n_written < limit) {
+    if (sealed_sent_ == sealed_.size() && !seal_next()) return true;
     boost::system::error_code ec;
-    const std::size_t n = socket_.write_some(asio::buffer(queue_.front()) + front_sent_, ec);
+    const std::size_t n = socket_.write_some(asio::buffer(sealed_) + sealed_sent_, ec);
     if (ec == asio::error::would_block || ec == asio::error::try_again) return true;
     if (ec) {
       close();
       return false;
     }
-    front_sent_ += n;
-    if (front_sent_ < queue_.front().size()) continue;
-    queued_ -= front_sent_;
-    front_sent_ = 0;
-    queue_.pop_front();
+    sealed_sent_ += n;
+    n_written += n;
   }
   return true;
 }
 
 // No deadline of its own, because a client may be stopped in a debugger. The queue is bounded, and close() ends this.
 Task<void> Session::flush(std::shared_ptr<Session> self) {
-  while (self->is_open() && !self->queue_.empty()) {
+  while (self->is_open() && !self->has_written_all()) {
     const auto [ec] = co_await self->socket_.async_wait(Socket::wait_write, as_result);
-    if (ec || !self->is_open() || !self->write_some()) break;
+    if (ec || !self->is_open() || !self->write_some(kPiece)) break;
   }
   self->flushing_ = false;
   if (self->finishing_ && self->is_open()) {
@@ -122,7 +145,7 @@ Task<void> Session::finish(Deadline deadline) {
   if (!is_open()) co_return;
   finishing_ = true;
   boost::system::error_code ignored;
-  if (queue_.empty()) socket_.shutdown(Socket::shutdown_send, ignored);
+  if (has_written_all()) socket_.shutdown(Socket::shutdown_send, ignored);
   const DeadlineGuard guard(socket_.get_executor(), deadline, [self = shared_from_this()] { self->close(); });
   std::array<char, 4096> waste;
   const auto buffer = asio::buffer(waste);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <memory>
 
 #include "base/units.h"
 
@@ -38,25 +39,26 @@ std::string in_quotes(const std::string& name) {
 StoreReplies Store::set(const Asker& asker, SetMessage message) {
   Name name(asker.epoch, std::move(message.key));
   const auto found = values_.find(name);
-  if (found != values_.end() && !message.overwrite && found->second != message.value) {
+  if (found != values_.end() && !message.overwrite && *found->second != message.value) {
     return refused(asker, "key " + in_quotes(name.second) + " already has another value");
   }
-  const std::size_t before = found == values_.end() ? 0 : cost(name, found->second);
+  const std::size_t before = found == values_.end() ? 0 : cost(name, *found->second);
   const std::size_t after = cost(name, message.value);
   if (bytes_ - before + after > limits_.bytes || (before == 0 && values_.size() >= limits_.names)) {
     return refused(asker, "the rendezvous store is full: " + std::to_string(bytes_) + " bytes of at most " +
                               std::to_string(limits_.bytes));
   }
   bytes_ = bytes_ - before + after;
+  const auto value = std::make_shared<const std::string>(std::move(message.value));
   StoreReplies out = one(asker, DoneReply{asker.request});
   if (const auto waiting = key_waits_.find(name); waiting != key_waits_.end()) {
     const std::set<WaitId> ids = waiting->second;
     for (const WaitId id : ids) {
       const Wait wait = remove_wait(id);
-      out.push_back({wait.asker.session, ValueReply{wait.asker.request, message.value}});
+      out.push_back({wait.asker.session, ValueReply{wait.asker.request, value}});
     }
   }
-  values_.insert_or_assign(std::move(name), std::move(message.value));
+  values_.insert_or_assign(std::move(name), value);
   return out;
 }
 
@@ -93,7 +95,7 @@ StoreReplies Store::barrier(const Asker& asker, const BarrierMessage& message, S
 }
 
 ServerMessage Store::nccl_reply(const Roster& roster, std::uint32_t request, const NcclId& id) {
-  if (id.ok) return ValueReply{request, id.id_or_reason};
+  if (id.ok) return ValueReply{request, std::make_shared<const std::string>(id.id_or_reason)};
   return ErrorReply{request, Errc::kPeerFailed, roster.name(id.root) + " has no NCCL id: " + id.id_or_reason};
 }
 
@@ -204,7 +206,7 @@ StoreReplies Store::close_epochs() {
 void Store::forget_epoch(int epoch) {
   const Name begin(epoch, ""), end(epoch + 1, "");
   const auto first_value = values_.lower_bound(begin), last_value = values_.lower_bound(end);
-  for (auto at = first_value; at != last_value; ++at) bytes_ -= cost(at->first, at->second);
+  for (auto at = first_value; at != last_value; ++at) bytes_ -= cost(at->first, *at->second);
   values_.erase(first_value, last_value);
   const auto first_id = nccl_ids_.lower_bound({begin, INT_MIN}), last_id = nccl_ids_.lower_bound({end, INT_MIN});
   for (auto at = first_id; at != last_id; ++at) {

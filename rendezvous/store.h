@@ -102,7 +102,7 @@ class Store {
   std::size_t bytes_ = 0;
   WaitId last_wait_ = 0;
   int first_epoch_ = 1;  // the oldest epoch with data
-  std::map<Name, std::string> values_;
+  std::map<Name, SharedBytes> values_;
   std::map<NcclKey, NcclId> nccl_ids_;
   std::map<std::string, NcclKey> nccl_by_id_;
   std::map<Name, Barrier> barriers_;

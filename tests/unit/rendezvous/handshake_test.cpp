@@ -39,7 +39,7 @@ TEST(Handshake, HasTheDocumentedSizesAndBytes) {
   ClientHandshake client(key, Purpose::kPeer);
   const std::string hello = client.hello();
   ASSERT_EQ(hello.size(), kClientHelloBytes);
-  EXPECT_EQ(hello.substr(0, 8), std::string("DRUN\0\2\2\0", 8));
+  EXPECT_EQ(hello.substr(0, 8), std::string("DRUN\0\3\2\0", 8));
   ServerHandshake server(key, Purpose::kPeer);
   const auto answer = server.answer(hello);
   ASSERT_TRUE(answer);

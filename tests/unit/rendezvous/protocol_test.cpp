@@ -37,7 +37,7 @@ std::vector<ServerMessage> server_messages() {
   welcome.epoch = 7;
   return {welcome,
           DoneReply{4},
-          ValueReply{5, std::string("v\0", 2)},
+          ValueReply{5, std::make_shared<const std::string>("v\0", 2)},
           ErrorReply{6, Errc::kTimeout, "late"},
           ErrorReply{0, Errc::kPeerFailed, "x"},
           AbortNotice{2, "h", 99, "w"}};
@@ -59,6 +59,8 @@ TEST(Protocol, EveryMessageOfTheServerSurvives) {
     ASSERT_TRUE(back) << message.index();
     EXPECT_EQ(back->index(), message.index());
     EXPECT_EQ(encode(*back), encode(message));
+    const EncodedMessage shared = encode_shared(message);
+    EXPECT_EQ(shared.piece(0, shared.size()), encode(message));
   }
 }
 

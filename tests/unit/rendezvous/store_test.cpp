@@ -65,7 +65,7 @@ class StoreTest : public testing::Test {
   }
   static std::string value(const StoreReply& reply) {
     const auto* v = std::get_if<ValueReply>(&reply.message);
-    return v == nullptr ? "no value" : v->value;
+    return v == nullptr ? "no value" : *v->value;
   }
 
   Roster roster{three(), "job"};
@@ -107,6 +107,17 @@ TEST_F(StoreTest, SetWakesAllThatWaitAfterItsOwnReply) {
   EXPECT_EQ(replies[1].session, 11u);
   EXPECT_EQ(value(replies[2]), "v");
   EXPECT_EQ(store.waits(), 1u);
+}
+
+TEST_F(StoreTest, EveryRankThatWaitsGetsTheSameCopyOfTheValue) {
+  get(1, "k");
+  get(2, "k");
+  const auto replies = set(0, "k", std::string(100, 'v'));
+  ASSERT_EQ(replies.size(), 3u);
+  const auto first = std::get<ValueReply>(replies[1].message), second = std::get<ValueReply>(replies[2].message);
+  EXPECT_EQ(first.value, second.value);
+  EXPECT_EQ(encode_shared(replies[1].message).tail, first.value);
+  EXPECT_EQ(std::get<ValueReply>(get(0, "k")[0].message).value, first.value);
 }
 
 TEST_F(StoreTest, ExpiresAtTheDeadlineAndNotBefore) {
