@@ -152,9 +152,10 @@ StoreReplies Store::expire(StoreTime now) {
     due.push_back(id);
   }
   // Composes all texts before removing waits, so that ranks with the same deadline don't report each other as late.
+  Texts texts;
   for (const WaitId id : due) {
     const Wait& wait = waits_.at(id);
-    out.push_back({wait.asker.session, ErrorReply{wait.asker.request, Errc::kTimeout, timeout_text(wait)}});
+    out.push_back({wait.asker.session, ErrorReply{wait.asker.request, Errc::kTimeout, timeout_text(wait, texts)}});
   }
   for (const WaitId id : due) {
     const Wait wait = remove_wait(id);
@@ -282,7 +283,20 @@ Store::Wait Store::remove_wait(WaitId id) {
   return wait;
 }
 
-std::string Store::timeout_text(const Wait& wait) const {
+std::string Store::barrier_text(const Name& name) const {
+  const Barrier& barrier = barriers_.at(name);
+  std::vector<int> missing, gave_up;
+  for (int rank = 0; rank < roster_.size(); ++rank) {
+    if (barrier.waiting.count(rank) > 0) continue;
+    (barrier.gave_up.count(rank) > 0 ? gave_up : missing).push_back(rank);
+  }
+  std::string out;
+  if (!missing.empty()) out += "; missing: " + roster_.describe(missing, name.first);
+  if (!gave_up.empty()) out += "; gave up before: " + roster_.describe(gave_up, name.first);
+  return out;
+}
+
+std::string Store::timeout_text(const Wait& wait, Texts& texts) const {
   const std::string late = " within " + limit_text(std::chrono::milliseconds(wait.timeout_ms));
   const std::string name = in_quotes(wait.name.second);
   const int epoch = wait.asker.epoch;
@@ -291,19 +305,13 @@ std::string Store::timeout_text(const Wait& wait) const {
            late + " from " + roster_.describe(wait.root, epoch);
   }
   if (wait.kind == Wait::Kind::kKey) {
-    const std::string absent = roster_.describe(roster_.absent(epoch), epoch);
-    return "key " + name + " was not set" + late + (absent.empty() ? "" : "; not there: " + absent);
+    const auto [absent, is_new] = texts.absent.try_emplace(epoch);
+    if (is_new) absent->second = roster_.describe(roster_.absent(epoch), epoch);
+    return "key " + name + " was not set" + late + (absent->second.empty() ? "" : "; not there: " + absent->second);
   }
-  const Barrier& barrier = barriers_.at(wait.name);
-  std::vector<int> missing, gave_up;
-  for (int rank = 0; rank < roster_.size(); ++rank) {
-    if (barrier.waiting.count(rank) > 0) continue;
-    (barrier.gave_up.count(rank) > 0 ? gave_up : missing).push_back(rank);
-  }
-  std::string out = "barrier " + name + " was not complete" + late;
-  if (!missing.empty()) out += "; missing: " + roster_.describe(missing, epoch);
-  if (!gave_up.empty()) out += "; gave up before: " + roster_.describe(gave_up, epoch);
-  return out;
+  const auto [state, is_new] = texts.barriers.try_emplace(wait.name);
+  if (is_new) state->second = barrier_text(wait.name);
+  return "barrier " + name + " was not complete" + late + state->second;
 }
 
 }  // namespace drun::rendezvous

@@ -94,7 +94,13 @@ class Store {
   void forget_epoch(int epoch);
   WaitId add_wait(Wait wait);
   Wait remove_wait(WaitId id);
-  std::string timeout_text(const Wait& wait) const;
+  // Texts of one expire(): waits of one barrier, or keys of one epoch, share theirs, which walk all ranks.
+  struct Texts {
+    std::map<Name, std::string> barriers;
+    std::map<int, std::string> absent;  // by epoch
+  };
+  std::string timeout_text(const Wait& wait, Texts& texts) const;
+  std::string barrier_text(const Name& name) const;
   static ServerMessage nccl_reply(const Roster& roster, std::uint32_t request, const NcclId& id);
 
   const Roster& roster_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <variant>
 #include <vector>
@@ -167,6 +168,25 @@ TEST_F(StoreTest, RanksWhoseDeadlineIsTheSameMomentDoNotBlameEachOther) {
     EXPECT_EQ(std::get<ErrorReply>(reply.message).text,
               "barrier 'b' was not complete within 100 ms; missing: rank 2 on h2");
   }
+}
+
+// If each waiter walks all ranks, this takes 2 s in an optimized build, and ten times as long with a sanitizer.
+TEST(StoreOfALargeJob, ExpiresABarrierAndAKeyOfManyRanksAtOnce) {
+  constexpr int kRanks = 4000;
+  Roster roster(std::vector<Member>(kRanks), "job");
+  Store store(roster);
+  for (int rank = 0; rank < kRanks; ++rank) ASSERT_TRUE(roster.join(rank, 1));
+  for (int rank = 1; rank < kRanks; ++rank) {
+    const Asker asker{static_cast<std::uint64_t>(rank), rank, 1, 1};
+    store.barrier(asker, BarrierMessage{1, "b", 100}, StoreTime());
+    store.get(asker, GetMessage{2, "k", 100}, StoreTime());
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto replies = store.expire(StoreTime() + 100ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+  ASSERT_EQ(replies.size(), 2u * (kRanks - 1));
+  EXPECT_EQ(std::get<ErrorReply>(replies.front().message).text,
+            "barrier 'b' was not complete within 100 ms; missing: rank 0 on ");
 }
 
 TEST_F(StoreTest, RankTwiceInABarrierIsRefused) {
