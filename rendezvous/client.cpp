@@ -1,6 +1,7 @@
 #include "rendezvous/client.h"
 
 #include <poll.h>
+#include <sodium.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include "base/text.h"
 #include "rendezvous/request_channel.h"
+#include "rendezvous/retry.h"
 
 namespace drun::rendezvous {
 namespace {
@@ -21,7 +23,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kRequestTimeout = std::chrono::seconds(30);  // for requests that the server answers at once
 constexpr milliseconds kFarewellTimeout = std::chrono::seconds(2);
 constexpr milliseconds kComplaintTimeout{200};
-constexpr milliseconds kRetryPause = milliseconds(50);
 
 milliseconds bounded(milliseconds timeout) {
   return std::clamp(timeout, milliseconds(0), milliseconds(std::numeric_limits<std::int32_t>::max()));
@@ -159,7 +160,7 @@ class ClientImpl final : public Client {
 Result<std::unique_ptr<Client>> Client::join(const std::string& address, int port, const JobKey& key, int rank,
                                              Milliseconds timeout) {
   const auto deadline = SteadyClock::now() + bounded(timeout);
-  for (;;) {
+  for (int n_failed = 1;; ++n_failed) {
     Error why;
     bool again = false;  // the server was too busy to keep the connection
     auto connection = Connection::open(address, port, key, deadline);
@@ -173,11 +174,14 @@ Result<std::unique_ptr<Client>> Client::join(const std::string& address, int por
       why = connection.error();
       again = why.code == Errc::kClosed;
     }
-    if (!again || SteadyClock::now() + kRetryPause >= deadline) {
+    const auto left = std::chrono::floor<milliseconds>(deadline - SteadyClock::now());
+    if (!again || left <= kFirstRetryPause) {
       return fail(std::move(why).with_context("while joining the job at " + host_port(address, port) + " as rank " +
                                               std::to_string(rank)));
     }
-    ::poll(nullptr, 0, static_cast<int>(kRetryPause.count()));
+    // Leaves time for the last try.
+    const milliseconds pause = std::min(retry_pause(n_failed, randombytes_random()), left / 2);
+    ::poll(nullptr, 0, static_cast<int>(pause.count()));
   }
 }
 

@@ -24,18 +24,18 @@ constexpr auto kFinishTimeout = std::chrono::seconds(2);
 // Time that a JOIN waits for its rank to leave the job: a worker's next program may join before the end of the previous
 // one has been noticed (a lost packet is resent after 200 ms).
 constexpr auto kSuccessionTimeout = std::chrono::seconds(1);
-constexpr std::size_t kMaxStrangers = 1024;  // connections that have not joined yet
 constexpr std::size_t kMaxFirstFrame = 4096;
 
 class ServerImpl final : public Server {
  public:
   ServerImpl(const asio::any_io_executor& executor, const JobKey& key, std::vector<Member> members, std::string job_id,
-             ServerEvents events)
+             ServerEvents events, std::size_t n_spare)
       : executor_(executor),
         key_(key),
         roster_(std::move(members), std::move(job_id)),
         store_(roster_),
         events_(std::move(events)),
+        n_spare_(n_spare),
         sooner_(executor),
         tasks_(executor) {
     tasks_.spawn(expire_waits());
@@ -59,8 +59,9 @@ class ServerImpl final : public Server {
     auto session = std::make_shared<Session>(++last_session_, std::move(socket), tasks_);
     sessions_.emplace(session->id(), session);
     strangers_.insert(session->id());
-    // Closes the oldest, so that idle connections that never join can't shut out a worker that connects later.
-    if (strangers_.size() > kMaxStrangers) {
+    // Closes the oldest, so that idle connections that never join can't shut out a worker that connects later. All
+    // ranks may be about to join at once.
+    while (strangers_.size() > static_cast<std::size_t>(roster_.n_absent()) + n_spare_) {
       sessions_.at(*strangers_.begin())->close();
       strangers_.erase(strangers_.begin());
     }
@@ -241,6 +242,7 @@ class ServerImpl final : public Server {
   Roster roster_;
   Store store_;
   ServerEvents events_;
+  std::size_t n_spare_;
   std::optional<AbortNotice> abort_;
   std::optional<Tcp::acceptor> acceptor_;
   std::uint64_t last_session_ = 0;
@@ -256,8 +258,9 @@ class ServerImpl final : public Server {
 }  // namespace
 
 std::unique_ptr<Server> Server::create(const asio::any_io_executor& executor, const JobKey& key,
-                                       std::vector<Member> members, std::string job_id, ServerEvents events) {
-  return std::make_unique<ServerImpl>(executor, key, std::move(members), std::move(job_id), std::move(events));
+                                       std::vector<Member> members, std::string job_id, ServerEvents events,
+                                       std::size_t n_spare) {
+  return std::make_unique<ServerImpl>(executor, key, std::move(members), std::move(job_id), std::move(events), n_spare);
 }
 
 }  // namespace drun::rendezvous

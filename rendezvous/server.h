@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,6 +23,9 @@ struct Abort {
   std::string why;
 };
 
+// Connections that have not joined, beyond one for each rank that is not in the job.
+inline constexpr std::size_t kSpareConnections = 1024;
+
 struct ServerEvents {
   std::function<void(int rank, int pid)> joined;
   // A worker called drun_abort. The server has already pushed ABORT to all ranks.
@@ -37,7 +41,8 @@ struct ServerEvents {
 class Server {
  public:
   static std::unique_ptr<Server> create(const asio::any_io_executor& executor, const JobKey& key,
-                                        std::vector<Member> members, std::string job_id, ServerEvents events);
+                                        std::vector<Member> members, std::string job_id, ServerEvents events,
+                                        std::size_t n_spare = kSpareConnections);
   virtual ~Server() = default;
   // Listens on a free port of this address only, with a backlog for a thousand. Returns the port. Called at most once;
   // not at all if all connections are relayed.

@@ -20,6 +20,7 @@
 #include "launcher/run/job_signals.h"
 #include "launcher/run/job_timeout.h"
 #include "launcher/run/join_tracker.h"
+#include "launcher/run/open_files.h"
 #include "launcher/run/stall_report.h"
 #include "launcher/run/supervisor.h"
 #include "launcher/run/timeline.h"
@@ -64,6 +65,7 @@ class Job {
   Task<int> run_workers();
   Task<int> finish(int status);
 
+  OpenFiles files_of(const Placement& placement) const;
   void attach();
   void configure_agents();
   Task<int> check_hosts_first(std::optional<NetworkProbe>* network);

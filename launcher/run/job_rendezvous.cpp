@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -24,7 +25,7 @@ std::vector<rendezvous::Member> members_of(const Placement& placement, const std
 }
 
 Result<void> JobRendezvous::start(std::vector<AgentChannel*> hosts, int head, const Placement& placement,
-                                  const netdetect::Choice& network, rendezvous::ServerEvents events) {
+                                  const netdetect::Choice& network, OpenFiles files, rendezvous::ServerEvents events) {
   hosts_ = std::move(hosts);
   head_ = head;
   std::vector<std::string> names;
@@ -37,8 +38,13 @@ Result<void> JobRendezvous::start(std::vector<AgentChannel*> hosts, int head, co
     handouts_.push_back(std::move(handout));
     reaches_head_.push_back(head >= 0 ? network.reach[i][static_cast<std::size_t>(head)] : 0);
   }
-  server_ =
-      rendezvous::Server::create(io_.get_executor(), key_, members_of(placement, names), job_id_, std::move(events));
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    if (!is_direct(i)) files.n_relayed += static_cast<std::size_t>(placement.local_sizes[i]);
+  }
+  const auto n_spare = check_open_files(files, raise_open_file_limit());
+  if (!n_spare) return fail(n_spare.error());
+  server_ = rendezvous::Server::create(io_.get_executor(), key_, members_of(placement, names), job_id_,
+                                       std::move(events), *n_spare);
   supervisor_.serve(*server_);
   if (head < 0) return {};
   address_ = network.hosts[static_cast<std::size_t>(head)].address.text();

@@ -9,6 +9,7 @@
 #include "base/asio.h"
 #include "launcher/connect/agent_channel.h"
 #include "launcher/plan/placement.h"
+#include "launcher/run/open_files.h"
 #include "launcher/run/supervisor.h"
 #include "netdetect/choose.h"
 #include "rendezvous/agent_socket.h"
@@ -24,8 +25,9 @@ class JobRendezvous {
       : io_(io), supervisor_(supervisor), job_id_(std::move(job_id)), key_(rendezvous::make_job_key()) {}
 
   // `head`: the index of the host that runs drun; -1: none, then nothing listens here and every host is relayed.
+  // `files`: of the job, without what relays need. Fails if there are too few for them.
   Result<void> start(std::vector<AgentChannel*> hosts, int head, const Placement& placement,
-                     const netdetect::Choice& network, rendezvous::ServerEvents events);
+                     const netdetect::Choice& network, OpenFiles files, rendezvous::ServerEvents events);
   // Finds the host's route: directly, if the host reaches the head's address, else relayed by its agent.
   Task<Result<void>> choose_route(std::size_t host, Deadline deadline);
 

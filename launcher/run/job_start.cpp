@@ -11,25 +11,6 @@
 
 namespace drun::launcher {
 
-namespace {
-
-// Better one line before the start than whatever fails first in the middle of it.
-Result<void> check_open_files(std::size_t n_hosts, std::size_t n_workers, bool with_files) {
-  constexpr std::size_t kOwn = 64;
-  constexpr std::size_t kPerHost = 4;  // a socket and its duplicate, or the pipes of a child
-  const std::size_t need =
-      kOwn + kPerHost * n_hosts + (with_files ? 3 : 1) * n_workers;  // each may join the rendezvous
-  const std::size_t limit = raise_open_file_limit();
-  if (limit == 0 || limit >= need) return {};
-  return fail(Error(Errc::kUsage, "open files",
-                    plural(n_hosts, "host") + " and " + plural(n_workers, "worker") + " need about " +
-                        std::to_string(need) + " descriptors, and the hard limit here is " + std::to_string(limit))
-                  .with_hint("as root: ulimit -Hn " + std::to_string(need) +
-                             "; for good: nofile in /etc/security/limits.conf"));
-}
-
-}  // namespace
-
 std::string make_job_id() {
   std::string bytes(8, '\0');
   randombytes_buf(bytes.data(), bytes.size());
@@ -50,8 +31,7 @@ Task<int> Job::connect() {
   // Bad placement shows before anything is connected; two names of one machine only afterwards.
   auto planned = place(options_.hosts, options_.np);
   if (!planned) co_return report(planned.error());
-  auto enough_files = check_open_files(planned->host_indices.size(), static_cast<std::size_t>(planned->size),
-                                       !options_.output.directory.empty());
+  auto enough_files = check_open_files(files_of(*planned), raise_open_file_limit());
   if (!enough_files) co_return report(enough_files.error());
   report_events(*planned);
   tasks_.spawn(watch_.draw());
@@ -72,6 +52,14 @@ Task<int> Job::connect() {
   attach();
   configure_agents();
   co_return kExitOk;
+}
+
+OpenFiles Job::files_of(const Placement& placement) const {
+  OpenFiles files;
+  files.n_hosts = placement.host_indices.size();
+  files.n_workers = static_cast<std::size_t>(placement.size);
+  files.has_output_files = !options_.output.directory.empty();
+  return files;
 }
 
 void Job::configure_agents() {
@@ -171,7 +159,8 @@ int Job::start_rendezvous() {
   };
   events.complained = [this](int rank, const std::string& text) { supervisor_.on_complaint(rank, text); };
   events.abort_requested = [this](const rendezvous::Abort& abort) { supervisor_.on_abort_requested(abort); };
-  auto started = rendezvous_.start(hosts_, head_index(), plan_.placement, plan_.network, std::move(events));
+  auto started = rendezvous_.start(hosts_, head_index(), plan_.placement, plan_.network, files_of(plan_.placement),
+                                   std::move(events));
   if (!started) return report(started.error());
   expect_workers();
   return kExitOk;

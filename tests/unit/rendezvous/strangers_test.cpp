@@ -128,13 +128,26 @@ TEST(Strangers, TwoThousandIdleOnesDontKeepAJobFromStarting) {
   ServerThread server(2);
   std::vector<Fd> idle;
   for (int i = 0; i < 2000; ++i) idle.push_back(stranger(server));
-  // The server has accepted all connections and closed all but the latest 1024.
-  EXPECT_EQ(read_to_end(idle[2000 - 1024 - 1].get()), "");
+  // The server has accepted all connections and closed all but the latest 1024, and two for the ranks.
+  EXPECT_EQ(read_to_end(idle[2000 - 1024 - 2 - 1].get()), "");
   const auto start = SteadyClock::now();
   expect_a_working_job(server);
   EXPECT_LT(SteadyClock::now() - start, 3s);
   // The oldest one is closed, too.
   EXPECT_EQ(read_to_end(idle[0].get()), "");
+}
+
+TEST(Strangers, RanksOfALargeJobMayAllBeAboutToJoinAtOnce) {
+  if (raise_open_file_limit() < 8192) GTEST_SKIP() << "needs 8192 open files, the hard limit is lower";
+  constexpr int kRanks = 1500;
+  ServerThread server(kRanks);
+  std::vector<Fd> ranks;
+  for (int i = 0; i < kRanks; ++i) ranks.push_back(stranger(server));
+  for (const std::size_t rank : {0, kRanks - 1}) {
+    send_what_goes(ranks[rank].get(), ClientHandshake(server.key(), Purpose::kRendezvous).hello());
+    const auto answer = receive_exactly(ranks[rank].get(), kServerHelloBytes, SteadyClock::now() + 10s);
+    EXPECT_TRUE(answer) << rank << ": " << answer.error().message();
+  }
 }
 
 TEST(Members, OneThatDoesNotReadIsDroppedAndTheOthersGoOn) {
