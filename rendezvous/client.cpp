@@ -85,6 +85,16 @@ class ClientImpl final : public Client {
     return expect_value(exchange_.call(message, request, bounded(timeout)));
   }
 
+  Result<bool> erase(std::string_view key) override {
+    if (auto ok = check_name("key", key); !ok) return fail(ok.error());
+    const std::uint32_t request = exchange_.new_request();
+    const auto reply = exchange_.call(DeleteMessage{request, std::string(key)}, request, kRequestTimeout);
+    if (!reply) return fail(reply.error());
+    const auto* deleted = std::get_if<DeletedReply>(&*reply);
+    if (deleted == nullptr) return fail(Errc::kProtocol, "an unexpected reply");
+    return deleted->existed;
+  }
+
   Result<void> barrier(std::string_view name, Milliseconds timeout) override {
     if (auto ok = check_name("barrier", name); !ok) return ok;
     const std::uint32_t request = exchange_.new_request();

@@ -28,6 +28,8 @@ class Client {
   virtual Result<void> set(std::string_view key, std::string_view value, bool overwrite = false) = 0;
   // Waits until the key is set; the server pushes it, there is no polling. kTimeout names the key.
   virtual Result<std::string> get(std::string_view key, Milliseconds timeout) = 0;
+  // Deletes the key if it exists, and returns whether it did.
+  virtual Result<bool> erase(std::string_view key) = 0;
   // A barrier of all ranks of the job; kTimeout names the missing ranks.
   virtual Result<void> barrier(std::string_view name, Milliseconds timeout) = 0;
   // The id (128 bytes) for one communicator and attempt: rank `root` calls `make`, and all ranks get its bytes. Two

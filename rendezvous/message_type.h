@@ -15,11 +15,13 @@ enum class MessageType : std::uint8_t {
   kAbort = 7,
   kLeave = 8,
   kComplain = 9,
+  kDelete = 10,
   kWelcome = 16,
   kDone = 17,
   kValue = 18,
   kError = 19,
   kAborted = 20,
+  kDeleted = 21,
 };
 
 }  // namespace drun::rendezvous

@@ -61,6 +61,10 @@ struct GetMessage {
   std::string key;
   std::uint32_t timeout_ms = 0;
 };
+struct DeleteMessage {
+  std::uint32_t request = 0;
+  std::string key;
+};
 struct BarrierMessage {
   std::uint32_t request = 0;
   std::string name;
@@ -92,7 +96,7 @@ struct ComplainMessage {
   std::string text;
 };
 using ClientMessage = std::variant<JoinMessage, SetMessage, GetMessage, BarrierMessage, NcclPutMessage, NcclGetMessage,
-                                   AbortMessage, LeaveMessage, ComplainMessage>;
+                                   AbortMessage, LeaveMessage, ComplainMessage, DeleteMessage>;
 
 // Server to client.
 struct DoneReply {
@@ -108,7 +112,11 @@ struct ErrorReply {
   Errc code = Errc::kProtocol;  // kProtocol, kTimeout or kPeerFailed
   std::string text;
 };
-using ServerMessage = std::variant<Welcome, DoneReply, ValueReply, ErrorReply, AbortNotice>;
+struct DeletedReply {
+  std::uint32_t request = 0;
+  bool existed = false;
+};
+using ServerMessage = std::variant<Welcome, DoneReply, ValueReply, ErrorReply, AbortNotice, DeletedReply>;
 
 std::string encode(const ClientMessage& message);
 std::string encode(const ServerMessage& message);

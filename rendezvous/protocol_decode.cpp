@@ -44,6 +44,12 @@ bool read_body(ByteReader& in, GetMessage& m) {
   return m.key.size() <= kMaxKey;
 }
 
+bool read_body(ByteReader& in, DeleteMessage& m) {
+  m.request = in.u32();
+  m.key = in.str();
+  return m.key.size() <= kMaxKey;
+}
+
 bool read_body(ByteReader& in, BarrierMessage& m) {
   m.request = in.u32();
   m.name = in.str();
@@ -126,6 +132,12 @@ bool read_body(ByteReader& in, ValueReply& m) {
   return true;
 }
 
+bool read_body(ByteReader& in, DeletedReply& m) {
+  m.request = in.u32();
+  m.existed = in.boolean();
+  return true;
+}
+
 bool read_body(ByteReader& in, ErrorReply& m) {
   m.request = in.u32();
   m.code = code_from_wire(in.u8());
@@ -161,6 +173,8 @@ Result<ClientMessage> decode_client_message(std::string_view bytes) {
       return decode_as<SetMessage, ClientMessage>(in);
     case MessageType::kGet:
       return decode_as<GetMessage, ClientMessage>(in);
+    case MessageType::kDelete:
+      return decode_as<DeleteMessage, ClientMessage>(in);
     case MessageType::kBarrier:
       return decode_as<BarrierMessage, ClientMessage>(in);
     case MessageType::kNcclPut:
@@ -189,6 +203,8 @@ Result<ServerMessage> decode_server_message(std::string_view bytes) {
       return decode_as<ValueReply, ServerMessage>(in);
     case MessageType::kError:
       return decode_as<ErrorReply, ServerMessage>(in);
+    case MessageType::kDeleted:
+      return decode_as<DeletedReply, ServerMessage>(in);
     case MessageType::kAborted:
       return decode_as<AbortNotice, ServerMessage>(in);
     default:

@@ -74,6 +74,12 @@ struct Encoder {
     out.u32(m.timeout_ms);
     return out.take();
   }
+  std::string operator()(const DeleteMessage& m) const {
+    auto out = start(MessageType::kDelete);
+    out.u32(m.request);
+    out.str(m.key);
+    return out.take();
+  }
   std::string operator()(const BarrierMessage& m) const {
     auto out = start(MessageType::kBarrier);
     out.u32(m.request);
@@ -123,6 +129,12 @@ struct Encoder {
     return out.take();
   }
   std::string operator()(const ValueReply& m) const { return encode_value_head(m) + *m.value; }
+  std::string operator()(const DeletedReply& m) const {
+    auto out = start(MessageType::kDeleted);
+    out.u32(m.request);
+    out.boolean(m.existed);
+    return out.take();
+  }
   std::string operator()(const ErrorReply& m) const {
     auto out = start(MessageType::kError);
     out.u32(m.request);
@@ -198,6 +210,7 @@ std::uint32_t request_of(const ClientMessage& message) {
     std::uint32_t operator()(const ComplainMessage&) const { return 0; }
     std::uint32_t operator()(const SetMessage& m) const { return m.request; }
     std::uint32_t operator()(const GetMessage& m) const { return m.request; }
+    std::uint32_t operator()(const DeleteMessage& m) const { return m.request; }
     std::uint32_t operator()(const BarrierMessage& m) const { return m.request; }
     std::uint32_t operator()(const NcclPutMessage& m) const { return m.request; }
     std::uint32_t operator()(const NcclGetMessage& m) const { return m.request; }

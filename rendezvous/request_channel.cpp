@@ -41,6 +41,7 @@ void RequestChannel::take(ServerMessage message) {
   std::uint32_t request = 0;  // WELCOME has none
   if (const auto* done = std::get_if<DoneReply>(&message)) request = done->request;
   if (const auto* value = std::get_if<ValueReply>(&message)) request = value->request;
+  if (const auto* deleted = std::get_if<DeletedReply>(&message)) request = deleted->request;
   if (auto* error = std::get_if<ErrorReply>(&message)) {
     request = error->request;
     if (request == 0) {

@@ -188,6 +188,7 @@ class ServerImpl final : public Server {
     const Deadline now = Clock::now();
     if (auto* set = std::get_if<SetMessage>(&message)) deliver(store_.set(asker, std::move(*set)));
     if (const auto* get = std::get_if<GetMessage>(&message)) deliver(store_.get(asker, *get, now));
+    if (const auto* gone = std::get_if<DeleteMessage>(&message)) deliver(store_.erase(asker, *gone));
     if (const auto* barrier = std::get_if<BarrierMessage>(&message)) deliver(store_.barrier(asker, *barrier, now));
     if (auto* put = std::get_if<NcclPutMessage>(&message)) deliver(store_.nccl_put(asker, std::move(*put)));
     if (const auto* get = std::get_if<NcclGetMessage>(&message)) deliver(store_.nccl_get(asker, *get, now));

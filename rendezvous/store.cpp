@@ -72,6 +72,16 @@ StoreReplies Store::get(const Asker& asker, const GetMessage& message, StoreTime
   return {};
 }
 
+StoreReplies Store::erase(const Asker& asker, const DeleteMessage& message) {
+  const auto found = values_.find({asker.epoch, message.key});
+  const bool existed = found != values_.end();
+  if (existed) {
+    bytes_ -= cost(found->first, *found->second);
+    values_.erase(found);
+  }
+  return one(asker, DeletedReply{asker.request, existed});
+}
+
 StoreReplies Store::barrier(const Asker& asker, const BarrierMessage& message, StoreTime now) {
   Wait wait = wait_of(Wait::Kind::kBarrier, asker, message.name, message.timeout_ms, now);
   if (auto refusal = refuse_wait(wait)) return one(asker, std::move(*refusal));

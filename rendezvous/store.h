@@ -47,6 +47,8 @@ class Store {
 
   StoreReplies set(const Asker& asker, SetMessage message);
   StoreReplies get(const Asker& asker, const GetMessage& message, StoreTime now);
+  // Later GETs of the key wait until it is set again.
+  StoreReplies erase(const Asker& asker, const DeleteMessage& message);
   // Completes when every rank of the job waits in it; then the name can be used again.
   StoreReplies barrier(const Asker& asker, const BarrierMessage& message, StoreTime now);
   StoreReplies nccl_put(const Asker& asker, NcclPutMessage message);
@@ -63,6 +65,8 @@ class Store {
 
   std::size_t bytes() const { return bytes_; }
   std::size_t waits() const { return waits_.size(); }
+  // Number of keys, NCCL ids and barriers.
+  std::size_t names() const { return values_.size() + nccl_ids_.size() + nccl_by_id_.size() + barriers_.size(); }
 
  private:
   using Name = std::pair<int, std::string>;  // epoch, name

@@ -7,6 +7,7 @@ from ._engine import Handle, poll, synchronize
 from ._job import (abort, cross_rank, cross_size, init, is_homogeneous, is_initialized, local_rank, local_size, rank,
                    shutdown, size, version)
 from ._join import join
+from ._keys import kv_delete, kv_get, kv_set
 from ._library import (ERROR_ABORTED, ERROR_ARGUMENT, ERROR_CONNECT, ERROR_INTERNAL, ERROR_MISMATCH, ERROR_PEER,
                        ERROR_STATE, ERROR_SYSTEM, ERROR_TIMEOUT, ERROR_TRUNCATED, ERROR_UNSUPPORTED, DrunError)
 from ._data_movement import (allgather, allgather_async, alltoall, alltoall_async, barrier, broadcast, broadcast_, broadcast_async,

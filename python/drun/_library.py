@@ -135,6 +135,7 @@ _FUNCTIONS = {
     "drun_group_cancel": (_int, []),
     "drun_kv_set": (_int, [_text, _pointer, _size]),
     "drun_kv_get": (_int, [_text, _pointer, ctypes.POINTER(_size), ctypes.c_int64]),
+    "drun_kv_delete": (_int, [_text, ctypes.POINTER(_int)]),
     "drun_abort": (_int, [_text]),
     "drun_last_error": (_text, []),
     "drun_last_error_rank": (_int, []),

@@ -330,6 +330,16 @@ int drun_kv_get(const char* key, void* value, size_t* n_bytes, int64_t timeout_m
   });
 }
 
+int drun_kv_delete(const char* key, int* existed) {
+  return drun::runtime::guarded([&](Process& process) -> Status {
+    if (key == nullptr || *key == '\0') return failure(DRUN_ERROR_ARGUMENT, "drun_kv_delete: no key");
+    const auto deleted = process.kv_delete(key);
+    if (!deleted) return tl::unexpected<drun::runtime::Failure>(deleted.error());
+    if (existed != nullptr) *existed = *deleted ? 1 : 0;
+    return {};
+  });
+}
+
 int drun_abort(const char* why) {
   return drun::runtime::caught([&] {
     // Called before the turn, which a collective in another thread may hold until it is woken.

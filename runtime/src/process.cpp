@@ -208,6 +208,16 @@ Status Process::kv_set(const std::string& key, const std::string& value) {
   return tl::unexpected<Failure>(kv_failure(set.error(), "drun_kv_set", key));
 }
 
+Outcome<bool> Process::kv_delete(const std::string& key) {
+  auto communicator_here = communicator("drun_kv_delete");
+  if (!communicator_here) return tl::unexpected<Failure>(communicator_here.error());
+  const JobContext& job_context = (*communicator_here)->job_context();
+  auto existed = job_context.client->erase(user_key(key));
+  if (existed) return *existed;
+  if (auto alive = check_alive(job_context, "drun_kv_delete"); !alive) return tl::unexpected<Failure>(alive.error());
+  return tl::unexpected<Failure>(kv_failure(existed.error(), "drun_kv_delete", key));
+}
+
 Outcome<std::string> Process::kv_get(const std::string& key, std::chrono::milliseconds timeout) {
   auto communicator_here = communicator("drun_kv_get");
   if (!communicator_here) return tl::unexpected<Failure>(communicator_here.error());

@@ -57,6 +57,7 @@ class Process {
   Place place_in(drun_comm comm) const;  // all -1 if there is no such communicator
 
   Status kv_set(const std::string& key, const std::string& value);
+  Outcome<bool> kv_delete(const std::string& key);
   Outcome<std::string> kv_get(const std::string& key, std::chrono::milliseconds timeout);
 
   // Wakes the collective that is waiting. Any thread, at any time.

@@ -29,6 +29,7 @@ class SoloClient final : public rendezvous::Client {
     if (found != values_.end()) return found->second;
     return fail(Errc::kTimeout, "key '" + std::string(key) + "': no other process can set it");
   }
+  Result<bool> erase(std::string_view key) override { return values_.erase(std::string(key)) > 0; }
   Result<void> barrier(std::string_view, Milliseconds) override { return {}; }
   Result<std::string> nccl_id(std::string_view, int, int, const std::function<Result<std::string>()>& make,
                               Milliseconds) override {

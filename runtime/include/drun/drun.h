@@ -244,12 +244,16 @@ DRUN_API int drun_group_end(void);
 DRUN_API int drun_group_cancel(void);
 
 /* The job's key-value store: small values that all ranks see until they have called drun_finalize. A key is written
- * once: a second, different value is DRUN_ERROR_ARGUMENT. Programs that follow one another in the workers have separate
- * keys. `value` is copied. */
+ * once: a second, different value is DRUN_ERROR_ARGUMENT. All keys and values of a job together may have 256 MiB, in at
+ * most 2^20 keys: a program that sets a key per step has to delete those that all ranks have read. Programs that follow
+ * one another in the workers have separate keys. `value` is copied. */
 DRUN_API int drun_kv_set(const char* key, const void* value, size_t n_bytes);
 /* Blocks until the key is set, at most for `timeout_ms`. In: *n_bytes is the room at `value`; out: the size of the
  * value. DRUN_ERROR_TRUNCATED if the value does not fit: nothing is copied. */
 DRUN_API int drun_kv_get(const char* key, void* value, size_t* n_bytes, int64_t timeout_ms);
+/* Deletes the key, whichever rank has set it; it may then be set again, to any value. Stores in *existed, unless that
+ * is null, 1 if the key was set, else 0. Calls of drun_kv_get that come later wait until it is set again. */
+DRUN_API int drun_kv_delete(const char* key, int* existed);
 
 /* Ends the whole job, with `why` as the reason. May be called while another thread waits in a collective, which then
  * returns DRUN_ERROR_ABORTED. Returns: the caller still has to exit. */

@@ -296,13 +296,20 @@ class Communicator {
     std::string value(4096, '\0');
     std::size_t n_bytes = value.size();
     int status = drun_kv_get(key.c_str(), value.data(), &n_bytes, timeout.count());
-    if (status == DRUN_ERROR_TRUNCATED) {
+    while (status == DRUN_ERROR_TRUNCATED) {  // again if another rank replaces the value meanwhile
       value.resize(n_bytes);
       status = drun_kv_get(key.c_str(), value.data(), &n_bytes, timeout.count());
     }
     check(status);
     value.resize(n_bytes);
     return value;
+  }
+
+  // Returns whether the key was set.
+  bool erase(const std::string& key) {
+    int existed = 0;
+    check(drun_kv_delete(key.c_str(), &existed));
+    return existed != 0;
   }
 
   void abort(const std::string& why) { drun_abort(why.c_str()); }

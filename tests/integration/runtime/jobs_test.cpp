@@ -255,6 +255,12 @@ TEST_P(Job, ProgramsFollowOneAnother) {
   }
 }
 
+TEST_P(Job, ProgramMayJoinAndLeaveOften) {
+  for (const auto& end : run(2, "starts-often", GetParam() == Ways::kMemory ? 200 : 10)) {
+    EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;
+  }
+}
+
 TEST_P(Job, ProgramThatReplacesItselfInTheMiddleStartsAnew) {
   for (const auto& end : run(4, "again", -1)) EXPECT_EQ(end.status, 0) << end.rank << ": " << end.output;
 }

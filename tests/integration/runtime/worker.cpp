@@ -220,7 +220,36 @@ bool background(drun::Communicator& all) {
   return right;
 }
 
+// Joins and leaves the job many times. Each start has a key of the same name and another value.
+bool starts_often(int n_starts) {
+  bool right = true;
+  for (int start = 0; start < n_starts; ++start) {
+    drun::Communicator all;
+    const std::string value = std::to_string(start) + std::string(1000, 'x');
+    if (all.rank() == 0) all.set("start", value);
+    right = right && all.get("start", std::chrono::seconds(10)) == value;
+    all.barrier();
+    all.finalize();
+  }
+  return right;
+}
+
+// One rank sets and deletes a key again and again; all read it.
+bool reuses_a_key(drun::Communicator& all) {
+  bool right = !all.erase("never set by rank " + std::to_string(all.rank()));
+  for (int step = 0; step < 10; ++step) {
+    const std::string value = std::to_string(step);
+    if (all.rank() == 0) all.set("step", value);
+    right = right && all.get("step", std::chrono::seconds(10)) == value;
+    all.barrier();
+    if (all.rank() == all.size() - 1) right = right && all.erase("step") && !all.erase("step");
+    all.barrier();
+  }
+  return right;
+}
+
 int run(const std::string& scenario, int who) {
+  if (scenario == "starts-often") return starts_often(who) ? 0 : 1;
   drun::Communicator all;
   std::printf("rank %d of %d, local %d of %d, cross %d of %d\n", all.rank(), all.size(), all.local_rank(),
               all.local_size(), all.cross_rank(), all.cross_size());
@@ -244,6 +273,7 @@ int run(const std::string& scenario, int who) {
     if (all.rank() == 0) all.set("greeting", std::string(5000, 'x'));
     if (all.get("greeting", std::chrono::seconds(10)).size() != 5000) return 1;
     all.barrier();
+    if (!reuses_a_key(all)) return 1;
     auto part = all.split(0);
     for (int i = 0; i < 2; ++i) part->finalize();
     if (part->rank() != -1 || !drun_is_initialized()) return 1;

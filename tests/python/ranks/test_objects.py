@@ -8,6 +8,25 @@ def setUpModule():
     hvd.init()
 
 
+class Keys(unittest.TestCase):
+    def test_a_key_is_set_read_and_deleted(self):
+        if hvd.rank() == 0:
+            hvd.kv_set("large", b"x" * 10_000)
+            hvd.kv_set("text", "größe")
+        self.assertEqual(hvd.kv_get("large"), b"x" * 10_000)
+        self.assertEqual(hvd.kv_get("text", timeout=10).decode(), "größe")
+        hvd.barrier()
+        if hvd.rank() == hvd.size() - 1:
+            self.assertIs(hvd.kv_delete("large"), True)
+            self.assertIs(hvd.kv_delete("large"), False)
+            hvd.kv_set("large", b"")
+        hvd.barrier()
+        self.assertEqual(hvd.kv_get("large"), b"")
+        with self.assertRaises(hvd.DrunError) as caught:
+            hvd.kv_get("absent", timeout=0.01)
+        self.assertEqual(caught.exception.status, hvd.ERROR_TIMEOUT)
+
+
 class Objects(unittest.TestCase):
     def test_broadcast(self):
         mine = {"epoch": 3, "from": hvd.rank()}

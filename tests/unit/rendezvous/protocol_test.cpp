@@ -23,7 +23,8 @@ std::vector<ClientMessage> client_messages() {
           NcclGetMessage{12, "world", 2, 5, 100},
           AbortMessage{"why"},
           LeaveMessage{13},
-          ComplainMessage{"rank 2 is gone"}};
+          ComplainMessage{"rank 2 is gone"},
+          DeleteMessage{14, "key"}};
 }
 
 std::vector<ServerMessage> server_messages() {
@@ -40,7 +41,8 @@ std::vector<ServerMessage> server_messages() {
           ValueReply{5, std::make_shared<const std::string>("v\0", 2)},
           ErrorReply{6, Errc::kTimeout, "late"},
           ErrorReply{0, Errc::kPeerFailed, "x"},
-          AbortNotice{2, "h", 99, "w"}};
+          AbortNotice{2, "h", 99, "w"},
+          DeletedReply{7, true}};
 }
 
 TEST(Protocol, EveryMessageOfTheClientSurvives) {
@@ -144,6 +146,7 @@ TEST(Protocol, UnknownTypesAreRefused) {
 TEST(Protocol, FieldsBeyondTheirLimitsAreRefused) {
   EXPECT_TRUE(decode_client_message(encode(ClientMessage(GetMessage{1, std::string(kMaxKey, 'k'), 0}))));
   EXPECT_FALSE(decode_client_message(encode(ClientMessage(GetMessage{1, std::string(kMaxKey + 1, 'k'), 0}))));
+  EXPECT_FALSE(decode_client_message(encode(ClientMessage(DeleteMessage{1, std::string(kMaxKey + 1, 'k')}))));
   const std::string largest(kMaxValue, 'v');
   EXPECT_TRUE(decode_client_message(encode(ClientMessage(SetMessage{1, "k", largest, false}))));
   EXPECT_FALSE(decode_client_message(encode(ClientMessage(SetMessage{1, "k", largest + "v", false}))));

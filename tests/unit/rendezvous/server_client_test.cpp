@@ -145,6 +145,18 @@ TEST(Rendezvous, KeysAreWriteOnceUnlessOverwritten) {
   EXPECT_EQ((*client)->get("k", 1s).value_or(""), "two");
 }
 
+TEST(Rendezvous, KeysCanBeDeleted) {
+  ServerThread server(1);
+  auto client = server.join(0);
+  ASSERT_TRUE(client);
+  EXPECT_EQ((*client)->erase("k").value_or(true), false);
+  ASSERT_TRUE((*client)->set("k", "one"));
+  EXPECT_EQ((*client)->erase("k").value_or(false), true);
+  EXPECT_FALSE((*client)->get("k", 0ms));
+  EXPECT_TRUE((*client)->set("k", "two"));
+  EXPECT_EQ((*client)->erase("").error().code, Errc::kProtocol);
+}
+
 TEST(Rendezvous, ExpiredGetNamesTheKeyAndWhoIsNotThere) {
   ServerThread server(2);
   auto client = server.join(0);

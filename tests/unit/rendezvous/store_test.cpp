@@ -90,6 +90,44 @@ TEST_F(StoreTest, RefusesASecondDifferentValue) {
   EXPECT_EQ(value(get(0, "k")[0]), "w");
 }
 
+TEST_F(StoreTest, DeletedKeyIsGoneAndMayBeSetToAnotherValue) {
+  const auto erase = [&](int rank) {
+    const auto replies = store.erase(asker(rank), DeleteMessage{1, "k"});
+    return replies.size() == 1 && std::get<DeletedReply>(replies[0].message).existed;
+  };
+  EXPECT_FALSE(erase(0));
+  set(0, "k", "v");
+  set(0, "kk", "v");
+  EXPECT_TRUE(erase(1));
+  EXPECT_FALSE(erase(1));
+  EXPECT_TRUE(get(2, "k").empty());
+  const auto replies = set(1, "k", "w");
+  ASSERT_EQ(replies.size(), 2u);
+  EXPECT_EQ(value(replies[1]), "w");
+  EXPECT_TRUE(erase(0));
+  EXPECT_EQ(value(get(2, "kk")[0]), "v");
+}
+
+TEST_F(StoreTest, KeyOfAnotherEpochIsNotDeleted) {
+  set(1, "k", "v");
+  begin_another(0);
+  EXPECT_FALSE(std::get<DeletedReply>(store.erase(asker(0), DeleteMessage{1, "k"})[0].message).existed);
+  EXPECT_EQ(value(get(1, "k")[0]), "v");
+}
+
+TEST_F(StoreTest, KeyPerStepThatIsDeletedNeverFillsTheStore) {
+  StoreLimits limits;
+  limits.bytes = 1000;
+  limits.names = 2;
+  Store small(roster, limits);
+  for (int step = 0; step < 1000; ++step) {
+    const std::string key = std::to_string(step);
+    ASSERT_TRUE(is_done(small.set(asker(0), SetMessage{1, key, std::string(500, 'v'), false})));
+    small.erase(asker(1), DeleteMessage{1, key});
+  }
+  EXPECT_EQ(small.bytes(), 0u);
+}
+
 TEST_F(StoreTest, QuotesNamesReadably) {
   set(0, "a\n\x1b[2J", "v");
   EXPECT_EQ(error_text(set(0, "a\n\x1b[2J", "w")), "key 'a??[2J' already has another value");
@@ -328,6 +366,27 @@ TEST_F(StoreTest, EpochsDoNotSeeEachOthersKeysBarriersAndIds) {
   EXPECT_EQ(value(get(2, "k")[0]), "second");
   EXPECT_EQ(value(nccl_get(2, "world", 0)[0]), std::string(kNcclIdBytes, 'b'));
   EXPECT_TRUE(is_done(put(1, "other", 0, 'a')));  // that id was the first epoch's
+}
+
+// A start is what drun_init and drun_finalize do, with keys, a barrier and an NCCL id.
+TEST_F(StoreTest, DoesNotGrowWithTheNumberOfStarts) {
+  std::size_t bytes_of_one = 0;
+  for (int start = 0; start < 1000; ++start) {
+    for (const int rank : {0, 1, 2}) ASSERT_TRUE(is_done(set(rank, "data/" + std::to_string(rank), "address")));
+    for (const int rank : {0, 1, 2}) ASSERT_EQ(barrier(rank, "init").size(), rank == 2 ? 3u : 0u);
+    ASSERT_TRUE(is_done(store.nccl_put(asker(0), NcclPutMessage{1, "world", 0, true, std::string(kNcclIdBytes, 'i')})));
+    if (start == 0) bytes_of_one = store.bytes();
+    ASSERT_EQ(store.bytes(), bytes_of_one);
+    ASSERT_EQ(store.names(), 3u + 2);
+    for (const int rank : {0, 1, 2}) leave(rank);
+    for (const int rank : {0, 1, 2}) {
+      ASSERT_TRUE(roster.join(rank, start));
+      store.close_epochs();
+    }
+    ASSERT_EQ(roster.epoch(), start + 2);
+    ASSERT_EQ(store.names(), 0u);
+    ASSERT_EQ(store.waits(), 0u);
+  }
 }
 
 TEST_F(StoreTest, BarrierOfAnEpochThatARankHasLeftForALaterOneFailsAtOnce) {

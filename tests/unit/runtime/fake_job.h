@@ -159,6 +159,10 @@ class FakeJob {
       if (job_.values_.count(key) == 0) return fail(Errc::kTimeout, "no key " + key);
       return job_.bend_ ? job_.bend_(welcome_.rank, key, job_.values_[key]) : job_.values_[key];
     }
+    Result<bool> erase(std::string_view key) override {
+      const std::lock_guard<std::mutex> lock(job_.mutex_);
+      return job_.values_.erase(in_epoch(key)) > 0;
+    }
     void complain(std::string_view) override {}
     Result<void> barrier(std::string_view name, Milliseconds timeout) override {
       std::unique_lock<std::mutex> lock(job_.mutex_);

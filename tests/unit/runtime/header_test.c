@@ -20,6 +20,7 @@ int main(void) {
   float data[3] = {1, 2, 3}, result[3] = {0, 0, 0};
   char value[4];
   size_t n_bytes = sizeof value;
+  int existed = -1;
   const size_t three = 3;
 
   EXPECT(!drun_is_initialized() && drun_rank() == -1);
@@ -61,6 +62,11 @@ int main(void) {
   EXPECT(drun_kv_set("k", "12345", 5) == DRUN_OK);
   EXPECT(drun_kv_set("k", "other", 5) == DRUN_ERROR_ARGUMENT);
   EXPECT(drun_kv_get("k", value, &n_bytes, 100) == DRUN_ERROR_TRUNCATED && n_bytes == 5);
+  EXPECT(drun_kv_delete("k", NULL) == DRUN_OK);
+  EXPECT(drun_kv_delete("k", &existed) == DRUN_OK && existed == 0);
+  EXPECT(drun_kv_set("k", "other", 5) == DRUN_OK);
+  EXPECT(drun_kv_delete("k", &existed) == DRUN_OK && existed == 1);
+  EXPECT(drun_kv_delete("", &existed) == DRUN_ERROR_ARGUMENT && drun_kv_delete(NULL, NULL) == DRUN_ERROR_ARGUMENT);
   n_bytes = 3;
   EXPECT(drun_kv_get("absent", value, &n_bytes, 100) == DRUN_ERROR_TIMEOUT);
   EXPECT(drun_finalize() == DRUN_OK && !drun_is_initialized());
