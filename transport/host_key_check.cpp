@@ -75,12 +75,12 @@ bool HostKeyCheck::Known::has_authority() const {
   return std::any_of(keys.begin(), keys.end(), [](const KnownKey& k) { return k.authority; });
 }
 
-HostKeyCheck::Known HostKeyCheck::known(const SshTarget& target) const {
+HostKeyCheck::Known HostKeyCheck::known(const SshTarget& target) {
   std::vector<std::string> files = target.user_known_hosts;
   files.insert(files.end(), target.global_known_hosts.begin(), target.global_known_hosts.end());
   Known out;
-  out.keys = find_known_keys(files, known_hosts_name(target.host_name, target.port, target.host_key_alias),
-                             plain_name(target));
+  out.keys =
+      files_.find(files, known_hosts_name(target.host_name, target.port, target.host_key_alias), plain_name(target));
   return out;
 }
 
@@ -105,7 +105,7 @@ Task<Result<void>> HostKeyCheck::check(ssh_session session, const SshTarget& tar
   auto server = server_key(session);
   if (!server) co_return fail(std::move(server.error()).with_subject(target.alias));
   const std::string name = known_hosts_name(target.host_name, target.port, target.host_key_alias);
-  // Reads the files again, because another session of this run may have added the key since.
+  // Another session of this run, or another program, may have added the key since.
   const Known now_known = known(target);
   const KnownKey* changed = nullptr;
   bool trusted = false;
@@ -148,7 +148,7 @@ Task<Result<void>> HostKeyCheck::accept_new(const SshTarget& target, std::string
     notice_(what + ", not stored (no UserKnownHostsFile)");
     co_return Result<void>{};
   }
-  const auto stored = co_await store_host_key(file, name, key, target.hash_known_hosts);
+  const auto stored = co_await files_.store(file, name, key, target.hash_known_hosts);
   if (!stored) {
     in_memory_.emplace(name, key);
     notice_(what + ", good for this run only (" + stored.error().message() + ")");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/asio.h"
+#include "transport/known_host_files.h"
 #include "transport/known_hosts.h"
 #include "transport/ssh_config.h"
 #include "transport/transport.h"
@@ -24,7 +25,7 @@ class HostKeyCheck {
     std::vector<KnownKey> keys;
     bool has_authority() const;
   };
-  Known known(const SshTarget& target) const;
+  Known known(const SshTarget& target);
   // Key types in order of preference, known ones first, as in OpenSSH.
   static std::string algorithms(const SshTarget& target, const Known& known);
 
@@ -35,6 +36,7 @@ class HostKeyCheck {
   Task<Result<void>> accept_new(const SshTarget& target, std::string name, HostKey key, std::string fingerprint);
 
   Notice notice_;
+  KnownHostFiles files_;
   std::multimap<std::string, HostKey> in_memory_;
 };
 

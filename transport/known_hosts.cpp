@@ -1,22 +1,12 @@
 #include "transport/known_hosts.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <algorithm>
 
-#include <cerrno>
-
-#include "base/fd.h"
 #include "base/text.h"
 #include "transport/sha1.h"
 
 namespace drun::transport {
 namespace {
-
-constexpr auto kLockTimeout = std::chrono::seconds(2);
-constexpr auto kLockRetry = std::chrono::milliseconds(10);
 
 // The next word of a line; spaces and tabs separate.
 std::string_view next_word(std::string_view& line) {
@@ -28,35 +18,6 @@ std::string_view next_word(std::string_view& line) {
   return word;
 }
 
-bool hashed_match(std::string_view pattern, const std::string& name) {
-  const auto parts = split(pattern, '|');  // "", "1", salt, hash
-  if (parts.size() != 4 || parts[1] != "1") return false;
-  const std::string salt = unbase64(parts[2]);
-  return !salt.empty() && hmac_sha1(salt, name) == unbase64(parts[3]);
-}
-
-// A comma-separated list of patterns; one with "!" that matches refuses all.
-bool names_match(std::string_view patterns, const std::string& name) {
-  if (starts_with(patterns, "|")) return hashed_match(patterns, name);
-  bool found = false;
-  for (auto pattern : split(patterns, ',')) {
-    const bool negated = starts_with(pattern, "!");
-    if (negated) pattern.remove_prefix(1);
-    if (!glob_match(lower(pattern), name)) continue;
-    if (negated) return false;
-    found = true;
-  }
-  return found;
-}
-
-Result<void> make_parent_folder(const std::string& file) {
-  const auto slash = file.rfind('/');
-  if (slash == std::string::npos || slash == 0) return {};
-  const std::string folder = file.substr(0, slash);
-  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  return fail(errno_error(errno, folder));
-}
-
 }  // namespace
 
 std::string known_hosts_name(std::string_view host, int port, std::string_view alias) {
@@ -65,77 +26,92 @@ std::string known_hosts_name(std::string_view host, int port, std::string_view a
   return "[" + lower(host) + "]:" + std::to_string(port);
 }
 
-std::vector<KnownKey> find_known_keys(std::string_view text, const std::string& file, const std::string& name,
-                                      const std::string& plain_name) {
-  std::vector<KnownKey> found;
-  int number = 0;
+void KnownHostLines::append(std::string_view text) {
+  if (text.empty()) return;
+  if (text.back() == '\n') text.remove_suffix(1);
   for (auto line : split(text, '\n')) {
-    ++number;
-    KnownKey entry;
+    ++n_lines_;
+    Line parsed;
     auto word = next_word(line);
     if (word.empty() || word.front() == '#') continue;
     if (word.front() == '@') {
-      entry.revoked = word == "@revoked";
-      entry.authority = word == "@cert-authority";
-      if (!entry.revoked && !entry.authority) continue;
+      parsed.key.revoked = word == "@revoked";
+      parsed.key.authority = word == "@cert-authority";
+      if (!parsed.key.revoked && !parsed.key.authority) continue;
       word = next_word(line);
     }
-    if (!names_match(word, name)) {
-      if (plain_name.empty() || !names_match(word, plain_name)) continue;
-      entry.plain_name = true;
+    parsed.key.key.type = next_word(line);
+    parsed.key.key.base64 = next_word(line);
+    if (parsed.key.key.type.empty() || parsed.key.key.base64.empty()) continue;
+    parsed.key.file = file_;
+    parsed.key.line = n_lines_;
+    index(std::move(parsed), word);
+  }
+}
+
+void KnownHostLines::index(Line line, std::string_view names) {
+  const std::size_t number = lines_.size();
+  if (starts_with(names, "|")) {
+    const auto parts = split(names, '|');  // "", "1", salt, hash
+    if (parts.size() != 4 || parts[1] != "1") return;
+    line.salt = unbase64(parts[2]);
+    line.hash = unbase64(parts[3]);
+    if (line.salt.empty()) return;
+    others_.push_back(number);
+  } else {
+    for (const auto pattern : split(names, ',')) line.patterns.push_back(lower(pattern));
+    if (names.find_first_of("*?!") != std::string_view::npos) {
+      others_.push_back(number);
+    } else {
+      for (const auto& name : line.patterns) by_name_[name].push_back(number);
     }
-    entry.key.type = next_word(line);
-    entry.key.base64 = next_word(line);
-    if (entry.key.type.empty() || entry.key.base64.empty()) continue;
-    entry.file = file;
-    entry.line = number;
-    found.push_back(std::move(entry));
+  }
+  lines_.push_back(std::move(line));
+}
+
+// One pattern with "!" that matches refuses all.
+bool KnownHostLines::Line::matches(const std::string& name) const {
+  if (!salt.empty()) return hmac_sha1(salt, name) == hash;
+  bool found = false;
+  for (const std::string_view pattern : patterns) {
+    const bool negated = starts_with(pattern, "!");
+    if (!glob_match(pattern.substr(negated ? 1 : 0), name)) continue;
+    if (negated) return false;
+    found = true;
   }
   return found;
 }
 
-std::vector<KnownKey> find_known_keys(const std::vector<std::string>& files, const std::string& name,
-                                      const std::string& plain_name) {
-  std::vector<KnownKey> all;
-  for (const auto& file : files) {
-    const auto text = read_file(file);
-    if (!text) continue;
-    for (auto& entry : find_known_keys(*text, file, name, plain_name)) all.push_back(std::move(entry));
+std::vector<std::size_t> KnownHostLines::candidates(const std::string& name, const std::string& plain_name,
+                                                    std::size_t from) const {
+  std::vector<std::size_t> out;
+  const auto add = [&out, from](const std::vector<std::size_t>& lines) {
+    out.insert(out.end(), std::lower_bound(lines.begin(), lines.end(), from), lines.end());
+  };
+  add(others_);
+  for (const auto* one : {&name, &plain_name}) {
+    if (const auto found = by_name_.find(*one); found != by_name_.end() && !one->empty()) add(found->second);
   }
-  return all;
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::vector<KnownKey> KnownHostLines::find(const std::string& name, const std::string& plain_name) {
+  Hits& hits = hits_[{name, plain_name}];
+  for (const std::size_t number : candidates(name, plain_name, hits.n_seen)) {
+    const Line& line = lines_[number];
+    const bool by_name = line.matches(name);
+    if (!by_name && (plain_name.empty() || !line.matches(plain_name))) continue;
+    hits.matched.push_back(line.key);
+    hits.matched.back().plain_name = !by_name;
+  }
+  hits.n_seen = lines_.size();
+  return hits.matched;
 }
 
 std::string hashed_name(std::string_view salt, std::string_view name) {
   return "|1|" + base64(salt) + "|" + base64(hmac_sha1(salt, name));
-}
-
-Task<Result<Stored>> store_host_key(std::string file, std::string name, HostKey key, bool hashed) {
-  if (auto made = make_parent_folder(file); !made) co_return fail(made.error());
-  Fd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!fd) co_return fail(errno_error(errno, file));
-  const Deadline deadline = Clock::now() + kLockTimeout;
-  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) co_return fail(errno_error(errno, file + ": lock"));
-    if (Clock::now() >= deadline) co_return fail(Errc::kIo, file + ": somebody else holds its lock");
-    co_await sleep_until(Clock::now() + kLockRetry);
-  }
-  const auto text = read_file(file);
-  if (!text) co_return fail(text.error());
-  for (const auto& known : find_known_keys(*text, file, name, "")) {
-    if (known.key == key && !known.revoked && !known.authority) co_return Stored::kAlreadyThere;
-  }
-  std::string who = name;
-  if (hashed) {
-    std::string salt(20, '\0');
-    if (::getrandom(salt.data(), salt.size(), 0) != static_cast<ssize_t>(salt.size())) {
-      co_return fail(errno_error(errno, "getrandom"));
-    }
-    who = hashed_name(salt, name);
-  }
-  std::string line = who + " " + key.type + " " + key.base64 + "\n";
-  if (!text->empty() && text->back() != '\n') line.insert(0, "\n");
-  if (auto written = write_all(fd.get(), line); !written) co_return fail(written.error());
-  co_return Stored::kAdded;
 }
 
 }  // namespace drun::transport

@@ -10,6 +10,13 @@
 namespace drun::transport {
 namespace {
 
+std::vector<KnownKey> find_known_keys(const std::string& text, const std::string& file, const std::string& name,
+                                      const std::string& plain) {
+  KnownHostLines lines(file);
+  lines.append(text);
+  return lines.find(name, plain);
+}
+
 std::vector<int> lines(const std::string& text, const std::string& name, const std::string& plain = "") {
   std::vector<int> out;
   for (const auto& key : find_known_keys(text, "f", name, plain)) out.push_back(key.line);
@@ -61,6 +68,20 @@ TEST(KnownHosts, FindsHashedNames) {
   EXPECT_EQ(lines(text, "[host1]:12345"), (std::vector<int>{1}));
   EXPECT_EQ(lines(text, "[host2]:12345", "host2"), (std::vector<int>{2}));
   EXPECT_EQ(lines(text, "host3"), (std::vector<int>{}));
+}
+
+TEST(KnownHosts, LinesThatAreAddedLaterAreFoundUnderTheirNumbers) {
+  const std::string salt(20, '\x17');
+  KnownHostLines lines("f");
+  lines.append("a t K1\n\nb t K2\n");
+  EXPECT_EQ(lines.find("a", "").size(), 1u);
+  lines.append("*,!b t K3\na,c t K4\n" + hashed_name(salt, "a") + " t K5\n");
+  std::vector<int> numbers;
+  for (const auto& key : lines.find("a", "")) numbers.push_back(key.line);
+  EXPECT_EQ(numbers, (std::vector<int>{1, 4, 5, 6}));
+  EXPECT_EQ(lines.find("a", "").size(), 4u);
+  EXPECT_EQ(lines.find("b", "").size(), 1u);
+  EXPECT_EQ(lines.n_lines(), 6);
 }
 
 TEST(Sha1, GivesThePublishedValues) {
