@@ -25,6 +25,7 @@ constexpr auto kFinishTimeout = std::chrono::seconds(2);
 // one has been noticed (a lost packet is resent after 200 ms).
 constexpr auto kSuccessionTimeout = std::chrono::seconds(1);
 constexpr std::size_t kMaxFirstFrame = 4096;
+constexpr std::size_t kMaxSentAtOnce = 64;
 
 class ServerImpl final : public Server {
  public:
@@ -222,10 +223,17 @@ class ServerImpl final : public Server {
     for (auto at = first; at != last; ++at) at->second->notify();
   }
 
+  // If there are many, such as those of a barrier, the event loop does other work between them.
   void deliver(const StoreReplies& replies) {
+    const bool many = replies.size() > kMaxSentAtOnce;
     for (const auto& reply : replies) {
       const auto session = sessions_.find(reply.session);
-      if (session != sessions_.end()) session->second->send(reply.message);
+      if (session == sessions_.end()) continue;
+      if (many) {
+        session->second->send_later(reply.message);
+      } else {
+        session->second->send(reply.message);
+      }
     }
   }
 

@@ -73,18 +73,31 @@ Task<Result<ClientMessage>> Session::receive(std::size_t limit) {
   co_return decode_client_message(*plain);
 }
 
-void Session::send(EncodedMessage message) {
-  if (!is_open() || finishing_) return;
+bool Session::enqueue(EncodedMessage message) {
+  if (!is_open() || finishing_) return false;
   if (queued_ + message.size() > kMaxQueued) {
     log::info("rendezvous: rank " + std::to_string(rank) + " does not read what it is sent: dropped");
     close();
-    return;
+    return false;
   }
   queued_ += message.size();
   queue_.push_back(std::move(message));
-  if (flushing_ || !write_some(kPiece) || has_written_all()) return;
+  return true;
+}
+
+void Session::flush_later() {
+  if (flushing_ || has_written_all()) return;
   flushing_ = true;
   tasks_.spawn(flush(shared_from_this()));
+}
+
+void Session::send(EncodedMessage message) {
+  if (!enqueue(std::move(message))) return;
+  if (flushing_ || write_some(kPiece)) flush_later();
+}
+
+void Session::send_later(const ServerMessage& message) {
+  if (enqueue(encode_shared(message))) flush_later();
 }
 
 void Session::write_now() {

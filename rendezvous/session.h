@@ -42,6 +42,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Never waits: writes one piece at once, if nothing else is queued, and the rest when it is this connection's turn.
   void send(const ServerMessage& message) { send(encode_shared(message)); }
   void send(EncodedMessage message);
+  // Writes all when it is this connection's turn: one of many that are sent to.
+  void send_later(const ServerMessage& message);
   // Writes all that the kernel takes now.
   void write_now();
   // Ends in an orderly way: sends queued bytes and discards incoming ones, until EOF or the deadline.
@@ -52,6 +54,8 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   Task<Result<std::string>> read(std::size_t n_bytes);
   Task<Result<void>> write(std::string bytes);
+  bool enqueue(EncodedMessage message);  // false: closed
+  void flush_later();
   bool write_some(std::size_t limit);  // false: closed
   bool seal_next();                    // false: nothing is queued
   bool has_written_all() const { return queue_.empty() && sealed_sent_ == sealed_.size(); }
