@@ -31,11 +31,11 @@ function(drun_test_needs)
 endfunction()
 
 # drun_gtest_entries(TARGET [LABEL unit] [PREFIX p.] [IN asan...] [TIMEOUT 60] [SHARDS 1] [FILTER f] [ENVIRONMENT
-# e...]): adds the cases of a GoogleTest program as ctest entries. May be called several times with different prefixes
-# and environments. Names are LABEL.PREFIXSuite.Case. With sanitizers, where programs start slowly, the program is one
+# e...] [SERIAL]): adds the cases of a GoogleTest program as ctest entries. May be called several times with different prefixes
+# and environments. SERIAL: no other test runs beside them. Names are LABEL.PREFIXSuite.Case. With sanitizers, where programs start slowly, the program is one
 # entry, or SHARDS entries, and TIMEOUT is ten times as long.
 function(drun_gtest_entries target)
-  cmake_parse_arguments(ARG "" "LABEL;PREFIX;TIMEOUT;SHARDS;FILTER" "IN;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL" "LABEL;PREFIX;TIMEOUT;SHARDS;FILTER" "IN;ENVIRONMENT" ${ARGN})
   foreach(default "LABEL unit" "TIMEOUT 60" "SHARDS 1" "IN asan" "FILTER *")
     separate_arguments(default)
     list(POP_FRONT default option)
@@ -60,7 +60,7 @@ function(drun_gtest_entries target)
     endif()
     gtest_discover_tests(${target} NO_PRETTY_TYPES NO_PRETTY_VALUES TEST_PREFIX "${ARG_LABEL}.${ARG_PREFIX}" TEST_FILTER "${ARG_FILTER}"
       TEST_LIST ${target}_${ARG_PREFIX}tests DISCOVERY_TIMEOUT 60
-      PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT} ${ARG_ENVIRONMENT})
+      PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL ${ARG_SERIAL} ${ARG_ENVIRONMENT})
     return()
   endif()
   math(EXPR last "${ARG_SHARDS} - 1")
@@ -75,14 +75,14 @@ function(drun_gtest_entries target)
     list(APPEND environment GTEST_OUTPUT=json:${DRUN_TEST_RESULTS}/${ARG_LABEL}.${ARG_PREFIX}/${name}.json)
     add_test(NAME ${ARG_LABEL}.${ARG_PREFIX}${name} COMMAND ${target} --gtest_filter=${ARG_FILTER})
     set_tests_properties(${ARG_LABEL}.${ARG_PREFIX}${name} PROPERTIES
-      LABELS "${labels}" TIMEOUT ${timeout} ENVIRONMENT "${environment}")
+      LABELS "${labels}" TIMEOUT ${timeout} RUN_SERIAL ${ARG_SERIAL} ENVIRONMENT "${environment}")
   endforeach()
 endfunction()
 
-# drun_add_test(NAME [COMPUTES] [HEADERS] SOURCES... LIBS... and the arguments of drun_gtest_entries): a GoogleTest
+# drun_add_test(NAME [COMPUTES] [HEADERS] [SERIAL] SOURCES... LIBS... and the arguments of drun_gtest_entries): a GoogleTest
 # program and its entries.
 function(drun_add_test name)
-  cmake_parse_arguments(ARG "COMPUTES;HEADERS" "" "SOURCES;LIBS;LABEL;PREFIX;TIMEOUT;SHARDS;FILTER;IN;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES;HEADERS;SERIAL" "" "SOURCES;LIBS;LABEL;PREFIX;TIMEOUT;SHARDS;FILTER;IN;ENVIRONMENT" ${ARGN})
   set(flags "")
   foreach(flag COMPUTES HEADERS)
     if(ARG_${flag})
@@ -91,6 +91,9 @@ function(drun_add_test name)
   endforeach()
   drun_add_test_program(${name} ${flags} SOURCES ${ARG_SOURCES} LIBS ${ARG_LIBS})
   set(entries "")
+  if(ARG_SERIAL)
+    list(APPEND entries SERIAL)
+  endif()
   foreach(option IN ITEMS LABEL PREFIX TIMEOUT SHARDS FILTER "IN" ENVIRONMENT)
     if(ARG_${option})
       list(APPEND entries ${option} ${ARG_${option}})
