@@ -136,16 +136,14 @@ class Listener final : public LinkListener {
     const auto hello_buffer = asio::buffer(hello);
     const auto [hello_error, n_hello] = co_await asio::async_read(*connection, hello_buffer, as_result);
     if (hello_error) co_return false;
-    const std::string nonce = hello.substr(0, kNonceBytes);
-    const std::string expected = make_proof(token_, Side::kClient, nonce, port_);
-    if (!proof_equals(hello.substr(kNonceBytes), expected)) co_return false;
+    const auto reply = answer_hello(hello, token_, port_);
+    if (!reply) co_return false;
     // Rejects replayed nonces, so that an eavesdropper can't order measurements with a peer's proof.
     if (seen_.size() >= kMaxSeen) seen_.clear();
-    if (!seen_.insert(nonce).second) co_return false;
+    if (!seen_.insert(hello.substr(0, kNonceBytes)).second) co_return false;
     boost::system::error_code ignored;
     connection->set_option(tcp::no_delay(true), ignored);
-    const std::string reply = make_proof(token_, Side::kServer, nonce, port_);
-    const auto reply_buffer = asio::buffer(reply);
+    const auto reply_buffer = asio::buffer(*reply);
     co_await asio::async_write(*connection, reply_buffer, as_result);
     std::string bytes(kLinkOrderBytes, '\0');
     const auto buffer = asio::buffer(bytes);

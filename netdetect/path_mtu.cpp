@@ -13,8 +13,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/bytes.h"
-#include "netdetect/proof.h"
+#include "netdetect/mtu_datagram.h"
 
 namespace drun::netdetect {
 namespace {
@@ -25,7 +24,6 @@ constexpr int kTries = 3;
 constexpr std::chrono::milliseconds kPause{12};
 constexpr int kIpv4Header = 20, kIpv6Header = 40, kUdpHeader = 8;
 constexpr int kLargestPacket = 65535;
-constexpr std::size_t kProofed = kNonceBytes + kProofBytes;
 
 // MTU of the interface with this address; 0: not found.
 int interface_mtu(const asio::ip::address& address) {
@@ -125,17 +123,11 @@ class Impl final : public MtuSocket {
   }
 
  private:
-  // The session is the nonce; the proof is bound to the port that the datagram is sent to.
   std::string make_datagram(int packet, int to_port) const {
-    std::string datagram = session_ + make_proof(token_, Side::kClient, session_, to_port);
-    datagram.resize(static_cast<std::size_t>(packet - headers_), '\0');
-    return datagram;
+    return mtu_datagram(token_, session_, to_port, static_cast<std::size_t>(packet - headers_));
   }
   void note(std::string_view datagram) {
-    if (datagram.size() < kProofed || datagram.substr(0, kNonceBytes) != session_) return;
-    if (!proof_equals(datagram.substr(kNonceBytes, kProofBytes), make_proof(token_, Side::kClient, session_, port_))) {
-      return;
-    }
+    if (!is_mtu_datagram(datagram, token_, session_, port_)) return;
     largest_ = std::max(largest_, static_cast<int>(datagram.size()) + headers_);
   }
 

@@ -89,11 +89,9 @@ class Listener final : public ProbeListener {
     const auto hello_buffer = asio::buffer(hello);
     const auto [read_error, n_read] = co_await asio::async_read(*connection, hello_buffer, as_result);
     if (read_error) co_return;
-    const std::string nonce = hello.substr(0, kNonceBytes);
-    const std::string expected = make_proof(token_, Side::kClient, nonce, port_);
-    if (!proof_equals(hello.substr(kNonceBytes), expected)) co_return;
-    const std::string reply = make_proof(token_, Side::kServer, nonce, port_);
-    const auto reply_buffer = asio::buffer(reply);
+    const auto reply = answer_hello(hello, token_, port_);
+    if (!reply) co_return;
+    const auto reply_buffer = asio::buffer(*reply);
     co_await asio::async_write(*connection, reply_buffer, as_result);
   }
 

@@ -33,4 +33,11 @@ bool proof_equals(std::string_view a, std::string_view b) {
   return a.size() == b.size() && !a.empty() && ::sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
+std::optional<std::string> answer_hello(std::string_view hello, std::string_view token, int port) {
+  if (hello.size() != kHelloBytes) return std::nullopt;
+  const std::string_view nonce = hello.substr(0, kNonceBytes);
+  if (!proof_equals(hello.substr(kNonceBytes), make_proof(token, Side::kClient, nonce, port))) return std::nullopt;
+  return make_proof(token, Side::kServer, nonce, port);
+}
+
 }  // namespace drun::netdetect

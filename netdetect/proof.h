@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,5 +23,9 @@ std::string make_proof(std::string_view token, Side side, std::string_view nonce
 
 // Compares in constant time. False if both are empty.
 bool proof_equals(std::string_view a, std::string_view b);
+
+// The listener's reply to the first kHelloBytes of a connection, a nonce and the client's proof: its own proof of the
+// nonce. Nothing if the hello does not prove the token.
+std::optional<std::string> answer_hello(std::string_view hello, std::string_view token, int port);
 
 }  // namespace drun::netdetect
