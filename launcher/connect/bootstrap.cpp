@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "launcher/connect/bootstrap_answer.h"
 
 namespace drun::launcher {
 
@@ -46,41 +47,6 @@ std::vector<std::string> shown_lines(std::string_view bytes) {
     if (text.find_first_not_of("@ ") != std::string::npos) out.push_back(std::move(text));
   }
   return out;
-}
-
-struct Answer {
-  enum Kind { kNone, kMagic, kCached, kNeed, kMachine, kNoPlace, kFull, kBroken } kind = kNone;
-  std::size_t end = 0;  // end of the answer in the text
-  std::string detail;
-};
-
-// The first of our own marks in the host's output so far.
-Answer find_answer(std::string_view text, const std::string& nonce) {
-  Answer best;
-  std::size_t best_at = std::string_view::npos;
-  const auto magic = text.find(control::kMagic);
-  if (magic != std::string_view::npos) {
-    best_at = magic;
-    best.kind = Answer::kMagic;
-    best.end = magic + control::kMagic.size();
-  }
-  const std::string mark = "DRUN-" + nonce + "-";
-  const auto at = text.find(mark);
-  if (at == std::string_view::npos || at > best_at) return best;
-  const auto line_end = text.find('\n', at);
-  if (line_end == std::string_view::npos) return best;
-  std::string_view line = text.substr(at + mark.size(), line_end - at - mark.size());
-  const auto space = line.find(' ');
-  const std::string_view word = line.substr(0, space);
-  best.end = line_end + 1;
-  best.detail = space == std::string_view::npos ? std::string() : std::string(trim(line.substr(space + 1)));
-  if (word == "CACHED") best.kind = Answer::kCached;
-  if (word == "NEED") best.kind = Answer::kNeed;
-  if (word == "MACHINE") best.kind = Answer::kMachine;
-  if (word == "NOPLACE") best.kind = Answer::kNoPlace;
-  if (word == "FULL") best.kind = Answer::kFull;
-  if (word == "BROKEN") best.kind = Answer::kBroken;
-  return best;
 }
 
 // The last line of stderr is the cause; the lines before it and the output of rc files are context.
@@ -197,11 +163,11 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
   std::string chunk(64u << 10, '\0');
   bool delivered = false;
   for (;;) {
-    const Answer answer = find_answer(text, nonce);
+    const BootstrapAnswer answer = find_bootstrap_answer(text, nonce);
     switch (answer.kind) {
-      case Answer::kNone:
+      case BootstrapAnswer::kNone:
         break;
-      case Answer::kMagic: {
+      case BootstrapAnswer::kMagic: {
         parser.push(std::string_view(text).substr(answer.end));
         for (;;) {
           auto frame = parser.next();
@@ -225,11 +191,11 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
           parser.push(std::string_view(chunk).substr(0, *n));
         }
       }
-      case Answer::kCached:
+      case BootstrapAnswer::kCached:
         cached = answer.detail;
         text.erase(0, answer.end);
         continue;
-      case Answer::kNeed: {
+      case BootstrapAnswer::kNeed: {
         if (delivered) co_return fail(Errc::kProtocol, host, "agent: asked for twice");
         delivered = true;
         text.erase(0, answer.end);
@@ -240,25 +206,25 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
         transport::notify_phase(on_phase, transport::Phase::kAgent);
         continue;
       }
-      case Answer::kMachine:
+      case BootstrapAnswer::kMachine:
         co_return fail(
             Error(Errc::kUnreachable, host,
                   "agent: the processor type is " + answer.detail + ", this drun brings an agent for " + agent.machine)
                 .with_hint("build drun-agent on that host and name it with --agent-path"));
-      case Answer::kNoPlace:
+      case BootstrapAnswer::kNoPlace:
         co_return fail(
             Error(Errc::kUnreachable, host,
                   "agent: no place to put it that can be written and executed from (tried " + answer.detail + ")")
                 .with_hint("make one of them writable without noexec, or install drun there and use "
                            "--agent-path /path/to/drun-agent"));
-      case Answer::kFull:
+      case BootstrapAnswer::kFull:
         co_return fail(Error(Errc::kUnreachable, host,
                              "agent: the disk is full: no room for its " +
                                  std::to_string((agent.bytes.size() >> 20) + 1) + " MiB in " +
                                  answer.detail.substr(0, answer.detail.find_last_not_of(',') + 1))
                            .with_hint("make room in one of them, or install drun there and use "
                                       "--agent-path /path/to/drun-agent"));
-      case Answer::kBroken:
+      case BootstrapAnswer::kBroken:
         co_return fail(Errc::kUnreachable, host, "agent: delivery failed in " + answer.detail);
     }
     const auto buffer = asio::buffer(chunk);
