@@ -5,32 +5,40 @@
 
 namespace drun::launcher {
 
-BootstrapAnswer find_bootstrap_answer(std::string_view text, const std::string& nonce) {
-  BootstrapAnswer best;
-  std::size_t best_at = std::string_view::npos;
-  const auto magic = text.find(control::kMagic);
-  if (magic != std::string_view::npos) {
-    best_at = magic;
-    best.kind = BootstrapAnswer::kMagic;
-    best.end = magic + control::kMagic.size();
-  }
-  const std::string mark = "DRUN-" + nonce + "-";
-  const auto at = text.find(mark);
-  if (at == std::string_view::npos || at > best_at) return best;
-  const auto line_end = text.find('\n', at);
-  if (line_end == std::string_view::npos) return best;
-  std::string_view line = text.substr(at + mark.size(), line_end - at - mark.size());
-  const auto space = line.find(' ');
-  const std::string_view word = line.substr(0, space);
-  best.end = line_end + 1;
-  best.detail = space == std::string_view::npos ? std::string() : std::string(trim(line.substr(space + 1)));
+namespace {
+
+BootstrapAnswer::Kind kind_of(std::string_view word) {
   if (word == "CACHED") return BootstrapAnswer::kCached;
-  if (word == "NEED") best.kind = BootstrapAnswer::kNeed;
-  if (word == "MACHINE") best.kind = BootstrapAnswer::kMachine;
-  if (word == "NOPLACE") best.kind = BootstrapAnswer::kNoPlace;
-  if (word == "FULL") best.kind = BootstrapAnswer::kFull;
-  if (word == "BROKEN") best.kind = BootstrapAnswer::kBroken;
-  return best;
+  if (word == "NEED") return BootstrapAnswer::kNeed;
+  if (word == "MACHINE") return BootstrapAnswer::kMachine;
+  if (word == "NOPLACE") return BootstrapAnswer::kNoPlace;
+  if (word == "FULL") return BootstrapAnswer::kFull;
+  if (word == "BROKEN") return BootstrapAnswer::kBroken;
+  return BootstrapAnswer::kNone;
+}
+
+}  // namespace
+
+BootstrapAnswer find_bootstrap_answer(std::string_view text, const std::string& nonce) {
+  BootstrapAnswer answer;
+  const auto magic = text.find(control::kMagic);
+  const std::string mark = "DRUN-" + nonce + "-";
+  for (auto at = text.find(mark); at < magic; at = text.find(mark, at + mark.size())) {
+    const auto line_end = text.find('\n', at);
+    if (line_end == std::string_view::npos) return answer;
+    const std::string_view line = text.substr(at + mark.size(), line_end - at - mark.size());
+    const auto space = line.find(' ');
+    answer.kind = kind_of(line.substr(0, space));
+    if (answer.kind == BootstrapAnswer::kNone) continue;
+    answer.end = line_end + 1;
+    if (space != std::string_view::npos) answer.detail = trim(line.substr(space + 1));
+    return answer;
+  }
+  if (magic != std::string_view::npos) {
+    answer.kind = BootstrapAnswer::kMagic;
+    answer.end = magic + control::kMagic.size();
+  }
+  return answer;
 }
 
 }  // namespace drun::launcher

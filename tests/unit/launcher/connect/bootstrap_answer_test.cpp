@@ -40,5 +40,14 @@ TEST(BootstrapAnswer, TheFirstOneCounts) {
   EXPECT_EQ(answer(kMagic + "DRUN-abc123-NEED\n").kind, BootstrapAnswer::kMagic);
 }
 
+// A shell that prints the commands which it executes prints the mark, too.
+TEST(BootstrapAnswer, ALineWithAnotherWordIsSkipped) {
+  const auto agent = answer("+ echo DRUN-abc123-WHAT\n" + kMagic + "hello");
+  EXPECT_EQ(agent.kind, BootstrapAnswer::kMagic);
+  EXPECT_EQ(agent.end, 24 + kMagic.size());
+  EXPECT_EQ(answer("DRUN-abc123-NEED;head\nDRUN-abc123-NEED\n").kind, BootstrapAnswer::kNeed);
+  EXPECT_EQ(answer("DRUN-abc123-WHAT else\n").kind, BootstrapAnswer::kNone);
+}
+
 }  // namespace
 }  // namespace drun::launcher
