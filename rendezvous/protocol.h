@@ -18,6 +18,7 @@ namespace drun::rendezvous {
 inline constexpr std::size_t kMaxKey = 1024;                // bytes of a key, a barrier's or a communicator's name
 inline constexpr std::size_t kMaxValue = kMaxFrame - 4096;  // bytes of a value: a frame holds it and its key
 inline constexpr std::size_t kMaxText = 4096;               // bytes of a reason; the rest is cut
+inline constexpr std::size_t kMaxHostName = 255;            // bytes of a host's name
 inline constexpr std::size_t kNcclIdBytes = 128;
 inline constexpr int kMaxRanks = 1 << 20;
 

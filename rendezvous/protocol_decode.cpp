@@ -97,7 +97,8 @@ bool read_hosts(ByteReader& in, std::size_t n_ranks, Welcome& m) {
   std::string previous;
   for (std::string& name : names) {
     const std::size_t n_shared = in.u8(), n_more = in.u8();
-    if (n_shared > previous.size()) return false;
+    // Names are short, because each is copied for all of its ranks.
+    if (n_shared > previous.size() || n_shared + n_more > kMaxHostName) return false;
     name = previous.substr(0, n_shared);
     name += in.raw(n_more);
     previous = name;

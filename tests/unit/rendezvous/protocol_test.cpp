@@ -178,6 +178,14 @@ TEST(Protocol, WelcomeWithAHostThatIsNotListedIsRefused) {
   EXPECT_TRUE(bad(9, 0x7f));  // that of the run before
 }
 
+TEST(Protocol, WelcomeWithALongHostNameIsRefused) {
+  Welcome welcome = std::get<Welcome>(server_messages()[0]);
+  welcome.host_of_rank[2] = std::string(kMaxHostName, 'b');
+  EXPECT_TRUE(decode_server_message(encode(ServerMessage(welcome))));
+  welcome.host_of_rank[2] += 'b';
+  EXPECT_FALSE(decode_server_message(encode(ServerMessage(welcome))));
+}
+
 TEST(Protocol, CulpritIsNamedAsFarAsKnown) {
   EXPECT_EQ(attribution(AbortNotice{3, "node7", 812, ""}), "rank 3 on node7 (pid 812)");
   EXPECT_EQ(attribution(AbortNotice{3, "node7", 0, ""}), "rank 3 on node7");
