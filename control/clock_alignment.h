@@ -16,9 +16,9 @@ struct Moment {
 
 class ClockAlignment {
  public:
-  // All in ns; `host_ns` was read between the other two.
+  // All in ns; `host_ns` was read between the other two. A time that no clock shows is ignored.
   void add(std::int64_t sent_ns, std::int64_t received_ns, std::int64_t host_ns);
-  // The host's `host_ns` on drun's clock. Nothing before the first round trip.
+  // The host's `host_ns` on drun's clock. Nothing before the first round trip, or for a time that no clock shows.
   std::optional<Moment> ours(std::int64_t host_ns) const;
 
   struct Sample {

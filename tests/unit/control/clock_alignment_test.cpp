@@ -42,6 +42,18 @@ TEST(ClockAlignment, TrustsAnOldRoundTripLessAndLess) {
   EXPECT_EQ(clock.ours(hour + 250 * kMs)->middle_ns(), hour + 50 * kMs);
 }
 
+TEST(ClockAlignment, IgnoresTimesThatNoClockShows) {
+  ClockAlignment clock;
+  for (const std::int64_t host_ns : {INT64_MIN, std::int64_t{-1}, INT64_MAX}) clock.add(0, kMs, host_ns);
+  EXPECT_FALSE(clock.ours(5).has_value());
+  clock.add(0, kMs, kMs / 2);
+  for (const std::int64_t host_ns : {INT64_MIN, std::int64_t{-1}, INT64_MAX}) {
+    clock.add(0, kMs, host_ns);
+    EXPECT_FALSE(clock.ours(host_ns).has_value());
+  }
+  EXPECT_EQ(clock.ours(kMs)->middle_ns(), kMs);
+}
+
 TEST(ClockAlignment, IgnoresANegativeRoundTrip) {
   ClockAlignment clock;
   clock.add(10, 5, 7);
