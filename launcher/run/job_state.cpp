@@ -50,7 +50,7 @@ void describe_end(JobFailure& f, int wait_status) {
     f.status = kExitSignal + f.signal;
   } else {
     f.exit_code = WEXITSTATUS(wait_status);
-    f.status = f.exit_code;
+    f.status = std::max(f.exit_code, 1);  // 0: the agent reported a process that has not ended, so it is broken
   }
   f.what = end_text(wait_status);
 }

@@ -207,6 +207,14 @@ TEST_F(JobStateTest, EndsHaveTheStatusThatAShellGivesThem) {
   }
 }
 
+TEST_F(JobStateTest, AWaitStatusThatIsNoEndIsAFailure) {
+  constexpr int kStopped = 0x7f;
+  begin();
+  end(1, kStopped);
+  state_.conclude();
+  EXPECT_EQ(state_.status(), 1);
+}
+
 TEST_F(JobStateTest, AProgramThatCanNotBeStartedIsAFailureWithItsOwnStatus) {
   for (const auto& [error, status] : {std::pair{ENOENT, 127}, std::pair{EACCES, 126}}) {
     JobState state(seconds(5), [] { return std::vector<int>(); });
