@@ -101,8 +101,9 @@ std::optional<ProbeCache::Entry> ProbeCache::load(const std::string& key, std::s
 
   ByteReader in(body.substr(kMagic.size()));
   Entry entry;
-  entry.age = std::chrono::seconds(seconds_of(now) - in.i64());
-  if (in.str() != key || entry.age.count() < 0 || entry.age > kMaxAge) return std::nullopt;
+  const std::int64_t stored = in.i64(), today = seconds_of(now);
+  if (in.str() != key || stored > today || stored < today - kMaxAge.count()) return std::nullopt;
+  entry.age = std::chrono::seconds(today - stored);
   const std::size_t n = in.count(8);
   for (std::size_t i = 0; i < n && in.ok(); ++i) {
     netdetect::AttemptResult result;

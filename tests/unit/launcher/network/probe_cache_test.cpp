@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -149,6 +150,22 @@ TEST_F(Cache, HasNothingOnceItIsTooOldOrFromTheFuture) {
   EXPECT_TRUE(cache().load(kKey, 2, 3, kNow + ProbeCache::kMaxAge));
   EXPECT_FALSE(cache().load(kKey, 2, 3, kNow + ProbeCache::kMaxAge + seconds(1)));
   EXPECT_FALSE(cache().load(kKey, 2, 3, kNow - seconds(1)));
+}
+
+// The time is in the first bytes behind the first line, the checksum in the last ones.
+TEST_F(Cache, HasNothingFromAnImpossibleTime) {
+  constexpr std::size_t kFirstLine = 21, kChecksum = 16;
+  for (const char first : {'\x80', '\x7f'}) {
+    cache().store(kKey, results(), kNow);
+    std::string bytes = content();
+    bytes.replace(kFirstLine, 8, std::string(1, first) + std::string(7, '\0'));
+    bytes.resize(bytes.size() - kChecksum);
+    unsigned char checksum[kChecksum];
+    crypto_generichash(checksum, sizeof checksum, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                       nullptr, 0);
+    write(bytes + std::string(reinterpret_cast<const char*>(checksum), sizeof checksum));
+    EXPECT_FALSE(cache().load(kKey, 2, 3, kNow));
+  }
 }
 
 TEST_F(Cache, HasNothingUnderAnotherKey) {
