@@ -177,7 +177,7 @@ void add_xids(std::string_view records, std::int64_t now_us, std::vector<control
     std::size_t end = close + 3;
     while (end < line.size() && is_digit(line[end])) ++end;
     xid.number = static_cast<std::int32_t>(parse_number(line.substr(close + 3, end - close - 3)).value_or(0));
-    const auto when_us = static_cast<std::int64_t>(parse_number(head[2]).value_or(0));
+    const auto when_us = std::max<std::int64_t>(0, number_or_unknown(head[2]));
     xid.age_s = std::max<std::int64_t>(0, (now_us - when_us) / 1'000'000);
     xid.text = line.substr(at, kLongestLine);
     if (xids.size() >= kMaxXids) xids.erase(xids.begin());

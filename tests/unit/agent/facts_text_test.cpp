@@ -97,6 +97,13 @@ TEST(FactsText, XidsOfTheKernelsLog) {
   EXPECT_EQ(xids.size(), kMaxXids);
 }
 
+TEST(FactsText, XidsOfAnImpossibleTime) {
+  std::vector<control::XidFacts> xids;
+  add_xids("6,1,9223372036854775808,-;NVRM: Xid (PCI:0): 31, x\n", 1'000'000, xids);
+  ASSERT_EQ(xids.size(), 1u);
+  EXPECT_EQ(xids[0].age_s, 1);
+}
+
 TEST(FactsText, Bonds) {
   const auto bond =
       parse_bond("bond0",
