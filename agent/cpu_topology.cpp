@@ -67,7 +67,7 @@ std::vector<int> parse_cpu_list(std::string_view text) {
     const auto dash = item.find('-');
     const auto first = parse_number(item.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_number(item.substr(dash + 1));
-    if (!first || !last || *first > *last || *last >= kMaxCpus) break;
+    if (!first || !last || *first > *last || *last >= kMaxCpus || out.size() >= kMaxCpus) break;
     for (auto cpu = *first; cpu <= *last; ++cpu) out.push_back(static_cast<int>(cpu));
   }
   std::sort(out.begin(), out.end());

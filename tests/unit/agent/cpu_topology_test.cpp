@@ -27,6 +27,12 @@ TEST(CpuList, IsNumbersAndRanges) {
   EXPECT_EQ(parse_cpu_list("1,x,2"), (std::vector<int>{1}));
 }
 
+TEST(CpuList, IsBoundedWhateverTheTextRepeats) {
+  std::string text = "0-65535";
+  for (int i = 0; i < 9; ++i) text += "," + text;
+  EXPECT_EQ(parse_cpu_list(text).size(), 65536u);
+}
+
 TEST(CpuTopology, HasTheTwoThreadsOfEachCoreTogether) {
   const RecordedMachine machine("two_sockets");
   const auto cores = texts(read_cores(machine.root(), parse_cpu_list("0-31")));
