@@ -7,6 +7,21 @@
 #include "base/bytes.h"
 
 namespace drun::netdetect {
+namespace {
+
+const char* label(Side side) {
+  switch (side) {
+    case Side::kClient:
+      return "drun probe client";
+    case Side::kServer:
+      return "drun probe server";
+    case Side::kDatagram:
+      return "drun probe datagram";
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string make_nonce() {
   std::string nonce(kNonceBytes, '\0');
@@ -18,7 +33,7 @@ std::string make_nonce() {
 std::string make_proof(std::string_view token, Side side, std::string_view nonce, int port) {
   if (token.size() != kTokenBytes) return "";
   ByteWriter message;
-  message.str(side == Side::kClient ? "drun probe client" : "drun probe server");
+  message.str(label(side));
   message.str(nonce);
   message.u16(static_cast<std::uint16_t>(port));
   const std::string& input = message.bytes();

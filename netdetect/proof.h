@@ -13,7 +13,8 @@ inline constexpr std::size_t kNonceBytes = 16;
 inline constexpr std::size_t kProofBytes = 16;
 inline constexpr std::size_t kHelloBytes = kNonceBytes + kProofBytes;
 
-enum class Side { kClient, kServer };
+// The sender of a proof. A proof is valid for one of them only.
+enum class Side { kClient, kServer, kDatagram };
 
 std::string make_nonce();
 

@@ -53,5 +53,10 @@ TEST(MtuDatagram, CountsOnlyAtItsPortAndInItsSession) {
   EXPECT_FALSE(is_mtu_datagram("", kToken, kSession, 4711));
 }
 
+TEST(MtuDatagram, IsNoHelloOfATcpListenerOnTheSamePort) {
+  const std::string datagram = mtu_datagram(kToken, kSession, 4711, kHelloBytes);
+  EXPECT_FALSE(answer_hello(datagram, kToken, 4711));
+}
+
 }  // namespace
 }  // namespace drun::netdetect
