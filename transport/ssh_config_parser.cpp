@@ -133,6 +133,8 @@ void SshConfigValues::add(const std::string& keyword, SshConfigValue value) {
   // ProxyCommand and ProxyJump set the same thing: the first of either counts.
   if (keyword == "proxycommand" && find("proxyjump") != nullptr) return;
   if (keyword == "proxyjump" && find("proxycommand") != nullptr) return;
+  // In OpenSSH a later value counts behind this one.
+  if (keyword == "connecttimeout" && value.words.front() == "none") return;
   auto& list = values_[keyword];
   if (list.empty() || (keeps_all(keyword) && list.size() < kMaxIdentities)) list.push_back(std::move(value));
 }
@@ -148,6 +150,11 @@ Result<SshConfigLine> split_ssh_config_line(std::string_view line) {
   while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
   SshConfigLine out;
   if (line.empty() || line.front() == '#') return out;
+  if (line.front() == '=') {  // OpenSSH skips it, too
+    line.remove_prefix(1);
+    while (!line.empty() && is_space(line.front())) line.remove_prefix(1);
+    if (line.empty()) return out;
+  }
 
   std::size_t at = 0;
   if (line[0] == '"') {

@@ -225,6 +225,16 @@ TEST_F(SshConfig, ChecksTheIdentityFileOfTheOption) {
   EXPECT_TRUE(check_identity_file(folder_ + "/key"));
 }
 
+TEST_F(SshConfig, TakesALaterConnectTimeoutThanNone) {
+  EXPECT_EQ(good("ConnectTimeout none\nConnectTimeout 17\nConnectTimeout 5\n").connect_timeout.count(), 17);
+  EXPECT_EQ(good("ConnectTimeout none\n").connect_timeout.count(), 0);
+}
+
+TEST_F(SshConfig, SkipsAnEqualsSignBeforeAKeyword) {
+  EXPECT_EQ(good(" = HostName real.example.org\n").host_name, "real.example.org");
+  EXPECT_EQ(good("=\nPort 7\n").port, 7);
+}
+
 TEST(SshTime, ReadsTheFormatsOfSsh) {
   EXPECT_EQ(parse_ssh_time("90"), 90);
   EXPECT_EQ(parse_ssh_time("1m30s"), 90);
