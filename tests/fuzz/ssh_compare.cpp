@@ -19,7 +19,7 @@
 #include <sstream>
 
 #include "base/text.h"
-#include "transport/known_hosts.h"
+#include "tests/known_keys.h"
 #include "transport/sha1.h"
 #include "transport/ssh_config.h"
 
@@ -27,6 +27,7 @@ namespace drun::fuzz {
 namespace {
 
 using namespace transport;
+using testing::find_known_keys;
 using Words = std::vector<std::string>;
 
 class Random {

@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "tests/fuzz/fuzz.h"
-#include "transport/known_hosts.h"
+#include "tests/known_keys.h"
 #include "transport/sha1.h"
 #include "transport/ssh_config.h"
 #include "transport/ssh_config_parser.h"
@@ -19,6 +19,7 @@ namespace drun::fuzz {
 namespace {
 
 using namespace transport;
+using testing::find_known_keys;
 
 void read_known_hosts(std::string_view text) {
   const std::string name = known_hosts_name("node1", 2222, ""), plain = "node1";

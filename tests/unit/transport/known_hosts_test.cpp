@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "tests/known_keys.h"
 #include "transport/openssh_args.h"
 #include "transport/sha1.h"
 #include "transport/text_tail.h"
@@ -10,12 +11,7 @@
 namespace drun::transport {
 namespace {
 
-std::vector<KnownKey> find_known_keys(const std::string& text, const std::string& file, const std::string& name,
-                                      const std::string& plain) {
-  KnownHostLines lines(file);
-  lines.append(text);
-  return lines.find(name, plain);
-}
+using testing::find_known_keys;
 
 std::vector<int> lines(const std::string& text, const std::string& name, const std::string& plain = "") {
   std::vector<int> out;
