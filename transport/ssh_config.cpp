@@ -75,6 +75,7 @@ class Filler {
     if (target_.port == 0) target_.port = port != nullptr ? port_number(*port) : 22;
     target_.host_key_alias = values_.word("hostkeyalias");
     target_.proxy_jump = values_.word("proxyjump");
+    if (lower(target_.proxy_jump) == "none") target_.proxy_jump = "none";
     make_tokens(host.name);
   }
 

@@ -130,8 +130,9 @@ std::string SshConfigValues::word(std::string_view keyword) const {
 }
 
 void SshConfigValues::add(const std::string& keyword, SshConfigValue value) {
-  // ProxyCommand and ProxyJump set the same thing: the first of either counts.
-  if (keyword == "proxycommand" && find("proxyjump") != nullptr) return;
+  // ProxyCommand and ProxyJump set the same thing: the first of either counts, except for "ProxyJump none".
+  const auto* jump = find("proxyjump");
+  if (keyword == "proxycommand" && jump != nullptr && lower(jump->words.front()) != "none") return;
   if (keyword == "proxyjump" && find("proxycommand") != nullptr) return;
   // In OpenSSH a later value counts behind this one.
   if (keyword == "connecttimeout" && value.words.front() == "none") return;

@@ -230,6 +230,13 @@ TEST_F(SshConfig, TakesALaterConnectTimeoutThanNone) {
   EXPECT_EQ(good("ConnectTimeout none\n").connect_timeout.count(), 0);
 }
 
+TEST_F(SshConfig, TakesAProxyCommandAfterProxyJumpNone) {
+  EXPECT_EQ(good("ProxyJump none\nProxyCommand nc h p\n").proxy_command, "nc h p");
+  EXPECT_EQ(good("ProxyJump None\nProxyJump j\n").proxy_jump, "none");
+  EXPECT_EQ(good("ProxyJump j\nProxyCommand nc h p\n").proxy_command, "");
+  EXPECT_EQ(good("ProxyCommand none\nProxyJump j\n").proxy_jump, "");
+}
+
 TEST_F(SshConfig, SkipsAnEqualsSignBeforeAKeyword) {
   EXPECT_EQ(good(" = HostName real.example.org\n").host_name, "real.example.org");
   EXPECT_EQ(good("=\nPort 7\n").port, 7);
