@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clean_text.h"
 #include "base/text.h"
 
 namespace drun::agent {
@@ -29,16 +30,6 @@ std::vector<asio::ip::tcp::endpoint> endpoints_of(const std::string& address) {
   if (host == "127.0.0.1") return {v4};
   if (host == "[::1]") return {v6};
   return {};
-}
-
-std::string cleaned(std::string_view text) {
-  std::string out;
-  for (const char c : text.substr(0, NcclRasClient::kMaxText)) {
-    if (c == '\r') continue;
-    const bool shown = c == '\n' || (c >= ' ' && c < 0x7f);
-    out += shown ? c : '?';
-  }
-  return out;
 }
 
 }  // namespace
@@ -72,7 +63,7 @@ Task<std::string> NcclRasClient::ask(std::string address, Deadline deadline) {
     if (over) break;  // also at the deadline: keep what has arrived
   }
   if (!starts_with(text, kFirstWords)) co_return std::string();
-  text = cleaned(text);
+  text = clean_text(std::string_view(text).substr(0, NcclRasClient::kMaxText));
   if (!is_whole) text += "\n(cut off)\n";
   co_return text;
 }

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "agent/cgroup.h"
+#include "base/clean_text.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "base/wording.h"
 
 namespace drun::agent {
 
@@ -82,16 +84,9 @@ JobOfProcess parse_environment(std::string_view environment) {
 
 std::string printable_command(std::string_view cmdline, const std::string& name, std::size_t limit) {
   while (!cmdline.empty() && cmdline.back() == '\0') cmdline.remove_suffix(1);
-  std::string out = cmdline.empty() ? "[" + name + "]" : std::string(cmdline.substr(0, limit));
-  for (char& c : out) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\0') {
-      c = ' ';
-    } else if (byte < 0x20 || byte == 0x7f) {
-      c = '?';
-    }
-  }
-  return out.substr(0, limit);
+  std::string out = cmdline.empty() ? "[" + name + "]" : std::string(cmdline);
+  std::replace(out.begin(), out.end(), '\0', ' ');
+  return clean_line(cut_text(out, limit));
 }
 
 std::string proc_file(pid_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }

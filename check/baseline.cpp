@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "check/link_attribution.h"
@@ -217,7 +218,7 @@ std::string to_json(const Baseline& baseline) {
     one["round_trip_us"] = link.rtt_us > 0 ? Json(std::round(link.rtt_us * 10) / 10) : Json(nullptr);
     out["links"].push_back(one);
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 Result<Baseline> parse_baseline(const std::string& json) {

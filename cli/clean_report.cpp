@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/clean_text.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/wording.h"
 
@@ -66,8 +68,8 @@ std::string rows(const std::vector<const LeftProcess*>& processes, std::size_t w
   };
   std::string out = row("RANK", "PID", "USER", "AGE", "COMMAND");
   for (const auto* p : processes) {
-    out += row(p->rank < 0 ? "-" : std::to_string(p->rank), std::to_string(p->pid), p->user, age_text(p->age_s),
-               p->command);
+    out += row(p->rank < 0 ? "-" : std::to_string(p->rank), std::to_string(p->pid), clean_line(p->user),
+               age_text(p->age_s), clean_line(p->command));
   }
   return out;
 }
@@ -143,12 +145,13 @@ std::string clean_table(const launcher::CleanResult& result, std::size_t width) 
           if (p->state == state) of_job.push_back(&*p);
         }
         if (!of_job.empty()) {
-          out += host.name + ": " + headline(state, first->job_id, of_job.size()) + "\n" + rows(of_job, width);
+          out +=
+              host.name + ": " + clean_line(headline(state, first->job_id, of_job.size())) + "\n" + rows(of_job, width);
         }
         first = last;
       }
     }
-    for (const auto& d : by_job(found)) out += host.name + ": " + directories_line(d) + "\n";
+    for (const auto& d : by_job(found)) out += host.name + ": " + clean_line(directories_line(d)) + "\n";
   }
   if (!empty.empty()) out += join(empty, ", ") + ": nothing left\n";
   return out;
@@ -191,7 +194,7 @@ std::string clean_json(const launcher::CleanResult& result) {
     error["cause"] = e.cause;
     out["errors"].push_back(error);
   }
-  return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 bool anything_left(const launcher::CleanResult& result) {

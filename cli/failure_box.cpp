@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/clean_text.h"
 #include "base/text.h"
 #include "base/text_width.h"
 #include "base/wording.h"
@@ -52,10 +53,11 @@ class Box {
   std::string take() { return std::move(out_); }
 
  private:
-  // Lines in a file aren't wrapped.
+  // Lines in a file aren't wrapped. Parts of every text come from workers and hosts.
   void add(const std::string& text, std::size_t width) {
-    if (style_.columns == 0) return add_row(text);
-    for (const auto& row : wrap_text(text, width - kBefore)) add_row(row);
+    const std::string clean = clean_line(text);
+    if (style_.columns == 0) return add_row(clean);
+    for (const auto& row : wrap_text(clean, width - kBefore)) add_row(row);
   }
   void add_row(const std::string& text) {
     out_ += "  " + paint(style_.utf8 ? "│" : "|") + (text.empty() ? "" : " " + text) + "\n";
@@ -208,8 +210,8 @@ std::string format_failure(const JobReport& report, const BoxStyle& style) {
   const auto groups = groups_of(failure.first);
   const Group& group = groups.front();
   const JobFailure& first = group.shown();
-  std::string out = "drun: " + std::string(style.color ? "\033[1;31merror\033[0m" : "error") + ": " + group.name() +
-                    ": " + first.what + while_others_waited(failure) + "\n";
+  std::string out = "drun: " + std::string(style.color ? "\033[1;31merror\033[0m" : "error") + ": " +
+                    clean_line(group.name() + ": " + first.what + while_others_waited(failure)) + "\n";
   const bool says_it_all = report.ranks.size() == 1 && first.out_of_memory.empty() && first.details.empty() &&
                            !first.last_call && first.own_error.empty() && first.complaint.empty();
   if (says_it_all) return out;

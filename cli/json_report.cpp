@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cli/whole_file.h"
 #include "launcher/report/events.h"
 
@@ -98,7 +99,7 @@ std::string to_json(const launcher::JobReport& report) {
   out["ranks"] = Json::array();
   for (const auto& r : report.ranks) out["ranks"].push_back(rank_json(r));
   // Names and output of a program may not be UTF-8.
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 Result<void> write_report(const launcher::JobReport& report, const std::string& path) {

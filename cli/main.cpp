@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clean_text.h"
 #include "base/exit_status.h"
 #include "check/verdict.h"
 #include "cli/command_bench.h"
@@ -101,7 +102,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "drun: internal error: %s\n", e.what());
+    std::fprintf(stderr, "drun: internal error: %s\n", drun::clean_line(e.what()).c_str());
     return drun::kExitInternal;
   }
 }

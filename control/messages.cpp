@@ -4,6 +4,8 @@
 #include <tuple>
 #include <type_traits>
 
+#include "base/clean_text.h"
+
 namespace drun::control {
 
 namespace {
@@ -19,6 +21,30 @@ struct Rest {
 template <typename String>
 Rest(String&) -> Rest<String>;  // for compilers before C++20 deduced aggregates, clang 14 among them
 
+// A text of one line from an agent, which users see: cleaned when it is decoded.
+template <typename String>
+struct Line {
+  String& text;
+};
+template <typename String>
+Line(String&) -> Line<String>;
+
+// The same of several lines.
+template <typename String>
+struct Lines {
+  String& text;
+};
+template <typename String>
+Lines(String&) -> Lines<String>;
+
+// Texts of one line by name.
+template <typename Map>
+struct Table {
+  Map& texts;
+};
+template <typename Map>
+Table(Map&) -> Table<Map>;
+
 template <typename... Field>
 std::tuple<Field...> all(Field&&... field) {
   return {std::forward<Field>(field)...};
@@ -27,12 +53,12 @@ std::tuple<Field...> all(Field&&... field) {
 // ---- the fields of each message, in wire order
 
 auto fields(Is<Hello> auto& m) {
-  return all(m.version, m.host_name, m.machine, m.boot_id, m.net_namespace, m.pid_namespace, m.mnt_namespace, m.uid,
-             m.pid, m.path, m.n_cpus, m.interfaces);
+  return all(m.version, Line{m.host_name}, Line{m.machine}, m.boot_id, m.net_namespace, m.pid_namespace,
+             m.mnt_namespace, m.uid, m.pid, Line{m.path}, m.n_cpus, m.interfaces);
 }
 auto fields(Is<Configure> auto& m) { return all(m.job_id, m.heartbeat_ms, m.heartbeat_timeout_ms, m.grace_ms); }
 auto fields(Is<ProbeListen> auto& m) { return all(m.token); }
-auto fields(Is<Port> auto& m) { return all(m.address, m.port, m.error); }
+auto fields(Is<Port> auto& m) { return all(Line{m.address}, m.port, Line{m.error}); }
 auto fields(Is<ProbeRun> auto& m) { return all(m.targets, m.token, m.timeout_ms, m.parallel); }
 auto fields(Is<ProbeResults> auto& m) { return all(m.results); }
 auto fields(Is<LinkListen> auto& m) { return all(m.token); }
@@ -42,67 +68,71 @@ auto fields(Is<Prepare> auto& m) {
   return all(m.argv, m.working_directory, m.environment, m.master_address, m.refuses_mpi, m.bind_to, m.shares_cores,
              m.gpus, m.time_ms);
 }
-auto fields(Is<Problem> auto& m) { return all(m.kind, m.cause, m.hint); }
-auto fields(Is<Binding> auto& m) { return all(m.cpus, m.place, m.threads); }
+auto fields(Is<Problem> auto& m) { return all(m.kind, Line{m.cause}, Line{m.hint}); }
+auto fields(Is<Binding> auto& m) { return all(Line{m.cpus}, Line{m.place}, m.threads); }
 auto fields(Is<Prepared> auto& m) { return all(m.problems, m.master_port, m.bindings); }
 auto fields(Is<WindowSize> auto& m) { return all(m.columns, m.rows); }
 auto fields(Is<WorkerSpec> auto& m) { return all(m.rank, m.local_rank, m.wants_stdin, m.environment); }
 auto fields(Is<Spawn> auto& m) {
   return all(m.workers, m.pty, m.handout, m.output_credit, m.umask, m.window, m.start_ms);
 }
-auto fields(Is<Started> auto& m) { return all(m.rank, m.pid, m.error, m.what); }
+auto fields(Is<Started> auto& m) { return all(m.rank, m.pid, m.error, Line{m.what}); }
 auto fields(Is<Output> auto& m) { return all(m.rank, m.stream, m.time_ns, Rest{m.bytes}); }
 auto fields(Is<Input> auto& m) { return all(m.rank, Rest{m.bytes}); }
 auto fields(Is<Credit> auto& m) { return all(m.rank, m.stream, m.n_bytes); }
 auto fields(Is<Exited> auto& m) {
-  return all(m.rank, m.pid, m.wait_status, m.ended_by_drun, m.time_ns, m.out_of_memory, m.error_file);
+  return all(m.rank, m.pid, m.wait_status, m.ended_by_drun, m.time_ns, Line{m.out_of_memory}, m.error_file);
 }
 auto fields(Is<Stop> auto& m) { return all(m.delay_ms, m.grace_ms, m.delayed); }
 auto fields(Is<Ping> auto& m) { return all(m.sent_ns); }
 auto fields(Is<Pong> auto& m) { return all(m.sent_ns, m.host_ns); }
-auto fields(Is<Finished> auto& m) { return all(m.leftovers, m.leftover_name, m.stuck); }
+auto fields(Is<Finished> auto& m) { return all(m.leftovers, Line{m.leftover_name}, m.stuck); }
 auto fields(Is<Signal> auto& m) { return all(m.number); }
 auto fields(Is<Relay> auto& m) { return all(m.connection, Rest{m.bytes}); }
 auto fields(Is<Clean> auto& m) { return all(m.job_id, m.end, m.all_users, m.grace_ms); }
 auto fields(Is<LeftProcess> auto& m) {
-  return all(m.state, m.job_id, m.rank, m.pid, m.uid, m.user, m.age_s, m.command);
+  return all(m.state, Line{m.job_id}, m.rank, m.pid, m.uid, Line{m.user}, m.age_s, Line{m.command});
 }
-auto fields(Is<LeftDirectory> auto& m) { return all(m.state, m.job_id, m.path); }
-auto fields(Is<Cleaned> auto& m) { return all(m.processes, m.directories, m.error); }
+auto fields(Is<LeftDirectory> auto& m) { return all(m.state, Line{m.job_id}, Line{m.path}); }
+auto fields(Is<Cleaned> auto& m) { return all(m.processes, m.directories, Line{m.error}); }
 auto fields(Is<Describe> auto& m) { return all(m.stacks_ms); }
-auto fields(Is<ProcessState> auto& m) { return all(m.pid, m.name, m.state, m.cpu_ms, m.waits_in, m.stack, m.problem); }
+auto fields(Is<ProcessState> auto& m) {
+  return all(m.pid, Line{m.name}, m.state, m.cpu_ms, Line{m.waits_in}, Lines{m.stack}, Line{m.problem});
+}
 auto fields(Is<Described> auto& m) { return all(m.rank, m.pid, m.running, m.wait_status, m.processes); }
 auto fields(Is<Record> auto& m) { return all(m.n_entries, m.timeline_ms); }
 auto fields(Is<RecordedCall> auto& m) {
   return all(m.comm, m.group, m.seq, m.kind, m.dtype, m.op, m.status, m.root, m.count, m.queued_us, m.started_ns,
-             m.ended_ns, m.name);
+             m.ended_ns, Line{m.name});
 }
 auto fields(Is<RankActivity> auto& m) { return all(m.rank, m.n_begun, m.world_seq, m.time_ns, m.open, m.last); }
 auto fields(Is<Activity> auto& m) { return all(m.ranks); }
 auto fields(Is<Timeline> auto& m) { return all(m.rank, m.n_lost, m.calls); }
 auto fields(Is<AskFacts> auto& m) { return all(m.argv, m.working_directory, m.environment, m.variables, m.tool_ms); }
-auto fields(Is<GpuProcess> auto& m) { return all(m.pid, m.name, m.used_mib); }
+auto fields(Is<GpuProcess> auto& m) { return all(m.pid, Line{m.name}, m.used_mib); }
 auto fields(Is<GpuFacts> auto& m) {
-  return all(m.index, m.name, m.uuid, m.memory_total_mib, m.memory_used_mib, m.ecc_uncorrected, m.remap_pending,
-             m.remap_failed, m.throttle_reasons, m.pcie_width, m.pcie_width_max, m.processes);
+  return all(m.index, Line{m.name}, Line{m.uuid}, m.memory_total_mib, m.memory_used_mib, m.ecc_uncorrected,
+             m.remap_pending, m.remap_failed, m.throttle_reasons, m.pcie_width, m.pcie_width_max, m.processes);
 }
-auto fields(Is<XidFacts> auto& m) { return all(m.number, m.device, m.age_s, m.text); }
+auto fields(Is<XidFacts> auto& m) { return all(m.number, Line{m.device}, m.age_s, Line{m.text}); }
 auto fields(Is<RdmaPort> auto& m) {
-  return all(m.device, m.port, m.state, m.rate_mbps, m.link_layer, m.interface, m.gid_rocev2);
+  return all(Line{m.device}, m.port, Line{m.state}, m.rate_mbps, Line{m.link_layer}, Line{m.interface}, m.gid_rocev2);
 }
-auto fields(Is<NicFacts> auto& m) { return all(m.name, m.up, m.speed_mbps, m.duplex, m.rp_filter, m.networks); }
-auto fields(Is<BondSlave> auto& m) { return all(m.name, m.up, m.speed_mbps); }
-auto fields(Is<BondFacts> auto& m) { return all(m.name, m.mode, m.slaves); }
-auto fields(Is<DiskFacts> auto& m) { return all(m.path, m.size_mib, m.free_mib, m.writable); }
+auto fields(Is<NicFacts> auto& m) {
+  return all(Line{m.name}, m.up, m.speed_mbps, Line{m.duplex}, m.rp_filter, m.networks);
+}
+auto fields(Is<BondSlave> auto& m) { return all(Line{m.name}, m.up, m.speed_mbps); }
+auto fields(Is<BondFacts> auto& m) { return all(Line{m.name}, Line{m.mode}, m.slaves); }
+auto fields(Is<DiskFacts> auto& m) { return all(Line{m.path}, m.size_mib, m.free_mib, m.writable); }
 auto fields(Is<HostFacts> auto& m) {
-  return all(m.versions, m.unknown, m.command, m.command_problem, m.monotonic_ns, m.realtime_ns, m.cpu, m.n_cpus,
-             m.memory_total_mib, m.memory_available_mib, m.disks, m.memlock_bytes, m.open_files, m.processes,
-             m.has_nvidia_smi, m.nvidia_smi_ms, m.nvidia_smi_late, m.nvidia_smi_problem, m.gpus, m.kernel_log_readable,
-             m.xids, m.rdma, m.nics, m.bonds, m.n_routing_rules, m.nccl_conf, m.variables, m.path, m.host_name,
-             m.own_addresses);
+  return all(Table{m.versions}, Table{m.unknown}, Line{m.command}, Line{m.command_problem}, m.monotonic_ns,
+             m.realtime_ns, Line{m.cpu}, m.n_cpus, m.memory_total_mib, m.memory_available_mib, m.disks, m.memlock_bytes,
+             m.open_files, m.processes, m.has_nvidia_smi, m.nvidia_smi_ms, m.nvidia_smi_late,
+             Line{m.nvidia_smi_problem}, m.gpus, m.kernel_log_readable, m.xids, m.rdma, m.nics, m.bonds,
+             m.n_routing_rules, m.nccl_conf, Table{m.variables}, Line{m.path}, Line{m.host_name}, m.own_addresses);
 }
 auto fields(Is<Facts> auto& m) { return all(m.facts); }
-auto fields(Is<Text> auto& m) { return all(m.text); }
+auto fields(Is<Text> auto& m) { return all(Lines{m.text}); }
 
 // ---- encoding of fields
 
@@ -146,6 +176,8 @@ void put(ByteWriter& out, Number auto value) {
 }
 void put(ByteWriter& out, const std::string& text) { out.str(text); }
 void put(ByteWriter& out, const Rest<const std::string>& rest) { out.raw(rest.bytes); }
+void put(ByteWriter& out, const Line<const std::string>& line) { out.str(line.text); }
+void put(ByteWriter& out, const Lines<const std::string>& lines) { out.str(lines.text); }
 void put(ByteWriter& out, const std::vector<netdetect::Interface>& list) { netdetect::encode(out, list); }
 void put(ByteWriter& out, const std::vector<netdetect::ProbeTarget>& list) { netdetect::encode(out, list); }
 void put(ByteWriter& out, const std::vector<netdetect::ProbeResult>& list) { netdetect::encode(out, list); }
@@ -166,6 +198,7 @@ void put(ByteWriter& out, const Lists& lists) {
     out.strs(list);
   }
 }
+void put(ByteWriter& out, const Table<const Environment>& table) { put(out, table.texts); }
 void put(ByteWriter& out, const Group auto& group);
 template <typename T>
 void put(ByteWriter& out, const std::vector<T>& list) {
@@ -193,6 +226,8 @@ void get(ByteReader& in, T& value) {
 }
 void get(ByteReader& in, std::string& text) { text = in.str(); }
 void get(ByteReader& in, const Rest<std::string>& rest) { rest.bytes = std::string(in.raw(in.left())); }
+void get(ByteReader& in, const Line<std::string>& line) { line.text = clean_line(in.str()); }
+void get(ByteReader& in, const Lines<std::string>& lines) { lines.text = clean_text(in.str()); }
 void get(ByteReader& in, std::vector<netdetect::Interface>& list) { list = netdetect::decode_interfaces(in); }
 void get(ByteReader& in, std::vector<netdetect::ProbeTarget>& list) { list = netdetect::decode_targets(in); }
 void get(ByteReader& in, std::vector<netdetect::ProbeResult>& list) { list = netdetect::decode_results(in); }
@@ -205,11 +240,18 @@ void get(ByteReader& in, Environment& environment) {
     environment[std::move(name)] = in.str();
   }
 }
+void get(ByteReader& in, const Table<Environment>& table) {
+  Environment texts;
+  get(in, texts);
+  for (const auto& [name, text] : texts) table.texts[clean_line(name)] = clean_line(text);
+}
+// Lines of files on the host, which users see.
 void get(ByteReader& in, Lists& lists) {
   const std::size_t n = in.count(8);
   for (std::size_t i = 0; i < n; ++i) {
-    std::string name = in.str();
-    lists[std::move(name)] = in.strs();
+    auto& list = lists[clean_line(in.str())];
+    list = in.strs();
+    for (auto& line : list) line = clean_line(line);
   }
 }
 void get(ByteReader& in, Group auto& group);

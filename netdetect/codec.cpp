@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "base/clean_text.h"
 #include "netdetect/interface.h"
 #include "netdetect/probe_target.h"
 
@@ -70,7 +71,7 @@ std::vector<Interface> decode_interfaces(ByteReader& in) {
   const std::size_t n = in.count(kMinInterface);
   for (std::size_t i = 0; i < n && in.ok(); ++i) {
     Interface nic;
-    nic.name = in.str();
+    nic.name = clean_line(in.str());
     nic.index = in.i32();
     nic.mtu = in.i32();
     nic.speed_mbps = in.i32();
@@ -79,8 +80,8 @@ std::vector<Interface> decode_interfaces(ByteReader& in) {
     nic.running = bits & 2;
     nic.loopback = bits & 4;
     nic.rdma = bits & 8;
-    nic.kind = in.str();
-    nic.master = in.str();
+    nic.kind = clean_line(in.str());
+    nic.master = clean_line(in.str());
     nic.route_metric = in.i64();
     const std::size_t n_addresses = in.count(kMinAddress);
     for (std::size_t k = 0; k < n_addresses && in.ok(); ++k) nic.addresses.push_back(decode_address(in));
@@ -131,9 +132,9 @@ std::vector<ProbeResult> decode_results(ByteReader& in) {
     const std::uint8_t outcome = in.u8();
     const bool valid = outcome <= static_cast<std::uint8_t>(ProbeOutcome::kError);
     result.outcome = valid ? static_cast<ProbeOutcome>(outcome) : ProbeOutcome::kError;
-    result.source = in.str();
+    result.source = clean_line(in.str());
     result.micros = in.u32();
-    result.detail = in.str();
+    result.detail = clean_line(in.str());
     if (in.ok()) results.push_back(std::move(result));
   }
   return results;

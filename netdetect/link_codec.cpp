@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/clean_text.h"
 #include "netdetect/link_target.h"
 
 namespace drun::netdetect {
@@ -107,7 +108,7 @@ std::vector<LinkResult> decode_link_results(ByteReader& in) {
   for (std::size_t i = 0; i < n && in.ok(); ++i) {
     LinkResult result;
     result.id = in.u32();
-    result.error = in.str();
+    result.error = clean_line(in.str());
     result.n_round_trips = in.u32();
     result.rtt_median_us = decode_micros(in);
     result.rtt_p99_us = decode_micros(in);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clean_text.h"
+
 namespace drun::recorder {
 
 Reader::Reader(const void* memory, std::uint32_t n_entries)
@@ -25,10 +27,9 @@ std::optional<Call> Reader::call(std::uint64_t number) const {
   std::memcpy(&call, words, sizeof call);
   if (call.number != number) return std::nullopt;
   call.name[kNameBytes - 1] = '\0';
-  for (char* c = call.name; *c != '\0'; ++c) {
-    const auto byte = static_cast<unsigned char>(*c);
-    if (byte < 0x20 || byte == 0x7f) *c = '?';  // the name is printed on terminals
-  }
+  // The name is printed on terminals. The clean text is no longer.
+  const std::string name = clean_line(call.name);
+  std::memcpy(call.name, name.c_str(), name.size() + 1);
   return call;
 }
 

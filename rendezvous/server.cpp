@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/clean_text.h"
 #include "base/log.h"
 #include "rendezvous/listening.h"
 #include "rendezvous/roster.h"
@@ -194,13 +195,13 @@ class ServerImpl final : public Server {
     if (auto* put = std::get_if<NcclPutMessage>(&message)) deliver(store_.nccl_put(asker, std::move(*put)));
     if (const auto* get = std::get_if<NcclGetMessage>(&message)) deliver(store_.nccl_get(asker, *get, now));
     if (const auto* request = std::get_if<AbortMessage>(&message)) {
-      const Abort reason{session.rank, roster_.host(session.rank), session.pid, request->why};
+      const Abort reason{session.rank, roster_.host(session.rank), session.pid, clean_line(request->why)};
       const bool first = !abort_;
       abort(reason);
       if (first && events_.abort_requested) events_.abort_requested(reason);
     }
     if (const auto* complaint = std::get_if<ComplainMessage>(&message); complaint && events_.complained) {
-      events_.complained(session.rank, complaint->text);
+      events_.complained(session.rank, clean_line(complaint->text));
     }
     if (std::holds_alternative<LeaveMessage>(message)) {
       session.send(DoneReply{asker.request});

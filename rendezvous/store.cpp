@@ -5,7 +5,9 @@
 #include <climits>
 #include <memory>
 
+#include "base/clean_text.h"
 #include "base/units.h"
+#include "base/wording.h"
 
 namespace drun::rendezvous {
 namespace {
@@ -26,12 +28,10 @@ StoreReplies refused(const Asker& asker, std::string text) {
   return one(asker, ErrorReply{asker.request, Errc::kProtocol, std::move(text)});
 }
 
-// Names come from the program, so a name in an error is made printable and cut.
+// Names come from the program, so a name in an error is cleaned and cut.
 std::string in_quotes(const std::string& name) {
   constexpr std::size_t kShown = 80;
-  std::string out = "'";
-  for (const char c : name.substr(0, kShown)) out += c >= ' ' && c <= '~' ? c : '?';
-  return out + (name.size() > kShown ? "...'" : "'");
+  return "'" + clean_line(cut_text(name, kShown)) + (name.size() > kShown ? "...'" : "'");
 }
 
 }  // namespace

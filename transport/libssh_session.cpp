@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
+#include "base/clean_text.h"
 #include "base/text.h"
 
 namespace drun::transport {
@@ -114,9 +114,7 @@ Task<void> LibsshSession::wait_for_socket() {
 }
 
 std::string LibsshSession::error_text() const {
-  std::string text = ssh_get_error(session_);
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  text = trim(text);
+  const std::string text = clean_line(trim(ssh_get_error(session_)));  // a server may have chosen parts of it
   return text.empty() ? "connection closed" : text;
 }
 

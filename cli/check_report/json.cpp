@@ -1,3 +1,4 @@
+#include "base/json_text.h"
 #include "cli/check_report/report.h"
 
 #include <nlohmann/json.hpp>
@@ -233,7 +234,7 @@ std::string check_json(const check::CheckResult& result) {
   out["prediction"] = prediction_json(result, figures);
   out["notes"] = result.notes;
   // Text from a host may not be UTF-8.
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 }  // namespace drun::cli

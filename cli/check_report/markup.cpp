@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/clean_text.h"
 #include "base/units.h"
 #include "cli/quantity.h"
 
@@ -10,7 +11,7 @@ namespace drun::cli {
 std::string escape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) {
+  for (const char c : clean_line(text)) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -28,7 +29,7 @@ std::string escape(std::string_view text) {
         out += "&#39;";
         break;
       default:
-        out += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c;
+        out += c;
     }
   }
   return out;

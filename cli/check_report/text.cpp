@@ -1,3 +1,4 @@
+#include "base/clean_text.h"
 #include "cli/check_report/report.h"
 
 #include <algorithm>
@@ -30,15 +31,6 @@ std::string left(const std::string& text, std::size_t width) {
 
 std::string right(const std::string& text, std::size_t width) {
   return std::string(width > columns(text) ? width - columns(text) : 0, ' ') + text;
-}
-
-// Text from a host may hold control characters, which a terminal would obey.
-std::string printable(const std::string& text) {
-  std::string out = text;
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  }
-  return out;
 }
 
 // The end of a name says more than its middle: "node-of-rack-0017" becomes "node..0017".
@@ -77,7 +69,7 @@ class Report {
 
   // Wraps at words; `hang` begins every line after the first.
   void add_wrapped(const std::string& first, const std::string& hang, const std::string& text) {
-    const std::string clean = printable(text);
+    const std::string clean = clean_line(text);
     std::string line = first;
     bool fresh = true;
     for (const auto word : split(clean, ' ')) {
@@ -126,9 +118,9 @@ class Report {
     for (std::size_t i = 0; i < result_.hosts.size(); ++i) {
       const auto& host = result_.hosts[i];
       const HostRates rates = host_rates(figures_.bandwidth, figures_.latency, static_cast<int>(i));
-      name.cells.push_back(printable(names[i]));
+      name.cells.push_back(clean_line(names[i]));
       state.cells.push_back(verdict_text(host.verdict));
-      interface.cells.push_back(host.choice ? printable(host.choice->interface) : "");
+      interface.cells.push_back(host.choice ? clean_line(host.choice->interface) : "");
       address.cells.push_back(host.choice ? host.choice->address.text() : "");
       line.cells.push_back(rate(line_rate(host)));
       sends.cells.push_back(rate(rates.sent));
@@ -167,7 +159,7 @@ class Report {
       out_.replace(at, severity.size(), paint(color_of(finding.severity), severity));
       add_evidence(finding);
       // Never wrapped, so that it can be copied.
-      if (!finding.command.empty()) out_ += "  " + paint("1;36", "try") + ": " + printable(finding.command) + "\n";
+      if (!finding.command.empty()) out_ += "  " + paint("1;36", "try") + ": " + clean_line(finding.command) + "\n";
     }
   }
 
@@ -178,8 +170,8 @@ class Report {
       return;
     }
     Column own{evidence_head(finding), {}}, others{kComparisonHead, {}};
-    for (const auto& detail : finding.details) own.cells.push_back(printable(detail));
-    for (const auto& line : finding.comparison) others.cells.push_back(printable(line));
+    for (const auto& detail : finding.details) own.cells.push_back(clean_line(detail));
+    for (const auto& line : finding.comparison) others.cells.push_back(clean_line(line));
     const std::size_t wide = own.width();
     if (2 + wide + 3 + others.width() > style_.width) {
       for (const auto& detail : finding.details) add_wrapped("  ", "    ", detail);
@@ -227,7 +219,7 @@ class Report {
     std::vector<std::string> names;
     std::size_t name_width = 0;
     for (const auto& name : short_names(result_)) {
-      names.push_back(shortened(printable(name)));
+      names.push_back(shortened(clean_line(name)));
       name_width = std::max(name_width, names.back().size());
     }
     std::vector<std::size_t> widths;
@@ -255,9 +247,9 @@ class Report {
     for (std::size_t i = 0; i < std::min(entries.size(), kWorstShown); ++i) {
       const Entry& entry = entries[i];
       const Cell& cell = matrix.at(entry.from, entry.to);
-      out_ += "  " + printable(result_.hosts[static_cast<std::size_t>(entry.from)].name) + " to " +
-              printable(result_.hosts[static_cast<std::size_t>(entry.to)].name) + ": " +
-              paint(heat_color(entry.heat), cell.value > 0 ? unit.text(cell.value) : printable(cell.error)) + "\n";
+      out_ += "  " + clean_line(result_.hosts[static_cast<std::size_t>(entry.from)].name) + " to " +
+              clean_line(result_.hosts[static_cast<std::size_t>(entry.to)].name) + ": " +
+              paint(heat_color(entry.heat), cell.value > 0 ? unit.text(cell.value) : clean_line(cell.error)) + "\n";
     }
     if (entries.size() > kWorstShown) {
       out_ += "  and " + std::to_string(entries.size() - kWorstShown) + " more: --html FILE shows all\n";

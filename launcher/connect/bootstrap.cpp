@@ -10,13 +10,13 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "launcher/connect/bootstrap_answer.h"
+#include "launcher/connect/host_words.h"
 
 namespace drun::launcher {
 
 namespace {
 
-constexpr std::size_t kNoiseLimit = 1u << 20;  // bytes that rc files may print before the hello
-constexpr std::size_t kShownNoise = 2000;
+constexpr std::size_t kNoiseLimit = 1u << 20;       // bytes that rc files may print before the hello
 constexpr std::size_t kMaxAgentBytes = 256u << 20;  // large with sanitizers; a release build has a few MB
 constexpr int kSshFailed = 255;                     // exit status of OpenSSH's client if the connection failed
 
@@ -34,24 +34,9 @@ std::string sha256_hex(const std::string& bytes) {
   return hex(std::string_view(reinterpret_cast<const char*>(hash.data()), hash.size()));
 }
 
-// The printable part of a host's output: lines with control characters replaced, without banners of "@" and blank
-// lines.
-std::vector<std::string> shown_lines(std::string_view bytes) {
-  std::vector<std::string> out;
-  for (const auto line : split(bytes.substr(0, kShownNoise), '\n')) {
-    std::string text;
-    for (const char c : trim(line)) {
-      const auto u = static_cast<unsigned char>(c);
-      text += (c == '\t' || (u >= 32 && u != 127)) ? c : '?';
-    }
-    if (text.find_first_not_of("@ ") != std::string::npos) out.push_back(std::move(text));
-  }
-  return out;
-}
-
 // The last line of stderr is the cause; the lines before it and the output of rc files are context.
 Error no_hello(const std::string& host, const transport::Channel& channel, const std::string& noise) {
-  auto words = shown_lines(channel.stderr_text());
+  auto words = lines_of_host(channel.stderr_text());
   const int status = channel.exit_status();
   const bool from_ssh = status == kSshFailed && !words.empty();
   std::string cause = from_ssh ? "ssh" : "agent: no hello";
@@ -62,7 +47,7 @@ Error no_hello(const std::string& host, const transport::Channel& channel, const
   }
   Error error(Errc::kUnreachable, host, cause);
   for (auto& line : words) error = std::move(error).with_context(std::move(line));
-  for (const auto& line : shown_lines(noise)) error = std::move(error).with_context("the host printed: " + line);
+  for (const auto& line : lines_of_host(noise)) error = std::move(error).with_context("the host printed: " + line);
   return std::move(error).with_hint(from_ssh ? "ssh " + host + " true"
                                              : "does the login allow commands? ssh " + host + " uname -m");
 }

@@ -1,5 +1,6 @@
 #include "launcher/connect/bootstrap_answer.h"
 
+#include "base/clean_text.h"
 #include "base/text.h"
 #include "control/frames.h"
 
@@ -31,7 +32,7 @@ BootstrapAnswer find_bootstrap_answer(std::string_view text, const std::string& 
     answer.kind = kind_of(line.substr(0, space));
     if (answer.kind == BootstrapAnswer::kNone) continue;
     answer.end = line_end + 1;
-    if (space != std::string_view::npos) answer.detail = trim(line.substr(space + 1));
+    if (space != std::string_view::npos) answer.detail = clean_line(trim(line.substr(space + 1)));
     return answer;
   }
   if (magic != std::string_view::npos) {

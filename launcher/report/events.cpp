@@ -11,6 +11,8 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace drun::launcher {
 
 namespace {
@@ -71,7 +73,7 @@ void Events::write(const Line& line) {
   out["time"] = rfc3339(std::chrono::system_clock::now());
   out["elapsed"] = rounded(std::chrono::steady_clock::now() - began_);
   out.update(line.fields);
-  const std::string text = out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(out) + "\n";
   std::size_t done = 0;
   while (done < text.size()) {
     const ssize_t n = ::write(file_.get(), text.data() + done, text.size() - done);

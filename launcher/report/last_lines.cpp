@@ -1,5 +1,6 @@
 #include "launcher/report/last_lines.h"
 
+#include "base/clean_text.h"
 #include "base/text.h"
 #include "base/text_width.h"
 #include "base/wording.h"
@@ -13,11 +14,7 @@ std::string shown(std::string_view line) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (const auto at = line.rfind('\r'); at != std::string_view::npos) line.remove_prefix(at + 1);
   const std::string plain = without_escapes(line);
-  std::string out(cut_text(plain, LastLines::kLineBytes));
-  for (char& c : out) {
-    if (c == '\t') c = ' ';
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
+  std::string out = clean_line(cut_text(plain, LastLines::kLineBytes));
   if (plain.size() > LastLines::kLineBytes) out += "...";
   return out;
 }

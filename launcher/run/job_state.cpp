@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/clean_text.h"
 #include "base/exit_status.h"
 #include "base/text.h"
 #include "base/wording.h"
@@ -132,7 +133,7 @@ void JobState::exited(const control::Exited& message, std::optional<control::Mom
   f.when = when.value_or(moment_of(time));
   describe_end(f, wait_status);
   f.out_of_memory = message.out_of_memory;
-  f.own_error = torch_error(message.error_file);
+  f.own_error = clean_text(torch_error(message.error_file));
   failed(std::move(f), time);
   set_over_if_drained(rank, time);
 }
@@ -146,8 +147,10 @@ void JobState::finished(std::size_t host, const control::Finished& message, JobT
     entry.leftover_name = message.leftover_name;
   }
   if (!message.stuck.empty()) {
+    std::vector<std::string> stuck;
+    for (const auto& process : message.stuck) stuck.push_back(clean_line(process));
     say(true, ranks_.hosts()[host] + ": still there after KILL, in uninterruptible sleep: " +
-                  list_some(message.stuck, kMaxNamed) + "; ends when the kernel lets it go (`drun clean` shows it)");
+                  list_some(stuck, kMaxNamed) + "; ends when the kernel lets it go (`drun clean` shows it)");
     if (status_ == 0) status_ = kExitTimeout;
   }
   if (active_ && !stopping_) agent_ended(host, time);

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <map>
 
+#include "base/clean_text.h"
 #include "base/text.h"
 #include "launcher/plan/rank_list.h"
 #include "launcher/report/progress.h"
@@ -39,7 +40,7 @@ std::string state_words(const control::ProcessState& p) {
     case 'X':
       return "has ended";
     default:
-      return "is in state " + std::string(1, p.state);
+      return "is in state " + clean_line({&p.state, 1});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/json_text.h"
 #include "recorder/layout.h"
 #include "recorder/words.h"
 
@@ -16,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kLatestNs = std::uint64_t{1} << 61;  // later than any clock shows: no sum overflows
 
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string text_of(const Json& json) { return json_text(json); }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/clean_text.h"
 #include "base/wording.h"
 
 namespace drun::runtime {
@@ -13,10 +14,7 @@ void CallOptions::give_name(std::string_view given) {
   const ScannedName scanned = scan_name(given);
   names = scanned.digest;
   name = cut_text(given, kNameBytes);
-  if (!scanned.has_controls) return;
-  for (char& c : name) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
-  }
+  if (!scanned.is_plain) name = clean_line(name);
 }
 
 Status read_call_options(const char* function, const drun_call_options* given, CallOptions& result) {

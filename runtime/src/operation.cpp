@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/clean_text.h"
 #include "runtime/src/dtype.h"
 #include "runtime/src/words.h"
 
@@ -42,11 +43,11 @@ const KindInfo& info(OpKind kind) { return kKinds[static_cast<std::size_t>(kind)
 constexpr std::uint64_t of_each_byte(unsigned char byte) { return 0x0101010101010101u * byte; }
 constexpr std::uint64_t kBlanks = of_each_byte(' ');
 
-// Nonzero if one of the eight bytes is below ' ' or DEL. A byte that is 0 after the xor borrows from its highest bit in
-// the subtraction; so may the bytes above it, but only if there is such a byte.
-std::uint64_t control_bytes(std::uint64_t word) {
+// Nonzero if one of the eight bytes is below ' ', DEL or not ASCII. A byte that is 0 after the xor borrows from its
+// highest bit in the subtraction; so may the bytes above it, but only if there is such a byte.
+std::uint64_t not_plain_bytes(std::uint64_t word) {
   const std::uint64_t is_del = (word ^ of_each_byte(0x7f)) - of_each_byte(1);
-  return ((word - kBlanks) & ~word & of_each_byte(0x80)) | (is_del & ~(word ^ of_each_byte(0x7f)) & of_each_byte(0x80));
+  return ((word - kBlanks) | word | is_del) & of_each_byte(0x80);
 }
 
 template <typename T>
@@ -110,13 +111,13 @@ bool same_call(const Operation& a, const Operation& b) {
 }
 
 ScannedName scan_name(std::string_view name) {
-  std::uint64_t digest = name.size(), controls = 0;
+  std::uint64_t digest = name.size(), not_plain = 0;
   for_words(name, [&](std::uint64_t word, std::size_t n_bytes) {
-    controls |= control_bytes(n_bytes == 8 ? word : word | kBlanks << 8 * n_bytes);
+    not_plain |= not_plain_bytes(n_bytes == 8 ? word : word | kBlanks << 8 * n_bytes);
     digest = mixed(digest, word);
   });
   const auto folded = static_cast<std::uint32_t>(digest);
-  return {folded != 0 ? folded : 1, controls != 0};
+  return {folded != 0 ? folded : 1, not_plain == 0};
 }
 
 std::uint32_t digest_of_names(std::uint32_t of_first, std::uint32_t of_next) {
@@ -178,7 +179,7 @@ std::optional<Operation> decode_header(std::string_view bytes) {
 
 std::string name_in_header(std::string_view bytes) {
   const auto name = bytes.substr(kHeaderBytes - kNameBytes - 1);
-  return std::string(name.substr(0, name.find('\0')));
+  return clean_line(name.substr(0, name.find('\0')));
 }
 
 }  // namespace drun::runtime

@@ -1,6 +1,6 @@
 // A worker that executes its arguments in order; with the prefix "R@" only rank R executes one:
-//   allreduce:NAME[:COUNT]  barrier  send:PEER  recv:PEER  sleep:SECONDS  kill  say:TEXT  repeat:N (the next one)
-//   sum:COUNT[:SECONDS] (an allreduce whose result is checked, then a pause)
+//   allreduce:NAME[:COUNT]  barrier  send:PEER  recv:PEER  sleep:SECONDS  kill  say:TEXT  abort:TEXT  repeat:N (the
+//   next one)  sum:COUNT[:SECONDS] (an allreduce whose result is checked, then a pause)
 // Exits with 1 if a call fails.
 #include <signal.h>
 #include <unistd.h>
@@ -69,6 +69,8 @@ void act(const std::vector<std::string>& word) {
   } else if (verb == "say") {
     std::printf("%s\n", argument.c_str());
     std::fflush(stdout);
+  } else if (verb == "abort") {
+    drun_abort(argument.c_str());
   } else {
     std::fprintf(stderr, "caller: what is '%s'?\n", verb.c_str());
     std::exit(2);

@@ -4,8 +4,9 @@ import os
 import re
 import signal
 import time
+import unicodedata
 
-from support import SLOWDOWN, ClusterTest
+from support import BIN, SLOWDOWN, ClusterTest
 
 HOSTS = "localhost:1,host1:1,host2:1"
 
@@ -197,6 +198,73 @@ while True:
         job = self.drun("--report", "/no/such/dir/r.json", "-H", HOSTS, "true")
         self.assertEqual(job.status, 0, str(job))
         self.assertIn("drun: warning: --report: /no/such/dir/r.json", job.err)
+
+
+# Sets the title, clears the screen, CSI as U+009B and as a byte, DEL, a byte that is not UTF-8, and a line of the box.
+HOSTILE = b"why \x1b]0;EVIL\x07\x1b[2J \xc2\x9b31m \x9b32m \x7f \xff\n  \xe2\x94\x82 forged"
+
+
+class ForeignText(ClusterTest):
+    """Texts of workers and hosts in drun's messages can't command the terminal, and forge no line."""
+
+    def assert_clean_text(self, job):
+        controls = {c for c in job.err if unicodedata.category(c) == "Cc"} - {"\n", "\t"}
+        self.assertEqual(controls, set(), repr(job.err))
+        self.assertNotIn("\ufffd", job.err, repr(job.err))  # what was not UTF-8
+        self.assertNotRegex(job.err, "(?m)^  │ forged", repr(job.err))
+
+    def test_a_workers_abort(self):
+        job = self.drun("-H", "localhost:1,host1:1", "drun-test-caller", "barrier", "1@abort:" + os.fsdecode(HOSTILE),
+                        "sleep:1000", env={"LANG": "C.UTF-8"})
+        self.assertEqual(job.status, 1, str(job))
+        self.assertIn("called abort: why ?]0;EVIL??[2J ?31m ?32m ? ?   │ forged", job.err)
+        self.assert_clean_text(job)
+        self.cluster.assert_clean()
+
+    def test_torchs_error_file(self):
+        text = json.dumps({"message": {"message": HOSTILE.decode(errors="replace")}})
+        self.cluster.write("h1", "/tmp/error.json", text)
+        job = self.drun("-H", "localhost:1,host1:1", "sh", "-c",
+                        "test $RANK = 1 || exec sleep 1000; cp /tmp/error.json $TORCHELASTIC_ERROR_FILE; exit 1",
+                        env={"LANG": "C.UTF-8"})
+        self.assertEqual(job.status, 1, str(job))
+        self.assertIn("why ?]0;EVIL??[2J ?31m", job.err)
+        self.assertNotRegex(job.err, r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", repr(job.err))
+        self.assertNotRegex(job.err, "(?m)^  │ forged", repr(job.err))
+        self.cluster.assert_clean()
+
+    def test_the_stderr_of_an_agent_that_dies(self):
+        say = "printf '" + "".join(f"\\{byte:03o}" for byte in HOSTILE) + "\\n' >&2"
+        self.cluster.write("h1", "/tmp/agent-no-hello", f"#!/bin/sh\n{say}\n{say}\nexit 1\n", 0o755)
+        job = self.drun("--agent-path", "/tmp/agent-no-hello", "-H", "host1:1", "true")
+        self.assertEqual(job.status, 68, str(job))
+        self.assertIn("EVIL", job.err)
+        self.assert_clean_text(job)
+        self.cluster.write("h1", "/tmp/agent-that-dies", f"#!/bin/sh\n{say}\nexec {BIN}/drun-agent\n", 0o755)
+        job = self.start_drun("--agent-path", "/tmp/agent-that-dies", "-H", "host1:1", "sh", "-c",
+                              "echo up; exec sleep 1000", env={"LANG": "C.UTF-8"})
+        job.wait_for("up")
+        pids = [self.cluster.find("h1", name) for name in ("^drun-agent", "^drun-guard")]
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in pids:
+                os.kill(pid, number)
+        self.assertEqual(job.finish(), 68, str(job))
+        self.assertRegex(job.err, "(?m)^  │ its last words: why .*EVIL", repr(job.err))
+        self.assert_clean_text(job)
+        self.cluster.assert_clean()
+
+    def test_a_process_name(self):
+        job = self.drun("--timeout", "3", "-H", "host1:1", "python3", "-c", """
+import os
+name = b"\\x1b[2J\\xc2\\x9bm\\xff\\n  x"
+if not os.path.lexists(b"/tmp/" + name):
+    os.symlink("/bin/sleep", b"/tmp/" + name)
+os.execv(b"/tmp/" + name, [b"sleep", b"1000"])
+""")
+        self.assertEqual(job.status, 75, str(job))
+        self.assertIn("(?[2J?m?   x)", job.err)
+        self.assert_clean_text(job)
+        self.cluster.assert_clean()
 
 
 STOPPED = "TD"  # D: a shell in vfork waits for its child, which is stopped

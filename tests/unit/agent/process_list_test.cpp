@@ -44,7 +44,9 @@ TEST(Command, IsOneLineThatATerminalCanShow) {
                               "1\0"s,
                               "python3", 100),
             "python3 train.py --lr 1");
-  EXPECT_EQ(printable_command("a\n\x1b[31mb\x7f"s, "a", 100), "a??[31mb?");
+  EXPECT_EQ(printable_command("a\n\x1b[31mb\x7f"s, "a", 100), "a ?[31mb?");
+  EXPECT_EQ(printable_command("a\xc2\x9bm\xffz", "a", 100), "a?m?z");
+  EXPECT_EQ(printable_command("", "k\033w", 100), "[k?w]");
   EXPECT_EQ(printable_command("", "kworker/0:1", 100), "[kworker/0:1]");
   EXPECT_EQ(printable_command("\0\0"s, "x", 100), "[x]");
   EXPECT_EQ(printable_command("abcdef", "x", 3), "abc");

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "base/clean_text.h"
 #include "cli/clean_report.h"
 #include "cli/command_clean.h"
+#include "tests/hostile_text.h"
 
 namespace drun::cli {
 namespace {
@@ -27,6 +29,17 @@ launcher::CleanResult result_of(std::vector<control::LeftProcess> processes) {
   host.found.processes = std::move(processes);
   out.hosts.push_back(std::move(host));
   return out;
+}
+
+TEST(CleanTable, NoTextCommandsTheTerminalOrForgesALine) {
+  auto p = process(LeftState::kLeft, testing::kHostile, 0, 1);
+  p.user = p.command = testing::kHostile;
+  auto result = result_of({p});
+  result.hosts[0].found.directories.push_back({LeftState::kSurvived, testing::kHostile, testing::kHostile});
+  const std::string text = clean_table(result, 0);
+  EXPECT_EQ(clean_text(text), text);
+  EXPECT_EQ(text.find("\n  | forged"), std::string::npos) << text;
+  EXPECT_EQ(clean_text(clean_json(result)), clean_json(result));
 }
 
 TEST(CleanOptions, DefaultsLookAtLocalhost) {

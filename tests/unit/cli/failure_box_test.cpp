@@ -4,9 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clean_text.h"
 #include "base/text.h"
 #include "base/text_width.h"
 #include "cli/json_report.h"
+#include "tests/hostile_text.h"
 
 namespace drun::cli {
 namespace {
@@ -81,6 +83,36 @@ TEST(FailureBox, TellsTheLastCallAndWhoWaitedInWhat) {
   EXPECT_NE(format_failure(report, {}).find("'grad.17', had failed 2.50 s before\n"), std::string::npos);
   json = nlohmann::json::parse(to_json(report))["first_failure"];
   EXPECT_EQ(json["first"][0]["last_call"]["state"], "failed");
+}
+
+// The box of a failure with a text of others in every field: as many lines as with a harmless text.
+std::string box_with(const std::string& text) {
+  auto report = job_of(4);
+  auto f = killed(3);
+  f.host = text;
+  f.what = "called abort: " + text;
+  f.out_of_memory = text;
+  f.own_error = text;
+  f.complaint = text;
+  f.details = {text};
+  f.last_lines = {text};
+  f.last_call.emplace();
+  f.last_call->text = text;
+  report.failure.emplace();
+  report.failure->first = {f};
+  report.failure->said = {{{0, 1}, text}};
+  report.failure->waited = {{{0}, text}};
+  EXPECT_EQ(clean_text(to_json(report)), to_json(report));
+  return format_failure(report, {});
+}
+
+TEST(FailureBox, NoTextCommandsTheTerminalOrForgesALine) {
+  const std::string text = box_with(testing::kHostile), harmless = box_with("why");
+  EXPECT_EQ(clean_text(text), text);
+  // The error file alone may have several lines.
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), std::count(harmless.begin(), harmless.end(), '\n') + 1);
+  EXPECT_EQ(text.find("\n  | forged"), std::string::npos) << text;
+  EXPECT_NE(text.find("  | its libdrun says: " + testing::kHostileInOneLine + "\n"), std::string::npos) << text;
 }
 
 TEST(FailureBox, TellsWhoWhatWhenAndWhy) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/hostile_text.h"
+
 namespace drun::cli {
 namespace {
 
@@ -25,6 +27,18 @@ TEST(Printer, ColoursOnlyWhenAsked) {
   const Error error = Error(Errc::kUsage, "a").with_hint("b");
   EXPECT_EQ(format_error(error, false).find('\033'), std::string::npos);
   EXPECT_NE(format_error(error, true).find("\033[1;31merror"), std::string::npos);
+}
+
+// Each field is on its line; only the context has several.
+TEST(Printer, NoTextCommandsTheTerminalOrForgesALine) {
+  const std::string& evil = testing::kHostile;
+  const std::string& shown = testing::kHostileInOneLine;
+  const Error error = Error(Errc::kUnreachable, evil, evil).with_context(evil).with_hint(evil);
+  const std::string text = format_error(error, false);
+  EXPECT_EQ(text, "drun: error: " + shown + ": " + shown +
+                      "\n  why ?]0;EVIL??[2J ?31m ?32m ? ?\n    | forged\n  hint: " + shown + "\n");
+  EXPECT_EQ(format_note(evil), "drun: note: why ?]0;EVIL??[2J ?31m ?32m ? ?\n  | forged\n");
+  EXPECT_EQ(format_warning(evil, false), "drun: warning: why ?]0;EVIL??[2J ?31m ?32m ? ?\n  | forged\n");
 }
 
 TEST(Error, AddingToItselfKeepsTheRest) {

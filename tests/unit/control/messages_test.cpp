@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clean_text.h"
+#include "tests/hostile_text.h"
+
 namespace drun::control {
 namespace {
 
@@ -65,6 +68,56 @@ TEST(Messages, DescribedKeepsEveryProcess) {
   EXPECT_EQ(back->processes[1].waits_in, "do_sys_poll");
   EXPECT_EQ(back->processes[1].stack, process.stack);
   EXPECT_EQ(back->processes[1].problem, "none");
+}
+
+// The text as drun has it after it came in such a message.
+template <typename Message>
+std::string arrived(std::string Message::*field) {
+  Message message;
+  message.*field = testing::kHostile;
+  return decode<Message>(encode(message)).value().*field;
+}
+
+TEST(Messages, TextsOfAgentsAreCleanLines) {
+  const std::string& line = testing::kHostileInOneLine;
+  EXPECT_EQ(arrived(&Hello::host_name), line);
+  EXPECT_EQ(arrived(&Hello::machine), line);
+  EXPECT_EQ(arrived(&Hello::path), line);
+  EXPECT_EQ(arrived(&Port::error), line);
+  EXPECT_EQ(arrived(&Started::what), line);
+  EXPECT_EQ(arrived(&Exited::out_of_memory), line);
+  EXPECT_EQ(arrived(&Finished::leftover_name), line);
+  EXPECT_EQ(arrived(&Cleaned::error), line);
+  Prepared prepared;
+  prepared.problems.push_back({ProblemKind::kOther, testing::kHostile, testing::kHostile});
+  prepared.problems = decode<Prepared>(encode(prepared)).value().problems;
+  EXPECT_EQ(prepared.problems[0].cause, line);
+  EXPECT_EQ(prepared.problems[0].hint, line);
+  Described described;
+  ProcessState process;
+  process.name = process.waits_in = process.problem = process.stack = testing::kHostile;
+  described.processes = {process};
+  process = decode<Described>(encode(described)).value().processes.at(0);
+  EXPECT_EQ(process.name, line);
+  EXPECT_EQ(process.waits_in, line);
+  EXPECT_EQ(process.problem, line);
+  EXPECT_EQ(process.stack, clean_text(testing::kHostile));
+  Cleaned cleaned;
+  LeftProcess left;
+  left.user = left.command = left.job_id = testing::kHostile;
+  cleaned.processes = {left};
+  left = decode<Cleaned>(encode(cleaned)).value().processes.at(0);
+  EXPECT_EQ(left.user + left.command + left.job_id, line + line + line);
+  Facts facts;
+  facts.facts.versions["kernel"] = testing::kHostile;
+  facts.facts.nccl_conf["f"] = {testing::kHostile};
+  facts = decode<Facts>(encode(facts)).value();
+  EXPECT_EQ(facts.facts.versions["kernel"], line);
+  EXPECT_EQ(facts.facts.nccl_conf["f"].at(0), line);
+  ProbeResults results;
+  results.results.resize(1);
+  results.results[0].detail = testing::kHostile;
+  EXPECT_EQ(decode<ProbeResults>(encode(results)).value().results.at(0).detail, line);
 }
 
 TEST(Messages, FactsKeepEverything) {
@@ -160,7 +213,7 @@ TEST(Messages, CleanedKeepsProcessesAndDirectories) {
   process.uid = 1000;
   process.user = "ann";
   process.age_s = 5'000'000'000;
-  process.command = std::string("a\0b", 3);
+  process.command = "a b";
   found.processes = {process, LeftProcess()};
   LeftDirectory directory;
   directory.state = LeftState::kEnded;

@@ -154,7 +154,9 @@ TEST(Recorder, NamesAreCutAndPrintable) {
   writer->begin(operation(OpKind::kBarrier, 1, std::string(200, 'x')), 0, 0);
   EXPECT_EQ(name_of(*memory.reader->call(1)), std::string(63, 'x'));
   writer->begin(operation(OpKind::kBarrier, 2, "a\033[2Jb\n\x7f\xc3\xa4"), 0, 0);
-  EXPECT_EQ(name_of(*memory.reader->call(2)), "a?[2Jb??\xc3\xa4");
+  EXPECT_EQ(name_of(*memory.reader->call(2)), "a?[2Jb ?\xc3\xa4");
+  writer->begin(operation(OpKind::kBarrier, 3, "\xc2\x9bm\xff"), 0, 0);
+  EXPECT_EQ(name_of(*memory.reader->call(3)), "?m?");
 }
 
 TEST(Recorder, NoCallIsReadInHalves) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "server_thread.h"
+#include "tests/hostile_text.h"
 
 namespace drun::rendezvous {
 namespace {
@@ -336,6 +337,15 @@ TEST(Rendezvous, AbortWakesEveryWaitWithinAHundredMilliseconds) {
   std::sort(late.begin(), late.end());
   EXPECT_LT(late[kRanks / 2], 100ms);
   EXPECT_LT(late.back(), 10s);
+}
+
+TEST(Rendezvous, TextsOfWorkersAreCleanLines) {
+  ServerThread server(2);
+  auto client = server.join(0);
+  ASSERT_TRUE(client);
+  (*client)->complain(testing::kHostile);
+  ASSERT_TRUE((*client)->abort(testing::kHostile));
+  EXPECT_TRUE(server.told("abort by 0: " + testing::kHostileInOneLine));
 }
 
 TEST(Rendezvous, AbortOfTheLauncherReachesAClientThatOnlyPolls) {

@@ -130,7 +130,7 @@ TEST_F(StoreTest, KeyPerStepThatIsDeletedNeverFillsTheStore) {
 
 TEST_F(StoreTest, QuotesNamesReadably) {
   set(0, "a\n\x1b[2J", "v");
-  EXPECT_EQ(error_text(set(0, "a\n\x1b[2J", "w")), "key 'a??[2J' already has another value");
+  EXPECT_EQ(error_text(set(0, "a\n\x1b[2J", "w")), "key 'a ?[2J' already has another value");
   const std::string name(500, 'n');
   set(0, name, "v");
   EXPECT_LT(error_text(set(0, name, "w")).size(), 200u);

@@ -44,7 +44,10 @@ TEST(CallOptions, KeepWholeCharactersOfAName) {
   EXPECT_EQ(shown(std::string(63, 'a')), std::string(63, 'a'));
   EXPECT_EQ(shown(std::string(64, 'a')), std::string(63, 'a'));
   EXPECT_EQ(shown(std::string(62, 'a') + "\u00e4"), std::string(62, 'a'));
-  EXPECT_EQ(shown("a\nb\x1b[31m"), "a?b?[31m");
+  EXPECT_EQ(shown("a\nb\x1b[31m"), "a b?[31m");
+  EXPECT_EQ(shown("a\xc2\x9b"
+                  "2J\xff\u00e4"),
+            "a?2J?\u00e4");
 }
 
 TEST(CallOptions, ThatMakeNoSenseAreNamed) {

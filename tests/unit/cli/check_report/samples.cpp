@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <set>
 
+#include "tests/hostile_text.h"
+
 namespace drun::cli::samples {
 
 namespace {
@@ -319,7 +321,8 @@ CheckResult hostile() {
   out.findings[0].text = "says <b>\"moin\"</b> & \033]0;title\007 more";
   out.findings[0].command = "echo '</code><script>alert(2)</script>'";
   out.findings[0].subject = "<script>alert(3)</script>";
-  out.notes = {"\033[2J<svg onload=alert(4)>"};
+  out.findings[0].details = {testing::kHostile};
+  out.notes = {"\033[2J<svg onload=alert(4)>", testing::kHostile};
   out.hosts[1].facts->versions["<kernel>"] = "<script>";
   return out;
 }

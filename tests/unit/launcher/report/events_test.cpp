@@ -10,7 +10,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/clean_text.h"
 #include "base/text.h"
+#include "tests/hostile_text.h"
 
 namespace drun::launcher {
 namespace {
@@ -62,6 +64,17 @@ TEST_F(EventsFile, OnlyTheFirstLineHasTheSchema) {
   EXPECT_FALSE(all[1].contains("schema"));
   EXPECT_EQ(all[1]["status"], 0);
   EXPECT_GE(all[1]["elapsed"].get<double>(), all[0]["elapsed"].get<double>());
+}
+
+TEST_F(EventsFile, EscapesControlCharacters) {
+  ASSERT_TRUE(events_.open(path_));
+  events_.stop_ordered(testing::kHostile, 1);
+  std::ifstream file(path_);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(clean_line(line), line);
+  EXPECT_NE(line.find("\\u001b[2J \\u009b31m"), std::string::npos) << line;
+  EXPECT_NE(lines().at(0)["why"].get<std::string>().find("\033[2J \xc2\x9b"), std::string::npos);
 }
 
 TEST_F(EventsFile, EachLineIsThereAsSoonAsItHappened) {

@@ -52,6 +52,10 @@ TEST(LastLines, ShowsWhatATerminalWouldShowOfAProgressBar) {
   LastLines last;
   last.push(Stream::kStdout, " 1%\r 2%\r 3%\r\nbell\a\033[31m\tred\n\n\n");
   EXPECT_EQ(last.lines(), (Lines{" 3%", "bell? red"}));
+  last.push(Stream::kStdout,
+            "\xc2\x9b"
+            "2J\xff\x7f\n");
+  EXPECT_EQ(last.lines().back(), "?2J??");
 }
 
 TEST(LastLines, CutsALongLineWithAMark) {
