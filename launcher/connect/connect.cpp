@@ -3,10 +3,11 @@
 #include <sodium.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "launcher/connect/host_words.h"
+#include "launcher/connect/same_machine.h"
 #include "transport/child_channel.h"
 
 namespace drun::launcher {
@@ -16,6 +17,9 @@ namespace {
 // Time that an agent may need to end in addition to --grace, on an otherwise healthy machine: the guard's timeout for a
 // frozen agent, and its sweep.
 constexpr auto kAgentEnd = std::chrono::seconds(40);
+
+// For the proof that two names are one machine.
+constexpr auto kProofTime = std::chrono::seconds(5);
 
 // One host that is being connected.
 struct Attempt {
@@ -88,7 +92,7 @@ Task<Result<std::unique_ptr<transport::Channel>>> open_channel(const Attempt& at
 // The error of a host whose agent said nothing until the deadline.
 Error late_agent(const Attempt& attempt, const Tools& tools, const std::string& words) {
   Error error(Errc::kUnreachable, attempt.host.name, missing_answer(attempt.phase, tools.options.start_timeout));
-  if (!words.empty()) error = std::move(error).with_context("it said: " + words);
+  for (const auto& line : lines_of_host(words)) error = std::move(error).with_context("it said: " + line);
   return std::move(error).with_hint("a slow host: raise --start-timeout");
 }
 
@@ -166,6 +170,64 @@ std::unique_ptr<transport::Transport> make_transport(asio::io_context& io, asio:
 
 Task<void> close_link(std::unique_ptr<AgentChannel> link) { co_await link->end(); }
 
+// The names under which a Hello says where its agent runs.
+struct Claim {
+  explicit Claim(const control::Hello& hello)
+      : network(hello.boot_id + "|" + hello.net_namespace), machine(hello.identity()) {}
+  std::string network, machine;
+};
+
+// The index of the link to the same machine, -1: none. A link whose claim proves wrong is set apart: a host that lies,
+// or a copy of a virtual machine.
+Task<int> find_same_machine(AgentChannel& link, const std::vector<std::unique_ptr<AgentChannel>>& links,
+                            const std::vector<Claim>& claims, const Tools& tools, Reporter& reporter) {
+  const Claim own(link.hello());
+  const AgentChannel* wrong = nullptr;
+  bool is_proven = false;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    if (own.network != claims[i].network) continue;
+    const Deadline until = std::min(tools.deadline, Clock::now() + kProofTime);
+    const bool is_true = co_await share_loopback(link, *links[i], until);
+    if (!is_true) {
+      wrong = links[i].get();
+      continue;
+    }
+    is_proven = true;
+    link.set_net_namespace(links[i]->hello().net_namespace);
+    if (own.machine == claims[i].machine) co_return static_cast<int>(i);
+  }
+  if (wrong == nullptr || is_proven) co_return -1;
+  link.set_net_namespace(link.hello().net_namespace + " of " + link.name());
+  if (!link.lost() && !wrong->lost()) {
+    reporter.warning(link.name() + " and " + wrong->name() +
+                     " say that they are one machine, but do not reach each other on loopback: they count as two");
+  }
+  co_return -1;
+}
+
+// Two names of one machine are one host: its slots are added.
+Task<void> merge(std::vector<Attempt>& attempts, const Tools& tools, Reporter& reporter, TaskGroup& closing,
+                 Connected& out) {
+  std::vector<Claim> claims;  // by link
+  for (auto& attempt : attempts) {
+    if (!attempt.link) continue;
+    const Claim claim(attempt.link->hello());
+    const int again = co_await find_same_machine(*attempt.link, out.links, claims, tools, reporter);
+    if (attempt.local) out.head = again >= 0 ? again : static_cast<int>(out.links.size());
+    if (again < 0) {
+      out.links.push_back(std::move(attempt.link));
+      out.times.push_back(std::move(attempt.times));
+      claims.push_back(claim);
+      continue;
+    }
+    auto& first = *out.links[static_cast<std::size_t>(again)];
+    first.add_slots(attempt.host);
+    reporter.note(attempt.host.name + " and " + first.name() + " are the same machine: it has " +
+                  plural(static_cast<std::size_t>(first.host().slots), "slot") + " now");
+    closing.spawn(close_link(std::move(attempt.link)));
+  }
+}
+
 }  // namespace
 
 Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, AgentChannels& group,
@@ -217,28 +279,12 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, A
   for (auto& attempt : attempts) {
     if (!attempt.link) out.errors.push_back(std::move(attempt.error));
   }
-  // Two names of one machine are one host: its slots are added.
-  std::map<std::string, std::size_t> seen;
-  for (auto& attempt : attempts) {
-    if (!attempt.link) continue;
-    const auto [known, is_new] = seen.emplace(attempt.link->hello().identity(), out.links.size());
-    if (is_new) {
-      if (attempt.local) out.head = static_cast<int>(out.links.size());
-      out.links.push_back(std::move(attempt.link));
-      out.times.push_back(std::move(attempt.times));
-      continue;
+  if (out.errors.empty() || options.keep_reachable) {
+    co_await merge(attempts, tools, reporter, tasks, out);
+  } else {
+    for (auto& attempt : attempts) {
+      if (attempt.link) tasks.spawn(close_link(std::move(attempt.link)));
     }
-    auto& first = *out.links[known->second];
-    first.add_slots(attempt.host);
-    if (attempt.local) out.head = static_cast<int>(known->second);
-    reporter.note(attempt.host.name + " and " + first.name() + " are the same machine: it has " +
-                  plural(static_cast<std::size_t>(first.host().slots), "slot") + " now");
-    tasks.spawn(close_link(std::move(attempt.link)));
-  }
-  if (!out.errors.empty() && !options.keep_reachable) {
-    for (auto& link : out.links) tasks.spawn(close_link(std::move(link)));
-    out.links.clear();
-    out.times.clear();
   }
   co_await tasks.join();
   co_return out;

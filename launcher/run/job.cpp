@@ -137,11 +137,15 @@ void Job::say_threads() {
 // Answers to the questionnaire and what flight recorders say are the job's; the rest is the supervisor's.
 void Job::on_frame(AgentChannel& host, control::Frame frame) {
   if (frame.type == control::Type::kDescribed) {
-    if (auto message = control::decode<control::Described>(frame.body)) timeout_.take(std::move(*message));
+    auto message = control::decode<control::Described>(frame.body);
+    if (message && supervisor_.speaks_for(host, message->rank, "a snapshot")) timeout_.take(std::move(*message));
     return;
   }
   if (frame.type == control::Type::kActivity) {
-    if (auto message = control::decode<control::Activity>(frame.body)) activity_.take(*message, Clock::now());
+    const auto message = control::decode<control::Activity>(frame.body);
+    const auto is_own = [&](const auto& rank) { return supervisor_.speaks_for(host, rank.rank, "the progress"); };
+    if (message && std::all_of(message->ranks.begin(), message->ranks.end(), is_own))
+      activity_.take(*message, Clock::now());
     return;
   }
   if (frame.type == control::Type::kRas) {
@@ -149,7 +153,10 @@ void Job::on_frame(AgentChannel& host, control::Frame frame) {
     return;
   }
   if (frame.type == control::Type::kTimeline) {
-    if (auto message = control::decode<control::Timeline>(frame.body)) timeline_.take(host, *message);
+    const auto message = control::decode<control::Timeline>(frame.body);
+    if (!message) return;
+    const bool is_end = message->rank == control::Timeline::kEnd;
+    if (is_end || supervisor_.speaks_for(host, message->rank, "the timeline")) timeline_.take(host, *message);
     return;
   }
   if (frame.type == control::Type::kOutput) watch_.stop();

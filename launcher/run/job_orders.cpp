@@ -91,10 +91,14 @@ std::vector<Error> errors_of(const control::Prepared& prepared, const std::strin
   return out;
 }
 
+std::size_t output_credit(std::size_t n_workers) {
+  return std::clamp<std::size_t>(kOutputBudget / (2 * n_workers), 16u << 10, 512u << 10);
+}
+
 std::vector<control::Spawn> spawn_orders(const JobOptions& options, const StartPlan& plan, control::WindowSize window) {
   std::vector<control::Spawn> orders(plan.host_names.size());
   const auto n_workers = static_cast<std::size_t>(plan.placement.size);
-  const auto credit = std::clamp<std::size_t>(kOutputBudget / (2 * n_workers), 16u << 10, 512u << 10);
+  const std::size_t credit = output_credit(n_workers);
   for (std::size_t i = 0; i < orders.size(); ++i) {
     orders[i].pty = options.pty;
     orders[i].window = window;

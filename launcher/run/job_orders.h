@@ -40,6 +40,8 @@ std::uint32_t time_of_agent(std::chrono::milliseconds left);
 control::Prepare prepare_order(const JobOptions& options, const StartPlan& plan, std::size_t host, bool is_head);
 // The problems that keep a host from running workers.
 std::vector<Error> errors_of(const control::Prepared& prepared, const std::string& host_name);
+// Bytes that the agent of a worker may send of each of its outputs before it gets credit.
+std::size_t output_credit(std::size_t n_workers);
 // By used host, without start_ms. `window`: the size of the workers' terminals.
 std::vector<control::Spawn> spawn_orders(const JobOptions& options, const StartPlan& plan, control::WindowSize window);
 // The threads that OpenMP gets, by rank where workers are bound, else by host.

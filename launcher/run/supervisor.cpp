@@ -4,10 +4,15 @@
 #include <utility>
 #include <variant>
 
+#include "base/clean_text.h"
 #include "base/exit_status.h"
 #include "base/log.h"
 
 namespace drun::launcher {
+
+namespace {
+constexpr std::size_t kMaxNotices = 100;  // of all agents
+}
 
 Supervisor::Supervisor(asio::io_context& io, Reporter& reporter, std::chrono::milliseconds grace)
     : io_(io),
@@ -67,29 +72,21 @@ void Supervisor::on_frame(AgentChannel& host, control::Frame frame) {
   };
   switch (frame.type) {
     case Type::kOutput:
-      with(decode<Output>(frame.body), [&](auto m) {
-        if (!knows(m.rank)) return;
-        state_.wrote(m);
-        parts_.output->push(std::move(m));
-      });
+      with(decode<Output>(frame.body), [&](auto m) { on_output(host, std::move(m)); });
       break;
     case Type::kOutputEnd:
-      with(decode<Output>(frame.body), [&](auto m) {
-        if (!knows(m.rank)) return;
-        parts_.output->end(static_cast<int>(m.rank), m.stream);
-        state_.output_ended(static_cast<int>(m.rank), time());
-      });
+      with(decode<Output>(frame.body), [&](auto m) { on_output_end(host, m); });
       break;
     case Type::kStarted:
       with(decode<Started>(frame.body), [&](auto m) {
-        if (!knows(m.rank)) return;
+        if (!speaks_for(host, m.rank, "the start")) return;
         state_.started(m, time());
         if (parts_.started) parts_.started(m);
       });
       break;
     case Type::kExited:
       with(decode<Exited>(frame.body), [&](auto m) {
-        if (!knows(m.rank)) return;
+        if (!speaks_for(host, m.rank, "the end")) return;
         state_.exited(m, host.clock().ours(static_cast<std::int64_t>(m.time_ns)), time());
         if (parts_.exited) parts_.exited(m);
       });
@@ -99,7 +96,7 @@ void Supervisor::on_frame(AgentChannel& host, control::Frame frame) {
       break;
     case Type::kStdinCredit:
       with(decode<Credit>(frame.body), [&](auto m) {
-        if (!knows(m.rank) || !parts_.stdin_taken) return;
+        if (!speaks_for(host, m.rank, "credit for the input") || !parts_.stdin_taken) return;
         parts_.stdin_taken(static_cast<int>(m.rank), m.n_bytes == Credit::kNoMore ? kRankOver : m.n_bytes);
       });
       break;
@@ -111,13 +108,40 @@ void Supervisor::on_frame(AgentChannel& host, control::Frame frame) {
     case Type::kNotice:
       // Hosts of one job often have the same notice.
       with(decode<Text>(frame.body), [&](auto m) {
-        if (notices_.insert(m.text).second) reporter_.warning(host.name() + ": " + m.text);
+        const std::string text = clean_line(m.text);
+        if (notices_.size() < kMaxNotices && notices_.insert(text).second) reporter_.warning(host.name() + ": " + text);
       });
       break;
     default:
       log::info(host.name() + ": unexpected control frame " + std::to_string(static_cast<int>(frame.type)));
   }
   act();
+}
+
+bool Supervisor::speaks_for(AgentChannel& host, std::uint32_t rank, const char* what) {
+  if (!state_.active()) return false;
+  const bool is_rank = ranks().has(rank);
+  const int number = static_cast<int>(rank);
+  if (is_rank && parts_.hosts[static_cast<std::size_t>(ranks().at(number).host)] == &host) return true;
+  host.refuse("its agent sent " + std::string(what) + " of rank " + std::to_string(rank) +
+              (is_rank ? ", which runs on " + ranks().host_name(number) : ", which the job does not have"));
+  return false;
+}
+
+void Supervisor::on_output(AgentChannel& host, control::Output message) {
+  if (!speaks_for(host, message.rank, "output")) return;
+  const int rank = static_cast<int>(message.rank);
+  state_.wrote(message);
+  auto taken = parts_.output->push(std::move(message));
+  if (!taken) host.refuse("its agent sent output of " + ranks().worker_name(rank) + " " + taken.error().cause);
+}
+
+void Supervisor::on_output_end(AgentChannel& host, const control::Output& message) {
+  if (!speaks_for(host, message.rank, "the end of an output")) return;
+  const int rank = static_cast<int>(message.rank);
+  auto ended = parts_.output->end(rank, message.stream);
+  if (ended) return state_.output_ended(rank, time());
+  host.refuse("its agent sent the end of an output of " + ranks().worker_name(rank) + " " + ended.error().cause);
 }
 
 void Supervisor::on_relay(AgentChannel& host, control::Type type, control::Relay message) {

@@ -49,6 +49,9 @@ class Supervisor {
   // From here on relayed rendezvous streams of this host reach the server.
   void add_relay(AgentChannel& host);
 
+  // A host speaks for its own ranks only. Any other host that sends `what` about a rank is refused: its channel ends.
+  // False also before activate(), when ranks may still move.
+  bool speaks_for(AgentChannel& host, std::uint32_t rank, const char* what);
   void on_frame(AgentChannel& host, control::Frame frame);
   void on_lost(AgentChannel& host, const Error& error);
   void on_abort_requested(const rendezvous::Abort& abort);
@@ -71,7 +74,8 @@ class Supervisor {
  private:
   static JobTime time() { return JobTime{Clock::now(), monotonic_ns()}; }
   std::size_t index_of(const AgentChannel& host) const;
-  bool knows(std::uint32_t rank) const { return state_.active() && ranks().has(rank); }
+  void on_output(AgentChannel& host, control::Output message);
+  void on_output_end(AgentChannel& host, const control::Output& message);
   void on_relay(AgentChannel& host, control::Type type, control::Relay message);
   void act();
   void perform(const SendStop& action);

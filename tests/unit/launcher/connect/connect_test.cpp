@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/fakes/fake_transport.h"
 #include "tests/fakes/recording_reporter.h"
 #include "tests/fakes/virtual_time.h"
@@ -50,6 +52,35 @@ class Connect : public ::testing::Test {
     agent.write(command.substr(mark, command.find('-', mark + 5) - mark) + "-CACHED /home/me/.cache/drun/agent-0\n");
     agent.exit(126, "sh: ./agent-0: Exec format error\n");
   }
+  // The agent answers probes as one on `machine`. A liar says that it reaches everything, and shows the last listener
+  // of the machine `victim` as its own.
+  void answer_probes(const std::string& name, const std::string& machine, const std::string& victim = "") {
+    auto& agent = transport_.host(name).agent;
+    agent.answer = [this, &agent, machine, victim](const control::Frame& frame) {
+      if (frame.type == control::Type::kProbeListen) {
+        control::Port reply;
+        reply.port = static_cast<std::uint16_t>(1000 + n_listeners_++);
+        loopback_[machine][reply.port] = control::decode<control::ProbeListen>(frame.body)->token;
+        if (!victim.empty() && !loopback_[victim].empty())
+          reply.port = static_cast<std::uint16_t>(loopback_[victim].rbegin()->first);
+        agent.say(control::Type::kProbeListening, reply);
+      }
+      if (frame.type == control::Type::kProbeRun) {
+        const auto order = control::decode<control::ProbeRun>(frame.body);
+        control::ProbeResults reply;
+        for (const auto& target : order->targets) {
+          EXPECT_TRUE(target.address == "127.0.0.1" || target.address == "::1") << target.address;
+          const auto& mine = loopback_[machine];
+          const auto listener = mine.find(target.port);
+          const bool reached = !victim.empty() || (listener != mine.end() && listener->second == order->token);
+          netdetect::ProbeResult result;
+          result.outcome = reached ? netdetect::ProbeOutcome::kReached : netdetect::ProbeOutcome::kRefused;
+          reply.results.push_back(std::move(result));
+        }
+        agent.say(control::Type::kProbeResults, reply);
+      }
+    };
+  }
   void begin(int n_hosts) {
     for (int i = 1; i <= n_hosts; ++i) {
       Host host;
@@ -78,6 +109,8 @@ class Connect : public ::testing::Test {
   AgentChannels group_;
   ConnectOptions options_;
   std::vector<Host> hosts_;
+  std::map<std::string, std::map<int, std::string>> loopback_;  // machine -> port of a listener -> its token
+  int n_listeners_ = 0;
   Connected out_;
   bool is_done_ = false;
 };
@@ -180,12 +213,51 @@ TEST_F(Connect, NamesOfOneMachineAreOneHostWithTheSlotsOfBoth) {
   begin(2);
   say_hello("node1", "same");
   say_hello("node2", "same");
+  for (const char* name : {"node1", "node2"}) answer_probes(name, "same");
   time_.run_for(seconds(3));
   ASSERT_TRUE(is_done_);
   ASSERT_THAT(out_.links, SizeIs(1));
   EXPECT_EQ(out_.links[0]->host().slots, 2);
   EXPECT_THAT(reporter_.notes, ElementsAre("node2 and node1 are the same machine: it has 2 slots now"));
   EXPECT_TRUE(transport_.host("node2").agent.is_closed);
+}
+
+TEST_F(Connect, AHostThatClaimsToBeAnotherGetsNothingOfIt) {
+  begin(3);
+  for (const char* name : {"node1", "node2", "node3"}) say_hello(name, "same");
+  answer_probes("node1", "another", "same");
+  answer_probes("node2", "same");
+  answer_probes("node3", "same");
+  time_.run_for(seconds(3));
+  ASSERT_TRUE(is_done_);
+  ASSERT_THAT(out_.links, SizeIs(2));
+  EXPECT_EQ(out_.links[0]->name(), "node1");
+  EXPECT_EQ(out_.links[0]->host().slots, 1);
+  EXPECT_EQ(out_.links[1]->name(), "node2");
+  EXPECT_EQ(out_.links[1]->host().slots, 2) << "node3 is node2";
+  EXPECT_NE(out_.links[0]->hello().net_namespace, out_.links[1]->hello().net_namespace);
+  EXPECT_THAT(reporter_.warnings, ElementsAre(HasSubstr("node2 and node1 say that they are one machine")));
+}
+
+TEST_F(Connect, AClaimIsJudgedAlsoWhereTheLiarComesLast) {
+  begin(2);
+  for (const char* name : {"node1", "node2"}) say_hello(name, "same");
+  answer_probes("node1", "same");
+  answer_probes("node2", "another", "same");
+  time_.run_for(seconds(3));
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(out_.links, SizeIs(2));
+}
+
+TEST_F(Connect, AClaimThatNobodyProvesInTimeIsNone) {
+  begin(2);
+  for (const char* name : {"node1", "node2"}) say_hello(name, "same");
+  answer_probes("node1", "same");
+  time_.run_for(seconds(4));
+  EXPECT_FALSE(is_done_);
+  time_.run_for(seconds(2));
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(out_.links, SizeIs(2));
 }
 
 TEST_F(Connect, AStopOfDrunDoesNotShortenTheStart) {

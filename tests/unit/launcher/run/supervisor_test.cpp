@@ -12,6 +12,7 @@
 #include "tests/fakes/fake_channel.h"
 #include "tests/fakes/recording_reporter.h"
 #include "tests/fakes/virtual_time.h"
+#include "tests/hostile_text.h"
 
 namespace drun::launcher {
 namespace {
@@ -39,6 +40,7 @@ class FakeServer : public rendezvous::Server {
   std::vector<int> members;
 };
 
+constexpr std::size_t kCredit = 4096;
 constexpr int kHosts = 3, kRanksPerHost = 2, kRanks = kHosts * kRanksPerHost;
 
 // Three hosts with two ranks each. The agents do what the test says.
@@ -88,7 +90,7 @@ class SupervisorTest : public ::testing::Test {
     parts.started = [this](const control::Started& m) { joins_.on_started(m); };
     parts.exited = [this](const control::Exited& m) { joins_.on_exited(m); };
     parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) { taken_[rank].push_back(n_bytes); };
-    EXPECT_TRUE(output_.open(labels));
+    EXPECT_TRUE(output_.open(labels, kCredit));
     supervisor_.attach(std::move(parts));
     supervisor_.serve(server_);
     joins_.expect(&server_);
@@ -270,12 +272,94 @@ TEST_F(SupervisorTest, TheSameNoticeOfSeveralAgentsIsOneWarning) {
   EXPECT_THAT(reporter_.warnings, ElementsAre("node0: no cgroup", "node1: another"));
 }
 
-TEST_F(SupervisorTest, FramesOfUnknownRanksAndBodiesThatAreNoneAreIgnored) {
+// A frame about a rank, as its agent would send it.
+std::string body_about(Type type, std::uint32_t rank) {
+  control::Started started;
+  control::Exited exited;
+  control::Output output;
+  control::Credit credit;
+  started.rank = exited.rank = output.rank = credit.rank = rank;
+  exited.wait_status = SIGKILL;
+  if (type == Type::kStarted) return control::encode(started);
+  if (type == Type::kExited) return control::encode(exited);
+  if (type == Type::kStdinCredit) return control::encode(credit);
+  return control::encode(output);
+}
+
+class ForeignRank : public SupervisorTest, public ::testing::WithParamInterface<Type> {};
+
+TEST_P(ForeignRank, EndsTheChannelOfTheHostThatSpeaksAboutIt) {
   begin();
-  control::Exited m;
-  m.rank = 77;
-  m.wait_status = SIGKILL;
-  agents_[0]->say(Type::kExited, m);
+  agents_[0]->say_body(GetParam(), body_about(GetParam(), 4));
+  settle();
+  EXPECT_TRUE(links_[0]->lost());
+  EXPECT_TRUE(agents_[0]->is_closed) << "it ends its workers";
+  EXPECT_FALSE(supervisor_.ranks().at(4).exited);
+  EXPECT_TRUE(taken_[4].empty());
+  ASSERT_THAT(server_.aborts, SizeIs(1));
+  EXPECT_THAT(server_.aborts[0].why, HasSubstr("host node0 was lost: its agent sent "));
+  EXPECT_THAT(server_.aborts[0].why, HasSubstr(" of rank 4, which runs on node2"));
+}
+
+TEST_P(ForeignRank, EndsTheChannelAlsoIfItDoesNotExist) {
+  begin();
+  agents_[1]->say_body(GetParam(), body_about(GetParam(), 77));
+  settle();
+  ASSERT_THAT(server_.aborts, SizeIs(1));
+  EXPECT_THAT(server_.aborts[0].why, HasSubstr("host node1 was lost: its agent sent "));
+  EXPECT_THAT(server_.aborts[0].why, HasSubstr(" of rank 77, which the job does not have"));
+}
+
+TEST_P(ForeignRank, IsNothingBeforeTheStart) {
+  agents_[0]->say_body(GetParam(), body_about(GetParam(), 4));
+  settle();
+  EXPECT_FALSE(links_[0]->lost()) << "ranks may still move";
+}
+
+INSTANTIATE_TEST_SUITE_P(Frames, ForeignRank,
+                         ::testing::Values(Type::kStarted, Type::kExited, Type::kOutput, Type::kOutputEnd,
+                                           Type::kStdinCredit));
+
+TEST_F(SupervisorTest, OutputBeyondTheCreditEndsTheChannelOfItsHost) {
+  begin();
+  control::Output output;
+  output.rank = 2;
+  output.bytes = std::string(kCredit, 'x');
+  agents_[1]->say(Type::kOutput, output);
+  settle();
+  EXPECT_FALSE(links_[1]->lost());
+  output.bytes = "x";
+  agents_[1]->say(Type::kOutput, output);
+  settle();
+  ASSERT_THAT(server_.aborts, SizeIs(1));
+  EXPECT_THAT(server_.aborts[0].why,
+              HasSubstr("host node1 was lost: its agent sent output of rank 2 on node1 (pid 102) beyond its credit"));
+}
+
+TEST_F(SupervisorTest, AnOutputEndsOnce) {
+  begin();
+  for (int i = 0; i < 2; ++i) agents_[0]->say_body(Type::kOutputEnd, body_about(Type::kOutputEnd, 1));
+  settle();
+  ASSERT_THAT(server_.aborts, SizeIs(1));
+  EXPECT_THAT(server_.aborts[0].why, HasSubstr("the end of an output of rank 1 on node0 (pid 101) after its end"));
+}
+
+TEST_F(SupervisorTest, NoticesAreBounded) {
+  begin();
+  for (int i = 0; i < 1000; ++i) agents_[0]->say(Type::kNotice, control::Text{std::to_string(i)});
+  settle();
+  EXPECT_THAT(reporter_.warnings, SizeIs(100));
+}
+
+TEST_F(SupervisorTest, ANoticeIsALine) {
+  begin();
+  agents_[0]->say(Type::kNotice, control::Text{testing::kHostile});
+  settle();
+  EXPECT_THAT(reporter_.warnings, ElementsAre("node0: " + testing::kHostileInOneLine));
+}
+
+TEST_F(SupervisorTest, BodiesThatAreNoneAreIgnored) {
+  begin();
   agents_[0]->say_body(Type::kExited, "short");
   agents_[0]->say_body(Type::kHello, "");
   settle();
