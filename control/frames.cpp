@@ -5,6 +5,7 @@
 namespace drun::control {
 
 std::string encode_frame(Type type, std::string_view body) {
+  if (!fits_into_frame(body)) body = {};
   ByteWriter out;
   out.u32(static_cast<std::uint32_t>(body.size() + 1));
   out.u8(static_cast<std::uint8_t>(type));

@@ -75,7 +75,10 @@ struct Frame {
   std::string body;
 };
 
+// A body that does not fit into a frame is left out: an empty reply is an error of its request, and not of the channel,
+// which a longer frame would end.
 std::string encode_frame(Type type, std::string_view body);
+inline bool fits_into_frame(std::string_view body) { return body.size() < kMaxFrame; }
 
 // Cuts a byte stream into frames. An error is final.
 class FrameParser {

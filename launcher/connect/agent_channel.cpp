@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/stall_watch.h"
+#include "launcher/connect/host_words.h"
 
 namespace drun::launcher {
 
@@ -33,6 +34,7 @@ AgentChannel::AgentChannel(asio::io_context& io, AgentChannels& group, Host host
 }
 
 void AgentChannel::send(control::Type type, std::string_view body) {
+  if (!control::fits_into_frame(body)) return refuse("drun's order to it would be larger than 16 MiB");
   if (type == control::Type::kSpawn) has_workers_ = true;
   outgoing_.push(type, body);
 }
@@ -66,6 +68,9 @@ void AgentChannel::start() {
 
 Task<Result<control::Frame>> AgentChannel::request(control::Type type, std::string body, control::Type reply,
                                                    std::string what, Deadline deadline) {
+  if (!control::fits_into_frame(body)) {
+    co_return fail(Errc::kUsage, host_.name, what + ": the request would be larger than 16 MiB");
+  }
   auto waiting = std::make_shared<Waiting>(io_.get_executor());
   waiting->type = reply;
   waiting_.push_back(waiting);
@@ -73,6 +78,9 @@ Task<Result<control::Frame>> AgentChannel::request(control::Type type, std::stri
   const auto asked = Clock::now();
   const bool in_time = lost_ || co_await waiting->arrived.wait_until(deadline);
   waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), waiting), waiting_.end());
+  if (waiting->frame && waiting->frame->body.empty()) {
+    co_return fail(Errc::kProtocol, host_.name, what + ": its agent's reply would be larger than 16 MiB");
+  }
   if (waiting->frame) co_return std::move(*waiting->frame);
   if (lost_) {
     Error error = lost_error_;
@@ -133,10 +141,11 @@ Task<void> AgentChannel::read_frames() {
     if (!n || *n == 0) {
       std::string cause =
           n ? "the connection to the agent ended" : "the connection to the agent broke: " + n.error().cause;
-      std::string words = channel_->stderr_text();
-      while (words.ends_with('\n')) words.pop_back();
       Error error(Errc::kUnreachable, host_.name, std::move(cause));
-      if (!words.empty()) error = std::move(error).with_context("its last words: " + words);
+      // Each line says whose it is, so that none can pass for drun's.
+      for (const auto& line : lines_of_host(channel_->stderr_text())) {
+        error = std::move(error).with_context("its last words: " + line);
+      }
       lose(std::move(error));
       co_return;
     }
@@ -195,6 +204,12 @@ void AgentChannel::lose(Error error) {
   outgoing_.close();
   beat_wake_.notify();
   if (on_lost_) on_lost_(*this, std::move(error));
+}
+
+void AgentChannel::refuse(std::string cause) {
+  if (lost_ || closed_ || ending_) return;
+  lose(Error(Errc::kProtocol, host_.name, std::move(cause)));
+  channel_->close();
 }
 
 Task<void> AgentChannels::pause() {

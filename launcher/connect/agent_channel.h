@@ -66,6 +66,8 @@ class AgentChannel {
 
   const std::string& name() const { return host_.name; }
   const Host& host() const { return host_; }
+  // By this name it is compared with other hosts from here on; equal names are the same network namespace.
+  void set_net_namespace(std::string name) { hello_.net_namespace = std::move(name); }
   void add_slots(const Host& again) {  // a second name of this machine
     host_.slots += again.slots;
     host_.gpus.insert(host_.gpus.end(), again.gpus.begin(), again.gpus.end());
@@ -83,6 +85,9 @@ class AgentChannel {
   // time.
   Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
                                        Deadline deadline);
+  // The channel can't go on, for example because the agent has sent what an agent of this host can't send. The host is
+  // lost, and its agent ends its workers.
+  void refuse(std::string cause);
   void close();       // idempotent; at once: an agent that has not ended yet ends without anybody who waits for it
   Task<void> join();  // after close()
   // close() and join(), but an agent without workers, or that has said Finished, gets the time to end first (kEndTime):

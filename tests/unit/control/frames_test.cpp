@@ -46,5 +46,17 @@ TEST(Frames, RejectsALengthBeyondTheLimitBeforeItArrives) {
   EXPECT_FALSE(parser.next().has_value());
 }
 
+TEST(Frames, LeaveOutABodyThatNoParserWouldTake) {
+  const auto body_after_parsing = [](std::size_t n_bytes) {
+    FrameParser parser;
+    parser.push(encode_frame(Type::kFacts, std::string(n_bytes, 'x')));
+    const auto frame = parser.next();
+    EXPECT_TRUE(frame.has_value() && frame->has_value());
+    return frame && *frame ? (*frame)->body.size() : n_bytes + 1;
+  };
+  EXPECT_EQ(body_after_parsing(kMaxFrame - 1), kMaxFrame - 1);
+  EXPECT_EQ(body_after_parsing(kMaxFrame), 0u);
+}
+
 }  // namespace
 }  // namespace drun::control

@@ -5,6 +5,7 @@
 
 #include "tests/fakes/fake_channel.h"
 #include "tests/fakes/virtual_time.h"
+#include "tests/hostile_text.h"
 
 namespace drun::launcher {
 namespace {
@@ -113,6 +114,13 @@ TEST_F(AgentChannelTest, TheEndOfTheConnectionHasTheLastWordsOfTheOtherSide) {
   EXPECT_FALSE(node_.link->lost_in_silence());
 }
 
+TEST_F(AgentChannelTest, EachOfTheLastWordsIsALineThatSaysWhoseItIs) {
+  node_.agent.exit(1, testing::kHostile);
+  time_.run_for(milliseconds(10));
+  EXPECT_EQ(node_.link->lost_error().context,
+            "its last words: why ?]0;EVIL??[2J ?31m ?32m ? ?\nits last words: | forged");
+}
+
 TEST_F(AgentChannelTest, BytesThatAreNoFrameAreTheEnd) {
   node_.agent.write("\xff\xff\xff\xff garbage");
   time_.run_for(milliseconds(10));
@@ -148,6 +156,22 @@ TEST_F(AgentChannelTest, ARequestGetsItsReplyAndNothingElse) {
   EXPECT_EQ(*out, "answered yes");
   ASSERT_EQ(node_.frames.size(), 1u);
   EXPECT_EQ(node_.frames[0].type, Type::kNotice);
+}
+
+TEST_F(AgentChannelTest, ARequestWhoseReplyIsTooLargeFailsAlone) {
+  const auto out = std::make_shared<std::string>();
+  asio::co_spawn(io_, ask(*node_.link, seconds(10), out), [](std::exception_ptr) {});
+  time_.run_for(milliseconds(10));
+  node_.agent.say_body(Type::kPrepared, std::string(control::kMaxFrame, 'x'));
+  time_.run_for(milliseconds(10));
+  EXPECT_EQ(*out, "node1: prepare: its agent's reply would be larger than 16 MiB");
+  EXPECT_THAT(node_.lost, IsEmpty());
+}
+
+TEST_F(AgentChannelTest, AnOrderThatIsTooLargeIsToldBeforeTheAgentFails) {
+  node_.link->send(Type::kSpawn, std::string(control::kMaxFrame, 'x'));
+  EXPECT_THAT(node_.lost, ElementsAre("node1: drun's order to it would be larger than 16 MiB"));
+  EXPECT_EQ(node_.agent.count(Type::kSpawn), 0u);
 }
 
 TEST_F(AgentChannelTest, ARequestWithoutReplyFailsAtItsDeadlineAndNamesHostAndPhase) {
