@@ -1,5 +1,6 @@
 #include "control/clock_alignment.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace drun::control {
@@ -17,7 +18,7 @@ std::int64_t ClockAlignment::error_at(const Sample& sample, std::int64_t host_ns
 }
 
 void ClockAlignment::add(std::int64_t sent_ns, std::int64_t received_ns, std::int64_t host_ns) {
-  if (received_ns < sent_ns || !is_time(host_ns)) return;
+  if (sent_ns < 0 || received_ns < sent_ns || !is_time(host_ns)) return;
   Sample sample;
   sample.half_trip_ns = (received_ns - sent_ns + 1) / 2;
   sample.offset_ns = host_ns - (sent_ns + (received_ns - sent_ns) / 2);

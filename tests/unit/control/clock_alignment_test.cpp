@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <limits>
+
 namespace drun::control {
 namespace {
 
@@ -58,6 +61,27 @@ TEST(ClockAlignment, IgnoresANegativeRoundTrip) {
   ClockAlignment clock;
   clock.add(10, 5, 7);
   EXPECT_FALSE(clock.ours(7).has_value());
+}
+
+// For UBSan: a host may send any number.
+TEST(ClockAlignment, NoTimeOfAHostOverflows) {
+  constexpr auto kMin = std::numeric_limits<std::int64_t>::min(), kMax = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t now = 3'600'000 * kMs;
+  for (const std::int64_t sent : {kMin, std::int64_t{-1}, std::int64_t{0}, now, kMax}) {
+    for (const std::int64_t first : {kMin, std::int64_t{-1}, std::int64_t{0}, now, kMax}) {
+      for (const std::int64_t later : {kMin, std::int64_t{-1}, std::int64_t{0}, now, kMax}) {
+        ClockAlignment clock;
+        clock.add(sent, now, first);
+        clock.add(sent, now, later);
+        const auto moment = clock.ours(later), other = clock.ours(first);
+        if (!moment || !other) continue;
+        EXPECT_LE(moment->earliest_ns, moment->latest_ns);
+        EXPECT_LE(moment->earliest_ns, moment->middle_ns());
+        EXPECT_LT(std::abs(moment->latest_ns - other->earliest_ns), kMax);
+        EXPECT_LT(std::abs(moment->middle_ns() - now), kMax);
+      }
+    }
+  }
 }
 
 }  // namespace
