@@ -97,9 +97,11 @@ inline bool is_of_two(const Operation& operation) {
 // True if `a` and `b` are the same call. Names count only if both calls gave one; those of a send and of its receive
 // are not compared.
 bool same_call(const Operation& a, const Operation& b);
+// False for a number that is no OpKind.
+inline bool is_kind(int value) { return value >= 1 && value <= static_cast<int>(OpKind::kRecv); }
 struct ScannedName {
   std::uint32_t digest;  // of all bytes, also those that no text shows; never 0
-  bool has_controls;     // bytes that would break a line: below ' ', and DEL
+  bool is_plain;         // printable ASCII: no text needs to clean it
 };
 ScannedName scan_name(std::string_view name);
 // Combines two digests, in this order. 0 if one of them is 0.

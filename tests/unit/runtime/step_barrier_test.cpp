@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,9 +42,10 @@ TEST(AnnouncedCall, ReadsWhatWasWritten) {
   operation.counts = 0xabcdef01u;
   Segment::Call call{};
   write_call(operation, call);
-  const Operation read = read_call(call);
-  EXPECT_TRUE(same_call(read, operation));
-  EXPECT_EQ(name_of(read), "broadcast[cross] #7") << "without the name";
+  const auto read = read_call(call);
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(same_call(*read, operation));
+  EXPECT_EQ(name_of(*read), "broadcast[cross] #7") << "without the name";
   EXPECT_EQ(name_in(call), "layer.3");
 }
 
@@ -170,6 +172,36 @@ TEST_F(StepBarriers, NameTheRankWhoseCallDiffers) {
   ASSERT_FALSE(all);
   EXPECT_EQ(all.error().status, DRUN_ERROR_MISMATCH);
   EXPECT_THAT(all.error().text, HasSubstr("rank 2 on node2"));
+}
+
+TEST_F(StepBarriers, TakeNothingForACallThatIsNone) {
+  const Operation ours = operation_of(OpKind::kAllreduce, 1, 8);
+  for (auto& barrier : barriers_) {
+    barrier->announce(ours);
+    barrier->arrive();
+  }
+  auto& control = segment_->control(2);
+  control.arrival(1).digest = 0;
+  auto& call = control.calls[1];
+  const auto error = [&] {
+    const auto all = of(0).wait_for_arrivals(ours, true);
+    return all ? std::string() : all.error().text;
+  };
+  for (const int kind : {0, 14, 255}) {
+    call.kind = static_cast<std::uint8_t>(kind);
+    EXPECT_THAT(error(), HasSubstr("called something that is no call while rank 0")) << kind;
+  }
+  call.kind = static_cast<std::uint8_t>(ours.kind);
+  call.dtype = 200;
+  EXPECT_THAT(error(), HasSubstr("something that is no call"));
+  call.dtype = DRUN_INT32;
+  call.op = 200;
+  EXPECT_THAT(error(), HasSubstr("something that is no call"));
+  call.op = static_cast<std::uint8_t>(ours.op);
+  call.seq = 2;
+  call.names = 1;
+  std::memset(call.name, '\033', sizeof call.name);
+  EXPECT_THAT(error(), HasSubstr("allreduce #2 '" + std::string(kNameBytes, '?') + "'"));
 }
 
 TEST_F(StepBarriers, CompareNamesOnlyIfBothRanksGaveOne) {

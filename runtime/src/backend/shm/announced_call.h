@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 
+#include "base/clean_text.h"
 #include "runtime/src/backend/shm/segment.h"
+#include "runtime/src/dtype.h"
 #include "runtime/src/operation.h"
 #include "runtime/src/words.h"
 
@@ -43,8 +46,10 @@ inline void write_call(const Operation& operation, Segment::Call& call) {
   }
 }
 
-// The members that same_call() compares. Leaves out the name, which only errors need (name_in()).
-inline Operation read_call(const Segment::Call& call) {
+// The members that same_call() compares. Leaves out the name, which only errors need (name_in()). Nothing if the bytes
+// are no call: another process of the host may write anything there.
+inline std::optional<Operation> read_call(const Segment::Call& call) {
+  if (!is_kind(call.kind) || !is_dtype(call.dtype) || !is_op(call.op)) return std::nullopt;
   Operation operation;
   operation.kind = static_cast<OpKind>(call.kind);
   operation.dtype = static_cast<drun_dtype>(call.dtype);
@@ -58,7 +63,7 @@ inline Operation read_call(const Segment::Call& call) {
   return operation;
 }
 inline std::string name_in(const Segment::Call& call) {
-  return call.names != 0 ? std::string(call.name, ::strnlen(call.name, kNameBytes)) : std::string();
+  return call.names != 0 ? clean_line({call.name, ::strnlen(call.name, kNameBytes)}) : std::string();
 }
 
 }  // namespace drun::runtime

@@ -115,12 +115,12 @@ void StepBarrier::give_up() {
 Status StepBarrier::check_calls(const Operation& operation) {
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_ || segment_.control(rank).arrival(step_).digest == digest_) continue;
-    const auto& call = segment_.control(rank).calls[step_ % 2];
-    Operation theirs = read_call(call);
-    if (same_call(theirs, operation)) continue;  // one of the two has no name
-    theirs.name = name_in(call);
-    return tl::unexpected<Failure>(
-        mismatch_failure(job_context_, group_, operation, group_.world_rank(rank), describe_in(group_, theirs)));
+    const Segment::Call call = segment_.control(rank).calls[step_ % 2];  // a copy: what was checked must not change
+    auto theirs = read_call(call);
+    if (theirs && same_call(*theirs, operation)) continue;  // one of the two has no name
+    if (theirs) theirs->name = name_in(call);
+    const std::string told = theirs ? describe_in(group_, std::move(*theirs)) : "something that is no call";
+    return tl::unexpected<Failure>(mismatch_failure(job_context_, group_, operation, group_.world_rank(rank), told));
   }
   return {};
 }
