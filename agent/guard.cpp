@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +127,8 @@ void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
     link.from_guard = std::move(down->read);
     link.to_guard = std::move(up->write);
     link.guard_pid = guard_pid;
+    link.guard_process.reset(static_cast<int>(::syscall(SYS_pidfd_open, guard_pid, 0)));
+    if (::getppid() != guard_pid) link.guard_process.reset();  // it is gone, and the number may be another's
     down->write.reset();
     up->read.reset();
     become_subreaper();

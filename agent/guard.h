@@ -16,6 +16,7 @@ struct GuardLink {
   Fd from_guard;  // a byte per second; EOF = the guard is gone
   Fd to_guard;    // the same in the other direction
   int guard_pid = 0;
+  Fd guard_process;  // its pidfd; none before Linux 5.3
 };
 
 // Parses what the agent sends to the guard. '.' is a heartbeat. A letter, a text and '\n' name what the guard must

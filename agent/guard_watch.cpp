@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
@@ -54,9 +55,18 @@ Task<void> GuardWatch::watch() {
       continue;
     }
     if (second.fired() && ec == asio::error::operation_aborted && ++silent_seconds < kGuardSilenceLimit) continue;
-    if (silent_seconds == kGuardSilenceLimit) ::kill(guard_.guard_pid, SIGKILL);
+    if (silent_seconds == kGuardSilenceLimit) kill_guard();
     lost_();
     break;
+  }
+}
+
+// Never by its number alone, which another process may have by now: without a pidfd, only while it is our parent.
+void GuardWatch::kill_guard() {
+  if (guard_.guard_process) {
+    ::syscall(SYS_pidfd_send_signal, guard_.guard_process.get(), SIGKILL, nullptr, 0);
+  } else if (::getppid() == guard_.guard_pid) {
+    ::kill(guard_.guard_pid, SIGKILL);
   }
 }
 

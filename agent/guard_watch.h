@@ -29,6 +29,7 @@ class GuardWatch {
  private:
   Task<void> send_heartbeats();
   Task<void> watch();
+  void kill_guard();
 
   asio::io_context& io_;
   GuardLink guard_;

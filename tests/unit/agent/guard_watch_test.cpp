@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,9 @@ class GuardWatchTest : public ::testing::Test {
     if (guard_pid_ == 0) {
       for (;;) ::pause();
     }
+    begin(true);
+  }
+  void begin(bool has_pidfd) {
     auto in = make_pipe();
     auto out = make_pipe();
     to_ = std::move(in->write);
@@ -33,6 +37,7 @@ class GuardWatchTest : public ::testing::Test {
     link.from_guard = std::move(in->read);
     link.to_guard = std::move(out->write);
     link.guard_pid = guard_pid_;
+    if (has_pidfd) link.guard_process.reset(static_cast<int>(::syscall(SYS_pidfd_open, guard_pid_, 0)));
     watch_ = std::make_unique<GuardWatch>(io_, std::move(link), [this] { ++n_lost_; });
     watch_->start();
   }
@@ -91,6 +96,15 @@ TEST_F(GuardWatchTest, KillsASilentGuard) {
   ASSERT_EQ(::waitpid(guard_pid_, &status, 0), guard_pid_);
   is_reaped_ = true;
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+TEST_F(GuardWatchTest, KillsNoProcessThatOnlyHasTheGuardsNumber) {
+  watch_->stop();
+  time_.run_for(seconds(0));
+  begin(false);  // and the guard is not our parent
+  time_.run_for(seconds(kGuardSilenceLimit + 1));
+  EXPECT_EQ(n_lost_, 1);
+  EXPECT_EQ(::waitpid(guard_pid_, nullptr, WNOHANG), 0) << "it lives";
 }
 
 TEST_F(GuardWatchTest, SilenceCountsFromTheLastByte) {
