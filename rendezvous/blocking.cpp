@@ -14,7 +14,7 @@
 
 namespace drun::rendezvous {
 
-Result<short> wait_for(int fd, short events, BlockingDeadline deadline) {
+Result<short> wait_for(int fd, short events, BlockingDeadline& deadline) {
   using std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kLongest = std::chrono::seconds(1);
   StallWatch stops(kLongest);
@@ -30,7 +30,7 @@ Result<short> wait_for(int fd, short events, BlockingDeadline deadline) {
   }
 }
 
-Result<void> send_all(int fd, std::string_view bytes, BlockingDeadline deadline) {
+Result<void> send_all(int fd, std::string_view bytes, BlockingDeadline& deadline) {
   while (!bytes.empty()) {
     const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n >= 0) {
@@ -44,7 +44,7 @@ Result<void> send_all(int fd, std::string_view bytes, BlockingDeadline deadline)
   return {};
 }
 
-Result<std::string> receive_exactly(int fd, std::size_t n_bytes, BlockingDeadline deadline) {
+Result<std::string> receive_exactly(int fd, std::size_t n_bytes, BlockingDeadline& deadline) {
   std::string out(n_bytes, '\0');
   std::size_t have = 0;
   while (have < n_bytes) {
@@ -61,7 +61,7 @@ Result<std::string> receive_exactly(int fd, std::size_t n_bytes, BlockingDeadlin
   return out;
 }
 
-Result<Fd> connect_tcp(const std::string& address, int port, BlockingDeadline deadline) {
+Result<Fd> connect_tcp(const std::string& address, int port, BlockingDeadline& deadline) {
   const std::string where = host_port(address, port);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

@@ -56,7 +56,7 @@ class ClientImpl final : public Client {
   const Welcome& welcome() const override { return welcome_; }
   int fd() const override { return exchange_.fd(); }
 
-  Result<void> enter(int rank, BlockingDeadline deadline) {
+  Result<void> enter(int rank, BlockingDeadline& deadline) {
     if (auto sent = exchange_.send(JoinMessage{rank, static_cast<int>(::getpid())}, deadline); !sent) return sent;
     auto reply = exchange_.await(0, deadline);
     if (!reply) return fail(reply.error());
@@ -112,7 +112,7 @@ class ClientImpl final : public Client {
   }
 
   Result<void> abort(std::string_view why) override {
-    const auto deadline = SteadyClock::now() + kFarewellTimeout;
+    BlockingDeadline deadline = SteadyClock::now() + kFarewellTimeout;
     if (auto sent = exchange_.send(AbortMessage{std::string(why)}, deadline); !sent) return sent;
     // Waits for the server's push of this ABORT: exiting earlier could drop bytes that are still to be sent.
     const auto echo = exchange_.await(0, deadline);
@@ -121,12 +121,13 @@ class ClientImpl final : public Client {
   }
 
   void complain(std::string_view text) override {
-    (void)exchange_.send(ComplainMessage{std::string(text)}, SteadyClock::now() + kComplaintTimeout);
+    BlockingDeadline deadline = SteadyClock::now() + kComplaintTimeout;
+    (void)exchange_.send(ComplainMessage{std::string(text)}, deadline);
   }
 
   Result<void> leave() override {
     if (exchange_.closed()) return {};
-    const auto deadline = SteadyClock::now() + kFarewellTimeout;
+    BlockingDeadline deadline = SteadyClock::now() + kFarewellTimeout;
     exchange_.begin_to_leave();
     const std::uint32_t request = exchange_.new_request();
     Result<void> outcome = exchange_.send(LeaveMessage{request}, deadline);
@@ -169,7 +170,7 @@ class ClientImpl final : public Client {
 
 Result<std::unique_ptr<Client>> Client::join(const std::string& address, int port, const JobKey& key, int rank,
                                              Milliseconds timeout) {
-  const auto deadline = SteadyClock::now() + bounded(timeout);
+  BlockingDeadline deadline = SteadyClock::now() + bounded(timeout);
   for (int n_failed = 1;; ++n_failed) {
     Error why;
     bool again = false;  // the server was too busy to keep the connection

@@ -16,7 +16,7 @@ constexpr std::size_t kPrefixBytes = 4;
 }  // namespace
 
 Result<Connection> Connection::open(const std::string& address, int port, const JobKey& key,
-                                    BlockingDeadline deadline) {
+                                    BlockingDeadline& deadline) {
   const std::string where = host_port(address, port);
   const auto failed = [&where](Error e) { return fail(std::move(e).with_subject(where)); };
   auto fd = connect_tcp(address, port, deadline);

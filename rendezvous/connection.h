@@ -17,7 +17,7 @@ namespace drun::rendezvous {
 class Connection {
  public:
   // kClosed if the server closed the connection during the handshake: it may be busy, so a retry makes sense.
-  static Result<Connection> open(const std::string& address, int port, const JobKey& key, BlockingDeadline deadline);
+  static Result<Connection> open(const std::string& address, int port, const JobKey& key, BlockingDeadline& deadline);
 
   // Encodes and seals one message. send_some() must have taken all its bytes before anything else is sent.
   std::string seal(const ClientMessage& message) { return streams_.send.seal(encode(message)); }

@@ -60,7 +60,7 @@ Result<void> RequestChannel::check() const {
   return {};
 }
 
-Result<void> RequestChannel::send(const ClientMessage& message, BlockingDeadline deadline) {
+Result<void> RequestChannel::send(const ClientMessage& message, BlockingDeadline& deadline) {
   absorb();
   if (auto state = check(); !state) return state;
   const std::string frame = connection_.seal(message);
@@ -85,7 +85,7 @@ Result<void> RequestChannel::send(const ClientMessage& message, BlockingDeadline
   }
 }
 
-Result<ServerMessage> RequestChannel::await(std::uint32_t request, BlockingDeadline deadline) {
+Result<ServerMessage> RequestChannel::await(std::uint32_t request, BlockingDeadline& deadline) {
   awaited_ = request;
   reply_.reset();
   Result<void> outcome;
@@ -110,7 +110,7 @@ Result<ServerMessage> RequestChannel::await(std::uint32_t request, BlockingDeadl
 
 Result<ServerMessage> RequestChannel::call(const ClientMessage& message, std::uint32_t request,
                                            std::chrono::milliseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout + kBackstop;
+  BlockingDeadline deadline = std::chrono::steady_clock::now() + timeout + kBackstop;
   if (auto sent = send(message, deadline); !sent) return fail(sent.error());
   return await(request, deadline);
 }

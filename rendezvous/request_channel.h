@@ -18,9 +18,9 @@ class RequestChannel {
   std::uint32_t new_request();
   // `message` carries `request`. The server enforces `timeout`; the client's own deadline is slightly later.
   Result<ServerMessage> call(const ClientMessage& message, std::uint32_t request, std::chrono::milliseconds timeout);
-  Result<void> send(const ClientMessage& message, BlockingDeadline deadline);
+  Result<void> send(const ClientMessage& message, BlockingDeadline& deadline);
   // Waits for the reply to `request`; 0: the welcome.
-  Result<ServerMessage> await(std::uint32_t request, BlockingDeadline deadline);
+  Result<ServerMessage> await(std::uint32_t request, BlockingDeadline& deadline);
   // Receives everything that has arrived, without waiting. Keeps pushes and the awaited reply; drops late replies.
   void absorb();
   // An error if no call can proceed.

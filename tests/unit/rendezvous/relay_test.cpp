@@ -89,9 +89,10 @@ class Relayed {
 TEST(Relay, ListensOnLoopbackOnly) {
   Relayed relayed(1);
   EXPECT_EQ(relayed.address, "127.0.0.1");
-  EXPECT_TRUE(connect_tcp("127.0.0.1", relayed.port, SteadyClock::now() + 10s));
+  BlockingDeadline deadline = SteadyClock::now() + 10s;
+  EXPECT_TRUE(connect_tcp("127.0.0.1", relayed.port, deadline));
   // A socket on 0.0.0.0 would answer on every address of this machine, including the rest of 127/8.
-  const auto other = connect_tcp("127.0.0.2", relayed.port, SteadyClock::now() + 10s);
+  const auto other = connect_tcp("127.0.0.2", relayed.port, deadline);
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().message().find("refused"), std::string::npos) << other.error().message();
 }
@@ -177,17 +178,19 @@ TEST(Relay, AbortWakesARelayedClient) {
 
 TEST(Relay, StrangersOnLoopbackAreClosedByTheServer) {
   Relayed relayed(1);
-  auto fd = connect_tcp(relayed.address, relayed.port, SteadyClock::now() + 10s);
+  BlockingDeadline deadline = SteadyClock::now() + 10s;
+  auto fd = connect_tcp(relayed.address, relayed.port, deadline);
   ASSERT_TRUE(fd);
-  ASSERT_TRUE(send_all(fd->get(), std::string(1000, 'x'), SteadyClock::now() + 10s));
-  EXPECT_EQ(receive_exactly(fd->get(), 1, SteadyClock::now() + 10s).error().code, Errc::kClosed);
+  ASSERT_TRUE(send_all(fd->get(), std::string(1000, 'x'), deadline));
+  EXPECT_EQ(receive_exactly(fd->get(), 1, deadline).error().code, Errc::kClosed);
   auto client = relayed.join(0);
   EXPECT_TRUE(client);
 }
 
 TEST(Relay, WorkerThatDoesNotReadIsClosedAtTheBound) {
   Relayed relayed(1);
-  auto fd = connect_tcp(relayed.address, relayed.port, SteadyClock::now() + 10s);
+  BlockingDeadline deadline = SteadyClock::now() + 10s;
+  auto fd = connect_tcp(relayed.address, relayed.port, deadline);
   ASSERT_TRUE(fd);
   relayed.server.on_loop([&] {});
   // Far more than the queue and the kernel's buffers; the first connection has number 1.

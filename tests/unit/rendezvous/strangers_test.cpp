@@ -20,7 +20,8 @@ using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
 Fd stranger(const ServerThread& server) {
-  auto fd = connect_tcp("127.0.0.1", server.port(), SteadyClock::now() + 10s);
+  BlockingDeadline deadline = SteadyClock::now() + 10s;
+  auto fd = connect_tcp("127.0.0.1", server.port(), deadline);
   EXPECT_TRUE(fd) << fd.error().message();
   return fd ? std::move(*fd) : Fd();
 }
@@ -28,7 +29,7 @@ Fd stranger(const ServerThread& server) {
 // Returns everything that the server sends until it closes.
 std::string read_to_end(int fd) {
   std::string out;
-  const auto deadline = SteadyClock::now() + 10s;
+  BlockingDeadline deadline = SteadyClock::now() + 10s;
   for (;;) {
     const auto byte = receive_exactly(fd, 1, deadline);
     if (!byte) {
@@ -39,7 +40,10 @@ std::string read_to_end(int fd) {
   }
 }
 
-void send_what_goes(int fd, std::string_view bytes) { (void)send_all(fd, bytes, SteadyClock::now() + 2s); }
+void send_what_goes(int fd, std::string_view bytes) {
+  BlockingDeadline deadline = SteadyClock::now() + 2s;
+  (void)send_all(fd, bytes, deadline);
+}
 
 // Runs a job of two ranks, which must not notice any other client.
 void expect_a_working_job(ServerThread& server) {
@@ -54,7 +58,7 @@ void expect_a_working_job(ServerThread& server) {
 
 // A member that uses the protocol directly, without the client.
 Result<Connection> rude_member(ServerThread& server, int rank) {
-  const auto deadline = SteadyClock::now() + 10s;
+  BlockingDeadline deadline = SteadyClock::now() + 10s;
   auto connection = Connection::open("127.0.0.1", server.port(), server.key(), deadline);
   if (!connection) return connection;
   EXPECT_TRUE(send_all(connection->fd(), connection->seal(JoinMessage{rank, 1}), deadline));
@@ -68,7 +72,8 @@ std::string last_error(Connection& connection) {
     auto message = connection.receive();
     if (!message) return text;
     if (!message->has_value()) {
-      if (!wait_for(connection.fd(), POLLIN, SteadyClock::now() + 10s)) return "still open";
+      BlockingDeadline deadline = SteadyClock::now() + 10s;
+      if (!wait_for(connection.fd(), POLLIN, deadline)) return "still open";
       continue;
     }
     if (const auto* error = std::get_if<ErrorReply>(&**message)) text = error->text;
@@ -192,7 +197,8 @@ TEST(Members, OneThatJoinsTwiceOnOneConnectionIsToldSo) {
 
 TEST(Members, OneThatSpeaksBeforeItHasJoinedIsToldSo) {
   ServerThread server(1);
-  auto early = Connection::open("127.0.0.1", server.port(), server.key(), SteadyClock::now() + 10s);
+  BlockingDeadline deadline = SteadyClock::now() + 10s;
+  auto early = Connection::open("127.0.0.1", server.port(), server.key(), deadline);
   ASSERT_TRUE(early);
   send_what_goes(early->fd(), early->seal(GetMessage{1, "k", 0}));
   EXPECT_EQ(last_error(*early), "the first message must be JOIN");
