@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/clean_text.h"
 #include "base/fd.h"
 
 namespace drun::log {
@@ -18,35 +19,43 @@ std::shared_ptr<spdlog::logger>& logger() {
   return instance;
 }
 
-std::function<void(const std::string&)>& instead_of_stderr() {
-  static std::function<void(const std::string&)> write;
+Write& instead_of_stderr() {
+  static Write write;
   return write;
 }
 
 class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit StderrSink(Write to_stderr) : to_stderr_(std::move(to_stderr)) {}
+
+ private:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
     const std::string text(line.data(), line.size());
     if (const auto& write = instead_of_stderr()) {
       write(text);
+    } else if (to_stderr_) {
+      to_stderr_(text);
     } else {
       write_all(STDERR_FILENO, text);
     }
   }
   void flush_() override {}
+
+  Write to_stderr_;
 };
 
 }  // namespace
 
-void write_through(std::function<void(const std::string&)> write) { instead_of_stderr() = std::move(write); }
+void write_through(Write write) { instead_of_stderr() = std::move(write); }
 
-Result<void> start(Level level, const std::string& file) {
+Result<void> start(Level level, const std::string& file, Write to_stderr) {
   if (level == Level::kOff) return {};
   try {
     spdlog::sink_ptr sink;
     if (file.empty()) {
-      sink = std::make_shared<StderrSink>();
+      sink = std::make_shared<StderrSink>(std::move(to_stderr));
     } else {
       sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
     }
@@ -61,11 +70,11 @@ Result<void> start(Level level, const std::string& file) {
 }
 
 void info(const std::string& text) {
-  if (logger()) logger()->info("{}", text);
+  if (logger()) logger()->info("{}", clean_line(text));
 }
 
 void debug(const std::string& text) {
-  if (logger()) logger()->debug("{}", text);
+  if (logger()) logger()->debug("{}", clean_line(text));
 }
 
 }  // namespace drun::log

@@ -233,6 +233,7 @@ int command_check(const std::vector<std::string>& args, const Checker& checker, 
       if (status == kExitOk) status = kExitUsage;
     }
   }
+  printer.flush();
   TextStyle style;
   style.color = wants_color(STDOUT_FILENO);
   style.width = prose_width();

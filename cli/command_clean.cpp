@@ -116,6 +116,7 @@ int command_clean(const std::vector<std::string>& args, Printer& printer, const 
     for (const auto& arg : args) text += " " + shell_quote(arg);
     text += " --yes\n";
   }
+  printer.flush();
   if (auto written = write_all(STDOUT_FILENO, text); !written) {
     const Error error = std::move(written.error()).with_subject("stdout");
     if (!reader_left(error)) printer.error(error);

@@ -8,6 +8,7 @@
 
 #include "base/exit_status.h"
 #include "base/fd.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "check/before_job.h"
 #include "launcher/plan/allocation.h"
@@ -39,6 +40,7 @@ int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
     printer.error(placed.error());
     return exit_status(placed.error().code);
   }
+  printer.flush();
   if (as_json) {
     nlohmann::ordered_json plan;
     plan["schema"] = 1;
@@ -70,7 +72,7 @@ int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
       entry["cross_size"] = r.cross_size;
       plan["ranks"].push_back(entry);
     }
-    print(plan.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    print(json_text(plan, 2) + "\n");
     return 0;
   }
   std::string text = plural(static_cast<std::size_t>(placed->size), "worker") + " on " +
@@ -116,7 +118,7 @@ int command_run(Options options, Printer& printer) {
     case Action::kRun:
       break;
   }
-  if (auto ok = log::start(options.log_level, options.log_file); !ok) {
+  if (auto ok = log::start(options.log_level, options.log_file, printer.log_writer()); !ok) {
     printer.error(ok.error());
     return kExitUsage;
   }

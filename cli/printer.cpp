@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/fd.h"
+#include "base/clean_text.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/failure_box.h"
@@ -47,7 +47,9 @@ std::size_t terminal_columns() {
   return static_cast<std::size_t>(terminal_size(STDERR_FILENO).value_or(TerminalSize()).columns);
 }
 
-// A stopped terminal (Ctrl-S) must not stop the I/O thread.
+constexpr std::chrono::milliseconds kNoTime{0};
+
+// The progress line is not drawn on a stopped terminal (Ctrl-S), where it would be old when it is shown.
 bool can_write_now() {
   pollfd p{STDERR_FILENO, POLLOUT, 0};
   return ::poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) != 0;
@@ -56,10 +58,16 @@ bool can_write_now() {
 }  // namespace
 
 std::string format_error(const Error& error, bool color) {
-  std::string out = "drun: " + paint("1;31", "error", color) + ": " + error.message() + "\n";
-  if (!error.context.empty()) out += indented(error.context);
-  if (!error.hint.empty()) out += "  " + paint("1;36", "hint", color) + ": " + error.hint + "\n";
+  std::string out = "drun: " + paint("1;31", "error", color) + ": " + clean_line(error.message()) + "\n";
+  if (!error.context.empty()) out += indented(clean_text(error.context));
+  if (!error.hint.empty()) out += "  " + paint("1;36", "hint", color) + ": " + clean_line(error.hint) + "\n";
   return out;
+}
+
+std::string format_note(const std::string& text) { return "drun: note: " + clean_text(text) + "\n"; }
+
+std::string format_warning(const std::string& text, bool color) {
+  return "drun: " + paint("1;33", "warning", color) + ": " + clean_text(text) + "\n";
 }
 
 Printer::Printer() {
@@ -77,35 +85,48 @@ std::size_t Printer::status_width() const {
   return columns > own + 10 ? columns - own : 0;
 }
 
+MessageWriter& Printer::messages() {
+  if (messages_ == nullptr) messages_ = std::make_unique<MessageWriter>(STDERR_FILENO);
+  return *messages_;
+}
+
+bool Printer::wait_written(std::chrono::milliseconds limit) { return messages_ == nullptr || messages_->wait(limit); }
+
+void Printer::flush() {
+  while (!wait_written(std::chrono::seconds(1))) continue;
+}
+
+log::Write Printer::log_writer() {
+  return [this](const std::string& text) { messages().push(text); };
+}
+
 void Printer::status(const std::string& line) {
   if (line.empty()) {
-    if (drawn_) write_all(STDERR_FILENO, kErase);
+    if (drawn_) messages().push(kErase);
     drawn_ = false;
     return;
   }
   // The terminal belongs to the workers once they write. A drun in the background doesn't draw either.
   const pid_t foreground = ::tcgetpgrp(STDERR_FILENO);
   const bool in_background = foreground > 0 && foreground != ::getpgrp();
-  if (!status_allowed_ || sink_ || in_background || !can_write_now()) return;
-  write_all(STDERR_FILENO, std::string("\r") + "drun: " + line + "\033[K");
+  if (!status_allowed_ || sink_ || in_background || !can_write_now() || !wait_written(kNoTime)) return;
+  messages().push(std::string("\r") + "drun: " + clean_line(line) + "\033[K");
   drawn_ = true;
 }
 
 void Printer::write(const std::string& text) {
   status("");
-  if (std::exchange(line_is_open_, false)) write_all(STDERR_FILENO, "\n");
+  if (std::exchange(line_is_open_, false)) messages().push("\n");
   if (sink_) {
     sink_(text);
   } else {
-    write_all(STDERR_FILENO, text);
+    messages().push(text);
   }
 }
 
-void Printer::note(const std::string& text) { write("drun: note: " + text + "\n"); }
+void Printer::note(const std::string& text) { write(format_note(text)); }
 
-void Printer::warning(const std::string& text) {
-  write("drun: " + paint("1;33", "warning", color_) + ": " + text + "\n");
-}
+void Printer::warning(const std::string& text) { write(format_warning(text, color_)); }
 
 void Printer::error(const Error& error) { write(format_error(error, color_)); }
 

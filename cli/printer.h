@@ -2,15 +2,22 @@
 // workers.
 #pragma once
 
+#include <chrono>
+#include <memory>
 #include <string>
 
+#include "base/log.h"
+#include "cli/message_writer.h"
 #include "launcher/report/reporter.h"
 
 namespace drun::cli {
 
 // "drun: error: SUBJECT: CAUSE", a line per context, "  hint: HINT". With `color` the words error and hint are
-// highlighted.
+// highlighted. These functions clean what they are given: parts of it come from other hosts and programs.
 std::string format_error(const Error& error, bool color);
+// "drun: note: TEXT", "drun: warning: TEXT"; a text may have several lines.
+std::string format_note(const std::string& text);
+std::string format_warning(const std::string& text, bool color);
 
 class Printer : public launcher::Reporter {
  public:
@@ -24,18 +31,25 @@ class Printer : public launcher::Reporter {
   std::size_t status_width() const override;
   void status(const std::string& line) override;
   void line_is_open() override { line_is_open_ = true; }
+  bool wait_written(std::chrono::milliseconds limit) override;
+  // Returns when all messages are written: before text on stdout, which may be the same terminal. Blocks.
+  void flush();
+  // Writes lines of the log to stderr, in their place among the messages.
+  log::Write log_writer();
   // Logs on the same terminal would garble the status line.
   void disable_status() { status_allowed_ = false; }
 
  private:
   void write(const std::string& text);
+  MessageWriter& messages();
 
   bool color_;
   bool utf8_;
   std::string report_file_;
   bool status_allowed_;
   bool line_is_open_ = false;
-  bool drawn_ = false;  // a status line is on the terminal
+  bool drawn_ = false;                       // a status line is on the terminal
+  std::unique_ptr<MessageWriter> messages_;  // from the first message on; its destructor writes the last
 };
 
 }  // namespace drun::cli

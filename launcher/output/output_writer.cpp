@@ -19,6 +19,8 @@ constexpr std::size_t kBatch = 256u << 10;    // so that credit is returned whil
 constexpr std::size_t kDisplay = 128u << 10;  // tags make short lines several times as long: flush at this size
 constexpr auto kRedraw = std::chrono::milliseconds(100);  // minimum interval between drawings of progress bars
 
+constexpr auto kOthersPoll = std::chrono::milliseconds(500);  // interval between checks of the reader's timeout
+
 bool is_pipe(int fd) {
   struct stat info {};
   return ::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
@@ -52,7 +54,9 @@ OutputWriter::OutputWriter(asio::io_context& io, OutputOptions options, OnWritte
       out_(STDOUT_FILENO),
       err_(STDERR_FILENO) {}
 
-Result<void> OutputWriter::open(const std::vector<RankLabel>& ranks) {
+Result<void> OutputWriter::open(const std::vector<RankLabel>& ranks, std::size_t credit) {
+  credit_ = credit;
+  accounts_.assign(2 * ranks.size(), {});
   display_ =
       std::make_unique<OutputDisplay>(OutputTags(options_.tag, options_.timestamp, ranks), ranks.size(), screen_here());
   if (options_.directory.empty()) return {};
@@ -71,18 +75,33 @@ Result<void> OutputWriter::open(const std::vector<RankLabel>& ranks) {
   return {};
 }
 
-void OutputWriter::push(control::Output output) {
-  items_.push_back(Item{Item::Kind::kBytes, std::move(output)});
-  wake_.notify();
+Result<void> OutputWriter::check_open(std::uint32_t rank, Stream stream) {
+  if (stream != Stream::kStdout && stream != Stream::kStderr) return fail(Errc::kProtocol, "of no such stream");
+  if (account(rank, stream).is_over) return fail(Errc::kProtocol, "after its end");
+  return {};
 }
 
-void OutputWriter::end(int rank, Stream stream) {
+Result<void> OutputWriter::push(control::Output output) {
+  if (auto open = check_open(output.rank, output.stream); !open) return open;
+  Account& mine = account(output.rank, output.stream);
+  const std::size_t charge = control::output_charge(output.bytes.size());
+  if (charge > credit_ - mine.held) return fail(Errc::kProtocol, "beyond its credit");
+  mine.held += charge;
+  items_.push_back(Item{Item::Kind::kBytes, std::move(output)});
+  wake_.notify();
+  return {};
+}
+
+Result<void> OutputWriter::end(int rank, Stream stream) {
+  if (auto open = check_open(static_cast<std::uint32_t>(rank), stream); !open) return open;
+  account(static_cast<std::uint32_t>(rank), stream).is_over = true;
   Item item;
   item.kind = Item::Kind::kEnd;
   item.output.rank = static_cast<std::uint32_t>(rank);
   item.output.stream = stream;
   items_.push_back(std::move(item));
   wake_.notify();
+  return {};
 }
 
 void OutputWriter::push_own(const std::string& text) {
@@ -154,7 +173,17 @@ void OutputWriter::write_item(const Item& item, Error& error) {
   }
 }
 
+void OutputWriter::wait_for_others() {
+  std::chrono::milliseconds waited{0};
+  while (is_written_ && !is_written_(kOthersPoll)) {
+    waited += kOthersPoll;
+    const int limit = reader_timeout_.milliseconds();
+    if (limit != ReaderTimeout::kForever && waited >= std::chrono::milliseconds(limit)) return;
+  }
+}
+
 void OutputWriter::write_batch(Batch& batch) {
+  wait_for_others();
   display_->resize(terminal_size(STDOUT_FILENO).value_or(TerminalSize()),
                    terminal_size(STDERR_FILENO).value_or(TerminalSize()));
   for (const Item& item : batch.items) {
@@ -172,7 +201,10 @@ void OutputWriter::give_credit_back(const Batch& batch) {
     if (item.kind != Item::Kind::kBytes) continue;
     taken[{item.output.rank, item.output.stream}] += control::output_charge(item.output.bytes.size());
   }
-  for (const auto& [source, charge] : taken) written_(static_cast<int>(source.first), source.second, charge);
+  for (const auto& [source, charge] : taken) {
+    account(source.first, source.second).held -= charge;
+    written_(static_cast<int>(source.first), source.second, charge);
+  }
 }
 
 // Waits for items, for stop(), or until it is time to draw progress bars.

@@ -31,12 +31,21 @@ class OutputWriter {
   using OnBroken = std::function<void(Error)>;
 
   OutputWriter(asio::io_context& io, OutputOptions options, OnWritten written, OnBroken broken);
-  // Sets the labels of the ranks and creates their files. Must be called first.
-  Result<void> open(const std::vector<RankLabel>& ranks);
+  static constexpr std::size_t kNoLimit = SIZE_MAX;
+
+  // Sets the labels of the ranks and creates their files. Must be called first. `credit`: what the agent of a rank has
+  // for each of its streams at the start.
+  Result<void> open(const std::vector<RankLabel>& ranks, std::size_t credit = kNoLimit);
   std::size_t tag_width() const { return display_->tag_width(); }  // after open()
-  void push(control::Output output);
-  void end(int rank, Stream stream);       // shows what is left of an unfinished line
-  void push_own(const std::string& text);  // drun's own text, to stderr
+  // An error if no agent may send this: more than its credit, another stream, output after the end. Then nothing is
+  // taken.
+  Result<void> push(control::Output output);
+  Result<void> end(int rank, Stream stream);  // shows what is left of an unfinished line
+  void push_own(const std::string& text);     // drun's own text, to stderr
+  // Other texts for stderr come first: `is_written` waits for them, at most for a time, on the writer's thread. Must be
+  // set before run().
+  using IsWritten = std::function<bool(std::chrono::milliseconds limit)>;
+  void write_after(IsWritten is_written) { is_written_ = std::move(is_written); }
   // Another program has written to the terminal, for example a shell while drun was stopped.
   void forget_screen();
   // After run(): true if drun's next text on stderr has to begin with a newline.
@@ -60,9 +69,19 @@ class OutputWriter {
     bool draws = true;     // show progress bars that have changed
     Error error;
   };
+  // The output of one stream of a rank.
+  struct Account {
+    std::size_t held = 0;  // credit in use: bytes that have arrived and are not written
+    bool is_over = false;
+  };
+  Account& account(std::uint32_t rank, Stream stream) {
+    return accounts_[2 * std::size_t{rank} + (stream == Stream::kStderr ? 1 : 0)];
+  }
+  Result<void> check_open(std::uint32_t rank, Stream stream);
   Batch next_batch();
   Task<void> wait_for_work();
   // On the writer's thread.
+  void wait_for_others();
   void write_batch(Batch& batch);
   void write_item(const Item& item, Error& error);
   void flush(Error& error);
@@ -73,6 +92,9 @@ class OutputWriter {
   OutputOptions options_;
   OnWritten written_;
   OnBroken broken_;
+  IsWritten is_written_;
+  std::size_t credit_ = kNoLimit;
+  std::vector<Account> accounts_;
   std::deque<Item> items_;
   Event wake_;
   Deadline draw_at_{};  // earliest time for drawing changed progress bars

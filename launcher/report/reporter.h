@@ -1,6 +1,7 @@
 // Interface for the launcher's messages to the user. Implemented by the cli's printer, and by a recorder in tests.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -28,6 +29,9 @@ class Reporter {
   // the I/O thread, and lines don't mix. An empty sink: straight to stderr again.
   using Sink = std::function<void(const std::string& text)>;
   void write_through(Sink sink) { sink_ = std::move(sink); }
+  // Messages may be written by another thread. Waits until those before this call are, at most for `limit`; false if
+  // they are not. Any thread may call it.
+  virtual bool wait_written(std::chrono::milliseconds /*limit*/) { return true; }
   // The workers' last line on stderr has no end: the next text begins a new line.
   virtual void line_is_open() {}
 

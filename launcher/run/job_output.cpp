@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/terminal.h"
 #include "launcher/output/worker_window.h"
+#include "launcher/run/job_orders.h"
 
 namespace drun::launcher {
 
@@ -16,7 +17,9 @@ JobOutput::JobOutput(asio::io_context& io, OutputOptions options, Reporter& repo
           io, std::move(options),
           [this](int rank, control::Stream stream, std::size_t n) { give_credit(rank, stream, n); },
           [&supervisor](Error error) { supervisor.on_output_broken(error); }),
-      done_(io.get_executor()) {}
+      done_(io.get_executor()) {
+  writer_.write_after([&reporter](std::chrono::milliseconds limit) { return reporter.wait_written(limit); });
+}
 
 Result<void> JobOutput::open(std::vector<AgentChannel*> hosts, const Placement& placement) {
   hosts_ = std::move(hosts);
@@ -25,7 +28,7 @@ Result<void> JobOutput::open(std::vector<AgentChannel*> hosts, const Placement& 
     host_of_.push_back(place.host);
     labels.push_back(RankLabel{hosts_[static_cast<std::size_t>(place.host)]->name(), place.host});
   }
-  return writer_.open(labels);
+  return writer_.open(labels, output_credit(labels.size()));
 }
 
 Task<void> JobOutput::run() {

@@ -14,6 +14,8 @@ namespace drun::launcher {
 
 namespace {
 
+constexpr auto kLastWords = std::chrono::milliseconds(2000);  // to write them; a stopped terminal shows none
+
 bool ignored_at_start(int number) {
   struct sigaction action {};
   return ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -55,6 +57,7 @@ void JobSignals::end_job(int number) {
     // Nothing runs yet: the agents see the end of their channels and exit.
     reporter_.warning("ended by " + (number == SIGINT ? "Ctrl-C" : name) + " before anything was started");
     events_.job_ended(kExitSignal + number);
+    reporter_.wait_written(kLastWords);
     std::_Exit(kExitSignal + number);
   }
   ++n_ends_;
