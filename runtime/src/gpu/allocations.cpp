@@ -1,5 +1,6 @@
 #include "runtime/src/gpu/allocations.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 
@@ -26,6 +27,10 @@ const Nccl* nccl_that_allocates() {
 
 Status failed(const std::string& what) { return failure(DRUN_ERROR_SYSTEM, what); }
 
+tl::unexpected<Failure> out_of_memory(std::size_t n_bytes) {
+  return failure(DRUN_ERROR_SYSTEM, "drun_alloc of " + std::to_string(n_bytes) + " bytes: out of memory");
+}
+
 }  // namespace
 
 Allocations& allocations() {
@@ -34,6 +39,7 @@ Allocations& allocations() {
 }
 
 Outcome<void*> Allocations::take(std::size_t n_bytes, bool on_device) {
+  if (n_bytes > SIZE_MAX / 2) return out_of_memory(n_bytes);  // below, no rounding up overflows
   Allocation how{From::kHost, nullptr, n_bytes};
   auto memory = on_device ? take_of_device(n_bytes, how) : take_of_host(n_bytes, how);
   if (!memory) return memory;
@@ -74,9 +80,7 @@ Outcome<void*> Allocations::take_of_host(std::size_t n_bytes, Allocation& how) {
   }
   how.from = From::kHost;
   void* const memory = std::aligned_alloc(kAlignment, (n_bytes + kAlignment - 1) / kAlignment * kAlignment);
-  if (memory == nullptr) {
-    return failure(DRUN_ERROR_SYSTEM, "drun_alloc of " + std::to_string(n_bytes) + " bytes: out of memory");
-  }
+  if (memory == nullptr) return out_of_memory(n_bytes);
   return memory;
 }
 

@@ -11,7 +11,7 @@
 
 namespace drun::runtime::gpu {
 
-inline std::uint64_t parts_of(std::uint64_t count) { return (count + kChunk - 1) / kChunk; }
+inline std::uint64_t parts_of(std::uint64_t count) { return count / kChunk + (count % kChunk != 0 ? 1 : 0); }
 // Size of the memory at `dots`, for vectors of `count` elements.
 inline std::uint64_t dots_bytes(std::uint64_t count) { return sizeof(Dots) * (1 + parts_of(count)); }
 

@@ -14,7 +14,7 @@ namespace drun::runtime::gpu {
 tl::unexpected<Failure> wrong_argument(const std::string& during, const std::string& what);
 
 // Number of parts of `of` elements, the last one maybe shorter.
-inline std::uint64_t parts(std::uint64_t n, std::uint64_t of) { return (n + of - 1) / of; }
+inline std::uint64_t parts(std::uint64_t n, std::uint64_t of) { return n / of + (n % of != 0 ? 1 : 0); }
 
 // Work on the GPU that holds `memory`. On the stack of the call, which is named in errors; the destructor restores the
 // context before. Does not wait for the work.

@@ -582,6 +582,14 @@ TEST_F(GpuKernels, AllocateMemoryOfBothKinds) {
   EXPECT_EQ(memory, nullptr);
   ASSERT_OK(drun_free(nullptr));
 
+  for (const std::size_t n_bytes : {SIZE_MAX, SIZE_MAX - 100, SIZE_MAX - 4095, SIZE_MAX / 2 + 1}) {
+    for (const auto kind : {DRUN_MEMORY_HOST, DRUN_MEMORY_DEVICE}) {
+      EXPECT_EQ(drun_alloc(&memory, n_bytes, kind), DRUN_ERROR_SYSTEM) << n_bytes;
+      EXPECT_EQ(drun_last_error(), "drun_alloc of " + std::to_string(n_bytes) + " bytes: out of memory");
+      EXPECT_EQ(memory, nullptr);
+    }
+  }
+  EXPECT_GT(drun_gpu_selection_bytes(SIZE_MAX), drun_gpu_selection_bytes(SIZE_MAX / 2)) << "it does not wrap around";
   ASSERT_OK(drun_alloc(&memory, 100, DRUN_MEMORY_HOST));
   ASSERT_NE(memory, nullptr);
   EXPECT_EQ(drun_memory_kind(memory), DRUN_MEMORY_HOST);
