@@ -165,7 +165,11 @@ Task<void> Agent::send_prepared() {
 
 void Agent::spawn(const control::Spawn& order) {
   if (stopping_ || !workers_.workers().empty()) return;
-  resources_.hand_out(order, feed_.recorders());
+  resources_.hand_out(order, feed_.recorders(), [this](std::string text) {
+    control::Text notice;
+    notice.text = std::move(text);
+    send(Type::kNotice, control::encode(notice));
+  });
   network_.stop_measuring();
   job_.master_port.socket.reset();
   resources_.make_cgroup();

@@ -35,10 +35,15 @@ void JobResources::make_cgroup() {
   if (made) cgroup_ = std::move(*made);
 }
 
-void JobResources::hand_out(const control::Spawn& order, Recorders& recorders) {
+void JobResources::hand_out(const control::Spawn& order, Recorders& recorders,
+                            const std::function<void(std::string)>& warn) {
   if (!socket_) return;
   socket_->set_handout(order.handout);
-  if (order.workers.size() > 1) socket_->share_memory();
+  if (order.workers.size() > 1) {
+    socket_->share_memory([warn](const Error& error) {
+      warn("no shared memory for its workers: " + error.message() + "; all ranks use the network, which is slower");
+    });
+  }
   socket_->record(recorders);
 }
 

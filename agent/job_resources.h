@@ -2,6 +2,7 @@
 // cgroup. Each is announced to the guard, which removes them if the agent dies. Owned by the agent; runs on its thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,8 +29,9 @@ class JobResources {
   // Optional: the job goes on without a cgroup.
   void make_cgroup();
 
-  // The handout of a worker that connects to the socket. `recorders` must outlive this.
-  void hand_out(const control::Spawn& order, Recorders& recorders);
+  // The handout of a worker that connects to the socket. `recorders` must outlive this. `warn` is called if the workers
+  // that ask for shared memory can't have any.
+  void hand_out(const control::Spawn& order, Recorders& recorders, const std::function<void(std::string)>& warn);
   // Adds what a worker needs to find these resources.
   void add_to(WorkerStart& start, std::uint32_t rank) const;
   // The contents of the file that torch's @record has written for that rank; "" = none.

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/memory_file.h"
 
 namespace drun::agent {
 
@@ -44,9 +45,11 @@ control::RecordedCall as_message(const recorder::Call& call) {
 Recorders::Memory::~Memory() { ::munmap(place_, n_bytes_); }
 
 Fd Recorders::make() {
-  Fd memory(::memfd_create("drun-recorder", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  auto made = make_memory_file("drun-recorder");
+  if (!made) return Fd();
+  Fd memory = std::move(*made);
   const std::size_t n_bytes = recorder::bytes_for(n_entries_);
-  if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(n_bytes)) != 0) return Fd();
+  if (::ftruncate(memory.get(), static_cast<off_t>(n_bytes)) != 0) return Fd();
   // Reading past the end of a file that its other owner has truncated would kill the agent.
   if (::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return Fd();
   void* place = ::mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);

@@ -1,6 +1,6 @@
 #include "agent/worker_socket.h"
 
-#include <sys/mman.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +8,10 @@
 #include <array>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "agent/life_lock.h"
@@ -86,6 +88,23 @@ bool remove_socket_directory(const std::string& directory) {
   return ::access(directory.c_str(), F_OK) != 0;
 }
 
+void WorkerSocket::share_memory(Missing missing, MakeMemory make) {
+  missing_ = std::move(missing);
+  make_memory_ = std::move(make);
+}
+
+void WorkerSocket::make_memory() {
+  auto made = std::exchange(make_memory_, nullptr)();
+  if (made && ::fcntl(made->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+    made = fail(errno_error(errno, "F_ADD_SEALS"));
+  }
+  if (made) {
+    memory_ = std::move(*made);
+  } else {
+    missing_(made.error());
+  }
+}
+
 void WorkerSocket::stop() {
   boost::system::error_code ignored;
   acceptor_.close(ignored);
@@ -120,7 +139,7 @@ Task<void> WorkerSocket::serve(asio::local::stream_protocol::socket socket) {
   if (read_ec || std::string_view(hello.data(), hello.size()) != rendezvous::kWorkerHello) co_return;
   ByteWriter out;
   out.str(handout_);
-  if (shares_memory_ && !memory_) memory_.reset(::memfd_create("drun", MFD_CLOEXEC));
+  if (make_memory_) make_memory();
   const Fd recorder = recorders_ != nullptr ? recorders_->make() : Fd();
   // A descriptor arrives with the first byte of its message: the memory with the length, the recorder with the rest.
   const std::string_view bytes = out.bytes();

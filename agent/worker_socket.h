@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/local/stream_protocol.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "base/asio.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/memory_file.h"
 
 namespace drun::agent {
 
@@ -27,9 +29,13 @@ class WorkerSocket {
   // The open directory: a worker may have put a link in the place of its path.
   int directory_fd() const { return lock_.get(); }
   void set_handout(std::string encoded) { handout_ = std::move(encoded); }
-  // From now on workers get shared memory: a memfd, created for the first one that connects. It has no name and is
-  // freed with its last holder; libdrun defines its contents.
-  void share_memory() { shares_memory_ = true; }
+  // From now on workers get shared memory: a memfd, created by `make` for the first one that connects. It has no name
+  // and is freed with its last holder; libdrun defines its contents. It may grow but not shrink, because access to
+  // pages that one worker has cut off would kill the others. `missing` is called once if there can be none.
+  using MakeMemory = std::function<Result<Fd>()>;
+  using Missing = std::function<void(const Error&)>;
+  void share_memory(
+      Missing missing, MakeMemory make = [] { return make_memory_file("drun"); });
   // The source of each worker's flight recorder; must outlive this. Without it workers get none.
   void record(Recorders& recorders) { recorders_ = &recorders; }
   Task<void> run();
@@ -43,7 +49,9 @@ class WorkerSocket {
   TaskGroup sessions_;
   std::string directory_, path_, handout_;
   Fd lock_;  // life_lock.h: for `drun clean`
-  bool shares_memory_ = false;
+  void make_memory();
+  MakeMemory make_memory_;  // empty: the workers share none, or it was called
+  Missing missing_;
   Fd memory_;
   Recorders* recorders_ = nullptr;
 };

@@ -45,7 +45,7 @@ Result<UnixAddress> unix_address(const std::string& path) {
 }
 
 // Receives `n_bytes` bytes, and the descriptor if one arrives with the first of them.
-Result<std::string> receive_with_descriptor(int fd, std::size_t n_bytes, BlockingDeadline deadline, Fd& descriptor) {
+Result<std::string> receive_with_descriptor(int fd, std::size_t n_bytes, BlockingDeadline& deadline, Fd& descriptor) {
   if (auto ready = wait_for(fd, POLLIN, deadline); !ready) return fail(std::move(ready.error()));
   std::string bytes(n_bytes, '\0');
   iovec part{bytes.data(), bytes.size()};
@@ -60,6 +60,7 @@ Result<std::string> receive_with_descriptor(int fd, std::size_t n_bytes, Blockin
   while (n < 0 && errno == EINTR);
   if (n < 0) return fail(errno_error(errno, "recvmsg"));
   if (n == 0) return fail(Errc::kClosed, "closed");
+  if ((message.msg_flags & MSG_CTRUNC) != 0) return fail(errno_error(EMFILE, "a descriptor of the agent's"));
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int))) continue;
     int received = -1;
@@ -116,7 +117,7 @@ Result<Handout> decode_handout(std::string_view bytes) {
 }
 
 Result<Fetched> fetch_handout(const std::string& socket_path, std::chrono::milliseconds timeout) {
-  const BlockingDeadline deadline = std::chrono::steady_clock::now() + timeout;
+  BlockingDeadline deadline = std::chrono::steady_clock::now() + timeout;
   const auto failed = [&](Error e) {
     return fail(std::move(e).with_context("while asking the agent at " + socket_path));
   };

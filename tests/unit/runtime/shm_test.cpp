@@ -289,6 +289,31 @@ TEST(SharedMemorySetUp, ARegionThatCannotBeHadIsAnErrorWithItsSize) {
       << segment.error().message();
 }
 
+// As the agent makes it: sealed, so that no rank can cut off what the others have mapped.
+TEST(SharedMemorySetUp, MemoryThatCannotShrinkServesOneJobAfterAnother) {
+  const Fd memory(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL), 0);
+  const auto claimed = [&] {
+    struct stat file {};
+    EXPECT_EQ(::fstat(memory.get(), &file), 0);
+    return static_cast<std::size_t>(file.st_blocks) * 512;
+  };
+  std::size_t with_region = 0;
+  std::shared_ptr<Segment> left;  // by a rank that was killed
+  for (int job = 0; job < 3; ++job) {
+    auto arena = Arena::create(Fd(::fcntl(memory.get(), F_DUPFD_CLOEXEC, 0)));
+    ASSERT_TRUE(arena) << arena.error().message();
+    auto segment = Segment::create(*arena, 2);
+    ASSERT_TRUE(segment) << segment.error().message();
+    EXPECT_EQ((*segment)->given(0, 1)[0], 0) << "empty in job " << job;
+    std::memset((*segment)->given(0, 1), 'x', Segment::kSlotBytes);
+    if (job == 0) with_region = claimed();
+    EXPECT_EQ(claimed(), with_region) << "nothing of the jobs before, in job " << job;
+    EXPECT_NE(::ftruncate(memory.get(), 0), 0);
+    left = std::move(*segment);
+  }
+}
+
 TEST(SharedMemorySetUp, TheLastOfARegionsRanksGivesItBack) {
   const Fd memory(::memfd_create("test", MFD_CLOEXEC));
   const auto claimed = [&] {

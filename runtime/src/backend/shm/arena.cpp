@@ -34,6 +34,12 @@ int claim(int fd, std::size_t offset, std::size_t n_bytes) {
   return 0;
 }
 
+// Gives pages back to the system; they are zero afterwards.
+int punch(int fd, std::size_t offset, std::size_t n_bytes) {
+  return ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                     static_cast<off_t>(n_bytes));
+}
+
 }  // namespace
 
 struct Arena::Header {
@@ -49,12 +55,15 @@ Result<std::shared_ptr<Arena>> Arena::open(Fd memory) {
   return std::shared_ptr<Arena>(new Arena(std::move(memory), header));
 }
 
-// Truncates to 0 first, which removes what an earlier drun_init has left.
+// Empties the file first of what an earlier drun_init has left, by a hole: it is sealed against shrinking.
 Result<std::shared_ptr<Arena>> Arena::create(Fd memory) {
   const auto failed = [](int error, const char* what) {
     return drun::fail(errno_error(error, std::string("no shared memory: ") + what));
   };
-  if (::ftruncate(memory.get(), 0) != 0) return failed(errno, "ftruncate");
+  struct stat file {};
+  if (::fstat(memory.get(), &file) != 0) return failed(errno, "fstat");
+  if (file.st_size > 0 && punch(memory.get(), 0, static_cast<std::size_t>(file.st_size)) != 0)
+    return failed(errno, "fallocate");
   if (const int error = claim(memory.get(), 0, kPage); error != 0) return failed(error, "posix_fallocate");
   auto arena = open(std::move(memory));
   if (!arena) return arena;
@@ -90,8 +99,7 @@ Result<void*> Arena::map(std::size_t offset, std::size_t n_bytes) const {
 }
 
 void Arena::release(std::size_t offset, std::size_t n_bytes) const {
-  (void)::fallocate(memory_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                    static_cast<off_t>(whole_pages(n_bytes)));
+  (void)punch(memory_.get(), offset, whole_pages(n_bytes));
 }
 
 }  // namespace drun::runtime
