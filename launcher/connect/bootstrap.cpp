@@ -46,7 +46,8 @@ Error no_hello(const std::string& host, const transport::Channel& channel, const
     words.pop_back();
   }
   Error error(Errc::kUnreachable, host, cause);
-  for (auto& line : words) error = std::move(error).with_context(std::move(line));
+  // Behind words of drun's own: a line of the host's alone could look like one of a box of drun's.
+  for (const auto& line : words) error = std::move(error).with_context((from_ssh ? "ssh: " : "it said: ") + line);
   for (const auto& line : lines_of_host(noise)) error = std::move(error).with_context("the host printed: " + line);
   return std::move(error).with_hint(from_ssh ? "ssh " + host + " true"
                                              : "does the login allow commands? ssh " + host + " uname -m");
