@@ -194,8 +194,8 @@ TEST(Relay, WorkerThatDoesNotReadIsClosedAtTheBound) {
   ASSERT_TRUE(fd);
   relayed.server.on_loop([&] {});
   // Far more than the queue and the kernel's buffers; the first connection has number 1.
-  const auto deadline = SteadyClock::now() + 20s;
-  while (relayed.closed_by_worker == 0 && SteadyClock::now() < deadline) {
+  const auto give_up = SteadyClock::now() + 20s;
+  while (relayed.closed_by_worker == 0 && SteadyClock::now() < give_up) {
     relayed.server.on_loop([&] { relayed.listener->deliver(1, std::string(1 << 20, 'x')); });
   }
   EXPECT_EQ(relayed.closed_by_worker, 1);

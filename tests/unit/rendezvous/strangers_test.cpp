@@ -150,7 +150,8 @@ TEST(Strangers, RanksOfALargeJobMayAllBeAboutToJoinAtOnce) {
   for (int i = 0; i < kRanks; ++i) ranks.push_back(stranger(server));
   for (const std::size_t rank : {0, kRanks - 1}) {
     send_what_goes(ranks[rank].get(), ClientHandshake(server.key(), Purpose::kRendezvous).hello());
-    const auto answer = receive_exactly(ranks[rank].get(), kServerHelloBytes, SteadyClock::now() + 10s);
+    BlockingDeadline deadline = SteadyClock::now() + 10s;
+    const auto answer = receive_exactly(ranks[rank].get(), kServerHelloBytes, deadline);
     EXPECT_TRUE(answer) << rank << ": " << answer.error().message();
   }
 }
