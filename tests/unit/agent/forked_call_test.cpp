@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+
+#include "tests/temp_folder.h"
 
 namespace drun::agent {
 namespace {
@@ -63,17 +66,33 @@ TEST_F(ForkedCallsTest, ReturnsWhatTheFunctionReturned) {
   EXPECT_FALSE(result.late);
 }
 
-TEST_F(ForkedCallsTest, AFunctionThatNeverReturnsIsGivenUpWithItsLastStep) {
+TEST_F(ForkedCallsTest, AFunctionThatNeverReturnsIsGivenUp) {
   const ForkedResult result = call(
-      [](const ReportStep& report) {
-        report("open /nfs/train");
+      [](const ReportStep&) {
         ::pause();
         return std::string();
       },
       milliseconds(50));
   EXPECT_FALSE(result.value);
   EXPECT_TRUE(result.late);
-  EXPECT_EQ(result.step, "open /nfs/train");
+}
+
+TEST_F(ForkedCallsTest, ACallThatIsGivenUpHasItsLastStep) {
+  const testing::TempFolder folder;
+  begin([&folder](const ReportStep& report) {
+    report("open /nfs/train");
+    folder.write("reported", "");
+    ::pause();
+    return std::string();
+  });
+  while (!std::filesystem::exists(folder.path("reported"))) ::usleep(1000);
+  io_.restart();
+  io_.poll();  // takes the step, which is in the pipe
+  calls_.stop();
+  io_.restart();
+  io_.run_for(seconds(30));
+  EXPECT_TRUE(result_.late);
+  EXPECT_EQ(result_.step, "open /nfs/train");
 }
 
 TEST_F(ForkedCallsTest, AChildThatDiesIsNotLate) {

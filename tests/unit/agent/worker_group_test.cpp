@@ -30,7 +30,7 @@ constexpr int kSuccess = 0;
 struct SentSignal {
   pid_t group = 0;
   int number = 0;
-  milliseconds at{0};  // since the start of the test
+  milliseconds at{0};  // since the order of the end, or the start of the test
   bool operator==(const SentSignal& other) const {
     return group == other.group && number == other.number && at == other.at;
   }
@@ -77,6 +77,7 @@ class FakeProcesses : public Processes {
     return all;
   }
 
+  void restart_clock() { began_ = Clock::now(); }
   void write(pid_t pid, const std::string& text) { write_all(stdout_[pid].get(), text); }
   std::string read_stdin(pid_t pid) {
     char bytes[256];
@@ -96,7 +97,7 @@ class FakeProcesses : public Processes {
  private:
   int n_started_ = 0;
   std::map<pid_t, Fd> stdin_, stdout_, stderr_;
-  const Deadline began_ = Clock::now();
+  Deadline began_ = Clock::now();
 };
 
 // The test is drun, the kernel and the agent's reaper.
@@ -140,6 +141,7 @@ class WorkerGroupTest : public ::testing::Test {
     time_.settle();
   }
   void order_end(milliseconds grace, milliseconds delay = {}, const std::vector<std::uint32_t>& delayed = {}) {
+    processes_.restart_clock();
     group_.order_end(grace, delay, delayed);
     tasks_.spawn(end());
     time_.settle();
