@@ -172,12 +172,11 @@ EncodedMessage encode_shared(const ServerMessage& message) {
 
 // Neighbors in a list of hosts have similar names, and ranks are placed host by host.
 std::string encode_hosts(const std::vector<std::string>& host_of_rank, const std::vector<int>& host_index_of_rank) {
-  constexpr std::size_t kMaxName = 255;
   std::vector<std::string_view> names;  // by host, "" for a host without ranks
   for (std::size_t rank = 0; rank < host_index_of_rank.size(); ++rank) {
     const auto host = static_cast<std::size_t>(host_index_of_rank[rank]);
     if (host >= names.size()) names.resize(host + 1);
-    names[host] = std::string_view(host_of_rank[rank]).substr(0, kMaxName);
+    names[host] = std::string_view(host_of_rank[rank]).substr(0, kMaxHostName);
   }
   ByteWriter out;
   out.u32(static_cast<std::uint32_t>(names.size()));

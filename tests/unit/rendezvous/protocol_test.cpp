@@ -178,12 +178,28 @@ TEST(Protocol, WelcomeWithAHostThatIsNotListedIsRefused) {
   EXPECT_TRUE(bad(9, 0x7f));  // that of the run before
 }
 
-TEST(Protocol, WelcomeWithALongHostNameIsRefused) {
+TEST(Protocol, HostNamesOfAWelcomeAreCut) {
   Welcome welcome = std::get<Welcome>(server_messages()[0]);
-  welcome.host_of_rank[2] = std::string(kMaxHostName, 'b');
-  EXPECT_TRUE(decode_server_message(encode(ServerMessage(welcome))));
-  welcome.host_of_rank[2] += 'b';
-  EXPECT_FALSE(decode_server_message(encode(ServerMessage(welcome))));
+  for (auto& name : welcome.host_of_rank) name = std::string(kMaxHostName + 1, 'b');
+  const auto decoded = decode_server_message(encode(ServerMessage(welcome)));
+  ASSERT_TRUE(decoded);
+  for (const auto& name : std::get<Welcome>(*decoded).host_of_rank) EXPECT_EQ(name.size(), kMaxHostName);
+}
+
+// Its two lengths could add up to twice as much.
+TEST(Protocol, LongHostNameInAWelcomeIsRefused) {
+  Welcome welcome = std::get<Welcome>(server_messages()[0]);
+  for (std::size_t i = 0; i < welcome.host_of_rank.size(); ++i) {
+    welcome.host_of_rank[i] = std::string(kMaxHostName - 1, 'b') + (welcome.host_index_of_rank[i] == 0 ? "b" : "c");
+  }
+  std::string bytes = encode(ServerMessage(welcome));
+  const auto second = bytes.find(
+      "\xfe\x01"
+      "c");  // 254 bytes of the name before, and one more
+  ASSERT_NE(second, std::string::npos);
+  EXPECT_TRUE(decode_server_message(bytes));
+  bytes[second] = '\xff';
+  EXPECT_FALSE(decode_server_message(bytes));
 }
 
 TEST(Protocol, CulpritIsNamedAsFarAsKnown) {
