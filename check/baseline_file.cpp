@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "base/new_file.h"
+#include "base/text.h"
 #include "check/baseline.h"
 
 namespace drun::check {
@@ -31,8 +32,8 @@ Result<void> write_baseline(const std::string& path, const Baseline& baseline) {
   if (written) written = file->commit();
   if (written) return {};
   Error error = std::move(written.error());
-  error.code = Errc::kUsage;  // the file is the user's, so the user has to fix it
-  return fail(std::move(error));
+  if (const std::string named = path + ": "; starts_with(error.cause, named)) error.cause.erase(0, named.size());
+  return fail(about(path, std::move(error)));
 }
 
 Result<Baseline> read_baseline(const std::string& path) {
