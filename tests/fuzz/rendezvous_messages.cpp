@@ -1,4 +1,6 @@
 // Messages of clients and of the server, and the handout of an agent.
+#include <memory>
+
 #include "rendezvous/agent_socket.h"
 #include "rendezvous/protocol.h"
 #include "tests/fuzz/fuzz.h"
@@ -62,7 +64,9 @@ std::vector<std::string> seeds() {
       encode(ClientMessage(ComplainMessage{"rank 1 closed its connection"})),
       encode(ServerMessage(welcome)),
       encode(ServerMessage(DoneReply{1})),
-      encode(ServerMessage(ValueReply{1, "value"})),
+      encode(ServerMessage(ValueReply{1, std::make_shared<const std::string>("value")})),
+      encode(ClientMessage(DeleteMessage{8, "key"})),
+      encode(ServerMessage(DeletedReply{8, true})),
       encode(ServerMessage(ErrorReply{1, Errc::kTimeout, "late"})),
       encode(ServerMessage(AbortNotice{1, "node1", 812, "killed"})),
       encode_handout(handout),

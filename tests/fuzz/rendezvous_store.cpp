@@ -43,7 +43,7 @@ class Job {
       if (!roster_.join(join->rank, join->pid)) return;
       rank_of_[session] = join->rank;
       epoch_of_[session] = roster_.epoch();
-      expect(roster_.welcome(join->rank).host_of_rank.size() == kRanks, "a welcome names every rank");
+      expect(roster_.welcome(join->rank).size == kRanks, "a welcome has the number of ranks");
       return take(store_.close_epochs());
     }
     if (rank_of_.count(session) == 0) return;
