@@ -83,7 +83,7 @@ class Slow(Mounts):
         for operation, host, words, job, end, began in jobs:
             self.assertEqual(job.finish(30 * SLOWDOWN), 75, f"{operation}\n{job}")
             # The job has no worker that runs, so --grace is not waited for.
-            self.assertLess(time.monotonic() - began, (START_TIMEOUT + 6) * SLOWDOWN, f"{operation}\n{job}")
+            self.assertLess(time.monotonic() - began, (START_TIMEOUT + 12) * SLOWDOWN, f"{operation}\n{job}")
             self.assertIn(host, job.err)
             self.assertIn(words, job.err, operation)
             self.assertNotIn("its guard", job.err, "the agent fell silent")
@@ -103,7 +103,8 @@ class Slow(Mounts):
         interrupted = time.monotonic()
         job.signal(signal.SIGINT)
         self.assertEqual(job.finish(30 * SLOWDOWN), 130, str(job))
-        self.assertLess(time.monotonic() - interrupted, (grace + 2) * SLOWDOWN, str(job))
+        # Grace and 2 s on each host, and drun's own end on a busy machine.
+        self.assertLess(time.monotonic() - interrupted, (grace + 4) * SLOWDOWN, str(job))
         self.assertRegex(job.err, r"warning: host1: still there after KILL, in uninterruptible sleep: pid \d+ \(cat\)")
         self.assertEqual(self.cluster.find_all("h1", f"^cat {point}"), [stuck], "nothing else is left there")
         end()
