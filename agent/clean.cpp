@@ -35,11 +35,6 @@ struct Target {
 };
 using Targets = std::map<pid_t, Target>;
 
-bool lives(pid_t pid, std::uint64_t start) {
-  const auto stat = stat_of(pid);
-  return stat && stat->start == start && !stat->over;
-}
-
 class Cleaner {
  public:
   Cleaner(const control::Clean& order, pid_t guard) : order_(order), guard_(guard) {

@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
 
-#include "base/blocked_signals.h"
+#include "agent/fork_child.h"
 #include "base/bytes.h"
+#include "base/fd.h"
 
 namespace drun::agent {
 
@@ -24,7 +24,7 @@ std::string encode(char kind, std::string_view text) {
   return out.take();
 }
 
-[[noreturn]] void answer(const ForkedFunction& function, const Fd& out) {
+[[noreturn]] void run_and_answer(const ForkedFunction& function, const Fd& out) {
   // A child that hangs must not hold open what the agent closes: the channel to drun and the workers' pipes.
   const int null = ::open("/dev/null", O_RDWR);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) {
@@ -59,29 +59,6 @@ void ForkedAnswer::push(std::string_view bytes) {
   }
 }
 
-Result<ForkedChild> fork_call(const ForkedFunction& function) {
-  auto pipe = make_pipe();
-  if (!pipe) return fail(std::move(pipe.error()));
-  const pid_t parent = ::getpid();
-  pid_t pid = 0;
-  {
-    // Until the child has default handlers: Asio's write to a pipe that the agent reads.
-    const BlockedSignals blocked;
-    pid = ::fork();
-    if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != parent) ::_exit(1);
-      for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);
-    }
-  }
-  if (pid < 0) return fail(errno_error(errno, "fork"));
-  if (pid == 0) answer(function, pipe->write);
-  ForkedChild child;
-  child.pid = pid;
-  child.answer = std::move(pipe->read);
-  return child;
-}
-
 Task<ForkedResult> ForkedCalls::call(ForkedFunction function, Deadline deadline) {
   ForkedAnswer answer;
   if (stopped_) {
@@ -89,11 +66,14 @@ Task<ForkedResult> ForkedCalls::call(ForkedFunction function, Deadline deadline)
     canceled.late = true;
     co_return canceled;
   }
-  auto child = fork_call(function);
-  if (!child) co_return answer.result();
-  set_nonblocking(child->answer.get(), true);
-  const pid_t pid = child->pid;
-  Stream stream(io_, child->answer.release());
+  auto pipe = make_pipe();
+  if (!pipe) co_return answer.result();
+  const pid_t pid = fork_child();
+  if (pid < 0) co_return answer.result();
+  if (pid == 0) run_and_answer(function, pipe->write);
+  pipe->write.reset();
+  set_nonblocking(pipe->read.get(), true);
+  Stream stream(io_, pipe->read.release());
   running_[pid] = &stream;
   std::string chunk(16u << 10, '\0');
   bool late = false;

@@ -11,7 +11,6 @@
 #include <string>
 
 #include "base/asio.h"
-#include "base/fd.h"
 
 namespace drun::agent {
 
@@ -57,12 +56,5 @@ class ForkedCalls {
   std::map<pid_t, Stream*> running_;  // not reaped yet; nullptr: its call is over
   bool stopped_ = false;
 };
-
-// A child in which `function` runs, and the pipe with its answer (ForkedAnswer).
-struct ForkedChild {
-  pid_t pid = 0;
-  Fd answer;
-};
-Result<ForkedChild> fork_call(const ForkedFunction& function);
 
 }  // namespace drun::agent

@@ -113,16 +113,17 @@ std::vector<pid_t> descendants() {
   return out;
 }
 
+bool lives(pid_t pid, std::uint64_t start) {
+  const auto stat = stat_of(pid);
+  return stat && stat->start == start && !stat->over;
+}
+
 bool signal_process(pid_t pid, std::uint64_t start, int number) {
-  const auto is_it = [&] {
-    const auto stat = stat_of(pid);
-    return stat && stat->start == start && !stat->over;
-  };
   // The descriptor is of one process, which is the wanted one if the pid is still its own.
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (process) return is_it() && ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0) == 0;
+  if (process) return lives(pid, start) && ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0) == 0;
   if (errno != ENOSYS && errno != EPERM) return false;
-  return is_it() && ::kill(pid, number) == 0;
+  return lives(pid, start) && ::kill(pid, number) == 0;
 }
 
 void reap_ended(const Reaped& reaped) {
@@ -150,7 +151,7 @@ std::vector<pid_t> strays(const JobMark& mark, Deadline deadline) {
   answer->write.reset();
   deadline = std::min(deadline, Clock::now() + kPollTime);
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto left = left_until(deadline).count();
     pollfd p{answer->read.get(), POLLIN, 0};
     const int ready = left > 0 ? ::poll(&p, 1, static_cast<int>(left)) : 0;
     if (ready < 0 && errno == EINTR) continue;

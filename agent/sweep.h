@@ -52,6 +52,9 @@ struct SweepLimits {
 // is no descendant); then does the same for strays. Blocks, up to the limits.
 Swept sweep(const SweepLimits& limits, const Reaped& reaped, const JobMark& mark = {});
 
+// True if the process that has this pid started at `start` (ProcessStat::start) and is not over.
+bool lives(pid_t pid, std::uint64_t start);
+
 // Sends the signal to the process that had this pid when it started at `start` (ProcessStat::start). A pid alone may be
 // that of a later process. True if it was sent.
 bool signal_process(pid_t pid, std::uint64_t start, int number);

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/blocked_signals.h"
+#include "agent/fork_child.h"
 
 namespace drun::agent {
 
@@ -78,11 +78,7 @@ struct ChildFds {
   std::vector<unsigned long> cpu_mask;  // empty: the agent's CPUs
 };
 
-// All signals are blocked, and handled as the agent does.
 [[noreturn]] void run_child(const ChildFds& fds, int report, pid_t agent, const char* file, char** argv, char** envp) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != agent) ::_exit(127);
-  for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);
   // First of all, so that no descendant can be outside the cgroup.
   if (fds.cgroup_procs >= 0) {
     [[maybe_unused]] const ssize_t entered = ::write(fds.cgroup_procs, "0", 1);
@@ -178,14 +174,9 @@ Result<WorkerProcess> start_worker(const WorkerStart& start) {
   if (!report) return fail(std::move(report.error()));
 
   const pid_t agent = ::getpid();
-  pid_t pid = 0;
-  {
-    // Until the child has default handlers: Asio's write to a pipe that the agent reads.
-    const BlockedSignals blocked;
-    pid = ::fork();
-    if (pid == 0) run_child(child, report->write.get(), agent, start.file.c_str(), argv.data(), envp.data());
-  }
+  const pid_t pid = fork_child();
   if (pid < 0) return fail(errno_error(errno, "fork"));
+  if (pid == 0) run_child(child, report->write.get(), agent, start.file.c_str(), argv.data(), envp.data());
   if (!start.pty) ::setpgid(pid, pid);  // in both processes, so that a signal to the group can't come too early
   worker.exec_report = std::move(report->read);
   worker.pid = pid;

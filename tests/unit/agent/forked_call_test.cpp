@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/fd.h"
 #include "tests/temp_folder.h"
 
 namespace drun::agent {
