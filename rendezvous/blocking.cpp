@@ -23,9 +23,9 @@ Result<short> wait_for(int fd, short events, BlockingDeadline& deadline) {
     const auto slice = std::clamp(left, std::chrono::milliseconds(0), kLongest);
     pollfd p{fd, events, 0};
     const int n = ::poll(&p, 1, static_cast<int>(slice.count()));
-    if (n > 0) return p.revents;
     if (n < 0 && errno != EINTR) return fail(errno_error(errno, "poll"));
     deadline += stops.poll();
+    if (n > 0) return p.revents;
     if (n == 0 && steady_clock::now() >= deadline) return fail(Errc::kTimeout, "timed out");
   }
 }

@@ -317,7 +317,7 @@ class Progress(Gated):
         self.gate("wait")
 
         def release(seen):
-            if "waiting for host1 (agent)" not in seen:
+            if "connecting 2/3: waiting for host1 (agent)" not in seen:
                 return False
             self.open_gate()
             return True

@@ -359,7 +359,8 @@ TEST(LinkNamespace, SegmentsOfAChosenSizeShareNoFrame) {
   const LinkResult result = the_result(run.output);
   for (const Rate& rate : {result.forward, result.backward}) {
     EXPECT_GT(rate.bits_per_second, kRate / 2);
-    EXPECT_EQ(rate.n_retransmits, 0u);
+    // Each larger frame would be dropped. A busy machine that acknowledges late causes one or two without a loss.
+    EXPECT_LE(rate.n_retransmits * 100, rate.n_segments);
     EXPECT_GE(static_cast<double>(rate.n_segments), rate.bits_per_second * rate.seconds / 8 / 1000);
   }
 }

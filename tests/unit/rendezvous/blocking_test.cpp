@@ -27,8 +27,9 @@ TEST(WaitFor, TimesOutAtItsDeadline) {
   EXPECT_GE(steady_clock::now(), deadline);
 }
 
-// A child waits for two bytes, and is stopped before the first one for longer than its deadline.
-TEST(WaitFor, TimeOfAStopCountsForNoneOfTheWaitsWithOneDeadline) {
+// A child waits for two bytes, and is stopped before the first one for longer than its deadline. The first byte comes
+// before or after the end of the stop.
+void stop_for_longer_than_the_deadline(bool byte_comes_first) {
   auto data = make_pipe(), said = make_pipe();
   ASSERT_TRUE(data && said);
   const pid_t child = ::fork();
@@ -48,9 +49,14 @@ TEST(WaitFor, TimeOfAStopCountsForNoneOfTheWaitsWithOneDeadline) {
   while (stat_of(child)->state != 'S') std::this_thread::yield();  // it waits
   ::kill(child, SIGSTOP);
   ASSERT_EQ(::waitpid(child, nullptr, WUNTRACED), child);
+  if (byte_comes_first) {
+    ASSERT_EQ(::write(data->write.get(), &byte, 1), 1);
+  }
   std::this_thread::sleep_for(3500ms);  // longer than the deadline, and than a busy machine may take
   ::kill(child, SIGCONT);
-  ASSERT_EQ(::write(data->write.get(), &byte, 1), 1);
+  if (!byte_comes_first) {
+    ASSERT_EQ(::write(data->write.get(), &byte, 1), 1);
+  }
   pollfd p{said->read.get(), POLLIN, 0};
   ASSERT_EQ(::poll(&p, 1, 10'000), 1);
   ASSERT_EQ(::read(said->read.get(), &byte, 1), 1);
@@ -58,6 +64,12 @@ TEST(WaitFor, TimeOfAStopCountsForNoneOfTheWaitsWithOneDeadline) {
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "wait " << WEXITSTATUS(status) << " failed";
+}
+
+TEST(WaitFor, TimeOfAStopCountsForNoneOfTheWaitsWithOneDeadline) { stop_for_longer_than_the_deadline(false); }
+
+TEST(WaitFor, TimeOfAStopCountsForNoneOfTheWaitsIfItEndsWithTheFirstByteThere) {
+  stop_for_longer_than_the_deadline(true);
 }
 
 }  // namespace
