@@ -6,8 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "base/fd.h"
 
 namespace drun::agent {
@@ -27,16 +25,7 @@ std::string read_error_file(int directory, const std::string& name) {
   const Fd file(::openat(directory, name.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
   struct stat s {};
   if (!file || ::fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode)) return "";
-  std::string bytes(kLimit + 1, '\0');
-  std::size_t n_read = 0;
-  while (n_read < bytes.size()) {
-    const ssize_t n = ::read(file.get(), bytes.data() + n_read, bytes.size() - n_read);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    n_read += static_cast<std::size_t>(n);
-  }
-  bytes.resize(n_read);
-  return n_read <= kLimit ? bytes : "";
+  return read_to_end(file.get(), kLimit).value_or("");
 }
 
 }  // namespace drun::agent

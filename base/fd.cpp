@@ -33,26 +33,32 @@ Result<void> set_nonblocking(int fd, bool on) {
   return {};
 }
 
-Result<std::string> read_file(const std::string& path, std::size_t limit) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return fail(errno_error(errno, path));
+Result<std::string> read_to_end(int fd, std::size_t limit) {
   std::string out;
   // Reserves once: growing would copy a large file several times. st_size is meaningless in /proc and /sys.
   struct stat s {};
-  if (::fstat(fd.get(), &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0) {
+  if (::fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0) {
     out.reserve(std::min(static_cast<std::size_t>(s.st_size), limit));
   }
   char buffer[65536];
   for (;;) {
-    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+    const ssize_t n = ::read(fd, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(errno_error(errno, path));
+    if (n < 0) return fail(errno_error(errno, "read"));
     if (n == 0) return out;
     if (out.size() + static_cast<std::size_t>(n) > limit) {
-      return fail(Errc::kIo, path, "larger than " + std::to_string(limit) + " bytes");
+      return fail(Errc::kIo, "larger than " + std::to_string(limit) + " bytes");
     }
     out.append(buffer, static_cast<std::size_t>(n));
   }
+}
+
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return fail(errno_error(errno, path));
+  auto text = read_to_end(fd.get(), limit);
+  if (!text) return fail(std::move(text.error()).with_subject(path));
+  return text;
 }
 
 Result<void> write_all(int fd, std::string_view bytes) {

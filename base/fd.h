@@ -41,7 +41,10 @@ struct Pipe {
 // Close-on-exec.
 Result<Pipe> make_pipe();
 Result<void> set_nonblocking(int fd, bool on);
-// Reads the whole file; an error if it has more than `limit` bytes. Works for /proc and /sys.
+// Reads from the present offset to the end of the file; an error if that is more than `limit` bytes. Works for /proc
+// and /sys. The error names no file.
+Result<std::string> read_to_end(int fd, std::size_t limit);
+// Opens and reads the whole file, in the same way. The error names the path.
 Result<std::string> read_file(const std::string& path, std::size_t limit = 64u << 20);
 // Blocks until all is written, also on a non-blocking descriptor; retries after EINTR and short writes.
 Result<void> write_all(int fd, std::string_view bytes);

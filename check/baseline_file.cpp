@@ -42,17 +42,9 @@ Result<Baseline> read_baseline(const std::string& path) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return fail(about_errno(path));
   if (!S_ISREG(status.st_mode)) return fail(Errc::kUsage, path, "it is no regular file");
-  std::string text;
-  char buffer[64 << 10];
-  for (;;) {
-    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(about_errno(path));
-    if (n == 0) break;
-    text.append(buffer, static_cast<std::size_t>(n));
-    if (text.size() > kMaxBytes) return fail(Errc::kUsage, path, "it is too large for a baseline");
-  }
-  auto baseline = parse_baseline(text);
+  const auto text = read_to_end(fd.get(), kMaxBytes);
+  if (!text) return fail(about(path, text.error()));
+  auto baseline = parse_baseline(*text);
   if (!baseline) return fail(about(path, std::move(baseline.error())));
   return baseline;
 }

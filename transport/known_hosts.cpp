@@ -43,6 +43,8 @@ void KnownHostLines::append(std::string_view text) {
     parsed.key.key.type = next_word(line);
     parsed.key.key.base64 = next_word(line);
     if (parsed.key.key.type.empty() || parsed.key.key.base64.empty()) continue;
+    if (parsed.key.key.type.find_first_not_of("0123456789") == std::string::npos)
+      continue;  // protocol 1: bits, exponent, modulus; ssh skips it, too
     parsed.key.file = file_;
     parsed.key.line = n_lines_;
     index(std::move(parsed), word);

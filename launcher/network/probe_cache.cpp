@@ -43,15 +43,8 @@ bool is_trusted(int fd) {
 std::optional<std::string> read_trusted(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file || !is_trusted(file.get())) return std::nullopt;
-  std::string out;
-  char buffer[65536];
-  for (;;) {
-    const ssize_t n = ::read(file.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 || out.size() > kMaxFile) return std::nullopt;
-    if (n == 0) return out;
-    out.append(buffer, static_cast<std::size_t>(n));
-  }
+  auto bytes = read_to_end(file.get(), kMaxFile);
+  return bytes ? std::optional(std::move(*bytes)) : std::nullopt;
 }
 
 // Creates the last two directories, usually .cache/drun: a home that does not exist is not created.

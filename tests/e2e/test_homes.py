@@ -115,20 +115,20 @@ class NoPlaceForTheAgent(ClusterTest):
 
 
 class SharedHome(ClusterTest):
-    hosts = 16
+    hosts = 64
     options = ("--shared-home",)
 
-    def test_sixteen_hosts_deliver_into_one_home_at_once(self):
-        hosts = "localhost:1," + ",".join(f"host{i}:1" for i in range(1, 16))
-        job = self.start_drun("-np", "16", "-H", hosts, "sh", "-c", "echo up; exec sleep 1000")
-        job.wait_for(r"\] up", 16)
+    def test_64_hosts_deliver_into_one_home_at_once(self):
+        hosts = "localhost:1," + ",".join(f"host{i}:1" for i in range(1, 64))
+        job = self.start_drun("-np", "64", "-H", hosts, "sh", "-c", "echo up; exec sleep 1000")
+        job.wait_for(r"\] up", 64)
         left = self.cluster.shell("h5", "ls -a /root/.cache/drun").split()
         agents = [name for name in left if name.startswith("agent-")]
         self.assertEqual(len(agents), 1, left)
         self.assertEqual([name for name in left if name.startswith(".agent-")], [])
         # All of them execute that one file: one that another host had replaced would be gone from under its agent.
         inode = self.cluster.shell("h5", f"stat -c %i /root/.cache/drun/{agents[0]}").strip()
-        for i in range(1, 16):
+        for i in range(1, 64):
             pid = self.cluster.find(f"h{i}", "^drun-agent$")
             self.assertEqual(str(os.stat(f"/proc/{pid}/exe").st_ino), inode, f"host{i}")
         job.signal(signal.SIGINT)

@@ -103,10 +103,15 @@ def slow(options):
     return 0
 
 
-def _lose(data, name, text):
+def _percent(text):
     percent = float(text.rstrip("%"))
     if not 0 <= percent <= 100:
-        raise plan.PlanError(f"{text}: a loss is 0% to 100%")
+        raise plan.PlanError(f"{text}: not within 0% to 100%")
+    return percent
+
+
+def _lose(data, name, text):
+    percent = _percent(text)
     data["losses"][name] = percent
     losses = {host: loss for host, loss in data["losses"].items() if loss}
     enter.in_namespaces(data["supervisor"], ["net"], network.lose, losses)
@@ -117,6 +122,17 @@ def lossy(options):
     data = state.load(options.name)
     state.host_of(data, options.host)
     _lose(data, options.host, options.percent)
+    return 0
+
+
+def corrupt(options):
+    data = state.load(options.name)
+    state.host_of(data, options.host)
+    percent = _percent(options.percent)
+    if percent:
+        for host in data["hosts"]:
+            enter.in_namespaces(host["pid"], ["net"], network.send_checksums, host["nic"])
+    enter.in_namespaces(data["supervisor"], ["net"], network.corrupt, options.host, percent)
     return 0
 
 
@@ -176,6 +192,8 @@ def _parser():
     one.add_argument("rate", help="10mbit; off")
     one.add_argument("--htb", action="store_true", help="by HTB; else TBF")
     verb("lossy", lossy, "lose frames of its link, both ways", host=True).add_argument("percent", help="5%%; 0")
+    verb("corrupt", corrupt, "change a byte of TCP segments of its link, both ways; of one link at a time",
+         host=True).add_argument("percent", help="3%%; 0")
     return parser
 
 

@@ -3,7 +3,11 @@
 Each host has its data NIC on the bridge; a decoy NIC that is up and leads nowhere, but has the default route; and a
 docker0 with the same address everywhere, kept running by a port whose other end is in the switch.
 """
+import array
+import fcntl
 import re
+import socket
+import struct
 import subprocess
 
 TABLE = "bridge drun"
@@ -35,7 +39,8 @@ def make_switch():
     _ip_batch(["link set lo up", "link add data0 type bridge", "link set data0 up"])
     rules = (f"table {TABLE} {{\n set cut {{ type ifname; }}\n"
              " chain loss { type filter hook prerouting priority 0; }\n"
-             " chain cut { type filter hook forward priority 0; iifname @cut drop; oifname @cut drop; }\n}\n")
+             " chain cut { type filter hook forward priority 0; iifname @cut drop; oifname @cut drop; }\n"
+             " chain corrupt { type filter hook forward priority 1; }\n}\n")
     subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True)
 
 
@@ -121,3 +126,24 @@ def lose(losses):
     head = [f"flush chain {TABLE} cut", f"add rule {TABLE} cut iifname @cut drop",
             f"add rule {TABLE} cut oifname @cut drop"]
     subprocess.run(["nft", "-f", "-"], input="\n".join(head + lines) + "\n", text=True, check=True)
+
+
+def send_checksums(device):
+    """Called on a host: frames leave it with their checksums. Else the kernel, which calculates none for links within
+    one machine, would believe what corrupt() made of them."""
+    SIOCETHTOOL, ETHTOOL_STXCSUM = 0x8946, 0x17
+    off = array.array("B", struct.pack("II", ETHTOOL_STXCSUM, 0))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCETHTOOL, struct.pack("16sP8x", device.encode(), off.buffer_info()[0]))
+
+
+def corrupt(port, percent):
+    """Called in the switch: a byte of this percentage of the TCP segments of a port changes, in both directions.
+    Replaces the corruption of all ports."""
+    lines = [f"flush chain {TABLE} corrupt"]
+    for way in ("iifname", "oifname") if percent else ():
+        for protocol in ("ip protocol tcp", "ip6 nexthdr tcp"):
+            # Byte 50 from the TCP header: payload. Segments without it stay as they are.
+            lines.append(f'add rule {TABLE} corrupt {way} "{port}" {protocol} numgen random mod 10000 < '
+                         f'{round(percent * 100)} @th,400,8 set 0x7e counter')
+    subprocess.run(["nft", "-f", "-"], input="\n".join(lines) + "\n", text=True, check=True)

@@ -57,6 +57,14 @@ TEST(KnownHosts, TellsMarkers) {
   EXPECT_TRUE(keys[1].authority);
 }
 
+TEST(KnownHosts, KeysOfProtocol1AreNoKeys) {
+  KnownHostLines lines("f");
+  lines.append("host1 1024 35 12345678901\nhost1 ssh-ed25519 KEY\n");
+  const auto found = lines.find("host1", "");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].line, 2);
+}
+
 TEST(KnownHosts, FindsHashedNames) {
   const std::string salt(20, '\x17');
   const std::string text =
