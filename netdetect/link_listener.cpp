@@ -2,11 +2,11 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
-#include <list>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "base/accept.h"
 #include "netdetect/link_echo.h"
 #include "netdetect/link_measure.h"
 #include "netdetect/link_stream.h"
@@ -21,7 +21,6 @@ namespace {
 using asio::ip::tcp;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMaxUnproven = 256;
 constexpr std::size_t kMaxProven = 256;
 constexpr std::size_t kMaxSeen = 1u << 16;  // far more than the connections of a check
 constexpr milliseconds kProofTime{3000};
@@ -29,7 +28,6 @@ constexpr milliseconds kAttachTime{5000};  // until all streams of a measurement
 constexpr milliseconds kGoTime{15000};     // from then until the client says go
 constexpr milliseconds kEchoTime{15000};
 constexpr milliseconds kMtuTime{5000};
-constexpr milliseconds kAcceptPause{20};  // after a failed accept (no descriptors left)
 
 std::function<void()> closing(const LinkSocket& socket) {
   return [socket] { close_by_reset(*socket); };
@@ -49,7 +47,7 @@ struct Session {
 class Listener final : public LinkListener {
  public:
   Listener(const asio::any_io_executor& executor, std::string token)
-      : executor_(executor), acceptor_(executor), pause_(executor), tasks_(executor), token_(std::move(token)) {}
+      : executor_(executor), acceptor_(executor), tasks_(executor), token_(std::move(token)) {}
 
   Result<void> open() {
     auto port = listen_anywhere(acceptor_, "listen for link measurements");
@@ -58,13 +56,19 @@ class Listener final : public LinkListener {
     return {};
   }
 
-  void run() { tasks_.spawn(accept_loop()); }
+  void run() {
+    std::function<void(tcp::socket)> serve_one = [this](tcp::socket socket) {
+      auto connection = std::make_shared<tcp::socket>(std::move(socket));
+      unproven_.add(connection);
+      tasks_.spawn(serve(std::move(connection)));
+    };
+    tasks_.spawn(accept_all(acceptor_, std::move(serve_one)));
+  }
   int port() const override { return port_; }
 
   void stop() override {
     boost::system::error_code ignored;
     acceptor_.close(ignored);
-    pause_.cancel();
     stopping_->stop();
     for (const auto& [id, session] : sessions_) {
       session->attached.notify();
@@ -75,29 +79,6 @@ class Listener final : public LinkListener {
   Task<void> join() override { return tasks_.join(); }
 
  private:
-  Task<void> accept_loop() {
-    while (!stopping_->stopped()) {
-      auto connection = std::make_shared<tcp::socket>(executor_);
-      const auto [ec] = co_await acceptor_.async_accept(*connection, as_result);
-      if (stopping_->stopped()) break;
-      if (ec) {
-        pause_.expires_after(kAcceptPause);
-        co_await pause_.async_wait(as_result);
-        continue;
-      }
-      admit(std::move(connection));
-    }
-  }
-
-  void admit(LinkSocket connection) {
-    if (unproven_.size() >= kMaxUnproven) {
-      close_by_reset(*unproven_.front());
-      unproven_.pop_front();
-    }
-    unproven_.push_back(connection);
-    tasks_.spawn(serve(std::move(connection)));
-  }
-
   Task<void> serve(LinkSocket connection) {
     const OnStop on_stop(stopping_, closing(connection));
     LinkOrder order;
@@ -269,11 +250,10 @@ class Listener final : public LinkListener {
 
   asio::any_io_executor executor_;
   tcp::acceptor acceptor_;
-  Timer pause_;
   TaskGroup tasks_;
   std::string token_;
   std::shared_ptr<Stopping> stopping_ = std::make_shared<Stopping>();
-  std::list<LinkSocket> unproven_;  // oldest first
+  UnprovenConnections unproven_;
   std::map<std::string, std::shared_ptr<Session>> sessions_;
   std::set<std::string> seen_;  // nonces
   std::size_t n_proven_ = 0;

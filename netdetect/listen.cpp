@@ -1,6 +1,7 @@
 #include "netdetect/listen.h"
 
 #include <boost/asio/ip/v6_only.hpp>
+#include <utility>
 
 #include "base/asio.h"
 
@@ -31,6 +32,20 @@ Result<int> listen_anywhere(tcp::acceptor& acceptor, const char* what) {
   if (ec) ec = listen_at(acceptor, tcp::endpoint(tcp::v4(), 0), port);
   if (ec) return fail(asio_error(ec, what));
   return port;
+}
+
+void UnprovenConnections::add(Connection connection) {
+  if (connections_.size() >= kMax) {
+    boost::system::error_code ignored;
+    connections_.front()->close(ignored);
+    connections_.pop_front();
+  }
+  connections_.push_back(std::move(connection));
+}
+
+void UnprovenConnections::close_all() {
+  boost::system::error_code ignored;
+  for (const auto& connection : connections_) connection->close(ignored);
 }
 
 }  // namespace drun::netdetect

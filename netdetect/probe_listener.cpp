@@ -1,9 +1,9 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
-#include <list>
 #include <utility>
 
+#include "base/accept.h"
 #include "netdetect/listen.h"
 #include "netdetect/probe.h"
 #include "netdetect/proof.h"
@@ -13,14 +13,12 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr std::size_t kMaxConnections = 256;
 constexpr std::chrono::seconds kConnectionTime{3};
-constexpr std::chrono::milliseconds kAcceptPause{20};  // after a failed accept (no descriptors left)
 
 class Listener final : public ProbeListener {
  public:
   Listener(const asio::any_io_executor& executor, std::string token)
-      : executor_(executor), acceptor_(executor), pause_(executor), tasks_(executor), token_(std::move(token)) {}
+      : executor_(executor), acceptor_(executor), tasks_(executor), token_(std::move(token)) {}
 
   Result<void> open() {
     auto port = listen_anywhere(acceptor_, "listen for probes");
@@ -29,47 +27,27 @@ class Listener final : public ProbeListener {
     return {};
   }
 
-  void run() { tasks_.spawn(accept_loop()); }
+  void run() {
+    std::function<void(tcp::socket)> serve_one = [this](tcp::socket socket) {
+      auto connection = std::make_shared<tcp::socket>(std::move(socket));
+      connections_.add(connection);
+      tasks_.spawn(serve(std::move(connection)));
+    };
+    tasks_.spawn(accept_all(acceptor_, std::move(serve_one)));
+  }
 
   int port() const override { return port_; }
 
   void stop() override {
-    stopped_ = true;
     boost::system::error_code ignored;
     acceptor_.close(ignored);
-    pause_.cancel();
-    for (auto& connection : connections_) connection->close(ignored);
+    connections_.close_all();
   }
 
   Task<void> join() override { return tasks_.join(); }
 
  private:
-  using Connection = std::shared_ptr<tcp::socket>;
-
-  Task<void> accept_loop() {
-    while (!stopped_) {
-      auto connection = std::make_shared<tcp::socket>(executor_);
-      const auto [ec] = co_await acceptor_.async_accept(*connection, as_result);
-      if (stopped_) break;
-      if (ec) {
-        pause_.expires_after(kAcceptPause);
-        co_await pause_.async_wait(as_result);
-        continue;
-      }
-      admit(std::move(connection));
-    }
-  }
-
-  // When full, closes the oldest connection: a peer needs one round trip, so the oldest one is a stranger's.
-  void admit(Connection connection) {
-    if (connections_.size() >= kMaxConnections) {
-      boost::system::error_code ignored;
-      connections_.front()->close(ignored);
-      connections_.pop_front();
-    }
-    connections_.push_back(connection);
-    tasks_.spawn(serve(std::move(connection)));
-  }
+  using Connection = UnprovenConnections::Connection;
 
   Task<void> serve(Connection connection) {
     {
@@ -97,12 +75,10 @@ class Listener final : public ProbeListener {
 
   asio::any_io_executor executor_;
   tcp::acceptor acceptor_;
-  Timer pause_;
   TaskGroup tasks_;
   std::string token_;
-  std::list<Connection> connections_;  // oldest first
+  UnprovenConnections connections_;
   int port_ = 0;
-  bool stopped_ = false;
 };
 
 }  // namespace

@@ -1,18 +1,12 @@
 #include "rendezvous/listening.h"
 
-#include <fcntl.h>
-
-#include <chrono>
-#include <utility>
+#include "base/accept.h"
 
 namespace drun::rendezvous {
 
 namespace {
 constexpr int kBacklog = 4096;
-constexpr auto kPause = std::chrono::milliseconds(50);
 }  // namespace
-
-void set_close_on_exec(int fd) { ::fcntl(fd, F_SETFD, FD_CLOEXEC); }
 
 Result<asio::ip::tcp::acceptor> listen_on(const asio::any_io_executor& executor, const std::string& address) {
   boost::system::error_code ec;
@@ -29,21 +23,6 @@ Result<asio::ip::tcp::acceptor> listen_on(const asio::any_io_executor& executor,
   acceptor.listen(kBacklog, ec);
   if (ec) return fail(asio_error(ec, "listen").with_subject(address));
   return acceptor;
-}
-
-Task<void> accept_all(asio::ip::tcp::acceptor& acceptor, std::function<void(asio::ip::tcp::socket)> take) {
-  while (acceptor.is_open()) {
-    auto [ec, socket] = co_await acceptor.async_accept(as_result);
-    if (!acceptor.is_open()) break;
-    if (!ec) {
-      set_close_on_exec(socket.native_handle());
-      take(std::move(socket));
-      continue;
-    }
-    if (ec == asio::error::connection_aborted) continue;
-    const Deadline later = Clock::now() + kPause;  // out of descriptors or memory: some may be freed
-    co_await sleep_until(later);
-  }
 }
 
 }  // namespace drun::rendezvous

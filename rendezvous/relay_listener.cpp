@@ -1,6 +1,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <utility>
 
+#include "base/accept.h"
 #include "rendezvous/listening.h"
 #include "rendezvous/relay.h"
 #include "rendezvous/relay_streams.h"

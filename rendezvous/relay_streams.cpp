@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "rendezvous/listening.h"
+#include "base/accept.h"
 
 namespace drun::rendezvous {
 

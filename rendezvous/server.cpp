@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/accept.h"
 #include "base/clean_text.h"
 #include "base/log.h"
 #include "rendezvous/listening.h"

@@ -7,9 +7,9 @@
 #include <boost/asio/write.hpp>
 #include <utility>
 
+#include "base/accept.h"
 #include "base/log.h"
 #include "rendezvous/blocking.h"
-#include "rendezvous/listening.h"
 
 namespace drun::rendezvous {
 

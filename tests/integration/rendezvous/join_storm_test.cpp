@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/accept.h"
 #include "base/asio.h"
 #include "base/fd.h"
 #include "rendezvous/blocking.h"
