@@ -77,10 +77,13 @@ std::string size_text(std::size_t n_bytes) {
 
 std::string time_text(double seconds) {
   constexpr double kMinute = 60, kHour = 3600;
+  if (seconds == 0) return "0 s";
   if (seconds >= 2 * kHour) return digits(seconds / kHour) + " h";
   if (seconds >= 10 * kMinute) return digits(seconds / kMinute) + " min";
   return scaled(seconds * 1e6, kTimeUnits);
 }
+
+std::string time_text(std::chrono::duration<double> time) { return time_text(time.count()); }
 
 std::string limit_text(std::chrono::milliseconds limit) {
   const auto ms = limit.count();

@@ -7,9 +7,10 @@
 
 namespace drun {
 
-std::string rate_text(double bits_per_second);            // "9.4 Mb/s", "941 Mb/s", "9.41 Gb/s"
-std::string size_text(std::size_t n_bytes);               // decimal: "100 MB", "4 B", "1.07 GB"
-std::string time_text(double seconds);                    // "128 ms", "12.4 us", "3.1 s", "25 min", "4.89 h"
+std::string rate_text(double bits_per_second);  // "9.4 Mb/s", "941 Mb/s", "9.41 Gb/s"
+std::string size_text(std::size_t n_bytes);     // decimal: "100 MB", "4 B", "1.07 GB"
+std::string time_text(double seconds);          // "128 ms", "12.4 us", "3.1 s", "25 min", "4.89 h"
+std::string time_text(std::chrono::duration<double> time);
 std::string limit_text(std::chrono::milliseconds limit);  // a time limit as it was set: "300 s", "1500 ms"
 // One decimal below 10 % and two below 0.1 %. A nonzero share below 0.01 % is "less than 0.01 %".
 std::string share_text(double share);   // "75 %", "3.1 %", "0.02 %"

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/text.h"
+#include "base/units.h"
 
 namespace drun::check {
 
@@ -94,8 +95,8 @@ std::vector<Finding> connect_findings(const std::vector<ConnectTimes>& hosts) {
     finding.code = "ssh-slow";
     finding.hosts = {static_cast<int>(i)};
     finding.subject = hosts[i].name;
-    finding.text = "ssh takes " + launcher::seconds_text(all[i]) + ", typical is " + launcher::seconds_text(typical) +
-                   "; " + launcher::seconds_text(worst.second) + " of it in " + transport::phase_name(worst.first);
+    finding.text = "ssh takes " + time_text(all[i]) + ", typical is " + time_text(typical) + "; " +
+                   time_text(worst.second) + " of it in " + transport::phase_name(worst.first);
     finding.details = {about.meaning};
     finding.command = about.command + hosts[i].name + (starts_with(about.command, "time") ? " true" : "");
     out.push_back(std::move(finding));

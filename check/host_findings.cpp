@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "check/vote.h"
 
 namespace drun::check {
@@ -118,12 +119,6 @@ std::string gpu_text(const control::HostFacts& facts) {
   return parts.empty() ? "none" : join(parts, ", ");
 }
 
-std::string seconds_of_ms(std::int64_t ms) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ms) / 1000.0);
-  return text;
-}
-
 const std::string* value_of(const std::map<std::string, std::string>& map, const std::string& name) {
   const auto found = map.find(name);
   return found == map.end() ? nullptr : &found->second;
@@ -225,10 +220,11 @@ void find_clocks(const std::vector<ExaminedHost>& hosts, FindingList& out) {
     for (const auto& c : clocks) {
       f.hosts.push_back(c.host);
       f.details.push_back(hosts[static_cast<std::size_t>(c.host)].name + ": " + (c.ms < 0 ? "-" : "+") +
-                          seconds_of_ms(std::llabs(c.ms)) + " against drun's own clock");
+                          time_text(std::chrono::milliseconds(std::llabs(c.ms))) + " against drun's own clock");
     }
     std::sort(f.hosts.begin(), f.hosts.end());
-    f.text = "the clocks are up to " + seconds_of_ms(clocks.back().ms - clocks.front().ms) + " apart";
+    f.text =
+        "the clocks are up to " + time_text(std::chrono::milliseconds(clocks.back().ms - clocks.front().ms)) + " apart";
     f.command = command;
     out.add_shared(std::move(f));
     return;
@@ -238,8 +234,8 @@ void find_clocks(const std::vector<ExaminedHost>& hosts, FindingList& out) {
     const std::int64_t off = c.ms - normal;
     if (std::llabs(off) <= kClockWarnMs) continue;
     out.add(Severity::kWarning, "clock-off", c.host,
-            "its clock is " + seconds_of_ms(std::llabs(off)) + (off > 0 ? " ahead of" : " behind") + " that of " +
-                plural(best_size, "other host"),
+            "its clock is " + time_text(std::chrono::milliseconds(std::llabs(off))) +
+                (off > 0 ? " ahead of" : " behind") + " that of " + plural(best_size, "other host"),
             command);
   }
 }

@@ -7,18 +7,18 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/units.h"
 #include "check/check_times.h"
 #include "check/collect.h"
 #include "check/link_repeat.h"
 #include "launcher/network/link_tests.h"
 #include "launcher/network/network_speed.h"
-#include "launcher/report/progress.h"
 
 namespace drun::check {
 namespace {
 
 void log_step(const std::string& what, Deadline end) {
-  log::debug(what + ", time left: " + launcher::seconds_text(end - Clock::now()));
+  log::debug(what + ", time left: " + time_text(end - Clock::now()));
 }
 
 // The hosts that have an interface and take part.

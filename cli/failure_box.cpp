@@ -1,15 +1,13 @@
 #include "cli/failure_box.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 
 #include "base/clean_text.h"
 #include "base/text.h"
 #include "base/text_width.h"
+#include "base/units.h"
 #include "base/wording.h"
 #include "launcher/plan/rank_list.h"
-#include "launcher/report/progress.h"
 #include "launcher/report/same_failure.h"
 #include "launcher/report/signal_text.h"
 
@@ -27,14 +25,6 @@ constexpr std::size_t kMaxTexts = 4;
 constexpr std::size_t kMaxFirst = 8;
 constexpr std::size_t kMaxWaited = 4;
 constexpr std::size_t kMaxHosts = 3;
-
-// Like seconds_text(), but also for shorter times.
-std::string time_text(double seconds) {
-  if (seconds >= 1) return launcher::seconds_text(std::chrono::duration<double>(seconds));
-  char text[32];
-  std::snprintf(text, sizeof text, seconds < 0.01 ? "%.1f ms" : "%.0f ms", seconds * 1e3);
-  return text;
-}
 
 class Box {
  public:

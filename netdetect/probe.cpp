@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/units.h"
 #include "netdetect/interface.h"
 #include "netdetect/proof.h"
 
@@ -23,8 +24,6 @@ struct Batch {
   std::chrono::milliseconds timeout{};
   std::size_t next = 0;
 };
-
-std::string milliseconds_text(std::chrono::milliseconds t) { return std::to_string(t.count()) + " ms"; }
 
 void classify_connect_error(const boost::system::error_code& ec, ProbeResult& result) {
   namespace error = asio::error;
@@ -68,7 +67,7 @@ Task<ProbeResult> probe_one(ProbeTarget target, std::string token, std::chrono::
   const auto [connect_error] = co_await socket.async_connect(endpoint, as_result);
   if (guard.fired()) {
     result.outcome = ProbeOutcome::kTimedOut;
-    result.detail = "no answer within " + milliseconds_text(timeout);
+    result.detail = "no answer within " + limit_text(timeout);
     co_return result;
   }
   if (connect_error) {
@@ -95,7 +94,7 @@ Task<ProbeResult> probe_one(ProbeTarget target, std::string token, std::chrono::
   }
   result.outcome = ProbeOutcome::kWrongPeer;
   if (guard.fired()) {
-    result.detail = "connected, but no proof within " + milliseconds_text(timeout);
+    result.detail = "connected, but no proof within " + limit_text(timeout);
   } else if (read_error) {
     result.detail = "connected, but no proof: " + read_error.message();
   } else {

@@ -1,9 +1,9 @@
 #include "launcher/report/progress.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/text.h"
+#include "base/units.h"
 
 namespace drun::launcher {
 
@@ -38,12 +38,6 @@ const char* doing(Stage stage) {
 }
 
 }  // namespace
-
-std::string seconds_text(std::chrono::duration<double> time) {
-  char text[32];
-  std::snprintf(text, sizeof text, time.count() < 10 ? "%.2f s" : "%.0f s", time.count());
-  return text;
-}
 
 void Progress::begin(Stage stage, std::vector<std::string> names, Time now) {
   stage_ = stage;
@@ -119,17 +113,17 @@ std::string Progress::line(Time now, std::size_t width) const {
 
 std::string Progress::summary(Time now) const {
   std::string out =
-      std::string(stage_name(stage_)) + " " + plural(hosts_.size(), "host") + " " + seconds_text(now - began_);
+      std::string(stage_name(stage_)) + " " + plural(hosts_.size(), "host") + " " + time_text(now - began_);
   const auto slowest =
       std::max_element(hosts_.begin(), hosts_.end(), [](const auto& a, const auto& b) { return a.ended < b.ended; });
-  if (hosts_.size() > 1) out += " (slowest " + slowest->name + " " + seconds_text(slowest->ended - began_) + ")";
+  if (hosts_.size() > 1) out += " (slowest " + slowest->name + " " + time_text(slowest->ended - began_) + ")";
   return out;
 }
 
 std::string Progress::host_summary(std::size_t index) const {
   std::vector<std::string> parts;
   for (const auto& [phase, time] : hosts_[index].times) {
-    parts.push_back(std::string(transport::phase_name(phase)) + " " + seconds_text(time));
+    parts.push_back(std::string(transport::phase_name(phase)) + " " + time_text(time));
   }
   return hosts_[index].name + ": " + join(parts, ", ");
 }

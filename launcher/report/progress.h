@@ -60,7 +60,4 @@ class Progress {
   std::vector<HostState> hosts_;
 };
 
-// "0.19 s", "12 s".
-std::string seconds_text(std::chrono::duration<double> time);
-
 }  // namespace drun::launcher

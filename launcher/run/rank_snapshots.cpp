@@ -8,8 +8,8 @@
 
 #include "base/clean_text.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "launcher/plan/rank_list.h"
-#include "launcher/report/progress.h"
 #include "launcher/report/signal_text.h"
 
 namespace drun::launcher {
@@ -46,7 +46,7 @@ std::string state_words(const control::ProcessState& p) {
 
 std::string process_words(const control::ProcessState& p) {
   return "pid " + std::to_string(p.pid) + " (" + p.name + ") " + state_words(p) + ", " +
-         seconds_text(milliseconds(p.cpu_ms)) + " of CPU";
+         time_text(milliseconds(p.cpu_ms)) + " of CPU";
 }
 
 constexpr const char* kPySpy = " (pip install py-spy there shows the lines of Python)";

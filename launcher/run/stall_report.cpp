@@ -1,9 +1,11 @@
 #include "launcher/run/stall_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "launcher/plan/rank_list.h"
 #include "recorder/layout.h"
 
@@ -34,7 +36,8 @@ std::string id_of(const control::RecordedCall& call, int rank) {
   return id;
 }
 
-std::string seconds_words(double seconds) { return std::to_string(static_cast<long long>(seconds)) + " s"; }
+// The snapshots are a second apart.
+std::string whole_seconds_text(double seconds) { return time_text(std::floor(seconds)); }
 
 // Time since the rank's latest change, on a clock that stood still while drun was stopped.
 double age_s(const RankProgress& rank, Deadline now) {
@@ -51,11 +54,11 @@ std::string what_it_does(const RankProgress& rank, Deadline now) {
   if (rank.over) return "it has ended";
   if (!rank.activity) return "nothing is known of it: it has not called drun_init, or its libdrun has no recorder";
   if (const auto* open = open_call(rank))
-    return "it has been in " + call_text(*open) + " for " + seconds_words(age_s(rank, now));
+    return "it has been in " + call_text(*open) + " for " + whole_seconds_text(age_s(rank, now));
   if (rank.activity->last.empty()) return "it has called nothing";
   const auto& last = rank.activity->last.front();
   return "its last call was " + call_text(last) + ", which " + (last.status == 0 ? "ended " : "failed ") +
-         seconds_words(age_s(rank, now)) + " ago";
+         whole_seconds_text(age_s(rank, now)) + " ago";
 }
 
 std::string ranks_have(const std::vector<int>& ranks) {
@@ -88,7 +91,7 @@ std::string details_of(const std::vector<RankProgress>& ranks, const control::Re
   Lines lines;
   double longest = 0;
   for (const int rank : waiting) longest = std::max(longest, age_s(ranks[static_cast<std::size_t>(rank)], now));
-  lines.add(ranks_have(waiting) + "waited in it for " + seconds_words(longest));
+  lines.add(ranks_have(waiting) + "waited in it for " + whole_seconds_text(longest));
   if (is_pair(call)) {
     const auto other = static_cast<std::size_t>(call.root);
     if (call.root >= 0 && other < ranks.size()) {
@@ -198,7 +201,7 @@ bool StallReporter::poll(milliseconds limit) {
     });
     if (went_well) {
       const double seconds = std::chrono::duration<double>(now - told->second.since + limit).count();
-      reporter_.note(stall.call + " went on after " + seconds_words(seconds));
+      reporter_.note(stall.call + " went on after " + whole_seconds_text(seconds));
     }
     told = reported_.erase(told);
   }
@@ -207,7 +210,7 @@ bool StallReporter::poll(milliseconds limit) {
     if (reported_.contains(stall.id)) continue;
     if (++n_told <= kMaxStalls) {
       std::string text =
-          "no progress for " + seconds_words(std::chrono::duration<double>(limit).count()) + " in " + stall.call;
+          "no progress for " + whole_seconds_text(std::chrono::duration<double>(limit).count()) + " in " + stall.call;
       for (const auto line : split(stall.details, '\n')) text += "\n  " + std::string(line);
       reporter_.warning(text);
     } else {

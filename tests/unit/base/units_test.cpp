@@ -10,6 +10,8 @@ namespace {
 TEST(Units, TimesHaveUnitsThatPeopleThinkIn) {
   EXPECT_EQ(time_text(12.4e-6), "12.4 us");
   EXPECT_EQ(time_text(0.128), "128 ms");
+  EXPECT_EQ(time_text(0), "0 s");
+  EXPECT_EQ(time_text(std::chrono::milliseconds(61234)), "61.2 s");
   EXPECT_EQ(time_text(599), "599 s");
   EXPECT_EQ(time_text(1500), "25 min");
   EXPECT_EQ(time_text(17603), "4.89 h");

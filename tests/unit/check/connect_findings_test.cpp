@@ -25,7 +25,7 @@ TEST(ConnectFindings, OneSlowHostIsNamedWithThePhaseThatTakesTheTime) {
   EXPECT_EQ(findings[0].code, "ssh-slow");
   EXPECT_EQ(findings[0].hosts, std::vector<int>{1});
   EXPECT_EQ(findings[0].severity, Severity::kWarning);
-  EXPECT_EQ(findings[0].text, "ssh takes 4.20 s, typical is 0.40 s; 4.00 s of it in login");
+  EXPECT_EQ(findings[0].text, "ssh takes 4.2 s, typical is 400 ms; 4 s of it in login");
   EXPECT_EQ(findings[0].command, "ssh -vvv b");
 }
 

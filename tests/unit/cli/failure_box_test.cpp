@@ -77,10 +77,10 @@ TEST(FailureBox, TellsTheLastCallAndWhoWaitedInWhat) {
   EXPECT_EQ(json["first"][0]["last_call"]["state"], "open");
 
   report.failure->first[0].last_call->ended = true;
-  EXPECT_NE(format_failure(report, {}).find("  | its last call, allreduce #1284 'grad.17', had ended 2.50 s before\n"),
+  EXPECT_NE(format_failure(report, {}).find("  | its last call, allreduce #1284 'grad.17', had ended 2.5 s before\n"),
             std::string::npos);
   report.failure->first[0].last_call->status = -5;
-  EXPECT_NE(format_failure(report, {}).find("'grad.17', had failed 2.50 s before\n"), std::string::npos);
+  EXPECT_NE(format_failure(report, {}).find("'grad.17', had failed 2.5 s before\n"), std::string::npos);
   json = nlohmann::json::parse(to_json(report))["first_failure"];
   EXPECT_EQ(json["first"][0]["last_call"]["state"], "failed");
 }

@@ -71,13 +71,13 @@ TEST(Progress, SummaryNamesTheSlowestHost) {
   progress.done(0, kStart + milliseconds(100));
   progress.done(1, kStart + milliseconds(190));
   progress.done(2, kStart + milliseconds(20));
-  EXPECT_EQ(progress.summary(kStart + milliseconds(210)), "connect 3 hosts 0.21 s (slowest node7 0.19 s)");
+  EXPECT_EQ(progress.summary(kStart + milliseconds(210)), "connect 3 hosts 210 ms (slowest node7 190 ms)");
 }
 
 TEST(Progress, SummaryOfOneHostNamesNobody) {
   Progress progress = connecting({"a"});
   progress.done(0, kStart + milliseconds(100));
-  EXPECT_EQ(progress.summary(kStart + milliseconds(100)), "connect 1 host 0.10 s");
+  EXPECT_EQ(progress.summary(kStart + milliseconds(100)), "connect 1 host 100 ms");
 }
 
 TEST(Progress, TimesOfPhasesAddUpOverRetries) {
@@ -88,13 +88,7 @@ TEST(Progress, TimesOfPhasesAddUpOverRetries) {
   progress.enter(0, transport::Phase::kHandshake, kStart + milliseconds(350));
   progress.enter(0, transport::Phase::kHandshake, kStart + milliseconds(360));  // no change of phase
   progress.done(0, kStart + milliseconds(1350));
-  EXPECT_EQ(progress.host_summary(0), "a: connect 0.15 s, handshake 1.20 s");
-}
-
-TEST(Progress, SecondsAreShort) {
-  EXPECT_EQ(seconds_text(milliseconds(4)), "0.00 s");
-  EXPECT_EQ(seconds_text(milliseconds(1234)), "1.23 s");
-  EXPECT_EQ(seconds_text(milliseconds(61234)), "61 s");
+  EXPECT_EQ(progress.host_summary(0), "a: connect 150 ms, handshake 1.2 s");
 }
 
 }  // namespace

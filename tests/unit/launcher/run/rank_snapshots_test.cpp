@@ -135,8 +135,8 @@ TEST(DescribeRanks, SaysWhatEachDoes) {
   ranks[3].described->wait_status = 0;
   ranks[4].described->wait_status = SIGKILL;
   EXPECT_EQ(describe_ranks(ranks),
-            "rank 0 on node0: pid 100 (train) sleeps in do_sys_poll, 1.50 s of CPU; joined\n"
-            "rank 1 on node0: pid 101 (train) sleeps in do_sys_poll, 1.50 s of CPU; has not joined\n"
+            "rank 0 on node0: pid 100 (train) sleeps in do_sys_poll, 1.5 s of CPU; joined\n"
+            "rank 1 on node0: pid 101 (train) sleeps in do_sys_poll, 1.5 s of CPU; has not joined\n"
             "rank 2 on far: no answer from its agent\n"
             "rank 3 on node1: exited with status 0\n"
             "rank 4 on node1: killed by SIGKILL (killed)");
@@ -145,8 +145,8 @@ TEST(DescribeRanks, SaysWhatEachDoes) {
 // A program without libdrun: none of its ranks joins the rendezvous.
 TEST(DescribeRanks, SaysNothingOfJoiningWhereNobodyHas) {
   EXPECT_EQ(describe_ranks({running(0, "", false), running(1, "", false)}),
-            "rank 0 on node0: pid 100 (train) sleeps in do_sys_poll, 1.50 s of CPU\n"
-            "rank 1 on node0: pid 101 (train) sleeps in do_sys_poll, 1.50 s of CPU");
+            "rank 0 on node0: pid 100 (train) sleeps in do_sys_poll, 1.5 s of CPU\n"
+            "rank 1 on node0: pid 101 (train) sleeps in do_sys_poll, 1.5 s of CPU");
 }
 
 TEST(DescribeStacks, NamesPySpyWhereAPythonHasNone) {
