@@ -167,8 +167,8 @@ Task<void> run_check(asio::io_context& io, asio::thread_pool& helper, const Chec
   const Deadline deadline = began + check_time(options.depth) + late;
   std::vector<launcher::AgentChannel*> agents;
   std::vector<ConnectTimes> times;
-  for (std::size_t i = 0; i < connected.links.size(); ++i) {
-    launcher::AgentChannel& agent = *connected.links[i];
+  for (std::size_t i = 0; i < connected.agents.size(); ++i) {
+    launcher::AgentChannel& agent = *connected.agents[i];
     configure(agent);
     agents.push_back(&agent);
     times.push_back(ConnectTimes{agent.name(), connected.times[i]});
@@ -186,7 +186,7 @@ Task<void> run_check(asio::io_context& io, asio::thread_pool& helper, const Chec
   set_verdicts(out);
   if (check) check->keep_network(out.verdict != Verdict::kNotReady);
   watch.stop();
-  co_await launcher::end_channels(io, connected.links);
+  co_await launcher::end_channels(io, connected.agents);
   co_await drawing.join();
 }
 

@@ -44,8 +44,8 @@ class Plan {
 
 double slower_direction(const netdetect::Edges& edges, const netdetect::HostPair& pair) {
   double out = 0;
-  for (const netdetect::HostPair& way : {pair, netdetect::HostPair{pair.second, pair.first}}) {
-    const auto at = edges.find(way);
+  for (const netdetect::HostPair& direction : {pair, netdetect::HostPair{pair.second, pair.first}}) {
+    const auto at = edges.find(direction);
     if (at == edges.end() || at->second.bits_per_second <= 0) continue;
     out = out == 0 ? at->second.bits_per_second : std::min(out, at->second.bits_per_second);
   }

@@ -184,18 +184,18 @@ class Reach {
   }
 
   // Peers that tried a host (or that it tried), by outcome.
-  struct Ways {
+  struct Outcomes {
     std::vector<int> failed;
     int n_reached = 0;
   };
-  Ways ways(int host, bool incoming) const {
-    Ways out;
+  Outcomes outcomes(int host, bool incoming) const {
+    Outcomes out;
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       const int other = static_cast<int>(h);
-      const netdetect::Reach way = incoming ? directions_.between(namespace_of(other), namespace_of(host))
-                                            : directions_.between(namespace_of(host), namespace_of(other));
-      if (way == netdetect::Reach::kReached) ++out.n_reached;
-      if (way == netdetect::Reach::kFailed) out.failed.push_back(other);
+      const netdetect::Reach outcome = incoming ? directions_.between(namespace_of(other), namespace_of(host))
+                                                : directions_.between(namespace_of(host), namespace_of(other));
+      if (outcome == netdetect::Reach::kReached) ++out.n_reached;
+      if (outcome == netdetect::Reach::kFailed) out.failed.push_back(other);
     }
     return out;
   }
@@ -203,8 +203,8 @@ class Reach {
   void find_hidden() {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       const int host = static_cast<int>(h);
-      const Ways in = ways(host, true);
-      if (in.failed.empty() || in.n_reached > 0 || ways(host, false).n_reached == 0) continue;
+      const Outcomes in = outcomes(host, true);
+      if (in.failed.empty() || in.n_reached > 0 || outcomes(host, false).n_reached == 0) continue;
       if (without_address_.contains(host)) continue;
       std::vector<std::string> details = attempts_.lines(attempts_.at(host));
       for (const int from : in.failed) told_.emplace(from, host);
@@ -218,8 +218,8 @@ class Reach {
   void find_mute() {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       const int host = static_cast<int>(h);
-      const Ways out = ways(host, false);
-      if (out.failed.empty() || out.n_reached > 0 || ways(host, true).n_reached == 0) continue;
+      const Outcomes out = outcomes(host, false);
+      if (out.failed.empty() || out.n_reached > 0 || outcomes(host, true).n_reached == 0) continue;
       if (without_address_.contains(host)) continue;
       if (std::all_of(out.failed.begin(), out.failed.end(), [&](int to) { return told_.count({host, to}) > 0; })) {
         continue;

@@ -55,29 +55,29 @@ class Chooser {
   Result<Choice> run_one_way(std::vector<int>& faulty) const {
     const ReachabilityMatrix directions(hosts_, candidates_, tally_);
     const std::vector<int> order = positions();
-    struct Reach {
+    struct Assignment {
       Picks picks;
       Pairs unconnected;
       bool complete = false;
     };
-    std::vector<Reach> ways;
+    std::vector<Assignment> assignments;
     for (const int family : {4, 6, 0}) {
-      Reach way;
-      way.picks = fill_one_way(pick(family), candidates_, tally_, directions, family, order);
-      way.unconnected = unconnected_at(way.picks, directions);
-      way.complete = complete(way.picks);
-      ways.push_back(std::move(way));
+      Assignment assignment;
+      assignment.picks = fill_one_way(pick(family), candidates_, tally_, directions, family, order);
+      assignment.unconnected = unconnected_at(assignment.picks, directions);
+      assignment.complete = complete(assignment.picks);
+      assignments.push_back(std::move(assignment));
     }
     // Prefers the most hosts with a good candidate, then one family for all, then the faster choice, then IPv4.
-    const Reach* best = nullptr;
+    const Assignment* best = nullptr;
     std::tuple<std::ptrdiff_t, bool, std::pair<int, bool>> best_weight;
-    for (const Reach& way : ways) {
-      if (!way.complete || !way.unconnected.empty()) continue;
-      const auto n_good = std::count_if(way.picks.begin(), way.picks.end(),
+    for (const Assignment& assignment : assignments) {
+      if (!assignment.complete || !assignment.unconnected.empty()) continue;
+      const auto n_good = std::count_if(assignment.picks.begin(), assignment.picks.end(),
                                         [this](int c) { return tally_.candidates[static_cast<std::size_t>(c)].good; });
-      const auto weight = std::make_tuple(n_good, &way != &ways.back(), worst(way.picks));
+      const auto weight = std::make_tuple(n_good, &assignment != &assignments.back(), worst(assignment.picks));
       if (best != nullptr && weight <= best_weight) continue;
-      best = &way;
+      best = &assignment;
       best_weight = weight;
     }
     if (best != nullptr) {
@@ -85,7 +85,7 @@ class Chooser {
       choice.warnings = one_way_warnings(hosts_, candidates_, tally_, best->picks);
       return choice;
     }
-    return fail(no_choice(directions, ways.back().picks, faulty));
+    return fail(no_choice(directions, assignments.back().picks, faulty));
   }
 
   Error no_choice(const ReachabilityMatrix& directions, const Picks& picks, std::vector<int>& faulty) const {

@@ -52,8 +52,8 @@ struct Choice {
 // the same address family if possible: the one whose slowest choice is faster, then IPv4. Hosts of one network
 // namespace get the same choice.
 //
-// A host without a good candidate gets another one (one_way.h), provided that of any two hosts that tried each other
-// at least one reached the other at its chosen address; `warnings` then says so. Otherwise fails with
+// A host without a good candidate gets another one (asymmetric_reach.h), provided that of any two hosts that tried each
+// other at least one reached the other at its chosen address; `warnings` then says so. Otherwise fails with
 // Errc::kUnreachable: the subject names the faulty hosts; the context lists each of their addresses that was tried,
 // the hosts that tried it and the outcomes, and each rejection with its reason.
 //

@@ -78,11 +78,11 @@ void fill_reach(const std::vector<HostInterfaces>& hosts, const Candidates& cand
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     for (std::size_t j = 0; j < hosts.size(); ++j) {
       if (left_out.count(static_cast<int>(i)) + left_out.count(static_cast<int>(j)) == 0 || i == j) continue;
-      const Reach way = directions.between(tally.namespaces[i], tally.namespaces[j]);
+      const Reach reached = directions.between(tally.namespaces[i], tally.namespaces[j]);
       if (tally.namespaces[i] == tally.namespaces[j]) {
         reach[i][j] = 1;
-      } else if (way != Reach::kUntried) {
-        reach[i][j] = way == Reach::kReached ? 1 : 0;
+      } else if (reached != Reach::kUntried) {
+        reach[i][j] = reached == Reach::kReached ? 1 : 0;
       }
     }
   }

@@ -17,17 +17,17 @@ ReachabilityMatrix::ReachabilityMatrix(const std::vector<HostInterfaces>& hosts,
     const int to = namespaces_[static_cast<std::size_t>(candidates.tried[c].host)];
     for (const AttemptResult* a : tally.candidates[c].attempts) {
       const int from = namespaces_[static_cast<std::size_t>(a->attempt.from)];
-      Reach& way = at_[c][from];
-      if (way != Reach::kFailed) way = reached(*a) ? Reach::kReached : Reach::kFailed;
+      Reach& outcome = at_[c][from];
+      if (outcome != Reach::kFailed) outcome = reached(*a) ? Reach::kReached : Reach::kFailed;
       neighbors_[static_cast<std::size_t>(from)].insert(to);
       neighbors_[static_cast<std::size_t>(to)].insert(from);
       if (!reached(*a)) continue;
       const std::string source = parse_address(a->result.source).bytes;
       if (!source.empty()) left_[static_cast<std::size_t>(from)][static_cast<int>(c)].insert(source);
     }
-    for (const auto& [from, way] : at_[c]) {
+    for (const auto& [from, outcome] : at_[c]) {
       Reach& any = between_[{from, to}];
-      any = std::max(any, way);
+      any = std::max(any, outcome);
     }
   }
 }

@@ -30,7 +30,7 @@ AgentChannel::AgentChannel(asio::io_context& io, AgentChannels& group, Host host
       beat_wake_(io.get_executor()),
       last_heard_(Clock::now()),
       ended_(io.get_executor()) {
-  group_.links_.insert(this);
+  group_.channels_.insert(this);
 }
 
 void AgentChannel::send(control::Type type, std::string_view body) {
@@ -214,18 +214,18 @@ void AgentChannel::refuse(std::string cause) {
 
 Task<void> AgentChannels::pause() {
   paused_ = true;
-  for (AgentChannel* link : links_) link->send(control::Type::kPause, {});
+  for (AgentChannel* agent : channels_) agent->send(control::Type::kPause, {});
   // Links may come and go meanwhile: none is waited on.
   const Deadline deadline = Clock::now() + kFlushTime;
-  const auto flushed = [](const AgentChannel* link) { return link->outgoing_.flushed(); };
-  while (!std::all_of(links_.begin(), links_.end(), flushed) && Clock::now() < deadline) {
+  const auto flushed = [](const AgentChannel* agent) { return agent->outgoing_.flushed(); };
+  while (!std::all_of(channels_.begin(), channels_.end(), flushed) && Clock::now() < deadline) {
     co_await sleep_until(Clock::now() + std::chrono::milliseconds(2));
   }
 }
 
 void AgentChannels::resume() {
   paused_ = false;
-  for (AgentChannel* link : links_) link->send(control::Type::kResume, {});
+  for (AgentChannel* agent : channels_) agent->send(control::Type::kResume, {});
 }
 
 void AgentChannel::close() {
@@ -254,9 +254,9 @@ Task<void> AgentChannel::join() {
   co_await channel_->join();
 }
 
-Task<void> end_channels(asio::io_context& io, const std::vector<std::unique_ptr<AgentChannel>>& links) {
+Task<void> end_channels(asio::io_context& io, const std::vector<std::unique_ptr<AgentChannel>>& agents) {
   TaskGroup group(io.get_executor());
-  for (const auto& link : links) group.spawn(link->end());
+  for (const auto& agent : agents) group.spawn(agent->end());
   co_await group.join();
 }
 

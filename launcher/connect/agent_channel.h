@@ -30,18 +30,18 @@ struct HeartbeatTimes {
 
 class AgentChannel;
 
-// Every link of a job, those of hosts that are still connecting included: a stop of drun by Ctrl-Z concerns all of
-// them. Outlives its links.
+// Every channel of a job, those of hosts that are still connecting included: a stop of drun by Ctrl-Z concerns all of
+// them. Outlives its channels.
 class AgentChannels {
  public:
   // Before drun is stopped: the agents stop their workers, and drun's silence has no meaning to them until resume().
-  // Links that come meanwhile are told at their start. Returns when the orders are on their way.
+  // Agents that connect meanwhile are told at their start. Returns when the orders are on their way.
   Task<void> pause();
   void resume();
 
  private:
   friend class AgentChannel;
-  std::set<AgentChannel*> links_;
+  std::set<AgentChannel*> channels_;
   bool paused_ = false;
 };
 
@@ -53,7 +53,7 @@ class AgentChannel {
 
   AgentChannel(asio::io_context& io, AgentChannels& group, Host host, std::unique_ptr<transport::Channel> channel,
                control::Hello hello, control::FrameParser parser);
-  ~AgentChannel() { group_.links_.erase(this); }
+  ~AgentChannel() { group_.channels_.erase(this); }
   AgentChannel(const AgentChannel&) = delete;
   AgentChannel& operator=(const AgentChannel&) = delete;
 
@@ -139,6 +139,6 @@ class AgentChannel {
 };
 
 // end() of all, at the same time.
-Task<void> end_channels(asio::io_context& io, const std::vector<std::unique_ptr<AgentChannel>>& links);
+Task<void> end_channels(asio::io_context& io, const std::vector<std::unique_ptr<AgentChannel>>& agents);
 
 }  // namespace drun::launcher

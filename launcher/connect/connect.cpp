@@ -26,7 +26,7 @@ struct Attempt {
   Host host;
   transport::SshTarget target;
   bool local = false;
-  std::unique_ptr<AgentChannel> link;
+  std::unique_ptr<AgentChannel> agent;
   Error error;
   transport::OnPhase on_phase;
   transport::Phase phase = transport::Phase::kAgent;
@@ -128,12 +128,12 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
 // A damaged file in the host's cache (a full disk, a power cut) is replaced, once.
 Task<Result<std::unique_ptr<AgentChannel>>> connect_host(const Attempt& attempt, const Tools& tools) {
   std::string damaged;
-  auto link = co_await try_host(attempt, tools, false, damaged);
-  if (link || damaged.empty()) co_return link;
+  auto agent = co_await try_host(attempt, tools, false, damaged);
+  if (agent || damaged.empty()) co_return agent;
   tools.reporter.note(attempt.host.name + ": " + damaged +
-                      " did not start, and is delivered again: " + link.error().cause);
-  link = co_await try_host(attempt, tools, true, damaged);
-  co_return link;
+                      " did not start, and is delivered again: " + agent.error().cause);
+  agent = co_await try_host(attempt, tools, true, damaged);
+  co_return agent;
 }
 
 Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, std::size_t index) {
@@ -141,14 +141,14 @@ Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, 
     attempt.enter(phase);
     if (watch != nullptr) watch->enter(index, phase);
   };
-  auto link = co_await connect_host(attempt, tools);
+  auto agent = co_await connect_host(attempt, tools);
   attempt.leave();
-  if (link) {
-    attempt.link = std::move(*link);
-    attempt.link->start();
-    if (watch != nullptr) watch->agent_ready(index, attempt.link->hello());
+  if (agent) {
+    attempt.agent = std::move(*agent);
+    attempt.agent->start();
+    if (watch != nullptr) watch->agent_ready(index, attempt.agent->hello());
   } else {
-    attempt.error = std::move(link.error());
+    attempt.error = std::move(agent.error());
     if (!attempt.host.where.empty())
       attempt.error = std::move(attempt.error).with_context("named in " + attempt.host.where);
     if (!attempt.host.job.empty() && !attempt.local && tools.options.launch_agent.empty()) {
@@ -168,7 +168,7 @@ std::unique_ptr<transport::Transport> make_transport(asio::io_context& io, asio:
   return transport::make_libssh_transport(io, helper, [&reporter](const std::string& text) { reporter.note(text); });
 }
 
-Task<void> close_link(std::unique_ptr<AgentChannel> link) { co_await link->end(); }
+Task<void> close_agent(std::unique_ptr<AgentChannel> agent) { co_await agent->end(); }
 
 // The names under which a Hello says where its agent runs.
 struct Claim {
@@ -177,29 +177,29 @@ struct Claim {
   std::string network, machine;
 };
 
-// The index of the link to the same machine, -1: none. A link whose claim proves wrong is set apart: a host that lies,
+// The index of the agent on the same machine, -1: none. One whose claim proves wrong is set apart: a host that lies,
 // or a copy of a virtual machine.
-Task<int> find_same_machine(AgentChannel& link, const std::vector<std::unique_ptr<AgentChannel>>& links,
+Task<int> find_same_machine(AgentChannel& agent, const std::vector<std::unique_ptr<AgentChannel>>& agents,
                             const std::vector<Claim>& claims, const Tools& tools, Reporter& reporter) {
-  const Claim own(link.hello());
+  const Claim own(agent.hello());
   const AgentChannel* wrong = nullptr;
   bool is_proven = false;
-  for (std::size_t i = 0; i < links.size(); ++i) {
+  for (std::size_t i = 0; i < agents.size(); ++i) {
     if (own.network != claims[i].network) continue;
     const Deadline until = std::min(tools.deadline, Clock::now() + kProofTime);
-    const bool is_true = co_await share_loopback(link, *links[i], until);
+    const bool is_true = co_await share_loopback(agent, *agents[i], until);
     if (!is_true) {
-      wrong = links[i].get();
+      wrong = agents[i].get();
       continue;
     }
     is_proven = true;
-    link.set_net_namespace(links[i]->hello().net_namespace);
+    agent.set_net_namespace(agents[i]->hello().net_namespace);
     if (own.machine == claims[i].machine) co_return static_cast<int>(i);
   }
   if (wrong == nullptr || is_proven) co_return -1;
-  link.set_net_namespace(link.hello().net_namespace + " of " + link.name());
-  if (!link.lost() && !wrong->lost()) {
-    reporter.warning(link.name() + " and " + wrong->name() +
+  agent.set_net_namespace(agent.hello().net_namespace + " of " + agent.name());
+  if (!agent.lost() && !wrong->lost()) {
+    reporter.warning(agent.name() + " and " + wrong->name() +
                      " say that they are one machine, but do not reach each other on loopback: they count as two");
   }
   co_return -1;
@@ -208,23 +208,23 @@ Task<int> find_same_machine(AgentChannel& link, const std::vector<std::unique_pt
 // Two names of one machine are one host: its slots are added.
 Task<void> merge(std::vector<Attempt>& attempts, const Tools& tools, Reporter& reporter, TaskGroup& closing,
                  Connected& out) {
-  std::vector<Claim> claims;  // by link
+  std::vector<Claim> claims;  // by agent
   for (auto& attempt : attempts) {
-    if (!attempt.link) continue;
-    const Claim claim(attempt.link->hello());
-    const int again = co_await find_same_machine(*attempt.link, out.links, claims, tools, reporter);
-    if (attempt.local) out.head = again >= 0 ? again : static_cast<int>(out.links.size());
+    if (!attempt.agent) continue;
+    const Claim claim(attempt.agent->hello());
+    const int again = co_await find_same_machine(*attempt.agent, out.agents, claims, tools, reporter);
+    if (attempt.local) out.head = again >= 0 ? again : static_cast<int>(out.agents.size());
     if (again < 0) {
-      out.links.push_back(std::move(attempt.link));
+      out.agents.push_back(std::move(attempt.agent));
       out.times.push_back(std::move(attempt.times));
       claims.push_back(claim);
       continue;
     }
-    auto& first = *out.links[static_cast<std::size_t>(again)];
+    auto& first = *out.agents[static_cast<std::size_t>(again)];
     first.add_slots(attempt.host);
     reporter.note(attempt.host.name + " and " + first.name() + " are the same machine: it has " +
                   plural(static_cast<std::size_t>(first.host().slots), "slot") + " now");
-    closing.spawn(close_link(std::move(attempt.link)));
+    closing.spawn(close_agent(std::move(attempt.agent)));
   }
 }
 
@@ -277,13 +277,13 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, A
   if (watch != nullptr) watch->end();
 
   for (auto& attempt : attempts) {
-    if (!attempt.link) out.errors.push_back(std::move(attempt.error));
+    if (!attempt.agent) out.errors.push_back(std::move(attempt.error));
   }
   if (out.errors.empty() || options.keep_reachable) {
     co_await merge(attempts, tools, reporter, tasks, out);
   } else {
     for (auto& attempt : attempts) {
-      if (attempt.link) tasks.spawn(close_link(std::move(attempt.link)));
+      if (attempt.agent) tasks.spawn(close_agent(std::move(attempt.agent)));
     }
   }
   co_await tasks.join();

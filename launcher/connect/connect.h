@@ -29,10 +29,10 @@ struct ConnectOptions {
 };
 
 struct Connected {
-  std::vector<std::unique_ptr<AgentChannel>> links;  // one per machine, in the order of the list, slots added
-  std::vector<Progress::Times> times;                // by link: how long each phase of its start took
-  std::vector<Error> errors;  // one per host that failed; then `links` is empty, unless keep_reachable
-  int head = -1;              // index of the link to this machine; -1: not in the list
+  std::vector<std::unique_ptr<AgentChannel>> agents;  // one per machine, in the order of the list, slots added
+  std::vector<Progress::Times> times;                 // by agent: how long each phase of its start took
+  std::vector<Error> errors;  // one per host that failed; then `agents` is empty, unless keep_reachable
+  int head = -1;              // index of the agent on this machine; -1: not in the list
 };
 
 // Opens every host and starts its agent. `hosts` have been through add_slots(). `watch` may be null. A host that hangs

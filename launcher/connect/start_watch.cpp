@@ -19,9 +19,9 @@ void StartWatch::enter(std::size_t host, transport::Phase phase) {
   progress_.enter(host, phase, Clock::now());
   if ((phase == transport::Phase::kAgent || phase == transport::Phase::kDelivery) && !connected_[host]) {
     connected_[host] = true;
-    Progress::Times way = progress_.times(host);
-    way.pop_back();  // the phase that begins now
-    events_.host_connected(progress_.name(host), way);
+    Progress::Times times = progress_.times(host);
+    times.pop_back();  // the phase that begins now
+    events_.host_connected(progress_.name(host), times);
   }
 }
 

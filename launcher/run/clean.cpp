@@ -12,46 +12,46 @@ struct Answer {
   Result<control::Cleaned> found = fail(Errc::kInternal, "not asked");
 };
 
-Task<void> ask(AgentChannel& link, const control::Clean& order, Answer& answer) {
+Task<void> ask(AgentChannel& agent, const control::Clean& order, Answer& answer) {
   const Deadline deadline = Clock::now() + std::chrono::milliseconds(order.grace_ms) + kAnswerTime;
   std::string body = control::encode(order);
   std::string what = "clean";
-  auto frame =
-      co_await link.request(control::Type::kClean, std::move(body), control::Type::kCleaned, std::move(what), deadline);
+  auto frame = co_await agent.request(control::Type::kClean, std::move(body), control::Type::kCleaned, std::move(what),
+                                      deadline);
   if (!frame) {
     answer.found = fail(std::move(frame.error()));
     co_return;
   }
   answer.found = control::decode<control::Cleaned>(frame->body);
   if (answer.found && !answer.found->error.empty()) {
-    answer.found = fail(Errc::kUnreachable, link.name(), "clean: " + answer.found->error);
+    answer.found = fail(Errc::kUnreachable, agent.name(), "clean: " + answer.found->error);
   } else if (!answer.found) {
-    answer.found = fail(std::move(answer.found.error()).with_subject(link.name()));
+    answer.found = fail(std::move(answer.found.error()).with_subject(agent.name()));
   }
 }
 
 Task<void> run(asio::io_context& io, asio::thread_pool& helper, CleanOptions options, Reporter& reporter,
                CleanResult& out) {
-  AgentChannels links;
-  auto connected = co_await connect_hosts(io, helper, links, options.hosts, options.connect, reporter);
+  AgentChannels channels;
+  auto connected = co_await connect_hosts(io, helper, channels, options.hosts, options.connect, reporter);
   out.errors = std::move(connected.errors);
-  std::vector<Answer> answers(connected.links.size());
+  std::vector<Answer> answers(connected.agents.size());
   TaskGroup asking(io.get_executor());
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    asking.spawn(ask(*connected.links[i], options.order, answers[i]));
+    asking.spawn(ask(*connected.agents[i], options.order, answers[i]));
   }
   co_await asking.join();
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].found) {
       CleanedHost host;
-      host.name = connected.links[i]->name();
+      host.name = connected.agents[i]->name();
       host.found = std::move(*answers[i].found);
       out.hosts.push_back(std::move(host));
     } else {
       out.errors.push_back(std::move(answers[i].found.error()));
     }
   }
-  co_await end_channels(io, connected.links);
+  co_await end_channels(io, connected.agents);
 }
 
 }  // namespace

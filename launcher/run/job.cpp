@@ -201,7 +201,7 @@ Task<int> Job::finish(int status) {
   stalls_.stop();
   if (input_) input_->stop();
   signals_.release();
-  co_await end_channels(io_, connected_.links);
+  co_await end_channels(io_, connected_.agents);
   rendezvous_.stop();
   co_await tasks_.join();
   co_await rendezvous_.join();

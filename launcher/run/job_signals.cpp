@@ -23,9 +23,14 @@ bool ignored_at_start(int number) {
 
 }  // namespace
 
-JobSignals::JobSignals(asio::io_context& io, Reporter& reporter, AgentChannels& links, Supervisor& supervisor,
+JobSignals::JobSignals(asio::io_context& io, Reporter& reporter, AgentChannels& channels, Supervisor& supervisor,
                        Events& events, OutputWriter& output)
-    : reporter_(reporter), links_(links), supervisor_(supervisor), events_(events), output_(output), signals_(io) {}
+    : reporter_(reporter),
+      channels_(channels),
+      supervisor_(supervisor),
+      events_(events),
+      output_(output),
+      signals_(io) {}
 
 void JobSignals::catch_them() {
   for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH}) {
@@ -76,7 +81,7 @@ void JobSignals::end_job(int number) {
 // Ctrl-Z: the agents stop the workers first, then drun stops itself; the time until `fg` counts for no deadline. A job
 // that is being ended continues to end.
 Task<void> JobSignals::stop_ourselves() {
-  co_await links_.pause();
+  co_await channels_.pause();
   const auto stopped = std::chrono::steady_clock::now();
   struct sigaction ours {};
   struct sigaction standard {};
@@ -89,7 +94,7 @@ Task<void> JobSignals::stop_ourselves() {
   signals_.remove(SIGTSTP, ignored);
   signals_.add(SIGTSTP, ignored);
   Clock::was_stopped_for(std::chrono::steady_clock::now() - stopped);
-  links_.resume();
+  channels_.resume();
   output_.forget_screen();
   if (resized_) resized_();  // the terminal may have been resized meanwhile
 }

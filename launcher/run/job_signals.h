@@ -18,7 +18,7 @@ namespace drun::launcher {
 // Owned by the job, on its thread. The objects passed to it must outlive it.
 class JobSignals {
  public:
-  JobSignals(asio::io_context& io, Reporter& reporter, AgentChannels& links, Supervisor& supervisor, Events& events,
+  JobSignals(asio::io_context& io, Reporter& reporter, AgentChannels& channels, Supervisor& supervisor, Events& events,
              OutputWriter& output);
 
   void catch_them();   // signals that were ignored at the start (nohup) stay ignored
@@ -33,7 +33,7 @@ class JobSignals {
   Task<void> stop_ourselves();
 
   Reporter& reporter_;
-  AgentChannels& links_;
+  AgentChannels& channels_;
   Supervisor& supervisor_;
   Events& events_;
   OutputWriter& output_;

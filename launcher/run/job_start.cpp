@@ -41,13 +41,13 @@ Task<int> Job::connect() {
       co_await connect_hosts(io_, helper_.get(), channels_, options_.hosts, options_.connect, reporter_, &watch_);
   if (!connected_.errors.empty()) co_return report(connected_.errors);
   std::vector<Host> machines;
-  for (const auto& link : connected_.links) machines.push_back(link->host());
+  for (const auto& agent : connected_.agents) machines.push_back(agent->host());
   auto placed = place(machines, options_.np);
   if (!placed) co_return report(placed.error());
   plan_.job_id = job_id_;
   plan_.placement = std::move(*placed);
   for (const int index : plan_.placement.host_indices) {
-    hosts_.push_back(connected_.links[static_cast<std::size_t>(index)].get());
+    hosts_.push_back(connected_.agents[static_cast<std::size_t>(index)].get());
   }
   attach();
   configure_agents();

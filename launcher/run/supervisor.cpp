@@ -43,17 +43,17 @@ std::size_t Supervisor::index_of(const AgentChannel& host) const {
 
 void Supervisor::add_relay(AgentChannel& host) {
   rendezvous::RelayOutput to_agent;
-  AgentChannel* const link = &host;
-  to_agent.data = [link](std::uint32_t connection, std::string bytes) {
+  AgentChannel* const agent = &host;
+  to_agent.data = [agent](std::uint32_t connection, std::string bytes) {
     control::Relay m;
     m.connection = connection;
     m.bytes = std::move(bytes);
-    link->send(control::Type::kRelayData, control::encode(m));
+    agent->send(control::Type::kRelayData, control::encode(m));
   };
-  to_agent.close = [link](std::uint32_t connection) {
+  to_agent.close = [agent](std::uint32_t connection) {
     control::Relay m;
     m.connection = connection;
-    link->send(control::Type::kRelayClose, control::encode(m));
+    agent->send(control::Type::kRelayClose, control::encode(m));
   };
   auto* server = server_;
   relays_[&host] = rendezvous::RelaySink::create(

@@ -164,7 +164,7 @@ void Timeline::expect(const std::vector<AgentChannel*>& hosts, const RankTable& 
 
 void Timeline::take(const AgentChannel& host, const control::Timeline& message) {
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    if (hosts_[i].link != &host) continue;
+    if (hosts_[i].agent != &host) continue;
     calls_.clock(i).add(host.clock());
     if (message.rank == control::Timeline::kEnd) {
       hosts_[i].ended = true;
@@ -175,7 +175,8 @@ void Timeline::take(const AgentChannel& host, const control::Timeline& message) 
 }
 
 bool Timeline::all_ended() const {
-  return std::all_of(hosts_.begin(), hosts_.end(), [](const HostEnd& host) { return host.ended || host.link->lost(); });
+  return std::all_of(hosts_.begin(), hosts_.end(),
+                     [](const HostEnd& host) { return host.ended || host.agent->lost(); });
 }
 
 Task<void> Timeline::wait(Deadline deadline) {

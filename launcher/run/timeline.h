@@ -90,7 +90,7 @@ class Timeline {
 
  private:
   struct HostEnd {
-    const AgentChannel* link = nullptr;
+    const AgentChannel* agent = nullptr;
     bool ended = false;
   };
   bool all_ended() const;

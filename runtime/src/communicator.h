@@ -165,10 +165,11 @@ class Communicator {
   static bool may_be_of_gpu(const CallOptions& options) {
     return options.memory != DRUN_MEMORY_HOST && gpu::loaded_driver() != nullptr;
   }
-  // Carries out a collective that has begun, by its route, which is chosen here and only here: over NCCL, if NCCL
-  // carries out calls with this memory; else on the host, on the caller's memory or, if that is a device's, on copies
-  // of it. `over_nccl`: Status(gpu::NcclComm&, const gpu::UserStream&); `on_host`: Status(), on the memory of
-  // `buffers`. The first call over NCCL sets NCCL up, together with all members. A failure is published.
+  // Carries out a collective that has begun, by the route that choose_route() gives: over NCCL, if NCCL carries out
+  // calls with this memory; else on the host, on the caller's memory or, if that is a device's, on copies of it. Groups
+  // of calls, which NCCL carries out as one, have functions of their own for the two routes. `over_nccl`:
+  // Status(gpu::NcclComm&, const gpu::UserStream&); `on_host`: Status(), on the memory of `buffers`. The first call
+  // over NCCL sets NCCL up, together with all members. A failure is published.
   template <typename OverNccl, typename OnHost>
   Status carry_out(const Operation& operation, const CallOptions& options, const Buffers& buffers,
                    const OverNccl& over_nccl, const OnHost& on_host) {

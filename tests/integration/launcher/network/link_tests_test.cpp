@@ -52,12 +52,12 @@ Task<Result<control::Hello>> first_words(transport::Channel& channel, control::F
 struct Agents {
   asio::io_context io{1};
   AgentChannels group;
-  std::vector<std::unique_ptr<AgentChannel>> links;
+  std::vector<std::unique_ptr<AgentChannel>> channels;
   std::vector<std::string> errors;
 
   std::vector<AgentChannel*> all() const {
     std::vector<AgentChannel*> out;
-    for (const auto& link : links) out.push_back(link.get());
+    for (const auto& agent : channels) out.push_back(agent.get());
     return out;
   }
 };
@@ -78,10 +78,10 @@ Task<void> bring(Agents& agents, std::vector<std::string> argv, std::string name
   }
   Host host;
   host.name = std::move(name);
-  agents.links.push_back(std::make_unique<AgentChannel>(agents.io, agents.group, std::move(host), std::move(*channel),
-                                                        *hello, std::move(parser)));
-  AgentChannel& link = *agents.links.back();
-  link.start();
+  agents.channels.push_back(std::make_unique<AgentChannel>(agents.io, agents.group, std::move(host),
+                                                           std::move(*channel), *hello, std::move(parser)));
+  AgentChannel& agent = *agents.channels.back();
+  agent.start();
   control::Configure configure;
   char id[17];
   std::snprintf(id, sizeof id, "%016x", static_cast<unsigned>(::getpid()));
@@ -89,12 +89,12 @@ Task<void> bring(Agents& agents, std::vector<std::string> argv, std::string name
   configure.heartbeat_ms = 500;
   configure.heartbeat_timeout_ms = 20000;
   configure.grace_ms = 200;
-  link.send(control::Type::kConfigure, control::encode(configure));
+  agent.send(control::Type::kConfigure, control::encode(configure));
 }
 
 Task<void> dismiss(Agents& agents) {
-  for (const auto& link : agents.links) link->close();
-  for (const auto& link : agents.links) co_await link->join();
+  for (const auto& agent : agents.channels) agent->close();
+  for (const auto& agent : agents.channels) co_await agent->join();
 }
 
 bool run(Agents& agents, Task<void> task, seconds limit = seconds(60)) {
@@ -145,7 +145,7 @@ struct Outcome {
 Task<void> check_all(Agents& agents, netdetect::Choice choice, check::CheckDepth depth, std::vector<HostPair> again,
                      milliseconds time, std::shared_ptr<Outcome> out) {
   std::vector<int> order;
-  for (std::size_t i = 0; i < agents.links.size(); ++i) order.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < agents.channels.size(); ++i) order.push_back(static_cast<int>(i));
   LinkCheck check(agents.io, agents.all(), std::move(choice), check::link_times(depth));
   co_await check.listen(Clock::now() + seconds(10));
   out->links = co_await check.first_pass(Clock::now() + time);
@@ -232,7 +232,7 @@ Task<void> lose_one(Agents& agents, netdetect::Choice choice, std::shared_ptr<Ou
   co_await check.listen(Clock::now() + seconds(10));
   Timer timer(agents.io);
   timer.expires_after(milliseconds(1500));
-  const pid_t victim = agents.links[1]->hello().pid;
+  const pid_t victim = agents.channels[1]->hello().pid;
   timer.async_wait([victim](const boost::system::error_code& ec) {
     if (!ec) ::kill(victim, SIGKILL);
   });

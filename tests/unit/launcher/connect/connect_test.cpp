@@ -30,7 +30,7 @@ class Connect : public ::testing::Test {
     options_.transport = &transport_;
   }
   ~Connect() override {
-    for (const auto& link : out_.links) link->close();
+    for (const auto& agent : out_.agents) agent->close();
     time_.run_for(milliseconds(10));
     helper_.join();
   }
@@ -122,9 +122,9 @@ TEST_F(Connect, AllHostsAtOnceInTheOrderOfTheList) {
   time_.run_for(milliseconds(10));
   ASSERT_TRUE(is_done_);
   EXPECT_THAT(errors(), IsEmpty());
-  ASSERT_THAT(out_.links, SizeIs(3));
-  EXPECT_EQ(out_.links[0]->name(), "node1");
-  EXPECT_EQ(out_.links[2]->name(), "node3");
+  ASSERT_THAT(out_.agents, SizeIs(3));
+  EXPECT_EQ(out_.agents[0]->name(), "node1");
+  EXPECT_EQ(out_.agents[2]->name(), "node3");
   EXPECT_EQ(out_.head, -1);
   std::vector<Phase> phases;
   for (const auto& [phase, time] : out_.times[0]) phases.push_back(phase);
@@ -144,7 +144,7 @@ TEST_F(Connect, HostsThatHangAreAllNamedWithTheirPhaseAtTheDeadline) {
   EXPECT_THAT(errors(),
               UnorderedElementsAre(HasSubstr("node1: connect: timed out"), HasSubstr("node2: login: timed out"),
                                    HasSubstr("node4: agent: no hello within 20 s")));
-  EXPECT_THAT(out_.links, IsEmpty()) << "one failure closes all";
+  EXPECT_THAT(out_.agents, IsEmpty()) << "one failure closes all";
   EXPECT_TRUE(transport_.host("node3").agent.is_closed);
 }
 
@@ -204,8 +204,8 @@ TEST_F(Connect, ACheckGoesOnWithTheHostsThatCanBeReached) {
   time_.run_for(milliseconds(10));
   ASSERT_TRUE(is_done_);
   EXPECT_THAT(errors(), SizeIs(1));
-  ASSERT_THAT(out_.links, SizeIs(1));
-  EXPECT_EQ(out_.links[0]->name(), "node2");
+  ASSERT_THAT(out_.agents, SizeIs(1));
+  EXPECT_EQ(out_.agents[0]->name(), "node2");
   EXPECT_FALSE(transport_.host("node2").agent.is_closed);
 }
 
@@ -216,8 +216,8 @@ TEST_F(Connect, NamesOfOneMachineAreOneHostWithTheSlotsOfBoth) {
   for (const char* name : {"node1", "node2"}) answer_probes(name, "same");
   time_.run_for(seconds(3));
   ASSERT_TRUE(is_done_);
-  ASSERT_THAT(out_.links, SizeIs(1));
-  EXPECT_EQ(out_.links[0]->host().slots, 2);
+  ASSERT_THAT(out_.agents, SizeIs(1));
+  EXPECT_EQ(out_.agents[0]->host().slots, 2);
   EXPECT_THAT(reporter_.notes, ElementsAre("node2 and node1 are the same machine: it has 2 slots now"));
   EXPECT_TRUE(transport_.host("node2").agent.is_closed);
 }
@@ -230,12 +230,12 @@ TEST_F(Connect, AHostThatClaimsToBeAnotherGetsNothingOfIt) {
   answer_probes("node3", "same");
   time_.run_for(seconds(3));
   ASSERT_TRUE(is_done_);
-  ASSERT_THAT(out_.links, SizeIs(2));
-  EXPECT_EQ(out_.links[0]->name(), "node1");
-  EXPECT_EQ(out_.links[0]->host().slots, 1);
-  EXPECT_EQ(out_.links[1]->name(), "node2");
-  EXPECT_EQ(out_.links[1]->host().slots, 2) << "node3 is node2";
-  EXPECT_NE(out_.links[0]->hello().net_namespace, out_.links[1]->hello().net_namespace);
+  ASSERT_THAT(out_.agents, SizeIs(2));
+  EXPECT_EQ(out_.agents[0]->name(), "node1");
+  EXPECT_EQ(out_.agents[0]->host().slots, 1);
+  EXPECT_EQ(out_.agents[1]->name(), "node2");
+  EXPECT_EQ(out_.agents[1]->host().slots, 2) << "node3 is node2";
+  EXPECT_NE(out_.agents[0]->hello().net_namespace, out_.agents[1]->hello().net_namespace);
   EXPECT_THAT(reporter_.warnings, ElementsAre(HasSubstr("node2 and node1 say that they are one machine")));
 }
 
@@ -246,7 +246,7 @@ TEST_F(Connect, AClaimIsJudgedAlsoWhereTheLiarComesLast) {
   answer_probes("node2", "another", "same");
   time_.run_for(seconds(3));
   ASSERT_TRUE(is_done_);
-  EXPECT_THAT(out_.links, SizeIs(2));
+  EXPECT_THAT(out_.agents, SizeIs(2));
 }
 
 TEST_F(Connect, AClaimThatNobodyProvesInTimeIsNone) {
@@ -257,7 +257,7 @@ TEST_F(Connect, AClaimThatNobodyProvesInTimeIsNone) {
   EXPECT_FALSE(is_done_);
   time_.run_for(seconds(2));
   ASSERT_TRUE(is_done_);
-  EXPECT_THAT(out_.links, SizeIs(2));
+  EXPECT_THAT(out_.agents, SizeIs(2));
 }
 
 TEST_F(Connect, AStopOfDrunDoesNotShortenTheStart) {
