@@ -51,7 +51,7 @@ std::vector<Error> fold_errors(const std::vector<Error>& errors) {
 Error errno_error(int err, std::string what) {
   std::string words = std::generic_category().message(err);
   if (!words.empty() && words[0] >= 'A' && words[0] <= 'Z') words[0] = static_cast<char>(words[0] - 'A' + 'a');
-  return Error(Errc::kIo, std::move(what) + ": " + words);
+  return Error(Errc::kIo, what.empty() ? words : std::move(what) + ": " + words);
 }
 
 }  // namespace drun

@@ -44,7 +44,7 @@ Result<std::string> read_to_end(int fd, std::size_t limit) {
   for (;;) {
     const ssize_t n = ::read(fd, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(errno_error(errno, "read"));
+    if (n < 0) return fail(errno_error(errno, ""));
     if (n == 0) return out;
     if (out.size() + static_cast<std::size_t>(n) > limit) {
       return fail(Errc::kIo, "larger than " + std::to_string(limit) + " bytes");

@@ -1,0 +1,183 @@
+"""Placement of memory and order of streams on GPUs, without one: by torch's device "meta", whose tensors have no data, so
+that to read a number of theirs is an error; by its fake tensors; and by a stand-in for a stream."""
+import array
+import contextlib
+import threading
+import unittest
+from unittest import mock
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import drun as hvd
+from drun import _gradients, _sync_batch_norm
+from drun import torch as drun_torch
+from drun._tensor import take
+
+
+def setUpModule():
+    torch.set_num_threads(1)
+    hvd.init()
+
+
+@contextlib.contextmanager
+def fake_tensors():
+    """Tensors have a device and no data. Devices need not be there."""
+    with FakeTensorMode(), mock.patch.object(torch.cuda, "_lazy_init"):
+        yield
+
+
+def parameter(shape, device, dtype=torch.float32):
+    result = torch.nn.Parameter(torch.empty(shape, dtype=dtype, device=device))
+    result.grad = torch.empty_like(result)
+    return result
+
+
+class Buckets(unittest.TestCase):
+    def test_are_where_their_parameters_are(self):
+        with torch.no_grad():
+            named = [("a", parameter((3, 4), "meta")), ("b", parameter((5,), "cpu")), ("c", parameter((7,), "meta")),
+                     ("d", parameter((2,), "meta", torch.float16)), ("e", parameter((600000,), "meta"))]
+            reducer = _gradients.GradientReducer.__new__(_gradients.GradientReducer)
+            reducer._named_parameters, reducer._sparse, reducer._bucket_bytes = named, [], _gradients.BUCKET_BYTES
+            reducer._fill()
+            found = {}
+            for bucket in reducer._buckets:
+                flat = bucket.pack()
+                found[tuple(bucket.names)] = (str(flat.device), flat.dtype, flat.numel())
+                self.assertEqual(bucket.unpack(flat), {})
+        self.assertEqual(found, {
+            ("e",): ("meta", torch.float32, 600000), ("c", "a"): ("meta", torch.float32, 19),
+            ("b",): ("cpu", torch.float32, 5), ("d",): ("meta", torch.float16, 2)})
+
+    def test_a_missing_gradient_gets_memory_on_the_parameters_device(self):
+        with torch.no_grad():
+            bucket = _gradients._Bucket(torch.float32, torch.device("meta"))
+            absent = parameter((3,), "meta")
+            absent.grad = None
+            bucket.add("absent", absent)
+            missing = bucket.unpack(bucket.pack())
+            self.assertEqual(missing[id(absent)].device, torch.device("meta"))
+
+
+class BatchNorm(unittest.TestCase):
+    def test_stays_on_the_device_and_reads_nothing_from_it(self):
+        class Group:
+            size = 2
+
+            def __init__(self, _):
+                pass
+
+        reduced = []
+
+        def allreduce_(tensor, **_):
+            reduced.append(tensor.device.type)
+
+        for momentum in (0.1, None):
+            with mock.patch.object(_sync_batch_norm, "Group", Group), \
+                    mock.patch.object(_sync_batch_norm, "allreduce_", allreduce_):
+                norm = hvd.SyncBatchNorm(4, momentum=momentum, device="meta")
+                given = torch.empty((8, 4, 3), device="meta", requires_grad=True)
+                result = norm(given)
+                result.sum().backward()
+                self.assertEqual({one.device.type for one in (result, given.grad, norm.running_var, norm.weight.grad)}, {"meta"})
+        self.assertEqual(reduced, ["meta"] * 4)
+
+
+class OptimizerState(unittest.TestCase):
+    def test_travels_on_the_cpu(self):
+        with fake_tensors():
+            state = {"state": {0: {"exp_avg": torch.empty(3, device="cuda:0"), "step": torch.empty(())}},
+                     "param_groups": [{"lr": 0.1, "params": [0], "betas": (0.9, torch.empty((), device="cuda:0"))}]}
+            moved = drun_torch._on_cpu(state)
+            tensors = [*moved["state"][0].values(), moved["param_groups"][0]["betas"][1]]
+            self.assertEqual({tensor.device.type for tensor in tensors}, {"cpu"})
+        self.assertEqual(moved["param_groups"][0]["lr"], 0.1)
+        self.assertEqual(moved["param_groups"][0]["betas"][0], 0.9)
+
+
+class Stream:
+    """Records when it is the current stream, and who is ordered after it."""
+
+    def __init__(self):
+        self.is_current = False
+        self.waiters = []
+
+    @contextlib.contextmanager
+    def current(self):
+        self.is_current = True
+        yield
+        self.is_current = False
+
+    def order_current(self):
+        self.waiters.append(threading.current_thread())
+
+
+class Streams(unittest.TestCase):
+    """Arguments with a stand-in for the stream that was current when the call was made."""
+
+    def setUp(self):
+        self.stream = Stream()
+        self.allocated = []  # was the stream current then?
+
+    def tensor(self):
+        result = take(array.array("f", [1.0] * hvd.size()))
+        result.caller_stream = self.stream
+        make = result._new
+
+        def new(shape):
+            self.allocated.append(self.stream.is_current)
+            return make(shape)
+
+        result._new = new
+        return result
+
+    def test_whoever_waits_is_ordered_after_the_call(self):
+        calls = [lambda: hvd.allreduce_async(self.tensor()), lambda: hvd.allreduce_async_(self.tensor()),
+                 lambda: hvd.broadcast_async(self.tensor(), 0), lambda: hvd.allgather_async(self.tensor()),
+                 lambda: hvd.alltoall_async(self.tensor()), lambda: hvd.reducescatter_async(self.tensor(), op=hvd.Sum),
+                 lambda: hvd.grouped_allreduce_async([self.tensor()]), lambda: hvd.grouped_allgather_async([self.tensor()])]
+        for call in calls:
+            self.stream.waiters.clear()
+            handle = call()
+            self.assertEqual(self.stream.waiters, [])
+            hvd.synchronize(handle)
+            self.assertEqual(self.stream.waiters, [threading.current_thread()])
+
+    def test_poll_orders_once_the_call_is_done(self):
+        handle = hvd.allgather_async(self.tensor())
+        while not hvd.poll(handle):
+            self.assertEqual(self.stream.waiters, [])
+        self.assertEqual(self.stream.waiters, [threading.current_thread()])
+
+    def test_results_are_allocated_on_the_stream_of_the_call(self):
+        hvd.synchronize(hvd.allgather_async(self.tensor()))  # in drun's thread
+        hvd.synchronize(hvd.alltoall_async(self.tensor()))
+        hvd.synchronize(hvd.reducescatter_async(self.tensor(), op=hvd.Sum))
+        hvd.allreduce(self.tensor())
+        self.assertEqual(self.allocated, [True] * 4)
+
+    def test_torchs_stream_is_waited_for_by_the_current_one(self):
+        class TorchStream:
+            def __init__(self, number):
+                self.cuda_stream, self.device, self.waits_for = number, "cuda:0", []
+
+            def wait_stream(self, other):
+                self.waits_for.append(other.cuda_stream)
+
+        side, main = TorchStream(7), TorchStream(0)
+        entered = []
+        with mock.patch.object(torch.cuda, "current_stream", lambda device: side):
+            stream = hvd._streams.TorchStream(torch, "cuda:0")
+        self.assertEqual(stream.number, 7)
+        with mock.patch.object(torch.cuda, "stream", lambda one: entered.append(one) or contextlib.nullcontext()):
+            with stream.current():
+                self.assertEqual(entered, [side])
+        for now in (main, side):
+            with mock.patch.object(torch.cuda, "current_stream", lambda device, now=now: now):
+                stream.order_current()
+        self.assertEqual((main.waits_for, side.waits_for), ([7], []))
+
+
+if __name__ == "__main__":
+    unittest.main()
