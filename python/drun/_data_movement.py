@@ -11,21 +11,31 @@ from ._tensor import take
 from ._wants_gradient import autograd_for
 
 
-def _allgather_work(tensor, name, process_set):
-    group = Group(process_set)
-    source = take(tensor)
+class _Allgather:
+    """The checked arguments of a call."""
 
-    def work():
-        _join.announce(group, _join.OTHER)
-        rows = _exchange_rows(group, source, name)
+    def __init__(self, tensor, name, process_set):
+        self._group = Group(process_set)
+        self._name = name
+        self._source = take(tensor)
+
+    def work(self):
+        _join.announce(self._group, _join.OTHER)
+        source = self._source
+        rows = _exchange_rows(self._group, source, self._name)
         target = source.new_rows(sum(rows))
         dtype, factor = source.moved_as()
-        row = source.row_count * factor
-        call("drun_allgatherv", source.pointer, source.count * factor, target.pointer,
-             lib.size_array([n * row for n in rows]), None, dtype, group.comm, lib.call_options(name, stream=source.stream))
+        options = lib.call_options(self._name, stream=source.stream)
+        if all(n == source.rows for n in rows):
+            call("drun_allgather", source.pointer, target.pointer, source.count * factor, dtype, self._group.comm, options)
+        else:
+            row = source.row_count * factor
+            call("drun_allgatherv", source.pointer, source.count * factor, target.pointer,
+                 lib.size_array([n * row for n in rows]), None, dtype, self._group.comm, options)
         return target.object
 
-    return work
+    def begin(self):
+        return engine.submit(self.work, (self._source.caller_stream,))
 
 
 def _exchange_rows(group, source, name):
@@ -47,11 +57,11 @@ def allgather(tensor, name=None, process_set=None):
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.allgather(tensor, name, process_set)
-    return engine.run(_allgather_work(tensor, name, process_set))
+    return engine.run(_Allgather(tensor, name, process_set).work)
 
 
 def allgather_async(tensor, name=None, process_set=None):
-    return engine.submit(_allgather_work(tensor, name, process_set))
+    return _Allgather(tensor, name, process_set).begin()
 
 
 def grouped_allgather(tensors, name=None, process_set=None):
@@ -84,9 +94,10 @@ class _Broadcast:
         return self._target.object
 
     def begin(self):
+        streams = (self._source.caller_stream,)
         if _join.announces(self._group):
-            return engine.submit(self.work)
-        return engine.begin(self.work, keep=self)
+            return engine.submit(self.work, streams)
+        return engine.begin(self.work, self, streams)
 
 
 def broadcast(tensor, root_rank, name=None, process_set=None):
@@ -110,35 +121,43 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=None):
     return _Broadcast(tensor, True, root_rank, name, process_set).begin()
 
 
-def _alltoall_work(tensor, splits, name, process_set):
-    group = Group(process_set)
-    source = take(tensor)
-    if not source.shape:
-        raise ValueError("alltoall deals out the first dimension, and one number alone has none")
-    if splits is None:
-        rows, more = divmod(source.rows, group.size)
-        if more:
-            raise ValueError(f"alltoall without splits: {source.rows} rows can't be divided among {group.size} ranks")
-        mine = [rows] * group.size
-    else:
-        mine = [int(n) for n in splits]
-        if len(mine) != group.size or min(mine) < 0 or sum(mine) != source.rows:
-            raise ValueError(f"alltoall: splits {mine} must have one number per rank ({group.size}), which add up to the "
-                             f"{source.rows} rows of the tensor")
+class _Alltoall:
+    """The checked arguments of a call."""
 
-    def work():
-        _join.announce(group, _join.OTHER)
-        given = (ctypes.c_int64 * group.size)(*mine)
-        got = (ctypes.c_int64 * group.size)()
-        call("drun_alltoall", given, got, 1, lib.INT64, group.comm, lib.call_options(name))
+    def __init__(self, tensor, splits, name, process_set):
+        self._group = Group(process_set)
+        self._name = name
+        self._source = take(tensor)
+        self._has_splits = splits is not None
+        size, rows = self._group.size, self._source.rows
+        if not self._source.shape:
+            raise ValueError("alltoall deals out the first dimension, and one number alone has none")
+        if splits is None:
+            each, more = divmod(rows, size)
+            if more:
+                raise ValueError(f"alltoall without splits: {rows} rows can't be divided among {size} ranks")
+            self._splits = [each] * size
+        else:
+            self._splits = [int(n) for n in splits]
+            if len(self._splits) != size or min(self._splits) < 0 or sum(self._splits) != rows:
+                raise ValueError(f"alltoall: splits {self._splits} must have one number per rank ({size}), which add up to "
+                                 f"the {rows} rows of the tensor")
+
+    def work(self):
+        _join.announce(self._group, _join.OTHER)
+        source, size, comm = self._source, self._group.size, self._group.comm
+        given = (ctypes.c_int64 * size)(*self._splits)
+        got = (ctypes.c_int64 * size)()
+        call("drun_alltoall", given, got, 1, lib.INT64, comm, lib.call_options(self._name))
         target = source.new_rows(sum(got))
         dtype, factor = source.moved_as()
         row = source.row_count * factor
-        call("drun_alltoallv", source.pointer, lib.size_array([n * row for n in mine]), None, target.pointer,
-             lib.size_array([n * row for n in got]), None, dtype, group.comm, lib.call_options(name, stream=source.stream))
-        return target.object if splits is None else (target.object, _as_given(source, list(got)))
+        call("drun_alltoallv", source.pointer, lib.size_array([n * row for n in self._splits]), None, target.pointer,
+             lib.size_array([n * row for n in got]), None, dtype, comm, lib.call_options(self._name, stream=source.stream))
+        return (target.object, _as_given(source, list(got))) if self._has_splits else target.object
 
-    return work
+    def begin(self):
+        return engine.submit(self.work, (self._source.caller_stream,))
 
 
 def _as_given(source, numbers):
@@ -157,11 +176,11 @@ def alltoall(tensor, splits=None, name=None, process_set=None):
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.alltoall(tensor, splits, name, process_set)
-    return engine.run(_alltoall_work(tensor, splits, name, process_set))
+    return engine.run(_Alltoall(tensor, splits, name, process_set).work)
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=None):
-    return engine.submit(_alltoall_work(tensor, splits, name, process_set))
+    return _Alltoall(tensor, splits, name, process_set).begin()
 
 
 def barrier(process_set=None):

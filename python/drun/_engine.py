@@ -13,9 +13,11 @@ from . import _library as lib
 
 
 class Handle:
-    """Handle of an asynchronous call that the Python thread carries out."""
+    """Handle of an asynchronous call that the Python thread carries out. `streams`: those that the call is ordered on;
+    the current stream of whoever waits for the call waits for them."""
 
-    def __init__(self):
+    def __init__(self, streams=()):
+        self._streams = streams
         self._done = threading.Event()
         self._result = None
         self._error = None
@@ -30,7 +32,12 @@ class Handle:
         self._done.wait()
         if self._error is not None:
             raise self._error
+        self.order_current_stream()
         return self._result
+
+    def order_current_stream(self):
+        for stream in self._streams:
+            stream.order_current()
 
     def when_done(self, callback):
         """Calls callback(handle) from the thread that carries out the calls, or at once if the call is done."""
@@ -57,9 +64,11 @@ def _call_back(callback, handle):
 
 
 class RequestHandle:
-    """Handle of an asynchronous call that libdrun carries out. `keep` holds the memory that the call uses."""
+    """Handle of an asynchronous call that libdrun carries out. `keep` holds the memory that the call uses; `streams` as
+    for Handle."""
 
-    def __init__(self, requests, result, keep):
+    def __init__(self, requests, result, keep, streams=()):
+        self._streams = streams
         self._requests = requests
         self._result = result
         self._error = None
@@ -86,21 +95,26 @@ class RequestHandle:
         return not self._requests if self._requests.on_gpu else self.done()
 
     def wait(self):
+        self._end_all()
+        if self._error is not None:
+            raise self._error
+        self.order_current_stream()
+        return self._result
+
+    def _end_all(self):
         with self._lock:
             while self._requests:
                 self._ended(lib.library().drun_wait(ctypes.byref(self._requests[0])))
-        if self._error is not None:
-            raise self._error
-        return self._result
+
+    def order_current_stream(self):
+        for stream in self._streams:
+            stream.order_current()
 
     def when_done(self, callback):
         """Like Handle.when_done, but called from the thread of `watcher`."""
 
         def wait():
-            try:
-                self.wait()
-            except lib.DrunError:
-                pass  # the callback sees it too
+            self._end_all()
             _call_back(callback, self)
 
         watcher.submit(wait)
@@ -126,6 +140,10 @@ class CombinedHandle:
 
     def done(self):
         return all(handle.done() for handle in self._handles)
+
+    def order_current_stream(self):
+        for handle in self._handles:
+            handle.order_current_stream()
 
     def wait(self):
         if self._finish is not None:
@@ -172,21 +190,21 @@ class Engine:
                 self._busy = False
                 self._changed.notify_all()
 
-    def begin(self, work, keep):
+    def begin(self, work, keep, streams=()):
         """work(requests) calls libdrun with call_options(requests=requests) and returns the result, which is valid when
-        the handle is done. `keep` holds the memory of the calls."""
+        the handle is done. `keep` holds the memory of the calls; `streams` as for Handle."""
         if threading.current_thread() is self._thread:
-            return self.submit(lambda: work(None))
+            return self.submit(lambda: work(None), streams)
         with self._changed:
             if self._busy or self._queue:
                 direct = False
             else:
                 direct = self._busy = True
         if not direct:
-            return self.submit(lambda: work(None))
+            return self.submit(lambda: work(None), streams)
         requests = lib.Requests()
         try:
-            handle = RequestHandle(requests, work(requests), keep)
+            handle = RequestHandle(requests, work(requests), keep, streams)
         except BaseException:
             try:
                 RequestHandle(requests, None, keep).wait()  # for the calls that were made
@@ -215,8 +233,8 @@ class Engine:
             self._forget_the_done(most_unasked=0)
             return not (self._busy or self._queue or self._outstanding)
 
-    def submit(self, work):
-        handle = Handle()
+    def submit(self, work, streams=()):
+        handle = Handle(streams)
         with self._changed:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="drun", daemon=True)
@@ -269,14 +287,18 @@ watcher = Engine()  # its thread waits for calls that have a callback; it makes 
 
 
 def synchronize(handle):
-    """Waits for an asynchronous call and returns its result."""
+    """Waits for an asynchronous call and returns its result. On a GPU the call is enqueued then: the current stream waits
+    for it."""
     return handle.wait()
 
 
 def poll(handle):
     """True if the call is done, so that synchronize() would not wait. On a GPU, the current stream waits for the call
     from then on."""
-    return handle.done()
+    if not handle.done():
+        return False
+    handle.order_current_stream()
+    return True
 
 
 def call(function, *arguments):

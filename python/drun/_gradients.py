@@ -27,11 +27,21 @@ def _kind(gradient):
     return _NONE if gradient is None else _SPARSE if gradient.is_sparse else _DENSE
 
 
-class _Bucket:
-    """Gradients of one type, concatenated in `flat`."""
+def _copy_all(into, tensors):
+    """Copies each tensor, on a GPU by few kernels."""
+    if hasattr(torch, "_foreach_copy_"):  # torch 2.1
+        torch._foreach_copy_(into, tensors)
+    else:
+        for one, tensor in zip(into, tensors):
+            one.copy_(tensor)
 
-    def __init__(self, dtype):
+
+class _Bucket:
+    """Gradients of one type on one device, concatenated in `flat` on that device."""
+
+    def __init__(self, dtype, device):
         self.dtype = dtype
+        self.device = device
         self.names = []
         self.parameters = []
         self.n_elements = 0
@@ -58,22 +68,29 @@ class _Bucket:
     def pack(self):
         """The data to reduce, with zeros for gradients that are missing or sparse on this rank."""
         if self.flat is None:
-            self.flat = torch.empty(self.n_elements, dtype=self.dtype)
+            self.flat = torch.empty(self.n_elements, dtype=self.dtype, device=self.device)
+        parts, gradients = [], []
         for parameter, part in self._parts(self.flat):
             if _kind(parameter.grad) == _DENSE:
-                part.copy_(parameter.grad)
+                parts.append(part)
+                gradients.append(parameter.grad)
             else:
                 part.zero_()
+        if parts:
+            _copy_all(parts, gradients)
         return self.flat
 
     def unpack(self, flat):
         """Returns the parts of `flat` whose gradients this rank doesn't have."""
-        missing = {}
+        missing, parts, gradients = {}, [], []
         for parameter, part in self._parts(flat):
             if parameter.grad is None:
                 missing[id(parameter)] = part
             elif _kind(parameter.grad) == _DENSE:
-                parameter.grad.copy_(part)
+                parts.append(part)
+                gradients.append(parameter.grad)
+        if parts:
+            _copy_all(gradients, parts)
         return missing
 
 
@@ -100,14 +117,15 @@ class GradientReducer:
             if id(parameter) in sparse:
                 continue
             n_bytes = parameter.numel() * parameter.element_size()
+            kind = parameter.dtype, parameter.device
             if n_bytes >= min(ALONE_BYTES, self._bucket_bytes):
-                bucket = _Bucket(parameter.dtype)
+                bucket = _Bucket(*kind)
                 self._buckets.append(bucket)
             else:
-                bucket = filling.setdefault(parameter.dtype, _Bucket(parameter.dtype))
+                bucket = filling.setdefault(kind, _Bucket(*kind))
                 if bucket.n_elements * parameter.element_size() + n_bytes > self._bucket_bytes:
                     self._buckets.append(bucket)
-                    bucket = filling[parameter.dtype] = _Bucket(parameter.dtype)
+                    bucket = filling[kind] = _Bucket(*kind)
             bucket.add(name, parameter)
         self._buckets += filling.values()
         self._bucket_of = {id(parameter): bucket for bucket in self._buckets for parameter in bucket.parameters}
@@ -195,7 +213,7 @@ class GradientReducer:
                 if n_sparse:
                     found.append((name, parameter))
                 elif n_dense and id(parameter) in missing:
-                    parameter.grad = missing[id(parameter)].to(parameter.device, copy=True)
+                    parameter.grad = missing[id(parameter)].clone()
             self._sparse += found
             self._reduce_sparse(used)
         if found:

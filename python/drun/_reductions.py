@@ -48,9 +48,10 @@ class _Allreduce:
         return self._target.object
 
     def begin(self):
+        streams = (self._source.caller_stream,)
         if _join.announces(self._group):
-            return engine.submit(self.work)
-        return engine.begin(self.work, keep=self)
+            return engine.submit(self.work, streams)
+        return engine.begin(self.work, self, streams)
 
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
@@ -113,9 +114,10 @@ class _GroupedAllreduce:
         return [target.object for target in self._targets]
 
     def begin(self):
+        streams = [source.caller_stream for source in self._sources]
         if _join.announces(self._group):
-            return engine.submit(self.work)
-        return engine.begin(self.work, keep=self)
+            return engine.submit(self.work, streams)
+        return engine.begin(self.work, self, streams)
 
 
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
@@ -149,39 +151,51 @@ def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale
                              process_set).begin()
 
 
-def _reducescatter_work(tensor, op, name, prescale, postscale, process_set):
-    group = Group(process_set)
-    source = take(tensor)
-    source.check_reducible("reducescatter")
-    if not source.shape:
-        raise ValueError("reducescatter deals out the first dimension, and one number alone has none")
+class _Reducescatter:
+    """The checked arguments of a call."""
 
-    def work():
-        _join.announce(group, _join.OTHER)
-        rows, more = divmod(source.rows, group.size)  # the first `more` ranks get one more row
-        target = source.new_rows(rows + (group.rank < more))
-        options = lib.call_options(name, prescale, postscale, stream=source.stream)
-        row_bytes = source.row_count * source.itemsize
-        given, got, block = source.pointer, target.pointer, rows
-        if more and source.stream is not None:
-            raise ValueError(f"reducescatter of a GPU's tensor: its {source.rows} rows can't be divided among {group.size} ranks")
-        if more:
-            # libdrun requires blocks of equal size.
-            block = rows + 1
-            padded = (ctypes.c_char * (group.size * block * row_bytes))()
-            received = (ctypes.c_char * (block * row_bytes))()
-            at = source.pointer
-            for rank in range(group.size):
-                n_bytes = (rows + (rank < more)) * row_bytes
-                ctypes.memmove(ctypes.addressof(padded) + rank * block * row_bytes, at, n_bytes)
-                at += n_bytes
-            given, got = ctypes.addressof(padded), ctypes.addressof(received)
-        call("drun_reduce_scatter", given, got, block * source.row_count, source.dtype, op, group.comm, options)
-        if more:
-            ctypes.memmove(target.pointer, got, target.n_bytes)
+    def __init__(self, tensor, op, name, prescale, postscale, process_set):
+        self._group = Group(process_set)
+        self._source = take(tensor)
+        self._source.check_reducible("reducescatter")
+        self._arguments = (op, name, prescale, postscale)
+        if not self._source.shape:
+            raise ValueError("reducescatter deals out the first dimension, and one number alone has none")
+        # The first `more` ranks get one more row.
+        self._rows, self._more = divmod(self._source.rows, self._group.size)
+        if self._more and self._source.stream is not None:
+            raise ValueError(f"reducescatter of a GPU's tensor: its {self._source.rows} rows can't be divided among "
+                             f"{self._group.size} ranks")
+
+    def work(self):
+        _join.announce(self._group, _join.OTHER)
+        target = self._source.new_rows(self._rows + (self._group.rank < self._more))
+        if self._more:
+            self._reduce_padded(target)
+        else:
+            self._reduce(self._source.pointer, target.pointer, self._rows)
         return target.object
 
-    return work
+    def _reduce(self, given, got, block):
+        op, name, prescale, postscale = self._arguments
+        call("drun_reduce_scatter", given, got, block * self._source.row_count, self._source.dtype, op, self._group.comm,
+             lib.call_options(name, prescale, postscale, stream=self._source.stream))
+
+    def _reduce_padded(self, target):
+        """libdrun requires blocks of equal size."""
+        size, block, row_bytes = self._group.size, self._rows + 1, self._source.row_count * self._source.itemsize
+        padded = (ctypes.c_char * (size * block * row_bytes))()
+        received = (ctypes.c_char * (block * row_bytes))()
+        at = self._source.pointer
+        for rank in range(size):
+            n_bytes = (self._rows + (rank < self._more)) * row_bytes
+            ctypes.memmove(ctypes.addressof(padded) + rank * block * row_bytes, at, n_bytes)
+            at += n_bytes
+        self._reduce(ctypes.addressof(padded), ctypes.addressof(received), block)
+        ctypes.memmove(target.pointer, received, target.n_bytes)
+
+    def begin(self):
+        return engine.submit(self.work, (self._source.caller_stream,))
 
 
 def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=None, prescale_factor=1.0,
@@ -192,12 +206,12 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
     if autograd:
         return autograd.reducescatter(tensor, name, compression, op, process_set, prescale_factor, postscale_factor)
     compressed, ctx = compression.compress(tensor)
-    work = _reducescatter_work(compressed, op, name, prescale_factor, postscale_factor, process_set)
-    return compression.decompress(engine.run(work), ctx)
+    one = _Reducescatter(compressed, op, name, prescale_factor, postscale_factor, process_set)
+    return compression.decompress(engine.run(one.work), ctx)
 
 
 def reducescatter_async(tensor, name=None, op=Average, process_set=None, prescale_factor=1.0, postscale_factor=1.0):
-    return engine.submit(_reducescatter_work(tensor, op, name, prescale_factor, postscale_factor, process_set))
+    return _Reducescatter(tensor, op, name, prescale_factor, postscale_factor, process_set).begin()
 
 
 def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average, process_set=None,

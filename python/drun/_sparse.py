@@ -43,7 +43,7 @@ def sparse_gradient_of(parameter):
     """The parameter's gradient, by rows; an empty one if there is none."""
     gradient = parameter.grad
     if gradient is None or (gradient.is_sparse and gradient._nnz() == 0):  # zero_grad() leaves one of another layout
-        rows = torch.empty((1, 0), dtype=torch.int64)
+        rows = torch.empty((1, 0), dtype=torch.int64, device=parameter.device)
         return torch.sparse_coo_tensor(rows, parameter.detach().new_empty((0, *parameter.shape[1:])), parameter.shape)
     if gradient.is_sparse and gradient.sparse_dim() == 1:
         return gradient

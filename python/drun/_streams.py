@@ -1,7 +1,44 @@
-"""Waits for GPU streams, and reports failures of drun's calls in them."""
+"""GPU streams: the one that a call is ordered on, and waits that report failures of drun's calls."""
+import contextlib
 import sys
 
 from . import _library as lib
+
+
+class TorchStream:
+    """torch's current stream of a GPU when a call is made. The call is ordered on it."""
+
+    def __init__(self, torch, device):
+        self._torch = torch
+        self._device = device
+        self._stream = torch.cuda.current_stream(device)
+
+    @property
+    def number(self):
+        return self._stream.cuda_stream
+
+    def current(self):
+        """A context in which it is the current stream, in any thread: memory that is allocated there belongs to it."""
+        return self._torch.cuda.stream(self._stream)
+
+    def order_current(self):
+        """Makes the stream that is current now wait for what this one has been given."""
+        now = self._torch.cuda.current_stream(self._device)
+        if now != self._stream:
+            now.wait_stream(self._stream)
+
+
+class NoStream:
+    """For memory whose library says itself on which stream it is used, and for memory of the host."""
+
+    current = staticmethod(contextlib.nullcontext)
+
+    @staticmethod
+    def order_current():
+        pass
+
+
+NO_STREAM = NoStream()
 
 
 def synchronize_stream(stream=None, timeout=None):

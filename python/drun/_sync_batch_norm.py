@@ -46,14 +46,15 @@ class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):
     @torch.no_grad()
     def _follow(self, mean, var, count):
         self.num_batches_tracked += 1
-        part = self.momentum if self.momentum is not None else 1.0 / float(self.num_batches_tracked)
-        unbiased = var * (count / (count - 1))
-        self.running_mean.mul_(1 - part).add_(mean, alpha=part)
-        self.running_var.mul_(1 - part).add_(unbiased, alpha=part)
+        # No number is read from the device: that would wait for it in each layer.
+        part = self.momentum if self.momentum is not None else self.num_batches_tracked.to(mean.dtype).reciprocal()
+        unbiased = var * (count / (count - 1)).to(var.dtype)
+        self.running_mean.mul_(1 - part).add_(mean * part)
+        self.running_var.mul_(1 - part).add_(unbiased * part)
 
 
 class _Normalize(torch.autograd.Function):
-    """(result, mean, variance, number of values per channel)"""
+    """(result, mean, variance, number of values per channel); all on the tensor's device"""
 
     @staticmethod
     def forward(ctx, tensor, weight, bias, eps, process_set):
@@ -61,7 +62,7 @@ class _Normalize(torch.autograd.Function):
         n_values = tensor.numel() // max(channels, 1)
         wide = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
         # float64, so that the square of a large mean doesn't swallow a small variance.
-        sums = torch.zeros(2 * channels + 1, dtype=torch.float64)
+        sums = torch.zeros(2 * channels + 1, dtype=torch.float64, device=tensor.device)
         if n_values:
             var, mean = torch.var_mean(wide, others, unbiased=False)
             mean, var = mean.double(), var.double()
@@ -69,15 +70,15 @@ class _Normalize(torch.autograd.Function):
             sums[channels:-1] = n_values * (var + mean * mean)
         sums[-1] = n_values
         allreduce_(sums, op=Sum, name="SyncBatchNorm", process_set=process_set)
-        count = sums[-1].item()
-        if count <= 1:
+        count = sums[-1].clone()
+        if n_values <= 1 and count.item() <= 1:
             raise ValueError("SyncBatchNorm wants more than one value per channel in the batches of all ranks together")
         mean = sums[:channels] / count
         var = (sums[channels:-1] / count - mean * mean).clamp_(min=0)
         mean, var = mean.to(wide.dtype), var.to(wide.dtype)
-        ctx.save_for_backward(wide, weight, mean, var)
-        ctx.others, ctx.count, ctx.eps, ctx.process_set, ctx.dtype = others, count, eps, process_set, tensor.dtype
-        ctx.mark_non_differentiable(mean, var)
+        ctx.save_for_backward(wide, weight, mean, var, count)
+        ctx.others, ctx.eps, ctx.process_set, ctx.dtype = others, eps, process_set, tensor.dtype
+        ctx.mark_non_differentiable(mean, var, count)
         # The sums cover all ranks: normalize by given statistics.
         weight, bias = (None if one is None else one.to(wide.dtype) for one in (weight, bias))
         result = F.batch_norm(wide, mean, var, weight, bias, False, 0.0, eps) if n_values else wide.clone()
@@ -86,7 +87,7 @@ class _Normalize(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient, *_):
-        tensor, weight, mean, var = ctx.saved_tensors
+        tensor, weight, mean, var, count = ctx.saved_tensors
         shape = [1, -1] + [1] * (tensor.dim() - 2)
         gradient = gradient.to(tensor.dtype)
         scale = (var + ctx.eps).rsqrt()
@@ -94,7 +95,7 @@ class _Normalize(torch.autograd.Function):
         of_bias, of_weight = gradient.sum(ctx.others), (gradient * normal).sum(ctx.others)
         of_tensor = None
         if ctx.needs_input_grad[0]:
-            means = torch.cat([of_bias, of_weight]).double() / ctx.count
+            means = torch.cat([of_bias, of_weight]).double() / count
             allreduce_(means, op=Sum, name="SyncBatchNorm, backward", process_set=ctx.process_set)
             of_bias_everywhere, of_weight_everywhere = means.to(tensor.dtype).chunk(2)
             of_tensor = gradient - of_bias_everywhere.view(shape) - normal * of_weight_everywhere.view(shape)

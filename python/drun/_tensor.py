@@ -10,6 +10,7 @@ import sys
 from . import _dlpack
 from . import _library as lib
 from . import _nccl
+from ._streams import NO_STREAM, TorchStream
 
 _NUMPY_TYPES = {
     "int8": lib.INT8, "uint8": lib.UINT8, "int32": lib.INT32, "uint32": lib.UINT32, "int64": lib.INT64,
@@ -25,11 +26,14 @@ class Tensor:
     """A view of the user's memory, which it keeps alive.
 
     dtype: a drun_dtype, or None for a type that libdrun can't compute with; its elements are moved as bytes.
-    stream: the number of a GPU stream; None: host memory."""
+    stream: the number of a GPU stream; None: host memory. caller_stream: the same stream for torch's tensors, with what
+    orders other streams after it."""
 
-    __slots__ = ("object", "pointer", "shape", "dtype", "itemsize", "type_name", "stream", "_new", "_keep", "_copy")
+    __slots__ = ("object", "pointer", "shape", "dtype", "itemsize", "type_name", "stream", "caller_stream", "_new", "_keep",
+                 "_copy")
 
-    def __init__(self, obj, pointer, shape, dtype, itemsize, type_name, new, keep=None, stream=None, copy=None):
+    def __init__(self, obj, pointer, shape, dtype, itemsize, type_name, new, keep=None, stream=None, copy=None,
+                 caller_stream=NO_STREAM):
         self.object = obj
         self.pointer = pointer
         self.shape = tuple(shape)
@@ -37,6 +41,7 @@ class Tensor:
         self.itemsize = itemsize
         self.type_name = type_name
         self.stream = stream
+        self.caller_stream = caller_stream
         self._new = new
         self._keep = keep
         self._copy = copy  # copies memory that memmove can't reach
@@ -63,15 +68,17 @@ class Tensor:
         return math.prod(self.row_shape)
 
     def new(self, shape=None):
-        """A tensor of the same kind and type, uninitialized."""
-        return take(self._new(self.shape if shape is None else tuple(shape)), writable=True)
+        """A tensor of the same kind and type, uninitialized, for calls on the same stream."""
+        with self.caller_stream.current():
+            return take(self._new(self.shape if shape is None else tuple(shape)), writable=True)
 
     def new_rows(self, rows):
         return self.new((rows,) + self.row_shape)
 
     def copy(self):
         if self._copy is not None:
-            return take(self._copy())
+            with self.caller_stream.current():
+                return take(self._copy())
         result = self.new()
         ctypes.memmove(result.pointer, self.pointer, self.n_bytes)
         return result
@@ -149,12 +156,14 @@ def _take_torch(torch, tensor):
     if tensor.is_conj() or tensor.is_neg():
         raise ValueError("the tensor is a lazily conjugated or negated view; .resolve_conj() or .resolve_neg() makes it real")
     name = _name_of(tensor.dtype)
-    stream = copy = None
+    number, stream, copy = None, NO_STREAM, None
     if kind == "cuda":
         _nccl.prepare()
-        stream, copy = torch.cuda.current_stream(tensor.device).cuda_stream, lambda: tensor.detach().clone()
+        stream = TorchStream(torch, tensor.device)
+        number, copy = stream.number, lambda: tensor.detach().clone()
     return Tensor(tensor, tensor.data_ptr(), tensor.shape, _NUMPY_TYPES.get(name), tensor.element_size(), name,
-                  lambda shape: torch.empty(shape, dtype=tensor.dtype, device=tensor.device), stream=stream, copy=copy)
+                  lambda shape: torch.empty(shape, dtype=tensor.dtype, device=tensor.device), stream=number, copy=copy,
+                  caller_stream=stream)
 
 
 def _not_contiguous(remedy):

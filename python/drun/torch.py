@@ -136,9 +136,21 @@ def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None):
     ranks."""
     group = Group(process_set)
     is_root = group.rank == group.root(root_rank)
-    state = broadcast_object(optimizer.state_dict() if is_root else None, root_rank, "optimizer state", process_set)
+    state = broadcast_object(_on_cpu(optimizer.state_dict()) if is_root else None, root_rank, "optimizer state", process_set)
     if not is_root:
-        optimizer.load_state_dict(state)
+        optimizer.load_state_dict(state)  # moves each tensor to the device of its parameter
+
+
+def _on_cpu(state):
+    """The state with its tensors on the CPU. A tensor that is pickled on a GPU would be restored on the GPU of the same
+    number, on each rank: with a context there, and all copies in the memory of one GPU."""
+    if isinstance(state, torch.Tensor):
+        return state.cpu()
+    if isinstance(state, dict):
+        return {key: _on_cpu(value) for key, value in state.items()}
+    if isinstance(state, (list, tuple)):
+        return type(state)(map(_on_cpu, state))
+    return state
 
 
 @functools.lru_cache(maxsize=None)

@@ -281,7 +281,7 @@ class Gpu(unittest.TestCase):
             except hvd.DrunError as error:
                 print("in vain", error)
         """, status=75, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"), DRUN_FAKE_NCCL="abort-hangs")
-        self.assertRegex(err, r"drun: error: rank 0 on \S+: ncclCommAbort has not come back for 10 s: ending this process")
+        self.assertRegex(err, r"drun: error: rank 0 on \S+: allreduce .*: ncclCommAbort has not come back for 10 s: ending this process")
 
     def test_what_can_not_be_taken_is_refused(self):
         self.job(1, """

@@ -160,7 +160,7 @@ class Streams(unittest.TestCase):
     def test_torchs_stream_is_waited_for_by_the_current_one(self):
         class TorchStream:
             def __init__(self, number):
-                self.cuda_stream, self.device, self.waits_for = number, "cuda:0", []
+                self.cuda_stream, self.waits_for = number, []
 
             def wait_stream(self, other):
                 self.waits_for.append(other.cuda_stream)
