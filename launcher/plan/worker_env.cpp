@@ -194,7 +194,10 @@ Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, 
   out["DRUN_LOCAL_SIZE"] = text(p.local_size);
   out["DRUN_CROSS_RANK"] = text(p.cross_rank);
   out["DRUN_CROSS_SIZE"] = text(p.cross_size);
-  if (!p.gpu.empty()) out["CUDA_VISIBLE_DEVICES"] = p.gpu;
+  if (!p.gpu.empty()) {
+    out["CUDA_VISIBLE_DEVICES"] = p.gpu;
+    out["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";  // the numbers of nvidia-smi; CUDA's own count the fastest GPU first
+  }
   out["DRUN_JOB_ID"] = in.job_id;
   out["DRUN_RENDEZVOUS"] = in.rendezvous;
 

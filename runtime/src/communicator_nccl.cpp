@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <utility>
 
 #include "runtime/src/communicator.h"
@@ -28,11 +29,22 @@ std::string value_of(const char* name) {
 
 enum class Memory { kNone, kHost, kDevice, kBoth };
 
+void add(Memory& all, bool is_device) {
+  const Memory one = is_device ? Memory::kDevice : Memory::kHost;
+  all = all == Memory::kNone || all == one ? one : Memory::kBoth;
+}
+
 void add(Memory& all, const gpu::Driver& driver, drun_memory told, const void* memory) {
   if (memory == nullptr) return;
-  const bool device = told == DRUN_MEMORY_DEVICE || (told == DRUN_MEMORY_AUTO && gpu::is_device_memory(driver, memory));
-  const Memory one = device ? Memory::kDevice : Memory::kHost;
-  all = all == Memory::kNone || all == one ? one : Memory::kBoth;
+  add(all, told == DRUN_MEMORY_DEVICE || (told == DRUN_MEMORY_AUTO && gpu::is_device_memory(driver, memory)));
+}
+
+// The two sides of a call. The driver is asked once for each pointer, and once if they are equal.
+std::array<gpu::PointerInfo, 2> examine(const gpu::Driver& driver, const std::array<const void*, 2>& memory) {
+  std::array<gpu::PointerInfo, 2> out;
+  if (memory[0] != nullptr) out[0] = gpu::pointer_info(driver, memory[0]);
+  if (memory[1] != nullptr) out[1] = memory[1] == memory[0] ? out[0] : gpu::pointer_info(driver, memory[1]);
+  return out;
 }
 
 // Loads our kernels; true if that works.
@@ -61,20 +73,23 @@ Outcome<gpu::NcclComm*> Communicator::choose_route(const Operation& operation, c
   if (reduces(operation.kind) && !is_adasum && !gpu::nccl_can_reduce(operation)) return nullptr;
   const gpu::Driver& driver = *gpu::loaded_driver();
   Memory kind = Memory::kNone;
-  const void* first = nullptr;
-  for (const void* one : memory) {
-    add(kind, driver, options.memory, one);
-    if (first == nullptr) first = one;
+  const auto info = examine(driver, memory);
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    if (memory[i] != nullptr) add(kind, options.memory == DRUN_MEMORY_DEVICE || info[i].is_device);
   }
+  const void* const first = memory[0] != nullptr ? memory[0] : memory[1];
   // A rank that neither sends nor receives data still takes part.
   if (kind == Memory::kNone && options.memory == DRUN_MEMORY_DEVICE) kind = Memory::kDevice;
   if (kind == Memory::kNone || kind == Memory::kHost) return nullptr;
-  const auto without = std::find_if(group_.ranks.begin(), group_.ranks.end(),
-                                    [this](int rank) { return resources_->gpu_of(rank) != gpu::Presence::kThere; });
-  if (!has_chosen_ && without != group_.ranks.end()) {
-    warn_of_host(job_context().name_of(*without) + " has no GPU (" + gpu::text_of(resources_->gpu_of(*without)) + ")");
-    has_chosen_ = true;
-    return nullptr;
+  if (!has_chosen_) {
+    const auto without = std::find_if(group_.ranks.begin(), group_.ranks.end(),
+                                      [this](int rank) { return resources_->gpu_of(rank) != gpu::Presence::kThere; });
+    if (without != group_.ranks.end()) {
+      warn_of_host(job_context().name_of(*without) + " has no GPU (" + gpu::text_of(resources_->gpu_of(*without)) +
+                   ")");
+      has_chosen_ = true;
+      return nullptr;
+    }
   }
   if (kind == Memory::kBoth) return mixed(describe(operation), job_context());
   if (!has_chosen_ && first == nullptr) {
@@ -95,14 +110,10 @@ Outcome<gpu::NcclComm*> Communicator::choose_route(const Operation& operation, c
     if (auto ok = set_up_nccl(operation, first); !ok) return tl::unexpected<Failure>(ok.error());
   }
   if (nccl_ == nullptr || (is_adasum && !nccl_->can_adasum())) return nullptr;
-  for (const void* one : memory) {
-    int ordinal = nccl_->device();
-    if (one != nullptr) {
-      (void)driver.pointer_get_attribute(&ordinal, gpu::PointerAttribute::kDeviceOrdinal, gpu::device_pointer(one));
-    }
-    if (ordinal == nccl_->device()) continue;
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    if (memory[i] == nullptr || info[i].ordinal < 0 || info[i].ordinal == nccl_->device()) continue;
     return failure(DRUN_ERROR_ARGUMENT,
-                   describe(operation) + ": its memory is on GPU " + std::to_string(ordinal) +
+                   describe(operation) + ": its memory is on GPU " + std::to_string(info[i].ordinal) +
                        ", but this communicator's is on GPU " + std::to_string(nccl_->device()),
                    job_context().rank(), job_context().host_of(job_context().rank()));
   }
@@ -122,6 +133,7 @@ Status Communicator::set_up_nccl(const Operation& operation, const void* memory)
   if (nccl != nullptr) {
     int cuda = 0;
     if (driver.version(&cuda) == gpu::kSuccess) own.why_not = gpu::why_not_with_driver(*nccl, cuda);
+    if (own.why_not.empty()) own.why_not = gpu::why_not_with_gpu(*nccl, (*device)->compute_capability());
     own.version = nccl->version;
     own.path = nccl->path;
   } else if (own.why_not.empty()) {
@@ -206,7 +218,7 @@ std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<Allred
     count += call.count;
     if (first == nullptr) first = &call;
     add(kind, *gpu::loaded_driver(), call.memory, call.send);
-    add(kind, *gpu::loaded_driver(), call.memory, call.recv);
+    if (call.recv != call.send) add(kind, *gpu::loaded_driver(), call.memory, call.recv);
   }
   if (first == nullptr) return std::nullopt;
   Operation all = to_come(OpKind::kAllreduce, count, dtype, options);
@@ -316,8 +328,10 @@ Status Communicator::transfer_with_nccl(const std::vector<TransferCall>& calls) 
     streams.push_back(gpu::user_stream_of(call.options));
   }
   // NCCL and the host carry out their parts at the same time: the order within a group does not matter.
-  const auto over_host = [&] { return rest.empty() ? Status() : transfer_over_host(rest); };
-  return transfers.empty() ? over_host() : nccl_->transfer(transfers, streams, over_host);
+  if (transfers.empty()) return rest.empty() ? Status() : transfer_over_host(rest);
+  std::function<Status()> over_host;
+  if (!rest.empty()) over_host = [&] { return transfer_over_host(rest); };
+  return nccl_->transfer(transfers, streams, over_host);
 }
 
 }  // namespace drun::runtime

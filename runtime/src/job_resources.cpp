@@ -314,7 +314,7 @@ void JobResources::break_all(const Failure& failure) {
   for (Backend* backend : backends_) backend->close();
   if (connections_) connections_->close();
   // Last, because abort() waits for other ranks, which must have noticed the failure by then.
-  for (const auto& comm : nccl_) comm->abort();
+  for (const auto& comm : nccl_) comm->abort(failure.text);
 }
 
 }  // namespace drun::runtime

@@ -44,14 +44,13 @@ void CallWatch::poll(std::chrono::nanoseconds passed) {
   }
   note_.waiting(job_context_, group_, *operation_, [&] { return others; });
   if (Clock::now() <= operation_->deadline() + (job_context_.stopped() - stopped_)) return;
-  const auto where = [this](int) {
-    return std::string("in ") + function_ + ", which does not say for whom it waits";
-  };
+  const auto where = [this](int) { return std::string("in ") + function_ + ", which does not say for whom it waits"; };
   fail(timeout_failure(job_context_, group_, *operation_, others, where));
 }
 
 void CallWatch::fail(const Failure& failure) const {
-  end_process(job_context_.name_of(job_context_.rank()) + ": " + failure.text + "; " + function_ + " can't be canceled");
+  end_process(job_context_.name_of(job_context_.rank()) + ": " + failure.text + "; " + function_ +
+              " can't be canceled");
 }
 
 }  // namespace drun::runtime::gpu

@@ -51,13 +51,14 @@ bool is_captured(const Driver& driver, Stream stream) {
   return asked == kSuccess ? capture != kCaptureNone : is_about_capture(asked);
 }
 
-bool is_device_memory(const Driver& driver, const void* memory) {
+PointerInfo pointer_info(const Driver& driver, const void* memory) {
   unsigned type = 0, managed = 0;
-  if (driver.pointer_get_attribute(&type, PointerAttribute::kMemoryType, device_pointer(memory)) != kSuccess)
-    return false;
-  if (type != kMemoryTypeDevice) return false;
-  driver.pointer_get_attribute(&managed, PointerAttribute::kIsManaged, device_pointer(memory));
-  return managed == 0;
+  int ordinal = -1;
+  PointerAttribute wanted[] = {PointerAttribute::kMemoryType, PointerAttribute::kIsManaged,
+                               PointerAttribute::kDeviceOrdinal};
+  void* values[] = {&type, &managed, &ordinal};
+  if (driver.pointer_get_attributes(3, wanted, values, device_pointer(memory)) != kSuccess) return {};
+  return {type == kMemoryTypeDevice && managed == 0, ordinal};
 }
 
 bool is_mapped_memory(const Driver& driver, const void* memory) {
@@ -67,14 +68,19 @@ bool is_mapped_memory(const Driver& driver, const void* memory) {
 }
 
 DriverResult ContextScope::enter(const Driver& driver, Context context) {
+  Context current = nullptr;
+  is_entered_ = driver.context_current(&current) == kSuccess && current == context;
+  if (is_entered_) return kSuccess;
   const auto error = driver.context_push(context);
-  if (error == kSuccess) driver_ = &driver;
+  is_entered_ = error == kSuccess;
+  if (is_entered_) pushed_ = &driver;
   return error;
 }
 
 void ContextScope::leave() {
   Context ours = nullptr;
-  if (const Driver* const driver = std::exchange(driver_, nullptr)) driver->context_pop(&ours);
+  if (const Driver* const driver = std::exchange(pushed_, nullptr)) driver->context_pop(&ours);
+  is_entered_ = false;
 }
 
 Outcome<Context> context_of(const Driver& driver, DevicePointer memory, const std::string& during) {
@@ -109,6 +115,12 @@ Outcome<std::unique_ptr<Device>> Device::open(const Driver& driver, DevicePointe
   const auto device = device_of(driver, *ordinal, during);
   if (!device) return tl::unexpected<Failure>(device.error());
   result->ordinal_ = *ordinal;
+  int major = 0, minor = 0;
+  if ((error = driver.device_attribute(&major, kComputeCapabilityMajor, *device)) != kSuccess ||
+      (error = driver.device_attribute(&minor, kComputeCapabilityMinor, *device)) != kSuccess) {
+    return driver_failure(driver, during, "cuDeviceGetAttribute", error);
+  }
+  result->compute_capability_ = 10 * major + minor;
   int least = 0, greatest = 0;
   if ((error = driver.device_uuid(&result->uuid_, *device)) != kSuccess) {
     return driver_failure(driver, during, "cuDeviceGetUuid", error);
@@ -144,9 +156,10 @@ void Device::give_back(Event event) {
   }
 }
 
-void Device::set_last_call(Event end) {
+void Device::set_last_call(Event end, Stream stream) {
   if (is_last_over_) events_.push_back(last_call_);
   last_call_ = end;
+  last_stream_ = stream;
   is_last_over_ = false;
 }
 

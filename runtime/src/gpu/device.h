@@ -31,14 +31,22 @@ DriverResult wait_for_stream(const Driver& driver, Stream stream, const std::fun
 // True if the stream is being captured, or can't be used because another one is.
 bool is_captured(const Driver& driver, Stream stream);
 
-// True if the processor can't access the memory. False for memory that the driver does not know, manages, or has
-// pinned.
-bool is_device_memory(const Driver& driver, const void* memory);
+struct PointerInfo {
+  // The processor can't access the memory. False for memory that the driver does not know, manages, or has pinned.
+  bool is_device = false;
+  int ordinal = -1;  // of the device it is on; -1 or -2: none
+};
+// Asks the driver once.
+PointerInfo pointer_info(const Driver& driver, const void* memory);
+inline bool is_device_memory(const Driver& driver, const void* memory) {
+  return pointer_info(driver, memory).is_device;
+}
 
 // True if memory of a device was mapped page by page (cuMemMap), as NCCL's allocator does it, not by cuMemAlloc.
 bool is_mapped_memory(const Driver& driver, const void* memory);
 
-// Makes a context current during its life; the destructor restores the one before.
+// Makes a context current during its life; the destructor restores the one before. Asks the driver once if it is
+// current already, as it is in programs that use CUDA's runtime.
 class ContextScope {
  public:
   ContextScope() = default;
@@ -48,11 +56,12 @@ class ContextScope {
 
   // Call once. Returns the result of cuCtxPushCurrent.
   DriverResult enter(const Driver& driver, Context context);
-  bool is_entered() const { return driver_ != nullptr; }
+  bool is_entered() const { return is_entered_; }
   void leave();
 
  private:
-  const Driver* driver_ = nullptr;
+  const Driver* pushed_ = nullptr;  // nullptr: there is nothing to restore
+  bool is_entered_ = false;
 };
 
 // The context that the memory belongs to, else the primary context of its device, which CUDA's runtime uses.
@@ -73,6 +82,7 @@ class Device {
   Stream stream() const { return stream_; }
   const DeviceUuid& uuid() const { return uuid_; }
   int ordinal() const { return ordinal_; }
+  int compute_capability() const { return compute_capability_; }  // 75: 7.5
   // Takes an event without timing; the context must be current. Returns the error of cuEventCreate.
   DriverResult take_event(Event& event);
   void give_back(Event event);
@@ -80,7 +90,9 @@ class Device {
   // calls that both wait for other ranks could keep each other from running. Returns the event at the end of the last
   // call, which is not reused before another call is the last; nullptr: the last call has ended, or there was none.
   Event last_call() const { return is_last_over_ ? nullptr : last_call_; }
-  void set_last_call(Event end);
+  // The stream that it was enqueued on, on which later calls come after it anyway.
+  Stream last_stream() const { return last_stream_; }
+  void set_last_call(Event end, Stream stream);
   // Scratch memory of the device, at least `n_bytes`, for work in the order of stream(); the context must be current.
   // Returns the error of cuMemAlloc. The memory is kept for the next call.
   DriverResult take_scratch(std::size_t n_bytes, DevicePointer& scratch);
@@ -96,8 +108,10 @@ class Device {
   Stream stream_ = nullptr;
   DeviceUuid uuid_{};
   int ordinal_ = 0;
+  int compute_capability_ = 0;
   std::vector<Event> events_;  // not in use
   Event last_call_ = nullptr;
+  Stream last_stream_ = nullptr;
   bool is_last_over_ = false;           // the last call's event was given back
   std::vector<DevicePointer> scratch_;  // the last is current; work in progress may still use those before
   std::size_t scratch_bytes_ = 0;

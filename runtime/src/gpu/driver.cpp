@@ -38,6 +38,7 @@ bool find(void* library, const char* name, F& function) {
 bool find_all(void* library, Driver& d) {
   return find(library, "cuGetErrorName", d.get_error_name) && find(library, "cuDriverGetVersion", d.version) &&
          find(library, "cuPointerGetAttribute", d.pointer_get_attribute) &&
+         find(library, "cuPointerGetAttributes", d.pointer_get_attributes) &&
          find(library, "cuDeviceGet", d.device_get) &&
          find(library, "cuDevicePrimaryCtxRetain", d.primary_context_retain) &&
          find(library, "cuCtxPushCurrent_v2", d.context_push) && find(library, "cuCtxPopCurrent_v2", d.context_pop) &&

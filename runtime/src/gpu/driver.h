@@ -25,7 +25,8 @@ inline constexpr DriverResult kSuccess = 0, kNotReady = 600;
 
 enum class PointerAttribute : int { kContext = 1, kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9, kIsLegacy = 10 };
 inline constexpr unsigned kMemoryTypeDevice = 2;
-inline constexpr int kMultiprocessorCount = 16;  // for cuDeviceGetAttribute
+// For cuDeviceGetAttribute.
+inline constexpr int kMultiprocessorCount = 16, kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;
 // True if kernels could not be loaded because they are not for this GPU, or this driver can't compile them.
 inline bool is_about_kernels(DriverResult error) {
   return error == 200 || error == 209 || error == 218 || (error >= 221 && error <= 223);
@@ -43,6 +44,9 @@ struct Driver {
   DriverResult (*get_error_name)(DriverResult error, const char** name);
   DriverResult (*version)(int* version);  // the newest CUDA that it supports: 13000 is 13.0
   DriverResult (*pointer_get_attribute)(void* value, PointerAttribute attribute, DevicePointer pointer);
+  // Success also for memory that the driver does not know, with values that say so.
+  DriverResult (*pointer_get_attributes)(unsigned n, PointerAttribute* attributes, void** values,
+                                         DevicePointer pointer);
   DriverResult (*device_get)(int* device, int ordinal);
   DriverResult (*primary_context_retain)(Context* context, int device);
   DriverResult (*context_push)(Context context);

@@ -3,12 +3,13 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
-#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/blocked_signals.h"
 #include "base/stall_watch.h"
@@ -17,29 +18,22 @@ namespace drun::runtime::gpu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
-constexpr milliseconds kPollInterval{200};
 constexpr int kStatus = 75;  // EX_TEMPFAIL: drun's status for a deadline
 
-struct Watched {
-  std::string who;
-  const char* function;
-  milliseconds limit;
-  Clock::duration left;
-};
+}  // namespace
 
 class Watchman {
  public:
-  unsigned long long add(Watched watched) {
+  void add(Watchdog& dog) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (has_thread_ != ::getpid()) start();
-    watched_.emplace(++last_, std::move(watched));
+    dogs_.push_back(&dog);
     changed_.notify_all();
-    return last_;
   }
-  void remove(unsigned long long number) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    watched_.erase(number);
+  void remove(Watchdog& dog) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    dogs_.erase(std::remove(dogs_.begin(), dogs_.end(), &dog), dogs_.end());
+    changed_.wait(lock, [&] { return polled_ != &dog; });
   }
 
  private:
@@ -47,39 +41,48 @@ class Watchman {
     const BlockedSignals blocked;
     std::thread([this] { watch(); }).detach();
     has_thread_ = ::getpid();
+    polled_ = nullptr;
   }
   void watch() {
     ::pthread_setname_np(::pthread_self(), "drun-guard");
     std::unique_lock<std::mutex> lock(mutex_);
-    StallWatch stops(kPollInterval);
+    StallWatch stops(Watchdog::kInterval);
     auto last = Clock::now();
     for (;;) {
-      if (watched_.empty()) {
+      if (dogs_.empty()) {
         changed_.wait(lock);
         last = Clock::now();
-        stops = StallWatch(kPollInterval);
+        stops = StallWatch(Watchdog::kInterval);
         continue;
       }
-      changed_.wait_for(lock, kPollInterval);
+      changed_.wait_for(lock, Watchdog::kInterval);
       const auto now = Clock::now();
       const auto passed = now - std::exchange(last, now) - stops.poll(now);
-      for (auto& [number, watched] : watched_) {
-        if ((watched.left -= passed).count() <= 0) end_process(watched);
-      }
+      poll_all(lock, passed);
     }
   }
-  [[noreturn]] static void end_process(const Watched& watched) {
-    std::fprintf(stderr, "drun: error: %s: %s has not come back for %lld s: ending this process\n", watched.who.c_str(),
-                 watched.function, static_cast<long long>(watched.limit.count() / 1000));
-    ::_exit(kStatus);
+  // Without the lock during a poll, which may take long. Others may come and go meanwhile.
+  void poll_all(std::unique_lock<std::mutex>& lock, Clock::duration passed) {
+    const std::vector<Watchdog*> all = dogs_;
+    for (Watchdog* const dog : all) {
+      if (std::find(dogs_.begin(), dogs_.end(), dog) == dogs_.end()) continue;
+      polled_ = dog;
+      lock.unlock();
+      dog->poll(passed);
+      lock.lock();
+      polled_ = nullptr;
+      changed_.notify_all();
+    }
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<unsigned long long, Watched> watched_;
-  unsigned long long last_ = 0;
+  std::vector<Watchdog*> dogs_;
+  Watchdog* polled_ = nullptr;
   pid_t has_thread_ = -1;
 };
+
+namespace {
 
 // Never destroyed: its thread runs to the end of the process.
 Watchman& watchman() {
@@ -89,9 +92,24 @@ Watchman& watchman() {
 
 }  // namespace
 
-HangGuard::HangGuard(const std::string& who, const char* function, std::chrono::milliseconds limit)
-    : number_(watchman().add({who, function, limit, limit})) {}
+void Watchdog::begin() { watchman().add(*this); }
 
-HangGuard::~HangGuard() { watchman().remove(number_); }
+void Watchdog::end() { watchman().remove(*this); }
+
+void end_process(const std::string& text) {
+  std::fprintf(stderr, "drun: error: %s: ending this process\n", text.c_str());
+  ::_exit(kStatus);
+}
+
+HangGuard::HangGuard(std::string who, const char* function, std::chrono::milliseconds limit)
+    : who_(std::move(who)), function_(function), limit_(limit), left_(limit) {
+  begin();
+}
+
+void HangGuard::poll(std::chrono::nanoseconds passed) {
+  left_ -= passed;
+  if (left_.count() > 0) return;
+  end_process(who_ + ": " + function_ + " has not come back for " + std::to_string(limit_.count() / 1000) + " s");
+}
 
 }  // namespace drun::runtime::gpu

@@ -53,7 +53,11 @@ std::uint64_t NcclCalls::record(const Operation& operation) {
 }
 
 Outcome<bool> NcclCalls::is_reached(Event event, const Operation& operation) {
-  const auto state = device_.driver().event_query(event);
+  DriverResult state = kSuccess;
+  {
+    const CallWatch::Call watched(watch_, operation, "cuEventQuery");
+    state = device_.driver().event_query(event);
+  }
   if (state == kSuccess) return true;
   // While a stream is being captured the driver may not answer; at the end of the process it never does.
   if (state == kNotReady || state == kDeinitialized || is_about_capture(state)) return false;

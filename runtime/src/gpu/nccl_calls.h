@@ -10,6 +10,7 @@
 
 #include "runtime/src/backend/failure_attribution.h"
 #include "runtime/src/failure.h"
+#include "runtime/src/gpu/call_watch.h"
 #include "runtime/src/gpu/device.h"
 #include "runtime/src/group.h"
 #include "runtime/src/job_context.h"
@@ -31,8 +32,8 @@ struct NcclCall {
 // Owned by the communicator of `group`; one thread at a time, as that. Never waits for the device.
 class NcclCalls {
  public:
-  NcclCalls(const JobContext& job_context, const Group& group, Device& device)
-      : job_context_(job_context), group_(group), device_(device) {}
+  NcclCalls(const JobContext& job_context, const Group& group, Device& device, CallWatch& watch)
+      : job_context_(job_context), group_(group), device_(device), watch_(watch) {}
 
   // Begins the next call of the communicator: numbers it, and begins its records. It must be given to add(), or to
   // close() if it fails or is captured.
@@ -73,6 +74,7 @@ class NcclCalls {
   const JobContext& job_context_;
   const Group& group_;
   Device& device_;
+  CallWatch& watch_;
   std::deque<NcclCall> under_way_;
   WaitNote note_;
   std::uint64_t n_calls_ = 0;

@@ -55,16 +55,15 @@ Status NcclComm::adasum(const Operation& operation, const UserStream& stream, co
   const auto all = [&](Stream ours) -> Status {
     const auto exchange = [&, ours](const void* given, int to, void* taken, int from) -> Status {
       const int dtype = nccl_type_of(operation.dtype);
-      const auto begun = grouped(nccl_, [&] {
+      const auto both = [&] {
         NcclResult result = kNcclSuccess;
         if (given != nullptr) result = nccl_.Send(given, operation.count, dtype, to, comm_, ours);
         if (taken != nullptr && is_begun(result)) {
           result = nccl_.Recv(taken, operation.count, dtype, from, comm_, ours);
         }
         return result;
-      });
-      if (!is_begun(begun)) return wait_.explained(comm_, operation, "NCCL", begun);
-      return wait_.settle(comm_, operation, "NCCL");
+      };
+      return call_nccl(operation, ours, [&](Stream) { return grouped(nccl_, both); });
     };
     return GpuAdasum(device_, group_, operation, ours, recv, exchange).run(send);
   };
@@ -95,11 +94,22 @@ Status NcclComm::allgather(const Operation& operation, const UserStream& stream,
   });
 }
 
+// One broadcast for each block, grouped: a ring crosses the network once for all ranks of a host, where sends to each
+// of them would cross it for each. (Not ncclAllGather for equal blocks: other members may have their blocks elsewhere.)
 Status NcclComm::allgatherv(const Operation& operation, const UserStream& stream, const void* send, void* recv,
                             const std::vector<Block>& blocks) {
-  const auto own = static_cast<std::size_t>(group_.own);
-  std::vector<Block> sent(blocks.size(), {0, blocks[own].n_bytes});
-  return alltoall(operation, stream, send, sent, recv, blocks);
+  const int bytes = nccl_type_of(DRUN_UINT8);
+  const auto all = [&](Stream ours) {
+    NcclResult result = kNcclSuccess;
+    for (int root = 0; root < group_.size() && is_begun(result); ++root) {
+      const Block block = blocks[static_cast<std::size_t>(root)];
+      if (block.n_bytes == 0) continue;
+      void* const place = at(recv, block.offset);
+      result = nccl_.Broadcast(root == group_.own ? send : place, place, block.n_bytes, bytes, root, comm_, ours);
+    }
+    return result;
+  };
+  return run(operation, stream, [&](Stream ours) { return grouped(nccl_, [&] { return all(ours); }); });
 }
 
 Status NcclComm::gather(const Operation& operation, const UserStream& stream, const void* send, void* recv) {

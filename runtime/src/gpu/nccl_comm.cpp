@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
+#include "base/blocked_signals.h"
 #include "runtime/src/gpu/hang_guard.h"
 #include "runtime/src/gpu/nccl_ending.h"
 
@@ -46,14 +48,14 @@ Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const JobContext& job_contex
   NcclConfig config;
   NcclResult begun = kNcclSuccess;
   {
-    const HangGuard guard(result->who(), "ncclCommInitRankConfig", longest(during));
+    const CallWatch::Call watched(result->watch_, during, "ncclCommInitRankConfig");
     begun = nccl.CommInitRankConfig(&result->comm_, group.size(), bytes, group.own, &config);
   }
-  Status ready = is_begun(begun) ? result->wait_.settle(result->comm_, during, "ncclCommInitRankConfig")
+  Status ready = is_begun(begun) ? result->finish_begun(begun, during, "ncclCommInitRankConfig")
                                  : Status(result->wait_.failed(result->comm_, what, "ncclCommInitRankConfig", begun));
   if (ready) return result;
   result->publish(ready.error());
-  result->abort();
+  result->abort(ready.error().text);
   return tl::unexpected<Failure>(ready.error());
 }
 
@@ -84,16 +86,16 @@ Status NcclComm::split(const Group& part, const Operation& during, std::unique_p
   }
   NcclResult begun = kNcclSuccess;
   {
-    const HangGuard guard(who(), kFunction, longest(during));
+    const CallWatch::Call watched(watch_, during, kFunction);
     begun = nccl_.CommSplit(comm_, part.ranks[0], part.own, &made->comm_, nullptr);
   }
   Status ready =
-      is_begun(begun) ? wait_.settle(comm_, during, kFunction) : Status(wait_.failed(comm_, what, kFunction, begun));
+      is_begun(begun) ? finish_begun(begun, during, kFunction) : Status(wait_.failed(comm_, what, kFunction, begun));
   if (ready && made->comm_ == nullptr) {
     ready = failure(DRUN_ERROR_SYSTEM, what + ": ncclCommSplit gave no communicator", job_context_.rank(),
                     job_context_.host_of(job_context_.rank()));
   }
-  if (ready) ready = made->wait_.settle(made->comm_, during, kFunction);
+  if (ready) ready = made->finish_begun(begun, during, kFunction);
   if (!ready) publish(ready.error(), "DRUN_NCCL_SPLIT=0 goes without this; ");
   return ready;
 }
@@ -112,7 +114,7 @@ std::vector<int> NcclComm::host_mates() const {
   return mates;
 }
 
-void NcclComm::abort() {
+void NcclComm::abort(const std::string& why) {
   if (comm_ == nullptr) return;
   calls_.forget(DRUN_ERROR_ABORTED);
   const NcclHandle comm = std::exchange(comm_, nullptr);
@@ -123,7 +125,7 @@ void NcclComm::abort() {
   }
   ContextScope scope;
   (void)scope.enter(device_.driver(), device_.context());
-  const HangGuard guard(who(), "ncclCommAbort", kNcclEndTime);
+  const HangGuard guard(who() + ": " + why, "ncclCommAbort", kNcclEndTime);
   nccl_.CommAbort(comm);
 }
 
@@ -148,50 +150,96 @@ std::string NcclComm::register_memory(void* memory, std::size_t n_bytes) {
   return comm_ == nullptr ? "NCCL is not used any more" : memory_.add(comm_, memory, n_bytes);
 }
 
+Status NcclComm::finish_begun(NcclResult begun, const Operation& operation, const char* function) {
+  return begun == kNcclInProgress ? wait_.settle(comm_, operation, function) : Status();
+}
+
+Status NcclComm::call_nccl(const Operation& operation, Stream stream, const Enqueue& enqueue) {
+  NcclResult begun = kNcclSuccess;
+  {
+    const CallWatch::Call watched(watch_, operation, "NCCL");
+    begun = enqueue(stream);
+  }
+  if (!is_begun(begun)) return wait_.explained(comm_, operation, "NCCL", begun);
+  return finish_begun(begun, operation, "NCCL");
+}
+
+// Not under the watch, which uses the client that `meanwhile` uses.
+Status NcclComm::call_nccl_beside(const Operation& operation, Stream stream, const Enqueue& enqueue,
+                                  const std::function<Status()>& meanwhile) {
+  NcclResult begun = kNcclSuccess;
+  DriverResult entered = kSuccess;
+  std::thread nccl;
+  {
+    const BlockedSignals blocked;
+    nccl = std::thread([&] {
+      ContextScope scope;
+      entered = scope.enter(device_.driver(), device_.context());
+      if (entered == kSuccess) begun = enqueue(stream);
+    });
+  }
+  const Status other = meanwhile();
+  {
+    const HangGuard guard(who() + ": " + name_of(operation), "NCCL", longest(operation));
+    nccl.join();
+  }
+  if (!other) return other;
+  if (entered != kSuccess) return driver_failure(device_.driver(), operation, "cuCtxPushCurrent", entered);
+  if (!is_begun(begun)) return wait_.explained(comm_, operation, "NCCL", begun);
+  return finish_begun(begun, operation, "NCCL");
+}
+
 Status NcclComm::run(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
                      const Enqueue& enqueue, const std::function<Status()>& meanwhile) {
-  const auto steps = [&](Stream ours) -> Status {
-    const auto begun = enqueue(ours);
-    if (!is_begun(begun)) return wait_.explained(comm_, *operations[0], "NCCL", begun);
-    return {};
+  const auto steps = [&](Stream stream) {
+    return meanwhile ? call_nccl_beside(*operations[0], stream, enqueue, meanwhile)
+                     : call_nccl(*operations[0], stream, enqueue);
   };
-  return run_steps(operations, streams, steps, false, meanwhile);
+  // Another thread has other streams of its own, so it gets ours.
+  return run_steps(operations, streams, steps, meanwhile != nullptr);
 }
 
 Status NcclComm::run_steps(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-                           const Steps& steps, bool needs_ours, const std::function<Status()>& meanwhile) {
+                           const Steps& steps, bool needs_ours) {
   ContextScope scope;
   if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
     return driver_failure(device_.driver(), *operations[0], "cuCtxPushCurrent", error);
   }
   NcclCall call = calls_.begin(operations);
-  auto done = run_recorded(call, streams, steps, needs_ours, meanwhile);
+  auto done = run_recorded(call, streams, steps, needs_ours);
   if (!done) calls_.close(call, done.error().status);
   return done;
 }
 
-Status NcclComm::run_recorded(NcclCall& call, const std::vector<UserStream>& streams, const Steps& steps,
-                              bool needs_ours, const std::function<Status()>& meanwhile) {
+Outcome<StreamPlan> NcclComm::begin_on_stream(NcclCall& call, const std::vector<UserStream>& streams, bool needs_ours) {
   const Operation& first = call.operation;
-  const auto plan = begin_after(device_, streams, first, needs_ours);
-  if (!plan) return tl::unexpected<Failure>(plan.error());
+  const CallWatch::Call watched(watch_, first, "the driver");
+  auto plan = begin_after(device_, streams, first, needs_ours);
+  if (!plan) return plan;
   auto error = calls_.take_events(call);
   if (error != kSuccess) return driver_failure(device_.driver(), first, "cuEventCreate", error);
   error = device_.driver().event_record(call.begin, plan->stream);
   if (error != kSuccess) return driver_failure(device_.driver(), first, "cuEventRecord", error);
+  return plan;
+}
+
+Status NcclComm::end_on_stream(const NcclCall& call, const std::vector<UserStream>& streams, const StreamPlan& plan) {
+  const CallWatch::Call watched(watch_, call.operation, "the driver");
+  return end_before(device_, streams, plan, call.end, call.operation);
+}
+
+Status NcclComm::run_recorded(NcclCall& call, const std::vector<UserStream>& streams, const Steps& steps,
+                              bool needs_ours) {
+  const auto plan = begin_on_stream(call, streams, needs_ours);
+  if (!plan) return tl::unexpected<Failure>(plan.error());
   if (auto ok = steps(plan->stream); !ok) return ok;
-  if (meanwhile) {
-    if (auto ok = meanwhile(); !ok) return ok;
-  }
-  // The first calls make connections. No other work may be enqueued before these exist.
-  if (auto ok = wait_.settle(comm_, first, "NCCL"); !ok) return ok;
-  if (auto ok = end_before(device_, streams, *plan, call.end, first); !ok) return ok;
+  if (auto ok = end_on_stream(call, streams, *plan); !ok) return ok;
   has_graph_ = has_graph_ || plan->is_captured;
   if (plan->is_captured) {  // it is part of a graph, and can't be polled
     calls_.close(call, DRUN_OK);
     return {};
   }
-  device_.set_last_call(call.end);
+  device_.set_last_call(call.end, plan->stream);
   calls_.add(std::move(call));
   return {};
 }

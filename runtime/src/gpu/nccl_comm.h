@@ -1,5 +1,6 @@
 // A communicator of NCCL. Its calls are enqueued on the user's stream, or on ours between events of the user's streams,
-// and never wait for the device. docs/gpu.md.
+// and do not wait for the device. Only a setup, and the first call, wait in NCCL for the members: CallWatch looks at
+// the job meanwhile. docs/gpu.md.
 #pragma once
 
 #include <chrono>
@@ -12,6 +13,7 @@
 
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/failure.h"
+#include "runtime/src/gpu/call_watch.h"
 #include "runtime/src/gpu/device.h"
 #include "runtime/src/gpu/nccl_calls.h"
 #include "runtime/src/gpu/nccl_ending.h"
@@ -66,7 +68,8 @@ class NcclComm {
   Status scatter(const Operation& operation, const UserStream& stream, const void* send, void* recv);
   Status alltoall(const Operation& operation, const UserStream& stream, const void* send,
                   const std::vector<Block>& send_blocks, void* recv, const std::vector<Block>& recv_blocks);
-  // `meanwhile`: other work that belongs to the transfer and may wait for the same peers.
+  // `meanwhile`: other work that belongs to the transfer and may wait for the same peers. May be empty; else NCCL is
+  // called in a thread of its own.
   Status transfer(const std::vector<Transfer>& transfers, const std::vector<UserStream>& streams,
                   const std::function<Status()>& meanwhile);
 
@@ -94,9 +97,9 @@ class NcclComm {
   bool is_idle() const { return calls_.empty(); }
   std::string pending_call() const { return calls_.empty() ? "" : name_of(calls_.first()); }
   // Ends the work in progress on this device. Waits for the members on this host, which must abort, too, for at most
-  // kNcclEndTime; then the process ends. If a graph has calls of the communicator, for which NCCL would wait forever, a
-  // thread of ours aborts it instead.
-  void abort();
+  // kNcclEndTime; then the process ends, with an error that says `why`, too. If a graph has calls of the communicator,
+  // for which NCCL would wait forever, a thread of ours aborts it instead.
+  void abort(const std::string& why);
   // Ends the communicator when no work is in progress. On a host NCCL waits for all members: if they do not end within
   // `wait`, a thread of ours goes on. With a graph only its memory is deregistered.
   void end(std::chrono::milliseconds wait);
@@ -111,9 +114,17 @@ class NcclComm {
         nccl_(nccl),
         device_(device),
         wait_(job_context, group_, nccl),
-        calls_(job_context, group_, device),
+        watch_(job_context, group_),
+        calls_(job_context, group_, device, watch_),
         memory_(job_context, nccl, device) {}
   using Enqueue = std::function<NcclResult(Stream stream)>;
+  // Calls NCCL, under the watch, and waits until NCCL has done it.
+  Status call_nccl(const Operation& operation, Stream stream, const Enqueue& enqueue);
+  // The same in a thread of ours, with `meanwhile` in this one: NCCL may wait for a peer that waits for `meanwhile`.
+  Status call_nccl_beside(const Operation& operation, Stream stream, const Enqueue& enqueue,
+                          const std::function<Status()>& meanwhile);
+  // Returns once NCCL has done what a function of its own began.
+  Status finish_begun(NcclResult begun, const Operation& operation, const char* function);
   // Runs the calls of `operations` together: `enqueue`, between events of the streams.
   Status run(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
              const Enqueue& enqueue, const std::function<Status()>& meanwhile = {});
@@ -123,12 +134,14 @@ class NcclComm {
   // `steps` enqueues all of the work. `needs_ours`: it must go to our stream.
   using Steps = std::function<Status(Stream stream)>;
   Status run_steps(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-                   const Steps& steps, bool needs_ours, const std::function<Status()>& meanwhile = {});
-  Status run_recorded(NcclCall& call, const std::vector<UserStream>& streams, const Steps& steps, bool needs_ours,
-                      const std::function<Status()>& meanwhile);
+                   const Steps& steps, bool needs_ours);
+  Status run_recorded(NcclCall& call, const std::vector<UserStream>& streams, const Steps& steps, bool needs_ours);
+  // The driver's calls before and after the steps, under the watch.
+  Outcome<StreamPlan> begin_on_stream(NcclCall& call, const std::vector<UserStream>& streams, bool needs_ours);
+  Status end_on_stream(const NcclCall& call, const std::vector<UserStream>& streams, const StreamPlan& plan);
   // Publishes the failure of a setup, before the other members are waited for. `remedy`: an additional hint.
   void publish(Failure& failure, const char* remedy = "") const;
-  // Limit for one of NCCL's calls in a setup.
+  // Limit for one of NCCL's calls that CallWatch does not watch.
   static std::chrono::milliseconds longest(const Operation& during);
   Status with_reduction(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
                         const std::function<NcclResult(std::size_t i, NcclRedOp op, Stream ours)>& enqueue);
@@ -144,6 +157,7 @@ class NcclComm {
   Device& device_;
   NcclHandle comm_ = nullptr;
   NcclWait wait_;
+  CallWatch watch_;
   NcclCalls calls_;
   NcclMemory memory_;
   bool has_graph_ = false;  // a call was captured

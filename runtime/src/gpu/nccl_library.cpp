@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <glob.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "runtime/src/gpu/open_library.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -170,14 +172,48 @@ std::string why_not_with_driver(const Nccl& nccl, int driver_cuda) {
          ", and the host's driver knows CUDA up to " + cuda_text(driver_cuda) + " (" + nccl.path + ")";
 }
 
+std::string why_not_with_gpu(const Nccl& nccl, int compute_capability) {
+  constexpr int kCuda13 = 13000, kOldestOfCuda13 = 75;
+  if (nccl.cuda < kCuda13 || compute_capability >= kOldestOfCuda13) return "";
+  return "NCCL " + nccl_version_text(nccl.version) + " is made for CUDA " + cuda_text(nccl.cuda) +
+         ", which has no code for this GPU (compute capability " + std::to_string(compute_capability / 10) + "." +
+         std::to_string(compute_capability % 10) + "): use one that is made for CUDA 12 (" + nccl.path + ")";
+}
+
+namespace {
+
+void add_environment(const std::string& prefix, std::vector<std::string>& out) {
+  add_files(prefix + "/lib/python3*/site-packages/nvidia/nccl/lib/" + kName, out);
+}
+
+// The environments of the first python3 in `path`: that of its name (a virtual environment has a link), and that of the
+// file itself.
+void add_environments_of_python(std::string_view path, std::vector<std::string>& out) {
+  for (const auto folder : split(path, ':')) {
+    const std::string python = std::string(folder) + "/python3";
+    if (folder.empty() || ::access(python.c_str(), X_OK) != 0) continue;
+    add_environment(std::string(folder) + "/..", out);
+    char* const real = ::realpath(python.c_str(), nullptr);
+    if (real == nullptr) return;
+    const std::string file = real;
+    std::free(real);
+    const std::string bin = file.substr(0, file.rfind('/'));
+    if (bin != folder) add_environment(bin + "/..", out);
+    return;
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> nccl_candidates(const std::string& named, const char* (*get_env)(const char*)) {
   if (!named.empty()) return {named};
   std::vector<std::string> out;
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     const char* const prefix = get_env(variable);
-    if (prefix == nullptr || *prefix == '\0') continue;
-    add_files(std::string(prefix) + "/lib/python3*/site-packages/nvidia/nccl/lib/" + kName, out);
+    if (prefix != nullptr && *prefix != '\0') add_environment(prefix, out);
   }
+  const char* const path = get_env("PATH");
+  if (path != nullptr) add_environments_of_python(path, out);
   out.emplace_back(kName);
   for (const char* folder : {"/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"}) {
     add_files(std::string(folder) + kName, out);

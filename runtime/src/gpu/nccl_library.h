@@ -26,11 +26,13 @@ struct NcclId {
   char bytes[128];
 };
 
-// ncclConfig_t of 2.18: later versions accept it, and use their defaults for newer fields.
+// ncclConfig_t of 2.18: later versions accept it, and use their defaults for newer fields. Blocking, because from 2.23
+// on a group of calls of a communicator that is not costs a thread (groupLaunchNonBlocking in NCCL's src/group.cc).
+// NCCL prefers the user's NCCL_COMM_BLOCKING.
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef, version = kOldestNccl;
-  int blocking = 0;
+  int blocking = 1;
   int cga_cluster_size = kUndefined, min_ctas = kUndefined, max_ctas = kUndefined;
   const char* net_name = nullptr;
   int split_share = kUndefined;
@@ -86,10 +88,13 @@ std::string nccl_version_text(int version);  // "2.28.9"
 // The reason why this NCCL can't work with a driver that supports CUDA up to that version (cuDriverGetVersion), or "".
 // Within one major version of CUDA any driver works.
 std::string why_not_with_driver(const Nccl& nccl, int driver_cuda);
+// The reason why this NCCL has no code for a GPU of that compute capability (75: 7.5), or "". CUDA 13 compiles for 7.5
+// and later.
+std::string why_not_with_gpu(const Nccl& nccl, int compute_capability);
 
 // Paths to try, in order, if the process has not loaded NCCL: only `named` ($DRUN_NCCL_LIB) if it is not empty; else
-// the NCCL of PyTorch's wheels in the Python environments that `get_env` names, the loader's search path, and CUDA's
-// folders. Reads the file system.
+// the NCCL of PyTorch's wheels in the Python environments that `get_env` names (VIRTUAL_ENV, CONDA_PREFIX, and that of
+// the python3 in PATH), the loader's search path, and CUDA's folders. Reads the file system; starts no program.
 std::vector<std::string> nccl_candidates(const std::string& named, const char* (*get_env)(const char*));
 
 // Loads NCCL once per process. nullptr: there is no usable one; `why_not` has the reason. Thread-safe.

@@ -1,5 +1,5 @@
-// Waits until a communicator of NCCL is no longer in progress, and explains its errors. NCCL works in the background
-// (it is not blocking): a setup and the first calls, which make connections, are in progress when its functions return.
+// Explains errors of NCCL, and waits for a communicator that works in the background, because the user has set
+// NCCL_COMM_BLOCKING=0: setups and calls are in progress when NCCL's functions return.
 #pragma once
 
 #include <string>

@@ -53,7 +53,8 @@ Outcome<StreamPlan> begin_after(Device& device, const std::vector<UserStream>& s
   if (plan.is_captured && needs_ours) device.keep_scratch();
   // In a capture no work can wait for an event from outside of it: the program must have waited for its earlier calls
   // when it launches a graph.
-  if (const Event before = device.last_call(); before != nullptr && !plan.is_captured) {
+  const Event before = device.last_call();
+  if (before != nullptr && plan.stream != device.last_stream() && !plan.is_captured) {
     const auto error = driver.stream_wait_event(plan.stream, before, 0);
     if (error != kSuccess) return driver_failure(driver, during, "cuStreamWaitEvent", error);
   }

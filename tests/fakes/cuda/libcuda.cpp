@@ -246,21 +246,9 @@ constexpr int kDevices = 3;
 int primary_contexts[kDevices];
 std::atomic<bool> is_capturing{false};  // every stream
 
-}  // namespace
+std::atomic<int> n_asked{0};  // calls of the functions that collectives use
 
-extern "C" {
-
-Result cuGetErrorName(Result error, const char** name) {
-  static const std::map<Result, const char*> names = {{kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
-                                                      {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-                                                      {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
-                                                      {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"}};
-  const auto found = names.find(error);
-  *name = found == names.end() ? nullptr : found->second;
-  return found == names.end() ? kInvalidValue : kSuccess;
-}
-
-Result cuPointerGetAttribute(void* value, int attribute, DevicePointer pointer) {
+Result attribute_of(void* value, int attribute, DevicePointer pointer) {
   Region region{};
   if (inside(pointer, 1, &region) == nullptr) return kInvalidValue;
   switch (attribute) {
@@ -284,6 +272,34 @@ Result cuPointerGetAttribute(void* value, int attribute, DevicePointer pointer) 
   }
 }
 
+}  // namespace
+
+extern "C" {
+
+Result cuGetErrorName(Result error, const char** name) {
+  static const std::map<Result, const char*> names = {{kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+                                                      {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                      {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+                                                      {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"}};
+  const auto found = names.find(error);
+  *name = found == names.end() ? nullptr : found->second;
+  return found == names.end() ? kInvalidValue : kSuccess;
+}
+
+Result cuPointerGetAttribute(void* value, int attribute, DevicePointer pointer) {
+  ++n_asked;
+  return attribute_of(value, attribute, pointer);
+}
+// Values of memory that the driver does not know: no type, no device.
+Result cuPointerGetAttributes(unsigned n, const int* attributes, void** values, DevicePointer pointer) {
+  ++n_asked;
+  for (unsigned i = 0; i < n; ++i) {
+    if (attribute_of(values[i], attributes[i], pointer) == kSuccess) continue;
+    *static_cast<int*>(values[i]) = attributes[i] == 9 ? -2 : 0;
+  }
+  return kSuccess;
+}
+
 Result cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;
   return ordinal >= 0 && ordinal < kDevices ? kSuccess : kInvalidValue;
@@ -293,14 +309,17 @@ Result cuDevicePrimaryCtxRetain(void** context, int device) {
   return kSuccess;
 }
 Result cuCtxPushCurrent_v2(void* context) {
+  ++n_asked;
   contexts.push_back(context);
   return kSuccess;
 }
 Result cuCtxGetCurrent(void** context) {
+  ++n_asked;
   *context = contexts.empty() ? nullptr : contexts.back();
   return kSuccess;
 }
 Result cuCtxPopCurrent_v2(void** context) {
+  ++n_asked;
   if (contexts.empty()) return kInvalidContext;
   *context = contexts.back();
   contexts.pop_back();
@@ -357,8 +376,9 @@ Result cuCtxGetDevice(int* device) {
   return contexts.empty() ? kInvalidContext : kSuccess;
 }
 Result cuDeviceGetAttribute(int* value, int attribute, int) {
-  *value = 1;  // a small GPU: blocks have several parts to do
-  return attribute == 16 ? kSuccess : kInvalidValue;
+  // A small GPU: blocks have several parts to do. Compute capability 9.1.
+  *value = attribute == 75 ? 9 : 1;
+  return attribute == 16 || attribute == 75 || attribute == 76 ? kSuccess : kInvalidValue;
 }
 Result cuModuleLoadData(void** module, const void* image) {
   if (contexts.empty()) return kInvalidContext;
@@ -390,6 +410,7 @@ Result cuLaunchKernel(void* function, unsigned n_blocks, unsigned, unsigned, uns
   return kSuccess;
 }
 Result cuStreamQuery(void* stream) {
+  ++n_asked;
   if (contexts.empty()) return kInvalidContext;
   return stream_of(stream).is_done() ? kSuccess : kNotReady;
 }
@@ -415,6 +436,7 @@ Result cuStreamCreateWithPriority(void** stream, unsigned, int) {
 }
 Result cuStreamDestroy_v2(void*) { return kSuccess; }
 Result cuStreamIsCapturing(void* stream, int* status) {
+  ++n_asked;
   *status = is_capturing || stream_of(stream).captures() != nullptr ? 1 : 0;
   return kSuccess;
 }
@@ -426,6 +448,7 @@ Result cuThreadExchangeStreamCaptureMode(int* mode) {
 }
 #endif
 Result cuEventCreate(void** event, unsigned) {
+  ++n_asked;
   if (contexts.empty()) return kInvalidContext;
   auto* const made = new EventOfTests;
   const std::lock_guard<std::mutex> lock(state().mutex);
@@ -440,6 +463,7 @@ Result cuEventDestroy_v2(void*) {  // work in streams may still use it
   return kSuccess;
 }
 Result cuEventRecord(void* event, void* stream) {
+  ++n_asked;
   auto* const one = static_cast<EventOfTests*>(event);
   StreamOfTests& its = stream_of(stream);
   const auto graph = its.captures();
@@ -449,6 +473,7 @@ Result cuEventRecord(void* event, void* stream) {
 }
 Result cuEventQuery(void* event) { return static_cast<EventOfTests*>(event)->is_reached() ? kSuccess : kNotReady; }
 Result cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  ++n_asked;
   auto* const one = static_cast<EventOfTests*>(event);
   const int number = one->recorded();
   if (auto graph = one->graph()) {
@@ -583,5 +608,6 @@ int fake_events() {
   const std::lock_guard<std::mutex> lock(state().mutex);
   return state().n_events;
 }
+int fake_asked() { return n_asked; }
 int fake_contexts_here() { return static_cast<int>(contexts.size()); }
 }

@@ -1,12 +1,17 @@
 // Stands in for NCCL, libnccl.so.2, on machines without GPUs: collectives between communicators of one process, or of
-// several processes of one host (meeting.h), on the streams of the driver stand-in. Like the real NCCL it does nothing
-// at once: a communicator, and its first call, are "in progress" for a while, and a collective ends when all members
-// have joined it. $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets ready), "init-fails", "async-error"
-// (after the first call), "split-stuck" (until the parent is aborted), "split-fails" (on the first rank),
-// "second-part-fails" (the second split, on the second rank, asynchronously), "no-memory" (from ncclMemAlloc),
-// "late-error" (after a success was reported), "call-fails", "abort-hangs", "wrong-sums" (in the last byte),
-// "no-register" (memory can't be registered, on the last rank), "deregister-hangs", "version=22703". Like the real
-// NCCL between ranks of a host, a communicator is destroyed only after all members have ended or aborted theirs.
+// several processes of one host (meeting.h), on the streams of the driver stand-in. A collective ends when all members
+// have joined it. Like the real NCCL from 2.23 on:
+// - Functions of a blocking communicator return when their work is done; the first collective connects, and returns
+//   when all members have called it.
+// - Of one that does not block (NCCL_COMM_BLOCKING=0 beats the configuration), each group costs a thread, unless there
+//   is one rank: "in progress" is what it returns, for a tenth of a millisecond, 3 ms for the first.
+// Not modelled: connections of single sends and receives (the real NCCL waits for the peer), streams whose queue is
+// full, errors that only one rank sees. $DRUN_FAKE_NCCL, words: "init-stuck" (no communicator ever gets ready),
+// "init-fails", "async-error" (after the first call), "split-stuck" (until the parent is aborted), "split-fails" (on
+// the first rank), "second-part-fails" (the second split, on the second rank, asynchronously), "no-memory" (from
+// ncclMemAlloc), "late-error" (after a success was reported), "call-fails", "abort-hangs", "wrong-sums" (in the last
+// byte), "no-register" (memory can't be registered, on the last rank), "deregister-hangs", "version=22703". Like the
+// real NCCL between ranks of a host, a communicator is destroyed only after all members have ended or aborted theirs.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -196,7 +201,8 @@ void* add_comm(const std::string& name, int rank, int size, bool blocking) {
   one->meeting = drun::fakes::meeting_of(name, size);
   one->rank = rank;
   one->size = size;
-  one->blocking = blocking;
+  const char* const of_user = std::getenv("NCCL_COMM_BLOCKING");
+  one->blocking = of_user != nullptr ? std::atoi(of_user) == 1 : blocking;
   one->meeting->come(rank);
   const std::lock_guard<std::mutex> lock(registry_mutex);
   comms()[one.get()] = one;
@@ -233,18 +239,42 @@ Reduction reduction_of(const Comm& comm, int op) {
 struct Group {
   int depth = 0;
   std::vector<std::function<void()>> sends, others;
+  std::vector<std::shared_ptr<Comm>> first_calls;  // of blocking communicators
+  std::vector<std::shared_ptr<Comm>> in_background;
 };
 IN_THREAD Group group;
-std::atomic<int> n_groups{0};
+std::atomic<int> n_groups{0}, n_threads{0};
 
-Result begin_call(const std::shared_ptr<Comm>& comm) {
+void wait_for_connections(Comm& comm) {
+  constexpr int kBeforeAllCalls = -1;
+  (void)comm.meeting->exchange(kBeforeAllCalls, comm.rank, "", [&] { return comm.aborted.load(); });
+}
+
+// Ends a group, or a call that is in none.
+Result launch() {
+  Result result = kSuccess;
+  for (const auto& comm : std::exchange(group.first_calls, {})) wait_for_connections(*comm);
+  for (const auto& comm : std::exchange(group.in_background, {})) {
+    if (comm->size == 1) continue;
+    std::thread([] {}).join();
+    ++n_threads;
+    comm->ready =
+        Clock::now() + (comm->n_calls == 1 ? std::chrono::microseconds(3000) : std::chrono::microseconds(100));
+    result = kInProgress;
+  }
+  return result;
+}
+
+Result begin_call(const std::shared_ptr<Comm>& comm, bool is_of_all = true) {
   if (told("call-fails")) return kInvalidArgument;
   // Like the real NCCL with non-blocking communicators.
   if (group.depth == 0 && comm->n_calls > 0 && Clock::now() < comm->ready.load()) return kInvalidArgument;
   if (told("async-error")) comm->error = kRemoteError;
-  if (comm->n_calls++ > 0 || comm->blocking) return kSuccess;
-  comm->ready = Clock::now() + std::chrono::milliseconds(3);
-  return kInProgress;
+  const bool is_first = comm->n_calls++ == 0;
+  auto& behind = group.in_background;
+  if (!comm->blocking && (behind.empty() || behind.back() != comm)) behind.push_back(comm);
+  if (comm->blocking && is_first && is_of_all && comm->size > 1) group.first_calls.push_back(comm);
+  return group.depth == 0 ? launch() : kSuccess;
 }
 
 void add(std::function<void()> enqueue_it, bool is_send = false) {
@@ -320,11 +350,12 @@ Result ncclCommInitRankConfig(void** comm, int n_ranks, Id id, int rank, const C
   if (config->magic != 0xcafebeef) return kInvalidArgument;
   if (told("init-fails")) return kSystemError;
   *comm = add_comm(std::string(id.bytes, sizeof id.bytes), rank, n_ranks, config->blocking == 1);
-  if (config->blocking != 1) return kInProgress;
+  if (!share(*comm)->blocking) return kInProgress;
   share(*comm)->meeting->wait_for_all();
+  while (told("init-stuck")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return kSuccess;
 }
-// Like the real NCCL: a thread writes `part`, and the parent is in progress until then. Refuses to split without a
+// A thread writes `part`; a parent that does not block is in progress until then. Refuses to split without a
 // color: in the real NCCL that ends in a null pointer access if the split fails.
 Result ncclCommSplit(void* handle, int color, int key, void** part, const Config* config) {
   const auto comm = share(handle);
@@ -394,12 +425,14 @@ Result ncclGroupStart() {
 Result ncclGroupEnd() {
   if (--group.depth > 0) return kSuccess;
   if (group.sends.size() + group.others.size() > 1) ++n_groups;
+  const Result result = launch();
   for (auto* works : {&group.sends, &group.others}) {
     for (const auto& work : *works) work();
     works->clear();
   }
-  return kSuccess;
+  return result;
 }
+int fake_nccl_threads() { return n_threads; }  // number of threads that groups have cost
 
 Result ncclAllReduce(const void* send, void* recv, std::size_t count, int type, int op, void* comm, void* stream) {
   const Reduction how = reduction_of(*share(comm), op);
@@ -434,7 +467,7 @@ Result ncclAllGather(const void* send, void* recv, std::size_t count, int type, 
 }
 Result ncclSend(const void* data, std::size_t count, int type, int peer, void* handle, void* stream) {
   const auto comm = share(handle);
-  const Result begun = begin_call(comm);
+  const Result begun = begin_call(comm, false);
   if (begun != kSuccess && begun != kInProgress) return begun;
   const char* const from = inside(data);
   add(
@@ -446,7 +479,7 @@ Result ncclSend(const void* data, std::size_t count, int type, int peer, void* h
 }
 Result ncclRecv(void* data, std::size_t count, int type, int peer, void* handle, void* stream) {
   const auto comm = share(handle);
-  const Result begun = begin_call(comm);
+  const Result begun = begin_call(comm, false);
   if (begun != kSuccess && begun != kInProgress) return begun;
   char* const to = inside(data);
   add([=] {

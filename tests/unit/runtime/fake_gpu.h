@@ -22,6 +22,7 @@ struct FakeDriver {
   int (*n_pinned)() = nullptr;
   int (*n_contexts)() = nullptr;
   int (*n_events)() = nullptr;
+  int (*n_asked)() = nullptr;                            // calls of the driver's functions that collectives use
   int (*n_pinned_ever)() = nullptr;                      // including those that were freed
   void (*put_on)(void* pointer, int ordinal) = nullptr;  // to another GPU
   void (*block)(void* stream, int ms) = nullptr;         // delays later work by `ms`
@@ -50,6 +51,7 @@ inline const FakeDriver& fake() {
     find(library, "fake_capture", out.capture);
     find(library, "fake_block", out.block);
     find(library, "fake_events", out.n_events);
+    find(library, "fake_asked", out.n_asked);
     find(library, "fake_pinned_ever", out.n_pinned_ever);
     find(library, "fake_put_on", out.put_on);
     return out;

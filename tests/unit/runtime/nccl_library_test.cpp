@@ -14,6 +14,7 @@
 
 #include "runtime/src/gpu/hang_guard.h"
 #include "runtime/src/gpu/nccl_members.h"
+#include "tests/temp_folder.h"
 
 namespace drun::runtime::gpu {
 namespace {
@@ -53,6 +54,20 @@ TEST_F(NcclLibrary, NeedsADriverOfItsMajorVersionOfCuda) {
   EXPECT_EQ(why_not_with_driver(nccl, 9000), "");
 }
 
+TEST(Nccl, MadeForCuda13HasNoCodeForPascalAndVolta) {
+  Nccl nccl;
+  nccl.version = 22809;
+  nccl.cuda = 13000;
+  nccl.path = "/lib/libnccl.so.2";
+  EXPECT_EQ(why_not_with_gpu(nccl, 75), "");
+  EXPECT_EQ(
+      why_not_with_gpu(nccl, 61),
+      "NCCL 2.28.9 is made for CUDA 13.0, which has no code for this GPU (compute capability 6.1): use one that is "
+      "made for CUDA 12 (/lib/libnccl.so.2)");
+  nccl.cuda = 12090;
+  EXPECT_EQ(why_not_with_gpu(nccl, 61), "");
+}
+
 TEST_F(NcclLibrary, SaysWhyOneWillNotDo) {
   Nccl nccl;
   std::string why_not;
@@ -83,6 +98,30 @@ TEST_F(NcclLibrary, IsLookedForWhereItsUserSaysElseInThePythonEnvironment) {
   ASSERT_GE(found.size(), 2u);
   EXPECT_EQ(found[0], lib + "/libnccl.so.2");
   EXPECT_EQ(found[1], "libnccl.so.2");
+}
+
+TEST_F(NcclLibrary, IsLookedForBesideThePythonInPath) {
+  const drun::testing::TempFolder folder;
+  static std::string path;
+  path = folder.path("nothing") + "::" + folder.path("venv/bin") + ":" + folder.path("other/bin");
+  for (const char* prefix : {"venv", "base", "other"}) {
+    const std::string lib = folder.path(std::string(prefix) + "/lib/python3.12/site-packages/nvidia/nccl/lib");
+    std::filesystem::create_directories(lib);
+    std::filesystem::create_directories(folder.path(std::string(prefix) + "/bin"));
+    std::ofstream(lib + "/libnccl.so.2") << "x";
+  }
+  std::filesystem::create_symlink("/bin/true", folder.path("other/bin/python3"));
+  std::ofstream(folder.path("base/bin/python3")) << "x";
+  std::filesystem::permissions(folder.path("base/bin/python3"), std::filesystem::perms::owner_all);
+  std::filesystem::create_symlink("../../base/bin/python3", folder.path("venv/bin/python3"));
+  const auto found = nccl_candidates(
+      "", [](const char* name) -> const char* { return std::string(name) == "PATH" ? path.c_str() : nullptr; });
+  ASSERT_GE(found.size(), 3u);
+  EXPECT_EQ(std::filesystem::canonical(found[0]),
+            folder.path("venv/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2"));
+  EXPECT_EQ(std::filesystem::canonical(found[1]),
+            folder.path("base/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2"));
+  EXPECT_EQ(found[2], "libnccl.so.2");
 }
 
 // Without a GPU NCCL returns its version and an id, and a CUDA error for everything else. The library stays loaded.

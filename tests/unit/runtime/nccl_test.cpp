@@ -26,6 +26,12 @@ using ::testing::HasSubstr;
 using testing::ramp;
 using testing::repeated;
 
+int of_nccl(const char* name) {
+  void* const library = ::dlopen(FAKE_NCCL, RTLD_NOW);
+  const auto count = reinterpret_cast<int (*)()>(::dlsym(library, name));
+  return count != nullptr ? count() : -1;
+}
+
 class NcclJobs : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -33,8 +39,8 @@ class NcclJobs : public ::testing::Test {
     ::setenv("DRUN_NCCL_LIB", FAKE_NCCL, 1);
   }
   void TearDown() override {
-    for (const char* name :
-         {"DRUN_FAKE_CUDA", "DRUN_FAKE_NCCL", "DRUN_SHARED_GPU", "DRUN_NCCL_LIB", "DRUN_NCCL_SPLIT"}) {
+    for (const char* name : {"DRUN_FAKE_CUDA", "DRUN_FAKE_NCCL", "DRUN_SHARED_GPU", "DRUN_NCCL_LIB", "DRUN_NCCL_SPLIT",
+                             "NCCL_COMM_BLOCKING"}) {
       ::unsetenv(name);
     }
   }
@@ -609,11 +615,6 @@ TEST_F(NcclJobs, ARankThatLeavesAfterItsPartHarmsNobody) {
   });
 }
 
-int of_nccl(const char* name) {
-  void* const library = ::dlopen(FAKE_NCCL, RTLD_NOW);
-  const auto count = reinterpret_cast<int (*)()>(::dlsym(library, name));
-  return count != nullptr ? count() : -1;
-}
 int n_registered() { return of_nccl("fake_nccl_registered"); }
 
 // Memory from NCCL's allocator.
@@ -818,6 +819,22 @@ TEST_F(NcclJobs, APartThatIsFreedIsGivenBack) {
   EXPECT_EQ(fake().n_events(), n_events);
 }
 
+// The setup needs all members, and the first call connects them.
+TEST_F(NcclJobs, ARankThatDoesNotMakeTheFirstCallIsNamed) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(run(
+                  3,
+                  [&](Communicator& all) {
+                    const NcclMemory memory;
+                    ASSERT_DONE(all.register_memory(memory.get(), 4096));
+                    if (all.rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(30));
+                    (void)all.allreduce(memory.get(), memory.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+                  },
+                  std::chrono::milliseconds(2000)),
+              ::testing::ExitedWithCode(75),
+              "allreduce #[0-9]+ timed out after 2 s waiting for rank 2 on node2 .in NCCL");
+}
+
 // The NCCL communicators of one host end together; the end does not wait for a rank that comes later.
 TEST_F(NcclJobs, EndsWhenItsOwnWorkHasEnded) {
   run(2, [&](Communicator& all) {
@@ -852,7 +869,8 @@ TEST_F(NcclJobs, AnAsynchronousErrorBreaksTheJobOnAllRanks) {
       2,
       [&](Communicator& all) {
         const Device data(2, 1);
-        const Status done = all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+        (void)all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+        const Status done = poll_until_broken(all, data);
         ASSERT_FALSE(done);
         EXPECT_THAT(done.error().text, HasSubstr("remote process exited or there was a network error"));
         EXPECT_FALSE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
@@ -860,17 +878,73 @@ TEST_F(NcclJobs, AnAsynchronousErrorBreaksTheJobOnAllRanks) {
       std::chrono::seconds(10));
 }
 
-TEST_F(NcclJobs, ASetupThatNeverEndsIsADeadline) {
+// NCCL can't be made to return: the process ends, and does not hang while it holds a GPU.
+TEST_F(NcclJobs, ASetupThatNeverEndsEndsTheProcess) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
   ::setenv("DRUN_FAKE_NCCL", "init-stuck", 1);
-  run(
-      2,
-      [&](Communicator& all) {
-        const Device data(2, 1);
-        const Status done = all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
-        ASSERT_FALSE(done);
-        EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT) << done.error().text;
-      },
-      std::chrono::milliseconds(1000));
+  EXPECT_EXIT(
+      run(
+          2,
+          [&](Communicator& all) {
+            const Device data(2, 1);
+            (void)all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+          },
+          std::chrono::milliseconds(1000)),
+      ::testing::ExitedWithCode(75),
+      "drun: error: rank [01] on node[01]: allreduce #1 timed out after 1 s waiting for rank [01] on node[01] .in "
+      "ncclCommInitRankConfig, which does not say for whom it waits.*ending this process");
+}
+
+// As in a program that uses CUDA's runtime, which has a context current in each thread.
+TEST_F(NcclJobs, ACallAsksTheDriverLittle) {
+  std::atomic<int> in_place{0}, apart{0};
+  run(2, [&](Communicator& all) {
+    const gpu::Driver& driver = *gpu::loaded_driver();
+    gpu::Context context = nullptr;
+    ASSERT_EQ(driver.primary_context_retain(&context, 0), gpu::kSuccess);
+    ASSERT_EQ(driver.context_push(context), gpu::kSuccess);
+    const Device data(2, 1), other(2, 1);
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));  // sets up
+    wait_for();
+    constexpr int kCalls = 10;
+    const auto n_asked = [&](float* recv) {
+      int n = 0;
+      for (int round = 0; round < 2; ++round) {  // the first one makes the events that the second one uses
+        EXPECT_TRUE(all.barrier());
+        const int before = fake().n_asked();
+        EXPECT_TRUE(all.barrier());
+        for (int i = 0; i < kCalls; ++i) EXPECT_TRUE(all.allreduce(data.get(), recv, 2, DRUN_FLOAT32, DRUN_SUM));
+        EXPECT_TRUE(all.barrier());
+        n = fake().n_asked() - before;  // of both ranks
+        wait_for();
+        all.poll();
+      }
+      return n;
+    };
+    in_place = n_asked(data.get());
+    apart = n_asked(other.get());
+    EXPECT_EQ(driver.context_pop(&context), gpu::kSuccess);
+  });
+  // Attributes of a pointer, the current context, whether the stream is captured, an event before and one after the
+  // call.
+  EXPECT_LE(in_place, 2 * 5 * 10);
+  EXPECT_LE(apart, 2 * 6 * 10);
+}
+
+// NCCL from 2.23 on starts a thread for each group of a communicator that does not block.
+TEST_F(NcclJobs, CallsCostNoThread) {
+  for (const bool is_blocking : {true, false}) {
+    if (!is_blocking) ::setenv("NCCL_COMM_BLOCKING", "0", 1);
+    const int before = of_nccl("fake_nccl_threads");
+    run(2, [](Communicator& all) {
+      const Device data(2, 1);
+      for (int i = 0; i < 10; ++i) ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+      wait_for();
+      EXPECT_EQ(data.values(), repeated(2, 1024));
+    });
+    EXPECT_EQ(of_nccl("fake_nccl_threads") - before, is_blocking ? 0 : 2 * 10);
+    ::unsetenv("NCCL_COMM_BLOCKING");
+  }
 }
 
 TEST_F(NcclJobs, ASetupThatFailsSaysWhatNcclSays) {
@@ -1052,7 +1126,21 @@ TEST_F(NcclOnHosts, WithoutSplitsEachPartHasAnIdOfItsOwn) {
   EXPECT_EQ(n_ids() - ids_before, 3);
 }
 
-TEST_F(NcclOnHosts, ASplitThatFailsFailsTheSetupOfAll) {
+// The other ranks wait in NCCL for the one that failed.
+TEST_F(NcclOnHosts, ASplitThatFailsOnOneRankEndsTheOthers) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  ::setenv("DRUN_FAKE_NCCL", "split-fails", 1);
+  EXPECT_EXIT(run({0, 0, 1, 1},
+                  [](Communicator& all, Parts&) {
+                    const Device data(2, 1);
+                    (void)all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+                  }),
+              ::testing::ExitedWithCode(75),
+              "drun: error: rank [123] on .*: rank 0 on node0 reports: setup of NCCL for allreduce #1: ncclCommSplit");
+}
+
+TEST_F(NcclOnHosts, ASplitInTheBackgroundThatFailsFailsTheSetupOfAll) {
+  ::setenv("NCCL_COMM_BLOCKING", "0", 1);
   int fails = 0;
   for (const char* what : {"split-fails", "second-part-fails"}) {
     ::setenv("DRUN_FAKE_NCCL", what, 1);
@@ -1072,10 +1160,24 @@ TEST_F(NcclOnHosts, ASplitThatFailsFailsTheSetupOfAll) {
   }
 }
 
-// NCCL is still making the parts when the other communicators are aborted. It returns them then, and they are aborted,
-// too.
-TEST_F(NcclOnHosts, ASplitThatNeverEndsIsADeadline) {
+TEST_F(NcclOnHosts, ASplitThatNeverEndsEndsTheProcess) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
   ::setenv("DRUN_FAKE_NCCL", "split-stuck", 1);
+  EXPECT_EXIT(run(
+                  {0, 0, 1, 1},
+                  [](Communicator& all, Parts&) {
+                    const Device data(2, 1);
+                    (void)all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM);
+                  },
+                  std::chrono::milliseconds(2000)),
+              ::testing::ExitedWithCode(75), ".in ncclCommSplit, which does not say for whom it waits");
+}
+
+// A communicator that the user made non-blocking is polled: NCCL is still making the parts when the others are aborted.
+// It returns them then, and they are aborted, too.
+TEST_F(NcclOnHosts, ASplitInTheBackgroundThatNeverEndsIsADeadline) {
+  ::setenv("DRUN_FAKE_NCCL", "split-stuck", 1);
+  ::setenv("NCCL_COMM_BLOCKING", "0", 1);
   const int before = n_aborted();
   run(
       {0, 0, 1, 1},
@@ -1097,6 +1199,7 @@ TEST_F(NcclOnHosts, AFailureEndsThePartsToo) {
       [](Communicator& all, Parts& parts) {
         const int rank = all.rank();
         EXPECT_EQ(sum_of(all, rank), repeated(3, 10));
+        (void)sum_of(*parts.local, rank);  // connects
         if (rank == 3) {
           (void)all.fail(Failure{DRUN_ERROR_ABORTED, "rank 3 gives up", 3, ""});
           return;

@@ -285,8 +285,10 @@ TEST(RankEnvironment, ShowsOneGpuIfTheHostListSaysWhich) {
   in.place.gpu = "2";
   const Environment own{{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}};
   EXPECT_EQ(rank_environment(in, exports({"CUDA_VISIBLE_DEVICES=7"}), own).at("CUDA_VISIBLE_DEVICES"), "2");
+  EXPECT_EQ(rank_environment(in, {}, own).at("CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
   in.place.gpu.clear();
   EXPECT_EQ(rank_environment(in, {}, own).count("CUDA_VISIBLE_DEVICES"), 0u);
+  EXPECT_EQ(rank_environment(in, {}, own).count("CUDA_DEVICE_ORDER"), 0u);
 }
 
 TEST(RankEnvironment, NamesNoInterfaceWhereNoneWasChosen) {
