@@ -52,11 +52,29 @@ Status over_pieces(gpu::Work& work, const std::string& kernel, const drun_gpu_pi
   return launch();
 }
 
+// One copy of the driver for each piece. The work must have begun.
+Status copy_one_by_one(const gpu::Work& work, const drun_gpu_piece* pieces, std::size_t n_pieces, drun_dtype dtype,
+                       gpu::DevicePointer bucket, bool into_bucket) {
+  for (std::size_t i = 0; i < n_pieces; ++i) {
+    const std::size_t n_bytes = pieces[i].count * size_of(dtype);
+    const auto piece = gpu::device_pointer(pieces[i].data);
+    const auto error = n_bytes == 0  ? gpu::kSuccess
+                       : into_bucket ? work.driver().copy_on_device(bucket, piece, n_bytes, work.stream())
+                                     : work.driver().copy_on_device(piece, bucket, n_bytes, work.stream());
+    if (error != gpu::kSuccess) return work.failed("cuMemcpyDtoDAsync", error);
+    bucket += n_bytes;
+  }
+  return {};
+}
+
+// By one kernel, or without kernels, on a GPU or with a driver that they are not for, by copies.
 Status copy_pieces(const char* function, const char* kernel, const drun_gpu_piece* pieces, std::size_t n_pieces,
-                   drun_dtype dtype, const void* bucket, void* stream) {
+                   drun_dtype dtype, const void* bucket, void* stream, bool into_bucket) {
   gpu::Work work(function, stream);
   if (!is_dtype(dtype)) return gpu::wrong_argument(function, "there is no element type " + std::to_string(dtype));
-  return over_pieces(work, kernel + std::to_string(size_of(dtype)), pieces, n_pieces, bucket, {});
+  auto done = over_pieces(work, kernel + std::to_string(size_of(dtype)), pieces, n_pieces, bucket, {});
+  if (done || done.error().status != DRUN_ERROR_UNSUPPORTED) return done;
+  return copy_one_by_one(work, pieces, n_pieces, dtype, gpu::device_pointer(bucket), into_bucket);
 }
 
 Status convert_pieces(const char* function, const std::string& kernel, const drun_gpu_piece* pieces,
@@ -201,13 +219,14 @@ int drun_gpu_read(void* host, const void* memory, size_t n_bytes, void* stream) 
 
 int drun_gpu_pack(const drun_gpu_piece* pieces, size_t n_pieces, drun_dtype dtype, void* bucket, void* stream) {
   return caught([&] {
-    return drun::runtime::copy_pieces("drun_gpu_pack", "drun_pack_", pieces, n_pieces, dtype, bucket, stream);
+    return drun::runtime::copy_pieces("drun_gpu_pack", "drun_pack_", pieces, n_pieces, dtype, bucket, stream, true);
   });
 }
 
 int drun_gpu_unpack(const void* bucket, const drun_gpu_piece* pieces, size_t n_pieces, drun_dtype dtype, void* stream) {
   return caught([&] {
-    return drun::runtime::copy_pieces("drun_gpu_unpack", "drun_unpack_", pieces, n_pieces, dtype, bucket, stream);
+    return drun::runtime::copy_pieces("drun_gpu_unpack", "drun_unpack_", pieces, n_pieces, dtype, bucket, stream,
+                                      false);
   });
 }
 

@@ -653,6 +653,14 @@ TEST_F(GpuKernels, AGpuThatTheyAreNotForIsSaid) {
                                       "this build of libdrun has no kernels for this GPU, or its driver is too old for "
                                       "them (CUDA_ERROR_NO_BINARY_FOR_GPU)"))
       << drun_last_error();
+  // Moving elements needs no kernel.
+  const Array<float> one(std::vector<float>{3}), bucket(std::vector<float>{0, 0, 0}), back(std::vector<float>{0, 0});
+  for (const auto* array : {&one, &bucket, &back}) fake().put_on(array->get(), 1);
+  const drun_gpu_piece pieces[] = {{data.get(), 2}, {nullptr, 0}, {one.get(), 1}}, halves[] = {{back.get(), 2}};
+  ASSERT_OK(drun_gpu_pack(pieces, 3, DRUN_FLOAT32, bucket.get(), nullptr));
+  EXPECT_EQ(bucket.values(), (std::vector<float>{1, 2, 3}));
+  ASSERT_OK(drun_gpu_unpack(bucket.get(), halves, 1, DRUN_FLOAT32, nullptr));
+  EXPECT_EQ(back.values(), (std::vector<float>{1, 2}));
   ::unsetenv("DRUN_FAKE_CUDA");
   ASSERT_OK(drun_gpu_scale(data.get(), 2, DRUN_FLOAT32, 2, nullptr));  // a failed load is tried again
   EXPECT_EQ(data.values(), (std::vector<float>{2, 4}));
