@@ -55,11 +55,12 @@ class Plain {
     settle();
   }
   void allreduce(const Buffer<float>& data, std::size_t count, Handle stream) {
-    check(nccl_.AllReduce(data.get(), data.get(), count, kNcclFloat, gpu::kNcclMax, comm_,
-                          static_cast<gpu::Stream>(stream)),
-          "ncclAllReduce");
+    const auto begun = nccl_.AllReduce(data.get(), data.get(), count, kNcclFloat, gpu::kNcclMax, comm_,
+                                       static_cast<gpu::Stream>(stream));
+    check(begun, "ncclAllReduce");
+    if (begun == gpu::kNcclInProgress) settle();
   }
-  // Waits for the first call, which makes connections.
+  // Waits for what NCCL does in the background, with NCCL_COMM_BLOCKING=0.
   void settle() {
     gpu::NcclResult state = gpu::kNcclInProgress;
     while (state == gpu::kNcclInProgress) check(nccl_.CommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");

@@ -32,13 +32,16 @@ class GpuCheck(unittest.TestCase):
         for name in ("bin/drun", "bin/drun-agent", "tests", "lib"):
             (self.folder / "build" / name).symlink_to(BUILD / name)
 
-    def check(self, *words, **more):
-        report = self.folder / "report.md"
+    def run_script(self, *command, **more):
         environment = {**os.environ, "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
                        "DRUN_FAKE_NCCL_FOLDER": f"{self.folder}/meetings", **more}
-        done = subprocess.run([ROOT / "scripts/gpu-check", "--build", self.folder / "build", "--report", report, "--quick",
-                               *words], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=500, check=False)
+
+    def check(self, *words, script=ROOT / "scripts/gpu-check", build=True, **more):
+        report = self.folder / "report.md"
+        of_build = ("--build", self.folder / "build") if build else ()
+        done = self.run_script(script, *of_build, "--report", report, "--quick", "--minutes", "9", *words, **more)
         return done, report.read_text(encoding="utf-8")
 
     def rows(self, report):
@@ -48,11 +51,11 @@ class GpuCheck(unittest.TestCase):
         done, report = self.check()
         self.assertEqual(done.returncode, 0, done.stdout)
         rows = self.rows(report)
-        for name in ("stand-ins for driver and NCCL", "training on stand-ins", "collectives, 1 ranks",
-                     "collectives, 2 ranks", "collectives, 4 ranks", "capture in a CUDA graph, 1 ranks",
+        for name in ("collectives, 1 ranks", "collectives, 2 ranks", "collectives, 4 ranks", "capture in a CUDA graph, 1 ranks",
                      "capture in a CUDA graph, 2 ranks", "through the host, 2 ranks",
                      "a rank that is killed is named, and the others' streams go on",
                      "overhead beside plain NCCL, 1 ranks", "overhead beside plain NCCL, 2 ranks",
+                     "overhead with NCCL_COMM_BLOCKING=0, 2 ranks",
                      "drun bench --backend nccl, a rank for each GPU", "drun bench -R 1: registered buffers"):
             self.assertEqual(rows.get(name), "good", f"{name}\n{done.stdout}")
         can_unshare = subprocess.run(["unshare", "-Urm", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
@@ -77,6 +80,30 @@ class GpuCheck(unittest.TestCase):
                                 "drun bench -R 1: registered buffers": "BAD"})
         self.assertRegex(report, r"## What failed\n\n### collectives, 2 ranks: status 1\n\n```\n(.*\n)*?.*is .*, not ")
         self.assertIn("report.md: 3 bad\n", done.stdout)
+
+    def test_data_that_went_through_the_host_is_bad(self):
+        done, report = self.check("--only", "^collectives, 2 ranks", DRUN_NCCL_LIB="/nowhere")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(self.rows(report)["collectives, 2 ranks"], "BAD", report)
+        self.assertIn("goes through the host", report)
+
+    def test_a_pack_runs_without_a_build(self):
+        pack = self.folder / "pack"
+        packed = self.run_script(ROOT / "scripts/gpu-check", "--build", self.folder / "build", "--pack", pack)
+        self.assertEqual(packed.returncode, 0, packed.stdout)
+        self.assertLess(int(re.search(r"pack: (\d+) MB", packed.stdout)[1]), 45)
+        done, report = self.check("--only", "^(collectives, [12] ranks|drun bench --)", script=pack / "scripts/gpu-check",
+                                  build=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        rows = {name: verdict for name, verdict in self.rows(report).items() if "not run" not in verdict}
+        self.assertEqual(rows, {"collectives, 1 ranks": "good", "collectives, 2 ranks": "good",
+                                "drun bench --backend nccl, a rank for each GPU": "good"})
+        done, report = self.check("--minutes", "0", script=pack / "scripts/gpu-check", build=False)
+        self.assertEqual(self.rows(report)["collectives, 2 ranks"], "no time left: not run")
+        (pack / "lib/glibc").write_text("2.99\n", encoding="utf-8")
+        done = self.run_script(pack / "scripts/gpu-check")
+        self.assertRegex(done.stdout, r"this machine has glibc [0-9.]+, and the pack needs 2\.99: make it on an older system")
+        self.assertEqual(done.returncode, 1)
 
 
 if __name__ == "__main__":
