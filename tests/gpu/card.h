@@ -62,12 +62,12 @@ struct Card {
       if (card.n_devices == 0) give_up("there is a driver, but no GPU");
       int device = 0;
       Handle context = nullptr;
-      char name[200] = "";
+      char device_name[200] = "";
       check(card.cuDeviceGet(&device, local_rank % card.n_devices), "cuDeviceGet");
-      check(card.cuDeviceGetName(name, sizeof name, device), "cuDeviceGetName");
+      check(card.cuDeviceGetName(device_name, sizeof device_name, device), "cuDeviceGetName");
       check(card.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
       check(card.cuCtxSetCurrent(context), "cuCtxSetCurrent");
-      card.name = name;
+      card.name = device_name;
       return true;
     }();
     (void)opened;
