@@ -569,10 +569,10 @@ void* fake_inside(void* pointer) { return inside(reinterpret_cast<DevicePointer>
 // Enqueues work that takes a while and then writes.
 void fake_write_later(void* stream, void* pointer, const void* bytes, std::size_t n_bytes) {
   char* const target = inside(reinterpret_cast<DevicePointer>(pointer), n_bytes);
-  const std::string kept(static_cast<const char*>(bytes), n_bytes);
-  stream_of(stream).add([=] {
+  const char* const begin = static_cast<const char*>(bytes);
+  stream_of(stream).add([target, kept = std::vector<char>(begin, begin + n_bytes)] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    std::memcpy(target, kept.data(), kept.size());
+    std::copy(kept.begin(), kept.end(), target);
   });
 }
 int fake_pinned_blocks() {

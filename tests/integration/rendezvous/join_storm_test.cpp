@@ -237,7 +237,8 @@ Task<void> be_strangers(int server_port, int n_strangers, int out, int end) {
   TaskGroup tasks(executor);
   int n_connected = 0;
   for (int i = 0; i < n_strangers; ++i) tasks.spawn(be_a_stranger(server_port, n_connected));
-  while (n_connected < n_strangers) co_await sleep_until(Clock::now() + 10ms);
+  const auto are_connected = [&] { return n_connected >= n_strangers; };
+  while (!are_connected()) co_await sleep_until(Clock::now() + 10ms);
   write_number(out, n_connected);
   co_await wait_for_end(end);
   ::_exit(0);

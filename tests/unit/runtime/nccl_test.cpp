@@ -65,6 +65,7 @@ TEST_F(NcclJobs, AllreduceAndItsLike) {
     const int before = fake().n_pinned_ever();
     run(size, [size](Communicator& all) {
       const auto rank = static_cast<float>(all.rank());
+      const auto sum_of_ranks = static_cast<float>(size * (size - 1)) / 2;
       int own_stream = 0;
       CallOptions options;
       options.stream = &own_stream;
@@ -73,7 +74,7 @@ TEST_F(NcclJobs, AllreduceAndItsLike) {
         ASSERT_DONE(all.allreduce(send.get(), recv.get(), n, DRUN_FLOAT32, DRUN_SUM, options));
         ASSERT_DONE(all.allreduce(send.get(), send.get(), n, DRUN_FLOAT32, DRUN_MAX, options));
         wait_for(&own_stream);
-        EXPECT_EQ(recv.values(), repeated(n, static_cast<float>(size * (size + 1) / 2)));
+        EXPECT_EQ(recv.values(), repeated(n, sum_of_ranks + static_cast<float>(size)));
         EXPECT_EQ(send.values(), repeated(n, static_cast<float>(size)));
       }
       const Device send(10, rank), recv(10, -1);
@@ -82,7 +83,7 @@ TEST_F(NcclJobs, AllreduceAndItsLike) {
       const Device parts(ramp(4 * blocks, 0)), part(4, -1);
       ASSERT_DONE(all.reduce_scatter(parts.get(), part.get(), 4, DRUN_FLOAT32, DRUN_AVG, options));
       wait_for(&own_stream);
-      EXPECT_EQ(recv.values(), repeated(10, all.rank() == size - 1 ? static_cast<float>(size * (size - 1) / 2) : -1));
+      EXPECT_EQ(recv.values(), repeated(10, all.rank() == size - 1 ? sum_of_ranks : -1));
       EXPECT_EQ(part.values(), ramp(4, 4 * rank));
     });
     EXPECT_EQ(fake().n_pinned_ever(), before) << "something went through the host";
