@@ -33,13 +33,25 @@ def passes(indices, n):
     return [indices[len(indices) * i // n: len(indices) * (i + 1) // n] for i in range(n)]
 
 
+def method(text):
+    """Arguments of DistributedOptimizer."""
+    name, _, value = text.partition("=")
+    if name == "partial":
+        return {"partial_update": int(value or 4)}
+    compression = getattr(hvd.Compression, name)
+    # Each rank contributes the sum over its samples, divided by the size of the whole batch: parts may differ in size.
+    return {"op": hvd.Sum, "compression": compression(float(value)) if value else compression}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=64, help="samples of all ranks together")
     parser.add_argument("--passes", type=int, default=1, help="backward passes per step")
     parser.add_argument("--learning-rate", type=float, default=0.1)
-    parser.add_argument("--compression", choices=("none", "fp16", "bf16"), default="none")
+    parser.add_argument("--compression", default="none", help="none, fp16, bf16; topk=0.01: each rank sends the hundredth of "
+                        "its gradients that is largest; threshold=0.001: what is at least that large; partial=4: no gradients, "
+                        "each step averages a fourth of the parameters")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--checkpoint", help="a file that rank 0 writes, and from which training goes on")
     options = parser.parse_args()
@@ -62,10 +74,10 @@ def main():
     first_epoch = hvd.broadcast_object(first_epoch, root_rank=0)
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-    # Each rank contributes the sum over its samples, divided by the size of the whole batch: parts may differ in size.
-    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), op=hvd.Sum,
-                                         compression=getattr(hvd.Compression, options.compression),
-                                         backward_passes_per_step=options.passes)
+    arguments = method(options.compression)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(),
+                                         backward_passes_per_step=options.passes, **arguments)
+    factor = hvd.size() if "partial_update" in arguments else 1  # the parameters are averaged, not summed
 
     for epoch in range(first_epoch, options.epochs + 1):
         shuffled = train[torch.randperm(len(train), generator=torch.Generator().manual_seed(options.seed + epoch))]
@@ -73,14 +85,15 @@ def main():
         for batch in shuffled.split(options.batch):
             optimizer.zero_grad()
             for mine in passes(part(batch), options.passes):
-                loss = F.cross_entropy(model(images[mine]), labels[mine], reduction="sum") / len(batch)
-                loss.backward()
-                total_loss += loss.detach() * len(batch)
+                loss = F.cross_entropy(model(images[mine]), labels[mine], reduction="sum")
+                (loss * factor / len(batch)).backward()
+                total_loss += loss.detach()
             optimizer.step()
         total_loss = hvd.allreduce(total_loss, op=hvd.Sum, name="loss")
         if hvd.rank() == 0 and (epoch % 5 == 0 or epoch in (1, options.epochs)):
             print(f"epoch {epoch:2}: loss {total_loss.item() / len(train):.6f}")
 
+    optimizer.average_parameters()
     mine = part(test)
     with torch.no_grad():
         n_right = hvd.allreduce((model(images[mine]).argmax(1) == labels[mine]).sum(), op=hvd.Sum).item()

@@ -1,4 +1,5 @@
-"""Sends 16-bit floats in place of float32 and float64. libdrun sums in float32 and rounds once."""
+"""How gradients travel: as 16-bit floats in place of float32 and float64, which libdrun sums in float32 and rounds once;
+or only their large elements."""
 import sys
 
 from ._tensor import Bfloat16Array
@@ -61,12 +62,46 @@ class BF16Compressor(Compressor):
         return tensor.to(ctx)
 
 
+class SparseCompressor(Compressor):
+    """Sends the elements that `_feedback.py` selects. It keeps the others for the next step, so it needs an optimizer."""
+
+    def compress(self, tensor):
+        raise ValueError(f"{self}: elements that are not sent are kept for the next step, which only DistributedOptimizer "
+                         "can do")
+
+    decompress = compress
+
+
+class TopKCompressor(SparseCompressor):
+    def __init__(self, fraction):
+        self.fraction = float(fraction)
+        if not 0 < self.fraction <= 1:
+            raise ValueError(f"topk: the fraction is above 0 and at most 1, not {fraction}")
+
+    def __str__(self):
+        return f"topk={self.fraction:.9g}"
+
+
+class ThresholdCompressor(SparseCompressor):
+    def __init__(self, value):
+        self.value = float(value)
+        if not 0 <= self.value < float("inf"):
+            raise ValueError(f"threshold: a number that is not negative, not {value}")
+
+    def __str__(self):
+        return f"threshold={self.value:.9g}"
+
+
 class Compression:
-    """`none`, `fp16` or `bf16`, for allreduce and DistributedOptimizer."""
+    """`none`, `fp16` or `bf16`, for allreduce and DistributedOptimizer. For DistributedOptimizer also topk(fraction),
+    which sends the elements of the largest absolute values, this fraction of each tensor; and threshold(value), which
+    sends those of at least this absolute value. Both keep what they don't send for the next step."""
 
     none = NoneCompressor
     fp16 = FP16Compressor
     bf16 = BF16Compressor
+    topk = TopKCompressor
+    threshold = ThresholdCompressor
 
 
 def _is_torch(tensor):

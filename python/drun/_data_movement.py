@@ -18,11 +18,12 @@ class _Allgather:
         self._group = Group(process_set)
         self._name = name
         self._source = take(tensor)
+        self.rows = None  # of each rank, after the work
 
     def work(self):
         _join.announce(self._group, _join.OTHER)
         source = self._source
-        rows = _exchange_rows(self._group, source, self._name)
+        rows = self.rows = _exchange_rows(self._group, source, self._name)
         target = source.new_rows(sum(rows))
         dtype, factor = source.moved_as()
         options = lib.call_options(self._name, stream=source.stream)
@@ -62,6 +63,12 @@ def allgather(tensor, name=None, process_set=None):
 
 def allgather_async(tensor, name=None, process_set=None):
     return _Allgather(tensor, name, process_set).begin()
+
+
+def allgather_parts_async(tensor, name=None, process_set=None):
+    """The same for torch; the result is the part of each rank."""
+    one = _Allgather(tensor, name, process_set)
+    return CombinedHandle([one.begin()], lambda gathered: gathered.split(one.rows))
 
 
 def grouped_allgather(tensors, name=None, process_set=None):

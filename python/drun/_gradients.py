@@ -3,7 +3,8 @@
 Large gradients are reduced alone; small ones are packed into buckets, in the reverse order of the parameters, which is
 roughly the order in which they are computed. All are copied first: autograd may still change the memory of a gradient,
 or share it with another gradient. A bucket is reduced as soon as it is full and all buckets before it have been
-launched, so that the order of the collectives is the same on all ranks, even if a rank leaves parameters out.
+launched, so that the order of the collectives is the same on all ranks, even if a rank leaves parameters out. Buckets
+of which only the large elements are sent (`_feedback.py`) are gathered in place of an allreduce.
 
 After the buckets each rank announces which parameters it has a gradient of. A parameter that no rank has used gets no
 gradient, as with a single rank. A parameter with a sparse gradient on some rank is reduced then, and left out of the
@@ -12,7 +13,9 @@ import weakref
 
 import torch
 
+from . import _feedback
 from . import _library as lib
+from ._compression import Compression
 from ._engine import synchronize
 from ._reductions import Average, Sum, allreduce_async_
 from ._sparse import sparse_allreduce_async, sparse_gradient_of
@@ -47,7 +50,7 @@ class _Bucket:
         self.n_elements = 0
         self.n_ready = 0
         self.handle = None
-        self.context = None
+        self.context = None  # for Compression.decompress
         self.flat = None
 
     @property
@@ -59,7 +62,8 @@ class _Bucket:
         self.parameters.append(parameter)
         self.n_elements += parameter.numel()
 
-    def _parts(self, flat):
+    def parts(self, flat):
+        """The parameters with their parts of `flat`."""
         at = 0
         for parameter in self.parameters:
             yield parameter, flat.narrow(0, at, parameter.numel()).view(parameter.shape)
@@ -70,7 +74,7 @@ class _Bucket:
         if self.flat is None:
             self.flat = torch.empty(self.n_elements, dtype=self.dtype, device=self.device)
         parts, gradients = [], []
-        for parameter, part in self._parts(self.flat):
+        for parameter, part in self.parts(self.flat):
             if _kind(parameter.grad) == _DENSE:
                 parts.append(part)
                 gradients.append(parameter.grad)
@@ -83,7 +87,7 @@ class _Bucket:
     def unpack(self, flat):
         """Returns the parts of `flat` whose gradients this rank doesn't have."""
         missing, parts, gradients = {}, [], []
-        for parameter, part in self._parts(flat):
+        for parameter, part in self.parts(flat):
             if parameter.grad is None:
                 missing[id(parameter)] = part
             elif _kind(parameter.grad) == _DENSE:
@@ -96,8 +100,9 @@ class _Bucket:
 
 class GradientReducer:
     def __init__(self, named_parameters, compression, op, passes, prescale, postscale, process_set, bucket_bytes,
-                 sparse_as_dense):
-        self._compression = compression
+                 sparse_as_dense, feedback=None):
+        self._compression = compression if feedback is None else Compression.none
+        self._feedback = feedback
         self._arguments = dict(op=op, prescale_factor=prescale, postscale_factor=postscale, process_set=process_set)
         self._sparse_as_dense = sparse_as_dense
         self.passes = passes
@@ -177,9 +182,14 @@ class GradientReducer:
             with torch.no_grad():
                 for name, parameter in zip(bucket.names, bucket.parameters):
                     self._check_sparse(name, parameter)
-                compressed, bucket.context = self._compression.compress(bucket.pack())
-            bucket.handle = allreduce_async_(compressed, name=bucket.name, **self._arguments)
+                bucket.handle = self._begin(bucket)
             self._next += 1
+
+    def _begin(self, bucket):
+        if self._feedback is not None and _feedback.is_for(bucket.dtype):
+            return self._feedback.begin(bucket, bucket.name, **self._arguments)
+        compressed, bucket.context = self._compression.compress(bucket.pack())
+        return allreduce_async_(compressed, name=bucket.name, **self._arguments)
 
     def _check_sparse(self, name, parameter):
         if _kind(parameter.grad) != _SPARSE:
@@ -197,7 +207,8 @@ class GradientReducer:
         # Number of ranks with a dense and with a sparse gradient: ranks that have joined add zeros to the sum.
         mine = [_kind(parameter.grad) for _, parameter in named + self._sparse]
         kinds = torch.tensor([[kind == _DENSE, kind == _SPARSE] for kind in mine], dtype=torch.int32)
-        handle = allreduce_async_(kinds, op=Sum, name="which gradients there are", process_set=self._arguments["process_set"])
+        name = "which gradients there are" + ("" if self._feedback is None else f" ({self._feedback.compression})")
+        handle = allreduce_async_(kinds, op=Sum, name=name, process_set=self._arguments["process_set"])
         missing = {}
         with torch.no_grad():
             for bucket in self._buckets:

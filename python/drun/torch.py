@@ -6,9 +6,11 @@ import warnings
 import torch
 
 from . import *  # noqa: F401,F403
-from ._compression import Compression
+from . import _feedback
+from ._compression import Compression, SparseCompressor
 from ._gradients import BUCKET_BYTES, GradientReducer
 from ._objects import broadcast_object
+from ._partial import PartialAverage
 from ._process_sets import Group
 from ._reductions import Adasum, Average, allreduce_async_
 from ._sparse import sparse_allreduce_async  # noqa: F401
@@ -40,28 +42,55 @@ class _Distributed:
                     warnings.warn("step() after synchronize() reduces the gradients a second time: "
                                   "use `with optimizer.skip_synchronize(): optimizer.step()`")
                 self.synchronize()
-            self._drun_synchronized = False
-            return super().step()
+            result = super().step()
+        else:
+            def reduced():  # called each time gradients have been computed
+                loss = closure()
+                self.synchronize()
+                return loss
 
-        def reduced():  # called each time gradients have been computed
-            loss = closure()
-            self.synchronize()
-            return loss
-
-        result = super().step(reduced)
+            result = super().step(reduced)
         self._drun_synchronized = False
+        if self._drun_partial is not None:
+            self._drun_partial.average_next()
         return result
+
+    def average_parameters(self):
+        """Averages all parameters over the ranks: they are then the same bits on all. Does something only with
+        partial_update: call it before the model is tested or saved."""
+        if self._drun_partial is not None:
+            self._drun_partial.average_all()
 
     def zero_grad(self, *args, **kwargs):
         if self._drun_reducer is not None and self._drun_reducer.is_under_way():
             raise RuntimeError("zero_grad() between backward() and step() or synchronize(): the gradients are being reduced")
         return super().zero_grad(*args, **kwargs)
 
-    def load_state_dict(self, *args, **kwargs):
+    def state_dict(self, *args, **kwargs):
+        """With topk and threshold also what this rank has not sent yet; with partial_update whose turn it is."""
+        state = super().state_dict(*args, **kwargs)
+        if self._drun_feedback is not None:
+            group = Group(self._drun_options["process_set"])
+            state["drun_feedback"] = {"rank": group.rank, "size": group.size,
+                                      "kept": self._drun_feedback.state_of(self._drun_parameters())}
+        if self._drun_partial is not None:
+            state["drun_turn"] = self._drun_partial.turn
+        return state
+
+    def load_state_dict(self, state_dict, *args, **kwargs):
+        """What a rank has not sent yet belongs to that rank of a job of that size: others begin with nothing."""
         if self._drun_reducer is not None:
             self._drun_reducer.restart()
         self._drun_synchronized = False
-        return super().load_state_dict(*args, **kwargs)
+        result = super().load_state_dict(state_dict, *args, **kwargs)
+        if self._drun_feedback is not None:
+            group = Group(self._drun_options["process_set"])
+            saved = state_dict.get("drun_feedback", {})
+            is_own = (saved.get("rank"), saved.get("size")) == (group.rank, group.size)
+            self._drun_feedback.restore(saved["kept"] if is_own else {}, self._drun_parameters())
+        if self._drun_partial is not None:
+            self._drun_partial.turn = state_dict.get("drun_turn", 0)
+        return result
 
     def add_param_group(self, group):
         super().add_param_group(group)
@@ -73,15 +102,24 @@ class _Distributed:
             self._drun_reducer.passes = passes
             self._drun_reducer.restart()
 
+    def _drun_parameters(self):
+        return [p for group in self.param_groups for p in group["params"]]
+
     def _drun_start(self):
         if self._drun_reducer is not None:
             self._drun_reducer.remove()
             self._drun_reducer = None
-        parameters = [p for group in self.param_groups for p in group["params"]]
+        parameters, options = self._drun_parameters(), self._drun_options
         names = _names_of(parameters, self._drun_named)
-        if Group(self._drun_options["process_set"]).size > 1:
-            trained = [(name, p) for name, p in zip(names, parameters) if p.requires_grad]
-            self._drun_reducer = GradientReducer(trained, **self._drun_options)
+        trained = [(name, p) for name, p in zip(names, parameters) if p.requires_grad]
+        is_alone = Group(options["process_set"]).size == 1
+        if self._drun_n_parts is not None:
+            turn = 0 if self._drun_partial is None else self._drun_partial.turn
+            if not is_alone:
+                self._drun_partial = PartialAverage(trained, self._drun_n_parts, options["process_set"], options["bucket_bytes"])
+                self._drun_partial.turn = turn
+        elif not is_alone or self._drun_feedback is not None:
+            self._drun_reducer = GradientReducer(trained, feedback=self._drun_feedback, **options)
 
 
 def _names_of(parameters, named):
@@ -103,18 +141,28 @@ def _names_of(parameters, named):
 
 def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
                          op=Average, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False,
-                         process_set=None, bucket_bytes=BUCKET_BYTES):
+                         process_set=None, bucket_bytes=BUCKET_BYTES, partial_update=None):
     """Returns an optimizer of the same class whose step() uses the gradients of all ranks. It replaces the given one,
     whose parameters and state it takes over.
 
     Gradients are reduced during backward(). With backward_passes_per_step they are summed on each rank first, and
     reduced in the last of these passes. bucket_bytes: size of a bucket (num_groups and groups, Horovod's options for
-    that, are ignored). All ranks must have the same parameters in the same order."""
+    that, are ignored). All ranks must have the same parameters in the same order.
+
+    With partial_update=PARTS gradients are not reduced: each rank applies its own, then one of this number of parts of
+    the parameters is averaged. Call average_parameters() before the model is tested or saved."""
     del num_groups, groups
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor is for op=Average only")
     if backward_passes_per_step < 1:
         raise ValueError("backward_passes_per_step is at least 1")
+    if isinstance(compression, SparseCompressor):
+        _feedback.check(op)
+    if partial_update is not None:
+        if int(partial_update) != partial_update or partial_update < 1:
+            raise ValueError(f"partial_update is a number of parts, at least 1, not {partial_update}")
+        if compression is not Compression.none or op != Average:
+            raise ValueError("partial_update averages parameters, not gradients: it takes no compression and no op")
     cls = type(optimizer.__class__.__name__, (_Distributed, optimizer.__class__), {})
     result = cls.__new__(cls)
     # A learning rate scheduler of the old optimizer may have wrapped its step().
@@ -124,6 +172,9 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
                                 prescale=1.0 / gradient_predivide_factor, postscale=gradient_predivide_factor,
                                 process_set=process_set, sparse_as_dense=sparse_as_dense,
                                 bucket_bytes=0 if op == Adasum else bucket_bytes)  # each tensor alone
+    result._drun_n_parts = None if partial_update is None else int(partial_update)
+    result._drun_partial = None
+    result._drun_feedback = _feedback.Feedback(compression) if isinstance(compression, SparseCompressor) else None
     result._drun_reducer = None
     result._drun_synchronized = False
     result._drun_should_synchronize = True
@@ -136,7 +187,11 @@ def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None):
     ranks."""
     group = Group(process_set)
     is_root = group.rank == group.root(root_rank)
-    state = broadcast_object(_on_cpu(optimizer.state_dict()) if is_root else None, root_rank, "optimizer state", process_set)
+    state = optimizer.state_dict() if is_root else None
+    if is_root:
+        state.pop("drun_feedback", None)  # the root's alone
+        state = _on_cpu(state)
+    state = broadcast_object(state, root_rank, "optimizer state", process_set)
     if not is_root:
         optimizer.load_state_dict(state)  # moves each tensor to the device of its parameter
 

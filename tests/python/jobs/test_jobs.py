@@ -286,6 +286,13 @@ class Examples(unittest.TestCase):
     def test_pytorch_digits(self):
         self.check("pytorch_digits.py", "--epochs", "3", "--passes", "2")
 
+    def test_pytorch_digits_by_every_method(self):
+        for method, least in (("topk=0.05", 85), ("threshold=0.001", 85), ("partial=3", 85)):
+            status, out, err = drun(2, os.path.join(EXAMPLES, "pytorch_digits.py"), "--epochs", "3", "--compression", method)
+            self.assertEqual(status, 0, err)
+            self.assertIn("the same model on 2 of 2 ranks", out)
+            self.assertGreater(float(re.search(r"test accuracy ([\d.]+) %", out)[1]), least, method)
+
     def test_pytorch_goes_on_from_a_checkpoint(self):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "checkpoint")

@@ -1,0 +1,74 @@
+"""Replicas whose parameters are averaged one part at a time, as in drun/training/partial.hpp. Each rank applies its own
+gradients; after each step the next part is averaged. The parts have the same size, whatever the parameters are."""
+import torch
+
+from ._engine import synchronize
+from ._reductions import Average, allreduce_async_
+
+
+class PartialAverage:
+    def __init__(self, named_parameters, n_parts, process_set, bucket_bytes):
+        self._named = named_parameters
+        self._n_parts = n_parts
+        self._process_set = process_set
+        self._bucket_bytes = bucket_bytes
+        self.turn = 0  # number of the part that is averaged next
+
+    def average_next(self):
+        self._average(part_of([p.numel() for _, p in self._named], self.turn, self._n_parts),
+                      f"part {self.turn + 1} of {self._n_parts}")
+        self.turn = (self.turn + 1) % self._n_parts
+
+    def average_all(self):
+        """Does not change whose turn it is."""
+        self._average([(number, 0, p.numel()) for number, (_, p) in enumerate(self._named) if p.numel()], "all parameters")
+
+    @torch.no_grad()
+    def _average(self, pieces, what):
+        flat = {number: self._named[number][1].detach().reshape(-1) for number, _, _ in pieces}  # a copy if not contiguous
+        under_way = []
+        for bucket in self._lay_out(pieces):
+            views = [flat[number][begin: begin + count] for number, begin, count in bucket]
+            packed = views[0] if len(views) == 1 else torch.cat(views)
+            first, last = (self._named[piece[0]][0] for piece in (bucket[0], bucket[-1]))
+            name = f"{what}: {first}" + (f"..{last}" if last != first else "")
+            under_way.append((allreduce_async_(packed, op=Average, name=name, process_set=self._process_set), views, packed))
+        for handle, views, packed in under_way:
+            synchronize(handle)
+            if len(views) > 1:
+                for view, part in zip(views, packed.split([len(view) for view in views])):
+                    view.copy_(part)
+        for number, values in flat.items():
+            parameter = self._named[number][1]
+            if values.data_ptr() != parameter.data_ptr():
+                parameter.copy_(values.view(parameter.shape))
+
+    def _lay_out(self, pieces):
+        """Lists of pieces that travel together: of one type on one device, of at most bucket_bytes."""
+        buckets, kind, room = [], None, 0
+        for number, begin, count in pieces:
+            parameter = self._named[number][1]
+            most = max(self._bucket_bytes // parameter.element_size(), 1)
+            while count:
+                n = min(count, most)
+                if not buckets or kind != (parameter.dtype, parameter.device) or n > room:
+                    buckets.append([])
+                    kind, room = (parameter.dtype, parameter.device), most
+                buckets[-1].append((number, begin, n))
+                begin, count, room = begin + n, count - n, room - n
+        return buckets
+
+
+def part_of(counts, number, n_parts):
+    """Pieces (tensor, begin, count) of part `number` of all elements of tensors of these sizes. The lengths of parts differ
+    by at most one element."""
+    each, longer = divmod(sum(counts), n_parts)
+    begin_of_part = each * number + min(number, longer)
+    end_of_part = begin_of_part + each + (number < longer)
+    pieces, begin = [], 0
+    for tensor, count in enumerate(counts):
+        first, last = max(begin_of_part, begin), min(end_of_part, begin + count)
+        if first < last:
+            pieces.append((tensor, first - begin, last - first))
+        begin += count
+    return pieces
