@@ -5,6 +5,8 @@ set_property(CACHE DRUN_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(DRUN_CUDA_ARCHITECTURES "" CACHE STRING
   "Numbers such as 80;90, the last also for GPUs to come. Default: 75;80;86;89;90;100;120 as far as nvcc has them; in Debug 75 alone, which drivers compile for any GPU")
 
+set(DRUN_KERNELS "" CACHE FILEPATH "A file of scripts/build-kernels, to embed in place of nvcc's kernels")
+
 # -fmad=false: results are bit-identical to the host's.
 set(DRUN_NVCC_OPTIONS -std=c++17 -fmad=false -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/runtime/include)
 
@@ -45,7 +47,9 @@ if(DRUN_NVCC_WHY_NOT)
   if(DRUN_CUDA AND NOT DRUN_CUDA STREQUAL "AUTO")
     message(FATAL_ERROR "DRUN_CUDA is ${DRUN_CUDA}, but: ${DRUN_NVCC_WHY_NOT}")
   endif()
-  message(STATUS "libdrun is built without kernels for GPUs: ${DRUN_NVCC_WHY_NOT}")
+  if(NOT DRUN_KERNELS)
+    message(STATUS "libdrun is built without kernels for GPUs: ${DRUN_NVCC_WHY_NOT}")
+  endif()
 endif()
 
 # Sets `result` to nvcc's options for the GPU architectures.
@@ -75,9 +79,17 @@ function(drun_cuda_codes result)
   set(${result} ${codes} PARENT_SCOPE)
 endfunction()
 
-# drun_embed_kernels(KERNELS IMAGE): compiles KERNELS, a .cu file, with nvcc and embeds the result in the source file
-# IMAGE.
+# drun_embed_kernels(KERNELS IMAGE): compiles KERNELS, a .cu file, with nvcc and embeds the result, or the file
+# DRUN_KERNELS, in the source file IMAGE.
 function(drun_embed_kernels kernels image)
+  if(DRUN_KERNELS)
+    if(NOT EXISTS ${DRUN_KERNELS})
+      message(FATAL_ERROR "DRUN_KERNELS: there is no ${DRUN_KERNELS}: scripts/build-kernels ${DRUN_KERNELS}")
+    endif()
+    set_source_files_properties(${image} PROPERTIES
+      COMPILE_DEFINITIONS DRUN_KERNEL_IMAGE="${DRUN_KERNELS}" OBJECT_DEPENDS ${DRUN_KERNELS})
+    return()
+  endif()
   if(NOT DRUN_HAS_NVCC)
     return()
   endif()
