@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "runtime/src/dtype.h"
@@ -13,6 +14,17 @@ namespace {
 constexpr std::size_t kListedOf = 8, kPlaceBytes = sizeof(std::uint16_t);
 std::size_t list_bytes(std::size_t count) {
   return parts(count, kListedOf) * (sizeof(float) + kPlaceBytes) + alignof(double);
+}
+
+// The least f32 that is not below the threshold: it chooses the same values.
+double least_single(double threshold) {
+  if (threshold <= 0) return 0;  // all values
+  if (!(threshold <= std::numeric_limits<float>::max())) {
+    return threshold > 0 ? std::numeric_limits<double>::infinity() : threshold;
+  }
+  const auto rounded = static_cast<float>(threshold);
+  return static_cast<double>(rounded) < threshold ? std::nextafter(rounded, std::numeric_limits<float>::infinity())
+                                                  : rounded;
 }
 
 }  // namespace
@@ -49,6 +61,7 @@ Status find_selection(Work& work, drun_dtype dtype, SelectArguments a, const voi
   if (auto ok = check_wide(work, dtype); !ok) return ok;
   if (a.values == 0 && a.count > 0) return wrong_argument(work.during(), "values is a null pointer");
   if (auto ok = work.begin(selection, "selection"); !ok) return ok;
+  if (dtype == DRUN_FLOAT32) a.threshold = least_single(a.threshold);
   const std::string type = name_of(dtype);
   if (auto ok = work.launch("drun_begin_selection", &a, 1); !ok) return ok;
   if (a.k > 0) {

@@ -26,12 +26,20 @@ DRUN_DEVICE void dots(const Block& block, const DotsArguments& a) {
     const u64 begin = part * kChunk, rest = a.count - begin, n = rest < kChunk ? rest : kChunk;
     block.phase([&](unsigned thread) {
       Dots own = {0, 0, 0};
-      for (u64 i = begin + thread; i < begin + n; i += kThreads) {
-        const double x = at<const T>(a.a)[i], y = at<const T>(a.b)[i];
-        own.ab += x * y;
-        own.aa += x * x;
-        own.bb += y * y;
-      }
+      struct Pair {
+        T x, y;
+      };
+      each_ahead<kSingleAhead>(
+          begin + thread, begin + n, kThreads,
+          [&](u64 i) {
+            return Pair{at<const T>(a.a)[i], at<const T>(a.b)[i]};
+          },
+          [&](u64, const Pair& pair) {
+            const double x = pair.x, y = pair.y;
+            own.ab += x * y;
+            own.aa += x * x;
+            own.bb += y * y;
+          });
       sums[thread] = own;
     });
     add_up(block, sums);
@@ -69,9 +77,8 @@ DRUN_DEVICE void adasum(const Block& block, const DotsArguments& a) {
     const double of_a = all.aa > 0 ? 1 - all.ab / (2 * all.aa) : 1, of_b = all.bb > 0 ? 1 - all.ab / (2 * all.bb) : 1;
     for (u64 part = block.number(); part < a.n_parts; part += block.n_blocks()) {
       const u64 begin = part * kChunk, rest = a.count - begin, n = rest < kChunk ? rest : kChunk;
-      for (u64 i = begin + thread; i < begin + n; i += kThreads) {
-        at<T>(a.into)[i] = static_cast<T>(of_a * at<const T>(a.a)[i] + of_b * at<const T>(a.b)[i]);
-      }
+      map_pairs(thread, at<const T>(a.a) + begin, at<const T>(a.b) + begin, at<T>(a.into) + begin, n,
+                [&](T x, T y) { return static_cast<T>(of_a * x + of_b * y); });
     }
   });
 }

@@ -45,7 +45,7 @@ struct Selection {
   // kTopK: the known bits of the smallest magnitude that is chosen, and the number of elements of that magnitude to
   // choose.
   std::uint64_t least, n_equal;
-  double threshold;
+  double threshold;  // for f32 a number that is one
   Choice choice;
   Source source;
   std::uint64_t pivot;     // bits of the smallest magnitude that is listed

@@ -13,7 +13,8 @@
 #if defined(__CUDACC__)
 
 #define DRUN_DEVICE __device__ __forceinline__
-#define DRUN_UNROLL _Pragma("unroll 4")
+#define DRUN_UNROLL _Pragma("unroll")
+#define DRUN_NO_UNROLL _Pragma("unroll 1")
 #define DRUN_SHARED __shared__
 
 namespace drun::runtime::gpu {
@@ -44,6 +45,11 @@ DRUN_DEVICE unsigned add_to(unsigned* sum, unsigned value) { return atomicAdd(su
 DRUN_DEVICE std::uint64_t add_to(std::uint64_t* sum, std::uint64_t value) {
   return atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(value));
 }
+// Tells the compiler that the pointer is to memory of the device, and not to shared memory of the block.
+template <typename T>
+DRUN_DEVICE void assume_global(T* pointer) {
+  __builtin_assume(__isGlobal(pointer));
+}
 // Orders this thread's earlier writes to the device's memory before its later ones.
 DRUN_DEVICE void fence() { __threadfence(); }
 // Reads a value that other blocks of this kernel have written.
@@ -55,16 +61,24 @@ DRUN_DEVICE std::uint64_t written_by_others(const std::uint64_t& value) {
 
 }  // namespace drun::runtime::gpu
 
+// Lets a kernel use its parameters where they are. Before compute capability 7.0 compilers may copy them.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#define DRUN_IN_PLACE
+#else
+#define DRUN_IN_PLACE __grid_constant__
+#endif
+
 // For use inside this namespace; the last argument is the function that implements the kernel.
-#define DRUN_KERNEL(name, Arguments, ...)                                                                    \
-  extern "C" __global__ void __launch_bounds__(kThreads) name(const __grid_constant__ Arguments arguments) { \
-    __VA_ARGS__(Block{}, arguments);                                                                         \
+#define DRUN_KERNEL(name, Arguments, ...)                                                                   \
+  extern "C" __global__ void __launch_bounds__(kThreads, 4) name(const DRUN_IN_PLACE Arguments arguments) { \
+    __VA_ARGS__(Block{}, arguments);                                                                        \
   }
 
 #else
 
 #define DRUN_DEVICE inline
 #define DRUN_UNROLL
+#define DRUN_NO_UNROLL
 #define DRUN_SHARED
 
 namespace drun::runtime::gpu {
@@ -108,6 +122,8 @@ T add_to(T* sum, T value) {
   *sum += value;
   return before;
 }
+template <typename T>
+void assume_global(T*) {}
 inline void fence() {}
 inline std::uint64_t written_by_others(const std::uint64_t& value) { return value; }
 

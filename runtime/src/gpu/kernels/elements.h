@@ -50,8 +50,7 @@ template <typename T>
 DRUN_DEVICE void add(const Block& block, const ElementArguments& a) {
   block.last([&](unsigned thread) {
     each_part<T>(block, a, [&](T* data, u64 begin, u64 n) {
-      const T* const other = at<const T>(a.other) + begin;
-      for (u64 i = thread; i < n; i += kThreads) data[i] += other[i];
+      map_pairs(thread, data, at<const T>(a.other) + begin, data, n, [](T x, T y) { return x + y; });
     });
   });
 }

@@ -27,4 +27,7 @@ DRUN_DEVICE u64 magnitude(double value) {
   return value != value ? 0x7fffffffffffffffull : as.bits & 0x7fffffffffffffffull;
 }
 
+template <typename T>
+using BitsOf = decltype(magnitude(T{}));
+
 }  // namespace drun::runtime::gpu

@@ -32,18 +32,16 @@ DRUN_DEVICE void each_chunk(const Block& block, const PieceArguments& a, F visit
 template <typename T>
 DRUN_DEVICE void pack(const Block& block, const PieceArguments& a) {
   block.last([&](unsigned thread) {
-    each_chunk<T>(block, a, [&](const T* memory, u64 begin, u64 n) {
-      map(thread, memory, at<T>(a.bucket) + begin, n, [](T value) { return value; });
-    });
+    each_chunk<T>(block, a,
+                  [&](const T* memory, u64 begin, u64 n) { copy(thread, memory, at<T>(a.bucket) + begin, n); });
   });
 }
 
 template <typename T>
 DRUN_DEVICE void unpack(const Block& block, const PieceArguments& a) {
   block.last([&](unsigned thread) {
-    each_chunk<T>(block, a, [&](T* memory, u64 begin, u64 n) {
-      map(thread, at<const T>(a.bucket) + begin, memory, n, [](T value) { return value; });
-    });
+    each_chunk<T>(block, a,
+                  [&](T* memory, u64 begin, u64 n) { copy(thread, at<const T>(a.bucket) + begin, memory, n); });
   });
 }
 

@@ -21,11 +21,19 @@ struct Limit {
 
   DRUN_DEVICE explicit Limit(const Selection& selection)
       : choice(selection.choice), threshold(selection.threshold), least(selection.least) {}
-  template <typename T>
-  DRUN_DEVICE Worth worth_of(T value) const {
-    if (choice == Choice::kThreshold) return absolute(static_cast<double>(value)) < threshold ? kNot : kAbove;
-    const u64 bits = magnitude(value);
-    return bits > least ? kAbove : bits == least ? kEqual : kNot;
+  // Calls f(worth_of), for values of T: f is compiled for each choice by itself.
+  template <typename T, typename F>
+  DRUN_DEVICE void visit(F f) const {
+    if (choice == Choice::kThreshold) {
+      const T limit = static_cast<T>(threshold);  // exact: see Selection
+      f([limit](T value) { return absolute(value) < limit ? kNot : kAbove; });
+    } else {
+      const auto limit = static_cast<BitsOf<T>>(least);  // all bits, if nothing is chosen: above any magnitude
+      f([limit](T value) {
+        const BitsOf<T> bits = magnitude(value);
+        return bits > limit ? kAbove : bits == limit ? kEqual : kNot;
+      });
+    }
   }
 };
 
@@ -90,11 +98,13 @@ DRUN_DEVICE void count_tiles(const Block& block, const SelectArguments& a) {
     });
     block.phase([&](unsigned thread) {
       u32 above = 0, equal = 0;
-      DRUN_UNROLL for (unsigned place = thread; place < candidates.n; place += kThreads) {
-        const Worth worth = limit.worth_of(candidates.values[place]);
-        above += worth == kAbove;
-        equal += worth == kEqual;
-      }
+      limit.visit<T>([&](auto worth_of) {
+        each_value(thread, kThreads, candidates.values, candidates.n, [&](u64, T value) {
+          const Worth worth = worth_of(value);
+          above += worth == kAbove;
+          equal += worth == kEqual;
+        });
+      });
       if (above > 0) add_to(&n_above, above);
       if (equal > 0) add_to(&n_equal, equal);
     });
@@ -120,10 +130,11 @@ DRUN_DEVICE void take(const Block& block, const SelectArguments& a) {
     const Candidates<T> candidates = candidates_of<T>(selection, a, tile);
     const unsigned n_rows = (candidates.n + kThreads - 1) / kThreads;  // also the number of neighbors of each thread
     block.phase([&](unsigned thread) {
-      DRUN_UNROLL for (unsigned row = 0; row < n_rows; ++row) {
-        const unsigned place = row * kThreads + thread;
-        worths[place] = place < candidates.n ? limit.worth_of(candidates.values[place]) : kNot;
-      }
+      limit.visit<T>([&](auto worth_of) {
+        each_value(thread, kThreads, candidates.values, candidates.n,
+                   [&](u64 place, T value) { worths[place] = worth_of(value); });
+      });
+      for (unsigned place = candidates.n + thread; place < n_rows * kThreads; place += kThreads) worths[place] = kNot;
     });
     PerThread<u32> counts;  // lower half: values above; upper half: equal ones
     block.phase([&](unsigned thread) {

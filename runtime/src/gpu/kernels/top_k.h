@@ -29,10 +29,11 @@ DRUN_DEVICE void begin_selection(const Block& block, const SelectArguments& a) {
   });
 }
 
-// Counts the current digit among n values that begin as `least` does. Gradients fall into few bins of the first digit,
+// Counts the current digit among values that begin as `least` does. each(thread, number of threads, count) calls
+// count(bits) for the values of that thread. Gradients fall into few bins of the first digit,
 // so neighboring threads, which count at the same time, have separate copies.
 template <typename F>
-DRUN_DEVICE void count_digits(const Block& block, const SelectArguments& a, u64 n, F bits_of) {
+DRUN_DEVICE void count_digits(const Block& block, const SelectArguments& a, F each) {
   constexpr unsigned kCopies = 4;
   DRUN_SHARED u32 counts[kBins * kCopies];
   Selection& selection = *at<Selection>(a.selection);
@@ -40,11 +41,11 @@ DRUN_DEVICE void count_digits(const Block& block, const SelectArguments& a, u64 
     for (unsigned i = thread; i < kBins * kCopies; i += kThreads) counts[i] = 0;
   });
   block.phase([&](unsigned thread) {
-    const u64 least = selection.least, stride = static_cast<u64>(block.n_blocks()) * kThreads;
-    DRUN_UNROLL for (u64 i = static_cast<u64>(block.number()) * kThreads + thread; i < n; i += stride) {
-      const u64 bits = bits_of(i);
-      if ((bits & a.known) == least) add_to(&counts[(bits >> a.shift) % kBins * kCopies + thread % kCopies], 1u);
-    }
+    const u64 least = selection.least;
+    each(static_cast<u64>(block.number()) * kThreads + thread, static_cast<u64>(block.n_blocks()) * kThreads,
+         [&](u64 bits) {
+           if ((bits & a.known) == least) add_to(&counts[(bits >> a.shift) % kBins * kCopies + thread % kCopies], 1u);
+         });
   });
   block.phase([&](unsigned thread) {
     for (unsigned i = thread; i < kBins; i += kThreads) {
@@ -107,8 +108,11 @@ template <typename T>
 DRUN_DEVICE void guess_pivot(const Block& block, const SelectArguments& a) {
   Selection& selection = *at<Selection>(a.selection);
   const T* const values = at<const T>(a.values);
-  count_digits(block, a, a.n_sampled,
-               [&](u64 i) { return static_cast<u64>(coarse(values[sampled(a.count, a.n_sampled, i)])); });
+  count_digits(block, a, [&](u64 thread, u64 n_threads, auto count) {
+    each_ahead<kSingleAhead>(
+        thread, a.n_sampled, n_threads, [&](u64 i) { return values[sampled(a.count, a.n_sampled, i)]; },
+        [&](u64, T value) { count(coarse(value)); });
+  });
   if (!is_last_block(block, selection)) return;
   find_bin(block, selection.histogram, a.sample_rank, [&](unsigned bin, u64 above, u64 n) {
     const double n_expected =
@@ -128,15 +132,14 @@ DRUN_DEVICE void collect(const Block& block, const SelectArguments& a) {
   Selection& selection = *at<Selection>(a.selection);
   if (selection.source == Source::kValues) return;
   const T* const values = at<const T>(a.values);
-  const u64 pivot = selection.pivot;
+  const auto pivot = static_cast<BitsOf<T>>(selection.pivot);
   for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
     // Reads in the order of memory; then each thread has a row of neighbors, which keeps the order.
     block.phase([&](unsigned thread) {
-      DRUN_UNROLL for (unsigned row = 0; row < kRows; ++row) {
-        const unsigned place = row * kThreads + thread;
-        const u64 i = tile * kTile + place;
-        is_large[place] = i < a.count && magnitude(values[i]) >= pivot;
-      }
+      const u64 rest = a.count - tile * kTile, n = rest < kTile ? rest : kTile;
+      each_value(thread, kThreads, values + tile * kTile, n,
+                 [&](u64 place, T value) { is_large[place] = magnitude(value) >= pivot; });
+      for (u64 place = n + thread; place < kTile; place += kThreads) is_large[place] = 0;
     });
     PerThread<u32> before;
     block.phase([&](unsigned thread) {
@@ -176,8 +179,10 @@ DRUN_DEVICE void find_digit(const Block& block, const SelectArguments& a) {
   Selection& selection = *at<Selection>(a.selection);
   const bool is_listed = selection.source == Source::kList;
   const T* const values = at<const T>(is_listed ? a.list : a.values);
-  count_digits(block, a, is_listed ? selection.n_listed : a.count,
-               [&](u64 i) { return static_cast<u64>(magnitude(values[i])); });
+  const u64 n = is_listed ? selection.n_listed : a.count;
+  count_digits(block, a, [&](u64 thread, u64 n_threads, auto count) {
+    each_value(thread, n_threads, values, n, [&](u64, T value) { count(magnitude(value)); });
+  });
   if (!is_last_block(block, selection)) return;
   const u64 rank = selection.n_equal;
   find_bin(block, selection.histogram, rank, [&](unsigned bin, u64 above, u64) {
