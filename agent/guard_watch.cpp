@@ -55,23 +55,24 @@ Task<void> GuardWatch::watch() {
       continue;
     }
     if (second.fired() && ec == asio::error::operation_aborted && ++silent_seconds < kGuardSilenceLimit) continue;
-    if (silent_seconds == kGuardSilenceLimit) kill_guard();
+    if (silent_seconds == kGuardSilenceLimit) signal_guard(SIGKILL);
     lost_();
     break;
   }
 }
 
 // Never by its number alone, which another process may have by now: without a pidfd, only while it is our parent.
-void GuardWatch::kill_guard() {
+void GuardWatch::signal_guard(int signal) {
   if (guard_.guard_process) {
-    ::syscall(SYS_pidfd_send_signal, guard_.guard_process.get(), SIGKILL, nullptr, 0);
+    ::syscall(SYS_pidfd_send_signal, guard_.guard_process.get(), signal, nullptr, 0);
   } else if (::getppid() == guard_.guard_pid) {
-    ::kill(guard_.guard_pid, SIGKILL);
+    ::kill(guard_.guard_pid, signal);
   }
 }
 
 void GuardWatch::stop() {
   is_stopped_ = true;
+  signal_guard(SIGCONT);  // one that was stopped for less than the limit would be left over
   boost::system::error_code ignored;
   in_.close(ignored);
   wake_.notify();

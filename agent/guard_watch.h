@@ -23,13 +23,14 @@ class GuardWatch {
   bool announce(char what, const std::string& text) { return notify_guard(guard_, what, text); }
   int pid() const { return guard_.guard_pid; }
 
+  // Ends the heartbeats. Continues the guard, if it was stopped.
   void stop();
   Task<void> join() { return tasks_.join(); }
 
  private:
   Task<void> send_heartbeats();
   Task<void> watch();
-  void kill_guard();
+  void signal_guard(int signal);
 
   asio::io_context& io_;
   GuardLink guard_;

@@ -107,6 +107,15 @@ TEST_F(GuardWatchTest, KillsNoProcessThatOnlyHasTheGuardsNumber) {
   EXPECT_EQ(::waitpid(guard_pid_, nullptr, WNOHANG), 0) << "it lives";
 }
 
+TEST_F(GuardWatchTest, ContinuesAStoppedGuardAtTheEnd) {
+  int status = 0;
+  ::kill(guard_pid_, SIGSTOP);
+  ASSERT_EQ(::waitpid(guard_pid_, &status, WUNTRACED), guard_pid_);
+  watch_->stop();
+  ASSERT_EQ(::waitpid(guard_pid_, &status, WCONTINUED | WNOHANG), guard_pid_) << "it is still stopped";
+  EXPECT_TRUE(WIFCONTINUED(status));
+}
+
 TEST_F(GuardWatchTest, SilenceCountsFromTheLastByte) {
   for (int i = 0; i < 3; ++i) {
     time_.run_for(seconds(kGuardSilenceLimit - 2));
