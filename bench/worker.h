@@ -1,5 +1,5 @@
-// The worker of `drun bench`: drun-agent, which the agent starts on every host in place of a user's program. It uses
-// libdrun as any program would.
+// The worker of `drun bench`: drun-bench-agent, the agent itself, which starts it on every host in place of a user's
+// program. It uses libdrun as any program would.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace drun::bench {
 
-// The first argument that makes drun-agent a worker; the words of settings.h follow.
+constexpr const char* kAgentProgram = "drun-bench-agent";
+// The first argument that makes it a worker; the words of settings.h follow.
 constexpr const char* kWorkerWord = "bench-worker";
 // The program that the agent executes: itself, wherever drun has put it.
 constexpr const char* kWorkerPath = "/proc/self/exe";

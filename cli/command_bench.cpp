@@ -189,6 +189,7 @@ Result<void> fill_bench(const Raw& raw, const launcher::Environment& own_env,
   job.command = {bench::kWorkerPath, bench::kWorkerWord};
   for (auto& word : bench::to_words(settings)) job.command.push_back(std::move(word));
   if (auto ok = fill_job(raw, own_env, job); !ok) return ok;
+  job.connect.agent_program = bench::kAgentProgram;
   job.working_directory = "/";  // exists on every host
   job.stdin_mode = launcher::StdinMode::kNone;
   job.output.tag = launcher::TagStyle::kNone;  // only rank 0 writes to stdout

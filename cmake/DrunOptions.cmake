@@ -27,6 +27,10 @@ foreach(options drun_options drun_test_options)
     -Wno-stringop-overread>)
 endforeach()
 target_compile_options(drun_options INTERFACE -Wconversion -Wsign-conversion)
+if(NOT DRUN_SANITIZE)
+  # So that the linker can leave out of the agent, which is sent to hosts, what it does not call.
+  target_compile_options(drun_options INTERFACE -ffunction-sections -fdata-sections)
+endif()
 # Uncompressed, line numbers take two thirds of drun's file.
 target_link_options(drun_options INTERFACE $<$<CONFIG:RelWithDebInfo>:-Wl,--compress-debug-sections=zlib>)
 if(DRUN_SANITIZE MATCHES undefined)

@@ -34,6 +34,15 @@ std::string sha256_hex(const std::string& bytes) {
   return hex(std::string_view(reinterpret_cast<const char*>(hash.data()), hash.size()));
 }
 
+// The size that the end of a gzip file has, modulo 2^32: a file of another build is not sent.
+std::size_t unpacked_size(const std::string& packed) {
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < 4 && packed.size() >= 18; ++i) {
+    size |= std::size_t{static_cast<unsigned char>(packed[packed.size() - 4 + i])} << (8 * i);
+  }
+  return size;
+}
+
 // The last line of stderr is the cause; the lines before it and the output of rc files are context.
 Error no_hello(const std::string& host, const transport::Channel& channel, const std::string& noise) {
   auto words = lines_of_host(channel.stderr_text());
@@ -55,10 +64,10 @@ Error no_hello(const std::string& host, const transport::Channel& channel, const
 
 }  // namespace
 
-Result<AgentBinary> find_agent_binary() {
+Result<AgentBinary> find_agent_binary(const std::string& program) {
   const std::string here = own_directory();
   AgentBinary agent;
-  for (const auto& path : {here + "/drun-agent", here + "/../libexec/drun/drun-agent"}) {
+  for (const auto& path : {here + "/" + program, here + "/../libexec/drun/" + program}) {
     if (::access(path.c_str(), X_OK) != 0) continue;
     agent.path = path;
     utsname names{};
@@ -66,8 +75,8 @@ Result<AgentBinary> find_agent_binary() {
     agent.machine = names.machine;
     return agent;
   }
-  return fail(Error(Errc::kInternal, "drun-agent", "not found beside drun in " + here)
-                  .with_hint("install drun with its libexec folder, or build the target drun-agent"));
+  return fail(Error(Errc::kInternal, program, "not found beside drun in " + here)
+                  .with_hint("install drun with its libexec folder, or build the target " + program));
 }
 
 Result<void> load_agent_binary(AgentBinary& agent) {
@@ -75,6 +84,10 @@ Result<void> load_agent_binary(AgentBinary& agent) {
   if (!bytes) return fail(std::move(bytes.error()));
   agent.bytes = std::move(*bytes);
   agent.sha256 = sha256_hex(agent.bytes);
+  if (auto packed = read_file(agent.path + ".gz", kMaxAgentBytes);
+      packed && unpacked_size(*packed) == agent.bytes.size()) {
+    agent.packed = std::move(*packed);
+  }
   return {};
 }
 
@@ -82,41 +95,45 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
                               bool delivers_anew) {
   if (!agent_path.empty()) return "exec /bin/sh -c 'IFS=;exec " + agent_path + "'";
   const std::string name = "agent-" + agent.sha256.substr(0, 16);
-  const std::string size = std::to_string(agent.bytes.size());
+  const std::string size = std::to_string(agent.bytes.size()), packed_size = std::to_string(agent.packed.size());
   const std::string say = "echo DRUN-" + nonce + "-";
-  const std::string places = "$c /var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i";
-  // With an empty IFS and no globbing nothing is split or expanded, so nothing needs quotes.
+  const std::string more_places = "/var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i";
+  // With an empty IFS and no globbing nothing is split or expanded, so nothing needs quotes. A host that has the agent
+  // executes it without any other program, not even a subshell (before Linux 6.1 with uname). One that is damaged gives
+  // no hello; then this command comes again with `delivers_anew`.
   std::string out =
-      "exec /bin/sh -c 'IFS=;set -f;o=$(umask);umask 077;x(){ umask $o;exec $1;};"
-      "m=$(uname -m);case $m in " +
+      "exec /bin/sh -c 'IFS=;set -f;c=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/drun;n=" + name +
+      ";"
+      "m=;read m 2>/dev/null </proc/sys/kernel/arch||m=$(uname -m);case $m in " +
       agent.machine + ");;*) " + say +
       "MACHINE $m;exit 97;;esac;"
-      "i=$(id -u);c=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/drun;n=" +
-      name +
-      ";"
+      // l: enters the directory, if it is ours and no link. From then on the names in it are relative, because another
+      // user may put another directory in its place.
+      "l(){ cd -P ${1%/*} 2>/dev/null&&p=${PWD%/}&&cd -P ./${1##*/} 2>/dev/null&&[ $PWD = $p/${1##*/} ]&&[ -O . ];};";
+  if (!delivers_anew) {
+    // w: executes the agent of that name in that directory, if it is there and ours.
+    out += "w(){ l $1&&[ -f ./$2 ]&&[ -x ./$2 ]&&[ -O ./$2 ]&&{ " + say + "CACHED $PWD/$2;exec ./$2;};};w $c $n.2;" +
+           "for d in /usr/local/libexec/drun /usr/libexec/drun;do [ -f $d/$n ]&&[ -x $d/$n ]&&{ " + say +
+           "CACHED $d/$n;exec $d/$n;};done;w $c $n;";
+  }
+  out += "i=$(id -u);";
+  if (delivers_anew) {
+    // Never in the place of a file that another host executes: with a home on NFS, that would kill its agent.
+    out += "n=$n.2;";
+  } else {
+    out += "for d in " + more_places + ";do w $d $n.2;w $d $n;done;";
+  }
+  out +=
+      "o=$(umask);umask 077;"
       // k: an executable file of the right size. v: and of the right contents.
       "k(){ [ -f $1 ]&&[ -x $1 ]||return 1;s=$(wc -c <$1);[ ${s##* } -eq " +
       size +
       " ];};"
       "v(){ k $1||return 1;command -v sha256sum >/dev/null||return 0;h=$(sha256sum <$1);case $h in " +
-      agent.sha256 +
-      "*);;*) return 1;;esac;};"
-      // l: enters the directory, if it is ours and no link. From then on the names in it are relative, because another
-      // user may put another directory in its place.
-      "l(){ cd -P ${1%/*} 2>/dev/null&&p=${PWD%/}&&cd -P ./${1##*/} 2>/dev/null&&[ $PWD = $p/${1##*/} ]&&[ -O . ];};";
-  if (delivers_anew) {
-    // Never in the place of a file that another host executes: with a home on NFS, that would kill its agent.
-    out += "n=$n.2;";
-  } else {
-    out +=
-        "for q in $n.2 $n;do "
-        "[ $q = $n ]&&for d in /usr/local/libexec/drun /usr/libexec/drun;do k $d/$n&&{ " +
-        say +
-        "CACHED $d/$n;x $d/$n;};done;"
-        "for d in " +
-        places + ";do l $d&&[ -O ./$q ]&&k ./$q&&{ " + say + "CACHED $PWD/$q;x ./$q;};done;done;";
-  }
-  out += "f=;for d in " + places +
+      agent.sha256 + "*);;*) return 1;;esac;};";
+  // z: GZ if the agent is to come compressed.
+  out += agent.packed.empty() ? "z=;" : "command -v gzip >/dev/null&&z=GZ||z=;";
+  out += "f=;for d in $c " + more_places +
          ";do "
          // A home directory that does not exist is not created.
          "[ -d $d ]||{ { [ -d ${d%/*} ]||[ -d ${d%/*/*}/ ];}&&mkdir -p $d 2>/dev/null;};l $d||continue;chmod 700 . "
@@ -128,16 +145,17 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
          // The agent is sent only once, so first check that the directory has room for it. (No "!", because of csh.)
          "if [ -x $t ];then head -c " +
          size + " /dev/zero >$t 2>/dev/null;k $t||{ rm -f $t;f=$d,$f;continue;};" + say +
-         "NEED;"
-         "head -c " +
-         size + " >$t;if k $t;then :;else rm -f $t;" + say + "BROKEN $d: ${s##* } of " + size +
+         "NEED$z;"
+         "case $z in GZ) head -c " +
+         packed_size + "|gzip -dc >$t;;*) head -c " + size + " >$t;;esac;if k $t;then :;else rm -f $t;" + say +
+         "BROKEN $d: ${s##* } of " + size +
          " bytes arrived, is the disk full?;exit 98;fi;"
          "if v $t;then :;else rm -f $t;" +
          say +
          "BROKEN $d: the checksum differs;exit 98;fi;"
          // Several hosts with one home use the file of the first one; ln replaces nothing.
          "if ln $t ./$n 2>/dev/null;then :;elif v ./$n;then :;else mv -f $t ./$n;fi;rm -f $t;"
-         "x ./$n;exit 98;fi;rm -f $t;done;" +
+         "umask $o;exec ./$n;fi;rm -f $t;done;" +
          "case $f in ?*) " + say + "FULL $f;exit 98;;esac;" + say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98'";
   return out;
 }
@@ -181,12 +199,13 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
         cached = answer.detail;
         text.erase(0, answer.end);
         continue;
-      case BootstrapAnswer::kNeed: {
+      case BootstrapAnswer::kNeed:
+      case BootstrapAnswer::kNeedPacked: {
         if (delivered) co_return fail(Errc::kProtocol, host, "agent: asked for twice");
         delivered = true;
         text.erase(0, answer.end);
         transport::notify_phase(on_phase, transport::Phase::kDelivery);
-        const auto buffer = asio::buffer(agent.bytes);
+        const auto buffer = asio::buffer(answer.kind == BootstrapAnswer::kNeed ? agent.bytes : agent.packed);
         const auto written = co_await channel.write(buffer);
         if (!written) co_return fail(no_hello(host, channel, text));
         transport::notify_phase(on_phase, transport::Phase::kAgent);

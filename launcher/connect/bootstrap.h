@@ -17,13 +17,14 @@ namespace drun::launcher {
 struct AgentBinary {
   std::string path;  // on this host
   std::string bytes;
+  std::string packed;   // the bytes as gzip compresses them; empty if they are to be sent as they are
   std::string sha256;   // hex; the first 16 digits name the file in a host's cache
   std::string machine;  // uname -m of the machines it runs on
 };
 
-// Searches beside drun's own executable, then in ../libexec/drun. Fills in path and machine only, which suffices for
-// this host.
-Result<AgentBinary> find_agent_binary();
+// Searches for the program beside drun's own executable, then in ../libexec/drun. Fills in path and machine only, which
+// suffices for this host.
+Result<AgentBinary> find_agent_binary(const std::string& program);
 // Fills in the rest, which other hosts need: 10 ms or more of reading and hashing.
 Result<void> load_agent_binary(AgentBinary& agent);
 

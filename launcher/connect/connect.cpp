@@ -234,7 +234,7 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, A
                               std::vector<Host> hosts, ConnectOptions options, Reporter& reporter, StartWatch* watch) {
   Connected out;
   Result<AgentBinary> agent = AgentBinary();
-  if (options.transport == nullptr) agent = find_agent_binary();
+  if (options.transport == nullptr) agent = find_agent_binary(options.agent_program);
   if (!agent) {
     out.errors.push_back(std::move(agent.error()));
     co_return out;

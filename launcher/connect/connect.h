@@ -18,9 +18,10 @@ namespace drun::launcher {
 
 struct ConnectOptions {
   transport::SshOptions ssh;
-  bool use_openssh = false;               // --transport openssh
-  std::vector<std::string> launch_agent;  // --launch-agent, split into words
-  std::string agent_path;                 // --agent-path: on the hosts
+  bool use_openssh = false;                  // --transport openssh
+  std::vector<std::string> launch_agent;     // --launch-agent, split into words
+  std::string agent_path;                    // --agent-path: on the hosts
+  std::string agent_program = "drun-agent";  // beside drun's own executable: what runs here, and what hosts get
   std::chrono::seconds start_timeout{60};
   std::chrono::milliseconds grace{5000};  // --grace: time that the agent of this host may need to end
   bool keep_reachable = false;            // continue with the reachable hosts; otherwise one failure closes all

@@ -39,6 +39,7 @@ std::vector<std::string> seeds() {
   return {
       "Welcome to node1!\n" + magic + "hello",
       "motd\nDRUN-n1-NEED\n" + magic,
+      "motd\nDRUN-n1-NEEDGZ\n" + magic,
       "DRUN-n1-MACHINE aarch64\n",
       "DRUN-other-NEED\nDRUN-n1-NOPLACE /home/u/.cache /var/tmp\n",
       "DRUN-n1-FULL /var/tmp/drun-0,\r\n",

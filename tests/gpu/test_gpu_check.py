@@ -29,7 +29,7 @@ class GpuCheck(unittest.TestCase):
         smi = self.folder / "bin/nvidia-smi"
         smi.write_text(SMI, encoding="utf-8")
         smi.chmod(0o755)
-        for name in ("bin/drun", "bin/drun-agent", "tests", "lib"):
+        for name in ("bin/drun", "bin/drun-agent", "bin/drun-bench-agent", "tests", "lib"):
             (self.folder / "build" / name).symlink_to(BUILD / name)
 
     def run_script(self, *command, **more):

@@ -44,7 +44,7 @@ class Wheel(unittest.TestCase):
         self.assertRegex(self.wheel.name, rf"^drun-\d+\.\d+\.\d+-py3-none-manylinux_2_\d+_{os.uname().machine}\.whl$")
         with zipfile.ZipFile(self.wheel) as wheel:
             names = wheel.namelist()
-        for name in ("drun/bin/drun", "drun/bin/drun-agent", "drun/lib/libdrun.so.0", "drun/torch.py"):
+        for name in ("drun/bin/drun", "drun/bin/drun-agent", "drun/bin/drun-bench-agent", "drun/lib/libdrun.so.0", "drun/torch.py"):
             self.assertIn(name, names)
         self.assertFalse([name for name in names if "__pycache__" in name])
         self.assertTrue([name for name in names if name.endswith("LICENSE")], names)

@@ -86,6 +86,14 @@ TEST_F(Bootstrap, AnAgentThatIsMissingIsDeliveredOnce) {
   EXPECT_EQ(result_, "hello of pid 42");
 }
 
+TEST_F(Bootstrap, AHostWithGzipGetsItCompressed) {
+  agent_.packed = "the gzip file";
+  print("DRUN-abc123-NEEDGZ\n");
+  EXPECT_EQ(far_.raw, "the gzip file");
+  print(hello());
+  EXPECT_EQ(result_, "hello of pid 42");
+}
+
 TEST_F(Bootstrap, AHostThatAsksTwiceGetsNoSecondAgent) {
   print("DRUN-abc123-NEED\n");
   print("DRUN-abc123-NEED\n");
