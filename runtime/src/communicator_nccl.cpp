@@ -10,6 +10,7 @@
 #include "runtime/src/gpu/host_copies.h"
 #include "runtime/src/gpu/kernel_module.h"
 #include "runtime/src/gpu/nccl_comm.h"
+#include "runtime/src/gpu/nccl_conf.h"
 #include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/gpu/nccl_members.h"
 #include "runtime/src/gpu/nccl_reduction.h"
@@ -141,7 +142,8 @@ Status Communicator::set_up_nccl(const Operation& operation, const void* memory)
   }
   own.has_kernels = has_kernels(**device);
   own.device = (*device)->uuid();
-  own.machine = value_of("NCCL_HOSTID");
+  own.bus_id = (*device)->bus_id();
+  own.machine = gpu::nccl_setting("NCCL_HOSTID");
   if (own.machine.empty()) {
     own.machine = "host " + std::to_string(job_context().client->welcome().host_index_of_rank.at(
                                 static_cast<std::size_t>(job_context().rank())));

@@ -12,7 +12,7 @@ import unittest
 
 NVCC = os.environ["DRUN_NVCC"].split("|")
 KERNELS = os.environ["DRUN_KERNELS"]
-ARCHITECTURES = (80, 90, 120)
+ARCHITECTURES = (90, 120)
 
 # Bytes in flight per thread: four loads of 16 bytes, except where a block has less for a thread (bytes), or writes more
 # than it reads (halves to floats): then the stores are in flight. Kernels that can't load neighbors together (other

@@ -125,6 +125,11 @@ Outcome<std::unique_ptr<Device>> Device::open(const Driver& driver, DevicePointe
   if ((error = driver.device_uuid(&result->uuid_, *device)) != kSuccess) {
     return driver_failure(driver, during, "cuDeviceGetUuid", error);
   }
+  char bus_id[32] = "";
+  if ((error = driver.device_bus_id(bus_id, sizeof bus_id, *device)) != kSuccess) {
+    return driver_failure(driver, during, "cuDeviceGetPCIBusId", error);
+  }
+  result->bus_id_ = bus_id;
   driver.stream_priorities(&least, &greatest);  // without priorities both are 0
   if ((error = driver.stream_create(&result->stream_, kStreamNonBlocking, greatest)) != kSuccess) {
     return driver_failure(driver, during, "cuStreamCreateWithPriority", error);

@@ -81,6 +81,7 @@ class Device {
   Context context() const { return context_; }
   Stream stream() const { return stream_; }
   const DeviceUuid& uuid() const { return uuid_; }
+  const std::string& bus_id() const { return bus_id_; }  // of the whole GPU, if this is a part of it (MIG)
   int ordinal() const { return ordinal_; }
   int compute_capability() const { return compute_capability_; }  // 75: 7.5
   // Takes an event without timing; the context must be current. Returns the error of cuEventCreate.
@@ -107,6 +108,7 @@ class Device {
   Context context_;
   Stream stream_ = nullptr;
   DeviceUuid uuid_{};
+  std::string bus_id_;
   int ordinal_ = 0;
   int compute_capability_ = 0;
   std::vector<Event> events_;  // not in use

@@ -53,7 +53,7 @@ bool find_all(void* library, Driver& d) {
          find(library, "cuLaunchKernel", d.launch) &&
          find(library, "cuOccupancyMaxActiveBlocksPerMultiprocessor", d.blocks_of_multiprocessor) &&
          find(library, "cuStreamSynchronize", d.stream_synchronize) &&
-         find(library, "cuDeviceGetUuid", d.device_uuid) &&
+         find(library, "cuDeviceGetUuid", d.device_uuid) && find(library, "cuDeviceGetPCIBusId", d.device_bus_id) &&
          find(library, "cuCtxGetStreamPriorityRange", d.stream_priorities) &&
          find(library, "cuStreamCreateWithPriority", d.stream_create) &&
          find(library, "cuStreamDestroy_v2", d.stream_destroy) &&

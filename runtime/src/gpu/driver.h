@@ -71,6 +71,7 @@ struct Driver {
   DriverResult (*stream_query)(Stream stream);  // kNotReady: it has work left
   DriverResult (*stream_synchronize)(Stream stream);
   DriverResult (*device_uuid)(DeviceUuid* uuid, int device);
+  DriverResult (*device_bus_id)(char* text, int n_bytes, int device);  // "0000:3b:00.0"
   DriverResult (*stream_priorities)(int* least, int* greatest);  // of the current context; greatest: lowest number
   DriverResult (*stream_create)(Stream* stream, unsigned flags, int priority);
   DriverResult (*stream_destroy)(Stream stream);

@@ -11,7 +11,7 @@
 namespace drun::runtime::gpu {
 namespace {
 
-constexpr std::size_t kLongestReason = 200, kLongestPath = 150, kLongestMachine = 80;
+constexpr std::size_t kLongestReason = 200, kLongestPath = 150, kLongestBusId = 24, kLongestMachine = 80;
 
 std::string version_of(const NcclMember& member, const std::string& name) {
   return name + " has NCCL " + nccl_version_text(member.version) + " (" + member.path + ")";
@@ -25,6 +25,7 @@ std::string encode_member(const NcclMember& member) {
   out.i32(member.version);
   out.str(member.path.substr(0, kLongestPath));
   out.str(std::string(reinterpret_cast<const char*>(member.device.bytes), sizeof member.device.bytes));
+  out.str(member.bus_id.substr(0, kLongestBusId));
   out.str(member.machine.substr(0, kLongestMachine));
   out.u8(static_cast<std::uint8_t>((member.may_share ? 1 : 0) + (member.has_kernels ? 2 : 0) +
                                    (member.splits_local ? 4 : 0) + (member.splits_cross ? 8 : 0)));
@@ -40,6 +41,7 @@ NcclMember decode_member(const std::string& bytes) {
   member.version = in.i32();
   member.path = in.str();
   const std::string uuid = in.str();
+  member.bus_id = in.str();
   member.machine = in.str();
   const auto flags = in.u8();
   member.may_share = (flags & 1) != 0;
@@ -73,14 +75,16 @@ Outcome<NcclDecision> decide_nccl(const std::vector<NcclMember>& members, const 
   }
   std::map<std::pair<std::string, std::string>, std::size_t> by_device;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    const auto [place, is_new] = by_device.emplace(std::pair(members[i].machine, uuid_text(members[i].device)), i);
+    const auto [place, is_new] = by_device.emplace(std::pair(members[i].machine, members[i].bus_id), i);
     if (is_new) continue;
     if (std::all_of(members.begin(), members.end(), [](const NcclMember& m) { return m.may_share; })) {
       out.why_not = names[place->second] + " and " + names[i] + " share a GPU, as DRUN_SHARED_GPU=1 allows";
       return out;
     }
+    const bool are_parts = uuid_text(members[i].device) != uuid_text(members[place->second].device);
     return failure(DRUN_ERROR_ARGUMENT,
-                   names[place->second] + " and " + names[i] + " use the same GPU, " + uuid_text(members[i].device) +
+                   names[place->second] + " and " + names[i] + " use " + (are_parts ? "parts (MIG) of " : "") +
+                       "the same GPU, " + (are_parts ? "at " + members[i].bus_id : uuid_text(members[i].device)) +
                        ", which NCCL refuses: each rank needs one of its own, which is what cudaSetDevice with drun's "
                        "local rank gives (hint: DRUN_SHARED_GPU=1 sends the data of ranks that share one through the "
                        "host)");

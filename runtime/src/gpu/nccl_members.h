@@ -16,6 +16,7 @@ struct NcclMember {
   int version = 0;
   std::string path;
   DeviceUuid device{};
+  std::string bus_id;        // which with the machine identifies a GPU to NCCL: parts of one (MIG) have the same
   std::string machine;       // identifies a host to NCCL
   bool may_share = false;    // DRUN_SHARED_GPU=1
   bool has_kernels = false;  // for its GPU

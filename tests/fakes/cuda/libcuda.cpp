@@ -14,6 +14,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -420,6 +421,11 @@ Result cuDeviceGetUuid(void* uuid, int device) {
   // Ranks of tests are threads: each has its own GPU, unless they share one.
   static std::atomic<unsigned char> next{1};
   static_cast<unsigned char*>(uuid)[15] = told("one-gpu") ? 1 : next++;
+  return device < kDevices ? kSuccess : kInvalidValue;
+}
+Result cuDeviceGetPCIBusId(char* text, int n_bytes, int device) {
+  static std::atomic<unsigned> next{1};
+  std::snprintf(text, static_cast<std::size_t>(n_bytes), "0000:%02x:00.0", told("one-gpu") ? 1u : next++ % 256);
   return device < kDevices ? kSuccess : kInvalidValue;
 }
 Result cuCtxGetStreamPriorityRange(int* least, int* greatest) {

@@ -151,6 +151,7 @@ NcclMember member(unsigned char device, const std::string& machine = "host 0") {
   out.version = 22809;
   out.path = "/lib/libnccl.so.2";
   out.device.bytes[15] = device;
+  out.bus_id = "0000:0" + std::to_string(device) + ":00.0";
   out.machine = machine;
   return out;
 }
@@ -187,6 +188,7 @@ TEST(NcclMembers, SurviveTheWay) {
   EXPECT_EQ(back.version, 22809);
   EXPECT_EQ(back.path, "/lib/libnccl.so.2");
   EXPECT_EQ(back.machine, "my host");
+  EXPECT_EQ(back.bus_id, "0000:07:00.0");
   EXPECT_EQ(uuid_text(back.device), "GPU-00000000-0000-0000-0000-000000000007");
   EXPECT_TRUE(back.may_share);
   EXPECT_NE(decode_member("nonsense").why_not, "");
@@ -233,6 +235,15 @@ TEST(NcclMembers, RefuseToShareAGpuUnlessTheyMay) {
   EXPECT_FALSE(shared->use);
   // They may share a GPU if NCCL takes their machines for two hosts.
   EXPECT_TRUE(decide_nccl({member(1, "fake0"), member(1, "fake1")}, kNames)->use);
+}
+
+TEST(NcclMembers, RefusePartsOfOneGpu) {
+  auto part = member(2);
+  part.bus_id = member(1).bus_id;
+  const auto refused = decide_nccl({member(1), part}, kNames);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text,
+              StartsWith("rank 0 on a and rank 1 on a use parts (MIG) of the same GPU, at 0000:01:00.0, which NCCL"));
 }
 
 TEST(HangGuard, EndsAProcessWhoseFunctionDoesNotComeBack) {
