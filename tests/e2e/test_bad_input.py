@@ -109,5 +109,9 @@ class Logins(ClusterTest):
         self.cluster.write("h1", "/root/fake/uname", "#!/bin/sh\necho riscv64\n", 0o755)
         self.cluster.write("h1", "/root/.bashrc", "export PATH=/root/fake:$PATH\n")
         self.addCleanup(self.cluster.shell, "h1", "rm -r /root/fake /root/.bashrc; rm -rf /root/.cache")
-        self.cluster.shell("h1", "rm -rf /root/.cache")
+        # Linux 6.1 and newer name the processor type in this file, which spares uname.
+        named = "/proc/sys/kernel/arch"
+        self.cluster.shell("h1", f"rm -rf /root/.cache; echo riscv64 > /root/fake/arch; test ! -e {named} || "
+                                 f"mount --bind /root/fake/arch {named}")
+        self.addCleanup(self.cluster.shell, "h1", f"umount {named} 2>/dev/null || true")
         self.refused(["host1", "riscv64"])

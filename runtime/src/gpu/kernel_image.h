@@ -1,4 +1,4 @@
-// The kernels that nvcc compiled from kernels/kernels.cu, embedded in this library.
+// The kernels compiled from kernels/kernels.cu, embedded in this library.
 #pragma once
 
 namespace drun::runtime::gpu {
