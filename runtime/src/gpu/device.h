@@ -87,6 +87,7 @@ class Device {
   // Takes an event without timing; the context must be current. Returns the error of cuEventCreate.
   DriverResult take_event(Event& event);
   void give_back(Event event);
+  bool has_event() const { return !events_.empty(); }  // take_event() makes none
   // NCCL's calls on a device run one after the other, whatever streams and communicators they are on: kernels of two
   // calls that both wait for other ranks could keep each other from running. Returns the event at the end of the last
   // call, which is not reused before another call is the last; nullptr: the last call has ended, or there was none.

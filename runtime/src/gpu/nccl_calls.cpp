@@ -14,6 +14,7 @@ NcclCall NcclCalls::begin(const std::vector<const Operation*>& operations) {
 }
 
 DriverResult NcclCalls::take_events(NcclCall& call) {
+  if (!device_.has_event()) close_oldest();
   for (Event* event : {&call.begin, &call.end}) {
     if (const auto error = device_.take_event(*event); error != kSuccess) return error;
   }
@@ -25,6 +26,25 @@ void NcclCalls::close(const NcclCall& call, int status) {
   for (const Event event : {call.begin, call.end}) {
     if (event != nullptr) device_.give_back(event);
   }
+}
+
+void NcclCalls::close_first() {
+  close(under_way_.front(), DRUN_OK);
+  under_way_.pop_front();
+  has_begun_ = false;
+  look_at_ = kClosedTogether;
+}
+
+// Calls end in the order of their numbers. Whatever is wrong with an event, poll_events() says it.
+void NcclCalls::close_oldest() {
+  if (under_way_.size() < look_at_) return;
+  const Driver& driver = device_.driver();
+  int mode = kCaptureModeRelaxed;  // so that our query does not invalidate a capture
+  driver.exchange_capture_mode(&mode);
+  const auto state = driver.event_query(under_way_[kClosedTogether - 1].end);
+  driver.exchange_capture_mode(&mode);
+  look_at_ = under_way_.size() + kClosedTogether;
+  for (std::size_t i = 0; state == kSuccess && i < kClosedTogether; ++i) close_first();
 }
 
 void NcclCalls::forget(int status) {
@@ -82,8 +102,7 @@ Outcome<bool> NcclCalls::poll_events() {
       has_begun_ = begun && *begun;
       break;
     }
-    close(next, DRUN_OK);
-    under_way_.pop_front();
+    close_first();
   }
   scope.leave();
   driver.exchange_capture_mode(&mode);

@@ -38,7 +38,8 @@ class NcclCalls {
   // Begins the next call of the communicator: numbers it, and begins its records. It must be given to add(), or to
   // close() if it fails or is captured.
   NcclCall begin(const std::vector<const Operation*>& operations);
-  // Takes the call's events from the device. Returns the error of cuEventCreate.
+  // Takes the call's events from the device, if need be those of earlier calls, which it closes if they have ended.
+  // Returns the error of cuEventCreate.
   DriverResult take_events(NcclCall& call);
   // The call is enqueued, and under way from here on.
   void add(NcclCall call) { under_way_.push_back(std::move(call)); }
@@ -65,9 +66,14 @@ class NcclCalls {
   Waiting waiting() const;
 
  private:
+  static constexpr std::size_t kClosedTogether = 16;  // one query for so many calls costs less than their events
+
   std::uint64_t record(const Operation& operation);
   std::vector<int> peers_of(const std::vector<const Operation*>& operations) const;
   std::vector<int> peers_of(const NcclCall& call) const { return call.peers.empty() ? group_.others() : call.peers; }
+  void close_first();
+  // Closes the oldest calls, if the last of them has ended. Otherwise it does not look again before as many more.
+  void close_oldest();
   // True if the event is reached. Publishes a failure.
   Outcome<bool> is_reached(Event event, const Operation& operation);
 
@@ -78,7 +84,8 @@ class NcclCalls {
   std::deque<NcclCall> under_way_;
   WaitNote note_;
   std::uint64_t n_calls_ = 0;
-  bool has_begun_ = false;  // the first call no longer waits for its own GPU
+  std::size_t look_at_ = kClosedTogether;  // close_oldest() looks at so many calls under way
+  bool has_begun_ = false;                 // the first call no longer waits for its own GPU
 };
 
 }  // namespace drun::runtime::gpu

@@ -22,7 +22,7 @@ NcclResult grouped(const Nccl& nccl, const Calls& calls) {
 }  // namespace
 
 Status NcclComm::with_reduction(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-                                const std::function<NcclResult(std::size_t, NcclRedOp, Stream)>& enqueue) {
+                                FunctionRef<NcclResult(std::size_t, NcclRedOp, Stream)> enqueue) {
   return run(operations, streams, [&](Stream ours) {
     NcclReductions reductions(nccl_, comm_, group_.size());
     const auto all = [&] {

@@ -154,7 +154,7 @@ Status NcclComm::finish_begun(NcclResult begun, const Operation& operation, cons
   return begun == kNcclInProgress ? wait_.settle(comm_, operation, function) : Status();
 }
 
-Status NcclComm::call_nccl(const Operation& operation, Stream stream, const Enqueue& enqueue) {
+Status NcclComm::call_nccl(const Operation& operation, Stream stream, Enqueue enqueue) {
   NcclResult begun = kNcclSuccess;
   {
     const CallWatch::Call watched(watch_, operation, "NCCL");
@@ -165,7 +165,7 @@ Status NcclComm::call_nccl(const Operation& operation, Stream stream, const Enqu
 }
 
 // Not under the watch, which uses the client that `meanwhile` uses.
-Status NcclComm::call_nccl_beside(const Operation& operation, Stream stream, const Enqueue& enqueue,
+Status NcclComm::call_nccl_beside(const Operation& operation, Stream stream, Enqueue enqueue,
                                   const std::function<Status()>& meanwhile) {
   NcclResult begun = kNcclSuccess;
   DriverResult entered = kSuccess;
@@ -190,7 +190,7 @@ Status NcclComm::call_nccl_beside(const Operation& operation, Stream stream, con
 }
 
 Status NcclComm::run(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-                     const Enqueue& enqueue, const std::function<Status()>& meanwhile) {
+                     Enqueue enqueue, const std::function<Status()>& meanwhile) {
   const auto steps = [&](Stream stream) {
     return meanwhile ? call_nccl_beside(*operations[0], stream, enqueue, meanwhile)
                      : call_nccl(*operations[0], stream, enqueue);
@@ -200,7 +200,7 @@ Status NcclComm::run(const std::vector<const Operation*>& operations, const std:
 }
 
 Status NcclComm::run_steps(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-                           const Steps& steps, bool needs_ours) {
+                           Steps steps, bool needs_ours) {
   ContextScope scope;
   if (const auto error = scope.enter(device_.driver(), device_.context()); error != kSuccess) {
     return driver_failure(device_.driver(), *operations[0], "cuCtxPushCurrent", error);
@@ -228,8 +228,7 @@ Status NcclComm::end_on_stream(const NcclCall& call, const std::vector<UserStrea
   return end_before(device_, streams, plan, call.end, call.operation);
 }
 
-Status NcclComm::run_recorded(NcclCall& call, const std::vector<UserStream>& streams, const Steps& steps,
-                              bool needs_ours) {
+Status NcclComm::run_recorded(NcclCall& call, const std::vector<UserStream>& streams, Steps steps, bool needs_ours) {
   const auto plan = begin_on_stream(call, streams, needs_ours);
   if (!plan) return tl::unexpected<Failure>(plan.error());
   if (auto ok = steps(plan->stream); !ok) return ok;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/failure.h"
 #include "runtime/src/gpu/call_watch.h"
@@ -117,25 +118,25 @@ class NcclComm {
         watch_(job_context, group_),
         calls_(job_context, group_, device, watch_),
         memory_(job_context, nccl, device) {}
-  using Enqueue = std::function<NcclResult(Stream stream)>;
+  using Enqueue = FunctionRef<NcclResult(Stream stream)>;
   // Calls NCCL, under the watch, and waits until NCCL has done it.
-  Status call_nccl(const Operation& operation, Stream stream, const Enqueue& enqueue);
+  Status call_nccl(const Operation& operation, Stream stream, Enqueue enqueue);
   // The same in a thread of ours, with `meanwhile` in this one: NCCL may wait for a peer that waits for `meanwhile`.
-  Status call_nccl_beside(const Operation& operation, Stream stream, const Enqueue& enqueue,
+  Status call_nccl_beside(const Operation& operation, Stream stream, Enqueue enqueue,
                           const std::function<Status()>& meanwhile);
   // Returns once NCCL has done what a function of its own began.
   Status finish_begun(NcclResult begun, const Operation& operation, const char* function);
   // Runs the calls of `operations` together: `enqueue`, between events of the streams.
-  Status run(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-             const Enqueue& enqueue, const std::function<Status()>& meanwhile = {});
-  Status run(const Operation& operation, const UserStream& stream, const Enqueue& enqueue) {
+  Status run(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams, Enqueue enqueue,
+             const std::function<Status()>& meanwhile = {});
+  Status run(const Operation& operation, const UserStream& stream, Enqueue enqueue) {
     return run({&operation}, {stream}, enqueue);
   }
   // `steps` enqueues all of the work. `needs_ours`: it must go to our stream.
-  using Steps = std::function<Status(Stream stream)>;
-  Status run_steps(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-                   const Steps& steps, bool needs_ours);
-  Status run_recorded(NcclCall& call, const std::vector<UserStream>& streams, const Steps& steps, bool needs_ours);
+  using Steps = FunctionRef<Status(Stream stream)>;
+  Status run_steps(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams, Steps steps,
+                   bool needs_ours);
+  Status run_recorded(NcclCall& call, const std::vector<UserStream>& streams, Steps steps, bool needs_ours);
   // The driver's calls before and after the steps, under the watch.
   Outcome<StreamPlan> begin_on_stream(NcclCall& call, const std::vector<UserStream>& streams, bool needs_ours);
   Status end_on_stream(const NcclCall& call, const std::vector<UserStream>& streams, const StreamPlan& plan);
@@ -144,7 +145,7 @@ class NcclComm {
   // Limit for one of NCCL's calls that CallWatch does not watch.
   static std::chrono::milliseconds longest(const Operation& during);
   Status with_reduction(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-                        const std::function<NcclResult(std::size_t i, NcclRedOp op, Stream ours)>& enqueue);
+                        FunctionRef<NcclResult(std::size_t i, NcclRedOp op, Stream ours)> enqueue);
   void forget();  // leaves NCCL's communicator as it is
   // No work is in progress: a thread of ours carries out `how`, and we wait for it for at most `wait`. With a graph it
   // only deregisters memory, because NCCL can't end before the graph.

@@ -27,23 +27,26 @@ Outcome<StreamPlan> begin_after(Device& device, const std::vector<UserStream>& s
                                 bool needs_ours) {
   const Driver& driver = device.driver();
   StreamPlan plan{streams.front().stream, false, false};
-  std::vector<Stream> all;
+  // Each stream once.
+  const auto is_first = [&](const UserStream& one) {
+    return std::none_of(streams.data(), &one, [&](const UserStream& before) { return before.stream == one.stream; });
+  };
   for (const UserStream& one : streams) {
     plan.is_ours = plan.is_ours || needs_ours || one.later != nullptr || one.stream != streams.front().stream ||
                    one.stream == stream_of_thread();
-    if (std::find(all.begin(), all.end(), one.stream) != all.end()) continue;
-    all.push_back(one.stream);
+    if (!is_first(one)) continue;
     int capture = kCaptureNone;
     if (driver.stream_capture(one.stream, &capture) == kSuccess && capture != kCaptureNone) plan.is_captured = true;
   }
   plan.is_ours = plan.is_ours || plan.is_captured;
   if (plan.is_ours) plan.stream = device.stream();
-  for (std::size_t i = 0; plan.is_ours && i < all.size(); ++i) {
+  for (const UserStream& one : streams) {
+    if (!plan.is_ours || !is_first(one)) continue;
     Event event = nullptr;
     auto error = device.take_event(event);
     if (error != kSuccess) return driver_failure(driver, during, "cuEventCreate", error);
     const char* function = "cuEventRecord";
-    if ((error = driver.event_record(event, all[i])) == kSuccess) {
+    if ((error = driver.event_record(event, one.stream)) == kSuccess) {
       function = "cuStreamWaitEvent";
       error = driver.stream_wait_event(plan.stream, event, 0);
     }

@@ -477,7 +477,10 @@ Result cuEventRecord(void* event, void* stream) {
   if (graph == nullptr) its.add([=] { one->reach(number); });
   return kSuccess;
 }
-Result cuEventQuery(void* event) { return static_cast<EventOfTests*>(event)->is_reached() ? kSuccess : kNotReady; }
+Result cuEventQuery(void* event) {
+  ++n_asked;
+  return static_cast<EventOfTests*>(event)->is_reached() ? kSuccess : kNotReady;
+}
 Result cuStreamWaitEvent(void* stream, void* event, unsigned) {
   ++n_asked;
   auto* const one = static_cast<EventOfTests*>(event);

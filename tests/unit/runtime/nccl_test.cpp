@@ -932,6 +932,47 @@ TEST_F(NcclJobs, ACallAsksTheDriverLittle) {
   EXPECT_LE(apart, 2 * 6 * 10);
 }
 
+// Between two polls the calls of a short step would otherwise make thousands of events.
+TEST_F(NcclJobs, CallsUseTheEventsOfThoseThatHaveEnded) {
+  run(1, [&](Communicator& all) {
+    const gpu::Driver& driver = *gpu::loaded_driver();
+    gpu::Context context = nullptr;
+    ASSERT_EQ(driver.primary_context_retain(&context, 0), gpu::kSuccess);
+    ASSERT_EQ(driver.context_push(context), gpu::kSuccess);
+    const Device data(2, 1);
+    constexpr int kCalls = 16, kSteps = 20;
+    const auto step = [&] {
+      for (int i = 0; i < kCalls; ++i) ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+      wait_for();
+    };
+    for (int i = 0; i < 2; ++i) step();
+    const int n_events = fake().n_events(), n_asked = fake().n_asked();
+    for (int i = 0; i < kSteps; ++i) step();
+    EXPECT_EQ(fake().n_events(), n_events);
+    EXPECT_LE(fake().n_asked() - n_asked, kSteps * 6 * kCalls);
+    EXPECT_EQ(driver.context_pop(&context), gpu::kSuccess);
+  });
+}
+
+// While the GPU is behind, there is nothing to take, and a look in vain is not repeated for each call.
+TEST_F(NcclJobs, CallsThatAreAheadOfTheGpuSeldomLookForEvents) {
+  run(1, [&](Communicator& all) {
+    const gpu::Driver& driver = *gpu::loaded_driver();
+    gpu::Context context = nullptr;
+    ASSERT_EQ(driver.primary_context_retain(&context, 0), gpu::kSuccess);
+    ASSERT_EQ(driver.context_push(context), gpu::kSuccess);
+    const Device data(2, 1);
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    wait_for();
+    fake().block(nullptr, 300);
+    const int before = fake().n_asked();
+    constexpr int kCalls = 160;
+    for (int i = 0; i < kCalls; ++i) ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+    EXPECT_LE(fake().n_asked() - before, kCalls * 7 + kCalls / 16);  // makes two events for each
+    EXPECT_EQ(driver.context_pop(&context), gpu::kSuccess);
+  });
+}
+
 // NCCL from 2.23 on starts a thread for each group of a communicator that does not block.
 TEST_F(NcclJobs, CallsCostNoThread) {
   for (const bool is_blocking : {true, false}) {
