@@ -16,6 +16,8 @@ std::size_t list_bytes(std::size_t count) {
   return parts(count, kListedOf) * (sizeof(float) + kPlaceBytes) + alignof(double);
 }
 
+std::uint64_t n_groups_of(std::size_t count) { return parts(parts(count, kTile), kTilesOfGroup); }
+
 // The least f32 that is not below the threshold: it chooses the same values.
 double least_single(double threshold) {
   if (threshold <= 0) return 0;  // all values
@@ -30,7 +32,8 @@ double least_single(double threshold) {
 }  // namespace
 
 std::size_t selection_bytes(std::size_t count) {
-  return sizeof(Selection) + parts(count, kTile) * sizeof(Tile) + list_bytes(count);
+  return sizeof(Selection) + n_groups_of(count) * sizeof(TileGroup) + parts(count, kTile) * sizeof(Tile) +
+         list_bytes(count);
 }
 
 SelectArguments about_selection(const void* values, std::size_t count, drun_dtype dtype, const void* selection) {
@@ -38,9 +41,11 @@ SelectArguments about_selection(const void* values, std::size_t count, drun_dtyp
   a.values = device_pointer(values);
   a.count = count;
   a.n_tiles = parts(count, kTile);
+  a.n_groups = n_groups_of(count);
   a.max_listed = list_bytes(count) / (size_of(dtype) + kPlaceBytes);
   a.selection = device_pointer(selection);
-  a.tiles = a.selection + sizeof(Selection);
+  a.groups = a.selection + sizeof(Selection);
+  a.tiles = a.groups + a.n_groups * sizeof(TileGroup);
   a.list = a.tiles + a.n_tiles * sizeof(Tile);
   a.places = a.list + a.max_listed * size_of(dtype);
   return a;

@@ -21,7 +21,9 @@ TEST(Selection, PartsLieOneBehindTheOtherWithinItsBytes) {
       const auto a = about_selection(address(64), count, dtype, address(begin));
       EXPECT_EQ(a.selection, begin);
       EXPECT_EQ(a.n_tiles, (count + kTile - 1) / kTile);
-      EXPECT_EQ(a.tiles, a.selection + sizeof(Selection));
+      EXPECT_EQ(a.groups, a.selection + sizeof(Selection));
+      EXPECT_EQ(a.n_groups, (a.n_tiles + kTilesOfGroup - 1) / kTilesOfGroup);
+      EXPECT_EQ(a.tiles, a.groups + a.n_groups * sizeof(TileGroup));
       EXPECT_EQ(a.list, a.tiles + a.n_tiles * sizeof(Tile));
       EXPECT_EQ(a.list % alignof(double), 0u);
       EXPECT_EQ(a.places, a.list + a.max_listed * size_of(dtype));

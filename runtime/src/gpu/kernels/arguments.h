@@ -11,7 +11,8 @@ inline constexpr unsigned kThreads = 256;  // per block
 inline constexpr unsigned kMaxPieces = 120;
 inline constexpr std::uint64_t kChunk = 8192;  // elements of a piece that a block processes at once
 inline constexpr std::uint64_t kTile = 4096;   // elements in which a block counts, and takes, the chosen ones at once
-inline constexpr unsigned kRows = static_cast<unsigned>(kTile) / kThreads;
+// A thread has kRounds times as many neighbors of a tile.
+inline constexpr unsigned kNeighbors = 4, kRounds = static_cast<unsigned>(kTile) / kThreads / kNeighbors;
 inline constexpr unsigned kDigitBits = 11, kBins = 1u << kDigitBits;
 inline constexpr std::uint64_t kSampleGroup = 32;  // neighbors that are sampled together
 
@@ -39,7 +40,7 @@ enum class Choice : std::uint32_t { kTopK, kThreshold };
 // Place of the candidates: among all values, or in the list of the large ones.
 enum class Source : std::uint32_t { kValues, kList };
 
-// State of a selection, in device memory, before the tiles and the list.
+// State of a selection, in device memory, before the groups, the tiles and the list.
 struct Selection {
   std::uint64_t n_chosen;  // set once the tiles are counted; first, so that a program can read it
   // kTopK: the known bits of the smallest magnitude that is chosen, and the number of elements of that magnitude to
@@ -55,17 +56,22 @@ struct Selection {
   std::uint64_t histogram[kBins];
 };
 
-// First the number of elements of the tile above `least`, and equal to it; then that of all tiles before it.
+// The number of elements above `least`, and the number equal to it.
 struct Tile {
-  std::uint64_t n_above, n_equal;
+  std::uint64_t n_above, n_equal;        // only if the candidates are all values
   std::uint64_t first_listed, n_listed;  // in the list
+};
+// Tiles in a group, one after the other. First the counts in the group, then those in all groups before it.
+inline constexpr unsigned kTilesOfGroup = 32;
+struct TileGroup {
+  std::uint64_t n_above, n_equal;
 };
 
 // The list has values and, as std::uint16_t, their places in their tiles.
 struct SelectArguments {
-  std::uint64_t selection, tiles, list, places;  // addresses
+  std::uint64_t selection, groups, tiles, list, places;  // addresses
   std::uint64_t max_listed;
-  std::uint64_t values, count, n_tiles;
+  std::uint64_t values, count, n_tiles, n_groups;
   std::uint64_t k;
   std::uint64_t n_sampled, sample_rank;  // a sample of `count`, in groups; its element of that rank becomes the pivot
   double threshold;

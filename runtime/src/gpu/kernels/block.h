@@ -22,7 +22,7 @@ namespace drun::runtime::gpu {
 struct Block {
   DRUN_DEVICE unsigned number() const { return blockIdx.x; }
   DRUN_DEVICE unsigned n_blocks() const { return gridDim.x; }
-  // The last phase of a kernel: no thread waits for its end.
+  // A phase for whose end no thread waits.
   template <typename F>
   DRUN_DEVICE void last(F part) const {
     part(threadIdx.x);
@@ -39,6 +39,33 @@ struct PerThread {
   T value;
   DRUN_DEVICE T& operator()(unsigned) { return value; }
 };
+
+// Replaces every thread's value by the sum of those of the threads before it. Returns the sum of all.
+template <typename T>
+DRUN_DEVICE T sum_before(const Block&, PerThread<T>& value) {
+  constexpr unsigned kWarp = 32, kWarps = kThreads / kWarp, kAllLanes = ~0u;
+  DRUN_SHARED T sums[kWarps];
+  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  T up_to = value.value;
+  DRUN_UNROLL for (unsigned step = 1; step < kWarp; step *= 2) {
+    const T other = __shfl_up_sync(kAllLanes, up_to, step);
+    if (lane >= step) up_to += other;
+  }
+  if (lane == kWarp - 1) sums[warp] = up_to;
+  __syncthreads();
+  T before{0}, all{0};
+  DRUN_UNROLL for (unsigned i = 0; i < kWarps; ++i) {
+    if (i < warp) before += sums[i];
+    all += sums[i];
+  }
+  __syncthreads();
+  value.value = before + up_to - value.value;
+  return all;
+}
+
+DRUN_DEVICE unsigned n_bits(unsigned bits) { return static_cast<unsigned>(__popc(static_cast<int>(bits))); }
+// Number of the lowest bit; there must be one.
+DRUN_DEVICE unsigned lowest_bit(unsigned bits) { return static_cast<unsigned>(__ffs(static_cast<int>(bits))) - 1; }
 
 // Adds atomically; returns the old value.
 DRUN_DEVICE unsigned add_to(unsigned* sum, unsigned value) { return atomicAdd(sum, value); }
@@ -115,6 +142,20 @@ struct PerThread {
   T values[kThreads];
   T& operator()(unsigned thread) { return values[thread]; }
 };
+
+template <typename T>
+T sum_before(const Block&, PerThread<T>& value) {
+  T all{0};
+  for (T& one : value.values) {
+    const T own = one;
+    one = all;
+    all += own;
+  }
+  return all;
+}
+
+inline unsigned n_bits(unsigned bits) { return static_cast<unsigned>(__builtin_popcount(bits)); }
+inline unsigned lowest_bit(unsigned bits) { return static_cast<unsigned>(__builtin_ctz(bits)); }
 
 template <typename T>
 T add_to(T* sum, T value) {

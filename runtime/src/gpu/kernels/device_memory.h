@@ -47,42 +47,64 @@ DRUN_DEVICE void each_ahead(u64 first, u64 end, u64 stride, Load load, Use use) 
   DRUN_NO_UNROLL for (; i < end; i += stride) use(i, load(i));
 }
 
+// Number of elements up to the first one that is aligned for a Whole, of at most `n`.
+template <typename Whole, typename T>
+DRUN_DEVICE u64 n_until_aligned(const T* pointer, u64 n) {
+  const u64 bytes = (alignof(Whole) - reinterpret_cast<u64>(pointer) % alignof(Whole)) % alignof(Whole);
+  return bytes / sizeof(T) < n ? bytes / sizeof(T) : n;
+}
+
+// The element of a thread among the `head` ones before the `n_whole` that are aligned, or among those after them.
+DRUN_DEVICE u64 edge_of(u64 thread, u64 head, u64 n_whole) { return thread < head ? thread : thread + n_whole; }
+
 // Calls use(i, values[i]) for the part of `n` values of thread number `thread` of `n_threads`.
 template <typename T, typename Use>
 DRUN_DEVICE void each_value(u64 thread, u64 n_threads, const T* values, u64 n, Use use) {
   constexpr unsigned kWidth = kWidthOf<T>;
   using Read = Several<T, kWidth>;
-  const auto* const wide = reinterpret_cast<const Read*>(values);
-  const u64 n_whole = are_aligned(wide) ? n / kWidth : 0;
+  const u64 head = n_until_aligned<Read>(values, n), n_whole = (n - head) / kWidth;
+  const auto* const wide = reinterpret_cast<const Read*>(values + head);
   each_ahead<kAhead>(
       thread, n_whole, n_threads, [&](u64 i) { return wide[i]; },
       [&](u64 i, const Read& read) {
-        DRUN_UNROLL for (unsigned k = 0; k < kWidth; ++k) use(i * kWidth + k, read.values[k]);
+        DRUN_UNROLL for (unsigned k = 0; k < kWidth; ++k) use(head + i * kWidth + k, read.values[k]);
       });
-  each_ahead<kSingleAhead>(
-      n_whole * kWidth + thread, n, n_threads, [&](u64 i) { return values[i]; }, use);
+  const u64 edge = edge_of(thread, head, n_whole * kWidth);
+  if (edge < n) use(edge, values[edge]);
 }
 
-// This thread's part of into[i] = f(from[i]). Moves 16 bytes or more at a time if both are aligned for that.
+// This thread's part of into[i] = f(from[i]). Writes 16 bytes at a time, or reads as many and writes fewer; reads
+// single elements if `from` is not aligned where `into` is.
 template <typename From, typename Into, typename F>
 DRUN_DEVICE void map(unsigned thread, const From* from, Into* into, u64 n, F f) {
-  constexpr unsigned kWidth = kWidthOf < From >> kWidthOf<Into> ? kWidthOf<From> : kWidthOf<Into>;
+  constexpr unsigned kWidth = kWidthOf<From> < kWidthOf<Into> ? kWidthOf<From> : kWidthOf<Into>;
   using Read = Several<From, kWidth>;
   using Written = Several<Into, kWidth>;
-  const auto* const wide_from = reinterpret_cast<const Read*>(from);
-  auto* const wide_into = reinterpret_cast<Written*>(into);
-  const u64 n_whole = are_aligned(wide_from, wide_into) ? n / kWidth : 0;
-  constexpr unsigned kLarger = sizeof(Read) > sizeof(Written) ? sizeof(Read) : sizeof(Written);
-  each_ahead<kAhead * 16 / kLarger>(
-      thread, n_whole, kThreads, [&](u64 i) { return wide_from[i]; },
-      [&](u64 i, const Read& read) {
-        Written written;
-        DRUN_UNROLL for (unsigned k = 0; k < kWidth; ++k) written.values[k] = f(read.values[k]);
-        wide_into[i] = written;
-      });
-  each_ahead<kSingleAhead>(
-      n_whole * kWidth + thread, n, kThreads, [&](u64 i) { return from[i]; },
-      [&](u64 i, From value) { into[i] = f(value); });
+  const u64 head = n_until_aligned<Written>(into, n), n_whole = (n - head) / kWidth;
+  const From* const rest = from + head;
+  const auto* const wide_from = reinterpret_cast<const Read*>(rest);
+  auto* const wide_into = reinterpret_cast<Written*>(into + head);
+  const auto write = [&](u64 i, const Read& read) {
+    Written written;
+    DRUN_UNROLL for (unsigned k = 0; k < kWidth; ++k) written.values[k] = f(read.values[k]);
+    wide_into[i] = written;
+  };
+  if (are_aligned(wide_from)) {
+    constexpr unsigned kWanted = kAhead * 16 / sizeof(Read), kReads = kWanted < kSingleAhead ? kWanted : kSingleAhead;
+    each_ahead<kReads>(
+        thread, n_whole, kThreads, [&](u64 i) { return wide_from[i]; }, write);
+  } else {
+    each_ahead<kAhead>(
+        thread, n_whole, kThreads,
+        [&](u64 i) {
+          Read read;
+          DRUN_UNROLL for (unsigned k = 0; k < kWidth; ++k) read.values[k] = rest[i * kWidth + k];
+          return read;
+        },
+        write);
+  }
+  const u64 edge = edge_of(thread, head, n_whole * kWidth);
+  if (edge < n) into[edge] = f(from[edge]);
 }
 
 // This thread's part of into[i] = from[i]: by words, if both are aligned for that.

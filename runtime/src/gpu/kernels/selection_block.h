@@ -7,17 +7,53 @@
 
 namespace drun::runtime::gpu {
 
-// Replaces every thread's value by the sum of those of the threads before it. Afterwards sums[thread] includes the
-// thread's own.
-template <typename T>
-DRUN_DEVICE void sum_before(const Block& block, PerThread<T>& value, T* sums) {
-  PerThread<T> own, other;
-  block.phase([&](unsigned thread) { sums[thread] = own(thread) = value(thread); });
-  for (unsigned step = 1; step < kThreads; step *= 2) {
-    block.phase([&](unsigned thread) { other(thread) = thread >= step ? sums[thread - step] : T{0}; });
-    block.phase([&](unsigned thread) { sums[thread] += other(thread); });
+// A thread's neighbors in a round of a tile begin at this place.
+DRUN_DEVICE unsigned place_of(unsigned thread, unsigned round) { return (round * kThreads + thread) * kNeighbors; }
+
+// Calls use(round, k, value) for this thread's part of a tile of `n` values: k is the place among its neighbors of the
+// round.
+template <typename T, typename Use>
+DRUN_DEVICE void each_of_tile(unsigned thread, const T* values, unsigned n, Use use) {
+  using Neighbors = Several<T, kNeighbors>;
+  const auto* const wide = reinterpret_cast<const Neighbors*>(values);
+  if (n == kTile && are_aligned(wide)) {
+    Neighbors rows[kRounds];
+    DRUN_UNROLL for (unsigned round = 0; round < kRounds; ++round) rows[round] = wide[round * kThreads + thread];
+    DRUN_UNROLL for (unsigned round = 0; round < kRounds; ++round) {
+      DRUN_UNROLL for (unsigned k = 0; k < kNeighbors; ++k) use(round, k, rows[round].values[k]);
+    }
+    return;
   }
-  block.phase([&](unsigned thread) { value(thread) = sums[thread] - own(thread); });
+  DRUN_UNROLL for (unsigned round = 0; round < kRounds; ++round) {
+    DRUN_UNROLL for (unsigned k = 0; k < kNeighbors; ++k) {
+      const unsigned place = place_of(thread, round) + k;
+      if (place < n) use(round, k, values[place]);
+    }
+  }
+}
+
+// Numbers for each round of a tile, of 16 bits.
+DRUN_DEVICE u64 one_in(unsigned round) { return u64{1} << (16 * round); }
+DRUN_DEVICE unsigned in_round(u64 numbers, unsigned round) {
+  return static_cast<unsigned>(numbers >> (16 * round)) & 0xffffu;
+}
+static_assert(kRounds <= 4 && kNeighbors * kThreads < 1u << 16);
+// The sums of all rounds before each; they must be below 2^16.
+DRUN_DEVICE u64 sums_before(u64 numbers) { return (numbers << 16) + (numbers << 32) + (numbers << 48); }
+DRUN_DEVICE unsigned sum_of_rounds(u64 numbers) {
+  return in_round(sums_before(numbers), kRounds - 1) + in_round(numbers, kRounds - 1);
+}
+static_assert(kTile < 1u << 16);
+
+// For each value of a thread's part of a tile a bit.
+DRUN_DEVICE u32 bit_of(unsigned round, unsigned k) { return 1u << (round * kNeighbors + k); }
+// Calls use(round, place in the tile, the bits before this one in its round) for each bit that is set.
+template <typename Use>
+DRUN_DEVICE void each_bit(unsigned thread, u32 bits, Use use) {
+  DRUN_NO_UNROLL for (; bits != 0; bits &= bits - 1) {
+    const unsigned bit = lowest_bit(bits), round = bit / kNeighbors, k = bit % kNeighbors;
+    use(round, place_of(thread, round) + k, bit_of(round, k) - bit_of(round, 0));
+  }
 }
 
 // True in the block that comes here last, which can then do work that needs the results of all blocks. Once in a

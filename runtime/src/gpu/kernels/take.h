@@ -37,132 +37,224 @@ struct Limit {
   }
 };
 
-// The values of a tile that may be chosen, in their order.
-template <typename T>
-struct Candidates {
-  const T* values;
-  const std::uint16_t* places;  // in the tile; nullptr: the index itself
-  unsigned n;
-};
-template <typename T>
-DRUN_DEVICE Candidates<T> candidates_of(const Selection& selection, const SelectArguments& a, u64 tile) {
-  if (selection.source == Source::kList) {
-    const Tile& listed = at<const Tile>(a.tiles)[tile];
-    return {at<const T>(a.list) + listed.first_listed, at<const std::uint16_t>(a.places) + listed.first_listed,
-            static_cast<unsigned>(listed.n_listed)};
-  }
+// Calls use(round, k, worth) for this thread's part of a tile.
+template <typename T, typename Use>
+DRUN_DEVICE void each_worth(unsigned thread, const SelectArguments& a, const Limit& limit, u64 tile, Use use) {
   const u64 rest = a.count - tile * kTile;
-  return {at<const T>(a.values) + tile * kTile, nullptr, static_cast<unsigned>(rest < kTile ? rest : kTile)};
+  limit.visit<T>([&](auto worth_of) {
+    each_of_tile(thread, at<const T>(a.values) + tile * kTile, static_cast<unsigned>(rest < kTile ? rest : kTile),
+                 [&](unsigned round, unsigned k, T value) { use(round, k, worth_of(value)); });
+  });
 }
 
-// For the last block: replaces the counts of tiles by those of all tiles before.
-DRUN_DEVICE void scan_tiles(const Block& block, const SelectArguments& a) {
-  DRUN_SHARED u64 sums[kThreads];
+// As many threads look through the list of a tile.
+inline constexpr unsigned kReaders = kThreads / kTilesOfGroup;
+
+// Two numbers below 2^32, to be added together.
+DRUN_DEVICE u64 pair_of(u64 n_above, u64 n_equal) { return n_equal << 32 | n_above; }
+DRUN_DEVICE TileGroup counts_of(u64 pair) { return {pair & 0xffffffffu, pair >> 32}; }
+
+// For the last block: replaces the counts of groups by those of all groups before.
+DRUN_DEVICE void scan_groups(const Block& block, const SelectArguments& a) {
   Selection& selection = *at<Selection>(a.selection);
-  Tile* const tiles = at<Tile>(a.tiles);
-  const u64 n_own = (a.n_tiles + kThreads - 1) / kThreads;
+  TileGroup* const groups = at<TileGroup>(a.groups);
+  const u64 n_own = (a.n_groups + kThreads - 1) / kThreads;
+  const auto each_own = [&](unsigned thread, auto use) {
+    const u64 end = (thread + 1) * n_own < a.n_groups ? (thread + 1) * n_own : a.n_groups;
+    each_ahead<kAhead>(
+        thread * n_own, end, 1,
+        [&](u64 i) {
+          return TileGroup{written_by_others(groups[i].n_above), written_by_others(groups[i].n_equal)};
+        },
+        use);
+  };
   PerThread<u64> n_above, n_equal;
-  block.phase([&](unsigned thread) {
-    n_above(thread) = n_equal(thread) = 0;
-    for (u64 i = thread * n_own; i < (thread + 1) * n_own && i < a.n_tiles; ++i) {
-      n_above(thread) += written_by_others(tiles[i].n_above);
-      n_equal(thread) += written_by_others(tiles[i].n_equal);
-    }
+  block.last([&](unsigned thread) {
+    u64 above = 0, equal = 0;
+    each_own(thread, [&](u64, const TileGroup& counts) {
+      above += counts.n_above;
+      equal += counts.n_equal;
+    });
+    n_above(thread) = above;
+    n_equal(thread) = equal;
   });
-  sum_before(block, n_above, sums);
-  sum_before(block, n_equal, sums);
+  const u64 all_above = sum_before(block, n_above), all_equal = sum_before(block, n_equal);
   block.last([&](unsigned thread) {
     u64 above = n_above(thread), equal = n_equal(thread);
-    for (u64 i = thread * n_own; i < (thread + 1) * n_own && i < a.n_tiles; ++i) {
-      const u64 tile_above = written_by_others(tiles[i].n_above), tile_equal = written_by_others(tiles[i].n_equal);
-      tiles[i].n_above = above;
-      tiles[i].n_equal = equal;
-      above += tile_above;
-      equal += tile_equal;
-    }
-    if (thread == kThreads - 1) {
-      selection.n_chosen = above + (equal < selection.n_equal ? equal : selection.n_equal);
-    }
+    each_own(thread, [&](u64 i, const TileGroup& counts) {
+      groups[i] = {above, equal};
+      above += counts.n_above;
+      equal += counts.n_equal;
+    });
+    if (thread > 0) return;
+    selection.n_chosen = all_above + (all_equal < selection.n_equal ? all_equal : selection.n_equal);
   });
+}
+
+// The readers of a tile's list have neighbors each, which keeps the order. Calls use(index in the list, value, worth)
+// for the candidates of the thread in a group.
+template <typename T, typename Use>
+DRUN_DEVICE void each_listed(unsigned thread, const SelectArguments& a, const Limit& limit, u64 group, Use use) {
+  const u64 number = group * kTilesOfGroup + thread / kReaders, reader = thread % kReaders;
+  if (number >= a.n_tiles) return;
+  const Tile& tile = at<const Tile>(a.tiles)[number];
+  const u64 first = tile.first_listed, n = tile.n_listed;
+  const T* const list = at<const T>(a.list);
+  limit.visit<T>([&](auto worth_of) {
+    each_ahead<kSingleAhead>(
+        first + n * reader / kReaders, first + n * (reader + 1) / kReaders, 1, [&](u64 i) { return list[i]; },
+        [&](u64 i, T value) { use(i, value, worth_of(value)); });
+  });
+}
+
+// The numbers among the thread's candidates of a group, as a pair.
+template <typename T>
+DRUN_DEVICE u64 count_listed(unsigned thread, const SelectArguments& a, const Limit& limit, u64 group) {
+  u32 n_above = 0, n_equal = 0;
+  each_listed<T>(thread, a, limit, group, [&](u64, T, Worth worth) {
+    n_above += worth == kAbove;
+    n_equal += worth == kEqual;
+  });
+  return pair_of(n_above, n_equal);
+}
+
+template <typename T>
+DRUN_DEVICE void count_groups(const Block& block, const SelectArguments& a, const Limit& limit) {
+  for (u64 group = block.number(); group < a.n_groups; group += block.n_blocks()) {
+    PerThread<u64> counts;
+    block.last([&](unsigned thread) { counts(thread) = count_listed<T>(thread, a, limit, group); });
+    const u64 all = sum_before(block, counts);
+    block.last([&](unsigned thread) {
+      if (thread == 0) at<TileGroup>(a.groups)[group] = counts_of(all);
+    });
+  }
 }
 
 template <typename T>
 DRUN_DEVICE void count_tiles(const Block& block, const SelectArguments& a) {
-  DRUN_SHARED u32 n_above, n_equal;
   Selection& selection = *at<Selection>(a.selection);
   const Limit limit(selection);
-  for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
-    const Candidates<T> candidates = candidates_of<T>(selection, a, tile);
-    block.phase([&](unsigned thread) {
-      if (thread == 0) n_above = n_equal = 0;
-    });
-    block.phase([&](unsigned thread) {
-      u32 above = 0, equal = 0;
-      limit.visit<T>([&](auto worth_of) {
-        each_value(thread, kThreads, candidates.values, candidates.n, [&](u64, T value) {
-          const Worth worth = worth_of(value);
-          above += worth == kAbove;
-          equal += worth == kEqual;
+  if (selection.source == Source::kList) {
+    count_groups<T>(block, a, limit);
+  } else {
+    for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
+      PerThread<u64> counts;
+      block.last([&](unsigned thread) {
+        u32 n_above = 0, n_equal = 0;
+        each_worth<T>(thread, a, limit, tile, [&](unsigned, unsigned, Worth worth) {
+          n_above += worth == kAbove;
+          n_equal += worth == kEqual;
         });
+        counts(thread) = pair_of(n_above, n_equal);
       });
-      if (above > 0) add_to(&n_above, above);
-      if (equal > 0) add_to(&n_equal, equal);
-    });
-    block.phase([&](unsigned thread) {
-      if (thread > 0) return;
-      at<Tile>(a.tiles)[tile].n_above = n_above;
-      at<Tile>(a.tiles)[tile].n_equal = n_equal;
+      const TileGroup all = counts_of(sum_before(block, counts));
+      block.last([&](unsigned thread) {
+        if (thread > 0) return;
+        TileGroup& group = at<TileGroup>(a.groups)[tile / kTilesOfGroup];
+        add_to(&group.n_above, all.n_above);
+        if (all.n_equal > 0) add_to(&group.n_equal, all.n_equal);
+        at<Tile>(a.tiles)[tile].n_above = all.n_above;
+        at<Tile>(a.tiles)[tile].n_equal = all.n_equal;
+      });
+    }
+  }
+  if (is_last_block(block, selection)) scan_groups(block, a);
+}
+
+// Calls write(place) if a value is chosen before which there are `before`.
+template <typename Write>
+DRUN_DEVICE void choose(Worth worth, const TileGroup& before, u64 most_equal, Write write) {
+  if (worth == kNot || (worth == kEqual && before.n_equal >= most_equal)) return;
+  write(before.n_above + (before.n_equal < most_equal ? before.n_equal : most_equal));
+}
+
+template <typename T, typename Index>
+DRUN_DEVICE void write_chosen(const SelectArguments& a, u64 to, u64 index, T value) {
+  at<Index>(a.indices)[to] = static_cast<Index>(index);
+  at<T>(a.out)[to] = value;
+}
+
+template <typename T, typename Index>
+DRUN_DEVICE void take_listed(const Block& block, const SelectArguments& a, const Limit& limit, u64 most_equal) {
+  for (u64 group = block.number(); group < a.n_groups; group += block.n_blocks()) {
+    PerThread<u64> counts, before;
+    block.last([&](unsigned thread) { counts(thread) = before(thread) = count_listed<T>(thread, a, limit, group); });
+    sum_before(block, before);
+    block.last([&](unsigned thread) {
+      if (counts(thread) == 0) return;
+      const TileGroup of_group = at<const TileGroup>(a.groups)[group], in_group = counts_of(before(thread));
+      const u64 first = (group * kTilesOfGroup + thread / kReaders) * kTile;
+      TileGroup next = {of_group.n_above + in_group.n_above, of_group.n_equal + in_group.n_equal};
+      each_listed<T>(thread, a, limit, group, [&](u64 i, T value, Worth worth) {
+        choose(worth, next, most_equal,
+               [&](u64 to) { write_chosen<T, Index>(a, to, first + at<const std::uint16_t>(a.places)[i], value); });
+        next.n_above += worth == kAbove;
+        next.n_equal += worth == kEqual;
+      });
     });
   }
-  if (is_last_block(block, selection)) scan_tiles(block, a);
+}
+
+// A block takes tiles that follow each other, and adds up their numbers itself.
+template <typename T, typename Index>
+DRUN_DEVICE void take_values(const Block& block, const SelectArguments& a, const Limit& limit, u64 most_equal) {
+  const u64 first = a.n_tiles * block.number() / block.n_blocks();
+  const u64 end = a.n_tiles * (block.number() + 1) / block.n_blocks();
+  if (first == end) return;
+  PerThread<u64> in_group;
+  block.last([&](unsigned thread) {
+    const u64 tile = first / kTilesOfGroup * kTilesOfGroup + thread;
+    const Tile* const tiles = at<const Tile>(a.tiles);
+    in_group(thread) = tile < first ? pair_of(tiles[tile].n_above, tiles[tile].n_equal) : 0;
+  });
+  TileGroup before = counts_of(sum_before(block, in_group));
+  before.n_above += at<const TileGroup>(a.groups)[first / kTilesOfGroup].n_above;
+  before.n_equal += at<const TileGroup>(a.groups)[first / kTilesOfGroup].n_equal;
+  for (u64 tile = first; tile < end; ++tile) {
+    PerThread<u32> are_above, are_equal;  // a bit each
+    PerThread<u64> n_above, n_equal;      // in rounds
+    block.last([&](unsigned thread) {
+      u32 above = 0, equal = 0;
+      u64 counts_above = 0, counts_equal = 0;
+      each_worth<T>(thread, a, limit, tile, [&](unsigned round, unsigned k, Worth worth) {
+        if (worth == kAbove) above |= bit_of(round, k), counts_above += one_in(round);
+        if (worth == kEqual) equal |= bit_of(round, k), counts_equal += one_in(round);
+      });
+      are_above(thread) = above;
+      are_equal(thread) = equal;
+      n_above(thread) = counts_above;
+      n_equal(thread) = counts_equal;
+    });
+    const u64 all_above = sum_before(block, n_above);
+    const u64 all_equal = limit.choice == Choice::kTopK ? sum_before(block, n_equal) : 0;
+    block.last([&](unsigned thread) {
+      const u32 above = are_above(thread), equal = are_equal(thread);
+      const u64 starts_above = n_above(thread) + sums_before(all_above);
+      const u64 starts_equal = n_equal(thread) + sums_before(all_equal);
+      each_bit(thread, above | equal, [&](unsigned round, unsigned place, u32 bits_before) {
+        const TileGroup next = {before.n_above + in_round(starts_above, round) + n_bits(above & bits_before),
+                                before.n_equal + in_round(starts_equal, round) + n_bits(equal & bits_before)};
+        const bool is_above = (above >> (round * kNeighbors + place % kNeighbors) & 1) != 0;
+        choose(is_above ? kAbove : kEqual, next, most_equal, [&](u64 to) {
+          const u64 index = tile * kTile + place;
+          write_chosen<T, Index>(a, to, index, at<const T>(a.values)[index]);
+        });
+      });
+    });
+    before.n_above += sum_of_rounds(all_above);
+    before.n_equal += sum_of_rounds(all_equal);
+  }
 }
 
 // Writes the chosen values, in their order.
 template <typename T, typename Index>
 DRUN_DEVICE void take(const Block& block, const SelectArguments& a) {
-  DRUN_SHARED unsigned char worths[kTile];
-  DRUN_SHARED u32 sums[kThreads];
   const Selection& selection = *at<const Selection>(a.selection);
   const Limit limit(selection);
-  const u64 most_equal = selection.n_equal;
-  for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
-    const Tile before = at<const Tile>(a.tiles)[tile];
-    const Candidates<T> candidates = candidates_of<T>(selection, a, tile);
-    const unsigned n_rows = (candidates.n + kThreads - 1) / kThreads;  // also the number of neighbors of each thread
-    block.phase([&](unsigned thread) {
-      limit.visit<T>([&](auto worth_of) {
-        each_value(thread, kThreads, candidates.values, candidates.n,
-                   [&](u64 place, T value) { worths[place] = worth_of(value); });
-      });
-      for (unsigned place = candidates.n + thread; place < n_rows * kThreads; place += kThreads) worths[place] = kNot;
-    });
-    PerThread<u32> counts;  // lower half: values above; upper half: equal ones
-    block.phase([&](unsigned thread) {
-      counts(thread) = 0;
-      for (unsigned k = 0; k < n_rows; ++k) {
-        const unsigned char worth = worths[thread * n_rows + k];
-        counts(thread) += worth == kAbove ? 1u : worth == kEqual ? 1u << 16 : 0u;
-      }
-    });
-    sum_before(block, counts, sums);
-    block.phase([&](unsigned thread) {
-      u64 n_above = before.n_above + (counts(thread) & 0xffffu), n_equal = before.n_equal + (counts(thread) >> 16);
-      for (unsigned k = 0; k < n_rows; ++k) {
-        const unsigned candidate = thread * n_rows + k;
-        const unsigned char worth = worths[candidate];
-        if (worth == kNot) continue;
-        const u64 n_equal_taken = n_equal < most_equal ? n_equal : most_equal;
-        const bool is_taken = worth == kAbove || n_equal < most_equal;
-        if (is_taken) {
-          const u64 place = n_above + n_equal_taken;
-          const unsigned in_tile = candidates.places != nullptr ? candidates.places[candidate] : candidate;
-          at<Index>(a.indices)[place] = static_cast<Index>(tile * kTile + in_tile);
-          at<T>(a.out)[place] = candidates.values[candidate];
-        }
-        n_above += worth == kAbove;
-        n_equal += worth == kEqual;
-      }
-    });
+  if (selection.source == Source::kList) {
+    take_listed<T, Index>(block, a, limit, selection.n_equal);
+  } else {
+    take_values<T, Index>(block, a, limit, selection.n_equal);
   }
 }
 

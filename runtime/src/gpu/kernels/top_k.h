@@ -17,6 +17,7 @@ DRUN_DEVICE void begin_selection(const Block& block, const SelectArguments& a) {
   Selection& selection = *at<Selection>(a.selection);
   block.last([&](unsigned thread) {
     for (unsigned i = thread; i < kBins; i += kThreads) selection.histogram[i] = 0;
+    for (u64 i = thread; i < a.n_groups; i += kThreads) at<TileGroup>(a.groups)[i] = {0, 0};
     if (thread > 0) return;
     selection.n_chosen = 0;
     selection.least = a.k > 0 ? 0 : ~u64{0};
@@ -29,23 +30,26 @@ DRUN_DEVICE void begin_selection(const Block& block, const SelectArguments& a) {
   });
 }
 
-// Counts the current digit among values that begin as `least` does. each(thread, number of threads, count) calls
-// count(bits) for the values of that thread. Gradients fall into few bins of the first digit,
-// so neighboring threads, which count at the same time, have separate copies.
+// Counts the current digit among the values that begin as `least` does, of `n`. each(thread, number of threads, count)
+// calls count(bits) for the values of that thread. Gradients fall into few bins of the first digit,
+// so neighboring threads, which count at the same time, have separate copies. A block costs as much as many values, so
+// only as many take part as have work for each thread.
 template <typename F>
-DRUN_DEVICE void count_digits(const Block& block, const SelectArguments& a, F each) {
+DRUN_DEVICE void count_digits(const Block& block, const SelectArguments& a, u64 n, F each) {
   constexpr unsigned kCopies = 4;
   DRUN_SHARED u32 counts[kBins * kCopies];
   Selection& selection = *at<Selection>(a.selection);
+  const u64 n_useful = (n + kNeighbors * kThreads - 1) / (kNeighbors * kThreads);
+  const u64 n_blocks = n_useful < block.n_blocks() ? n_useful : block.n_blocks();
+  if (block.number() >= n_blocks) return;
   block.phase([&](unsigned thread) {
     for (unsigned i = thread; i < kBins * kCopies; i += kThreads) counts[i] = 0;
   });
   block.phase([&](unsigned thread) {
     const u64 least = selection.least;
-    each(static_cast<u64>(block.number()) * kThreads + thread, static_cast<u64>(block.n_blocks()) * kThreads,
-         [&](u64 bits) {
-           if ((bits & a.known) == least) add_to(&counts[(bits >> a.shift) % kBins * kCopies + thread % kCopies], 1u);
-         });
+    each(static_cast<u64>(block.number()) * kThreads + thread, n_blocks * kThreads, [&](u64 bits) {
+      if ((bits & a.known) == least) add_to(&counts[(bits >> a.shift) % kBins * kCopies + thread % kCopies], 1u);
+    });
   });
   block.phase([&](unsigned thread) {
     for (unsigned i = thread; i < kBins; i += kThreads) {
@@ -61,24 +65,25 @@ DRUN_DEVICE void count_digits(const Block& block, const SelectArguments& a, F ea
 template <typename F>
 DRUN_DEVICE void find_bin(const Block& block, u64* histogram, u64 rank, F found) {
   constexpr unsigned kOwn = kBins / kThreads;
-  DRUN_SHARED u64 sums[kThreads];
-  PerThread<u64> below, own;
-  block.phase([&](unsigned thread) {
-    own(thread) = 0;
-    for (unsigned i = 0; i < kOwn; ++i) own(thread) += written_by_others(histogram[thread * kOwn + i]);
-    below(thread) = own(thread);
-  });
-  sum_before(block, below, sums);
-  block.phase([&](unsigned thread) {
-    u64 above = sums[kThreads - 1] - below(thread) - own(thread);
-    if (rank <= above || rank > above + own(thread)) return;
-    unsigned bin = thread * kOwn + kOwn - 1;
-    u64 n = written_by_others(histogram[bin]);
-    while (rank > above + n) {
-      above += n;
-      n = written_by_others(histogram[--bin]);
+  PerThread<Several<u64, kOwn>> own;
+  PerThread<u64> below;
+  block.last([&](unsigned thread) {
+    u64 sum = 0;
+    DRUN_UNROLL for (unsigned i = 0; i < kOwn; ++i) {
+      own(thread).values[i] = written_by_others(histogram[thread * kOwn + i]);
+      sum += own(thread).values[i];
     }
-    found(bin, above, n);
+    below(thread) = sum;
+  });
+  const u64 all = sum_before(block, below);
+  block.phase([&](unsigned thread) {
+    u64 above = all - below(thread);
+    DRUN_UNROLL for (unsigned i = 0; i < kOwn; ++i) above -= own(thread).values[i];
+    DRUN_UNROLL for (unsigned i = kOwn; i-- > 0;) {
+      const u64 n = own(thread).values[i];
+      if (rank > above && rank <= above + n) found(thread * kOwn + i, above, n);
+      above += n;
+    }
   });
   block.last([&](unsigned thread) {
     for (unsigned i = thread; i < kBins; i += kThreads) histogram[i] = 0;
@@ -108,10 +113,22 @@ template <typename T>
 DRUN_DEVICE void guess_pivot(const Block& block, const SelectArguments& a) {
   Selection& selection = *at<Selection>(a.selection);
   const T* const values = at<const T>(a.values);
-  count_digits(block, a, [&](u64 thread, u64 n_threads, auto count) {
+  using Neighbors = Several<T, kNeighbors>;
+  static_assert(kSampleGroup % kNeighbors == 0);
+  const bool is_wide = are_aligned(reinterpret_cast<const Neighbors*>(values));
+  count_digits(block, a, a.n_sampled, [&](u64 thread, u64 n_threads, auto count) {
+    const u64 n_whole = is_wide ? a.n_sampled / kNeighbors : 0;
+    each_ahead<kAhead>(
+        thread, n_whole, n_threads,
+        [&](u64 i) {
+          return *reinterpret_cast<const Neighbors*>(values + sampled(a.count, a.n_sampled, i * kNeighbors));
+        },
+        [&](u64, const Neighbors& neighbors) {
+          DRUN_UNROLL for (unsigned k = 0; k < kNeighbors; ++k) count(coarse(neighbors.values[k]));
+        });
     each_ahead<kSingleAhead>(
-        thread, a.n_sampled, n_threads, [&](u64 i) { return values[sampled(a.count, a.n_sampled, i)]; },
-        [&](u64, T value) { count(coarse(value)); });
+        n_whole * kNeighbors + thread, a.n_sampled, n_threads,
+        [&](u64 i) { return values[sampled(a.count, a.n_sampled, i)]; }, [&](u64, T value) { count(coarse(value)); });
   });
   if (!is_last_block(block, selection)) return;
   find_bin(block, selection.histogram, a.sample_rank, [&](unsigned bin, u64 above, u64 n) {
@@ -126,43 +143,43 @@ DRUN_DEVICE void guess_pivot(const Block& block, const SelectArguments& a) {
 // Lists the values of at least the pivot, tile by tile, in their order within each.
 template <typename T>
 DRUN_DEVICE void collect(const Block& block, const SelectArguments& a) {
-  DRUN_SHARED unsigned char is_large[kTile];
-  DRUN_SHARED u32 sums[kThreads];
   DRUN_SHARED u64 first;
   Selection& selection = *at<Selection>(a.selection);
   if (selection.source == Source::kValues) return;
   const T* const values = at<const T>(a.values);
   const auto pivot = static_cast<BitsOf<T>>(selection.pivot);
   for (u64 tile = block.number(); tile < a.n_tiles; tile += block.n_blocks()) {
-    // Reads in the order of memory; then each thread has a row of neighbors, which keeps the order.
-    block.phase([&](unsigned thread) {
-      const u64 rest = a.count - tile * kTile, n = rest < kTile ? rest : kTile;
-      each_value(thread, kThreads, values + tile * kTile, n,
-                 [&](u64 place, T value) { is_large[place] = magnitude(value) >= pivot; });
-      for (u64 place = n + thread; place < kTile; place += kThreads) is_large[place] = 0;
+    PerThread<u32> are_large;  // a bit each
+    PerThread<u64> before;
+    block.last([&](unsigned thread) {
+      const u64 rest = a.count - tile * kTile;
+      u32 bits = 0;
+      u64 counts = 0;
+      each_of_tile(thread, values + tile * kTile, static_cast<unsigned>(rest < kTile ? rest : kTile),
+                   [&](unsigned round, unsigned k, T value) {
+                     if (magnitude(value) < pivot) return;
+                     bits |= bit_of(round, k);
+                     counts += one_in(round);
+                   });
+      are_large(thread) = bits;
+      before(thread) = counts;
     });
-    PerThread<u32> before;
-    block.phase([&](unsigned thread) {
-      before(thread) = 0;
-      for (unsigned k = 0; k < kRows; ++k) before(thread) += is_large[thread * kRows + k];
-    });
-    sum_before(block, before, sums);
+    const u64 all = sum_before(block, before);
     block.phase([&](unsigned thread) {
       if (thread > 0) return;
-      const u64 n = sums[kThreads - 1];
+      const u64 n = sum_of_rounds(all);
       first = add_to(&selection.n_listed, n);
       at<Tile>(a.tiles)[tile] = {0, 0, first, n};
     });
-    block.phase([&](unsigned thread) {
-      if (first + sums[kThreads - 1] > a.max_listed) return;
-      u64 to = first + before(thread);
-      for (unsigned k = 0; k < kRows; ++k) {
-        const unsigned place = thread * kRows + k;
-        if (!is_large[place]) continue;
+    block.last([&](unsigned thread) {
+      if (first + sum_of_rounds(all) > a.max_listed) return;
+      const u64 starts = before(thread) + sums_before(all);
+      const u32 bits = are_large(thread);
+      each_bit(thread, bits, [&](unsigned round, unsigned place, u32 bits_before) {
+        const u64 to = first + in_round(starts, round) + n_bits(bits & bits_before);
         at<T>(a.list)[to] = values[tile * kTile + place];
         at<std::uint16_t>(a.places)[to] = static_cast<std::uint16_t>(place);
-        ++to;
-      }
+      });
     });
   }
   if (!is_last_block(block, selection)) return;
@@ -180,7 +197,7 @@ DRUN_DEVICE void find_digit(const Block& block, const SelectArguments& a) {
   const bool is_listed = selection.source == Source::kList;
   const T* const values = at<const T>(is_listed ? a.list : a.values);
   const u64 n = is_listed ? selection.n_listed : a.count;
-  count_digits(block, a, [&](u64 thread, u64 n_threads, auto count) {
+  count_digits(block, a, n, [&](u64 thread, u64 n_threads, auto count) {
     each_value(thread, n_threads, values, n, [&](u64, T value) { count(magnitude(value)); });
   });
   if (!is_last_block(block, selection)) return;
