@@ -76,6 +76,7 @@ struct Setting {
 std::vector<Setting> settings_of(const control::HostFacts& facts) {
   std::vector<Setting> out;
   const auto is_one = [](std::string_view name) {
+    if (name == "NCCL_VERSION") return false;  // of NVIDIA's container images, which NCCL does not read
     return starts_with(name, "NCCL_") || starts_with(name, "GLOO_") || starts_with(name, "TP_");
   };
   for (const auto& [name, value] : facts.variables) {

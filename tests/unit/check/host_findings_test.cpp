@@ -359,6 +359,12 @@ INSTANTIATE_TEST_SUITE_P(
              Severity::kNote, {1}, "http_proxy=http://p:3128"}),
     [](const auto& c) { return std::string(c.param.name); });
 
+TEST(HostFindings, TheVersionThatNvidiasImagesSetIsNoSetting) {
+  Cluster cluster(2);
+  for (auto& f : cluster.facts) f.variables["NCCL_VERSION"] = "2.28.3-1";
+  EXPECT_EQ(find(cluster.findings(), "nccl-settings"), nullptr);
+}
+
 TEST(HostFindings, OneSlotNeedsNoLargeShm) {
   Cluster cluster(2, 1);
   for (auto& f : cluster.facts) f.disks[2].size_mib = f.disks[2].free_mib = 64;
