@@ -161,7 +161,7 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
 }
 
 Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const AgentBinary& agent, std::string nonce,
-                                         std::string host, control::FrameParser& parser, std::string& cached,
+                                         std::string host, control::FrameParser& parser, const OnCached& on_cached,
                                          const transport::OnPhase* on_phase) {
   std::string text;
   std::string chunk(64u << 10, '\0');
@@ -196,7 +196,7 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
         }
       }
       case BootstrapAnswer::kCached:
-        cached = answer.detail;
+        on_cached(answer.detail);
         text.erase(0, answer.end);
         continue;
       case BootstrapAnswer::kNeed:

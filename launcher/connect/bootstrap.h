@@ -2,6 +2,7 @@
 // hash, and the hello.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/asio.h"
@@ -35,12 +36,14 @@ Result<void> load_agent_binary(AgentBinary& agent);
 std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce, const std::string& agent_path,
                               bool delivers_anew = false);
 
+// Called with the path of the host's own agent when the host executes that. May close the channel later.
+using OnCached = std::function<void(std::string)>;
+
 // Reads until the agent's magic, delivers the agent if the host requests it, then reads the hello. Bytes beyond the
 // hello stay in `parser`. Errors: kUnreachable, with what the host printed instead; kProtocol for a malformed answer.
-// `cached` becomes the path of the host's own agent, if the host executed that.
 // `on_phase` (may be null) is called when the host begins to answer and while the agent is being delivered.
 Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const AgentBinary& agent, std::string nonce,
-                                         std::string host, control::FrameParser& parser, std::string& cached,
+                                         std::string host, control::FrameParser& parser, const OnCached& on_cached,
                                          const transport::OnPhase* on_phase = nullptr);
 
 }  // namespace drun::launcher

@@ -3,6 +3,8 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -96,7 +98,8 @@ Error late_agent(const Attempt& attempt, const Tools& tools, const std::string& 
   return std::move(error).with_hint("a slow host: raise --start-timeout");
 }
 
-// `damaged`: becomes the path of the host's own agent, if that ended without a hello.
+// `damaged`: becomes the path of the host's own agent, if that ended without a hello, or says nothing for a third of
+// the time that is left: then there is time to deliver another one.
 Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, const Tools& tools, bool delivers_anew,
                                                      std::string& damaged) {
   const std::string nonce = random_hex(6);
@@ -108,15 +111,25 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
   transport::Channel* const raw = channel.get();
   Result<control::Hello> hello;
   std::string cached;
-  bool late = false;
+  bool late = false, is_silent = false;
   {
-    DeadlineGuard guard(tools.io.get_executor(), tools.deadline, [raw] { raw->close(); });
-    hello = co_await bring_agent(*raw, tools.agent, nonce, attempt.host.name, parser, cached, &attempt.on_phase);
+    const auto close = [raw] { raw->close(); };
+    DeadlineGuard guard(tools.io.get_executor(), tools.deadline, close);
+    std::optional<DeadlineGuard> silence;
+    const OnCached on_cached = [&](std::string path) {
+      cached = std::move(path);
+      const auto now = Clock::now();
+      silence.emplace(tools.io.get_executor(), now + (tools.deadline - now) / 3, close);
+    };
+    hello = co_await bring_agent(*raw, tools.agent, nonce, attempt.host.name, parser, on_cached, &attempt.on_phase);
     late = guard.fired();
+    is_silent = silence && silence->fired();
   }
   if (!hello) {
     if (!late) damaged = std::move(cached);
-    Error error = late ? late_agent(attempt, tools, raw->stderr_text()) : std::move(hello.error());
+    Error error = late        ? late_agent(attempt, tools, raw->stderr_text())
+                  : is_silent ? Error(Errc::kUnreachable, attempt.host.name, "agent: no hello")
+                              : std::move(hello.error());
     co_await close_channel(std::move(channel));
     co_return fail(std::move(error));
   }
@@ -125,7 +138,7 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
                                            std::move(parser));
 }
 
-// A damaged file in the host's cache (a full disk, a power cut) is replaced, once.
+// A damaged file in the host's cache (a full disk, a power cut) is replaced, once, also if its program hangs.
 Task<Result<std::unique_ptr<AgentChannel>>> connect_host(const Attempt& attempt, const Tools& tools) {
   std::string damaged;
   auto agent = co_await try_host(attempt, tools, false, damaged);

@@ -33,7 +33,7 @@ class Bootstrap : public ::testing::Test {
     control::FrameParser parser;
     std::string nonce = "abc123", host = "node1";
     auto hello =
-        co_await bring_agent(*channel_, agent_, std::move(nonce), std::move(host), parser, cached_, &on_phase_);
+        co_await bring_agent(*channel_, agent_, std::move(nonce), std::move(host), parser, on_cached_, &on_phase_);
     result_ = hello ? "hello of pid " + std::to_string(hello->pid) : hello.error().message();
     context_ = hello ? "" : hello.error().context;
   }
@@ -54,6 +54,7 @@ class Bootstrap : public ::testing::Test {
   std::unique_ptr<transport::Channel> channel_ = far_.channel();
   AgentBinary agent_;
   transport::OnPhase on_phase_;
+  const std::function<void(std::string)> on_cached_ = [this](std::string path) { cached_ = std::move(path); };
   std::vector<Phase> phases_;
   std::string result_, context_, cached_;
 };

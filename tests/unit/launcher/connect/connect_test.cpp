@@ -46,10 +46,14 @@ class Connect : public ::testing::Test {
     m.boot_id = machine;
     return std::string(control::kMagic) + control::encode_frame(control::Type::kHello, control::encode(m));
   }
-  // The host executes the agent of its cache, which dies.
-  void execute_damaged(testing::FakeAgent& agent, const std::string& command) {
+  // The host executes the agent of its cache.
+  void execute_cached(testing::FakeAgent& agent, const std::string& command) {
     const auto mark = command.find("DRUN-");
     agent.write(command.substr(mark, command.find('-', mark + 5) - mark) + "-CACHED /home/me/.cache/drun/agent-0\n");
+  }
+  // The same, and the agent dies.
+  void execute_damaged(testing::FakeAgent& agent, const std::string& command) {
+    execute_cached(agent, command);
     agent.exit(126, "sh: ./agent-0: Exec format error\n");
   }
   // The agent answers probes as one on `machine`. A liar says that it reaches everything, and shows the last listener
@@ -185,6 +189,40 @@ TEST_F(Connect, ADamagedAgentIsDeliveredAgainOnlyOnce) {
   ASSERT_TRUE(is_done_);
   EXPECT_THAT(errors(), ElementsAre(HasSubstr("node1: agent: no hello")));
   EXPECT_THAT(host.commands, SizeIs(2));
+}
+
+TEST_F(Connect, AnAgentOfTheCacheThatSaysNothingIsDeliveredAgain) {
+  begin(1);
+  auto& host = transport_.host("node1");
+  ASSERT_THAT(host.commands, SizeIs(1));
+  execute_cached(host.agent, host.commands[0]);
+  time_.run_for(seconds(6));
+  EXPECT_THAT(host.commands, SizeIs(1));
+  time_.run_for(seconds(1));
+  ASSERT_THAT(host.commands, SizeIs(2));
+  EXPECT_TRUE(host.agent.is_closed);
+  EXPECT_THAT(reporter_.notes,
+              ElementsAre(HasSubstr("agent-0 did not start, and is delivered again: agent: no hello")));
+  time_.run_for(seconds(12));
+  EXPECT_FALSE(is_done_);
+  host.second_agent.write(hello("1"));
+  time_.run_for(milliseconds(10));
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(errors(), IsEmpty());
+}
+
+TEST_F(Connect, AnAgentOfTheCacheHasItsHelloTakenUpToAThirdOfTheTime) {
+  begin(1);
+  auto& host = transport_.host("node1");
+  ASSERT_THAT(host.commands, SizeIs(1));
+  execute_cached(host.agent, host.commands[0]);
+  time_.run_for(seconds(6));
+  host.agent.write(hello("1"));
+  time_.run_for(milliseconds(10));
+  ASSERT_TRUE(is_done_);
+  time_.run_for(seconds(10));
+  EXPECT_THAT(host.commands, SizeIs(1));
+  EXPECT_FALSE(host.agent.is_closed);
 }
 
 TEST_F(Connect, AHostWithoutAnAgentIsNotTriedAgain) {
