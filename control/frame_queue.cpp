@@ -4,7 +4,7 @@ namespace drun::control {
 
 void FrameQueue::add(std::deque<std::string>& queue, std::string bytes) {
   if (closed_) return;
-  if (&queue == &bulk_) bulk_bytes_ += bytes.size();
+  bytes_of(queue) += bytes.size();
   queue.push_back(std::move(bytes));
   taken_.reset();
   wake_.notify();
@@ -23,7 +23,7 @@ Task<std::optional<std::string>> FrameQueue::next() {
   auto& queue = urgent_.empty() ? bulk_ : urgent_;
   std::optional<std::string> frame = std::move(queue.front());
   queue.pop_front();
-  if (&queue == &bulk_) bulk_bytes_ -= frame->size();
+  bytes_of(queue) -= frame->size();
   co_return frame;
 }
 
@@ -38,7 +38,7 @@ void FrameQueue::close() {
   closed_ = true;
   urgent_.clear();
   bulk_.clear();
-  bulk_bytes_ = 0;
+  bulk_bytes_ = urgent_bytes_ = 0;
   wake_.notify();
   taken_.notify();
 }

@@ -24,18 +24,21 @@ class FrameQueue {
   Task<std::optional<std::string>> next();
   // Waits until everything pushed is written, the queue is closed, or the deadline passes.
   Task<void> flush(Deadline deadline);
-  std::size_t bulk_bytes() const { return bulk_bytes_; }  // not yet taken by the writer
+  // Bytes that the writer has not yet taken.
+  std::size_t bulk_bytes() const { return bulk_bytes_; }
+  std::size_t urgent_bytes() const { return urgent_bytes_; }
   bool is_closed() const { return closed_; }
   bool flushed() const { return closed_ || taken_.is_set(); }
   void finish();
   void close();  // idempotent
 
  private:
+  std::size_t& bytes_of(const std::deque<std::string>& queue) { return &queue == &bulk_ ? bulk_bytes_ : urgent_bytes_; }
   void add(std::deque<std::string>& queue, std::string bytes);
 
   std::deque<std::string> urgent_, bulk_;
   Event wake_, taken_;
-  std::size_t bulk_bytes_ = 0;
+  std::size_t bulk_bytes_ = 0, urgent_bytes_ = 0;
   bool finished_ = false;
   bool closed_ = false;
 };

@@ -19,11 +19,13 @@ struct RelayOutput {
   std::function<void(std::uint32_t connection)> open;
   std::function<void(std::uint32_t connection, std::string bytes)> data;  // at most 64 KiB at a time
   std::function<void(std::uint32_t connection)> close;
+  // True if more than enough waits to be carried: then no more is read from the sockets until resume(). May be empty.
+  std::function<bool()> is_full;
 };
 
 // Maximum bytes per connection that wait to be written to the socket: two frames of maximum size. A connection that
-// exceeds it is closed. There is no flow control in between: the carrier of the streams buffers bytes that one side has
-// sent and the other has not taken yet, for a worker at most one request or the server's queue.
+// exceeds it is closed. There is no flow control from end to end; towards the workers, RelayOutput::is_full limits what
+// the carrier buffers. A worker sends at most one request before it waits.
 inline constexpr std::size_t kMaxRelayQueue = 8u << 20;
 
 // Listens on 127.0.0.1 (::1 without IPv4). Calls output.close() for each connection that ends on this side, but not for
@@ -51,6 +53,7 @@ class RelaySink {
   virtual void open(std::uint32_t connection) = 0;
   virtual void deliver(std::uint32_t connection, std::string bytes) = 0;
   virtual void close(std::uint32_t connection) = 0;  // after the delivered bytes are written
+  virtual void resume() = 0;                         // RelayOutput::is_full has become false
   virtual void stop() = 0;                           // without calling RelayOutput::close
   virtual Task<void> join() = 0;
 };

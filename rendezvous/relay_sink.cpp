@@ -28,6 +28,7 @@ class RelaySinkImpl final : public RelaySink {
   }
   void deliver(std::uint32_t connection, std::string bytes) override { streams_.deliver(connection, std::move(bytes)); }
   void close(std::uint32_t connection) override { streams_.close(connection); }
+  void resume() override { streams_.resume(); }
   void stop() override {
     stopped_ = true;
     streams_.stop();

@@ -30,6 +30,11 @@ Task<void> RelayStreams::read(StreamPtr stream) {
   while (stream->socket.is_open()) {
     const auto [ec] = co_await stream->socket.async_wait(Socket::wait_read, as_result);
     if (ec || !stream->socket.is_open()) break;
+    if (output_.is_full && output_.is_full()) {
+      stream->resumed.reset();
+      co_await stream->resumed.wait();
+      continue;
+    }
     boost::system::error_code read_ec;
     const std::size_t n = stream->socket.read_some(asio::buffer(scratch_), read_ec);
     if (read_ec == asio::error::would_block || read_ec == asio::error::interrupted) continue;
@@ -99,6 +104,10 @@ Task<void> RelayStreams::close_when_drained(StreamPtr stream) {
   const Deadline deadline = Clock::now() + kDrainTimeout;
   co_await stream->drained.wait_until(deadline);
   stream->shut();
+}
+
+void RelayStreams::resume() {
+  for (const auto& [connection, stream] : streams_) stream->resumed.notify();
 }
 
 void RelayStreams::stop() {

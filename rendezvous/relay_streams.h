@@ -19,7 +19,7 @@ namespace drun::rendezvous {
 class RelayStreams {
  public:
   using Socket = asio::generic::stream_protocol::socket;
-  // Uses data and close of `output`. Calls close once per connection, unless the other end closed it.
+  // Uses data, close and is_full of `output`. Calls close once per connection, unless the other end closed it.
   RelayStreams(const asio::any_io_executor& executor, RelayOutput output);
 
   void add(std::uint32_t connection, Socket socket);
@@ -28,16 +28,19 @@ class RelayStreams {
   // For a close by the other end: delivered bytes are still written, within a deadline.
   void close(std::uint32_t connection);
   std::size_t size() const { return streams_.size(); }
+  void resume();  // is_full has become false
   void stop();
   Task<void> join() { return tasks_.join(); }
 
  private:
   struct Stream {
-    Stream(std::uint32_t n, Socket s) : number(n), socket(std::move(s)), drained(socket.get_executor()) {}
+    Stream(std::uint32_t n, Socket s)
+        : number(n), socket(std::move(s)), drained(socket.get_executor()), resumed(socket.get_executor()) {}
     void shut() {
       boost::system::error_code ignored;
       socket.close(ignored);
       drained.notify();
+      resumed.notify();
     }
     std::uint32_t number;
     Socket socket;
@@ -47,6 +50,7 @@ class RelayStreams {
     bool flushing = false;
     bool closed_by_other_end = false;
     Event drained;  // the queue is empty, or the socket is closed
+    Event resumed;  // the output may be full no more, or the socket is closed
   };
   using StreamPtr = std::shared_ptr<Stream>;
 

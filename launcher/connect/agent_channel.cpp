@@ -161,6 +161,7 @@ Task<void> AgentChannel::write_loop() {
     const auto written = co_await channel_->write(buffer);
     // A broken write is followed by the reader's end, which says more; the agent's last frames may still be on the way.
     if (!written) break;
+    if (on_sent_) on_sent_();
   }
   outgoing_.close();
 }

@@ -81,6 +81,9 @@ class AgentChannel {
 
   void send(control::Type type, std::string_view body);  // control: goes before stdin
   void send_bulk(control::Type type, std::string_view body) { outgoing_.push_bulk(type, body); }  // stdin
+  // Bytes of control frames that wait to be sent. `sent` (empty: nothing) is called after each frame.
+  std::size_t queued_bytes() const { return outgoing_.urgent_bytes(); }
+  void on_sent(std::function<void()> sent) { on_sent_ = std::move(sent); }
   // Sends and waits for the next frame of type `reply`. Errors name `what`, the phase. One request per reply type at a
   // time.
   Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
@@ -114,6 +117,7 @@ class AgentChannel {
   OnFrame on_frame_;
   OnLost on_lost_;
   OnSilent on_silent_;
+  std::function<void()> on_sent_;
   TaskGroup tasks_;
 
   control::FrameQueue outgoing_;

@@ -12,7 +12,9 @@ namespace drun::launcher {
 
 namespace {
 constexpr std::size_t kMaxNotices = 100;  // of all agents
-}
+// Bytes for a host, above which a relayed rendezvous does not add to them: orders of drun wait behind these.
+constexpr std::size_t kRelayedAhead = 1u << 20;
+}  // namespace
 
 Supervisor::Supervisor(asio::io_context& io, Reporter& reporter, std::chrono::milliseconds grace)
     : io_(io),
@@ -55,10 +57,16 @@ void Supervisor::add_relay(AgentChannel& host) {
     m.connection = connection;
     agent->send(control::Type::kRelayClose, control::encode(m));
   };
+  to_agent.is_full = [agent] { return agent->queued_bytes() > kRelayedAhead; };
   auto* server = server_;
-  relays_[&host] = rendezvous::RelaySink::create(
+  auto& relay = relays_[&host];
+  relay = rendezvous::RelaySink::create(
       io_.get_executor(), [server](asio::generic::stream_protocol::socket s) { server->adopt(std::move(s)); },
       std::move(to_agent));
+  agent->on_sent([agent, weak = std::weak_ptr(relay)] {
+    const auto sink = weak.lock();
+    if (sink && agent->queued_bytes() <= kRelayedAhead) sink->resume();
+  });
 }
 
 void Supervisor::on_frame(AgentChannel& host, control::Frame frame) {

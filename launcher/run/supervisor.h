@@ -90,7 +90,7 @@ class Supervisor {
   Parts parts_;
   rendezvous::Server* server_ = nullptr;
   JobState state_;
-  std::map<const AgentChannel*, std::unique_ptr<rendezvous::RelaySink>> relays_;
+  std::map<const AgentChannel*, std::shared_ptr<rendezvous::RelaySink>> relays_;
   std::set<std::string> notices_;  // of agents, that the user has seen
   Event changed_;                  // the state
 };

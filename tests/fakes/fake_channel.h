@@ -42,6 +42,10 @@ class FakeAgent {
   }
   bool takes_raw_bytes = false;                 // drun sends no frames yet
   void stop_reading() { is_reading_ = false; }  // as a host that is frozen
+  void go_on_reading() {
+    is_reading_ = true;
+    writable_.notify();
+  }
 
   // Actions of drun.
   std::vector<control::Frame> frames;                 // that it sent, in order

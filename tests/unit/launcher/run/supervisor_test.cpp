@@ -28,13 +28,17 @@ using ::testing::SizeIs;
 class FakeServer : public rendezvous::Server {
  public:
   Result<int> listen(const std::string&) override { return 0; }
-  void adopt(asio::generic::stream_protocol::socket) override {}
+  void adopt(asio::generic::stream_protocol::socket socket) override {
+    socket.non_blocking(true);
+    adopted.push_back(std::move(socket));
+  }
   void abort(const rendezvous::Abort& reason) override { aborts.push_back(reason); }
   void note(int rank, std::string text) override { notes[rank] = std::move(text); }
   std::vector<int> joined() const override { return members; }
   void stop() override {}
   Task<void> join() override { co_return; }
 
+  std::vector<asio::generic::stream_protocol::socket> adopted;
   std::vector<rendezvous::Abort> aborts;
   std::map<int, std::string> notes;
   std::vector<int> members;
@@ -503,6 +507,62 @@ TEST_F(SupervisorTest, ACallWithoutProgressIsToldAndWhenItGoesOn) {
   seq = 8;
   time_.run_for(seconds(8));
   EXPECT_THAT(reporter_.notes, ElementsAre(HasSubstr("allreduce #7 went on after")));
+}
+
+// A large value for each rank of a slow host must not fill drun's memory, nor keep its orders waiting.
+TEST_F(SupervisorTest, ARelayTakesNoMoreThanItsHostDoes) {
+  supervisor_.add_relay(*hosts_[1]);
+  control::Relay opening;
+  opening.connection = 1;
+  agents_[1]->say(Type::kRelayOpen, opening);
+  settle();
+  ASSERT_THAT(server_.adopted, SizeIs(1));
+  agents_[1]->stop_reading();
+  constexpr std::size_t kBytes = 8u << 20, kLimit = 3u << 19;
+  std::string given(kBytes, '\0'), taken;
+  for (std::size_t i = 0; i < kBytes; ++i) given[i] = static_cast<char>(i * 7919 >> 8);
+  std::size_t n_given = 0;
+  const auto give = [&] {
+    for (std::size_t before = kBytes; before != n_given;) {
+      before = n_given;
+      boost::system::error_code ignored;
+      n_given += server_.adopted[0].write_some(asio::buffer(given) + n_given, ignored);
+      settle();
+    }
+  };
+  give();
+  EXPECT_LT(n_given, 2 * kLimit) << "with what the kernel holds";
+  EXPECT_LT(hosts_[1]->queued_bytes(), kLimit);
+  agents_[1]->go_on_reading();
+  for (int round = 0; round < 100 && n_given < kBytes; ++round) {
+    settle();
+    give();
+  }
+  settle();
+  for (const auto& frame : agents_[1]->frames) {
+    if (frame.type == Type::kRelayData) taken += control::decode<control::Relay>(frame.body)->bytes;
+  }
+  EXPECT_TRUE(taken == given) << taken.size();
+}
+
+// Else the end of a job would wait for a host that is frozen.
+TEST_F(SupervisorTest, ARelayThatWaitsForItsHostEndsWithTheJob) {
+  supervisor_.add_relay(*hosts_[1]);
+  control::Relay opening;
+  opening.connection = 1;
+  agents_[1]->say(Type::kRelayOpen, opening);
+  begin();
+  agents_[1]->stop_reading();
+  boost::system::error_code ignored;
+  const std::string some(256u << 10, 'x');
+  for (int i = 0; i < 100; ++i) {
+    server_.adopted[0].write_some(asio::buffer(some), ignored);
+    settle();
+  }
+  EXPECT_GT(hosts_[1]->queued_bytes(), std::size_t{1} << 20);
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) end(rank, 0);
+  time_.run_for(seconds(20));
+  EXPECT_TRUE(over_);
 }
 
 }  // namespace
