@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "base/accept.h"
 #include "netdetect/link_echo.h"
 #include "netdetect/link_measure.h"
 #include "netdetect/link_stream.h"
@@ -47,28 +46,16 @@ struct Session {
 class Listener final : public LinkListener {
  public:
   Listener(const asio::any_io_executor& executor, std::string token)
-      : executor_(executor), acceptor_(executor), tasks_(executor), token_(std::move(token)) {}
+      : executor_(executor), listener_(executor, std::move(token)) {}
 
-  Result<void> open() {
-    auto port = listen_anywhere(acceptor_, "listen for link measurements");
-    if (!port) return fail(std::move(port.error()));
-    port_ = *port;
-    return {};
+  Result<void> start() {
+    return listener_.start("listen for link measurements",
+                           [this](LinkSocket connection) { return serve(std::move(connection)); });
   }
-
-  void run() {
-    std::function<void(tcp::socket)> serve_one = [this](tcp::socket socket) {
-      auto connection = std::make_shared<tcp::socket>(std::move(socket));
-      unproven_.add(connection);
-      tasks_.spawn(serve(std::move(connection)));
-    };
-    tasks_.spawn(accept_all(acceptor_, std::move(serve_one)));
-  }
-  int port() const override { return port_; }
+  int port() const override { return listener_.port(); }
 
   void stop() override {
-    boost::system::error_code ignored;
-    acceptor_.close(ignored);
+    listener_.stop();
     stopping_->stop();
     for (const auto& [id, session] : sessions_) {
       session->attached.notify();
@@ -76,7 +63,7 @@ class Listener final : public LinkListener {
     }
   }
 
-  Task<void> join() override { return tasks_.join(); }
+  Task<void> join() override { return listener_.join(); }
 
  private:
   Task<void> serve(LinkSocket connection) {
@@ -87,7 +74,7 @@ class Listener final : public LinkListener {
       const DeadlineGuard guard(executor_, Clock::now() + kProofTime, closing(connection));
       ordered = co_await take_order(connection, order);
     }
-    unproven_.remove(connection);
+    listener_.proven(connection);
     if (ordered && !stopping_->stopped() && n_proven_ < kMaxProven) {
       ++n_proven_;
       switch (order.kind) {
@@ -113,18 +100,14 @@ class Listener final : public LinkListener {
 
   // False: the peer did not prove that it knows the token, or its order is invalid.
   Task<bool> take_order(LinkSocket connection, LinkOrder& order) {
-    std::string hello(kHelloBytes, '\0');
-    const auto hello_buffer = asio::buffer(hello);
-    const auto [hello_error, n_hello] = co_await asio::async_read(*connection, hello_buffer, as_result);
-    if (hello_error) co_return false;
-    const auto reply = answer_hello(hello, token_, port_);
-    if (!reply) co_return false;
+    const auto hello = co_await listener_.read_hello(connection);
+    if (hello.reply.empty()) co_return false;
     // Rejects replayed nonces, so that an eavesdropper can't order measurements with a peer's proof.
     if (seen_.size() >= kMaxSeen) seen_.clear();
-    if (!seen_.insert(hello.substr(0, kNonceBytes)).second) co_return false;
+    if (!seen_.insert(hello.nonce).second) co_return false;
     boost::system::error_code ignored;
     connection->set_option(tcp::no_delay(true), ignored);
-    const auto reply_buffer = asio::buffer(*reply);
+    const auto reply_buffer = asio::buffer(hello.reply);
     co_await asio::async_write(*connection, reply_buffer, as_result);
     std::string bytes(kLinkOrderBytes, '\0');
     const auto buffer = asio::buffer(bytes);
@@ -146,7 +129,7 @@ class Listener final : public LinkListener {
     boost::system::error_code ec;
     const auto local = connection->local_endpoint(ec);
     std::string peer = connection->remote_endpoint(ec).address().to_string();
-    auto udp = MtuSocket::open(executor_, local.address().to_string(), token_, order.session);
+    auto udp = MtuSocket::open(executor_, local.address().to_string(), listener_.token(), order.session);
     if (!udp) co_return;
     const std::function<void()> close_udp = [u = udp->get()] { u->close(); };
     const OnStop on_stop(stopping_, close_udp);
@@ -249,15 +232,11 @@ class Listener final : public LinkListener {
   }
 
   asio::any_io_executor executor_;
-  tcp::acceptor acceptor_;
-  TaskGroup tasks_;
-  std::string token_;
+  TokenListener listener_;
   std::shared_ptr<Stopping> stopping_ = std::make_shared<Stopping>();
-  UnprovenConnections unproven_;
   std::map<std::string, std::shared_ptr<Session>> sessions_;
   std::set<std::string> seen_;  // nonces
   std::size_t n_proven_ = 0;
-  int port_ = 0;
 };
 
 }  // namespace
@@ -265,8 +244,7 @@ class Listener final : public LinkListener {
 Result<std::unique_ptr<LinkListener>> LinkListener::start(const asio::any_io_executor& executor, std::string token) {
   if (token.size() != kTokenBytes) return fail(Errc::kInternal, "the token of link measurements has the wrong size");
   auto listener = std::make_unique<Listener>(executor, std::move(token));
-  if (auto open = listener->open(); !open) return fail(std::move(open.error()));
-  listener->run();
+  if (auto started = listener->start(); !started) return fail(std::move(started.error()));
   return std::unique_ptr<LinkListener>(std::move(listener));
 }
 

@@ -1,9 +1,11 @@
 #include "netdetect/listen.h"
 
 #include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/read.hpp>
 #include <utility>
 
-#include "base/asio.h"
+#include "base/accept.h"
+#include "netdetect/proof.h"
 
 namespace drun::netdetect {
 namespace {
@@ -46,6 +48,36 @@ void UnprovenConnections::add(Connection connection) {
 void UnprovenConnections::close_all() {
   boost::system::error_code ignored;
   for (const auto& connection : connections_) connection->close(ignored);
+}
+
+Result<void> TokenListener::start(const char* what, std::function<Task<void>(Connection)> serve) {
+  auto port = listen_anywhere(acceptor_, what);
+  if (!port) return fail(std::move(port.error()));
+  port_ = *port;
+  std::function<void(tcp::socket)> serve_one = [this, serve = std::move(serve)](tcp::socket socket) {
+    auto connection = std::make_shared<tcp::socket>(std::move(socket));
+    unproven_.add(connection);
+    tasks_.spawn(serve(std::move(connection)));
+  };
+  tasks_.spawn(accept_all(acceptor_, std::move(serve_one)));
+  return {};
+}
+
+Task<TokenListener::Hello> TokenListener::read_hello(Connection connection) {
+  std::string bytes(kHelloBytes, '\0');
+  const auto buffer = asio::buffer(bytes);
+  const auto [ec, n] = co_await asio::async_read(*connection, buffer, as_result);
+  Hello hello;
+  if (ec) co_return hello;
+  hello.nonce = bytes.substr(0, kNonceBytes);
+  hello.reply = answer_hello(bytes, token_, port_).value_or(std::string());
+  co_return hello;
+}
+
+void TokenListener::stop() {
+  boost::system::error_code ignored;
+  acceptor_.close(ignored);
+  unproven_.close_all();
 }
 
 }  // namespace drun::netdetect

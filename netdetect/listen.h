@@ -1,12 +1,16 @@
-// Common parts of the listeners for probes and for link measurements: a port on all addresses of this host, and the
-// connections of peers that have proven nothing yet.
+// The common part of the listeners for probes and for link measurements: a port on all addresses of this host, and
+// peers that must prove that they know the token.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <memory>
+#include <string>
+#include <utility>
 
+#include "base/asio.h"
 #include "base/error.h"
 
 namespace drun::netdetect {
@@ -28,6 +32,40 @@ class UnprovenConnections {
  private:
   static constexpr std::size_t kMax = 256;
   std::list<Connection> connections_;  // oldest first
+};
+
+// Must not be destroyed before stop() and join(). One thread.
+class TokenListener {
+ public:
+  using Connection = UnprovenConnections::Connection;
+
+  TokenListener(const asio::any_io_executor& executor, std::string token)
+      : executor_(executor), acceptor_(executor), tasks_(executor), token_(std::move(token)) {}
+
+  // Listens, and runs `serve` for each connection, which counts as unproven until proven(). `what`: see
+  // listen_anywhere().
+  Result<void> start(const char* what, std::function<Task<void>(Connection)> serve);
+  int port() const { return port_; }
+  const std::string& token() const { return token_; }
+
+  // The first bytes of a connection. `reply`, for the peer, proves that this side knows the token, too; it is empty if
+  // the peer has not proven it.
+  struct Hello {
+    std::string nonce, reply;
+  };
+  Task<Hello> read_hello(Connection connection);
+  void proven(const Connection& connection) { unproven_.remove(connection); }
+
+  void stop();  // closes the connections that are unproven
+  Task<void> join() { return tasks_.join(); }
+
+ private:
+  asio::any_io_executor executor_;
+  asio::ip::tcp::acceptor acceptor_;
+  TaskGroup tasks_;
+  std::string token_;
+  UnprovenConnections unproven_;
+  int port_ = 0;
 };
 
 }  // namespace drun::netdetect
