@@ -157,6 +157,7 @@ Task<void> Agent::send_prepared() {
     p.hint = "make /tmp writable on that host";
     reply.problems.push_back(std::move(p));
   }
+  check_gpus(job_, reply);
   choose_cpus(job_, reply);
   send(Type::kPrepared, control::encode(reply));
 }

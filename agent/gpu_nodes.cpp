@@ -90,4 +90,20 @@ std::vector<int> nodes_of_workers(const std::vector<std::string>& named, const s
   return out;
 }
 
+std::vector<std::string> missing_gpus(const std::vector<std::string>& named, const std::vector<GpuNode>& gpus) {
+  const auto is_known = [](const GpuNode& gpu) {  // "GPU-????????-...": not yet
+    return starts_with(gpu.uuid, "GPU-") && gpu.uuid.find('?') == std::string::npos;
+  };
+  const bool all_known = std::all_of(gpus.begin(), gpus.end(), is_known);
+  std::vector<std::string> out;
+  for (const auto& name : named) {
+    const auto number = parse_number(name);
+    const bool has_uuid =
+        std::any_of(gpus.begin(), gpus.end(), [&](const auto& g) { return starts_with(g.uuid, name); });
+    const bool is_missing = number ? *number >= gpus.size() : starts_with(name, "GPU-") && all_known && !has_uuid;
+    if (is_missing && !gpus.empty()) out.push_back(name);
+  }
+  return out;
+}
+
 }  // namespace drun::agent

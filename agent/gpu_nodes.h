@@ -1,4 +1,4 @@
-// Finds the NUMA node that each NVIDIA GPU of this machine is attached to.
+// The NVIDIA GPUs of this machine, and the NUMA node that each is attached to.
 #pragma once
 
 #include <map>
@@ -22,5 +22,9 @@ std::vector<GpuNode> read_gpu_nodes(const std::string& root);
 // named ones are known.
 std::vector<int> nodes_of_workers(const std::vector<std::string>& named, const std::vector<GpuNode>& gpus,
                                   const std::map<std::string, std::string>& environment);
+
+// The words of `named` (as Prepare::gpus) for which there is certainly no GPU: a number that is too large, or a UUID
+// that none has. Empty without the driver's files.
+std::vector<std::string> missing_gpus(const std::vector<std::string>& named, const std::vector<GpuNode>& gpus);
 
 }  // namespace drun::agent

@@ -1,5 +1,6 @@
 #include "agent/prepared_job.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
@@ -61,6 +62,20 @@ void reserve_master_port(PreparedJob& job, control::Prepared& reply) {
   }
   control::Problem p;
   p.cause = "no free port for MASTER_PORT: " + reserved.error().message();
+  reply.problems.push_back(std::move(p));
+}
+
+void check_gpus(const PreparedJob& job, control::Prepared& reply) {
+  const auto& named = job.order.gpus;
+  if (std::all_of(named.begin(), named.end(), [](const auto& name) { return name.empty(); })) return;
+  const auto gpus = read_gpu_nodes("");
+  const auto missing = missing_gpus(named, gpus);
+  if (missing.empty()) return;
+  control::Problem p;
+  p.kind = control::ProblemKind::kGpus;
+  p.cause = "gpus=" + join(missing, ",") + ": the host has " + plural(gpus.size(), "GPU") + ", " +
+            (gpus.size() == 1 ? "number 0" : "numbers 0 to " + std::to_string(gpus.size() - 1));
+  p.hint = "on that host: nvidia-smi -L";
   reply.problems.push_back(std::move(p));
 }
 

@@ -28,6 +28,8 @@ PreparedJob prepare_job(control::Prepare order);
 Task<void> find_command(PreparedJob& job, ForkedCalls& calls, control::Prepared& reply);
 // Reserves MASTER_PORT if the order says so.
 void reserve_master_port(PreparedJob& job, control::Prepared& reply);
+// Finds the GPUs that the host list names for the workers. Without the driver's files, all are taken to be there.
+void check_gpus(const PreparedJob& job, control::Prepared& reply);
 // --bind-to: chooses the CPUs of the workers.
 void choose_cpus(PreparedJob& job, control::Prepared& reply);
 

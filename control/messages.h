@@ -92,6 +92,7 @@ enum class ProblemKind : std::uint8_t {
   kMpi,
   kBinding,
   kNoAnswer,  // of a file system
+  kGpus,      // the host list names a GPU that is not there
 };
 struct Problem {
   ProblemKind kind = ProblemKind::kOther;

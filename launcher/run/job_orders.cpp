@@ -21,6 +21,7 @@ Errc code_of(control::ProblemKind kind) {
     case control::ProblemKind::kWorkingDirectory:
     case control::ProblemKind::kMpi:
     case control::ProblemKind::kBinding:
+    case control::ProblemKind::kGpus:
       return Errc::kUsage;
     case control::ProblemKind::kNoAnswer:
       return Errc::kTimeout;

@@ -105,6 +105,17 @@ class Logins(ClusterTest):
         job = self.drun("-H", "localhost:1,h1:1", "-p", "12345", "id", "-un", user="drun-user", cwd="/home/drun-user")
         self.assertEqual((job.status, job.out.count("drun-user")), (0, 2), str(job))
 
+    def test_a_gpu_that_is_not_there_is_named(self):
+        about = "/proc/driver/nvidia/gpus/0000:00:06.0"
+        self.addCleanup(self.cluster.shell, "h1", "umount /proc/driver")
+        self.cluster.shell("h1", f"mount -t tmpfs none /proc/driver; mkdir -p {about}; "
+                                 f"printf 'GPU UUID: \t GPU-1234\n' > {about}/information")
+        self.good("-H", "localhost:1,host1:gpus=0", "true")
+        job = self.drun("-H", "localhost:1,host1:gpus=0,1", "touch", "/root/started")
+        self.assertEqual(job.status, 2, str(job))
+        self.assertIn("host1: gpus=1: the host has 1 GPU, number 0", job.err)
+        self.assertEqual(self.cluster.run("h0", "test", "-e", "/root/started").status, 1, str(job))
+
     def test_another_processor_type_is_named(self):
         self.cluster.write("h1", "/root/fake/uname", "#!/bin/sh\necho riscv64\n", 0o755)
         self.cluster.write("h1", "/root/.bashrc", "export PATH=/root/fake:$PATH\n")

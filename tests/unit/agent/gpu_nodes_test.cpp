@@ -70,5 +70,21 @@ TEST(NoGpuNodes, AreNotKnown) {
   EXPECT_EQ(nodes_of_workers({"", "0"}, {}, {}), (std::vector<int>{-1, -1}));
 }
 
+TEST_F(GpuNodes, AreMissingIfNoGpuHasTheNumberOrTheUuid) {
+  const auto missing = [&](const std::vector<std::string>& named) {
+    return missing_gpus(named, read_gpu_nodes(folder_.path()));
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(missing({"0", "3", "", "GPU-aaaa", "GPU-c", "MIG-1"}), Names());
+  EXPECT_EQ(missing({"0", "4", "GPU-e", "12"}), (Names{"4", "GPU-e", "12"}));
+  add("0002:01:00.0", "GPU-????????", "0");
+  EXPECT_EQ(missing({"4", "GPU-e", "5"}), Names{"5"}) << "a UUID that the driver has not read yet may be any";
+}
+
+TEST(NoGpus, NobodyKnowsWhichAreMissing) {
+  const drun::testing::TempFolder without_driver;
+  EXPECT_TRUE(missing_gpus({"0", "7", "GPU-a"}, read_gpu_nodes(without_driver.path())).empty());
+}
+
 }  // namespace
 }  // namespace drun::agent

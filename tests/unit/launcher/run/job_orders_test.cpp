@@ -127,7 +127,7 @@ TEST(JobOrders, ProblemsOfAHostBecomeErrorsWithTheStatusOfTheirKind) {
   control::Prepared prepared;
   for (const auto kind :
        {control::ProblemKind::kNotFound, control::ProblemKind::kNotExecutable, control::ProblemKind::kWorkingDirectory,
-        control::ProblemKind::kMpi, control::ProblemKind::kNoAnswer}) {
+        control::ProblemKind::kMpi, control::ProblemKind::kNoAnswer, control::ProblemKind::kGpus}) {
     control::Problem problem;
     problem.kind = kind;
     problem.cause = "cause";
@@ -141,7 +141,8 @@ TEST(JobOrders, ProblemsOfAHostBecomeErrorsWithTheStatusOfTheirKind) {
     EXPECT_EQ(error.cause, "cause");
     EXPECT_EQ(error.hint, "hint");
   }
-  EXPECT_THAT(codes, ElementsAre(Errc::kNotFound, Errc::kNotExecutable, Errc::kUsage, Errc::kUsage, Errc::kTimeout));
+  EXPECT_THAT(codes, ElementsAre(Errc::kNotFound, Errc::kNotExecutable, Errc::kUsage, Errc::kUsage, Errc::kTimeout,
+                                 Errc::kUsage));
 }
 
 TEST(JobOrders, AnAgentHasTimeToReplyBeforeItIsGivenUp) {
