@@ -28,14 +28,6 @@ boost::system::error_code listen_at(tcp::acceptor& acceptor, const tcp::endpoint
 
 }  // namespace
 
-Result<int> listen_anywhere(tcp::acceptor& acceptor, const char* what) {
-  int port = 0;
-  auto ec = listen_at(acceptor, tcp::endpoint(tcp::v6(), 0), port);
-  if (ec) ec = listen_at(acceptor, tcp::endpoint(tcp::v4(), 0), port);
-  if (ec) return fail(asio_error(ec, what));
-  return port;
-}
-
 void UnprovenConnections::add(Connection connection) {
   if (connections_.size() >= kMax) {
     boost::system::error_code ignored;
@@ -51,9 +43,9 @@ void UnprovenConnections::close_all() {
 }
 
 Result<void> TokenListener::start(const char* what, std::function<Task<void>(Connection)> serve) {
-  auto port = listen_anywhere(acceptor_, what);
-  if (!port) return fail(std::move(port.error()));
-  port_ = *port;
+  auto ec = listen_at(acceptor_, tcp::endpoint(tcp::v6(), 0), port_);
+  if (ec) ec = listen_at(acceptor_, tcp::endpoint(tcp::v4(), 0), port_);
+  if (ec) return fail(asio_error(ec, what));
   std::function<void(tcp::socket)> serve_one = [this, serve = std::move(serve)](tcp::socket socket) {
     auto connection = std::make_shared<tcp::socket>(std::move(socket));
     unproven_.add(connection);

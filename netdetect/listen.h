@@ -15,10 +15,6 @@
 
 namespace drun::netdetect {
 
-// Listens on IPv6 and IPv4, or on IPv4 alone if there is no IPv6. Returns the port, which the system chooses. `what`
-// begins the error: "listen for probes".
-Result<int> listen_anywhere(boost::asio::ip::tcp::acceptor& acceptor, const char* what);
-
 // Connections of peers that have not proven that they know the token. One thread.
 class UnprovenConnections {
  public:
@@ -42,8 +38,8 @@ class TokenListener {
   TokenListener(const asio::any_io_executor& executor, std::string token)
       : executor_(executor), acceptor_(executor), tasks_(executor), token_(std::move(token)) {}
 
-  // Listens, and runs `serve` for each connection, which counts as unproven until proven(). `what`: see
-  // listen_anywhere().
+  // Listens on IPv6 and IPv4, or on IPv4 alone if there is no IPv6, on a port that the system chooses. Runs `serve` for
+  // each connection, which counts as unproven until proven(). `what` begins the error: "listen for probes".
   Result<void> start(const char* what, std::function<Task<void>(Connection)> serve);
   int port() const { return port_; }
   const std::string& token() const { return token_; }

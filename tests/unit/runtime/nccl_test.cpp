@@ -897,13 +897,25 @@ TEST_F(NcclJobs, ASetupThatNeverEndsEndsTheProcess) {
 }
 
 // As in a program that uses CUDA's runtime, which has a context current in each thread.
+class CurrentContext {
+ public:
+  CurrentContext() {
+    EXPECT_EQ(driver_.primary_context_retain(&context_, 0), gpu::kSuccess);
+    EXPECT_EQ(driver_.context_push(context_), gpu::kSuccess);
+  }
+  ~CurrentContext() { EXPECT_EQ(driver_.context_pop(&context_), gpu::kSuccess); }
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+
+ private:
+  const gpu::Driver& driver_ = *gpu::loaded_driver();
+  gpu::Context context_ = nullptr;
+};
+
 TEST_F(NcclJobs, ACallAsksTheDriverLittle) {
   std::atomic<int> in_place{0}, apart{0};
   run(2, [&](Communicator& all) {
-    const gpu::Driver& driver = *gpu::loaded_driver();
-    gpu::Context context = nullptr;
-    ASSERT_EQ(driver.primary_context_retain(&context, 0), gpu::kSuccess);
-    ASSERT_EQ(driver.context_push(context), gpu::kSuccess);
+    const CurrentContext current;
     const Device data(2, 1), other(2, 1);
     ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));  // sets up
     wait_for();
@@ -924,7 +936,6 @@ TEST_F(NcclJobs, ACallAsksTheDriverLittle) {
     };
     in_place = n_asked(data.get());
     apart = n_asked(other.get());
-    EXPECT_EQ(driver.context_pop(&context), gpu::kSuccess);
   });
   // Attributes of a pointer, the current context, whether the stream is captured, an event before and one after the
   // call.
@@ -935,10 +946,7 @@ TEST_F(NcclJobs, ACallAsksTheDriverLittle) {
 // Between two polls the calls of a short step would otherwise make thousands of events.
 TEST_F(NcclJobs, CallsUseTheEventsOfThoseThatHaveEnded) {
   run(1, [&](Communicator& all) {
-    const gpu::Driver& driver = *gpu::loaded_driver();
-    gpu::Context context = nullptr;
-    ASSERT_EQ(driver.primary_context_retain(&context, 0), gpu::kSuccess);
-    ASSERT_EQ(driver.context_push(context), gpu::kSuccess);
+    const CurrentContext current;
     const Device data(2, 1);
     constexpr int kCalls = 16, kSteps = 20;
     const auto step = [&] {
@@ -950,17 +958,13 @@ TEST_F(NcclJobs, CallsUseTheEventsOfThoseThatHaveEnded) {
     for (int i = 0; i < kSteps; ++i) step();
     EXPECT_EQ(fake().n_events(), n_events);
     EXPECT_LE(fake().n_asked() - n_asked, kSteps * 6 * kCalls);
-    EXPECT_EQ(driver.context_pop(&context), gpu::kSuccess);
   });
 }
 
 // While the GPU is behind, there is nothing to take, and a look in vain is not repeated for each call.
 TEST_F(NcclJobs, CallsThatAreAheadOfTheGpuSeldomLookForEvents) {
   run(1, [&](Communicator& all) {
-    const gpu::Driver& driver = *gpu::loaded_driver();
-    gpu::Context context = nullptr;
-    ASSERT_EQ(driver.primary_context_retain(&context, 0), gpu::kSuccess);
-    ASSERT_EQ(driver.context_push(context), gpu::kSuccess);
+    const CurrentContext current;
     const Device data(2, 1);
     ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
     wait_for();
@@ -969,7 +973,6 @@ TEST_F(NcclJobs, CallsThatAreAheadOfTheGpuSeldomLookForEvents) {
     constexpr int kCalls = 160;
     for (int i = 0; i < kCalls; ++i) ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
     EXPECT_LE(fake().n_asked() - before, kCalls * 7 + kCalls / 16);  // makes two events for each
-    EXPECT_EQ(driver.context_pop(&context), gpu::kSuccess);
   });
 }
 

@@ -122,6 +122,13 @@ class SupervisorTest : public ::testing::Test {
     settle();
   }
   void settle() { time_.run_for(milliseconds(10)); }
+  // A worker of that host connects to its relay.
+  void open_relay(std::size_t host) {
+    supervisor_.add_relay(*hosts_[host]);
+    control::Relay opening;
+    opening.connection = 1;
+    agents_[host]->say(Type::kRelayOpen, opening);
+  }
   testing::FakeAgent& agent_of(std::uint32_t rank) { return *agents_[rank / kRanksPerHost]; }
   void start(std::uint32_t rank) {
     control::Started m;
@@ -511,10 +518,7 @@ TEST_F(SupervisorTest, ACallWithoutProgressIsToldAndWhenItGoesOn) {
 
 // A large value for each rank of a slow host must not fill drun's memory, nor keep its orders waiting.
 TEST_F(SupervisorTest, ARelayTakesNoMoreThanItsHostDoes) {
-  supervisor_.add_relay(*hosts_[1]);
-  control::Relay opening;
-  opening.connection = 1;
-  agents_[1]->say(Type::kRelayOpen, opening);
+  open_relay(1);
   settle();
   ASSERT_THAT(server_.adopted, SizeIs(1));
   agents_[1]->stop_reading();
@@ -547,10 +551,7 @@ TEST_F(SupervisorTest, ARelayTakesNoMoreThanItsHostDoes) {
 
 // Else the end of a job would wait for a host that is frozen.
 TEST_F(SupervisorTest, ARelayThatWaitsForItsHostEndsWithTheJob) {
-  supervisor_.add_relay(*hosts_[1]);
-  control::Relay opening;
-  opening.connection = 1;
-  agents_[1]->say(Type::kRelayOpen, opening);
+  open_relay(1);
   begin();
   agents_[1]->stop_reading();
   boost::system::error_code ignored;
