@@ -27,6 +27,8 @@ constexpr milliseconds kShortTimeout{1000};  // while a job waits to start
 constexpr milliseconds kFewRoundTrips{300};
 constexpr milliseconds kSlowTime{1000};  // of a link that is_slow()
 constexpr milliseconds kLossTime{200}, kMinLossTime{40}, kLossTimeAgain{300};
+// With so little time for a pair, 500 segments at best, losses are counted even if that takes so much too long.
+constexpr milliseconds kShortLossTime{100}, kLossesLate{1000};
 constexpr milliseconds kRingStart{150};  // until all agents have their connections
 
 }  // namespace
@@ -124,12 +126,7 @@ Task<std::vector<Link>> LinkCheck::first_pass(Deadline deadline) {
   streams.time_ms = count_of(time);
   co_await run_rounds(rounds, links, &LinkRequests::measure_pair, streams, time, deadline, "bandwidth");
 
-  LinkTarget paced;
-  const milliseconds for_loss = std::min(kLossTime, left_until(deadline) / n_rounds - kRequestTime);
-  if (for_loss >= kMinLossTime) {
-    paced.time_ms = count_of(for_loss);
-    co_await run_rounds(rounds, links, &LinkRequests::measure_loss, paced, for_loss, deadline, "counting losses");
-  }
+  co_await count_losses(rounds, links, deadline);
   if (!four) co_return links;
   streams.n_streams = kManyStreams;
   time = bandwidth_time(times_, left_until(deadline), n_rounds, kRequestTime);
@@ -138,6 +135,23 @@ Task<std::vector<Link>> LinkCheck::first_pass(Deadline deadline) {
   co_await run_rounds(rounds, links, &LinkRequests::measure_pair, streams, time, deadline,
                       "bandwidth over several connections");
   co_return links;
+}
+
+Task<void> LinkCheck::count_losses(const std::vector<Round>& rounds, std::vector<Link>& links, Deadline deadline) {
+  const auto measured = [](const Link& link) { return !link.forward.rates.empty() || !link.backward.rates.empty(); };
+  if (std::none_of(links.begin(), links.end(), measured)) co_return;  // the note about bandwidth is enough
+  const int n_rounds = static_cast<int>(rounds.size());
+  milliseconds time = std::min(kLossTime, left_until(deadline) / n_rounds - kRequestTime);
+  // Few hosts: a link that is fast, but loses frames, would look sound.
+  if (time < kShortLossTime && n_rounds * (kShortLossTime + kRequestTime) <= kLossesLate) {
+    time = kShortLossTime;
+    deadline = std::max(deadline, Clock::now() + kLossesLate);
+  }
+  if (time < kMinLossTime) deadline = Clock::now();  // only for the note
+  time = std::max(time, kMinLossTime);
+  LinkTarget wish;
+  wish.time_ms = count_of(time);
+  co_await run_rounds(rounds, links, &LinkRequests::measure_loss, wish, time, deadline, "counting losses");
 }
 
 Task<std::vector<Link>> LinkCheck::measure_again(std::vector<HostPair> pairs, Deadline deadline) {

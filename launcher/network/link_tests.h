@@ -35,8 +35,9 @@ class LinkCheck {
   Task<void> listen(Deadline deadline);
 
   // Measures round trips and path MTU of all pairs that can connect, then bandwidth over one connection, then losses at
-  // a low rate, then bandwidth over four connections if the depth asks for it; the last two only if there is time.
-  // notes() names what did not fit before the deadline.
+  // a low rate, then bandwidth over four connections if the depth asks for it; the last two only if there is time. The
+  // losses of few hosts are counted in any case, for which up to a second more is taken. notes() names what did not fit
+  // before the deadline.
   Task<std::vector<netdetect::Link>> first_pass(Deadline deadline);
 
   // Measures these pairs again, one at a time, with no other traffic; slow ones over one connection only, but for
@@ -63,6 +64,8 @@ class LinkCheck {
   Task<void> run_rounds(const std::vector<netdetect::Round>& rounds, std::vector<netdetect::Link>& links, Step step,
                         netdetect::LinkTarget wish, std::chrono::milliseconds allowed, Deadline deadline,
                         std::string what);
+  Task<void> count_losses(const std::vector<netdetect::Round>& rounds, std::vector<netdetect::Link>& links,
+                          Deadline deadline);
 
   asio::io_context& io_;
   std::vector<AgentChannel*> hosts_;

@@ -227,6 +227,22 @@ TEST_F(Links, WithoutTimeThereAreNotesInTheirPlace) {
   EXPECT_THAT(out->notes, ::testing::Contains(HasSubstr("no time was left for round trips of 3 of 3 pairs")));
 }
 
+// Without them a lossy link of a fast network would look sound.
+TEST_F(Links, LossesOfFewHostsAreCountedEvenIfTheTimeIsUp) {
+  start(3);
+  auto out = std::make_shared<Outcome>();
+  const auto choice = choice_of({"127.0.0.1", "127.0.0.1", "127.0.0.1"});
+  // Enough for round trips and bandwidth only.
+  ASSERT_TRUE(run(agents_, check_all(agents_, choice, check::CheckDepth::kQuick, {}, milliseconds(500), out)));
+  ASSERT_EQ(out->links.size(), 3u);
+  for (const auto& link : out->links) {
+    for (const auto& direction : {link.forward, link.backward}) {
+      EXPECT_EQ(direction.error, "");
+      EXPECT_GT(direction.paced.n_segments, 0u);
+    }
+  }
+}
+
 Task<void> lose_one(Agents& agents, netdetect::Choice choice, std::shared_ptr<Outcome> out) {
   LinkCheck check(agents.io, agents.all(), std::move(choice), check::link_times(check::CheckDepth::kFull));
   co_await check.listen(Clock::now() + seconds(10));
