@@ -20,21 +20,24 @@ def is_for(dtype):
 
 
 class Feedback:
-    """Selects what is sent of each gradient, and keeps the rest, by parameter."""
+    """Selects what is sent of each gradient, and keeps the rest, by parameter. loss_scale() is the factor of the loss in the
+    current backward pass, and so of the gradients: what is kept is divided by it."""
 
-    def __init__(self, compression):
+    def __init__(self, compression, loss_scale=None):
         self.compression = compression
+        self._loss_scale = loss_scale or (lambda: 1.0)
         self._kept = {}  # by id of the parameter, on its device
 
     def begin(self, bucket, name, op, process_set, **_):
         """Sends the large elements of the bucket; returns a handle of the sum or average of what all ranks send. The
         factors before and after the sum, which make one, are not needed."""
-        flat = bucket.pack()
+        flat, scale = bucket.pack(), float(self._loss_scale())
         for part, kept in self._parts_with_gradient(bucket, flat):
-            part.add_(kept)
-        chosen = self._choose(bucket, flat)
-        for part, kept in self._parts_with_gradient(bucket, flat.masked_fill(chosen, 0)):
-            kept.copy_(part)
+            part.add_(kept, alpha=scale)
+        chosen = self._choose(bucket, flat, scale)
+        # Infinities and NaN would come again in each step. If not all are sent, those that are tell it to all ranks.
+        for part, kept in self._parts_with_gradient(bucket, flat.masked_fill(chosen | ~flat.isfinite(), 0)):
+            torch.div(part, scale, out=kept)
         indices = chosen.nonzero().flatten()
         if flat.numel() < 1 << 31:
             indices = indices.int()
@@ -51,9 +54,9 @@ class Feedback:
                     kept = self._kept[id(parameter)] = torch.zeros_like(part)
                 yield part, kept
 
-    def _choose(self, bucket, flat):
+    def _choose(self, bucket, flat, scale):
         if not isinstance(self.compression, TopKCompressor):
-            return ~(flat.abs() < _least(self.compression.value, flat.dtype))
+            return ~(flat.abs() < _least(self.compression.value * scale, flat.dtype))
         chosen = torch.empty(flat.numel(), dtype=torch.bool, device=flat.device)
         for (_, part), (_, chosen_of_part) in zip(bucket.parts(flat), bucket.parts(chosen)):
             _choose_top(part.flatten(), chosen_of_part.view(-1), self.compression.fraction)

@@ -9,11 +9,13 @@ of which only the large elements are sent (`_feedback.py`) are gathered in place
 After the buckets each rank announces which parameters it has a gradient of. A parameter that no rank has used gets no
 gradient, as with a single rank. A parameter with a sparse gradient on some rank is reduced then, and left out of the
 buckets in later steps."""
+import threading
 import weakref
 
 import torch
 
 from . import _feedback
+from . import _halves
 from . import _library as lib
 from ._compression import Compression
 from ._engine import synchronize
@@ -109,6 +111,7 @@ class GradientReducer:
         self._named_parameters = named_parameters
         self._bucket_bytes = bucket_bytes
         self._sparse = []
+        self._lock = threading.RLock()  # autograd has a thread for each device, and hooks run there
         self._fill()
         self._next = 0  # the first bucket that is not launched
         self._reset()
@@ -139,8 +142,20 @@ class GradientReducer:
         for remove in self._hooks:
             remove()
 
+    def has_all(self, parameters):
+        """True if no other than this reducer's are trained."""
+        return all(id(p) in self._left for p in parameters if p.requires_grad)
+
+    def without_own(self, named_parameters):
+        return [(name, p) for name, p in named_parameters if id(p) not in self._left]
+
     def is_under_way(self):
         return self._next > 0
+
+    def forget_passes(self):
+        """For gradients that are given up before any was sent."""
+        if self._has_counted:
+            self._reset()
 
     def restart(self):
         """Forgets the passes that were counted."""
@@ -153,6 +168,7 @@ class GradientReducer:
         for bucket in self._buckets:
             bucket.n_ready, bucket.handle, bucket.context = 0, None, None
         self._left = {id(parameter): self.passes for _, parameter in self._named_parameters}
+        self._has_counted = False
 
     def _make_hook(self, name, parameter):
         # The model may outlive this optimizer, which another one may replace.
@@ -166,13 +182,15 @@ class GradientReducer:
         return hook
 
     def _has_come(self, name, key):
-        self._left[key] -= 1
-        if self._left[key] < 0:
-            raise RuntimeError(f"the gradient of {name} was computed more than backward_passes_per_step={self.passes} times "
-                               "before step(): give DistributedOptimizer the number of backward passes per step")
-        if self._left[key] == 0 and key in self._bucket_of:
-            self._bucket_of[key].n_ready += 1
-            self._launch(only_full=True)
+        with self._lock:
+            self._has_counted = True
+            self._left[key] -= 1
+            if self._left[key] < 0:
+                raise RuntimeError(f"the gradient of {name} was computed more than backward_passes_per_step={self.passes} "
+                                   "times before step(): give DistributedOptimizer the number of backward passes per step")
+            if self._left[key] == 0 and key in self._bucket_of:
+                self._bucket_of[key].n_ready += 1
+                self._launch(only_full=True)
 
     def _launch(self, only_full):
         while self._next < len(self._buckets):
@@ -188,8 +206,19 @@ class GradientReducer:
     def _begin(self, bucket):
         if self._feedback is not None and _feedback.is_for(bucket.dtype):
             return self._feedback.begin(bucket, bucket.name, **self._arguments)
+        op, process_set = self._arguments["op"], self._arguments["process_set"]
+        if _halves.is_for(self._compression, op, bucket.dtype):
+            return _halves.begin(self._compression, bucket.pack(), bucket.name, process_set)
         compressed, bucket.context = self._compression.compress(bucket.pack())
         return allreduce_async_(compressed, name=bucket.name, **self._arguments)
+
+    def _end(self, bucket):
+        """The reduced data of the bucket."""
+        reduced = _reduced(bucket.handle)
+        op, process_set = self._arguments["op"], self._arguments["process_set"]
+        if _halves.is_for(self._compression, op, bucket.dtype):
+            return _halves.end(reduced, bucket.dtype, op, process_set)
+        return self._compression.decompress(reduced, bucket.context)
 
     def _check_sparse(self, name, parameter):
         if _kind(parameter.grad) != _SPARSE:
@@ -212,7 +241,7 @@ class GradientReducer:
         missing = {}
         with torch.no_grad():
             for bucket in self._buckets:
-                missing.update(bucket.unpack(self._compression.decompress(_reduced(bucket.handle), bucket.context)))
+                missing.update(bucket.unpack(self._end(bucket)))
             found = []
             counts = _reduced(handle).tolist()
             used = {id(parameter) for (_, parameter), count in zip(named + self._sparse, counts) if any(count)}

@@ -2,92 +2,133 @@
 
 A rank that has joined must know which collectives the others call. So if join is enabled, every collective begins with
 a small allgather in which each rank announces its call."""
+import collections
+import contextlib
 import ctypes
+import struct
+import sys
 
 from . import _library as lib
 from ._engine import call, engine
 from ._process_sets import Group
+from ._tensor import take
 
-# Kinds of calls that are announced; only the ranks of a job see the numbers.
-JOIN, ALLREDUCE, BARRIER, OTHER = range(4)
+# Kinds of calls that are announced; only the ranks of a job see the numbers. MEAN_OF_PRESENT: an allreduce with op=AVG
+# that is divided by the number of ranks that have not joined.
+JOIN, ALLREDUCE, MEAN_OF_PRESENT, BARRIER, OTHER = range(5)
 
 enabled = False
 _joined = set()  # as of the last exchange
-_FIELDS = 4  # kind, dtype, op, count
 _ITEMSIZE = {lib.INT8: 1, lib.UINT8: 1, lib.INT32: 4, lib.UINT32: 4, lib.INT64: 8, lib.UINT64: 8, lib.FLOAT16: 2,
              lib.BFLOAT16: 2, lib.FLOAT32: 4, lib.FLOAT64: 8}
+
+# on_gpu: the call's memory is that of a GPU; of JOIN: this rank can make zeros there.
+_Call = collections.namedtuple("_Call", "kind dtype op count on_gpu prescale postscale",
+                               defaults=(0, 0, 0, False, 1.0, 1.0))
+_PACKED = struct.Struct("=qqqqqdd")
 
 
 def announces(group):
     return enabled and group.is_global
 
 
-def announce(group, kind, dtype=0, op=0, count=0):
-    """Called before each collective, in its turn."""
+def announce(group, *fields):
+    """Called before each collective, in its turn, with the fields of _Call. Returns the factor of the result."""
     if not announces(group):
-        return
-    said = _exchange(group, kind, dtype, op, count)
-    joined = _remember(said)
-    if joined:
-        _check_possible(min(joined), kind, op)
+        return 1.0
+    mine = _Call(*fields)
+    said = _exchange(group, mine)
+    _check_possible(said)
+    return _factor(mine, said)
 
 
 def join(device=None):
     """Announces that this rank has no more data, and waits until all ranks have joined; returns the last one to join.
-    Until then this rank adds zeros to the others' allreduces (sums and averages). Ranks that join at different times
-    need init(join=True)."""
-    del device
+    Until then this rank adds zeros to the others' allreduces (sums and averages), which it makes on `device` if theirs
+    are on GPUs; None: the current GPU of torch or CuPy. Ranks that join at different times need init(join=True)."""
     group = Group(None)
-    return engine.run(lambda: _serve(group) if enabled else _meet(group))
+    return engine.run(lambda: _serve(group, device) if enabled else _meet(group))
 
 
 def _meet(group):
     try:
-        _exchange(group, JOIN, 0, 0, 0)
+        _exchange(group, _Call(JOIN))
     except lib.DrunError as error:
         if error.status == lib.ERROR_MISMATCH:
             error.args = (f"{error.args[0]}; ranks that join before others need init(join=True) or DRUN_JOIN=1 on all ranks",)
         raise
+    forget()
     return group.size - 1
 
 
-def _serve(group):
+def _serve(group, device):
+    mine = _Call(JOIN, on_gpu=_gpu_library() is not None)
     while True:
         before = set(_joined)
-        said = _exchange(group, JOIN, 0, 0, 0)
-        joined = _remember(said)
-        if len(joined) == group.size:
-            last = max(joined - before)
+        said = _exchange(group, mine)
+        if len(_joined) == group.size:
+            last = max(_joined - before)
             forget()
             return last
-        kind, dtype, op, count = next(one for one in said if one[0] != JOIN)
-        _check_possible(min(joined), kind, op)
-        if kind == BARRIER:
+        _check_possible(said)
+        theirs = _theirs(said)
+        if theirs.kind == BARRIER:
             call("drun_barrier", group.comm, None)
         else:
-            zeros = (ctypes.c_char * (count * _ITEMSIZE[dtype]))()
-            call("drun_allreduce", zeros, zeros, count, dtype, op, group.comm, None)
-
-
-def _remember(said):
-    _joined.clear()
-    _joined.update(rank for rank, one in enumerate(said) if one[0] == JOIN)
-    return _joined
+            n_bytes = theirs.count * _ITEMSIZE[theirs.dtype]
+            zeros = take(_zeros_on_gpu(n_bytes, device) if theirs.on_gpu else bytearray(n_bytes), writable=True)
+            options = lib.call_options(None, theirs.prescale, theirs.postscale * _factor(theirs, said), stream=zeros.stream)
+            call("drun_allreduce", zeros.pointer, zeros.pointer, theirs.count, theirs.dtype, theirs.op, group.comm, options)
 
 
 def forget():
     _joined.clear()
 
 
-def _check_possible(joined, kind, op):
-    if kind == OTHER or (kind == ALLREDUCE and op not in (lib.SUM, lib.AVG)):
-        raise lib.DrunError(f"rank {joined} has joined: only barriers and allreduces that sum or average are possible now",
-                            lib.ERROR_UNSUPPORTED, joined)
+def _theirs(said):
+    """The call of those that have not joined."""
+    return next(one for one in said if one.kind != JOIN)
 
 
-def _exchange(group, *fields):
-    mine = (ctypes.c_int64 * _FIELDS)(*fields)
-    all_of_them = (ctypes.c_int64 * (_FIELDS * group.size))()
-    options = lib.call_options("join")
-    call("drun_allgather", mine, all_of_them, _FIELDS, lib.INT64, group.comm, options)
-    return [tuple(all_of_them[i:i + _FIELDS]) for i in range(0, len(all_of_them), _FIELDS)]
+def _factor(theirs, said):
+    return len(said) / (len(said) - len(_joined)) if theirs.kind == MEAN_OF_PRESENT else 1.0
+
+
+def _check_possible(said):
+    if not _joined:
+        return
+    first, theirs = min(_joined), _theirs(said)
+    if theirs.kind == OTHER or (theirs.kind in (ALLREDUCE, MEAN_OF_PRESENT) and theirs.op not in (lib.SUM, lib.AVG)):
+        raise lib.DrunError(f"rank {first} has joined: only barriers and allreduces that sum or average are possible now",
+                            lib.ERROR_UNSUPPORTED, first)
+    without = [rank for rank in sorted(_joined) if not said[rank].on_gpu]
+    if theirs.on_gpu and without:
+        raise lib.DrunError(f"rank {without[0]} has joined and can't make zeros in a GPU's memory, where the data of the others "
+                            "is: it has imported neither torch with CUDA nor CuPy", lib.ERROR_UNSUPPORTED, without[0])
+
+
+def _gpu_library():
+    """torch or CuPy, if the program uses it on a GPU."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return torch
+    return sys.modules.get("cupy")
+
+
+def _zeros_on_gpu(n_bytes, device):
+    library = _gpu_library()
+    if library.__name__ == "torch":
+        return library.zeros(n_bytes, dtype=library.uint8, device="cuda" if device is None else device)
+    with contextlib.nullcontext() if device is None else library.cuda.Device(device):
+        return library.zeros(n_bytes, "uint8")
+
+
+def _exchange(group, mine):
+    """What each rank announces."""
+    given = (ctypes.c_char * _PACKED.size).from_buffer_copy(_PACKED.pack(*mine))
+    got = (ctypes.c_char * (_PACKED.size * group.size))()
+    call("drun_allgather", given, got, _PACKED.size, lib.UINT8, group.comm, lib.call_options("join"))
+    said = [_Call(*fields) for fields in _PACKED.iter_unpack(got)]
+    _joined.clear()
+    _joined.update(rank for rank, one in enumerate(said) if one.kind == JOIN)
+    return said

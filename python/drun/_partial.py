@@ -2,8 +2,9 @@
 gradients; after each step the next part is averaged. The parts have the same size, whatever the parameters are."""
 import torch
 
+from . import _library as lib
 from ._engine import synchronize
-from ._reductions import Average, allreduce_async_
+from ._reductions import Sum, allreduce_, mean_of_present_async_
 
 
 class PartialAverage:
@@ -14,9 +15,21 @@ class PartialAverage:
         self._bucket_bytes = bucket_bytes
         self.turn = 0  # number of the part that is averaged next
 
+    def is_of(self, parameters):
+        """True if just these parameters are trained."""
+        return [id(p) for _, p in self._named] == [id(p) for p in parameters if p.requires_grad]
+
     def average_next(self):
-        self._average(part_of([p.numel() for _, p in self._named], self.turn, self._n_parts),
-                      f"part {self.turn + 1} of {self._n_parts}")
+        what = f"part {self.turn + 1} of {self._n_parts}"
+        try:
+            if any(p.is_cuda for _, p in self._named):
+                # NCCL compares no names, and parts are of the same size.
+                allreduce_(torch.zeros(1), op=Sum, name=what, process_set=self._process_set)
+            self._average(part_of([p.numel() for _, p in self._named], self.turn, self._n_parts), what)
+        except lib.DrunError as error:
+            if error.status == lib.ERROR_MISMATCH:
+                error.args = (f"{error.args[0]}; with partial_update all ranks call step() equally often",)
+            raise
         self.turn = (self.turn + 1) % self._n_parts
 
     def average_all(self):
@@ -32,7 +45,7 @@ class PartialAverage:
             packed = views[0] if len(views) == 1 else torch.cat(views)
             first, last = (self._named[piece[0]][0] for piece in (bucket[0], bucket[-1]))
             name = f"{what}: {first}" + (f"..{last}" if last != first else "")
-            under_way.append((allreduce_async_(packed, op=Average, name=name, process_set=self._process_set), views, packed))
+            under_way.append((mean_of_present_async_(packed, name, self._process_set), views, packed))
         for handle, views, packed in under_way:
             synchronize(handle)
             if len(views) > 1:

@@ -26,9 +26,9 @@ def _chosen(op, average):
     return Average if op is None else op
 
 
-def _reduce(group, source, target, op, name, prescale, postscale, requests=None):
+def _reduce(group, source, target, op, name, prescale, postscale, requests=None, kind=_join.ALLREDUCE):
     """Called in its turn."""
-    _join.announce(group, _join.ALLREDUCE, source.dtype, op, source.count)
+    postscale *= _join.announce(group, kind, source.dtype, op, source.count, source.stream is not None, prescale, postscale)
     call("drun_allreduce", source.pointer, target.pointer, source.count, source.dtype, op, group.comm,
          lib.call_options(name, prescale, postscale, requests, source.stream))
 
@@ -36,15 +36,16 @@ def _reduce(group, source, target, op, name, prescale, postscale, requests=None)
 class _Allreduce:
     """The checked arguments of a call."""
 
-    def __init__(self, tensor, in_place, op, name, prescale, postscale, process_set):
+    def __init__(self, tensor, in_place, op, name, prescale, postscale, process_set, kind=_join.ALLREDUCE):
         self._group = Group(process_set)
         self._source = take(tensor, in_place, name)
         self._source.check_reducible("allreduce")
         self._target = self._source if in_place else self._source.new()
         self._arguments = (op, name, prescale, postscale)
+        self._kind = kind
 
     def work(self, requests=None):
-        _reduce(self._group, self._source, self._target, *self._arguments, requests)
+        _reduce(self._group, self._source, self._target, *self._arguments, requests, self._kind)
         return self._target.object
 
     def begin(self):
@@ -82,6 +83,11 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                      process_set=None):
     return _Allreduce(tensor, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).begin()
+
+
+def mean_of_present_async_(tensor, name, process_set):
+    """The average over the ranks that have not joined, in place."""
+    return _Allreduce(tensor, True, Average, name, 1.0, 1.0, process_set, _join.MEAN_OF_PRESENT).begin()
 
 
 class _GroupedAllreduce:

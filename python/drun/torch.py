@@ -25,6 +25,10 @@ class _Distributed:
         call step() under skip_synchronize()."""
         if self._drun_reducer is not None:
             self._drun_reducer.synchronize()
+            if not self._drun_reducer.has_all(self._drun_parameters()):
+                # Some were frozen until now: hooks have not seen their gradients.
+                self._drun_reducer_of(self._drun_reducer.without_own(self._drun_trained())).synchronize()
+                self._drun_start()
         self._drun_synchronized = True
 
     @contextlib.contextmanager
@@ -42,7 +46,7 @@ class _Distributed:
                     warnings.warn("step() after synchronize() reduces the gradients a second time: "
                                   "use `with optimizer.skip_synchronize(): optimizer.step()`")
                 self.synchronize()
-            result = super().step()
+            result = super().step() if self._drun_is_finite() else None
         else:
             def reduced():  # called each time gradients have been computed
                 loss = closure()
@@ -52,8 +56,24 @@ class _Distributed:
             result = super().step(reduced)
         self._drun_synchronized = False
         if self._drun_partial is not None:
+            if not self._drun_partial.is_of(self._drun_parameters()):
+                self._drun_start()
             self._drun_partial.average_next()
         return result
+
+    step.hooked = True  # torch calls hooks of a step in the step of the base class; it would put them around this one, too
+
+    def _drun_is_finite(self):
+        """With partial_update torch's GradScaler leaves it to the step what to do about gradients that have overflowed: the
+        rank takes part in the average. Then the gradients are not divided yet."""
+        if not self._drun_scales or not hasattr(self, "found_inf"):
+            return True
+        if self.found_inf.item():
+            return False
+        if self.grad_scale is not None:
+            for gradient in (p.grad for p in self._drun_parameters() if p.grad is not None):
+                gradient.div_(self.grad_scale.to(gradient.device))
+        return True
 
     def average_parameters(self):
         """Averages all parameters over the ranks: they are then the same bits on all. Does something only with
@@ -64,6 +84,8 @@ class _Distributed:
     def zero_grad(self, *args, **kwargs):
         if self._drun_reducer is not None and self._drun_reducer.is_under_way():
             raise RuntimeError("zero_grad() between backward() and step() or synchronize(): the gradients are being reduced")
+        if self._drun_reducer is not None:
+            self._drun_reducer.forget_passes()
         return super().zero_grad(*args, **kwargs)
 
     def state_dict(self, *args, **kwargs):
@@ -82,7 +104,13 @@ class _Distributed:
         if self._drun_reducer is not None:
             self._drun_reducer.restart()
         self._drun_synchronized = False
+        groups = self.param_groups
         result = super().load_state_dict(state_dict, *args, **kwargs)
+        # A scheduler of the optimizer that this one replaces has the same groups, and sets their learning rates.
+        for group, loaded in zip(groups, self.param_groups):
+            group.clear()
+            group.update(loaded)
+        self.param_groups = groups
         if self._drun_feedback is not None:
             group = Group(self._drun_options["process_set"])
             saved = state_dict.get("drun_feedback", {})
@@ -102,16 +130,25 @@ class _Distributed:
             self._drun_reducer.passes = passes
             self._drun_reducer.restart()
 
+    def __reduce_ex__(self, protocol):
+        raise TypeError("a distributed optimizer can't be copied or pickled: its state_dict() can")
+
     def _drun_parameters(self):
         return [p for group in self.param_groups for p in group["params"]]
+
+    def _drun_trained(self):
+        """Named, those that are not frozen now."""
+        parameters = self._drun_parameters()
+        return [(name, p) for name, p in zip(_names_of(parameters, self._drun_named), parameters) if p.requires_grad]
+
+    def _drun_reducer_of(self, named_parameters):
+        return GradientReducer(named_parameters, feedback=self._drun_feedback, **self._drun_options)
 
     def _drun_start(self):
         if self._drun_reducer is not None:
             self._drun_reducer.remove()
             self._drun_reducer = None
-        parameters, options = self._drun_parameters(), self._drun_options
-        names = _names_of(parameters, self._drun_named)
-        trained = [(name, p) for name, p in zip(names, parameters) if p.requires_grad]
+        trained, options = self._drun_trained(), self._drun_options
         is_alone = Group(options["process_set"]).size == 1
         if self._drun_n_parts is not None:
             turn = 0 if self._drun_partial is None else self._drun_partial.turn
@@ -119,7 +156,7 @@ class _Distributed:
                 self._drun_partial = PartialAverage(trained, self._drun_n_parts, options["process_set"], options["bucket_bytes"])
                 self._drun_partial.turn = turn
         elif not is_alone or self._drun_feedback is not None:
-            self._drun_reducer = GradientReducer(trained, feedback=self._drun_feedback, **options)
+            self._drun_reducer = self._drun_reducer_of(trained)
 
 
 def _names_of(parameters, named):
@@ -141,7 +178,7 @@ def _names_of(parameters, named):
 
 def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
                          op=Average, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False,
-                         process_set=None, bucket_bytes=BUCKET_BYTES, partial_update=None):
+                         process_set=None, bucket_bytes=BUCKET_BYTES, partial_update=None, loss_scale=None):
     """Returns an optimizer of the same class whose step() uses the gradients of all ranks. It replaces the given one,
     whose parameters and state it takes over.
 
@@ -150,7 +187,10 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     that, are ignored). All ranks must have the same parameters in the same order.
 
     With partial_update=PARTS gradients are not reduced: each rank applies its own, then one of this number of parts of
-    the parameters is averaged. Call average_parameters() before the model is tested or saved."""
+    the parameters is averaged. Call average_parameters() before the model is tested or saved.
+
+    loss_scale: a function without arguments that returns the factor of the loss in the current backward pass, such as
+    torch's GradScaler.get_scale. topk and threshold need it if the loss is scaled: what they keep is divided by it."""
     del num_groups, groups
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor is for op=Average only")
@@ -174,7 +214,13 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
                                 bucket_bytes=0 if op == Adasum else bucket_bytes)  # each tensor alone
     result._drun_n_parts = None if partial_update is None else int(partial_update)
     result._drun_partial = None
-    result._drun_feedback = _feedback.Feedback(compression) if isinstance(compression, SparseCompressor) else None
+    # torch's GradScaler lets such an optimizer step even if its gradients have overflowed (since torch 2.0).
+    result._drun_scales = (partial_update is not None and int(torch.__version__.partition(".")[0]) >= 2
+                           and not getattr(optimizer, "_step_supports_amp_scaling", False))
+    if result._drun_scales:
+        result._step_supports_amp_scaling = True
+    result._drun_feedback = (_feedback.Feedback(compression, loss_scale) if isinstance(compression, SparseCompressor)
+                             else None)
     result._drun_reducer = None
     result._drun_synchronized = False
     result._drun_should_synchronize = True
@@ -190,21 +236,46 @@ def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None):
     state = optimizer.state_dict() if is_root else None
     if is_root:
         state.pop("drun_feedback", None)  # the root's alone
-        state = _on_cpu(state)
+        state = _for_each_tensor(state, _OfGpu.of)
     state = broadcast_object(state, root_rank, "optimizer state", process_set)
     if not is_root:
-        optimizer.load_state_dict(state)  # moves each tensor to the device of its parameter
+        optimizer.load_state_dict(_on_devices(state, optimizer))
 
 
-def _on_cpu(state):
-    """The state with its tensors on the CPU. A tensor that is pickled on a GPU would be restored on the GPU of the same
+class _OfGpu:
+    """A tensor of a GPU, in the host's memory. A tensor that is pickled on a GPU would be restored on the GPU of the same
     number, on each rank: with a context there, and all copies in the memory of one GPU."""
-    if isinstance(state, torch.Tensor):
-        return state.cpu()
+
+    def __init__(self, tensor):
+        self.tensor = tensor.cpu()
+
+    @staticmethod
+    def of(tensor):
+        return _OfGpu(tensor) if tensor.is_cuda else tensor
+
+
+def _on_devices(state, optimizer):
+    """The root's state with its tensors of a GPU on the device of their parameter, or of the first parameter of their
+    group. load_state_dict() moves most of them, but not the counts of steps and the learning rates."""
+    def moved(values, parameter):
+        return _for_each_tensor(values, lambda one: one.tensor.to(parameter.device) if isinstance(one, _OfGpu) else one)
+
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    by_number = dict(enumerate(parameters))
+    firsts = dict(enumerate((group["params"] or parameters)[0] for group in optimizer.param_groups))
+    # load_state_dict() reports other numbers of groups or parameters.
+    return {**state,
+            "param_groups": [moved(group, firsts.get(number, parameters[0])) for number, group in enumerate(state["param_groups"])],
+            "state": {number: moved(one, by_number.get(number, parameters[0])) for number, one in state["state"].items()}}
+
+
+def _for_each_tensor(state, change):
+    if isinstance(state, (torch.Tensor, _OfGpu)):
+        return change(state)
     if isinstance(state, dict):
-        return {key: _on_cpu(value) for key, value in state.items()}
+        return {key: _for_each_tensor(value, change) for key, value in state.items()}
     if isinstance(state, (list, tuple)):
-        return type(state)(map(_on_cpu, state))
+        return type(state)(_for_each_tensor(one, change) for one in state)
     return state
 
 

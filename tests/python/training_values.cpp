@@ -58,6 +58,7 @@ int main(int, char** argv) {
   drun::Communicator all;
   const std::vector<double> given = read_all(folder + "/in." + std::to_string(all.rank()));
   std::ofstream out(folder + "/cpp." + std::to_string(all.rank()), std::ios::binary);
+  for (const char* method : {"fp16", "bf16"}) train<float>(method, given, out);
   for (const char* method : {"topk=0.01", "topk=0.3", "threshold=0.02", "threshold=0.3", "partial=3"}) {
     train<float>(method, given, out);
     train<double>(method, given, out);

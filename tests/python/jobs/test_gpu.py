@@ -136,6 +136,47 @@ class Gpu(unittest.TestCase):
             self.assertIn("told", out, end)
             self.assertIn("remote process exited or there was a network error", out, end)
 
+    def test_a_rank_that_has_joined_gives_zeros_on_its_gpu(self):
+        """NCCL would wait for ever for a rank that gives memory of the host."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.job(2, """
+                import types
+                os.environ["NCCL_HOSTID"] = os.environ["DRUN_RANK"]
+                hvd.init(join=True, op_timeout=10)
+                rank = hvd.rank()
+                made = []
+                if rank == 0:
+                    cupy = sys.modules["cupy"] = types.ModuleType("cupy")
+                    cupy.ndarray = type("ndarray", (), {})
+                    cupy.zeros = lambda n, dtype: made.append((n, dtype)) or Array([0.0] * (n // 4))
+                else:
+                    for op, factor, expected in ((hvd.Average, 1.0, 1.5), (hvd.Sum, 1.0, 3.0), (hvd.Average, 4.0, 6.0)):
+                        data = Array([3.0] * 8)
+                        hvd.allreduce_(data, op=op, postscale_factor=factor)
+                        assert data.values() == [expected] * 8, data.values()
+                    assert hvd.allreduce(bytearray(b"ab"), op=hvd.Sum) == b"ab"  # memory of the host, in between
+                assert hvd.join() == 1
+                assert cuda.fake_pinned_blocks() == 0  # nothing went through the host
+                assert made == ([(32, "uint8")] * 3 if rank == 0 else []), made
+                hvd.shutdown()
+            """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"), DRUN_FAKE_NCCL_FOLDER=folder)
+
+    def test_a_rank_that_has_joined_without_a_library_for_gpus(self):
+        self.job(2, """
+            os.environ["NCCL_HOSTID"] = os.environ["DRUN_RANK"]
+            hvd.init(join=True, op_timeout=10)
+            try:
+                if hvd.rank() == 0:
+                    hvd.join()
+                else:
+                    hvd.allreduce_(Array([3.0]), op=hvd.Average)
+                assert False
+            except hvd.DrunError as error:
+                assert error.status == hvd.ERROR_UNSUPPORTED, error
+                assert "rank 0 has joined and can't make zeros in a GPU's memory" in str(error), error
+                os._exit(0)
+        """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"))
+
     def test_a_stream_that_waits_for_a_rank_names_it(self):
         with tempfile.TemporaryDirectory() as folder:
             out, _ = self.job(2, """

@@ -36,13 +36,15 @@ folder = sys.argv[1]
 with open(f"{folder}/in.{hvd.rank()}", "rb") as file:
     given = torch.frombuffer(bytearray(file.read()), dtype=torch.float64).view(n_steps, sum(counts))
 with open(f"{folder}/python.{hvd.rank()}", "wb") as out:
+    for compression in (hvd.Compression.fp16, hvd.Compression.bf16):
+        train(given.float(), out, compression=compression)
     for arguments in ({"compression": hvd.Compression.topk(0.01)}, {"compression": hvd.Compression.topk(0.3)},
                       {"compression": hvd.Compression.threshold(0.02)}, {"compression": hvd.Compression.threshold(0.3)},
                       {"partial_update": 3}):
         train(given.float(), out, **arguments)
         train(given, out, **arguments)
 """
-N_CASES = 5
+N_BYTES = 2 * 4 + 5 * (4 + 8)  # of an element, in all cases
 
 
 class Training(unittest.TestCase):
@@ -55,14 +57,14 @@ class Training(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for rank in range(N_RANKS):
                 numbers = random.Random(rank)
-                # Many magnitudes, equal values, and values at the thresholds.
-                values = [numbers.choice((numbers.gauss(0, 0.1), numbers.randint(-8, 8) / 64, 0.3, -0.02))
+                # Many magnitudes, equal values, values at the thresholds, and some that halves can't add up.
+                values = [numbers.choice((numbers.gauss(0, 0.1), numbers.randint(-8, 8) / 64, 0.3, -0.02, 1e5))
                           for _ in range(STEPS * sum(COUNTS))]
                 with open(f"{folder}/in.{rank}", "wb") as file:
                     file.write(struct.pack(f"{len(values)}d", *values))
             self.run_job(os.environ["DRUN_TRAINING_VALUES"], folder)
             self.run_job(sys.executable, "-c", SCRIPT, folder)
-            n_bytes = N_CASES * (STEPS + 1) * sum(COUNTS) * (4 + 8)
+            n_bytes = N_BYTES * (STEPS + 1) * sum(COUNTS)
             for rank in range(N_RANKS):
                 with open(f"{folder}/cpp.{rank}", "rb") as cpp, open(f"{folder}/python.{rank}", "rb") as python:
                     expected, got = cpp.read(), python.read()

@@ -175,6 +175,36 @@ class Feedback(unittest.TestCase):
         hvd.broadcast_optimizer_state(optimizer, root_rank=0)
         self.assertEqual(bool(optimizer.state_dict()["drun_feedback"]["kept"]), hvd.rank() == 0)
 
+    def test_follows_the_factor_of_the_loss(self):
+        """As of torch's GradScaler: what is kept does not change when the factor does."""
+        for compression in (hvd.Compression.topk(0.05), hvd.Compression.threshold(0.05)):
+            plain, scaled = parameters(), parameters()
+            factor = 1.0
+            optimizers = (self.distributed(plain, compression, op=hvd.Sum),
+                          self.distributed(scaled, compression, op=hvd.Sum, loss_scale=lambda: factor))
+            for step, factor in enumerate((1024.0, 1024.0, 512.0, 4096.0)):
+                step_of(optimizers[0], plain, step)
+                optimizers[1].zero_grad()
+                (factor * sum((p * exact(p.numel(), 10 * step + number).view(p.shape)).sum()
+                              for number, p in enumerate(scaled))).backward()
+                optimizers[1].synchronize()
+                for p in scaled:
+                    p.grad.div_(factor)
+                with optimizers[1].skip_synchronize():
+                    optimizers[1].step()
+                for got, expected in zip(scaled, plain):
+                    self.assertTrue(torch.equal(got, expected), (str(compression), step))
+            kept = [optimizer.state_dict()["drun_feedback"]["kept"] for optimizer in optimizers]
+            self.assertTrue(all(torch.equal(kept[0][number], kept[1][number]) for number in kept[0]))
+
+    def test_what_is_not_finite_is_not_kept(self):
+        weight = torch.nn.Parameter(torch.zeros(4))
+        optimizer = self.distributed([weight], hvd.Compression.topk(0.25), op=hvd.Sum)
+        (weight * torch.tensor([INF, NAN, -INF, 0.5])).sum().backward()
+        optimizer.synchronize()
+        self.assertFalse(weight.grad.isfinite().all())  # all ranks see it
+        self.assertEqual(optimizer.state_dict()["drun_feedback"]["kept"][0].tolist(), [0, 0, 0, 0.5])
+
     def test_stays_when_parameters_are_added(self):
         trained = parameters()
         optimizer = self.distributed(trained, hvd.Compression.threshold(10), op=hvd.Sum)
@@ -227,6 +257,43 @@ class Partial(unittest.TestCase):
             self.assertEqual(torch.cat([p.detach().flatten().double() for p in trained]).tolist(), [2 * mean] * 10)
             self.assertTrue(same_everywhere([trained[0]]))
             self.assertEqual(step(), [3 * mean] * 5 + [2 * mean + own] * 5)  # the first part again
+
+    def test_a_rank_whose_gradients_have_overflowed(self):
+        """torch's GradScaler (since 2.0) has the step decide: without a step of its own the rank takes part in the average."""
+        weight = torch.nn.Parameter(torch.full((2,), 8.0))
+        optimizer = self.distributed([weight], 1)
+        optimizer._drun_scales = True
+        (weight * 2.0 * hvd.size()).sum().backward()
+        optimizer.found_inf, optimizer.grad_scale = torch.tensor(float(hvd.rank() == 0)), torch.tensor(2.0)
+        optimizer.step()
+        self.assertEqual(weight.tolist(), [8.0 - (hvd.size() - 1)] * 2)
+        if hvd.size() == 1 or not hasattr(torch, "amp") or not hasattr(torch.amp, "GradScaler"):  # torch 2.3
+            return
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        weight = torch.nn.Parameter(torch.full((2,), 8.0))
+        optimizer = self.distributed([weight], 1)
+        scaler.scale((weight * (INF if hvd.rank() == 0 else hvd.size())).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        self.assertEqual(weight.tolist(), [8.0 - (hvd.size() - 1)] * 2)
+
+    def test_a_rank_that_has_joined_has_no_part_in_the_average(self):
+        if hvd.size() == 1:
+            return
+        hvd.shutdown()
+        hvd.init(join=True)
+        try:
+            weight = torch.nn.Parameter(torch.zeros(3))
+            optimizer = self.distributed([weight], 1)
+            for step in range(2 if hvd.rank() else 1):
+                optimizer.zero_grad()
+                (weight * -6.0).sum().backward()
+                optimizer.step()
+                self.assertEqual(weight.tolist(), [6.0 * (step + 1)] * 3)
+            hvd.join()
+        finally:
+            hvd.shutdown()
+            hvd.init()
 
     def test_other_orders_of_dimensions(self):
         weight = torch.nn.Parameter(torch.zeros(2, 3, 2, 2).to(memory_format=torch.channels_last))

@@ -3,6 +3,7 @@ that to read a number of theirs is an error; by its fake tensors; and by a stand
 import array
 import contextlib
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -10,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import drun as hvd
-from drun import _gradients, _sync_batch_norm
+from drun import _gradients, _partial, _sync_batch_norm
 from drun import torch as drun_torch
 from drun._tensor import take
 
@@ -85,15 +86,66 @@ class BatchNorm(unittest.TestCase):
 
 
 class OptimizerState(unittest.TestCase):
-    def test_travels_on_the_cpu(self):
+    def test_travels_on_the_cpu_and_ends_where_it_was(self):
+        """As of Adam with capturable=True and a learning rate that is a tensor: torch leaves the count of steps, and
+        numbers of groups, on the device where they are."""
         with fake_tensors():
-            state = {"state": {0: {"exp_avg": torch.empty(3, device="cuda:0"), "step": torch.empty(())}},
-                     "param_groups": [{"lr": 0.1, "params": [0], "betas": (0.9, torch.empty((), device="cuda:0"))}]}
-            moved = drun_torch._on_cpu(state)
-            tensors = [*moved["state"][0].values(), moved["param_groups"][0]["betas"][1]]
-            self.assertEqual({tensor.device.type for tensor in tensors}, {"cpu"})
-        self.assertEqual(moved["param_groups"][0]["lr"], 0.1)
-        self.assertEqual(moved["param_groups"][0]["betas"][0], 0.9)
+            state = {"state": {0: {"exp_avg": torch.empty(3, device="cuda:0"), "step": torch.empty((), device="cuda:0")},
+                               1: {"exp_avg": torch.empty(3, device="cuda:0"), "step": torch.empty(())}},
+                     "param_groups": [{"lr": torch.empty((), device="cuda:0"), "params": [0, 1], "betas": (0.9, 0.99)}],
+                     "drun_turn": 3}
+            sent = drun_torch._for_each_tensor(state, drun_torch._OfGpu.of)
+            on_its_way = []
+            drun_torch._for_each_tensor(
+                sent, lambda one: on_its_way.append(one.tensor if isinstance(one, drun_torch._OfGpu) else one))
+            self.assertEqual([tensor.device.type for tensor in on_its_way], ["cpu"] * 5)
+
+            optimizer = torch.optim.SGD([torch.empty(3, device="cuda:1"), torch.empty(3, device="cuda:1")], lr=0.1)
+            got = drun_torch._on_devices(sent, optimizer)
+            self.assertEqual({key: str(one.device) for key, one in got["state"][0].items()}, {"exp_avg": "cuda:1", "step": "cuda:1"})
+            self.assertEqual({key: str(one.device) for key, one in got["state"][1].items()}, {"exp_avg": "cuda:1", "step": "cpu"})
+            self.assertEqual(str(got["param_groups"][0]["lr"].device), "cuda:1")
+        self.assertEqual((got["param_groups"][0]["betas"], got["drun_turn"]), ((0.9, 0.99), 3))
+
+
+class PartOfTheParameters(unittest.TestCase):
+    def test_has_a_name_that_the_host_compares(self):
+        """NCCL would average another part of a rank that has missed a step."""
+        called = []
+        with fake_tensors(), mock.patch.object(_partial, "allreduce_", lambda tensor, **how: called.append(
+                (tensor.device.type, how["name"]))), mock.patch.object(_partial.PartialAverage, "_average"):
+            average = _partial.PartialAverage([("a", parameter((4,), "cuda:0"))], 2, None, 100)
+            average.average_next()
+            average.average_next()
+        self.assertEqual(called, [("cpu", "part 1 of 2"), ("cpu", "part 2 of 2")])
+
+
+class Hooks(unittest.TestCase):
+    def test_of_several_devices_at_once(self):
+        """autograd runs the hooks of each device in a thread of its own."""
+        named = [(str(number), parameter((1,), "cpu")) for number in range(64)]
+        reducer = _gradients.GradientReducer(named, hvd.Compression.none, hvd.Sum, 1, 1.0, 1.0, None, 1, False)
+        begun = []
+
+        def begin(bucket):
+            begun.append(bucket.name)
+            time.sleep(0.001)  # the other threads run
+
+        reducer._begin = begin
+        started = threading.Barrier(8)
+
+        def hooks(first):
+            started.wait()
+            for name, one in named[first::8]:
+                reducer._has_come(name, id(one))
+
+        threads = [threading.Thread(target=hooks, args=(first,)) for first in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(begun, [name for name, _ in reversed(named)])
+        reducer.remove()
 
 
 class Stream:

@@ -1,3 +1,4 @@
+import copy
 import unittest
 import warnings
 
@@ -198,6 +199,50 @@ class Optimizer(unittest.TestCase):
         self.assertTrue(torch.allclose(first, torch.full((hvd.size(),), -1.0)))
         self.assertTrue(torch.allclose(second, torch.full((2,), -1.0)))
 
+    def test_parameters_that_are_unfrozen_later(self):
+        for arguments in ({}, {"compression": hvd.Compression.topk(1)}, {"partial_update": 1}):
+            model = model_of()
+            for p in model[0].parameters():
+                p.requires_grad_(False)
+            optimizer = self.distributed(model, **arguments)
+            for step in range(4):
+                if step == 2:
+                    model.requires_grad_(True)
+                optimizer.zero_grad()
+                model(torch.full((1, 6), 1.0 + hvd.rank())).sum().backward()
+                optimizer.step()
+                self.assertTrue(same_everywhere(model), (arguments, step))
+            self.assertFalse(torch.equal(model[0].weight, model_of()[0].weight))
+
+    def test_passes_that_are_given_up(self):
+        model = model_of()
+        optimizer = self.distributed(model, backward_passes_per_step=2, op=hvd.Sum)
+        for n_passes in (1, 2):
+            optimizer.zero_grad()
+            for _ in range(n_passes):
+                model(torch.ones(1, 6)).sum().backward()
+        optimizer.synchronize()
+        self.assertEqual(model[2].bias.grad.tolist(), [2.0 * hvd.size()] * 3)
+
+    def test_halves_of_large_gradients(self):
+        """Finite gradients have finite averages, and infinities and NaN pass."""
+        for compression, large in ((hvd.Compression.fp16, 60000.0), (hvd.Compression.bf16, 2.0**127)):
+            for op in (hvd.Average, hvd.Sum):
+                weight = torch.nn.Parameter(torch.zeros(4))
+                optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), compression=compression, op=op)
+                (weight * torch.tensor([large, 3.0e38, float("inf"), float("nan")])).sum().backward()
+                optimizer.synchronize()
+                if hvd.size() == 1:
+                    continue  # nothing travels
+                if op == hvd.Average:
+                    self.assertAlmostEqual(weight.grad[0].item() / large, 1, places=2)
+                    self.assertTrue(weight.grad[1].isfinite())
+                self.assertTrue(weight.grad[2].isinf() and weight.grad[3].isnan())
+
+    def test_no_copy(self):
+        with self.assertRaisesRegex(TypeError, "can't be copied or pickled: its state_dict.. can"):
+            copy.deepcopy(self.distributed(model_of()))
+
     def test_in_a_process_set(self):
         if hvd.size() == 1:
             return
@@ -260,6 +305,31 @@ class Optimizer(unittest.TestCase):
 
 
 class State(unittest.TestCase):
+    def test_is_loaded_for_older_schedulers_too(self):
+        model = model_of()
+        inner = torch.optim.SGD(model.parameters(), lr=1.0)
+        schedule = torch.optim.lr_scheduler.StepLR(inner, 1, gamma=0.5)
+        optimizer = hvd.DistributedOptimizer(inner)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the scheduler's own optimizer makes no steps
+            schedule.step()
+            state = optimizer.state_dict()
+            state["param_groups"][0]["momentum"] = 0.25
+            optimizer.load_state_dict(state)
+            schedule.step()
+        self.assertEqual((optimizer.param_groups[0]["lr"], optimizer.param_groups[0]["momentum"]), (0.25, 0.25))
+
+    def test_is_loaded_without_a_second_call_of_the_hooks_of_a_step(self):
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model_of().parameters(), lr=1.0))
+        step = type(optimizer).step
+        optimizer.load_state_dict(optimizer.state_dict())
+        self.assertIs(type(optimizer).step, step)  # torch has put nothing around it
+        if hasattr(optimizer, "register_step_post_hook"):  # torch 2.0
+            called = []
+            optimizer.register_step_post_hook(lambda *_: called.append(1))
+            optimizer.step()
+            self.assertEqual(called, [1])
+
     def test_of_a_checkpoint_that_only_the_root_has(self):
         for make in (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch.optim.Adam(p, lr=0.1)):
             model = model_of()
