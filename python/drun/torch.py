@@ -46,7 +46,7 @@ class _Distributed:
                     warnings.warn("step() after synchronize() reduces the gradients a second time: "
                                   "use `with optimizer.skip_synchronize(): optimizer.step()`")
                 self.synchronize()
-            result = super().step() if self._drun_is_finite() else None
+            result = self._drun_scaled_step(super().step) if self._drun_scales else super().step()
         else:
             def reduced():  # called each time gradients have been computed
                 loss = closure()
@@ -63,17 +63,20 @@ class _Distributed:
 
     step.hooked = True  # torch calls hooks of a step in the step of the base class; it would put them around this one, too
 
-    def _drun_is_finite(self):
+    def _drun_scaled_step(self, step):
         """With partial_update torch's GradScaler leaves it to the step what to do about gradients that have overflowed: the
-        rank takes part in the average. Then the gradients are not divided yet."""
-        if not self._drun_scales or not hasattr(self, "found_inf"):
-            return True
-        if self.found_inf.item():
-            return False
-        if self.grad_scale is not None:
-            for gradient in (p.grad for p in self._drun_parameters() if p.grad is not None):
-                gradient.div_(self.grad_scale.to(gradient.device))
-        return True
+        rank takes part in the average. Then the gradients are not divided yet. `step` knows nothing of it."""
+        given = {name: self.__dict__.pop(name) for name in ("found_inf", "grad_scale") if name in self.__dict__}
+        try:
+            if given and given["found_inf"].item():
+                return None
+            scale = given.get("grad_scale")
+            if scale is not None:
+                for gradient in (p.grad for p in self._drun_parameters() if p.grad is not None):
+                    gradient.div_(scale.to(gradient.device))
+            return step()
+        finally:
+            self.__dict__.update(given)  # the scaler deletes them
 
     def average_parameters(self):
         """Averages all parameters over the ranks: they are then the same bits on all. Does something only with
