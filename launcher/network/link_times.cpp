@@ -18,6 +18,16 @@ constexpr double kSlow = 100e6;              // bits/s
 // kPacedSegments a second.
 constexpr double kMinPaced = 1e6, kPacedShare = 0.25, kPacedSegments = 5000;
 constexpr int kHeaders = 72, kUsualMtu = 1500;  // bytes; of IPv6, the longer one, and of TCP with timestamps
+// Duration of a stream, at most, in times of the part of it in which arriving bytes count.
+constexpr double kStreamTimes = 2;
+
+// Bits per second that the direction carries. A stream that loses a retransmission waits for 200 ms or more, and then
+// little arrives in a short measurement; it has sent more before.
+double carried(const netdetect::Rate& rate, int segment_bytes) {
+  if (rate.seconds <= 0) return rate.bits_per_second;
+  const double sent = static_cast<double>(rate.n_segments - rate.n_retransmits) * 8 * segment_bytes;
+  return std::max(rate.bits_per_second, sent / (kStreamTimes * rate.seconds));
+}
 
 }  // namespace
 
@@ -55,14 +65,19 @@ bool is_slow(const Link& link) {
 
 LinkTarget loss_target(const Link& link, milliseconds time) {
   int mtu = 0;
-  double rate = 0;
   for (const Direction* direction : {&link.forward, &link.backward}) {
     const int of_direction = direction->path_mtu > 0 ? direction->path_mtu : kUsualMtu;
     mtu = mtu == 0 ? of_direction : std::min(mtu, of_direction);
-    for (const auto& r : direction->rates) rate = rate == 0 ? r.bits_per_second : std::min(rate, r.bits_per_second);
   }
   LinkTarget out;
   out.segment_bytes = static_cast<std::uint16_t>(std::clamp(mtu, 576, 9000) - kHeaders);
+  double rate = 0;
+  for (const Direction* direction : {&link.forward, &link.backward}) {
+    for (const auto& r : direction->rates) {
+      const double of_direction = carried(r, out.segment_bytes);
+      rate = rate == 0 ? of_direction : std::min(rate, of_direction);
+    }
+  }
   rate = std::min(rate * kPacedShare, kPacedSegments * 8 * out.segment_bytes);
   out.max_rate = static_cast<std::uint64_t>(std::max(rate, kMinPaced));
   // A stream that has lost a retransmission waits for at least 200 ms; the others go on.

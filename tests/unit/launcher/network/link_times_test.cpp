@@ -62,6 +62,11 @@ TEST(LossTarget, FillsNoQueueOfTheSlowerDirection) {
   EXPECT_EQ(loss_target(link, milliseconds(200)).max_rate, 5'000'000u);
   link.backward.rates[0].bits_per_second = 1e6;
   EXPECT_EQ(loss_target(link, milliseconds(200)).max_rate, 1'000'000u);  // the minimum
+  // A fast link whose stream waited for a lost retransmission.
+  link.backward.rates[0].seconds = 0.1;
+  link.backward.rates[0].n_segments = 1000;
+  link.backward.rates[0].n_retransmits = 30;
+  EXPECT_EQ(loss_target(link, milliseconds(200)).max_rate, 10'000'000u);
 }
 
 TEST(LossTarget, HasSegmentsAsLongAsThePathCarries) {
