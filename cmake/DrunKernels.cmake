@@ -3,7 +3,7 @@
 set(DRUN_CUDA AUTO CACHE STRING "Kernels for GPUs: AUTO (if there is an nvcc that can), ON or OFF")
 set_property(CACHE DRUN_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(DRUN_CUDA_ARCHITECTURES "" CACHE STRING
-  "Numbers such as 80;90, the last also for GPUs to come. Default: 75;80;86;89;90;100;120 as far as nvcc has them; in Debug 75 alone, which drivers compile for any GPU")
+  "Numbers such as 80;90, the last also for GPUs to come. Default: 60;61;70;75;80;86;89;90;100;120 as far as nvcc has them; in Debug 75 alone, which drivers compile for any GPU")
 
 set(DRUN_KERNELS "" CACHE FILEPATH "A file of scripts/build-kernels, to embed in place of nvcc's kernels")
 
@@ -52,6 +52,18 @@ if(DRUN_NVCC_WHY_NOT)
   endif()
 endif()
 
+# NVIDIA's table of minor version compatibility: the first driver that loads code of a major version of CUDA.
+if(DRUN_HAS_NVCC AND NOT DRUN_KERNELS)
+  execute_process(COMMAND ${DRUN_NVCC} --version OUTPUT_VARIABLE output ERROR_QUIET)
+  string(REGEX MATCH "release ([0-9]+)" matched "${output}")
+  set(first_driver_11 450)
+  set(first_driver_12 525)
+  set(first_driver_13 580)
+  if(DEFINED first_driver_${CMAKE_MATCH_1})
+    message(STATUS "Kernels for GPUs by nvcc of CUDA ${CMAKE_MATCH_1}: for drivers from ${first_driver_${CMAKE_MATCH_1}} on")
+  endif()
+endif()
+
 # Sets `result` to nvcc's options for the GPU architectures.
 function(drun_cuda_codes result)
   set(architectures ${DRUN_CUDA_ARCHITECTURES})
@@ -61,7 +73,7 @@ function(drun_cuda_codes result)
   endif()
   if(NOT architectures)
     execute_process(COMMAND ${DRUN_NVCC} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
-    foreach(architecture 75 80 86 89 90 100 120)
+    foreach(architecture 60 61 70 75 80 86 89 90 100 120)  # before 75 only nvcc of CUDA 12
       if(known MATCHES "compute_${architecture}\n")
         list(APPEND architectures ${architecture})
       endif()

@@ -82,10 +82,19 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("report.md: 3 bad\n", done.stdout)
 
     def test_data_that_went_through_the_host_is_bad(self):
-        done, report = self.check("--only", "^collectives, 2 ranks", DRUN_NCCL_LIB="/nowhere")
+        done, report = self.check("--only", "^(collectives, 2 ranks|a rank that is killed)", DRUN_NCCL_LIB="/nowhere")
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(self.rows(report)["collectives, 2 ranks"], "BAD", report)
+        rows = {name: verdict for name, verdict in self.rows(report).items() if "not run" not in verdict}
+        self.assertEqual(list(rows.values()), ["BAD", "BAD"], report)
         self.assertIn("goes through the host", report)
+
+    def test_python_of_the_checks_that_need_a_gpu(self):
+        """There is no torch with CUDA here: its syntax at least."""
+        script = (ROOT / "scripts/gpu-check").read_text(encoding="utf-8")
+        programs = re.findall(r"^(\w+)='\n((?:import|from) .*?)^'$", script, re.DOTALL | re.MULTILINE)
+        self.assertEqual([name for name, _ in programs], ["interop", "uneven", "own_nccl", "topk"])
+        for name, text in programs:
+            compile(text, name, "exec")
 
     def test_a_pack_runs_without_a_build(self):
         pack = self.folder / "pack"

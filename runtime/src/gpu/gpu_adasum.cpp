@@ -16,14 +16,17 @@ Status GpuAdasum::run(const void* send) {
 Status GpuAdasum::begin(const void* send) {
   const std::size_t n_bytes = operation_.count * size_of(operation_.dtype),
                     aligned = (n_bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
-  DevicePointer scratch = 0;
-  auto error = device_.take_scratch(aligned + dots_bytes(operation_.count), scratch);
-  if (error != kSuccess) return driver_failure(device_.driver(), operation_, "cuMemAlloc", error);
-  theirs_ = scratch;
-  dots_ = scratch + aligned;
-  if (send != data_) {
-    error = device_.driver().copy_on_device(device_pointer(data_), device_pointer(send), n_bytes, ours_);
-    if (error != kSuccess) return driver_failure(device_.driver(), operation_, "cuMemcpyDtoDAsync", error);
+  {
+    const CallWatch::Call watched(watch_, operation_, "the driver");
+    DevicePointer scratch = 0;
+    auto error = device_.take_scratch(aligned + dots_bytes(operation_.count), scratch);
+    if (error != kSuccess) return driver_failure(device_.driver(), operation_, "cuMemAlloc", error);
+    theirs_ = scratch;
+    dots_ = scratch + aligned;
+    if (send != data_) {
+      error = device_.driver().copy_on_device(device_pointer(data_), device_pointer(send), n_bytes, ours_);
+      if (error != kSuccess) return driver_failure(device_.driver(), operation_, "cuMemcpyDtoDAsync", error);
+    }
   }
   return scale(operation_.prescale);
 }
@@ -48,6 +51,7 @@ Status GpuAdasum::combine_all() {
 }
 
 Status GpuAdasum::launch(const std::string& kernel, const void* arguments, std::uint64_t n_parts) const {
+  const CallWatch::Call watched(watch_, operation_, "the driver");
   auto module = KernelModule::of(device_.driver(), device_.context(), during_);
   if (!module) return tl::unexpected<Failure>(module.error());
   return (*module)->launch(kernel, arguments, n_parts, ours_, during_);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/src/failure.h"
+#include "runtime/src/gpu/call_watch.h"
 #include "runtime/src/gpu/device.h"
 #include "runtime/src/group.h"
 #include "runtime/src/operation.h"
@@ -18,10 +19,12 @@ class GpuAdasum {
  public:
   // Sends the vector at `send` to a member, and receives one at `recv` from another, at the same time. With a
   // null pointer it does only the other. Returns when this is enqueued, connections included, so that the kernels of
-  // the next step come after it.
+  // the next step come after it. `watch` is for calls of the driver; `exchange` uses its own.
   using Exchange = std::function<Status(const void* send, int to, void* recv, int from)>;
-  GpuAdasum(Device& device, const Group& group, const Operation& operation, Stream ours, void* data, Exchange exchange)
+  GpuAdasum(Device& device, CallWatch& watch, const Group& group, const Operation& operation, Stream ours, void* data,
+            Exchange exchange)
       : device_(device),
+        watch_(watch),
         group_(group),
         operation_(operation),
         during_(describe(operation)),
@@ -43,6 +46,7 @@ class GpuAdasum {
   Status scale(double factor) const;
 
   Device& device_;
+  CallWatch& watch_;
   const Group& group_;
   const Operation& operation_;
   std::string during_;

@@ -65,7 +65,7 @@ Status NcclComm::adasum(const Operation& operation, const UserStream& stream, co
       };
       return call_nccl(operation, ours, [&](Stream) { return grouped(nccl_, both); });
     };
-    return GpuAdasum(device_, group_, operation, ours, recv, exchange).run(send);
+    return GpuAdasum(device_, watch_, group_, operation, ours, recv, exchange).run(send);
   };
   return run_steps({&operation}, {stream}, all, true);  // calls share scratch memory
 }

@@ -3,8 +3,9 @@
 // a second time, only for kernels, which are emulated (kernels.cpp). Streams execute their work later, on their own
 // threads, so that a missing wait shows. $DRUN_FAKE_CUDA, words: "slow" (each operation takes 20 ms), "stuck" (no
 // stream ever finishes), "no-pinned" (out of memory), "one-gpu" (all ranks have the same GPU; else each has its own),
-// "no-kernels" (for this GPU), "no-gpu", "cuda-12". Built with FAKE_CUDA_IS_OLD it is a driver from before CUDA 10.1,
-// which lacks a function.
+// "no-kernels" (for this GPU), "no-gpu", "cuda-12", "pascal" (the GPU), "record-stuck" (cuEventRecord never returns, as
+// with a stream whose queue is full), "launch-stuck" (nor does cuLaunchKernel). Built with FAKE_CUDA_IS_OLD it is a
+// driver from before CUDA 10.1, which lacks a function.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -378,7 +379,7 @@ Result cuCtxGetDevice(int* device) {
 }
 Result cuDeviceGetAttribute(int* value, int attribute, int) {
   // A small GPU: blocks have several parts to do. Compute capability 9.1.
-  *value = attribute == 75 ? 9 : 1;
+  *value = attribute == 75 ? (told("pascal") ? 6 : 9) : 1;
   return attribute == 16 || attribute == 75 || attribute == 76 ? kSuccess : kInvalidValue;
 }
 Result cuModuleLoadData(void** module, const void* image) {
@@ -398,6 +399,7 @@ Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n_blocks, void*, int, st
 Result cuLaunchKernel(void* function, unsigned n_blocks, unsigned, unsigned, unsigned n_threads, unsigned, unsigned,
                       unsigned, void* stream, void** arguments, void**) {
   if (contexts.empty()) return kInvalidContext;
+  while (told("launch-stuck")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   if (n_blocks == 0 || n_threads != drun::runtime::gpu::kThreads) return kInvalidValue;
   const auto* const kernel = static_cast<const drun::runtime::gpu::EmulatedKernel*>(function);
   const auto* const bytes = static_cast<const char*>(arguments[0]);
@@ -470,6 +472,7 @@ Result cuEventDestroy_v2(void*) {  // work in streams may still use it
 }
 Result cuEventRecord(void* event, void* stream) {
   ++n_asked;
+  while (told("record-stuck")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   auto* const one = static_cast<EventOfTests*>(event);
   StreamOfTests& its = stream_of(stream);
   const auto graph = its.captures();

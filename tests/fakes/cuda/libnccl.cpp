@@ -243,7 +243,7 @@ struct Group {
   std::vector<std::shared_ptr<Comm>> in_background;
 };
 IN_THREAD Group group;
-std::atomic<int> n_groups{0}, n_threads{0};
+std::atomic<int> n_groups{0}, n_threads{0}, n_sends{0};
 
 void wait_for_connections(Comm& comm) {
   constexpr int kBeforeAllCalls = -1;
@@ -433,6 +433,7 @@ Result ncclGroupEnd() {
   return result;
 }
 int fake_nccl_threads() { return n_threads; }  // number of threads that groups have cost
+int fake_nccl_sends() { return n_sends; }
 
 Result ncclAllReduce(const void* send, void* recv, std::size_t count, int type, int op, void* comm, void* stream) {
   const Reduction how = reduction_of(*share(comm), op);
@@ -469,6 +470,7 @@ Result ncclSend(const void* data, std::size_t count, int type, int peer, void* h
   const auto comm = share(handle);
   const Result begun = begin_call(comm, false);
   if (begun != kSuccess && begun != kInProgress) return begun;
+  ++n_sends;
   const char* const from = inside(data);
   add(
       [=] {

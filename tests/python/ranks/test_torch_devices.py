@@ -108,6 +108,42 @@ class OptimizerState(unittest.TestCase):
         self.assertEqual((got["param_groups"][0]["betas"], got["drun_turn"]), ((0.9, 0.99), 3))
 
 
+    def test_of_an_optimizer_is_what_travels(self):
+        """Pickled on a GPU, it would be restored on the root's GPU by every rank."""
+        for number, root in ((0, 0), (1, 0)):
+            given, sent = [], [None]
+
+            class Group:
+                rank = number
+
+                def __init__(self, _):
+                    pass
+
+                @staticmethod
+                def root(rank):
+                    return rank
+
+            def broadcast_object(state, *_):
+                given.append(state)
+                return sent[0]
+
+            with fake_tensors(), mock.patch.object(drun_torch, "Group", Group), \
+                    mock.patch.object(drun_torch, "broadcast_object", broadcast_object):
+                device = f"cuda:{number}"
+                tensor = torch.empty(3, device=device)
+                optimizer = torch.optim.SGD([tensor], lr=0.1, momentum=0.9)
+                optimizer.state[tensor]["momentum_buffer"] = torch.empty(3, device=device)
+                state = optimizer.state_dict()
+                sent[0] = drun_torch._for_each_tensor(
+                    {**state, "state": {0: {"momentum_buffer": torch.empty(3, device="cuda:0")}}}, drun_torch._OfGpu.of)
+                drun_torch.broadcast_optimizer_state(optimizer, root)
+                if number == root:
+                    self.assertEqual(given[0]["state"][0]["momentum_buffer"].tensor.device.type, "cpu")
+                else:
+                    self.assertEqual(given, [None])
+                self.assertEqual(str(optimizer.state[tensor]["momentum_buffer"].device), device)
+
+
 class PartOfTheParameters(unittest.TestCase):
     def test_has_a_name_that_the_host_compares(self):
         """NCCL would average another part of a rank that has missed a step."""
@@ -182,6 +218,7 @@ class Streams(unittest.TestCase):
             return make(shape)
 
         result._new = new
+        result._copy = lambda: self.allocated.append(self.stream.is_current) or take(array.array("f", result.object))
         return result
 
     def test_whoever_waits_is_ordered_after_the_call(self):
@@ -207,7 +244,8 @@ class Streams(unittest.TestCase):
         hvd.synchronize(hvd.alltoall_async(self.tensor()))
         hvd.synchronize(hvd.reducescatter_async(self.tensor(), op=hvd.Sum))
         hvd.allreduce(self.tensor())
-        self.assertEqual(self.allocated, [True] * 4)
+        hvd.broadcast(self.tensor(), root_rank=0)  # copies what it is given
+        self.assertEqual(self.allocated, [True] * 5)
 
     def test_torchs_stream_is_waited_for_by_the_current_one(self):
         class TorchStream:

@@ -184,6 +184,20 @@ TEST_F(NcclJobs, WithoutKernelsAdasumGoesThroughTheHost) {
   EXPECT_GT(fake().n_pinned_ever(), before);
 }
 
+// NCCL's rings carry a block once over each link; sends would carry it from one rank to each.
+TEST_F(NcclJobs, AllgatherOfDifferentLengthsIsOfBroadcasts) {
+  const int n_sends = of_nccl("fake_nccl_sends");
+  run(3, [](Communicator& all) {
+    const auto rank = static_cast<std::size_t>(all.rank());
+    const std::size_t counts[] = {1, 2, 0}, offsets[] = {0, 1, 3};
+    const Device mine(counts[rank], static_cast<float>(rank)), all_of_them(3, -1);
+    ASSERT_DONE(all.allgatherv(mine.get(), counts[rank], all_of_them.get(), counts, offsets, DRUN_FLOAT32));
+    wait_for();
+    EXPECT_EQ(all_of_them.values(), (std::vector<float>{0, 1, 1}));
+  });
+  EXPECT_EQ(of_nccl("fake_nccl_sends"), n_sends);
+}
+
 TEST_F(NcclJobs, MovesBetweenRanks) {
   constexpr int kSize = 3;
   const int before = fake().n_pinned_ever();
@@ -485,6 +499,18 @@ TEST_F(NcclJobs, WithADriverThatIsTooOldForNcclAllGoesThroughTheHost) {
                         "NCCL that it can use: NCCL 2.28.9 is made for CUDA 13.0, and the host's driver knows CUDA "
                         "up to 12.8 ("));
   EXPECT_THAT(said, HasSubstr(" (nor has one other)"));
+}
+
+TEST_F(NcclJobs, WithAGpuForWhichNcclHasNoCodeAllGoesThroughTheHost) {
+  ::setenv("DRUN_FAKE_CUDA", "pascal", 1);
+  ::testing::internal::CaptureStderr();
+  run(2, [](Communicator& all) {
+    const Device data(4, static_cast<float>(all.rank() + 1));
+    ASSERT_DONE(all.allreduce(data.get(), data.get(), 4, DRUN_FLOAT32, DRUN_SUM));
+    EXPECT_EQ(data.values(), repeated(4, 3));
+  });
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("NCCL 2.28.9 is made for CUDA 13.0, which has no code for this GPU (compute capability 6.1)"));
 }
 
 TEST_F(NcclJobs, RanksOnOneGpuAreRefusedOrGoThroughTheHost) {
@@ -894,6 +920,24 @@ TEST_F(NcclJobs, ASetupThatNeverEndsEndsTheProcess) {
       ::testing::ExitedWithCode(75),
       "drun: error: rank [01] on node[01]: allreduce #1 timed out after 1 s waiting for rank [01] on node[01] .in "
       "ncclCommInitRankConfig, which does not say for whom it waits.*ending this process");
+}
+
+// As with a stream whose queue is full.
+TEST_F(NcclJobs, ADriverCallThatNeverReturnsEndsTheProcess) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const testing::KernelsForTests kernels;
+  for (const auto& [call, op] : {std::pair("record-stuck", DRUN_SUM), std::pair("launch-stuck", DRUN_ADASUM)}) {
+    ::setenv("DRUN_FAKE_CUDA", call, 1);
+    EXPECT_EXIT(run(
+                    2,
+                    [&, op = op](Communicator& all) {
+                      const Device data(2, 1);
+                      (void)all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, op);
+                    },
+                    std::chrono::milliseconds(300)),
+                ::testing::ExitedWithCode(75),
+                "drun: error: rank [01] on node[01]: allreduce #1 timed out .*the driver.*ending this process");
+  }
 }
 
 // As in a program that uses CUDA's runtime, which has a context current in each thread.
