@@ -1,5 +1,6 @@
 """Sums of gradients for which each rank sends only its large elements. What it doesn't send is added to its next gradient
-(error feedback), so nothing is lost, only delayed. The results are those of drun/training/sparse.hpp, bit by bit."""
+(error feedback), so nothing is lost, only delayed. The results for finite gradients are those of
+drun/training/sparse.hpp, bit by bit."""
 import math
 import struct
 
@@ -8,6 +9,7 @@ import torch
 from ._compression import TopKCompressor
 from ._data_movement import allgather_parts_async
 from ._engine import CombinedHandle
+from ._halves import divide_
 from ._process_sets import Group
 from ._reductions import Average, Sum
 
@@ -26,18 +28,27 @@ class Feedback:
     def __init__(self, compression, loss_scale=None):
         self.compression = compression
         self._loss_scale = loss_scale or (lambda: 1.0)
+        self._scale = 1.0  # in this step
         self._kept = {}  # by id of the parameter, on its device
+
+    def begin_step(self):
+        self._scale = float(self._loss_scale())
 
     def begin(self, bucket, name, op, process_set, **_):
         """Sends the large elements of the bucket; returns a handle of the sum or average of what all ranks send. The
         factors before and after the sum, which make one, are not needed."""
-        flat, scale = bucket.pack(), float(self._loss_scale())
+        flat = bucket.pack()
         for part, kept in self._parts_with_gradient(bucket, flat):
-            part.add_(kept, alpha=scale)
-        chosen = self._choose(bucket, flat, scale)
-        # Infinities and NaN would come again in each step. If not all are sent, those that are tell it to all ranks.
-        for part, kept in self._parts_with_gradient(bucket, flat.masked_fill(chosen | ~flat.isfinite(), 0)):
-            torch.div(part, scale, out=kept)
+            part.add_(kept, alpha=self._scale)
+        chosen = self._choose(bucket, flat)
+        # Infinities and NaN, which would come again in each step, leave what was kept before. If not all are sent, those
+        # that are tell it to all ranks.
+        finite, rest = flat.isfinite(), flat.masked_fill(chosen, 0)
+        if self._scale != 1:
+            rest.div_(self._scale)
+        for (part, kept), (is_finite, _) in zip(self._parts_with_gradient(bucket, rest),
+                                                self._parts_with_gradient(bucket, finite)):
+            kept.copy_(torch.where(is_finite, part, kept))
         indices = chosen.nonzero().flatten()
         if flat.numel() < 1 << 31:
             indices = indices.int()
@@ -54,9 +65,9 @@ class Feedback:
                     kept = self._kept[id(parameter)] = torch.zeros_like(part)
                 yield part, kept
 
-    def _choose(self, bucket, flat, scale):
+    def _choose(self, bucket, flat):
         if not isinstance(self.compression, TopKCompressor):
-            return ~(flat.abs() < _least(self.compression.value * scale, flat.dtype))
+            return ~(flat.abs() < _least(self.compression.value * self._scale, flat.dtype))
         chosen = torch.empty(flat.numel(), dtype=torch.bool, device=flat.device)
         for (_, part), (_, chosen_of_part) in zip(bucket.parts(flat), bucket.parts(chosen)):
             _choose_top(part.flatten(), chosen_of_part.view(-1), self.compression.fraction)
@@ -133,4 +144,4 @@ def _add_up(flat, parts, index_type, divisor):
     for rows in parts:
         indices, values = _unpacked(rows, index_type, flat.dtype)
         flat.index_add_(0, indices, values)
-    return flat if divisor == 1 else flat.div_(divisor)
+    return divide_(flat, divisor)

@@ -102,9 +102,14 @@ class _Bucket:
 
 class GradientReducer:
     def __init__(self, named_parameters, compression, op, passes, prescale, postscale, process_set, bucket_bytes,
-                 sparse_as_dense, feedback=None):
+                 sparse_as_dense, feedback=None, loss_scale=None):
         self._compression = compression if feedback is None else Compression.none
         self._feedback = feedback
+        self._op = op
+        self._halves = None
+        if _halves.is_for(self._compression, op, torch.float32):
+            self._halves = _halves.Halves(compression, op, process_set, None if postscale == 1 else postscale,
+                                          cuts=loss_scale is None)
         self._arguments = dict(op=op, prescale_factor=prescale, postscale_factor=postscale, process_set=process_set)
         self._sparse_as_dense = sparse_as_dense
         self.passes = passes
@@ -197,6 +202,8 @@ class GradientReducer:
             bucket = self._buckets[self._next]
             if only_full and bucket.n_ready < len(bucket.parameters):
                 return
+            if self._next == 0 and self._feedback is not None:
+                self._feedback.begin_step()
             with torch.no_grad():
                 for name, parameter in zip(bucket.names, bucket.parameters):
                     self._check_sparse(name, parameter)
@@ -206,18 +213,16 @@ class GradientReducer:
     def _begin(self, bucket):
         if self._feedback is not None and _feedback.is_for(bucket.dtype):
             return self._feedback.begin(bucket, bucket.name, **self._arguments)
-        op, process_set = self._arguments["op"], self._arguments["process_set"]
-        if _halves.is_for(self._compression, op, bucket.dtype):
-            return _halves.begin(self._compression, bucket.pack(), bucket.name, process_set)
+        if _halves.is_for(self._compression, self._op, bucket.dtype):
+            return self._halves.begin(bucket.pack(), bucket.name)
         compressed, bucket.context = self._compression.compress(bucket.pack())
         return allreduce_async_(compressed, name=bucket.name, **self._arguments)
 
     def _end(self, bucket):
         """The reduced data of the bucket."""
         reduced = _reduced(bucket.handle)
-        op, process_set = self._arguments["op"], self._arguments["process_set"]
-        if _halves.is_for(self._compression, op, bucket.dtype):
-            return _halves.end(reduced, bucket.dtype, op, process_set)
+        if _halves.is_for(self._compression, self._op, bucket.dtype):
+            return self._halves.end(reduced, bucket.dtype)
         return self._compression.decompress(reduced, bucket.context)
 
     def _check_sparse(self, name, parameter):
@@ -286,7 +291,8 @@ def _after_gradient(parameter, hook):
     """Calls hook each time a pass has been added to parameter.grad; returns a function that removes the hook."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):  # torch 2.1
         return parameter.register_post_accumulate_grad_hook(hook).remove
-    accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+    with torch.enable_grad():
+        accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
     handle = accumulator.register_hook(hook)
 
     def remove():

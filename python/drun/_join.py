@@ -3,7 +3,6 @@
 A rank that has joined must know which collectives the others call. So if join is enabled, every collective begins with
 a small allgather in which each rank announces its call."""
 import collections
-import contextlib
 import ctypes
 import struct
 import sys
@@ -19,6 +18,7 @@ JOIN, ALLREDUCE, MEAN_OF_PRESENT, BARRIER, OTHER = range(5)
 
 enabled = False
 _joined = set()  # as of the last exchange
+_device = None  # torch's, of the last tensor on a GPU that was reduced
 _ITEMSIZE = {lib.INT8: 1, lib.UINT8: 1, lib.INT32: 4, lib.UINT32: 4, lib.INT64: 8, lib.UINT64: 8, lib.FLOAT16: 2,
              lib.BFLOAT16: 2, lib.FLOAT32: 4, lib.FLOAT64: 8}
 
@@ -42,12 +42,23 @@ def announce(group, *fields):
     return _factor(mine, said)
 
 
+def note_device(tensor):
+    """Called with the user's tensor on a GPU that is being reduced."""
+    global _device
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(tensor, torch.Tensor):
+        _device = tensor.device
+
+
 def join(device=None):
     """Announces that this rank has no more data, and waits until all ranks have joined; returns the last one to join.
-    Until then this rank adds zeros to the others' allreduces (sums and averages), which it makes on `device` if theirs
-    are on GPUs; None: the current GPU of torch or CuPy. Ranks that join at different times need init(join=True)."""
+    Until then this rank adds zeros to the others' allreduces (sums and averages). If their data is on GPUs, so are the
+    zeros: on `device`, or, if that is None or -1, on the GPU of this rank's last such tensor, else on the current GPU of
+    torch or CuPy. Ranks that join at different times need init(join=True)."""
     group = Group(None)
-    return engine.run(lambda: _serve(group, device) if enabled else _meet(group))
+    # Here, because another thread may serve, in which another GPU is the current one.
+    zeros_on_gpu = _zeros_on_gpu(None if device == -1 else device) if enabled else None
+    return engine.run(lambda: _serve(group, zeros_on_gpu) if enabled else _meet(group))
 
 
 def _meet(group):
@@ -61,8 +72,8 @@ def _meet(group):
     return group.size - 1
 
 
-def _serve(group, device):
-    mine = _Call(JOIN, on_gpu=_gpu_library() is not None)
+def _serve(group, zeros_on_gpu):
+    mine = _Call(JOIN, on_gpu=zeros_on_gpu is not None)
     while True:
         before = set(_joined)
         said = _exchange(group, mine)
@@ -76,7 +87,7 @@ def _serve(group, device):
             call("drun_barrier", group.comm, None)
         else:
             n_bytes = theirs.count * _ITEMSIZE[theirs.dtype]
-            zeros = take(_zeros_on_gpu(n_bytes, device) if theirs.on_gpu else bytearray(n_bytes), writable=True)
+            zeros = take(zeros_on_gpu(n_bytes) if theirs.on_gpu else bytearray(n_bytes), writable=True)
             options = lib.call_options(None, theirs.prescale, theirs.postscale * _factor(theirs, said), stream=zeros.stream)
             call("drun_allreduce", zeros.pointer, zeros.pointer, theirs.count, theirs.dtype, theirs.op, group.comm, options)
 
@@ -104,23 +115,27 @@ def _check_possible(said):
     without = [rank for rank in sorted(_joined) if not said[rank].on_gpu]
     if theirs.on_gpu and without:
         raise lib.DrunError(f"rank {without[0]} has joined and can't make zeros in a GPU's memory, where the data of the others "
-                            "is: it has imported neither torch with CUDA nor CuPy", lib.ERROR_UNSUPPORTED, without[0])
+                            "is: it has imported neither torch with CUDA nor CuPy, or joined for the CPU",
+                            lib.ERROR_UNSUPPORTED, without[0])
 
 
-def _gpu_library():
-    """torch or CuPy, if the program uses it on a GPU."""
-    torch = sys.modules.get("torch")
+def _zeros_on_gpu(device):
+    """A function that makes so many bytes of zeros on a GPU; None if there is none."""
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and torch.cuda.is_available():
-        return torch
-    return sys.modules.get("cupy")
+        if device is None:
+            device = _device or torch.cuda.current_device()
+        where = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+        return (lambda n_bytes: torch.zeros(n_bytes, dtype=torch.uint8, device=where)) if where.type == "cuda" else None
+    if cupy is None:
+        return None
+    where = cupy.cuda.Device() if device is None else cupy.cuda.Device(device)
 
+    def zeros(n_bytes):
+        with where:
+            return cupy.zeros(n_bytes, "uint8")
 
-def _zeros_on_gpu(n_bytes, device):
-    library = _gpu_library()
-    if library.__name__ == "torch":
-        return library.zeros(n_bytes, dtype=library.uint8, device="cuda" if device is None else device)
-    with contextlib.nullcontext() if device is None else library.cuda.Device(device):
-        return library.zeros(n_bytes, "uint8")
+    return zeros
 
 
 def _exchange(group, mine):

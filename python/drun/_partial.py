@@ -4,33 +4,42 @@ import torch
 
 from . import _library as lib
 from ._engine import synchronize
-from ._reductions import Sum, allreduce_, mean_of_present_async_
+from ._reductions import Sum, allreduce_async_, mean_of_present_async_
 
 
 class PartialAverage:
-    def __init__(self, named_parameters, n_parts, process_set, bucket_bytes):
-        self._named = named_parameters
+    def __init__(self, named_parameters, n_parts, process_set, bucket_bytes, before=None):
+        """before: the PartialAverage that this one replaces. Its parameters stay: those that are frozen now differ between
+        the ranks until they have been averaged."""
+        known = set() if before is None else {id(p) for _, p in before._named}
+        self._named = [(name, p) for name, p in named_parameters if p.requires_grad or id(p) in known]
         self._n_parts = n_parts
         self._process_set = process_set
         self._bucket_bytes = bucket_bytes
-        self.turn = 0  # number of the part that is averaged next
+        self.turn = 0 if before is None else before.turn  # number of the part that is averaged next
+        self.n_steps = 0 if before is None else before.n_steps
 
-    def is_of(self, parameters):
-        """True if just these parameters are trained."""
-        return [id(p) for _, p in self._named] == [id(p) for p in parameters if p.requires_grad]
+    def lacks(self, parameters):
+        """True if a parameter is trained that is not averaged."""
+        known = {id(p) for _, p in self._named}
+        return any(p.requires_grad and id(p) not in known for p in parameters)
 
     def average_next(self):
-        what = f"part {self.turn + 1} of {self._n_parts}"
+        what = f"part {self.turn + 1} of {self._n_parts} in step {self.n_steps + 1}"
         try:
+            compared = None
             if any(p.is_cuda for _, p in self._named):
                 # NCCL compares no names, and parts are of the same size.
-                allreduce_(torch.zeros(1), op=Sum, name=what, process_set=self._process_set)
+                compared = allreduce_async_(torch.zeros(1, device="cpu"), op=Sum, name=what, process_set=self._process_set)
             self._average(part_of([p.numel() for _, p in self._named], self.turn, self._n_parts), what)
+            if compared is not None:
+                synchronize(compared)
         except lib.DrunError as error:
             if error.status == lib.ERROR_MISMATCH:
                 error.args = (f"{error.args[0]}; with partial_update all ranks call step() equally often",)
             raise
         self.turn = (self.turn + 1) % self._n_parts
+        self.n_steps += 1
 
     def average_all(self):
         """Does not change whose turn it is."""

@@ -28,6 +28,8 @@ def _chosen(op, average):
 
 def _reduce(group, source, target, op, name, prescale, postscale, requests=None, kind=_join.ALLREDUCE):
     """Called in its turn."""
+    if source.stream is not None:
+        _join.note_device(source.object)
     postscale *= _join.announce(group, kind, source.dtype, op, source.count, source.stream is not None, prescale, postscale)
     call("drun_allreduce", source.pointer, target.pointer, source.count, source.dtype, op, group.comm,
          lib.call_options(name, prescale, postscale, requests, source.stream))

@@ -27,7 +27,9 @@ class _Distributed:
             self._drun_reducer.synchronize()
             if not self._drun_reducer.has_all(self._drun_parameters()):
                 # Some were frozen until now: hooks have not seen their gradients.
-                self._drun_reducer_of(self._drun_reducer.without_own(self._drun_trained())).synchronize()
+                late = self._drun_reducer_of(self._drun_reducer.without_own(self._drun_trained()))
+                late.synchronize()
+                late.remove()
                 self._drun_start()
         self._drun_synchronized = True
 
@@ -56,7 +58,7 @@ class _Distributed:
             result = super().step(reduced)
         self._drun_synchronized = False
         if self._drun_partial is not None:
-            if not self._drun_partial.is_of(self._drun_parameters()):
+            if self._drun_partial.lacks(self._drun_parameters()):
                 self._drun_start()
             self._drun_partial.average_next()
         return result
@@ -71,9 +73,9 @@ class _Distributed:
             if given and given["found_inf"].item():
                 return None
             scale = given.get("grad_scale")
-            if scale is not None:
-                for gradient in (p.grad for p in self._drun_parameters() if p.grad is not None):
-                    gradient.div_(scale.to(gradient.device))
+            gradients = [p.grad for p in self._drun_parameters() if p.grad is not None]
+            if scale is not None and gradients:
+                torch._foreach_div_(gradients, float(scale))
             return step()
         finally:
             self.__dict__.update(given)  # the scaler deletes them
@@ -109,11 +111,10 @@ class _Distributed:
         self._drun_synchronized = False
         groups = self.param_groups
         result = super().load_state_dict(state_dict, *args, **kwargs)
-        # A scheduler of the optimizer that this one replaces has the same groups, and sets their learning rates.
-        for group, loaded in zip(groups, self.param_groups):
-            group.clear()
-            group.update(loaded)
-        self.param_groups = groups
+        # A scheduler of the optimizer that this one replaces has the same list of groups, and sets their learning rates.
+        if self.param_groups is not groups:
+            groups[:] = self.param_groups
+            self.param_groups = groups
         if self._drun_feedback is not None:
             group = Group(self._drun_options["process_set"])
             saved = state_dict.get("drun_feedback", {})
@@ -139,10 +140,13 @@ class _Distributed:
     def _drun_parameters(self):
         return [p for group in self.param_groups for p in group["params"]]
 
+    def _drun_all_named(self):
+        parameters = self._drun_parameters()
+        return list(zip(_names_of(parameters, self._drun_named), parameters))
+
     def _drun_trained(self):
         """Named, those that are not frozen now."""
-        parameters = self._drun_parameters()
-        return [(name, p) for name, p in zip(_names_of(parameters, self._drun_named), parameters) if p.requires_grad]
+        return [(name, p) for name, p in self._drun_all_named() if p.requires_grad]
 
     def _drun_reducer_of(self, named_parameters):
         return GradientReducer(named_parameters, feedback=self._drun_feedback, **self._drun_options)
@@ -151,15 +155,14 @@ class _Distributed:
         if self._drun_reducer is not None:
             self._drun_reducer.remove()
             self._drun_reducer = None
-        trained, options = self._drun_trained(), self._drun_options
-        is_alone = Group(options["process_set"]).size == 1
+        options = self._drun_options
+        named, is_alone = self._drun_all_named(), Group(options["process_set"]).size == 1
         if self._drun_n_parts is not None:
-            turn = 0 if self._drun_partial is None else self._drun_partial.turn
             if not is_alone:
-                self._drun_partial = PartialAverage(trained, self._drun_n_parts, options["process_set"], options["bucket_bytes"])
-                self._drun_partial.turn = turn
+                self._drun_partial = PartialAverage(named, self._drun_n_parts, options["process_set"], options["bucket_bytes"],
+                                                    self._drun_partial)
         elif not is_alone or self._drun_feedback is not None:
-            self._drun_reducer = self._drun_reducer_of(trained)
+            self._drun_reducer = self._drun_reducer_of([(name, p) for name, p in named if p.requires_grad])
 
 
 def _names_of(parameters, named):
@@ -193,7 +196,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     the parameters is averaged. Call average_parameters() before the model is tested or saved.
 
     loss_scale: a function without arguments that returns the factor of the loss in the current backward pass, such as
-    torch's GradScaler.get_scale. topk and threshold need it if the loss is scaled: what they keep is divided by it."""
+    torch's GradScaler.get_scale. topk and threshold need it if the loss is scaled: what they keep is divided by it. With
+    it, halves that are too large become infinite, which the scaler sees, and are not cut."""
     del num_groups, groups
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor is for op=Average only")
@@ -213,7 +217,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     result._drun_named = None if named_parameters is None else list(named_parameters)
     result._drun_options = dict(compression=compression, op=op, passes=backward_passes_per_step,
                                 prescale=1.0 / gradient_predivide_factor, postscale=gradient_predivide_factor,
-                                process_set=process_set, sparse_as_dense=sparse_as_dense,
+                                process_set=process_set, sparse_as_dense=sparse_as_dense, loss_scale=loss_scale,
                                 bucket_bytes=0 if op == Adasum else bucket_bytes)  # each tensor alone
     result._drun_n_parts = None if partial_update is None else int(partial_update)
     result._drun_partial = None
@@ -258,18 +262,22 @@ class _OfGpu:
 
 
 def _on_devices(state, optimizer):
-    """The root's state with its tensors of a GPU on the device of their parameter, or of the first parameter of their
-    group. load_state_dict() moves most of them, but not the counts of steps and the learning rates."""
+    """The root's state with its tensors of a GPU on the device of their parameter, of the first parameter of their group,
+    or of the first of all. load_state_dict() moves most of them, but not the counts of steps and the learning rates."""
     def moved(values, parameter):
         return _for_each_tensor(values, lambda one: one.tensor.to(parameter.device) if isinstance(one, _OfGpu) else one)
 
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     by_number = dict(enumerate(parameters))
     firsts = dict(enumerate((group["params"] or parameters)[0] for group in optimizer.param_groups))
-    # load_state_dict() reports other numbers of groups or parameters.
-    return {**state,
-            "param_groups": [moved(group, firsts.get(number, parameters[0])) for number, group in enumerate(state["param_groups"])],
-            "state": {number: moved(one, by_number.get(number, parameters[0])) for number, one in state["state"].items()}}
+    result = dict(state)
+    # Optimizers around others have other keys. load_state_dict() reports other numbers of groups or parameters.
+    if isinstance(state.get("param_groups"), list):
+        result["param_groups"] = [moved(group, firsts.get(number, parameters[0]))
+                                  for number, group in enumerate(state["param_groups"])]
+    if isinstance(state.get("state"), dict):
+        result["state"] = {number: moved(one, by_number.get(number, parameters[0])) for number, one in state["state"].items()}
+    return moved(result, parameters[0])
 
 
 def _for_each_tensor(state, change):

@@ -197,13 +197,16 @@ class Feedback(unittest.TestCase):
             kept = [optimizer.state_dict()["drun_feedback"]["kept"] for optimizer in optimizers]
             self.assertTrue(all(torch.equal(kept[0][number], kept[1][number]) for number in kept[0]))
 
-    def test_what_is_not_finite_is_not_kept(self):
+    def test_what_is_not_finite_leaves_what_is_kept(self):
         weight = torch.nn.Parameter(torch.zeros(4))
         optimizer = self.distributed([weight], hvd.Compression.topk(0.25), op=hvd.Sum)
-        (weight * torch.tensor([INF, NAN, -INF, 0.5])).sum().backward()
-        optimizer.synchronize()
-        self.assertFalse(weight.grad.isfinite().all())  # all ranks see it
-        self.assertEqual(optimizer.state_dict()["drun_feedback"]["kept"][0].tolist(), [0, 0, 0, 0.5])
+        for gradient, kept in (([8, 1, 2, 0.25], [0, 1, 2, 0.25]), ([INF, NAN, -INF, 0.5], [0, 1, 2, 0.75]),
+                               ([0, 0, 0, 0], [0, 1, 0, 0.75])):
+            optimizer.zero_grad()
+            (weight * torch.tensor(gradient)).sum().backward()
+            optimizer.synchronize()
+            self.assertEqual(weight.grad.isfinite().all(), INF not in gradient)  # all ranks see it
+            self.assertEqual(optimizer.state_dict()["drun_feedback"]["kept"][0].tolist(), kept)
 
     def test_stays_when_parameters_are_added(self):
         trained = parameters()
@@ -276,6 +279,30 @@ class Partial(unittest.TestCase):
         scaler.step(optimizer)
         scaler.update()
         self.assertEqual(weight.tolist(), [8.0 - (hvd.size() - 1)] * 2)
+
+    def test_parameters_that_are_frozen_are_averaged_on(self):
+        trained = parameters()
+        optimizer = self.distributed(trained, 3)
+        step_of(optimizer, trained, 0)
+        trained[0].requires_grad_(False)
+        added = torch.nn.Parameter(torch.zeros(3))
+        optimizer.add_param_group({"params": [added]})
+        for step in range(1, 4):
+            step_of(optimizer, trained[1:] + [added], step)
+        optimizer.average_parameters()
+        self.assertTrue(same_everywhere(trained + [added]))
+
+    def test_a_step_that_only_one_rank_makes(self):
+        if hvd.size() == 1:
+            return
+        trained = parameters()
+        optimizer = self.distributed(trained, 1)
+        sum(p.sum() for p in trained).backward()
+        optimizer._drun_partial.n_steps = hvd.rank()
+        with self.assertRaisesRegex(hvd.DrunError, "all ranks call step.. equally often"):
+            optimizer.step()
+        hvd.shutdown()
+        hvd.init()
 
     def test_a_rank_that_has_joined_has_no_part_in_the_average(self):
         if hvd.size() == 1:

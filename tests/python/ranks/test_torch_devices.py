@@ -148,12 +148,32 @@ class PartOfTheParameters(unittest.TestCase):
     def test_has_a_name_that_the_host_compares(self):
         """NCCL would average another part of a rank that has missed a step."""
         called = []
-        with fake_tensors(), mock.patch.object(_partial, "allreduce_", lambda tensor, **how: called.append(
-                (tensor.device.type, how["name"]))), mock.patch.object(_partial.PartialAverage, "_average"):
+        with fake_tensors(), mock.patch.object(_partial, "synchronize"), mock.patch.object(
+                _partial, "allreduce_async_", lambda tensor, **how: called.append((tensor.device.type, how["name"]))
+                ), mock.patch.object(_partial.PartialAverage, "_average"):
             average = _partial.PartialAverage([("a", parameter((4,), "cuda:0"))], 2, None, 100)
-            average.average_next()
-            average.average_next()
-        self.assertEqual(called, [("cpu", "part 1 of 2"), ("cpu", "part 2 of 2")])
+            for _ in range(3):
+                average.average_next()
+        self.assertEqual(called, [("cpu", "part 1 of 2 in step 1"), ("cpu", "part 2 of 2 in step 2"),
+                                  ("cpu", "part 1 of 2 in step 3")])
+
+
+class Joined(unittest.TestCase):
+    def test_where_zeros_are_made(self):
+        """By default on the GPU of the last tensor; another thread may make them, where another GPU is current."""
+        def device_of(given):
+            zeros = hvd._join._zeros_on_gpu(given)
+            return None if zeros is None else str(zeros(3).device)
+
+        with fake_tensors(), mock.patch.object(torch.cuda, "is_available", lambda: True), \
+                mock.patch.object(torch.cuda, "current_device", lambda: 2), mock.patch.object(hvd._join, "_device", None):
+            self.assertEqual(device_of(None), "cuda:2")
+            self.assertEqual(device_of(1), "cuda:1")
+            self.assertEqual(device_of("cuda:3"), "cuda:3")
+            self.assertIsNone(device_of("cpu"))
+            hvd._join.note_device(torch.empty(1, device="cuda:4"))
+            self.assertEqual(device_of(None), "cuda:4")
+        self.assertIsNone(device_of(None))  # torch without CUDA
 
 
 class Hooks(unittest.TestCase):

@@ -239,6 +239,24 @@ class Optimizer(unittest.TestCase):
                     self.assertTrue(weight.grad[1].isfinite())
                 self.assertTrue(weight.grad[2].isinf() and weight.grad[3].isnan())
 
+    def test_halves_of_scaled_losses(self):
+        """A value that is too large becomes infinite: the scaler looks for those."""
+        weight = torch.nn.Parameter(torch.zeros(2))
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), compression=hvd.Compression.fp16,
+                                             loss_scale=lambda: 65536.0)
+        (weight * torch.tensor([70000.0 * hvd.size(), 1.0])).sum().backward()
+        optimizer.synchronize()
+        self.assertEqual(weight.grad.tolist(), [float("inf") if hvd.size() > 1 else 70000.0, 1.0])
+
+    def test_halves_that_are_divided_before_and_after(self):
+        weight = torch.nn.Parameter(torch.zeros(2))
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), compression=hvd.Compression.fp16,
+                                             gradient_predivide_factor=0.5)
+        (weight * torch.tensor([3e-8, 1.0])).sum().backward()  # the first is less than half of the smallest half
+        optimizer.synchronize()
+        self.assertGreater(weight.grad[0].item(), 0)
+        self.assertEqual(weight.grad[1].item(), 1.0)
+
     def test_no_copy(self):
         with self.assertRaisesRegex(TypeError, "can't be copied or pickled: its state_dict.. can"):
             copy.deepcopy(self.distributed(model_of()))
@@ -318,6 +336,21 @@ class State(unittest.TestCase):
             optimizer.load_state_dict(state)
             schedule.step()
         self.assertEqual((optimizer.param_groups[0]["lr"], optimizer.param_groups[0]["momentum"]), (0.25, 0.25))
+        self.assertIs(optimizer.param_groups, inner.param_groups)
+
+    def test_of_optimizers_around_others(self):
+        """Their state has other keys, and loading it may leave the groups as they are."""
+        class Around(torch.optim.SGD):
+            def state_dict(self):
+                return {"base": super().state_dict(), "slow": torch.ones(2)}
+
+            def load_state_dict(self, state_dict):
+                self.slow = state_dict["slow"]
+
+        optimizer = hvd.DistributedOptimizer(Around(model_of().parameters(), lr=0.5))
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+        optimizer.load_state_dict(optimizer.state_dict())
+        self.assertEqual((optimizer.param_groups[0]["lr"], len(optimizer.param_groups[0]["params"])), (0.5, 4))
 
     def test_is_loaded_without_a_second_call_of_the_hooks_of_a_step(self):
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model_of().parameters(), lr=1.0))
