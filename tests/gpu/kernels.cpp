@@ -7,11 +7,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "drun/gpu.h"
@@ -48,14 +48,17 @@ std::vector<T> numbers(std::size_t n, unsigned seed) {
 }
 
 template <typename T>
+std::string_view bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+template <typename T>
 void expect_same(const std::vector<T>& is, const std::vector<T>& should_be, const std::string& what) {
-  if (is.size() == should_be.size() &&
-      (is.empty() || std::memcmp(is.data(), should_be.data(), is.size() * sizeof(T)) == 0)) {
-    return;
-  }
-  std::size_t i = 0;
-  while (i < is.size() && i < should_be.size() && std::memcmp(&is[i], &should_be[i], sizeof(T)) == 0) ++i;
-  give_up(what + ": element " + std::to_string(i) + " of " + std::to_string(should_be.size()) + " is another");
+  const std::string_view got = bytes_of(is), wanted = bytes_of(should_be);
+  if (got == wanted) return;
+  const auto at = std::mismatch(got.begin(), got.end(), wanted.begin(), wanted.end()).first - got.begin();
+  give_up(what + ": element " + std::to_string(static_cast<std::size_t>(at) / sizeof(T)) + " of " +
+          std::to_string(should_be.size()) + " is another");
 }
 
 template <typename Half, typename T>

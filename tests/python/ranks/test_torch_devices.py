@@ -163,15 +163,21 @@ class Joined(unittest.TestCase):
         """By default on the GPU of the last tensor; another thread may make them, where another GPU is current."""
         def device_of(given):
             zeros = hvd._join._zeros_on_gpu(given)
-            return None if zeros is None else str(zeros(3).device)
+            if zeros is None:
+                return None
+            with mock.patch.object(torch, "zeros") as made:
+                zeros(3)
+            return str(made.call_args.kwargs["device"])
 
-        with fake_tensors(), mock.patch.object(torch.cuda, "is_available", lambda: True), \
+        with fake_tensors():
+            reduced = torch.empty(1, device="cuda:4")
+        with mock.patch.object(torch.cuda, "is_available", lambda: True), \
                 mock.patch.object(torch.cuda, "current_device", lambda: 2), mock.patch.object(hvd._join, "_device", None):
             self.assertEqual(device_of(None), "cuda:2")
             self.assertEqual(device_of(1), "cuda:1")
             self.assertEqual(device_of("cuda:3"), "cuda:3")
             self.assertIsNone(device_of("cpu"))
-            hvd._join.note_device(torch.empty(1, device="cuda:4"))
+            hvd._join.note_device(reduced)
             self.assertEqual(device_of(None), "cuda:4")
         self.assertIsNone(device_of(None))  # torch without CUDA
 
