@@ -12,6 +12,7 @@ namespace {
 constexpr int kFirstPings = 3;  // the best of a few round trips is hardly disturbed by other traffic
 constexpr auto kPollInterval = std::chrono::milliseconds(500);
 constexpr auto kFlushTime = std::chrono::milliseconds(500);
+constexpr std::size_t kFirstRead = 4u << 10, kLargestRead = 128u << 10;  // a thousand hosts that say little cost little
 constexpr auto kEndTime = std::chrono::seconds(2);  // some milliseconds, unless the host is busy or gone
 
 }  // namespace
@@ -102,7 +103,7 @@ Task<void> AgentChannel::read_loop() {
 }
 
 Task<void> AgentChannel::read_frames() {
-  std::string chunk(128u << 10, '\0');
+  std::string chunk(kFirstRead, '\0');
   for (;;) {
     for (;;) {
       auto frame = parser_.next();
@@ -150,6 +151,7 @@ Task<void> AgentChannel::read_frames() {
       co_return;
     }
     parser_.push(std::string_view(chunk).substr(0, *n));
+    if (*n == chunk.size() && chunk.size() < kLargestRead) chunk.resize(2 * chunk.size());
   }
 }
 

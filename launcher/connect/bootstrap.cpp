@@ -164,7 +164,7 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
                                          std::string host, control::FrameParser& parser, const OnCached& on_cached,
                                          const transport::OnPhase* on_phase) {
   std::string text;
-  std::string chunk(64u << 10, '\0');
+  std::string chunk(4u << 10, '\0');
   bool delivered = false;
   for (;;) {
     const BootstrapAnswer answer = find_bootstrap_answer(text, nonce);
