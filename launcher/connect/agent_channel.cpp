@@ -68,12 +68,13 @@ void AgentChannel::start() {
 }
 
 Task<Result<control::Frame>> AgentChannel::request(control::Type type, std::string body, control::Type reply,
-                                                   std::string what, Deadline deadline) {
+                                                   std::string what, Deadline deadline, IsMeant is_meant) {
   if (!control::fits_into_frame(body)) {
     co_return fail(Errc::kUsage, host_.name, what + ": the request would be larger than 16 MiB");
   }
   auto waiting = std::make_shared<Waiting>(io_.get_executor());
   waiting->type = reply;
+  waiting->is_meant = std::move(is_meant);
   waiting_.push_back(waiting);
   send(type, body);
   const auto asked = Clock::now();
@@ -128,7 +129,7 @@ Task<void> AgentChannel::read_frames() {
         continue;
       }
       const auto taker =
-          std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w->type == type && !w->frame; });
+          std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w->takes(**frame); });
       if (taker != waiting_.end()) {
         (*taker)->frame = std::move(**frame);
         (*taker)->arrived.notify();

@@ -86,8 +86,10 @@ class AgentChannel {
   void on_sent(std::function<void()> sent) { on_sent_ = std::move(sent); }
   // Sends and waits for the next frame of type `reply`. Errors name `what`, the phase. One request per reply type at a
   // time.
+  // `is_meant`: false for a reply of that type to an earlier request, which is skipped; empty: each one is meant.
+  using IsMeant = std::function<bool(const control::Frame&)>;
   Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
-                                       Deadline deadline);
+                                       Deadline deadline, IsMeant is_meant = nullptr);
   // The channel can't go on, for example because the agent has sent what an agent of this host can't send. The host is
   // lost, and its agent ends its workers.
   void refuse(std::string cause);
@@ -128,7 +130,11 @@ class AgentChannel {
 
   struct Waiting {
     explicit Waiting(const asio::any_io_executor& executor) : arrived(executor) {}
+    bool takes(const control::Frame& arriving) const {
+      return arriving.type == type && !frame && (!is_meant || arriving.body.empty() || is_meant(arriving));
+    }
     control::Type type{};
+    IsMeant is_meant;
     std::optional<control::Frame> frame;
     Event arrived;
   };

@@ -102,26 +102,17 @@ Task<void> LinkRequests::measure(std::size_t client, std::vector<LinkTarget> tar
   order.token = token_;
   order.targets = targets;
   std::string body = control::encode(order);
-  control::Type type = control::Type::kLinkRun;
-  Error error;
-  for (;;) {
-    const auto reply =
-        co_await hosts_[client]->request(type, std::move(body), control::Type::kLinkResults, "links", deadline);
-    if (!reply) {
-      error = reply.error();
-      break;
-    }
-    auto answer = control::decode<control::LinkResults>(reply->body);
-    if (answer && !answer->results.empty() && answer->results[0].id == targets[0].id &&
-        answer->results.size() == targets.size()) {
-      results = std::move(answer->results);
-      co_return;
-    }
-    // The reply belongs to an earlier order that timed out: the right one follows.
-    type = control::Type::kHeartbeat;
-    body.clear();
-  }
-  for (auto& result : results) result.error = error.message();
+  // An earlier order that timed out may be answered first.
+  AgentChannel::IsMeant is_meant = [id = targets[0].id, n = targets.size(), &results](const control::Frame& reply) {
+    auto answer = control::decode<control::LinkResults>(reply.body);
+    if (!answer || answer->results.size() != n || answer->results[0].id != id) return false;
+    results = std::move(answer->results);
+    return true;
+  };
+  const auto reply = co_await hosts_[client]->request(
+      control::Type::kLinkRun, std::move(body), control::Type::kLinkResults, "links", deadline, std::move(is_meant));
+  if (reply) co_return;
+  for (auto& result : results) result.error = reply.error().message();
 }
 
 Task<void> LinkRequests::measure_pair(Link& link, LinkTarget wish, Deadline deadline) {
