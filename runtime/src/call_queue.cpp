@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -48,6 +49,11 @@ void CallQueue::submit(std::function<void()> work) {
   entry->work = std::move(work);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (has_thread_ != ::getpid()) {
+    if (has_thread_ >= 0) {
+      // A forked child. Its condition variables still count the parent's waiting threads, and would wake those.
+      new (&work_comes_) std::condition_variable;
+      new (&something_done_) std::condition_variable;
+    }
     const BlockedSignals blocked;
     std::thread([this] { serve(); }).detach();
     has_thread_ = ::getpid();
