@@ -25,9 +25,11 @@
 #include <vector>
 
 #include "base/asio.h"
+#include "base/bytes.h"
 #include "base/fd.h"
 #include "rendezvous/blocking.h"
 #include "rendezvous/listening.h"
+#include "rendezvous/message_type.h"
 #include "rendezvous/protocol.h"
 #include "rendezvous/retry.h"
 #include "rendezvous/server.h"
@@ -182,6 +184,15 @@ class Rank {
     co_return !ec;
   }
   Task<std::optional<ServerMessage>> receive() {
+    const auto plain = co_await receive_plain();
+    if (!plain) co_return std::nullopt;
+    auto message = decode_server_message(*plain);
+    if (!message) co_return std::nullopt;
+    co_return std::move(*message);
+  }
+
+ private:
+  Task<std::optional<std::string>> receive_plain() {
     std::string prefix(4, '\0');
     const auto buffer = asio::buffer(prefix);
     const auto [ec, n] = co_await asio::async_read(socket_, buffer, as_result);
@@ -190,14 +201,18 @@ class Rank {
     std::string body(*n_bytes, '\0');
     const auto body_buffer = asio::buffer(body);
     const auto [body_ec, body_n] = co_await asio::async_read(socket_, body_buffer, as_result);
-    const auto plain = streams_.receive.open(body);
+    auto plain = streams_.receive.open(body);
     if (body_ec || !plain) co_return std::nullopt;
-    auto message = decode_server_message(*plain);
-    if (!message) co_return std::nullopt;
-    co_return std::move(*message);
+    co_return std::move(*plain);
   }
-
- private:
+  // The rank that a WELCOME names. The list of hosts is not decoded: each rank of a real job does that for itself, here
+  // one thread would do it for all.
+  static std::optional<int> rank_of_welcome(const std::string& plain) {
+    ByteReader in(plain);
+    if (in.u8() != static_cast<std::uint8_t>(MessageType::kWelcome)) return std::nullopt;
+    (void)in.str();  // the job's id
+    return in.i32();
+  }
   Task<bool> try_to_join() {
     const auto server = at(port_);
     const auto [connect_ec] = co_await socket_.async_connect(server, as_result);
@@ -223,9 +238,8 @@ class Rank {
     join.pid = 1;
     const bool sent = co_await send(join);
     if (!sent) co_return false;
-    const auto reply = co_await receive();
-    const auto* welcome = reply ? std::get_if<Welcome>(&*reply) : nullptr;
-    co_return welcome != nullptr && welcome->rank == rank_;
+    const auto reply = co_await receive_plain();
+    co_return reply&& rank_of_welcome(*reply) == rank_;
   }
 
   Tcp::socket socket_;
