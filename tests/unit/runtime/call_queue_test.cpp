@@ -12,13 +12,6 @@ namespace {
 // Never destroyed: its thread goes on to wait.
 CallQueue& new_queue() { return *new CallQueue(); }
 
-Status run_one(CallQueue& queue) {
-  Request request;
-  queue.mark_submitted(request);
-  queue.submit([&] { queue.complete(request, {}); });
-  return queue.wait(request);
-}
-
 TEST(CallQueue, CallsRunInTheirOrder) {
   CallQueue& queue = new_queue();
   std::vector<int> ran;
@@ -36,6 +29,13 @@ TEST(CallQueue, CallsRunInTheirOrder) {
 }
 
 #ifndef __SANITIZE_THREAD__  // it does not support threads that are made after a fork
+Status run_one(CallQueue& queue) {
+  Request request;
+  queue.mark_submitted(request);
+  queue.submit([&] { queue.complete(request, {}); });
+  return queue.wait(request);
+}
+
 // A program that has left the job and forks, whose child joins: a condition variable of the child still counts the
 // parent's thread among its waiters.
 TEST(CallQueue, AForkedChildHasAThreadOfItsOwn) {
