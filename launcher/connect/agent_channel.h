@@ -85,8 +85,7 @@ class AgentChannel {
   std::size_t queued_bytes() const { return outgoing_.urgent_bytes(); }
   void on_sent(std::function<void()> sent) { on_sent_ = std::move(sent); }
   // Sends and waits for the next frame of type `reply`. Errors name `what`, the phase. One request per reply type at a
-  // time.
-  // `is_meant`: false for a reply of that type to an earlier request, which is skipped; empty: each one is meant.
+  // time. `is_meant`: false for a reply of that type to an earlier request, which is skipped; empty: each one is meant.
   using IsMeant = std::function<bool(const control::Frame&)>;
   Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
                                        Deadline deadline, IsMeant is_meant = nullptr);

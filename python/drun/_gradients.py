@@ -105,9 +105,8 @@ class GradientReducer:
                  sparse_as_dense, feedback=None, loss_scale=None):
         self._compression = compression if feedback is None else Compression.none
         self._feedback = feedback
-        self._op = op
         self._halves = None
-        if _halves.is_for(self._compression, op, torch.float32):
+        if _halves.is_for(self._compression, op):
             self._halves = _halves.Halves(compression, op, process_set, None if postscale == 1 else postscale,
                                           cuts=loss_scale is None)
         self._arguments = dict(op=op, prescale_factor=prescale, postscale_factor=postscale, process_set=process_set)
@@ -210,10 +209,13 @@ class GradientReducer:
                 bucket.handle = self._begin(bucket)
             self._next += 1
 
+    def _is_halved(self, bucket):
+        return self._halves is not None and self._halves.takes(bucket.dtype)
+
     def _begin(self, bucket):
         if self._feedback is not None and _feedback.is_for(bucket.dtype):
             return self._feedback.begin(bucket, bucket.name, **self._arguments)
-        if _halves.is_for(self._compression, self._op, bucket.dtype):
+        if self._is_halved(bucket):
             return self._halves.begin(bucket.pack(), bucket.name)
         compressed, bucket.context = self._compression.compress(bucket.pack())
         return allreduce_async_(compressed, name=bucket.name, **self._arguments)
@@ -221,7 +223,7 @@ class GradientReducer:
     def _end(self, bucket):
         """The reduced data of the bucket."""
         reduced = _reduced(bucket.handle)
-        if _halves.is_for(self._compression, self._op, bucket.dtype):
+        if self._is_halved(bucket):
             return self._halves.end(reduced, bucket.dtype)
         return self._compression.decompress(reduced, bucket.context)
 

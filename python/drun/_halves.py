@@ -12,8 +12,8 @@ _HALVES = {Compression.fp16: torch.float16, Compression.bf16: torch.bfloat16}
 _WIDE = (torch.float32, torch.float64)
 
 
-def is_for(compression, op, dtype):
-    return compression in _HALVES and op in (Sum, Average) and dtype in _WIDE
+def is_for(compression, op):
+    return compression in _HALVES and op in (Sum, Average)
 
 
 class Halves:
@@ -28,6 +28,11 @@ class Halves:
         self._divisor = self._size if divisor is None else divisor
         self._factor = self._divisor if op == Sum else self._divisor / self._size
         self._cuts = cuts
+
+    @staticmethod
+    def takes(dtype):
+        """Other types travel as they are."""
+        return dtype in _WIDE
 
     def begin(self, flat, name):
         """Returns the handle of the sum. Changes `flat`."""

@@ -11,8 +11,9 @@ class PartialAverage:
     def __init__(self, named_parameters, n_parts, process_set, bucket_bytes, before=None):
         """before: the PartialAverage that this one replaces. Its parameters stay: those that are frozen now differ between
         the ranks until they have been averaged."""
-        known = set() if before is None else {id(p) for _, p in before._named}
+        known = set() if before is None else before._known
         self._named = [(name, p) for name, p in named_parameters if p.requires_grad or id(p) in known]
+        self._known = {id(p) for _, p in self._named}
         self._n_parts = n_parts
         self._process_set = process_set
         self._bucket_bytes = bucket_bytes
@@ -21,8 +22,7 @@ class PartialAverage:
 
     def lacks(self, parameters):
         """True if a parameter is trained that is not averaged."""
-        known = {id(p) for _, p in self._named}
-        return any(p.requires_grad and id(p) not in known for p in parameters)
+        return any(p.requires_grad and id(p) not in self._known for p in parameters)
 
     def average_next(self):
         what = f"part {self.turn + 1} of {self._n_parts} in step {self.n_steps + 1}"

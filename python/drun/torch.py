@@ -27,7 +27,7 @@ class _Distributed:
             self._drun_reducer.synchronize()
             if not self._drun_reducer.has_all(self._drun_parameters()):
                 # Some were frozen until now: hooks have not seen their gradients.
-                late = self._drun_reducer_of(self._drun_reducer.without_own(self._drun_trained()))
+                late = self._drun_reducer_of(self._drun_reducer.without_own(_trained(self._drun_all_named())))
                 late.synchronize()
                 late.remove()
                 self._drun_start()
@@ -87,9 +87,9 @@ class _Distributed:
             self._drun_partial.average_all()
 
     def zero_grad(self, *args, **kwargs):
-        if self._drun_reducer is not None and self._drun_reducer.is_under_way():
-            raise RuntimeError("zero_grad() between backward() and step() or synchronize(): the gradients are being reduced")
         if self._drun_reducer is not None:
+            if self._drun_reducer.is_under_way():
+                raise RuntimeError("zero_grad() between backward() and step() or synchronize(): the gradients are being reduced")
             self._drun_reducer.forget_passes()
         return super().zero_grad(*args, **kwargs)
 
@@ -144,10 +144,6 @@ class _Distributed:
         parameters = self._drun_parameters()
         return list(zip(_names_of(parameters, self._drun_named), parameters))
 
-    def _drun_trained(self):
-        """Named, those that are not frozen now."""
-        return [(name, p) for name, p in self._drun_all_named() if p.requires_grad]
-
     def _drun_reducer_of(self, named_parameters):
         return GradientReducer(named_parameters, feedback=self._drun_feedback, **self._drun_options)
 
@@ -156,13 +152,19 @@ class _Distributed:
             self._drun_reducer.remove()
             self._drun_reducer = None
         options = self._drun_options
-        named, is_alone = self._drun_all_named(), Group(options["process_set"]).size == 1
+        named = self._drun_all_named()  # also checks the names, on one rank too
+        is_alone = Group(options["process_set"]).size == 1
         if self._drun_n_parts is not None:
             if not is_alone:
                 self._drun_partial = PartialAverage(named, self._drun_n_parts, options["process_set"], options["bucket_bytes"],
                                                     self._drun_partial)
         elif not is_alone or self._drun_feedback is not None:
-            self._drun_reducer = self._drun_reducer_of([(name, p) for name, p in named if p.requires_grad])
+            self._drun_reducer = self._drun_reducer_of(_trained(named))
+
+
+def _trained(named_parameters):
+    """Those that are not frozen now."""
+    return [(name, p) for name, p in named_parameters if p.requires_grad]
 
 
 def _names_of(parameters, named):
