@@ -1,5 +1,5 @@
 // Every rank of a job: where it runs and what has become of its process. The supervisor and JobState write it;
-// attendance, activity, timeline and report read it. Pure.
+// JoinTracker, CollectiveProgress, the timeline and the report read it. Pure.
 //
 //   planned -> running   its agent has started the process
 //           -> over      its agent could not start it
