@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <stdexcept>
 
 #include "base/asio.h"
 
@@ -13,9 +14,10 @@ class VirtualTime {
  public:
   explicit VirtualTime(asio::io_context& io) : io_(io) {}
 
-  // Runs what is ready, at this moment.
+  // Runs what is ready, at this moment. Throws if that never ends: some code waits for a moment that has passed.
   void settle() {
-    for (;;) {
+    for (int n_rounds = 0;; ++n_rounds) {
+      if (n_rounds > kMaxRounds) throw std::runtime_error("something is always ready: time can't pass");
       io_.restart();  // it stops when nothing waits for anything
       // A timer that is due already makes Asio look at all of them: the kernel knows nothing of our time.
       bool nudged = false;
@@ -47,6 +49,7 @@ class VirtualTime {
 
  private:
   static constexpr std::chrono::milliseconds kStep{10};
+  static constexpr int kMaxRounds = 100'000;
 
   asio::io_context& io_;
 };

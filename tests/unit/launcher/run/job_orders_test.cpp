@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/run/job_rendezvous.h"
-
 namespace drun::launcher {
 namespace {
 
@@ -163,17 +161,6 @@ TEST(JobOrders, ThreadsAreThoseOfTheHostOrOfTheBinding) {
   ASSERT_EQ(threads.size(), 4u);
   EXPECT_EQ(threads[0].threads, 1);
   EXPECT_TRUE(threads[0].is_bound);
-}
-
-TEST(JobRendezvous, MembersHaveThePlacementOfTheirRanks) {
-  const Start start;
-  const auto members = members_of(start.plan.placement, start.plan.host_names);
-  ASSERT_EQ(members.size(), 4u);
-  EXPECT_EQ(members[3].rank, 3);
-  EXPECT_EQ(members[3].local_rank, 1);
-  EXPECT_EQ(members[3].cross_rank, 1);
-  EXPECT_EQ(members[3].host_index, 1);
-  EXPECT_EQ(members[3].host, "b");
 }
 
 }  // namespace
