@@ -14,7 +14,8 @@ from ._data_movement import (allgather, allgather_async, alltoall, alltoall_asyn
                      broadcast_async_, grouped_allgather, grouped_allgather_async)
 from ._nccl import nccl_built
 from ._objects import allgather_object, broadcast_object, broadcast_object_fn, broadcast_parameters
-from ._process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ._groups import ProcessSet, global_process_set
+from ._process_sets import add_process_set, remove_process_set
 from ._reductions import (Adasum, Average, Max, Min, Product, Sum, allreduce, allreduce_, allreduce_async,
                           allreduce_async_, grouped_allreduce, grouped_allreduce_, grouped_allreduce_async,
                           grouped_allreduce_async_, grouped_reducescatter, grouped_reducescatter_async, reducescatter,

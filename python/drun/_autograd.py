@@ -3,7 +3,7 @@ tensor of torch that needs it."""
 import torch
 
 from . import _data_movement, _reductions
-from ._process_sets import Group
+from ._groups import Group
 
 
 class _Allreduce(torch.autograd.Function):

@@ -5,38 +5,39 @@ import zlib
 
 from . import _join
 from . import _library as lib
-from ._engine import CombinedHandle, call, engine
-from ._process_sets import Group
+from ._collective import Collective, Steps
+from ._engine import CombinedHandle, call
+from ._groups import Group
 from ._tensor import take
 from ._wants_gradient import autograd_for
 
 
-class _Allgather:
-    """The checked arguments of a call."""
+class _Allgather(Collective):
+    kind = "allgather"
 
     def __init__(self, tensor, name, process_set):
-        self._group = Group(process_set)
-        self._name = name
+        group = Group(process_set)
         self._source = take(tensor)
+        super().__init__(group, name, (self._source.caller_stream,))
         self.rows = None  # of each rank, after the work
 
-    def work(self):
-        _join.announce(self._group, _join.OTHER)
+    def work(self, requests=None):
+        _join.announce(self.group, _join.OTHER)
         source = self._source
-        rows = self.rows = _exchange_rows(self._group, source, self._name)
+        rows = self.rows = _exchange_rows(self.group, source, self.name)
         target = source.new_rows(sum(rows))
         dtype, factor = source.moved_as()
-        options = lib.call_options(self._name, stream=source.stream)
+        options = lib.call_options(self.name, stream=source.stream)
         if all(n == source.rows for n in rows):
-            call("drun_allgather", source.pointer, target.pointer, source.count * factor, dtype, self._group.comm, options)
+            call("drun_allgather", source.pointer, target.pointer, source.count * factor, dtype, self.group.comm, options)
         else:
             row = source.row_count * factor
             call("drun_allgatherv", source.pointer, source.count * factor, target.pointer,
-                 lib.size_array([n * row for n in rows]), None, dtype, self._group.comm, options)
+                 lib.size_array([n * row for n in rows]), None, dtype, self.group.comm, options)
         return target.object
 
-    def begin(self):
-        return engine.submit(self.work, (self._source.caller_stream,))
+    def fields(self):
+        return [f"rows of {list(self._source.row_shape)} {self._source.type_name}"]
 
 
 def _exchange_rows(group, source, name):
@@ -58,7 +59,7 @@ def allgather(tensor, name=None, process_set=None):
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.allgather(tensor, name, process_set)
-    return engine.run(_Allgather(tensor, name, process_set).work)
+    return _Allgather(tensor, name, process_set).run()
 
 
 def allgather_async(tensor, name=None, process_set=None):
@@ -81,30 +82,28 @@ def grouped_allgather_async(tensors, name=None, process_set=None):
                            for number, tensor in enumerate(tensors)])
 
 
-class _Broadcast:
-    """The checked arguments of a call."""
+class _Broadcast(Collective):
+    kind = "broadcast"
+    is_one_call = True
 
     def __init__(self, tensor, in_place, root_rank, name, process_set):
-        self._group = Group(process_set)
-        self._root = self._group.root(root_rank)
-        self._name = name
+        group = Group(process_set)
+        self._root = group.root(root_rank)
         self._source = take(tensor, in_place, name)
         self._target = self._source if in_place else None
+        super().__init__(group, name, (self._source.caller_stream,))
 
     def work(self, requests=None):
-        _join.announce(self._group, _join.OTHER)
+        _join.announce(self.group, _join.OTHER)
         if self._target is None:
-            self._target = self._source.copy() if self._group.rank == self._root else self._source.new()
+            self._target = self._source.copy() if self.group.rank == self._root else self._source.new()
         dtype, factor = self._target.moved_as()
-        call("drun_broadcast", self._target.pointer, self._target.count * factor, dtype, self._root, self._group.comm,
-             lib.call_options(self._name, requests=requests, stream=self._target.stream))
+        call("drun_broadcast", self._target.pointer, self._target.count * factor, dtype, self._root, self.group.comm,
+             lib.call_options(self.name, requests=requests, stream=self._target.stream))
         return self._target.object
 
-    def begin(self):
-        streams = (self._source.caller_stream,)
-        if _join.announces(self._group):
-            return engine.submit(self.work, streams)
-        return engine.begin(self.work, self, streams)
+    def fields(self):
+        return [f"{self._source.type_name} {list(self._source.shape)} of root {self.group.job_rank(self._root)}"]
 
 
 def broadcast(tensor, root_rank, name=None, process_set=None):
@@ -112,12 +111,12 @@ def broadcast(tensor, root_rank, name=None, process_set=None):
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.broadcast(tensor, root_rank, name, process_set)
-    return engine.run(_Broadcast(tensor, False, root_rank, name, process_set).work)
+    return _Broadcast(tensor, False, root_rank, name, process_set).run()
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=None):
     """Broadcasts in place."""
-    return engine.run(_Broadcast(tensor, True, root_rank, name, process_set).work)
+    return _Broadcast(tensor, True, root_rank, name, process_set).run()
 
 
 def broadcast_async(tensor, root_rank, name=None, process_set=None):
@@ -128,15 +127,15 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=None):
     return _Broadcast(tensor, True, root_rank, name, process_set).begin()
 
 
-class _Alltoall:
-    """The checked arguments of a call."""
+class _Alltoall(Collective):
+    kind = "alltoall"
 
     def __init__(self, tensor, splits, name, process_set):
-        self._group = Group(process_set)
-        self._name = name
+        group = Group(process_set)
         self._source = take(tensor)
+        super().__init__(group, name, (self._source.caller_stream,))
         self._has_splits = splits is not None
-        size, rows = self._group.size, self._source.rows
+        size, rows = self.group.size, self._source.rows
         if not self._source.shape:
             raise ValueError("alltoall deals out the first dimension, and one number alone has none")
         if splits is None:
@@ -150,21 +149,21 @@ class _Alltoall:
                 raise ValueError(f"alltoall: splits {self._splits} must have one number per rank ({size}), which add up to "
                                  f"the {rows} rows of the tensor")
 
-    def work(self):
-        _join.announce(self._group, _join.OTHER)
-        source, size, comm = self._source, self._group.size, self._group.comm
+    def work(self, requests=None):
+        _join.announce(self.group, _join.OTHER)
+        source, size, comm = self._source, self.group.size, self.group.comm
         given = (ctypes.c_int64 * size)(*self._splits)
         got = (ctypes.c_int64 * size)()
-        call("drun_alltoall", given, got, 1, lib.INT64, comm, lib.call_options(self._name))
+        call("drun_alltoall", given, got, 1, lib.INT64, comm, lib.call_options(self.name))
         target = source.new_rows(sum(got))
         dtype, factor = source.moved_as()
         row = source.row_count * factor
         call("drun_alltoallv", source.pointer, lib.size_array([n * row for n in self._splits]), None, target.pointer,
-             lib.size_array([n * row for n in got]), None, dtype, comm, lib.call_options(self._name, stream=source.stream))
+             lib.size_array([n * row for n in got]), None, dtype, comm, lib.call_options(self.name, stream=source.stream))
         return (target.object, _as_given(source, list(got))) if self._has_splits else target.object
 
-    def begin(self):
-        return engine.submit(self.work, (self._source.caller_stream,))
+    def fields(self):
+        return [f"rows of {list(self._source.row_shape)} {self._source.type_name}"]
 
 
 def _as_given(source, numbers):
@@ -183,7 +182,7 @@ def alltoall(tensor, splits=None, name=None, process_set=None):
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.alltoall(tensor, splits, name, process_set)
-    return engine.run(_Alltoall(tensor, splits, name, process_set).work)
+    return _Alltoall(tensor, splits, name, process_set).run()
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=None):
@@ -198,4 +197,4 @@ def barrier(process_set=None):
         _join.announce(group, _join.BARRIER)
         call("drun_barrier", group.comm, None)
 
-    engine.run(work)
+    Steps("barrier", group, None, work, fields=()).run()

@@ -10,7 +10,7 @@ from ._compression import TopKCompressor
 from ._data_movement import allgather_parts_async
 from ._engine import CombinedHandle
 from ._halves import divide_
-from ._process_sets import Group
+from ._groups import Group
 from ._reductions import Average, Sum
 
 _BITS = {torch.float32: torch.int32, torch.float64: torch.int64}

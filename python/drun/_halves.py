@@ -5,7 +5,7 @@ import functools
 import torch
 
 from ._compression import Compression
-from ._process_sets import Group
+from ._groups import Group
 from ._reductions import Average, Sum, allreduce_async_
 
 _HALVES = {Compression.fp16: torch.float16, Compression.bf16: torch.bfloat16}

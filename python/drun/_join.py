@@ -7,9 +7,10 @@ import ctypes
 import struct
 import sys
 
+from . import _by_name
 from . import _library as lib
 from ._engine import call, engine
-from ._process_sets import Group
+from ._groups import Group
 from ._tensor import take
 
 # Kinds of calls that are announced; only the ranks of a job see the numbers. MEAN_OF_PRESENT: an allreduce with op=AVG
@@ -19,8 +20,6 @@ JOIN, ALLREDUCE, MEAN_OF_PRESENT, BARRIER, OTHER = range(5)
 enabled = False
 _joined = set()  # as of the last exchange
 _device = None  # torch's, of the last tensor on a GPU that was reduced
-_ITEMSIZE = {lib.INT8: 1, lib.UINT8: 1, lib.INT32: 4, lib.UINT32: 4, lib.INT64: 8, lib.UINT64: 8, lib.FLOAT16: 2,
-             lib.BFLOAT16: 2, lib.FLOAT32: 4, lib.FLOAT64: 8}
 
 # on_gpu: the call's memory is that of a GPU; of JOIN: this rank can make zeros there.
 _Call = collections.namedtuple("_Call", "kind dtype op count on_gpu prescale postscale",
@@ -29,7 +28,7 @@ _PACKED = struct.Struct("=qqqqqdd")
 
 
 def announces(group):
-    return enabled and group.is_global
+    return enabled and group.is_global and _by_name.order is None
 
 
 def announce(group, *fields):
@@ -54,10 +53,13 @@ def join(device=None):
     """Announces that this rank has no more data, and waits until all ranks have joined; returns the last one to join.
     Until then this rank adds zeros to the others' allreduces (sums and averages). If their data is on GPUs, so are the
     zeros: on `device`, or, if that is None or -1, on the GPU of this rank's last such tensor, else on the current GPU of
-    torch or CuPy. Ranks that join at different times need init(join=True)."""
+    torch or CuPy. Ranks that join at different times need init(join=True) or calls that are ordered by name."""
     group = Group(None)
     # Here, because another thread may serve, in which another GPU is the current one.
-    zeros_on_gpu = _zeros_on_gpu(None if device == -1 else device) if enabled else None
+    by_name = _by_name.order
+    zeros_on_gpu = _zeros_on_gpu(None if device == -1 else device) if enabled or by_name else None
+    if by_name:
+        return by_name.join(zeros_on_gpu)
     return engine.run(lambda: _serve(group, zeros_on_gpu) if enabled else _meet(group))
 
 
@@ -86,7 +88,7 @@ def _serve(group, zeros_on_gpu):
         if theirs.kind == BARRIER:
             call("drun_barrier", group.comm, None)
         else:
-            n_bytes = theirs.count * _ITEMSIZE[theirs.dtype]
+            n_bytes = theirs.count * lib.ITEMSIZE[theirs.dtype]
             zeros = take(zeros_on_gpu(n_bytes) if theirs.on_gpu else bytearray(n_bytes), writable=True)
             options = lib.call_options(None, theirs.prescale, theirs.postscale * _factor(theirs, said), stream=zeros.stream)
             call("drun_allreduce", zeros.pointer, zeros.pointer, theirs.count, theirs.dtype, theirs.op, group.comm, options)

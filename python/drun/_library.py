@@ -21,9 +21,11 @@ ERROR_INTERNAL = -11
 # drun_dtype
 INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = range(10)
 FLOATS = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
+ITEMSIZE = (1, 1, 4, 4, 8, 8, 2, 2, 4, 8)
 
 # drun_op
 SUM, PROD, MIN, MAX, AVG, ADASUM = range(6)
+OP_NAMES = ("sum", "product", "min", "max", "average", "adasum")
 
 COMM_WORLD = None  # (drun_comm)0
 

@@ -4,9 +4,10 @@ import pickle
 
 from . import _join
 from . import _library as lib
-from ._engine import call, engine
+from ._collective import Steps
 from ._data_movement import broadcast_
-from ._process_sets import Group
+from ._engine import call
+from ._groups import Group
 
 
 def _pickled(obj):
@@ -44,7 +45,7 @@ def broadcast_object(obj=None, root_rank=0, name=None, process_set=None):
         call("drun_broadcast", data, size[0], lib.UINT8, root, group.comm, options)
         return data.raw
 
-    data = engine.run(work)
+    data = Steps("broadcast_object", group, name, work, [f"an object of root {root_rank}"]).run()
     return obj if group.rank == root else pickle.loads(data)
 
 
@@ -75,7 +76,7 @@ def allgather_object(obj, name=None, process_set=None):
              None, lib.UINT8, group.comm, options)
         return list(sizes), data.raw
 
-    sizes, data = engine.run(work)
+    sizes, data = Steps("allgather_object", group, name, work).run()
     result, at = [], 0
     for n_bytes in sizes:
         result.append(pickle.loads(data[at:at + n_bytes]))

@@ -53,7 +53,7 @@ class PartialAverage:
             views = [flat[number][begin: begin + count] for number, begin, count in bucket]
             packed = views[0] if len(views) == 1 else torch.cat(views)
             first, last = (self._named[piece[0]][0] for piece in (bucket[0], bucket[-1]))
-            name = f"{what}: {first}" + (f"..{last}" if last != first else "")
+            name = f"{what}, {len(under_way)}: {first}" + (f"..{last}" if last != first else "")
             under_way.append((mean_of_present_async_(packed, name, self._process_set), views, packed))
         for handle, views, packed in under_way:
             synchronize(handle)

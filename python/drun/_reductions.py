@@ -4,8 +4,9 @@ import ctypes
 from . import _join
 from . import _library as lib
 from ._compression import Compression
-from ._engine import CombinedHandle, call, engine
-from ._process_sets import Group
+from ._engine import CombinedHandle, call
+from ._collective import Collective
+from ._groups import Group
 from ._tensor import take
 from ._wants_gradient import autograd_for
 
@@ -35,26 +36,35 @@ def _reduce(group, source, target, op, name, prescale, postscale, requests=None,
          lib.call_options(name, prescale, postscale, requests, source.stream))
 
 
-class _Allreduce:
-    """The checked arguments of a call."""
+def _announced(source, op, prescale, postscale, is_mean_of_present=False):
+    """As _order_table.Zeros."""
+    return [source.dtype, source.type_name, op, list(source.shape), prescale, postscale, source.stream is not None,
+            is_mean_of_present]
+
+
+class _Allreduce(Collective):
+    kind = "allreduce"
+    is_one_call = True
 
     def __init__(self, tensor, in_place, op, name, prescale, postscale, process_set, kind=_join.ALLREDUCE):
-        self._group = Group(process_set)
+        group = Group(process_set)
         self._source = take(tensor, in_place, name)
+        super().__init__(group, name, (self._source.caller_stream,))
         self._source.check_reducible("allreduce")
         self._target = self._source if in_place else self._source.new()
-        self._arguments = (op, name, prescale, postscale)
-        self._kind = kind
+        self._op, self._prescale, self._postscale = op, prescale, postscale
+        self._is_mean_of_present = kind == _join.MEAN_OF_PRESENT
+        self._announced_as = kind
 
     def work(self, requests=None):
-        _reduce(self._group, self._source, self._target, *self._arguments, requests, self._kind)
+        n_present = self.group.size - self.n_joined
+        factor = self.group.size / n_present if self._is_mean_of_present else 1.0
+        _reduce(self.group, self._source, self._target, self._op, self.name, self._prescale, self._postscale * factor, requests,
+                self._announced_as)
         return self._target.object
 
-    def begin(self):
-        streams = (self._source.caller_stream,)
-        if _join.announces(self._group):
-            return engine.submit(self.work, streams)
-        return engine.begin(self.work, self, streams)
+    def fields(self):
+        return [_announced(self._source, self._op, self._prescale, self._postscale, self._is_mean_of_present)]
 
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
@@ -67,13 +77,12 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
         return autograd.allreduce(tensor, name, compression, op, prescale_factor, postscale_factor, process_set)
     compressed, ctx = compression.compress(tensor)
     one = _Allreduce(compressed, False, op, name, prescale_factor, postscale_factor, process_set)
-    return compression.decompress(engine.run(one.work), ctx)
+    return compression.decompress(one.run(), ctx)
 
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None):
     """Like allreduce, in place."""
-    return engine.run(
-        _Allreduce(tensor, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).work)
+    return _Allreduce(tensor, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).run()
 
 
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
@@ -92,27 +101,30 @@ def mean_of_present_async_(tensor, name, process_set):
     return _Allreduce(tensor, True, Average, name, 1.0, 1.0, process_set, _join.MEAN_OF_PRESENT).begin()
 
 
-class _GroupedAllreduce:
+class _GroupedAllreduce(Collective):
+    kind = "grouped_allreduce"
+    is_one_call = True  # a group
+
     def __init__(self, tensors, in_place, op, name, prescale, postscale, process_set):
-        self._group = Group(process_set)
+        group = Group(process_set)
         self._sources = [take(tensor, in_place, name) for tensor in tensors]
+        super().__init__(group, name, [source.caller_stream for source in self._sources])
         for source in self._sources:
             source.check_reducible("grouped_allreduce")
         self._targets = self._sources if in_place else [source.new() for source in self._sources]
-        self._name = name
         self._arguments = (op, prescale, postscale)
 
     def work(self, requests=None):
         # libdrun merges small tensors of the same type that follow each other. Ranks that have joined can't take part
         # in groups.
-        together = not _join.announces(self._group)
+        together = not _join.announces(self.group) and not self.n_joined
         op, prescale, postscale = self._arguments
         if together:
             call("drun_group_start")
         try:
-            for number in sorted(range(len(self._sources)), key=lambda number: self._sources[number].dtype):
-                name = None if self._name is None else f"{self._name}.{number}"
-                _reduce(self._group, self._sources[number], self._targets[number], op, name, prescale, postscale, requests)
+            for number in self._by_type():
+                name = None if self.name is None else f"{self.name}.{number}"
+                _reduce(self.group, self._sources[number], self._targets[number], op, name, prescale, postscale, requests)
         except BaseException:
             if together:
                 call("drun_group_cancel")
@@ -121,11 +133,12 @@ class _GroupedAllreduce:
             call("drun_group_end")
         return [target.object for target in self._targets]
 
-    def begin(self):
-        streams = [source.caller_stream for source in self._sources]
-        if _join.announces(self._group):
-            return engine.submit(self.work, streams)
-        return engine.begin(self.work, self, streams)
+    def _by_type(self):
+        return sorted(range(len(self._sources)), key=lambda number: self._sources[number].dtype)
+
+    def fields(self):
+        """In the order of work()."""
+        return [_announced(self._sources[number], *self._arguments) for number in self._by_type()]
 
 
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
@@ -138,13 +151,13 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
                 for tensor in tensors]
     compressed, contexts = zip(*map(compression.compress, tensors)) if tensors else ((), ())
     several = _GroupedAllreduce(compressed, False, op, name, prescale_factor, postscale_factor, process_set)
-    return [compression.decompress(result, ctx) for result, ctx in zip(engine.run(several.work), contexts)]
+    return [compression.decompress(result, ctx) for result, ctx in zip(several.run(), contexts)]
 
 
 def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                        process_set=None):
-    return engine.run(
-        _GroupedAllreduce(tensors, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).work)
+    return _GroupedAllreduce(tensors, True, _chosen(op, average), name, prescale_factor, postscale_factor,
+                             process_set).run()
 
 
 def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
@@ -159,25 +172,26 @@ def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale
                              process_set).begin()
 
 
-class _Reducescatter:
-    """The checked arguments of a call."""
+class _Reducescatter(Collective):
+    kind = "reducescatter"
 
     def __init__(self, tensor, op, name, prescale, postscale, process_set):
-        self._group = Group(process_set)
+        group = Group(process_set)
         self._source = take(tensor)
+        super().__init__(group, name, (self._source.caller_stream,))
         self._source.check_reducible("reducescatter")
         self._arguments = (op, name, prescale, postscale)
         if not self._source.shape:
             raise ValueError("reducescatter deals out the first dimension, and one number alone has none")
         # The first `more` ranks get one more row.
-        self._rows, self._more = divmod(self._source.rows, self._group.size)
+        self._rows, self._more = divmod(self._source.rows, self.group.size)
         if self._more and self._source.stream is not None:
             raise ValueError(f"reducescatter of a GPU's tensor: its {self._source.rows} rows can't be divided among "
-                             f"{self._group.size} ranks")
+                             f"{self.group.size} ranks")
 
-    def work(self):
-        _join.announce(self._group, _join.OTHER)
-        target = self._source.new_rows(self._rows + (self._group.rank < self._more))
+    def work(self, requests=None):
+        _join.announce(self.group, _join.OTHER)
+        target = self._source.new_rows(self._rows + (self.group.rank < self._more))
         if self._more:
             self._reduce_padded(target)
         else:
@@ -186,12 +200,12 @@ class _Reducescatter:
 
     def _reduce(self, given, got, block):
         op, name, prescale, postscale = self._arguments
-        call("drun_reduce_scatter", given, got, block * self._source.row_count, self._source.dtype, op, self._group.comm,
+        call("drun_reduce_scatter", given, got, block * self._source.row_count, self._source.dtype, op, self.group.comm,
              lib.call_options(name, prescale, postscale, stream=self._source.stream))
 
     def _reduce_padded(self, target):
         """libdrun requires blocks of equal size."""
-        size, block, row_bytes = self._group.size, self._rows + 1, self._source.row_count * self._source.itemsize
+        size, block, row_bytes = self.group.size, self._rows + 1, self._source.row_count * self._source.itemsize
         padded = (ctypes.c_char * (size * block * row_bytes))()
         received = (ctypes.c_char * (block * row_bytes))()
         at = self._source.pointer
@@ -202,8 +216,9 @@ class _Reducescatter:
         self._reduce(ctypes.addressof(padded), ctypes.addressof(received), block)
         ctypes.memmove(target.pointer, received, target.n_bytes)
 
-    def begin(self):
-        return engine.submit(self.work, (self._source.caller_stream,))
+    def fields(self):
+        op, _, prescale, postscale = self._arguments
+        return [str(_announced(self._source, op, prescale, postscale))]
 
 
 def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=None, prescale_factor=1.0,
@@ -215,7 +230,7 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
         return autograd.reducescatter(tensor, name, compression, op, process_set, prescale_factor, postscale_factor)
     compressed, ctx = compression.compress(tensor)
     one = _Reducescatter(compressed, op, name, prescale_factor, postscale_factor, process_set)
-    return compression.decompress(engine.run(one.work), ctx)
+    return compression.decompress(one.run(), ctx)
 
 
 def reducescatter_async(tensor, name=None, op=Average, process_set=None, prescale_factor=1.0, postscale_factor=1.0):

@@ -4,7 +4,7 @@ import torch
 from ._compression import Compression
 from ._engine import CombinedHandle
 from ._data_movement import allgather_async
-from ._process_sets import Group
+from ._groups import Group
 from ._reductions import Average, Sum
 
 

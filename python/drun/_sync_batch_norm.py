@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 
-from ._process_sets import Group
+from ._groups import Group
 from ._reductions import Sum, allreduce_
 
 

@@ -11,7 +11,7 @@ from ._compression import Compression, SparseCompressor
 from ._gradients import BUCKET_BYTES, GradientReducer
 from ._objects import broadcast_object
 from ._partial import PartialAverage
-from ._process_sets import Group
+from ._groups import Group
 from ._reductions import Adasum, Average, allreduce_async_
 from ._sparse import sparse_allreduce_async  # noqa: F401
 from ._sync_batch_norm import SyncBatchNorm  # noqa: F401
