@@ -24,6 +24,8 @@ class Client {
                                               Milliseconds timeout);
   virtual ~Client() = default;  // sends LEAVE if leave() was not called, and closes
   virtual const Welcome& welcome() const = 0;
+  // The name of the rank's host, for messages; "" for a rank that the job does not have.
+  virtual std::string host_of(int rank) const { return welcome().host_of(rank); }
   // Write-once unless `overwrite`; a second different value is kProtocol.
   virtual Result<void> set(std::string_view key, std::string_view value, bool overwrite = false) = 0;
   // Waits until the key is set; the server pushes it, there is no polling. kTimeout names the key.

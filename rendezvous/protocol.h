@@ -35,8 +35,10 @@ struct WelcomePlace {
 };
 // The server's reply to JOIN.
 struct Welcome : WelcomePlace {
-  std::vector<std::string> host_of_rank;  // by rank, for messages; two hosts may have the same name
-  std::vector<int> host_index_of_rank;    // by rank; unique per host
+  std::vector<std::string> host_names;  // by host, for messages; two hosts may have the same name
+  std::vector<int> host_index_of_rank;
+  // "" for a rank that the job does not have.
+  std::string host_of(int of_rank) const;
 };
 
 struct AbortNotice {
@@ -132,8 +134,8 @@ struct EncodedMessage {
 };
 // As encode(), but without a copy of a value.
 EncodedMessage encode_shared(const ServerMessage& message);
-// The hosts in WELCOME, which are the same for all ranks of a job. Host names are cut at 255 bytes.
-std::string encode_hosts(const std::vector<std::string>& host_of_rank, const std::vector<int>& host_index_of_rank);
+// The hosts in WELCOME, which are the same for all ranks of a job. `host_names`: by host, cut at 255 bytes.
+std::string encode_hosts(const std::vector<std::string>& host_names, const std::vector<int>& host_index_of_rank);
 EncodedMessage encode_welcome(const WelcomePlace& place, SharedBytes hosts);
 
 // kProtocol for an unknown type, missing or surplus bytes, or a field beyond its limit.

@@ -92,12 +92,11 @@ bool read_body(ByteReader& in, LeaveMessage& m) {
 }
 
 bool read_hosts(ByteReader& in, std::size_t n_ranks, Welcome& m) {
-  std::vector<std::string> names(in.count(2));
-  if (names.size() > kMaxRanks) return false;
-  std::string previous;
-  for (std::string& name : names) {
+  m.host_names.resize(in.count(2));
+  if (m.host_names.size() > kMaxRanks) return false;
+  std::string_view previous;
+  for (std::string& name : m.host_names) {
     const std::size_t n_shared = in.u8(), n_more = in.u8();
-    // Names are short, because each is copied for all of its ranks.
     if (n_shared > previous.size() || n_shared + n_more > kMaxHostName) return false;
     name = previous.substr(0, n_shared);
     name += in.raw(n_more);
@@ -106,11 +105,10 @@ bool read_hosts(ByteReader& in, std::size_t n_ranks, Welcome& m) {
   const std::size_t n_runs = in.count(8);
   for (std::size_t i = 0; i < n_runs; ++i) {
     const std::uint32_t host = in.u32(), n = in.u32();
-    if (host >= names.size() || n > n_ranks - m.host_of_rank.size()) return false;
-    m.host_of_rank.insert(m.host_of_rank.end(), n, names[host]);
+    if (host >= m.host_names.size() || n > n_ranks - m.host_index_of_rank.size()) return false;
     m.host_index_of_rank.insert(m.host_index_of_rank.end(), n, static_cast<int>(host));
   }
-  return m.host_of_rank.size() == n_ranks;
+  return m.host_index_of_rank.size() == n_ranks;
 }
 
 bool read_body(ByteReader& in, Welcome& m) {

@@ -121,7 +121,7 @@ struct Encoder {
     return out.take();
   }
   std::string operator()(const Welcome& m) const {
-    return encode_place(m) + encode_hosts(m.host_of_rank, m.host_index_of_rank);
+    return encode_place(m) + encode_hosts(m.host_names, m.host_index_of_rank);
   }
   std::string operator()(const DoneReply& m) const {
     auto out = start(MessageType::kDone);
@@ -171,17 +171,12 @@ EncodedMessage encode_shared(const ServerMessage& message) {
 }
 
 // Neighbors in a list of hosts have similar names, and ranks are placed host by host.
-std::string encode_hosts(const std::vector<std::string>& host_of_rank, const std::vector<int>& host_index_of_rank) {
-  std::vector<std::string_view> names;  // by host, "" for a host without ranks
-  for (std::size_t rank = 0; rank < host_index_of_rank.size(); ++rank) {
-    const auto host = static_cast<std::size_t>(host_index_of_rank[rank]);
-    if (host >= names.size()) names.resize(host + 1);
-    names[host] = std::string_view(host_of_rank[rank]).substr(0, kMaxHostName);
-  }
+std::string encode_hosts(const std::vector<std::string>& host_names, const std::vector<int>& host_index_of_rank) {
   ByteWriter out;
-  out.u32(static_cast<std::uint32_t>(names.size()));
+  out.u32(static_cast<std::uint32_t>(host_names.size()));
   std::string_view previous;
-  for (const std::string_view name : names) {
+  for (const std::string& whole : host_names) {
+    const std::string_view name = std::string_view(whole).substr(0, kMaxHostName);
     const auto [end, ignored] = std::mismatch(name.begin(), name.end(), previous.begin(), previous.end());
     const auto n_shared = static_cast<std::size_t>(end - name.begin());
     out.u8(static_cast<std::uint8_t>(n_shared));
@@ -200,6 +195,12 @@ std::string encode_hosts(const std::vector<std::string>& host_of_rank, const std
 
 EncodedMessage encode_welcome(const WelcomePlace& place, SharedBytes hosts) {
   return {encode_place(place), std::move(hosts)};
+}
+
+std::string Welcome::host_of(int of_rank) const {
+  const auto at = static_cast<std::size_t>(of_rank);
+  if (of_rank < 0 || at >= host_index_of_rank.size()) return "";
+  return host_names.at(static_cast<std::size_t>(host_index_of_rank[at]));
 }
 
 std::uint32_t request_of(const ClientMessage& message) {

@@ -11,10 +11,12 @@ namespace {
 constexpr std::size_t kMaxNamed = 8;
 
 SharedBytes encoded_hosts(const std::vector<Member>& members) {
-  std::vector<std::string> names;
+  std::vector<std::string> names;  // by host, "" for a host without ranks
   std::vector<int> hosts;
   for (const Member& member : members) {
-    names.push_back(member.host);
+    const auto host = static_cast<std::size_t>(member.host_index);
+    names.resize(std::max(names.size(), host + 1));
+    names[host] = member.host;
     hosts.push_back(member.host_index);
   }
   return std::make_shared<const std::string>(encode_hosts(names, hosts));

@@ -41,10 +41,7 @@ std::optional<Failure> aborted(const JobContext& job_context, const std::string&
 
 }  // namespace
 
-std::string JobContext::host_of(int rank) const {
-  const auto& hosts = client->welcome().host_of_rank;
-  return rank >= 0 && static_cast<std::size_t>(rank) < hosts.size() ? hosts[static_cast<std::size_t>(rank)] : "";
-}
+std::string JobContext::host_of(int rank) const { return client->host_of(rank); }
 
 std::string JobContext::name_of(int rank) const {
   const std::string host = host_of(rank);

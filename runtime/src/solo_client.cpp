@@ -14,7 +14,7 @@ class SoloClient final : public rendezvous::Client {
     if (::gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
     welcome_.job_id = "alone";
     welcome_.host_index_of_rank = {0};
-    welcome_.host_of_rank = {name[0] != '\0' ? name : "localhost"};
+    welcome_.host_names = {name[0] != '\0' ? name : "localhost"};
   }
   const rendezvous::Welcome& welcome() const override { return welcome_; }
   Result<void> set(std::string_view key, std::string_view value, bool overwrite) override {

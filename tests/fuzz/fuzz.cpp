@@ -36,9 +36,9 @@ std::size_t allocated_bytes() {
   return __sanitizer_get_current_allocated_bytes != nullptr ? __sanitizer_get_current_allocated_bytes() : 0;
 }
 
-void expect_bounded_memory(std::size_t before, std::size_t n_input) {
+void expect_bounded_memory(std::size_t before, std::size_t n_input, std::size_t n_allowed) {
   const std::size_t now = allocated_bytes();
-  expect(now <= before + kMaxGrowth * n_input + kMaxFixed, "the memory is bounded by the input");
+  expect(now <= before + kMaxGrowth * n_input + kMaxFixed + n_allowed, "the memory is bounded by the input");
 }
 
 std::string_view Input::bytes(std::size_t n_bytes) {

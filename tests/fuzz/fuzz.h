@@ -27,8 +27,8 @@ void expect(bool holds, const char* what);
 
 // Bytes that are allocated now, as AddressSanitizer counts them; 0 without it.
 std::size_t allocated_bytes();
-// Expects that decoding `n_input` bytes has allocated at most a multiple of them since `before`.
-void expect_bounded_memory(std::size_t before, std::size_t n_input);
+// Expects that decoding `n_input` bytes has allocated at most a multiple of them since `before`, and `n_allowed` bytes.
+void expect_bounded_memory(std::size_t before, std::size_t n_input, std::size_t n_allowed = 0);
 
 // Takes decisions from the input. Reads past its end give zeros.
 class Input {

@@ -33,7 +33,7 @@ std::vector<ServerMessage> server_messages() {
   welcome.rank = 1;
   welcome.size = 4;
   welcome.cross_size = 2;
-  welcome.host_of_rank = {"a", "a", "b", "a"};
+  welcome.host_names = {"a", "b", "", "a"};  // no rank on the third
   welcome.host_index_of_rank = {0, 3, 1, 0};
   welcome.epoch = 7;
   return {welcome,
@@ -69,7 +69,7 @@ TEST(Protocol, EveryMessageOfTheServerSurvives) {
 TEST(Protocol, WelcomeKeepsTheHosts) {
   const auto back = decode_server_message(encode(server_messages()[0]));
   ASSERT_TRUE(back);
-  EXPECT_EQ(std::get<Welcome>(*back).host_of_rank, (std::vector<std::string>{"a", "a", "b", "a"}));
+  EXPECT_EQ(std::get<Welcome>(*back).host_names, (std::vector<std::string>{"a", "b", "", "a"}));
   EXPECT_EQ(std::get<Welcome>(*back).host_index_of_rank, (std::vector<int>{0, 3, 1, 0}));
   EXPECT_EQ(std::get<Welcome>(*back).epoch, 7);
 }
@@ -80,7 +80,7 @@ Welcome large_welcome(int n_hosts) {
   welcome.size = 8 * n_hosts;
   for (int rank = 0; rank < welcome.size; ++rank) {
     const std::string number = std::to_string(10000 + rank / 8);
-    welcome.host_of_rank.push_back("node-" + number.substr(1) + ".cluster.example.org");
+    if (rank % 8 == 0) welcome.host_names.push_back("node-" + number.substr(1) + ".cluster.example.org");
     welcome.host_index_of_rank.push_back(rank / 8);
   }
   return welcome;
@@ -92,19 +92,19 @@ TEST(Protocol, WelcomeToALargeJobIsSmall) {
   EXPECT_LT(bytes.size(), 40u * 1000);
   const auto back = decode_server_message(bytes);
   ASSERT_TRUE(back);
-  EXPECT_EQ(std::get<Welcome>(*back).host_of_rank, welcome.host_of_rank);
+  EXPECT_EQ(std::get<Welcome>(*back).host_names, welcome.host_names);
   EXPECT_EQ(std::get<Welcome>(*back).host_index_of_rank, welcome.host_index_of_rank);
 }
 
 TEST(Protocol, WelcomeKeepsHostsOfAnyOrderAndName) {
   Welcome welcome;
   welcome.size = 6;
-  welcome.host_of_rank = {"node12", "node1", "node", "", std::string(255, 'n') + "cut", "node12"};
+  welcome.host_names = {std::string(255, 'n') + "cut", "", "node", "node1", "node12"};
   welcome.host_index_of_rank = {4, 3, 2, 1, 0, 4};
   const auto back = decode_server_message(encode(ServerMessage(welcome)));
   ASSERT_TRUE(back);
-  welcome.host_of_rank[4] = std::string(255, 'n');
-  EXPECT_EQ(std::get<Welcome>(*back).host_of_rank, welcome.host_of_rank);
+  welcome.host_names[0] = std::string(255, 'n');
+  EXPECT_EQ(std::get<Welcome>(*back).host_names, welcome.host_names);
   EXPECT_EQ(std::get<Welcome>(*back).host_index_of_rank, welcome.host_index_of_rank);
 }
 
@@ -180,17 +180,17 @@ TEST(Protocol, WelcomeWithAHostThatIsNotListedIsRefused) {
 
 TEST(Protocol, HostNamesOfAWelcomeAreCut) {
   Welcome welcome = std::get<Welcome>(server_messages()[0]);
-  for (auto& name : welcome.host_of_rank) name = std::string(kMaxHostName + 1, 'b');
+  for (auto& name : welcome.host_names) name = std::string(kMaxHostName + 1, 'b');
   const auto decoded = decode_server_message(encode(ServerMessage(welcome)));
   ASSERT_TRUE(decoded);
-  for (const auto& name : std::get<Welcome>(*decoded).host_of_rank) EXPECT_EQ(name.size(), kMaxHostName);
+  for (const auto& name : std::get<Welcome>(*decoded).host_names) EXPECT_EQ(name.size(), kMaxHostName);
 }
 
 // Its two lengths could add up to twice as much.
 TEST(Protocol, LongHostNameInAWelcomeIsRefused) {
   Welcome welcome = std::get<Welcome>(server_messages()[0]);
-  for (std::size_t i = 0; i < welcome.host_of_rank.size(); ++i) {
-    welcome.host_of_rank[i] = std::string(kMaxHostName - 1, 'b') + (welcome.host_index_of_rank[i] == 0 ? "b" : "c");
+  for (std::size_t i = 0; i < welcome.host_names.size(); ++i) {
+    welcome.host_names[i] = std::string(kMaxHostName - 1, 'b') + (i == 0 ? "b" : "c");
   }
   std::string bytes = encode(ServerMessage(welcome));
   const auto second = bytes.find(

@@ -45,7 +45,10 @@ TEST(Rendezvous, WelcomesWithThePlaceInTheJob) {
   EXPECT_EQ(w.local_size, 2);
   EXPECT_EQ(w.cross_rank, 1);
   EXPECT_EQ(w.cross_size, 2);
-  EXPECT_EQ(w.host_of_rank, (std::vector<std::string>{"node0", "node0", "node1", "node1"}));
+  EXPECT_EQ(w.host_names, (std::vector<std::string>{"node0", "node1"}));
+  EXPECT_EQ(w.host_index_of_rank, (std::vector<int>{0, 0, 1, 1}));
+  EXPECT_EQ(w.host_of(2), "node1");
+  EXPECT_EQ(w.host_of(4), "");
   EXPECT_TRUE(server.told("joined 3"));
 }
 

@@ -125,8 +125,11 @@ class FakeJob {
       welcome_.size = welcome_.local_size = job.size_;
       welcome_.local_rank = rank;
       for (const int host : job.host_of_rank_) {
-        welcome_.host_of_rank.push_back("node" + std::to_string(host));
-        welcome_.host_index_of_rank.push_back(job.several_hosts_ ? host : 0);
+        const int place = job.several_hosts_ ? host : 0;
+        welcome_.host_index_of_rank.push_back(place);
+        while (static_cast<int>(welcome_.host_names.size()) <= place) {
+          welcome_.host_names.push_back("node" + std::to_string(welcome_.host_names.size()));
+        }
       }
       if (!job.several_hosts_) return;  // one host, with a name for each rank
       const auto& hosts = job.host_of_rank_;
@@ -141,6 +144,12 @@ class FakeJob {
       }
     }
     const rendezvous::Welcome& welcome() const override { return welcome_; }
+    // On one host each rank has a name of its own, so that messages tell them apart.
+    std::string host_of(int rank) const override {
+      const auto& hosts = job_.host_of_rank_;
+      const auto at = static_cast<std::size_t>(rank);
+      return rank >= 0 && at < hosts.size() ? "node" + std::to_string(hosts[at]) : "";
+    }
     Result<void> set(std::string_view key, std::string_view value, bool overwrite) override {
       const std::lock_guard<std::mutex> lock(job_.mutex_);
       auto [place, is_new] = job_.values_.emplace(in_epoch(key), value);
@@ -182,7 +191,7 @@ class FakeJob {
       return made;
     }
     Result<void> abort(std::string_view why) override {
-      job_.abort({welcome_.rank, welcome_.host_of_rank[static_cast<std::size_t>(welcome_.rank)], 0, std::string(why)});
+      job_.abort({welcome_.rank, host_of(welcome_.rank), 0, std::string(why)});
       return {};
     }
     Result<void> leave() override { return {}; }
