@@ -127,6 +127,14 @@ CommandCheck check_command(const control::Prepare& job, const ReportStep& report
     add(ProblemKind::kNotExecutable, "'" + *command + "' is built for " + machine + ", another processor type",
         "build it for this host's processor");
   }
+  if (!job.compat_folder.empty()) {
+    const std::string package = job.compat_folder + "/horovod/__init__.py";
+    report(package);
+    if (::access(package.c_str(), R_OK) != 0) {
+      add(ProblemKind::kCompat, "--compat: no '" + package + "'",
+          "install drun's Python package at the same path as here, and let the workers read it");
+    }
+  }
   const std::string mpi = job.refuses_mpi ? mpi_library(needed_libraries(*command)) : "";
   if (!mpi.empty()) {
     add(ProblemKind::kMpi,

@@ -7,8 +7,10 @@
 #include <iterator>
 
 #include "base/fd.h"
+#include "base/program_folder.h"
 #include "base/text.h"
 #include "cli/argv.h"
+#include "cli/compat_folder.h"
 #include "cli/help.h"
 #include "cli/job_options.h"
 #include "cli/paths.h"
@@ -27,7 +29,7 @@ struct Raw : RawJobOptions {
   std::string per_node;  // workers on each host
   bool oversubscribe = false;
   std::string bind_to = "none";
-  std::string mpi = "refuse";
+  std::string mpi = "refuse", compat;
   std::string wdir, stdin_to = "0", output_directory;
   std::string tag, ranks;
   bool no_tag = false, timestamp = false, pty = false;
@@ -68,6 +70,10 @@ void describe_environment(CLI::App& app, Raw& raw) {
   app.add_option("--mpi", raw.mpi, "none: start a program of MPI all the same, each worker as a world of one rank")
       ->type_name("refuse|none")
       ->transform(one_of("--mpi", {"refuse", "none"}))
+      ->group(kEnvironment);
+  app.add_option("--compat", raw.compat, "horovod: scripts that import horovod.torch get drun's package of that name")
+      ->type_name("horovod")
+      ->transform(one_of("--compat", {"horovod"}))
       ->group(kEnvironment);
 }
 
@@ -269,6 +275,11 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
     auto file = launcher::parse_env_file(*text, raw.env_file);
     if (!file) return fail(std::move(file.error()));
     job.env.file = std::move(*file);
+  }
+  if (!raw.compat.empty()) {
+    auto folder = find_compat_folder(program_folder());
+    if (!folder) return fail(std::move(folder.error()));
+    job.env.compat_folder = std::move(*folder);
   }
   if (auto ok = fill_job(raw, own_env, job); !ok) return ok;
   if (auto ok = fill_slots(raw, job); !ok) return ok;

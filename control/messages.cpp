@@ -65,8 +65,8 @@ auto fields(Is<LinkListen> auto& m) { return all(m.token); }
 auto fields(Is<LinkRun> auto& m) { return all(m.targets, m.token); }
 auto fields(Is<LinkResults> auto& m) { return all(m.results); }
 auto fields(Is<Prepare> auto& m) {
-  return all(m.argv, m.working_directory, m.environment, m.master_address, m.refuses_mpi, m.bind_to, m.shares_cores,
-             m.gpus, m.time_ms);
+  return all(m.argv, m.working_directory, m.environment, m.master_address, m.refuses_mpi, m.compat_folder, m.bind_to,
+             m.shares_cores, m.gpus, m.time_ms);
 }
 auto fields(Is<Problem> auto& m) { return all(m.kind, Line{m.cause}, Line{m.hint}); }
 auto fields(Is<Binding> auto& m) { return all(Line{m.cpus}, Line{m.place}, m.threads); }

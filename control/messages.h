@@ -79,6 +79,7 @@ struct Prepare {
   std::map<std::string, std::string> environment;
   std::string master_address;  // not empty: reserve a port on it for MASTER_PORT
   bool refuses_mpi = false;    // an MPI program is a problem
+  std::string compat_folder;   // of --compat, must be there; "" = none
   BindTo bind_to = BindTo::kNone;
   bool shares_cores = false;      // more workers than cores are not a problem
   std::vector<std::string> gpus;  // by local rank, one for each worker of this host, as Host::gpus; "" = not set
@@ -93,6 +94,7 @@ enum class ProblemKind : std::uint8_t {
   kBinding,
   kNoAnswer,  // of a file system
   kGpus,      // the host list names a GPU that is not there
+  kCompat,    // drun's Python package of --compat is not there
 };
 struct Problem {
   ProblemKind kind = ProblemKind::kOther;

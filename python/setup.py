@@ -25,4 +25,6 @@ class Package(Distribution):
 
 FOLDERS = ["drun.bin", "drun.lib"] if HAS_BINARIES else []
 setup(distclass=Package, cmdclass={"bdist_wheel": Wheel}, packages=["drun", *FOLDERS],
-      package_data={folder: ["*"] for folder in FOLDERS})
+      # horovod is no package of the wheel: it must not be found under that name without `drun --compat horovod`.
+      package_data={"drun": ["compat/horovod/" + "*/" * depth + "*.py" for depth in range(3)],
+                    **{folder: ["*"] for folder in FOLDERS}})

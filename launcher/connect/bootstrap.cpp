@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/program_folder.h"
 #include "base/text.h"
 #include "launcher/connect/bootstrap_answer.h"
 #include "launcher/connect/host_words.h"
@@ -19,14 +20,6 @@ namespace {
 constexpr std::size_t kNoiseLimit = 1u << 20;       // bytes that rc files may print before the hello
 constexpr std::size_t kMaxAgentBytes = 256u << 20;  // large with sanitizers; a release build has a few MB
 constexpr int kSshFailed = 255;                     // exit status of OpenSSH's client if the connection failed
-
-std::string own_directory() {
-  char buffer[4096];
-  const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer);
-  if (n <= 0) return ".";
-  const std::string path(buffer, static_cast<std::size_t>(n));
-  return path.substr(0, path.rfind('/'));
-}
 
 std::string sha256_hex(const std::string& bytes) {
   std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
@@ -65,7 +58,7 @@ Error no_hello(const std::string& host, const transport::Channel& channel, const
 }  // namespace
 
 Result<AgentBinary> find_agent_binary(const std::string& program) {
-  const std::string here = own_directory();
+  const std::string here = program_folder();
   AgentBinary agent;
   for (const auto& path : {here + "/" + program, here + "/../libexec/drun/" + program}) {
     if (::access(path.c_str(), X_OK) != 0) continue;

@@ -128,6 +128,10 @@ Environment base_environment(const Environment& own, const EnvRequest& request, 
     it = classify(it->first) == EnvClass::kAssigned ? out.erase(it) : std::next(it);
   }
   out.try_emplace("PYTHONUNBUFFERED", "1");
+  if (!request.compat_folder.empty()) {
+    std::string& path = out["PYTHONPATH"];
+    path = request.compat_folder + (path.empty() ? "" : ":" + path);
+  }
   return out;
 }
 
@@ -194,6 +198,11 @@ Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, 
   out["DRUN_LOCAL_SIZE"] = text(p.local_size);
   out["DRUN_CROSS_RANK"] = text(p.cross_rank);
   out["DRUN_CROSS_SIZE"] = text(p.cross_size);
+  if (!request.compat_folder.empty()) {
+    for (const char* name : {"RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE"}) {
+      out["HOROVOD_" + std::string(name)] = out["DRUN_" + std::string(name)];
+    }
+  }
   if (!p.gpu.empty()) {
     out["CUDA_VISIBLE_DEVICES"] = p.gpu;
     out["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";  // the numbers of nvidia-smi; CUDA's own count the fastest GPU first

@@ -19,6 +19,7 @@ struct EnvRequest {
   bool inherit = true;               // --env none: false
   std::vector<std::string> exports;  // -x words as typed: NAME, NAME=V, 'GLOB*'
   Environment file;                  // from --env-file
+  std::string compat_folder;         // --compat: the first folder of the workers' PYTHONPATH; "" = none
 };
 
 // Parses the text of an env file: NAME=VALUE lines, # comments, blank lines, optional "export ". Errors name
@@ -31,7 +32,7 @@ Result<void> check_exports(const EnvRequest& request, const Environment& own);
 
 // The part that all workers of one host share: first the variables of drun's environment `own` that are forwarded by
 // default (see EnvClass; fewer for another host), then the env file, then -x. Names of EnvClass::kAssigned are always
-// left out. PYTHONUNBUFFERED=1 unless set.
+// left out. PYTHONUNBUFFERED=1 unless set. With --compat, its folder comes first in PYTHONPATH.
 Environment base_environment(const Environment& own, const EnvRequest& request, bool other_host);
 
 // Removes COLUMNS and LINES for workers that have a terminal of their own (--pty): drun's values would differ from the
@@ -72,6 +73,7 @@ std::string threads_in_short(const std::vector<ThreadsOfHost>& hosts);
 
 // The variables that drun itself sets for one rank (RANK ... DRUN_*, MASTER_*, *_SOCKET_IFNAME). The agent adds
 // DRUN_AGENT. A name that the user set by -x is left out of the *_IFNAME and MASTER_* part, never of the rank part.
+// With --compat also HOROVOD_RANK and the like, which scripts and Horovod's own tests read.
 Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, const Environment& own);
 
 }  // namespace drun::launcher

@@ -22,6 +22,7 @@ Errc code_of(control::ProblemKind kind) {
     case control::ProblemKind::kMpi:
     case control::ProblemKind::kBinding:
     case control::ProblemKind::kGpus:
+    case control::ProblemKind::kCompat:
       return Errc::kUsage;
     case control::ProblemKind::kNoAnswer:
       return Errc::kTimeout;
@@ -75,6 +76,7 @@ control::Prepare prepare_order(const JobOptions& options, const StartPlan& plan,
   order.environment = base_environment(options.own_env, options.env, !is_head);
   if (options.pty) forget_terminal_size(order.environment, options.own_env, options.env);
   if (host == 0) order.master_address = plan.network.hosts[0].address.text();
+  order.compat_folder = options.env.compat_folder;
   order.refuses_mpi = !options.allows_mpi && plan.placement.size > 1;
   order.bind_to = options.bind_to;
   order.shares_cores = options.shares_cores;

@@ -115,6 +115,7 @@ class GradientReducer:
         self._named_parameters = named_parameters
         self._bucket_bytes = bucket_bytes
         self._sparse = []
+        self._made_dense = {}  # by id: parameters whose gradients travel as dense ones
         self._lock = threading.RLock()  # autograd has a thread for each device, and hooks run there
         self._fill()
         self._next = 0  # the first bucket that is not launched
@@ -232,6 +233,7 @@ class GradientReducer:
             return
         if self._sparse_as_dense:
             parameter.grad = parameter.grad.to_dense()
+            self._made_dense[id(parameter)] = parameter
         elif self._arguments["op"] not in (Sum, Average):
             raise ValueError(f"the gradient of {name} is sparse: with this op it has to become dense, which "
                              "DistributedOptimizer(sparse_as_dense=True) does")
@@ -263,6 +265,9 @@ class GradientReducer:
                     parameter.grad = missing[id(parameter)].clone()
             self._sparse += found
             self._reduce_sparse(used)
+            for parameter in self._made_dense.values():  # what an optimizer for sparse gradients wants
+                if _kind(parameter.grad) == _DENSE:
+                    parameter.grad = parameter.grad.to_sparse(1)
         if found:
             self._fill()
         self._reset()

@@ -1,5 +1,5 @@
 """The ranks that take part in a collective."""
-from ._state import place
+from ._state import place, state
 
 
 class ProcessSet:
@@ -32,7 +32,7 @@ class _GlobalProcessSet(ProcessSet):
 
     @property
     def ranks(self):
-        return list(range(place().size))
+        return list(range(state.place.size)) if state.place else []
 
     @ranks.setter
     def ranks(self, value):

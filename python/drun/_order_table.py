@@ -38,7 +38,7 @@ class OrderTable:
         self._sets = {0: list(range(size))}
         self._calls = {}  # (set, key) -> _Call, in the order of beginning
         self._joined = {}  # rank -> JOINED or JOINED_ON_GPU, in the order of joining
-        self._left = set()
+        self._left = {}  # ranks in the order of leaving; the values mean nothing
         self._waits = {}  # rank -> (set, key) for which its main thread waits
         self._all_wait_since = None
         self._messages = []
@@ -88,7 +88,7 @@ class OrderTable:
 
     def leave(self, rank):
         """The rank has ended all its calls and makes no more."""
-        self._left.add(rank)
+        self._left[rank] = True
         self._waits.pop(rank, None)
         self._decide_all()
 
@@ -98,7 +98,7 @@ class OrderTable:
             if one != rank and one not in self._left:
                 self._messages.append((one, [FAILED, f"rank {rank} was lost", lib.ERROR_PEER, rank]))
         self._calls.clear()
-        self._left.add(rank)
+        self._left[rank] = True
 
     def pass_time(self, now):
         for (number, key), call in list(self._calls.items()):
@@ -121,7 +121,7 @@ class OrderTable:
 
     def _decide(self, number, key, call):
         missing = [rank for rank in self._sets[number] if rank not in call.fields]
-        left = [rank for rank in missing if rank in self._left]
+        left = [rank for rank in self._left if rank in missing]  # others may leave because the first has left
         if left:
             return self._end(number, key, call, f"{key}: rank {left[0]} has left the job", lib.ERROR_PEER, left[0])
         # Only calls among all ranks can have zeros of those that have joined.

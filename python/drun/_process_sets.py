@@ -43,6 +43,11 @@ def _call_of_all(kind, process_set, work):
     return Steps(kind, Group(None), str(process_set.ranks), work).run()
 
 
+def of_number(number):
+    """The set with that process_set_id."""
+    return _sets[number]
+
+
 def remove_process_set(process_set):
     """Collective over all ranks. Returns False if the set was not added or is the global one."""
     if _sets.get(process_set.process_set_id) is not process_set:

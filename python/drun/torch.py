@@ -45,8 +45,8 @@ class _Distributed:
         if closure is None:
             if self._drun_should_synchronize:
                 if self._drun_synchronized:
-                    warnings.warn("step() after synchronize() reduces the gradients a second time: "
-                                  "use `with optimizer.skip_synchronize(): optimizer.step()`")
+                    warnings.warn("optimizer.step() called without optimizer.skip_synchronize() after "
+                                  "optimizer.synchronize(): it reduces the gradients a second time")
                 self.synchronize()
             result = self._drun_scaled_step(super().step) if self._drun_scales else super().step()
         else:
@@ -153,13 +153,18 @@ class _Distributed:
             self._drun_reducer = None
         options = self._drun_options
         named = self._drun_all_named()  # also checks the names, on one rank too
-        is_alone = Group(options["process_set"]).size == 1
+        is_alone = _is_alone(options["process_set"])
         if self._drun_n_parts is not None:
             if not is_alone:
                 self._drun_partial = PartialAverage(named, self._drun_n_parts, options["process_set"], options["bucket_bytes"],
                                                     self._drun_partial)
         elif not is_alone or self._drun_feedback is not None:
             self._drun_reducer = self._drun_reducer_of(_trained(named))
+
+
+def _is_alone(process_set):
+    """True if the gradients of this rank stay its own: it is the only one in the set, or not in the set."""
+    return process_set is not None and not process_set.included() or Group(process_set).size == 1
 
 
 def _trained(named_parameters):

@@ -44,9 +44,10 @@ class Wheel(unittest.TestCase):
         self.assertRegex(self.wheel.name, rf"^drun-\d+\.\d+\.\d+-py3-none-manylinux_2_\d+_{os.uname().machine}\.whl$")
         with zipfile.ZipFile(self.wheel) as wheel:
             names = wheel.namelist()
-        for name in ("drun/bin/drun", "drun/bin/drun-agent", "drun/bin/drun-bench-agent", "drun/lib/libdrun.so.0", "drun/torch.py"):
+        for name in ("drun/bin/drun", "drun/bin/drun-agent", "drun/bin/drun-bench-agent", "drun/lib/libdrun.so.0", "drun/torch.py",
+                     "drun/compat/horovod/torch/elastic/state.py"):
             self.assertIn(name, names)
-        self.assertFalse([name for name in names if "__pycache__" in name])
+        self.assertFalse([name for name in names if "__pycache__" in name or name.startswith("horovod")])
         self.assertTrue([name for name in names if name.endswith("LICENSE")], names)
 
     def test_two_ranks(self):
@@ -54,6 +55,13 @@ class Wheel(unittest.TestCase):
                   environment=self.environment)
         self.assertEqual(out.count("size 2 sum 1.0"), 2, out)
         self.assertIn(f"from {self.venv}", out)
+
+    def test_has_horovods_names_only_on_request(self):
+        words = ["-np", "1", "-H", "localhost:1", self.venv / "bin/python", "-c", "import horovod; print(horovod.__file__)"]
+        self.assertIn(str(self.venv), run(self.venv / "bin/drun", "--compat", "horovod", *words, environment=self.environment))
+        alone = subprocess.run([self.venv / "bin/drun", *words], env=self.environment, capture_output=True, text=True,
+                               timeout=60, check=False)
+        self.assertIn("No module named 'horovod'", alone.stderr)
 
     def test_alone_and_as_a_module(self):
         self.assertIn("size 1 sum 0.0", run(self.venv / "bin/python", "-c", SCRIPT, environment=self.environment))

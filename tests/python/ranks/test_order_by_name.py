@@ -212,6 +212,13 @@ class Table(unittest.TestCase):
         self.begin(0, "x", [[8, "float32", hvd.Sum, [2], 1.0, 1.0, True, False]])
         self.assertEqual([message[0] for _, message in self.table.take_messages()], ["go", "zeros"])
 
+    def test_the_first_that_left_is_named(self):
+        table = _order_table.OrderTable(3, 100)
+        table.leave(1)
+        table.leave(0)
+        table.begin(2, 0, "x", [], True, 0.0)
+        self.assertEqual([message[3] for _, message in table.take_messages()], ["x: rank 1 has left the job"])
+
     def test_a_rank_that_was_lost_ends_all(self):
         self.begin(0, "x")
         self.table.lose(1)

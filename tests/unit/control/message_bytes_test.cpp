@@ -70,13 +70,14 @@ TEST(MessageBytes, OfTheStart) {
   prepare.environment = {{"K", "V"}};
   prepare.master_address = "m";
   prepare.refuses_mpi = true;
+  prepare.compat_folder = "c";
   prepare.bind_to = BindTo::kNuma;
   prepare.shares_cores = true;
   prepare.gpus = {"2", ""};
   prepare.time_ms = 8;
   expect_bytes(prepare,
                "00000002000000016100000000000000012f00000001000000014b0000000156000000016d01"
-               "02010000000200000001320000000000000008");
+               "000000016302010000000200000001320000000000000008");
   Prepared prepared;
   prepared.problems.resize(1);
   prepared.problems[0].kind = ProblemKind::kNotExecutable;

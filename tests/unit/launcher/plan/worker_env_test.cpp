@@ -336,6 +336,17 @@ TEST(WorkerEnvironment, WhatTheUserSetsWinsOverWhatIsDetected) {
   EXPECT_EQ(env.at("NCCL_IB_GID_INDEX"), "3");
 }
 
+TEST(WorkerEnvironment, WithCompatItsPackageComesFirstAndScriptsFindHorovodsVariables) {
+  EnvRequest request;
+  request.compat_folder = "/drun/compat";
+  const auto env = whole({{"PYTHONPATH", "/mine:/yours"}}, request, true);
+  EXPECT_EQ(env.at("PYTHONPATH"), "/drun/compat:/mine:/yours");
+  EXPECT_EQ(env.at("HOROVOD_RANK"), "5");
+  EXPECT_EQ(env.at("HOROVOD_LOCAL_RANK"), env.at("DRUN_LOCAL_RANK"));
+  EXPECT_EQ(env.at("HOROVOD_SIZE"), env.at("DRUN_SIZE"));
+  EXPECT_EQ(whole({}, request, true).at("PYTHONPATH"), "/drun/compat");
+}
+
 TEST(WorkerEnvironment, WithATerminalOfItsOwnHasNoSizeOfDruns) {
   const Environment own{{"COLUMNS", "110"}, {"LINES", "50"}, {"TERM", "xterm"}};
   const auto with_terminal = [&](const EnvRequest& request) {

@@ -106,6 +106,7 @@ TEST(JobOrders, OutputOnTheWayIsBoundedOverAllWorkers) {
 
 TEST(JobOrders, PrepareHasWhatTheHostMustCheck) {
   Start start;
+  start.options.env.compat_folder = "/drun/compat";
   start.plan.placement.ranks[3].gpu = "5";
   const auto first = prepare_order(start.options, start.plan, 0, true);
   const auto second = prepare_order(start.options, start.plan, 1, false);
@@ -117,6 +118,7 @@ TEST(JobOrders, PrepareHasWhatTheHostMustCheck) {
   EXPECT_TRUE(first.environment.contains("CUDA_VISIBLE_DEVICES"));
   EXPECT_FALSE(second.environment.contains("CUDA_VISIBLE_DEVICES")) << "GPUs of the head";
   EXPECT_TRUE(second.refuses_mpi);
+  EXPECT_EQ(second.compat_folder, "/drun/compat");
   start.options.allows_mpi = true;
   EXPECT_FALSE(prepare_order(start.options, start.plan, 1, false).refuses_mpi);
 }
@@ -125,7 +127,8 @@ TEST(JobOrders, ProblemsOfAHostBecomeErrorsWithTheStatusOfTheirKind) {
   control::Prepared prepared;
   for (const auto kind :
        {control::ProblemKind::kNotFound, control::ProblemKind::kNotExecutable, control::ProblemKind::kWorkingDirectory,
-        control::ProblemKind::kMpi, control::ProblemKind::kNoAnswer, control::ProblemKind::kGpus}) {
+        control::ProblemKind::kMpi, control::ProblemKind::kNoAnswer, control::ProblemKind::kGpus,
+        control::ProblemKind::kCompat}) {
     control::Problem problem;
     problem.kind = kind;
     problem.cause = "cause";
@@ -140,7 +143,7 @@ TEST(JobOrders, ProblemsOfAHostBecomeErrorsWithTheStatusOfTheirKind) {
     EXPECT_EQ(error.hint, "hint");
   }
   EXPECT_THAT(codes, ElementsAre(Errc::kNotFound, Errc::kNotExecutable, Errc::kUsage, Errc::kUsage, Errc::kTimeout,
-                                 Errc::kUsage));
+                                 Errc::kUsage, Errc::kUsage));
 }
 
 TEST(JobOrders, AnAgentHasTimeToReplyBeforeItIsGivenUp) {

@@ -1,0 +1,34 @@
+#include "cli/compat_folder.h"
+
+#include <unistd.h>
+
+#include "base/text.h"
+
+namespace drun::cli {
+
+namespace {
+
+constexpr int kMaxLevels = 4;  // from build/release/bin up to the tree
+
+bool has_package(const std::string& folder) { return ::access((folder + "/horovod/__init__.py").c_str(), R_OK) == 0; }
+
+std::string parent_of(const std::string& folder) {
+  const auto slash = folder.rfind('/');
+  return slash == std::string::npos || slash == 0 ? "/" : folder.substr(0, slash);
+}
+
+}  // namespace
+
+Result<std::string> find_compat_folder(const std::string& program_folder) {
+  if (const auto beside = parent_of(program_folder) + "/compat"; has_package(beside)) return beside;  // of a wheel
+  std::string tree = program_folder;
+  for (int level = 0; level < kMaxLevels; ++level) {
+    tree = parent_of(tree);
+    if (const auto folder = tree + "/python/drun/compat"; has_package(folder)) return folder;
+  }
+  return fail(
+      Error(Errc::kUsage, "--compat horovod", "drun's Python package is not beside this drun, in " + program_folder)
+          .with_hint("install the wheel (python/build-wheel), and start the drun that it brings"));
+}
+
+}  // namespace drun::cli

@@ -1,0 +1,2 @@
+"""Not there."""
+raise ImportError("horovod.mxnet: MXNet is retired, and drun has no frontend for it")

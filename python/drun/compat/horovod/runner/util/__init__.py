@@ -1,0 +1,1 @@
+"""Helpers that Horovod's own tests import."""

@@ -1,0 +1,290 @@
+"""Horovod's collectives for PyTorch: drun's, with Horovod's gradients and types.
+
+Gradients: that of an allgather and of a broadcast is averaged over the ranks, that of a reducescatter that averages is
+1, that of one that sums is the number of ranks. (drun's own package has those of the sum of all ranks' losses.)
+Integers can be scaled, in double precision. Adasum takes halves, which are reduced as float32."""
+import torch
+
+import drun
+from drun import Adasum, Average, Max, Min, Product, Sum, poll, synchronize
+from drun._engine import CombinedHandle
+from drun._groups import Group
+
+from ..common.basics import (ccl_built, cross_rank, cross_size, cuda_built, ddl_built, gloo_built, gloo_enabled, init,
+                             is_homogeneous, is_initialized, local_rank, local_size, mpi_built, mpi_enabled,
+                             mpi_threads_supported, nccl_built, rank, rocm_built, shutdown, size, start_timeline,
+                             stop_timeline)
+from ..common.exceptions import HorovodInternalError
+from ..common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from .compression import Compression
+
+join = drun.join
+barrier = drun.barrier
+
+
+def _op(op, average):
+    if average is not None:
+        if op is not None:
+            raise ValueError("The op parameter supersedes average. Please provide only one of them.")
+        return Average if average else Sum
+    return Average if op is None else op
+
+
+class _Changed:
+    """A tensor as drun reduces it, and the way back."""
+
+    def __init__(self, tensor, op, prescale, postscale):
+        self._given = tensor
+        self.prescale, self.postscale = prescale, postscale
+        self.is_changed = True
+        if not (tensor.is_floating_point() or tensor.is_complex()) and (prescale, postscale) != (1.0, 1.0):
+            self.prescale = self.postscale = 1.0
+            self._factor = postscale
+            self.tensor = (tensor.double() * prescale).to(tensor.dtype)
+        elif op == Adasum and tensor.dtype in (torch.float16, torch.bfloat16):
+            self._factor = 1.0
+            self.tensor = tensor.float()
+        else:
+            self.tensor = tensor
+            self.is_changed = False
+
+    def back(self, result):
+        if not self.is_changed:
+            return result
+        if self._factor != 1.0:
+            result = result.double() * self._factor
+        return result.to(self._given.dtype)
+
+    def back_in_place(self, result):
+        return self._given.copy_(self.back(result)) if self.is_changed else result
+
+
+def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                    process_set=global_process_set):
+    op = _op(op, average)
+    one = _Changed(tensor, op, prescale_factor, postscale_factor)
+    handle = drun.allreduce_async(one.tensor, name=name, op=op, prescale_factor=one.prescale, postscale_factor=one.postscale,
+                                  process_set=process_set)
+    return CombinedHandle([handle], one.back) if one.is_changed else handle
+
+
+def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                     process_set=global_process_set):
+    op = _op(op, average)
+    one = _Changed(tensor, op, prescale_factor, postscale_factor)
+    handle = drun.allreduce_async_(one.tensor, name=name, op=op, prescale_factor=one.prescale, postscale_factor=one.postscale,
+                                   process_set=process_set)
+    return CombinedHandle([handle], one.back_in_place) if one.is_changed else handle
+
+
+def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+               process_set=global_process_set):
+    return synchronize(allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set))
+
+
+def _group_async(function, tensors, name, op, prescale, postscale, process_set, in_place):
+    several = [_Changed(tensor, op, prescale, postscale) for tensor in tensors]
+    if len({one.is_changed for one in several}) > 1:  # integers and others: the factors differ
+        one_async = allreduce_async_ if in_place else allreduce_async
+        return CombinedHandle([one_async(tensor, None, None if name is None else f"{name}.{number}", op, prescale, postscale,
+                                         process_set) for number, tensor in enumerate(tensors)])
+    factors = (several[0].prescale, several[0].postscale) if several else (1.0, 1.0)
+    handle = function([one.tensor for one in several], name=name, op=op, prescale_factor=factors[0],
+                      postscale_factor=factors[1], process_set=process_set)
+
+    def finish(results):
+        return [one.back_in_place(result) if in_place else one.back(result) for one, result in zip(several, results)]
+
+    return CombinedHandle([handle], finish)
+
+
+def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                            process_set=global_process_set):
+    return _group_async(drun.grouped_allreduce_async, tensors, name, _op(op, average), prescale_factor, postscale_factor,
+                        process_set, False)
+
+
+def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                             process_set=global_process_set):
+    return _group_async(drun.grouped_allreduce_async_, tensors, name, _op(op, average), prescale_factor, postscale_factor,
+                        process_set, True)
+
+
+def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                       process_set=global_process_set):
+    return synchronize(grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set))
+
+
+class _Allreduce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, options, *tensors):
+        ctx.options = options
+        name, op, prescale, postscale, process_set = options
+        if len(tensors) == 1:
+            return synchronize(allreduce_async(tensors[0], None, name, op, prescale, postscale, process_set))
+        return tuple(synchronize(grouped_allreduce_async(list(tensors), None, name, op, prescale, postscale, process_set)))
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        _, op, prescale, postscale, process_set = ctx.options
+        reduced = _Allreduce.apply((None, op, prescale, postscale, process_set), *[one.contiguous() for one in gradients])
+        return (None, *([reduced] if len(gradients) == 1 else reduced))
+
+
+def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
+              postscale_factor=1.0, process_set=global_process_set):
+    compressed, ctx = compression.compress(tensor)
+    options = (name, _op(op, average), prescale_factor, postscale_factor, process_set)
+    return compression.decompress(_Allreduce.apply(options, compressed), ctx)
+
+
+def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
+                      postscale_factor=1.0, process_set=global_process_set):
+    if len(tensors) < 2:
+        return [allreduce(tensor, average, name, compression, op, prescale_factor, postscale_factor, process_set)
+                for tensor in tensors]
+    compressed, contexts = zip(*map(compression.compress, tensors))
+    options = (name, _op(op, average), prescale_factor, postscale_factor, process_set)
+    return [compression.decompress(result, ctx) for result, ctx in zip(_Allreduce.apply(options, *compressed), contexts)]
+
+
+def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
+    from drun._sparse import sparse_allreduce_async as begin
+
+    return begin(tensor, name, op, process_set)
+
+
+def _gathered(tensor):
+    return tensor.reshape(1) if tensor.dim() == 0 else tensor
+
+
+def allgather_async(tensor, name=None, process_set=global_process_set):
+    return drun.allgather_async(_gathered(tensor), name, process_set)
+
+
+class _Allgather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor, name, process_set):
+        ctx.shape, ctx.process_set = tensor.shape, process_set
+        return synchronize(allgather_async(tensor, name, process_set))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        mean = synchronize(allreduce_async(gradient.contiguous(), op=Average, process_set=ctx.process_set))
+        n_rows = ctx.shape[0] if ctx.shape else 1
+        rows = synchronize(allgather_async(torch.tensor([n_rows]), process_set=ctx.process_set))
+        begin = int(rows[: Group(ctx.process_set).rank].sum())
+        return mean.narrow(0, begin, n_rows).reshape(ctx.shape), None, None
+
+
+def allgather(tensor, name=None, process_set=global_process_set):
+    return _Allgather.apply(tensor, name, process_set)
+
+
+def _each(function, tensors, name, *arguments):
+    return [function(tensor, None if name is None else f"{name}.{number}", *arguments)
+            for number, tensor in enumerate(tensors)]
+
+
+def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
+    return CombinedHandle(_each(allgather_async, tensors, name, process_set))
+
+
+def grouped_allgather(tensors, name=None, process_set=global_process_set):
+    return _each(allgather, tensors, name, process_set)
+
+
+def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
+    return drun.broadcast_async(tensor, root_rank, name, process_set)
+
+
+def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
+    return drun.broadcast_async_(tensor, root_rank, name, process_set)
+
+
+def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
+    return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
+
+
+class _Broadcast(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor, root_rank, name, process_set):
+        ctx.root_rank, ctx.process_set = root_rank, process_set
+        return synchronize(broadcast_async(tensor, root_rank, name, process_set))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        mean = synchronize(allreduce_async(gradient.contiguous(), op=Average, process_set=ctx.process_set))
+        return mean if rank() == ctx.root_rank else torch.zeros_like(mean), None, None, None
+
+
+def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
+    return _Broadcast.apply(tensor, root_rank, name, process_set)
+
+
+def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
+    return drun.alltoall_async(tensor, splits, name, process_set)
+
+
+class _Alltoall(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor, splits, name, process_set):
+        result, received = synchronize(alltoall_async(tensor, splits, name, process_set))
+        ctx.received, ctx.process_set = received, process_set
+        ctx.mark_non_differentiable(received)
+        return result, received
+
+    @staticmethod
+    def backward(ctx, gradient, _):
+        result, _ = synchronize(alltoall_async(gradient.contiguous(), ctx.received, None, ctx.process_set))
+        return result, None, None, None
+
+
+def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
+    """With splits: (received rows, number of rows from each rank), else the rows."""
+    if splits is not None:
+        return _Alltoall.apply(tensor, splits, name, process_set)
+    n = Group(process_set).size
+    if tensor.dim() == 0 or tensor.shape[0] % n:
+        return synchronize(alltoall_async(tensor, None, name, process_set))  # raises the error
+    return _Alltoall.apply(tensor, [tensor.shape[0] // n] * n, name, process_set)[0]
+
+
+def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
+                        postscale_factor=1.0):
+    one = _Changed(tensor, op, prescale_factor, postscale_factor)
+    handle = drun.reducescatter_async(one.tensor, name, op, process_set, one.prescale, one.postscale)
+    return CombinedHandle([handle], one.back) if one.is_changed else handle
+
+
+class _Reducescatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor, name, op, process_set, prescale, postscale):
+        ctx.factor = prescale * postscale * (Group(process_set).size if op == Sum else 1)
+        ctx.process_set = process_set
+        return synchronize(reducescatter_async(tensor, name, op, process_set, prescale, postscale))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        gathered = synchronize(allgather_async((gradient * ctx.factor).contiguous(), process_set=ctx.process_set))
+        return gathered, None, None, None, None, None
+
+
+def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
+                  prescale_factor=1.0, postscale_factor=1.0):
+    compressed, ctx = compression.compress(tensor)
+    reduced = _Reducescatter.apply(compressed, name, op, process_set, prescale_factor, postscale_factor)
+    return compression.decompress(reduced, ctx)
+
+
+def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
+                                postscale_factor=1.0):
+    return CombinedHandle(_each(reducescatter_async, tensors, name, op, process_set, prescale_factor, postscale_factor))
+
+
+def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
+                          prescale_factor=1.0, postscale_factor=1.0):
+    return _each(reducescatter, tensors, name, compression, op, process_set, prescale_factor, postscale_factor)
+
+
+__all__ = [name for name in globals() if not name.startswith("_") and name not in ("torch", "drun", "Group", "CombinedHandle")]

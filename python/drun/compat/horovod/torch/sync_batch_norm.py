@@ -1,0 +1,1 @@
+from drun.torch import SyncBatchNorm  # noqa: F401
