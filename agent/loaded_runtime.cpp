@@ -35,6 +35,8 @@ LoadedRuntime loaded_runtime(std::string_view maps) {
     const std::string_view name = line.substr(slash + 1);
     if (starts_with(name, "libtensorflow") || starts_with(name, "_pywrap_tensorflow")) out.tensorflow = true;
     if (starts_with(name, "libdrun.so")) out.libdrun = true;
+    const bool is_of_horovod = line.find("/horovod/") != std::string_view::npos;
+    if (is_of_horovod && starts_with(name, "mpi_lib")) out.horovod = true;  // horovod/torch/mpi_lib_v2.cpython-*.so
     if (starts_with(name, "libmpi") && (names.empty() || names.back() != name)) names.emplace_back(name);
   }
   out.mpi = mpi_library(names);
@@ -48,6 +50,11 @@ std::string alone_warning(const LoadedRuntime& runtime, const std::string& progr
            ": drun does not serve MPI, and each worker that calls MPI_Init is a world of its own, of one rank; start "
            "it "
            "with mpirun, or pass --mpi none if that is meant";
+  }
+  if (runtime.horovod && !has_variable(environment, "HOROVOD_GLOO_RENDEZVOUS_ADDR")) {
+    return program +
+           " has loaded Horovod's own library: under drun each worker is a job of its own, rank 0 of 1; drun --compat "
+           "horovod runs the script over drun's package (docs/migrating.md)";
   }
   if (settled && runtime.tensorflow && !runtime.libdrun && !has_variable(environment, "TF_CONFIG")) {
     return program +

@@ -11,6 +11,7 @@ struct LoadedRuntime {
   std::string mpi;  // the library's name, "libmpi.so.40"; "" = none
   bool tensorflow = false;
   bool libdrun = false;
+  bool horovod = false;  // Horovod itself, not drun's package of that name
 };
 
 // `maps`: the text of /proc/PID/maps.

@@ -91,12 +91,12 @@ std::string printable_command(std::string_view cmdline, const std::string& name,
 
 std::string proc_file(pid_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
 
-void for_each_pid(const std::function<bool(pid_t)>& poll) {
+void for_each_pid(const std::function<bool(pid_t)>& visit) {
   DIR* proc = ::opendir("/proc");
   if (proc == nullptr) return;
   while (const dirent* entry = ::readdir(proc)) {
     const auto number = parse_number(entry->d_name);
-    if (number && !poll(static_cast<pid_t>(*number))) break;
+    if (number && !visit(static_cast<pid_t>(*number))) break;
   }
   ::closedir(proc);
 }

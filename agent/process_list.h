@@ -33,8 +33,8 @@ std::string printable_command(std::string_view cmdline, const std::string& name,
 // "/proc/PID/NAME".
 std::string proc_file(pid_t pid, const char* name);
 
-// Calls `poll` for every process of this PID namespace, in no order, until it returns false.
-void for_each_pid(const std::function<bool(pid_t pid)>& poll);
+// Calls `visit` for every process of this PID namespace, in no order, until it returns false.
+void for_each_pid(const std::function<bool(pid_t pid)>& visit);
 
 struct Process {
   ProcessStat stat;

@@ -79,7 +79,7 @@ Result<std::unique_ptr<Device>> Device::open(int local_rank) {
   }
   if (n_devices == 0) return fail(Errc::kInternal, "", "this host has a driver of NVIDIA's, but no GPU");
   std::unique_ptr<Device> out(new Device);
-  // If ranks share a GPU, libdrun refuses or supports it.
+  // Ranks may share a GPU: libdrun refuses that or supports it.
   out->n_devices_ = n_devices;
   out->ordinal_ = local_rank % n_devices;
   int device = 0;

@@ -1,6 +1,6 @@
 // The data of one measurement: the input of every rank and the expected result, computed in double precision. The
 // numbers are small integers, so that sums are exact in every order. They repeat after a prime number of elements, so
-// that a block in a wrong place can't poll right. Pure.
+// that a block in a wrong place can't look right. Pure.
 #pragma once
 
 #include <cstddef>

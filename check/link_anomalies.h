@@ -1,4 +1,4 @@
-// Finds measurements that poll bad compared with the usual ones of the same pass. Pure.
+// Finds measurements that look bad compared with the usual ones of the same pass. Pure.
 #pragma once
 
 #include <set>

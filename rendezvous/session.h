@@ -42,7 +42,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Never waits: writes one piece at once, if nothing else is queued, and the rest when it is this connection's turn.
   void send(const ServerMessage& message) { send(encode_shared(message)); }
   void send(EncodedMessage message);
-  // Writes all when it is this connection's turn: one of many that are sent to.
+  // For one of many connections that get a message: writes nothing before this connection's turn.
   void send_later(const ServerMessage& message);
   // Writes all that the kernel takes now.
   void write_now();

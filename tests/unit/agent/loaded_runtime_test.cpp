@@ -44,6 +44,15 @@ TEST(LoadedRuntime, AWorldOfItsOwnIsTold) {
   }
 }
 
+TEST(LoadedRuntime, HorovodItselfIsToldUnlessSomebodyServesItsRendezvous) {
+  const auto real =
+      loaded_runtime(mapped({"/v/site-packages/horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"}));
+  EXPECT_TRUE(real.horovod);
+  EXPECT_FALSE(loaded_runtime(mapped({"/v/mpi_lib_v2.so", "/v/drun/compat/horovod/x.so"})).horovod);
+  EXPECT_THAT(alone_warning(real, "python3", "A=1", false), HasSubstr("rank 0 of 1; drun --compat horovod"));
+  EXPECT_EQ(alone_warning(real, "python3", "HOROVOD_GLOO_RENDEZVOUS_ADDR=10.0.0.1", false), "");
+}
+
 TEST(LoadedRuntime, TensorFlowWithoutAClusterIsToldOnceItHasSettled) {
   LoadedRuntime tf;
   tf.tensorflow = true;

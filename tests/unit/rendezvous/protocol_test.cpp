@@ -202,7 +202,7 @@ TEST(Protocol, LongHostNameInAWelcomeIsRefused) {
   EXPECT_FALSE(decode_server_message(bytes));
 }
 
-TEST(Protocol, CulpritIsNamedAsFarAsKnown) {
+TEST(Protocol, AnAbortNamesItsRankAsFarAsKnown) {
   EXPECT_EQ(attribution(AbortNotice{3, "node7", 812, ""}), "rank 3 on node7 (pid 812)");
   EXPECT_EQ(attribution(AbortNotice{3, "node7", 0, ""}), "rank 3 on node7");
   EXPECT_EQ(attribution(AbortNotice{-1, "node7", 0, ""}), "drun on node7");
