@@ -13,11 +13,13 @@
 
 #include "base/clean_text.h"
 #include "base/exit_status.h"
+#include "base/text.h"
 #include "check/verdict.h"
 #include "cli/command_bench.h"
 #include "cli/command_check.h"
 #include "cli/command_clean.h"
 #include "cli/command_run.h"
+#include "cli/horovodrun.h"
 #include "cli/job_options.h"
 #include "cli/options.h"
 #include "cli/printer.h"
@@ -74,11 +76,23 @@ int clean(const Arguments& args, Printer& printer) {
   return drun::cli::command_clean(args, printer, own_environment());
 }
 
+int horovodrun(const Arguments& args, Printer& printer) {
+  auto translated = drun::cli::translate_horovodrun(args);
+  if (!translated) {
+    printer.error(translated.error());
+    return drun::exit_status(translated.error().code);
+  }
+  if (!translated->ignored.empty()) {
+    printer.note("options of Horovod's own library, without a meaning here: " + drun::join(translated->ignored, ", "));
+  }
+  return run_job(translated->args, printer);
+}
+
 // Any other first word, or none, is the beginning of `drun [options] COMMAND`.
 constexpr struct {
   const char* name;
   int (*function)(const Arguments& args, Printer& printer);
-} kCommands[] = {{"check", check}, {"bench", bench}, {"clean", clean}};
+} kCommands[] = {{"check", check}, {"bench", bench}, {"clean", clean}, {"horovodrun", horovodrun}};
 
 int run(int argc, char** argv) {
   fill_standard_descriptors();

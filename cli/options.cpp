@@ -164,6 +164,7 @@ std::string usage(const CLI::App& app) {
          "       drun check [options]     what the network between hosts is like, and what is wrong: drun check "
          "--help\n"
          "       drun clean [options]     what earlier jobs left on hosts: drun clean --help\n"
+         "       drun horovodrun ...      the command line of horovodrun: docs/migrating.md\n"
          "\n"
          "  drun -np 4 ./train                                      four workers here: no ssh, no GPU needed\n"
          "  drun -np 2 -H localhost:1,host1:1 -p 12345 ./train      two machines, sshd on port 12345\n"

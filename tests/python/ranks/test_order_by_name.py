@@ -1,5 +1,6 @@
 """Ranks that begin collectives in different orders, under names."""
 import random
+import socket
 import threading
 import unittest
 
@@ -136,6 +137,38 @@ class OrderByName(unittest.TestCase):
         else:
             with self.assertRaisesRegex(hvd.DrunError, "allreduce 'alone': rank 1 has left the job"):
                 hvd.allreduce(ones(), name="alone")
+
+
+class Strangers(unittest.TestCase):
+    """Who connects to rank 0 without the secret."""
+
+    def setUp(self):
+        hvd.shutdown()
+        hvd.init(order_by_name=True)
+        self.where = hvd.kv_get("drun.order").decode().split() if hvd.size() > 1 else None
+
+    def tearDown(self):
+        hvd.shutdown()
+        hvd.init()
+
+    def test_keep_nobody_waiting_and_are_not_admitted(self):
+        if hvd.size() == 1:
+            return
+        address, port, _ = self.where
+        silent, wrong = (socket.create_connection((address, int(port)), 10) for _ in range(2))
+        wrong.sendall((20).to_bytes(4, "big") + b"no digest of a secret")
+        self.assertEqual(hvd.allreduce(ones(), name="a", op=hvd.Sum).tolist(), [hvd.size()] * 2)
+        received = b""
+        wrong.settimeout(10)
+        try:
+            while part := wrong.recv(4096):  # its end: it was refused
+                received += part
+        except ConnectionResetError:
+            pass  # so, too
+        self.assertNotIn(b"#WELCOME#", received)
+        hvd.barrier()
+        silent.close()
+        wrong.close()
 
 
 class Table(unittest.TestCase):

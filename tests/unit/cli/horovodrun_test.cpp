@@ -1,0 +1,65 @@
+#include "cli/horovodrun.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/options.h"
+
+namespace drun::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Words = std::vector<std::string>;
+
+// The arguments for drun behind `run --compat horovod`.
+Words translated(const Words& args) {
+  auto out = translate_horovodrun(args);
+  EXPECT_TRUE(out) << out.error().message();
+  if (!out) return {};
+  EXPECT_THAT(Words(out->args.begin(), out->args.begin() + 3), ElementsAre("run", "--compat", "horovod"));
+  return Words(out->args.begin() + 3, out->args.end());
+}
+
+TEST(Horovodrun, TheCommandOfItsManualBecomesDruns) {
+  EXPECT_THAT(
+      translated({"-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "python", "pytorch_mnist.py", "-p", "x"}),
+      ElementsAre("-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "--", "python", "pytorch_mnist.py", "-p",
+                  "x"));
+}
+
+TEST(Horovodrun, OptionsThatMeanTheSameKeepTheirValues) {
+  EXPECT_THAT(translated({"--num-proc=4", "--timeline-filename", "t.json", "--verbose", "--disable-cache",
+                          "-prefix-timestamp", "--stall-check-warning-time-seconds", "9", "a"}),
+              ElementsAre("-np", "4", "--timeline", "t.json", "-v", "--no-cache", "--timestamp-output",
+                          "--stall-timeout", "9", "--", "a"));
+  EXPECT_THAT(translated({"--tcp", "--no-stall-check", "a"}),
+              ElementsAre("-x", "NCCL_IB_DISABLE=1", "--stall-timeout", "0", "--", "a"));
+  EXPECT_THAT(translated({"-v"}), ElementsAre("--version"));
+  EXPECT_THAT(translated({"-np", "1", "--", "-strange"}), ElementsAre("-np", "1", "--", "-strange"));
+}
+
+TEST(Horovodrun, WhatTunesHorovodIsIgnoredByName) {
+  const auto out = translate_horovodrun({"--gloo", "--fusion-threshold-mb", "32", "--autotune", "-np", "1", "a"});
+  ASSERT_TRUE(out);
+  EXPECT_THAT(out->ignored, ElementsAre("--gloo", "--fusion-threshold-mb", "--autotune"));
+  EXPECT_THAT(Words(out->args.begin() + 3, out->args.end()), ElementsAre("-np", "1", "--", "a"));
+  EXPECT_THAT(translate_horovodrun({"-np", "1", "a"})->ignored, IsEmpty());
+}
+
+TEST(Horovodrun, ElasticJobsAndTheUnknownAreRefused) {
+  const auto refused = [](const Words& args) {
+    const auto out = translate_horovodrun(args);
+    return out ? "" : out.error().message() + "; " + out.error().hint;
+  };
+  EXPECT_THAT(refused({"-np", "2", "--min-np", "1", "a"}), HasSubstr("horovodrun --min-np: drun can't do that"));
+  EXPECT_THAT(refused({"--host-discovery-script=x", "a"}), HasSubstr("ranks that it began with"));
+  EXPECT_THAT(refused({"--config-file", "f", "a"}), HasSubstr("--config"));
+  EXPECT_THAT(refused({"--nosuch", "a"}), HasSubstr("horovodrun --nosuch: not an option of horovodrun"));
+  EXPECT_THAT(refused({"-np"}), HasSubstr("horovodrun -np: its value is missing"));
+}
+
+}  // namespace
+}  // namespace drun::cli
