@@ -8,19 +8,23 @@ import json
 import os
 import secrets
 import socket
+import struct
 import sys
 import threading
 import time
+import traceback
 from multiprocessing import connection
 
 from . import _library as lib
 from ._engine import Handle, _call_back, call, watcher
 from ._keys import kv_get, kv_set
-from ._order_table import ERROR, FAILED, GO, JOINED, JOINED_ALL, JOINED_ON_GPU, ZEROS, OrderTable, zeros_of
+from ._order_table import (BARRIER, ERROR, FAILED, GO, JOIN_FAILED, JOINED, JOINED_ALL, JOINED_ON_GPU, ZEROS, OrderTable,
+                           zeros_of)
 from ._state import place
 
 HANDSHAKE_S = 20
 POLL_S = 1.0
+ACCEPT_PAUSE_S = 0.1
 
 order = None  # the Order while calls are ordered by name
 
@@ -35,8 +39,8 @@ def stop():
     """Returns when all calls of this rank have ended; on rank 0 when all other ranks have left, too."""
     global order
     if order is not None:
-        stopping, order = order, None
-        stopping.stop()
+        order.stop()
+        order = None
 
 
 def _forget_after_fork():
@@ -95,11 +99,20 @@ class Order:
             return not self._mine and self._join is None
 
     def define_set(self, number, ranks):
+        self._count_anew(number)  # a set that was removed may have had this number
         self._say("set", number, ranks)
+
+    def _count_anew(self, number):
+        with self._lock:
+            for counted in [one for one in self._numbers if one[0] == number]:
+                del self._numbers[counted]
 
     def submit(self, collective, waits):
         """Returns a handle. `waits`: the caller waits for it at once."""
         number = collective.group.process_set_id
+        if threading.current_thread() is not threading.main_thread():
+            waits = None
+        fields = _encoded(collective.fields())
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -113,8 +126,7 @@ class Order:
                                     lib.ERROR_ARGUMENT)
             handle = NamedHandle(collective.streams, lambda: self._say("wait", number, key))
             self._mine[number, key] = (collective, handle)
-        waits = waits and threading.current_thread() is threading.main_thread()
-        self._say("call", number, key, collective.fields(), waits)
+        self._send(f'["call",{number},{_encoded(key)},{fields},{_encoded(waits)}]')
         return handle
 
     def join(self, zeros_on_gpu):
@@ -142,13 +154,25 @@ class Order:
             self._coordinator.join()
 
     def _say(self, *words):
+        self._send(_encoded(words))
+
+    def _send(self, text):
         try:
             with self._send_lock:
-                self._to_decide.send_bytes(json.dumps(words, separators=(",", ":")).encode())
+                self._to_decide.send_bytes(text.encode())
         except OSError as error:
             self._fail(lib.DrunError(f"rank 0, which orders the calls, was lost: {error}", lib.ERROR_PEER, 0))
 
     def _serve(self):
+        try:
+            self._carry_out_all()
+        except BaseException as error:  # else the calls would be waited for without end
+            self._fail(error)
+            traceback.print_exc()
+        with self._send_lock:
+            self._to_decide.close()  # rank 0 hears that this rank is lost, if it has not said goodbye
+
+    def _carry_out_all(self):
         while True:
             try:
                 message = json.loads(self._to_decide.recv_bytes())
@@ -163,16 +187,20 @@ class Order:
                 number, key, *error = words
                 self._end(number, key, None, lib.DrunError(*error))
             elif kind == JOINED_ALL:
-                with self._lock:
-                    (handle, _), self._join = self._join, None
-                handle._finish(words[0], None)
+                self._count_anew(0)  # a rank with less data has made fewer calls without a name
+                self._end_join(words[0], None)
+            elif kind == JOIN_FAILED:
+                self._end_join(None, lib.DrunError(*words))
             elif kind == FAILED:
                 self._fail(lib.DrunError(*words))
             else:  # "bye"
                 return None
 
     def _carry_out(self, number, key, n_joined):
-        collective = self._mine[number, key][0]
+        mine = self._mine.get((number, key))
+        if mine is None:
+            return  # all calls have failed meanwhile
+        collective = mine[0]
         collective.n_joined = n_joined
         result = error = None
         try:
@@ -183,19 +211,28 @@ class Order:
 
     def _end(self, number, key, result, error):
         with self._lock:
-            handle = self._mine.pop((number, key))[1]
+            mine = self._mine.pop((number, key), None)
             self._ended.notify_all()
-        handle._finish(result, error)
+        if mine is not None:
+            mine[1]._finish(result, error)
+
+    def _end_join(self, result, error):
+        with self._lock:
+            join, self._join = self._join, None
+        if join is not None:
+            join[0]._finish(result, error)
 
     def _give_zeros(self, number, fields, n_joined):
         """This rank's part in a call of others."""
         del number  # only calls among all ranks have zeros
-        zeros = zeros_of(fields)
+        join = self._join
+        if join is None:
+            return  # all calls have failed meanwhile
         try:
-            if not zeros:
+            if fields == [BARRIER]:
                 call("drun_barrier", lib.COMM_WORLD, None)
-            for one in zeros:
-                _reduce_zeros(one, self._join[1], n_joined)
+            for one in zeros_of(fields):
+                _reduce_zeros(one, join[1], n_joined)
         except lib.DrunError as error:
             self._fail(error)
 
@@ -207,6 +244,10 @@ class Order:
             self._ended.notify_all()
         for handle in handles:
             handle._finish(None, error)
+
+
+def _encoded(value):
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _reduce_zeros(one, zeros_on_gpu, n_joined):
@@ -227,15 +268,38 @@ def _reduce_zeros(one, zeros_on_gpu, n_joined):
 _WHERE = "drun.order"  # a key of the job's store, whose network is authenticated and encrypted
 
 
+def _own_address():
+    """On the network that drun has chosen, as drun gave it to this process: scripts change MASTER_ADDR for torch. Without
+    drun all ranks are here."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            given = dict(one.split("=", 1) for one in file.read().decode(errors="replace").split("\0") if "=" in one)
+    except OSError:
+        given = os.environ
+    return given.get("DRUN_DATA_ADDRESS") or given.get("MASTER_ADDR") or "127.0.0.1"
+
+
+def _limit_waiting(one, seconds):
+    """0: without a limit."""
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        one.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", seconds, 0))
+
+
 def _connect(timeout_s):
     address, port, secret = kv_get(_WHERE, timeout_s).decode().split()
-    with socket.create_connection((address, int(port)), timeout_s) as one:
-        one.settimeout(None)
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        channel = connection.Connection(one.detach())
-    connection.answer_challenge(channel, secret.encode())
-    connection.deliver_challenge(channel, secret.encode())
-    channel.send_bytes(str(place().rank).encode())
+    try:
+        with socket.create_connection((address, int(port)), timeout_s) as one:
+            one.settimeout(None)
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _limit_waiting(one, max(1, round(timeout_s)))
+            channel = connection.Connection(os.dup(one.fileno()))
+            connection.answer_challenge(channel, secret.encode())
+            connection.deliver_challenge(channel, secret.encode())
+            channel.send_bytes(str(place().rank).encode())
+            _limit_waiting(one, 0)
+    except (OSError, EOFError, ValueError, AssertionError, connection.AuthenticationError) as error:
+        raise lib.DrunError(f"rank 0, which orders the calls, can't be reached at {address} port {port}: {error or 'it hung up'}",
+                            lib.ERROR_CONNECT, 0) from error
     return channel
 
 
@@ -245,13 +309,14 @@ class _Coordinator:
     def __init__(self, size, op_timeout_s, own, init_timeout_s):
         self._table = OrderTable(size, op_timeout_s)
         self._channels = {own: 0}
+        self._gone = set()  # ranks that were connected
         self._n_expected = size - 1
-        self._deadline = time.monotonic() + init_timeout_s
+        self._deadline = time.monotonic() + init_timeout_s  # of the connections of all ranks
+        self._is_closed = False  # the listener
         self._lock = threading.Lock()
         self._listener = None
         if size > 1:
-            # The address on the network that drun has chosen; without drun all ranks are here.
-            address = os.environ.get("MASTER_ADDR", "127.0.0.1")
+            address = _own_address()
             self._listener = socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET,
                                                   backlog=size)
             self._secret = secrets.token_hex(32)
@@ -271,23 +336,23 @@ class _Coordinator:
             try:
                 one, _ = self._listener.accept()
             except OSError:
-                return
+                if self._is_closed:
+                    return
+                time.sleep(ACCEPT_PAUSE_S)  # no descriptor is free, or the other end is gone again
+                continue
             threading.Thread(target=self._admit, args=(one,), name="drun admit", daemon=True).start()
 
     def _admit(self, one):
         one.settimeout(None)
         one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        seconds = HANDSHAKE_S.to_bytes(8, sys.byteorder) + bytes(8)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)
+        _limit_waiting(one, HANDSHAKE_S)
         channel = connection.Connection(os.dup(one.fileno()))
         try:
             connection.deliver_challenge(channel, self._secret.encode())
             connection.answer_challenge(channel, self._secret.encode())
             rank = int(channel.recv_bytes(16))
-            for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-                one.setsockopt(socket.SOL_SOCKET, option, bytes(16))
-        except (OSError, EOFError, ValueError, connection.AuthenticationError):
+            _limit_waiting(one, 0)
+        except (OSError, EOFError, ValueError, AssertionError, connection.AuthenticationError):
             channel.close()
             return
         finally:
@@ -295,15 +360,37 @@ class _Coordinator:
         with self._lock:
             self._channels[channel] = rank
             self._n_expected -= 1
+            if self._n_expected == 0:
+                self._close_listener()
         self._wake.send_bytes(b"")
 
+    def _close_listener(self):
+        """Also wakes the thread that accepts."""
+        if self._listener is not None and not self._is_closed:
+            self._is_closed = True
+            self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+
     def _run(self):
+        try:
+            self._decide_all()
+        except BaseException:
+            traceback.print_exc()
+        with self._lock:
+            channels, self._channels = list(self._channels), {}
+            self._close_listener()
+        for channel in channels:  # none, unless this has failed: then all ranks hear it
+            channel.close()
+
+    def _decide_all(self):
         while True:
             with self._lock:
                 channels = list(self._channels)
-                if not channels and self._n_expected == 0:
-                    break
-            for channel in connection.wait([*channels, self._woken], POLL_S if self._table.has_calls() else None):
+                n_expected = self._n_expected
+            if not channels and n_expected == 0:
+                return
+            timeout = POLL_S if self._table.has_calls() or n_expected > 0 else None
+            for channel in connection.wait([*channels, self._woken], timeout):
                 if channel is self._woken:
                     channel.recv_bytes()
                 else:
@@ -312,9 +399,19 @@ class _Coordinator:
             self._table.pass_time(now)
             for sentence in self._table.take_warnings(now):
                 print(f"drun: warning: {sentence}", file=sys.stderr, flush=True)
+            if n_expected > 0 and now > self._deadline:
+                self._lose_the_missing()
             self._send()
-        if self._listener is not None:
-            self._listener.close()
+
+    def _lose_the_missing(self):
+        """Ranks that have not connected in time."""
+        with self._lock:
+            here = set(self._channels.values()) | self._gone
+            self._n_expected = 0
+            self._close_listener()
+        for rank in range(place().size):
+            if rank not in here:
+                self._table.lose(rank)
 
     def _hear(self, channel):
         rank = self._channels[channel]
@@ -335,16 +432,20 @@ class _Coordinator:
         else:  # "bye"
             self._table.leave(rank)
             self._send()
-            channel.send_bytes(b'["bye"]')
+            try:
+                channel.send_bytes(b'["bye"]')
+            except OSError:
+                pass  # it did not wait for it
             self._drop(channel)
 
     def _drop(self, channel):
         with self._lock:
-            del self._channels[channel]
+            self._gone.add(self._channels.pop(channel))
         channel.close()
 
     def _send(self):
-        by_rank = {rank: channel for channel, rank in self._channels.items()}
+        with self._lock:
+            by_rank = {rank: channel for channel, rank in self._channels.items()}
         for rank, message in self._table.take_messages():
             if rank not in by_rank:
                 continue

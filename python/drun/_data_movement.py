@@ -8,6 +8,7 @@ from . import _library as lib
 from ._collective import Collective, Steps
 from ._engine import CombinedHandle, call
 from ._groups import Group
+from ._order_table import BARRIER
 from ._tensor import take
 from ._wants_gradient import autograd_for
 
@@ -197,4 +198,4 @@ def barrier(process_set=None):
         _join.announce(group, _join.BARRIER)
         call("drun_barrier", group.comm, None)
 
-    Steps("barrier", group, None, work, fields=()).run()
+    Steps("barrier", group, None, work, [BARRIER]).run()

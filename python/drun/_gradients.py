@@ -246,6 +246,8 @@ class GradientReducer:
         mine = [_kind(parameter.grad) for _, parameter in named + self._sparse]
         kinds = torch.tensor([[kind == _DENSE, kind == _SPARSE] for kind in mine], dtype=torch.int32)
         name = "which gradients there are" + ("" if self._feedback is None else f" ({self._feedback.compression})")
+        if named:
+            name += f" of {named[0][0]}"  # and not of another optimizer
         handle = allreduce_async_(kinds, op=Sum, name=name, process_set=self._arguments["process_set"])
         missing = {}
         with torch.no_grad():

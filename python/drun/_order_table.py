@@ -20,8 +20,11 @@ Zeros = collections.namedtuple("Zeros", "dtype type_name op shape prescale posts
 # Messages to a rank, as lists that begin with one of these.
 GO = "go"          # set, key, ranks that take part with zeros: carry out your call
 ZEROS = "zeros"    # set, fields, ranks that take part with zeros: take part with zeros
+BARRIER = "barrier"  # the only field of a barrier
+
 ERROR = "error"    # set, key, text, status, rank at fault: your call has failed, others are possible
 JOINED_ALL = "joined"  # last rank that joined
+JOIN_FAILED = "join failed"  # text, status, rank at fault: not all ranks can join any more
 FAILED = "failed"  # text, status, rank at fault: no call is possible any more
 
 
@@ -40,6 +43,7 @@ class OrderTable:
         self._joined = {}  # rank -> JOINED or JOINED_ON_GPU, in the order of joining
         self._left = {}  # ranks in the order of leaving; the values mean nothing
         self._waits = {}  # rank -> (set, key) for which its main thread waits
+        self._threaded = set()  # ranks that have begun calls in other threads than the main one
         self._all_wait_since = None
         self._messages = []
 
@@ -64,11 +68,13 @@ class OrderTable:
         self._sets[number] = list(ranks)
 
     def begin(self, rank, number, key, fields, waits, now):
-        """`waits`: the rank's main thread waits for the call."""
+        """`waits`: the rank's main thread waits for the call; None: another thread has begun it."""
         call = self._calls.setdefault((number, key), _Call(now))
         call.fields[rank] = fields
         if waits:
             self._waits[rank] = (number, key)
+        elif waits is None:
+            self._threaded.add(rank)
         self._all_wait_since = None
         self._decide(number, key, call)
 
@@ -77,6 +83,8 @@ class OrderTable:
             self._waits[rank] = (number, key)
 
     def join(self, rank, how):
+        if self._left:
+            return self._fail_join(rank)
         self._joined[rank] = how
         self._all_wait_since = None
         self._decide_all()
@@ -85,11 +93,20 @@ class OrderTable:
             self._joined.clear()
             for one in self._sets[0]:
                 self._messages.append((one, [JOINED_ALL, last]))
+        return None
+
+    def _fail_join(self, rank):
+        left = next(iter(self._left))
+        text = f"join(): rank {left} has left the job without having joined"
+        self._messages.append((rank, [JOIN_FAILED, text, lib.ERROR_PEER, left]))
 
     def leave(self, rank):
         """The rank has ended all its calls and makes no more."""
         self._left[rank] = True
         self._waits.pop(rank, None)
+        for joined in self._joined:
+            self._fail_join(joined)
+        self._joined.clear()
         self._decide_all()
 
     def lose(self, rank):
@@ -113,7 +130,7 @@ class OrderTable:
             self._give_up_all()
 
     def _is_stuck(self, rank):
-        return rank in self._joined or rank in self._left or rank in self._waits
+        return rank in self._joined or rank in self._left or (rank in self._waits and rank not in self._threaded)
 
     def _decide_all(self):
         for (number, key), call in list(self._calls.items()):
@@ -124,8 +141,11 @@ class OrderTable:
         left = [rank for rank in self._left if rank in missing]  # others may leave because the first has left
         if left:
             return self._end(number, key, call, f"{key}: rank {left[0]} has left the job", lib.ERROR_PEER, left[0])
-        # Only calls among all ranks can have zeros of those that have joined.
-        if number != 0 and missing or any(rank not in self._joined for rank in missing):
+        joined = [rank for rank in missing if rank in self._joined]
+        if joined and number != 0:
+            text = f"{key}: rank {joined[0]} has joined: only calls among all ranks are possible now"
+            return self._end(number, key, call, text, lib.ERROR_UNSUPPORTED, joined[0])
+        if len(joined) < len(missing):
             return None
         problem = _problem(key, call.fields, missing, self._joined)
         if problem is not None:
@@ -183,6 +203,8 @@ def _problem(key, by_rank, missing, joined):
 
 def zeros_of(fields):
     """The allreduces that a call consists of, none for a barrier; None: a rank can't take part in it with zeros."""
+    if fields == [BARRIER]:
+        return []
     if any(not isinstance(one, list) for one in fields):
         return None
     zeros = [Zeros(*one) for one in fields]

@@ -38,8 +38,8 @@ def _reduce(group, source, target, op, name, prescale, postscale, requests=None,
 
 def _announced(source, op, prescale, postscale, is_mean_of_present=False):
     """As _order_table.Zeros."""
-    return [source.dtype, source.type_name, op, list(source.shape), prescale, postscale, source.stream is not None,
-            is_mean_of_present]
+    return [source.dtype, source.type_name, int(op), [int(n) for n in source.shape], float(prescale), float(postscale),
+            source.stream is not None, is_mean_of_present]
 
 
 class _Allreduce(Collective):

@@ -117,6 +117,14 @@ class Types(unittest.TestCase):
         self.assertEqual(hvd.allreduce(torch.tensor([1.0, 2.0]).half(), op=hvd.Adasum).tolist(), [1.0, 2.0])
 
 
+class Alltoall(unittest.TestCase):
+    def test_asynchronous_ones_tell_the_splits(self):
+        rows, splits = hvd.synchronize(hvd.alltoall_async(torch.full((hvd.size(), 2), float(hvd.rank()))))
+        self.assertEqual(rows[:, 0].tolist(), [float(rank) for rank in range(hvd.size())])
+        self.assertEqual(splits.tolist(), [1] * hvd.size())
+        self.assertEqual(hvd.alltoall(torch.ones(hvd.size())).tolist(), [1.0] * hvd.size())
+
+
 class ProcessSets(unittest.TestCase):
     def test_answer_when_they_are_added(self):
         if hvd.size() == 1:
@@ -171,6 +179,14 @@ class Optimizers(unittest.TestCase):
                 optimizer.step()
         for own, expected in zip(model.parameters(), alone.parameters()):
             torch.testing.assert_close(own, expected, rtol=1e-5, atol=1e-6)
+
+    def test_adasum_with_a_parameter_that_only_some_ranks_use(self):
+        used, other = torch.nn.Parameter(torch.zeros(1)), torch.nn.Parameter(torch.zeros(1))
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD([used, other], lr=1.0), [("used", used), ("other", other)],
+                                             op=hvd.Adasum)
+        (used + (other if hvd.rank() == 0 else 0)).sum().backward()
+        optimizer.step()
+        self.assertEqual([used.item(), other.item()], [-1.0, -1.0])
 
     def test_adasum_of_orthogonal_changes_is_their_sum(self):
         if hvd.size() != 2:

@@ -38,6 +38,22 @@ class Compat(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--compat horovod: drun's Python package is not beside this drun", done.stderr)
 
+    def test_a_rank_that_dies_is_named(self):
+        script = """
+import os, torch, horovod.torch as hvd
+hvd.init()
+hvd.barrier()
+if hvd.rank() == 1:
+    os._exit(0)
+try:
+    hvd.allreduce(torch.ones(1), name="a")
+except hvd.HorovodInternalError as error:
+    print(error, error.rank)
+os._exit(0)
+"""
+        done = run("--compat", "horovod", "-np", "2", "--no-tag-output", sys.executable, "-c", script)
+        self.assertEqual((done.returncode, done.stdout), (0, "rank 1 was lost 1\n"), done.stderr)
+
     def test_run_calls_a_function_in_every_rank(self):
         module = """
 def add(number, more=0):

@@ -3,11 +3,12 @@ import random
 import socket
 import threading
 import unittest
+from multiprocessing import connection
 
 import numpy as np
 
 import drun as hvd
-from drun import _order_table
+from drun import _by_name, _order_table
 
 
 def ones(n=2):
@@ -90,6 +91,30 @@ class OrderByName(unittest.TestCase):
         self.assertTrue(hvd.remove_process_set(pair))
         self.assertTrue(hvd.remove_process_set(rest))
 
+    def test_a_set_with_the_number_of_another_one(self):
+        if hvd.size() < 3:
+            return
+        for ranks in ([0, 1], [1, 2]):
+            one = hvd.add_process_set(ranks)
+            if one.included():
+                self.assertEqual(hvd.allreduce(ones(), op=hvd.Sum, process_set=one).tolist(), [2, 2])
+            self.assertTrue(hvd.remove_process_set(one))
+
+    def test_what_cannot_be_told_to_rank_0_is_an_error_at_once(self):
+        self.assertEqual(hvd.allreduce(ones(), name="a", op=hvd.Sum, prescale_factor=np.float32(0.5)).tolist(), [hvd.size() / 2] * 2)
+        with self.assertRaises((TypeError, ValueError)):
+            hvd.allreduce(ones(), name="b", prescale_factor="half")
+        self.assertEqual(hvd.allreduce(ones(), name="b", op=hvd.Sum).tolist(), [hvd.size()] * 2)
+
+    def test_nothing_of_it_is_left_after_shutdown(self):
+        hvd.barrier()
+        hvd.shutdown()
+        self.assertEqual([thread.name for thread in threading.enumerate() if thread.name in ("drun names", "drun order")], [])
+        for thread in threading.enumerate():
+            if thread.name in ("drun accept", "drun admit"):
+                thread.join(10)
+                self.assertFalse(thread.is_alive())
+
     def test_several_threads(self):
         failures = []
 
@@ -117,6 +142,29 @@ class OrderByName(unittest.TestCase):
         self.assertEqual(hvd.join(), hvd.size() - 1)
         self.assertEqual(hvd.allreduce(ones(), op=hvd.Sum)[0], hvd.size())
 
+    def test_calls_without_a_name_fit_again_after_ranks_had_less_data(self):
+        for _ in range(2):
+            for _ in range(hvd.rank() + 1):
+                hvd.allreduce(ones())
+            hvd.join()
+            hvd.barrier()
+            self.assertEqual(hvd.allreduce(ones(), op=hvd.Sum)[0], hvd.size())
+
+    def test_an_empty_group_is_no_barrier(self):
+        if hvd.rank() > 0:
+            self.assertEqual(hvd.grouped_allreduce([]), [])
+            self.assertEqual(hvd.allreduce(ones(), name="a", op=hvd.Sum)[0], hvd.size() - 1)
+        hvd.join()
+
+    def test_join_fails_if_another_rank_has_left(self):
+        if hvd.size() == 1:
+            return
+        if hvd.rank() == 1:
+            hvd.shutdown()
+        else:
+            with self.assertRaisesRegex(hvd.DrunError, "join\\(\\): rank . has left the job without having joined"):
+                hvd.join()
+
     def test_what_needs_all_is_refused_and_the_joined_stay_joined(self):
         if hvd.size() == 1:
             return
@@ -142,33 +190,42 @@ class OrderByName(unittest.TestCase):
 class Strangers(unittest.TestCase):
     """Who connects to rank 0 without the secret."""
 
-    def setUp(self):
-        hvd.shutdown()
-        hvd.init(order_by_name=True)
-        self.where = hvd.kv_get("drun.order").decode().split() if hvd.size() > 1 else None
-
-    def tearDown(self):
+    def test_keep_nobody_waiting_and_are_not_admitted(self):
         hvd.shutdown()
         hvd.init()
-
-    def test_keep_nobody_waiting_and_are_not_admitted(self):
-        if hvd.size() == 1:
+        if hvd.rank() > 0:
+            hvd.barrier()
+            self.leave(_by_name._connect(20))  # admitted, although the strangers came first
             return
-        address, port, _ = self.where
-        silent, wrong = (socket.create_connection((address, int(port)), 10) for _ in range(2))
-        wrong.sendall((20).to_bytes(4, "big") + b"no digest of a secret")
-        self.assertEqual(hvd.allreduce(ones(), name="a", op=hvd.Sum).tolist(), [hvd.size()] * 2)
+        own, other_end = connection.Pipe()
+        coordinator = _by_name._Coordinator(hvd.size(), 100, other_end, 20)
+        strangers = []
+        if hvd.size() > 1:
+            address, port, _ = hvd.kv_get("drun.order").decode().split()
+            strangers = [socket.create_connection((address, int(port)), 10) for _ in range(2)]  # the first one says nothing
+            strangers[1].sendall((20).to_bytes(4, "big") + b"no digest of a secret")
+            self.assertNotIn(b"#WELCOME#", self.all_of(strangers[1]))
+        hvd.barrier()
+        self.leave(own)
+        coordinator.join()
+        for one in strangers:
+            one.close()
+
+    @staticmethod
+    def leave(channel):
+        channel.send_bytes(b'["bye"]')
+        assert channel.recv_bytes() == b'["bye"]'
+
+    @staticmethod
+    def all_of(stranger):
+        """What it gets until it is refused."""
         received = b""
-        wrong.settimeout(10)
         try:
-            while part := wrong.recv(4096):  # its end: it was refused
+            while part := stranger.recv(4096):
                 received += part
         except ConnectionResetError:
-            pass  # so, too
-        self.assertNotIn(b"#WELCOME#", received)
-        hvd.barrier()
-        silent.close()
-        wrong.close()
+            pass
+        return received
 
 
 class Table(unittest.TestCase):
@@ -221,6 +278,22 @@ class Table(unittest.TestCase):
         self.table.pass_time(90.0)
         self.assertEqual(self.table.take_messages(), [])
 
+    def test_a_rank_with_several_threads_is_never_taken_for_stuck(self):
+        self.begin(0, "x", waits=True)
+        self.begin(1, "y", waits=True)
+        self.begin(1, "z", waits=None)
+        self.table.pass_time(1.0)
+        self.table.pass_time(50.0)
+        self.assertEqual(self.table.take_messages(), [])
+
+    def test_a_set_with_a_rank_that_has_joined_is_told_at_once(self):
+        table = _order_table.OrderTable(3, 100)
+        table.define_set(1, [0, 2])
+        table.join(2, _order_table.JOINED)
+        table.begin(0, 1, "a", [], False, 0.0)
+        self.assertEqual([message[3] for _, message in table.take_messages()],
+                         ["a: rank 2 has joined: only calls among all ranks are possible now"])
+
     def test_a_set_waits_for_its_own_ranks(self):
         table = _order_table.OrderTable(3, 100)
         table.define_set(1, [0, 2])
@@ -233,7 +306,7 @@ class Table(unittest.TestCase):
             return [8, "float32", op, [2], 1.0, 1.0, False, False]
 
         self.assertEqual([one.shape for one in _order_table.zeros_of([allreduce(hvd.Sum), allreduce(hvd.Average)])], [[2], [2]])
-        self.assertEqual(_order_table.zeros_of([]), [])
+        self.assertEqual(_order_table.zeros_of([_order_table.BARRIER]), [])
         self.assertIsNone(_order_table.zeros_of([allreduce(hvd.Max)]))
         self.assertIsNone(_order_table.zeros_of(["rows of [] float32"]))
 

@@ -3,7 +3,8 @@ import os
 import pickle
 import sys
 
-sys.path.pop(0)  # this folder; the function's modules are found as by python3 FILE
+if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
+    sys.path.pop(0)  # the function's modules are found as by python3 FILE
 import horovod  # noqa: E402, F401  it finds drun
 import drun  # noqa: E402
 

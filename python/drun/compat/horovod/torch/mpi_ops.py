@@ -223,6 +223,10 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
+    """The result is (rows, number of rows from each rank), also without splits."""
+    n = Group(process_set).size
+    if splits is None and tensor.dim() and tensor.shape[0] % n == 0:
+        splits = torch.full((n,), tensor.shape[0] // n, dtype=torch.int32)
     return drun.alltoall_async(tensor, splits, name, process_set)
 
 
@@ -242,12 +246,8 @@ class _Alltoall(torch.autograd.Function):
 
 def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     """With splits: (received rows, number of rows from each rank), else the rows."""
-    if splits is not None:
-        return _Alltoall.apply(tensor, splits, name, process_set)
-    n = Group(process_set).size
-    if tensor.dim() == 0 or tensor.shape[0] % n:
-        return synchronize(alltoall_async(tensor, None, name, process_set))  # raises the error
-    return _Alltoall.apply(tensor, [tensor.shape[0] // n] * n, name, process_set)[0]
+    result = _Alltoall.apply(tensor, splits, name, process_set)
+    return result if splits is not None else result[0]
 
 
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,

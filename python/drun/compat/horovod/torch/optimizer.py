@@ -1,10 +1,8 @@
 """DistributedOptimizer as Horovod's."""
 import torch
 
-import drun
 import drun.torch
-from drun._compression import Compressor
-from drun._groups import Group, global_process_set
+from drun._groups import global_process_set
 
 from .compression import Compression
 from .mpi_ops import Adasum, Average, allreduce_async_, size, synchronize
@@ -34,7 +32,7 @@ def _of_changes(optimizer, named_parameters, compression):
     result.__dict__.update({name: value for name, value in optimizer.__dict__.items() if name != "step"})
     result._parameter_names = dict(zip(parameters, names))
     # Halves would lose what Adasum is about: the directions are compared in float32.
-    result._compression = Compression.none if issubclass(compression, Compressor) else compression
+    result._compression = Compression.none if compression in (Compression.fp16, Compression.bf16) else compression
     return result
 
 
@@ -57,7 +55,7 @@ class _OfChanges:
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        moved = [p for p in self._parameter_names if p.grad is not None]
+        moved = [p for p in self._parameter_names if p.requires_grad]  # without a gradient: not moved here
         starts = [p.detach().clone() for p in moved]
         super().step()
         handles = []

@@ -12,9 +12,8 @@ class TorchState:
     it back, sync() gives rank 0's to all ranks."""
 
     def __init__(self, model=None, optimizer=None, **kwargs):
-        given = {**({"model": model} if model is not None else {}), **({"optimizer": optimizer} if optimizer is not None else {}),
-                 **kwargs}
-        self.__dict__["_names"] = sorted(given)
+        given = {"model": model, "optimizer": optimizer, **kwargs}
+        self.__dict__["_names"] = sorted(name for name in given if name in kwargs or given[name] is not None)
         self.__dict__["_kept"] = {}
         self.__dict__["_callbacks"] = []
         self.__dict__.update(given)
