@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <tuple>
+#include <numeric>
+#include <utility>
 
 #include "netdetect/choose.h"
 
@@ -43,38 +44,35 @@ class Planner {
     return triers;
   }
 
-  // First a ring, in which the previous host tries each host; then the hosts with the fewest attempts, at random
-  // among equals.
+  // First a ring, in which the previous host tries each host; then, in a random order of the hosts, those that follow
+  // it. So every host tries about as many as all others, and the plan takes time in proportion to the hosts.
   Triers sample(std::uint64_t seed) const {
-    Random random(seed);
     Triers triers(static_cast<std::size_t>(n_hosts_));
-    std::vector<int> load(static_cast<std::size_t>(n_hosts_), 0);
-    const auto add = [&](int from, int to) {
-      triers[static_cast<std::size_t>(to)].push_back(from);
-      ++load[static_cast<std::size_t>(from)];
-    };
     for (int to = 0; to < n_hosts_; ++to) {
       int from = (to + n_hosts_ - 1) % n_hosts_;
       while (from != to && !are_peers(from, to)) from = (from + n_hosts_ - 1) % n_hosts_;
-      if (from != to) add(from, to);
+      if (from != to) triers[static_cast<std::size_t>(to)].push_back(from);
     }
-    for (int to = 0; to < n_hosts_; ++to) {
-      const auto& present = triers[static_cast<std::size_t>(to)];
-      std::vector<std::tuple<int, std::uint64_t, int>> others;
-      for (int from = 0; from < n_hosts_; ++from) {
-        if (!are_peers(from, to) || std::find(present.begin(), present.end(), from) != present.end()) continue;
-        others.emplace_back(load[static_cast<std::size_t>(from)], random.next(), from);
-      }
-      std::sort(others.begin(), others.end());
-      for (const auto& other : others) {
-        if (triers[static_cast<std::size_t>(to)].size() >= kTriers) break;
-        add(std::get<2>(other), to);
+    const std::vector<int> order = shuffled(seed);
+    for (std::size_t place = 0; place < order.size(); ++place) {
+      auto& present = triers[static_cast<std::size_t>(order[place])];
+      for (std::size_t next = 1; next < order.size() && present.size() < kTriers; ++next) {
+        const int from = order[(place + next) % order.size()];
+        const bool is_new = std::find(present.begin(), present.end(), from) == present.end();
+        if (is_new && are_peers(from, order[place])) present.push_back(from);
       }
     }
     return triers;
   }
 
  private:
+  std::vector<int> shuffled(std::uint64_t seed) const {
+    Random random(seed);
+    std::vector<int> order(static_cast<std::size_t>(n_hosts_));
+    std::iota(order.begin(), order.end(), 0);
+    for (std::size_t n = order.size(); n > 1; --n) std::swap(order[n - 1], order[random.next() % n]);
+    return order;
+  }
   bool are_peers(int a, int b) const { return a != b && namespace_of(a) != namespace_of(b); }
   // A host that has no number is in a namespace of its own.
   int namespace_of(int host) const {
