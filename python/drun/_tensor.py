@@ -18,7 +18,7 @@ _NUMPY_TYPES = {
     "float64": lib.FLOAT64,
 }
 # Libraries whose arrays must not change. DLPack can mark memory as read-only only since version 1.0.
-_IMMUTABLE = {"jax", "jaxlib", "pyarrow"}
+_IMMUTABLE = {"jax", "jaxlib", "pyarrow", "tensorflow"}
 _TYPE_NAMES = {number: name for name, number in _NUMPY_TYPES.items()}
 
 
@@ -210,7 +210,7 @@ def _take_cuda(obj, interface, writable):
 def _take_dlpack(obj, writable):
     """GPU memory is ordered by the legacy default stream, which drun asks the producer to use."""
     shared = _dlpack.Export(obj)
-    if writable and (shared.read_only or str(type(obj).__module__).partition(".")[0] in _IMMUTABLE):
+    if writable and (shared.read_only or _is_immutable(obj)):
         raise _read_only()
     if writable and shared.is_copy:
         raise ValueError(f"the {type(obj).__name__} gave a copy of its memory, and the result would be stored there")
@@ -265,7 +265,14 @@ def _new_cuda(obj, shape):
     raise _not_made(obj)
 
 
+def _is_immutable(obj):
+    return str(type(obj).__module__).partition(".")[0] in _IMMUTABLE
+
+
 def _not_made(obj):
+    if _is_immutable(obj):
+        return ValueError(f"drun can't make a new {type(obj).__name__} for the result, and this one must not change: pass an "
+                          "array of numpy")
     return ValueError(f"drun can't make a new {type(obj).__name__} for the result: use the call in place (allreduce_, broadcast_)")
 
 

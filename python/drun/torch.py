@@ -206,6 +206,9 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     torch's GradScaler.get_scale. topk and threshold need it if the loss is scaled: what they keep is divided by it. With
     it, halves that are too large become infinite, which the scaler sees, and are not cut."""
     del num_groups, groups
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"DistributedOptimizer takes an optimizer of torch.optim, not one of {type(optimizer).__module__}: "
+                        "there is none for TensorFlow and Keras")
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor is for op=Average only")
     if backward_passes_per_step < 1:

@@ -29,6 +29,13 @@ class Shared:
         return self.array.__dlpack__()
 
 
+class Unchangeable(Shared):
+    """As TensorFlow's tensors, of which DLPack of that version can't say that they must not change."""
+
+
+Unchangeable.__module__ = "tensorflow.python.framework.ops"
+
+
 class Modern(Shared):
     """An array with a library that can create others."""
 
@@ -80,6 +87,13 @@ class DLPack(unittest.TestCase):
             one = Shared(np.array([3], dtype))
             hvd.allreduce_(one, op=hvd.Max)
             self.assertEqual(one.array[0], 3, dtype)
+
+    def test_what_must_not_change_is_refused_and_no_way_around_is_advised(self):
+        tensor = Unchangeable(np.ones(2))
+        with self.assertRaisesRegex(ValueError, "read-only"):
+            hvd.allreduce_(tensor)
+        with self.assertRaisesRegex(ValueError, "this one must not change: pass an array of numpy"):
+            hvd.allreduce(tensor)
 
     def test_a_new_one_for_the_result_is_its_library_s(self):
         result = hvd.allreduce(Modern(np.full((2, 3), hvd.rank() + 1.0)), op=hvd.Sum)

@@ -124,6 +124,14 @@ class SameModel(unittest.TestCase):
 
 
 class Optimizer(unittest.TestCase):
+    def test_of_another_library_is_refused_by_name(self):
+        class SGD:
+            pass
+
+        SGD.__module__ = "keras.src.optimizers.sgd"
+        with self.assertRaisesRegex(TypeError, "not one of keras.src.optimizers.sgd: there is none for TensorFlow and Keras"):
+            hvd.DistributedOptimizer(SGD())
+
     def distributed(self, model, **arguments):
         return hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), **arguments)
 
