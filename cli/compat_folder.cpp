@@ -22,9 +22,9 @@ std::string parent_of(const std::string& folder) {
 Result<std::string> find_compat_folder(const std::string& program_folder) {
   if (const auto beside = parent_of(program_folder) + "/compat"; has_package(beside)) return beside;  // of a wheel
   std::string tree = program_folder;
-  for (int level = 0; level < kMaxLevels; ++level) {
-    tree = parent_of(tree);
+  for (int level = 0; level <= kMaxLevels; ++level) {
     if (const auto folder = tree + "/python/drun/compat"; has_package(folder)) return folder;
+    tree = parent_of(tree);
   }
   return fail(
       Error(Errc::kUsage, "--compat horovod", "drun's Python package is not beside this drun, in " + program_folder)

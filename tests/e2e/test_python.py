@@ -37,3 +37,11 @@ class TwoHosts(ClusterTest):
                         env=self.environment)
         self.assertEqual(job.err.count("FAILED"), 0, str(job))
         self.cluster.assert_clean()
+
+    if not INSTALLED:  # the wheel has a drun of its own, which its own test starts
+        def test_horovods_names_on_each(self):
+            job = self.good("horovodrun", "-np", "4", "--gloo", "-H", "localhost:2,host1:2", PYTHON, f"{BIN}/tests/run",
+                            "compat_rank", cwd=BIN, env=self.environment)
+            self.assertEqual(job.err.count("FAILED"), 0, str(job))
+            self.assertIn("without a meaning here: --gloo", job.err)
+            self.cluster.assert_clean()

@@ -37,6 +37,7 @@ TEST_F(CompatFolder, IsThatOfTheTreeInWhichTheExecutableWasBuilt) {
   make_package("/python/drun/compat");
   EXPECT_EQ(find_compat_folder(root_ + "/build/release/bin").value(), root_ + "/python/drun/compat");
   EXPECT_EQ(find_compat_folder(root_ + "/bin").value(), root_ + "/python/drun/compat");
+  EXPECT_EQ(find_compat_folder(root_).value(), root_ + "/python/drun/compat");
 }
 
 TEST_F(CompatFolder, IsNotSearchedAnywhereElse) {
