@@ -17,12 +17,12 @@ JOINED, JOINED_ON_GPU = 1, 2
 # An allreduce as a joined rank must know it. Its call's `fields` are a list of these, as lists.
 Zeros = collections.namedtuple("Zeros", "dtype type_name op shape prescale postscale on_gpu is_mean_of_present")
 
-# Messages to a rank, as lists that begin with one of these.
-GO = "go"          # set, key, ranks that take part with zeros: carry out your call
-ZEROS = "zeros"    # set, fields, ranks that take part with zeros: take part with zeros
 BARRIER = "barrier"  # the only field of a barrier
 
-ERROR = "error"    # set, key, text, status, rank at fault: your call has failed, others are possible
+# Messages to a rank, as lists that begin with one of these.
+GO = "go"  # set, key, ranks that take part with zeros: carry out your call
+ZEROS = "zeros"  # set, fields, ranks that take part with zeros: take part with zeros
+ERROR = "error"  # set, key, text, status, rank at fault: your call has failed, others are possible
 JOINED_ALL = "joined"  # last rank that joined
 JOIN_FAILED = "join failed"  # text, status, rank at fault: not all ranks can join any more
 FAILED = "failed"  # text, status, rank at fault: no call is possible any more
@@ -137,6 +137,9 @@ class OrderTable:
             self._decide(number, key, call)
 
     def _decide(self, number, key, call):
+        if not self._left and (number == 0 or not self._joined):  # the usual case, without a look at every rank
+            if len(call.fields) + len(self._joined) < len(self._sets[number]):
+                return None
         missing = [rank for rank in self._sets[number] if rank not in call.fields]
         left = [rank for rank in self._left if rank in missing]  # others may leave because the first has left
         if left:
