@@ -1,11 +1,11 @@
-// Where this process's executable lies.
+// The folder of this process's executable.
 #pragma once
 
 #include <string>
 
 namespace drun {
 
-// The folder of the executable, without a slash at its end; "." if the kernel does not tell.
+// Without a slash at its end; "." if the kernel does not tell.
 std::string program_folder();
 
 }  // namespace drun

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
-#include "base/text.h"
+#include <filesystem>
+
+#include "cli/usage.h"
 
 namespace drun::cli {
 
@@ -12,10 +14,7 @@ constexpr int kMaxLevels = 4;  // from build/release/bin up to the tree
 
 bool has_package(const std::string& folder) { return ::access((folder + "/horovod/__init__.py").c_str(), R_OK) == 0; }
 
-std::string parent_of(const std::string& folder) {
-  const auto slash = folder.rfind('/');
-  return slash == std::string::npos || slash == 0 ? "/" : folder.substr(0, slash);
-}
+std::string parent_of(const std::string& folder) { return std::filesystem::path(folder).parent_path().string(); }
 
 }  // namespace
 
@@ -26,9 +25,8 @@ Result<std::string> find_compat_folder(const std::string& program_folder) {
     if (const auto folder = tree + "/python/drun/compat"; has_package(folder)) return folder;
     tree = parent_of(tree);
   }
-  return fail(
-      Error(Errc::kUsage, "--compat horovod", "drun's Python package is not beside this drun, in " + program_folder)
-          .with_hint("install the wheel (python/build-wheel), and start the drun that it brings"));
+  return fail(usage_error("--compat horovod", "drun's Python package is not beside this drun, in " + program_folder,
+                          "install the wheel (python/build-wheel), and start the drun that it brings"));
 }
 
 }  // namespace drun::cli

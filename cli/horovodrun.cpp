@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "cli/usage.h"
 
 namespace drun::cli {
 
@@ -71,10 +72,6 @@ const Option* find_option(std::string_view name) {
   return found == std::end(kOptions) ? nullptr : found;
 }
 
-Error usage_error(const std::string& name, std::string cause, std::string hint) {
-  return Error(Errc::kUsage, "horovodrun " + name, std::move(cause)).with_hint(std::move(hint));
-}
-
 }  // namespace
 
 Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args) {
@@ -87,14 +84,16 @@ Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args) {
     const std::string name = typed.substr(0, equals);
     const Option* const option = find_option(name);
     if (option == nullptr) {
-      return fail(usage_error(name, "not an option of horovodrun", "drun run --help lists those of drun"));
+      return fail(
+          usage_error("horovodrun " + name, "not an option of horovodrun", "drun run --help lists those of drun"));
     }
     if (option->becomes == Becomes::kError) {
-      return fail(usage_error(name, "drun can't do that", std::string(option->word)));
+      return fail(usage_error("horovodrun " + name, "drun can't do that", std::string(option->word)));
     }
     std::string value;
     if (option->n_values > 0) {
-      if (equals == std::string::npos && at == args.size()) return fail(usage_error(name, "its value is missing", ""));
+      if (equals == std::string::npos && at == args.size())
+        return fail(usage_error("horovodrun " + name, "its value is missing"));
       value = equals == std::string::npos ? args[at++] : typed.substr(equals + 1);
     }
     if (option->becomes == Becomes::kNothing) {

@@ -39,30 +39,31 @@ class _Reducescatter(torch.autograd.Function):
 
 class _Allgather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, process_set):
+    def forward(ctx, tensor, name, process_set, op):
         ctx.rows, ctx.shape, ctx.process_set = (tensor.shape[0] if tensor.dim() else 1), tensor.shape, process_set
+        ctx.op = op
         return _data_movement.allgather(tensor.detach(), name, process_set)
 
     @staticmethod
     def backward(ctx, gradient):
-        total = _reductions.allreduce(gradient.contiguous(), op=_reductions.Sum, process_set=ctx.process_set)
+        total = _reductions.allreduce(gradient.contiguous(), op=ctx.op, process_set=ctx.process_set)
         rows = _data_movement.allgather(torch.tensor([ctx.rows]), process_set=ctx.process_set)
         begin = int(rows[: Group(ctx.process_set).rank].sum())
-        return total.narrow(0, begin, ctx.rows).reshape(ctx.shape), None, None
+        return total.narrow(0, begin, ctx.rows).reshape(ctx.shape), None, None, None
 
 
 class _Broadcast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, root_rank, name, process_set):
-        ctx.root_rank, ctx.process_set = root_rank, process_set
+    def forward(ctx, tensor, root_rank, name, process_set, op):
+        ctx.root_rank, ctx.process_set, ctx.op = root_rank, process_set, op
         return _data_movement.broadcast(tensor.detach(), root_rank, name, process_set)
 
     @staticmethod
     def backward(ctx, gradient):
-        total = _reductions.allreduce(gradient.contiguous(), op=_reductions.Sum, process_set=ctx.process_set)
+        total = _reductions.allreduce(gradient.contiguous(), op=ctx.op, process_set=ctx.process_set)
         group = Group(ctx.process_set)
         is_root = group.rank == group.root(ctx.root_rank)
-        return total if is_root else torch.zeros_like(total), None, None, None
+        return total if is_root else torch.zeros_like(total), None, None, None, None
 
 
 class _Alltoall(torch.autograd.Function):
@@ -94,12 +95,14 @@ def reducescatter(tensor, name, compression, op, process_set, prescale, postscal
     return compression.decompress(_Reducescatter.apply(compressed, name, op, process_set, prescale, postscale), ctx)
 
 
-def allgather(tensor, name, process_set):
-    return _Allgather.apply(tensor, name, process_set)
+def allgather(tensor, name, process_set, op=_reductions.Sum):
+    """op: how the gradients of the ranks are combined."""
+    return _Allgather.apply(tensor, name, process_set, op)
 
 
-def broadcast(tensor, root_rank, name, process_set):
-    return _Broadcast.apply(tensor, root_rank, name, process_set)
+def broadcast(tensor, root_rank, name, process_set, op=_reductions.Sum):
+    """op: as for allgather."""
+    return _Broadcast.apply(tensor, root_rank, name, process_set, op)
 
 
 def alltoall(tensor, splits, name, process_set):

@@ -5,6 +5,7 @@ docs/python.md, "Order by name", has the protocol. Every rank tells rank 0 which
 rank 0 another one decides."""
 import collections
 import json
+import math
 import os
 import secrets
 import socket
@@ -16,11 +17,12 @@ import traceback
 from multiprocessing import connection
 
 from . import _library as lib
-from ._engine import Handle, _call_back, call, watcher
+from ._engine import Handle, call, call_back_later
 from ._keys import kv_get, kv_set
 from ._order_table import (BARRIER, ERROR, FAILED, GO, JOIN_FAILED, JOINED, JOINED_ALL, JOINED_ON_GPU, ZEROS, OrderTable,
                            zeros_of)
 from ._state import place
+from ._zeros import factor_of_present, reduce_zeros
 
 HANDSHAKE_S = 20
 POLL_S = 1.0
@@ -57,23 +59,18 @@ class DuplicateName(lib.DrunError, ValueError):
 
 
 class NamedHandle(Handle):
-    def __init__(self, streams, told):
+    def __init__(self, streams, tell):
         super().__init__(streams)
-        self._tell = told  # called before this thread waits
+        self._tell = tell  # called before the main thread waits; None: rank 0 knows that it does
 
     def wait(self):
-        if not self._done.is_set() and threading.current_thread() is threading.main_thread():
+        if self._tell and not self._done.is_set() and threading.current_thread() is threading.main_thread():
             self._tell()
         return super().wait()
 
     def when_done(self, callback):
         """From the watcher's thread: the callback may make calls, which the order's thread carries out."""
-
-        def wait():
-            self._done.wait()
-            _call_back(callback, self)
-
-        watcher.submit(wait)
+        call_back_later(self._done.wait, callback, self)
 
 
 class Order:
@@ -124,7 +121,7 @@ class Order:
             if (number, key) in self._mine:
                 raise DuplicateName(f"{key} was begun again before it had ended: calls under way need names of their own",
                                     lib.ERROR_ARGUMENT)
-            handle = NamedHandle(collective.streams, lambda: self._say("wait", number, key))
+            handle = NamedHandle(collective.streams, None if waits else lambda: self._say("wait", number, key))
             self._mine[number, key] = (collective, handle)
         self._send(f'["call",{number},{_encoded(key)},{fields},{_encoded(waits)}]')
         return handle
@@ -232,7 +229,9 @@ class Order:
             if fields == [BARRIER]:
                 call("drun_barrier", lib.COMM_WORLD, None)
             for one in zeros_of(fields):
-                _reduce_zeros(one, join[1], n_joined)
+                factor = factor_of_present(place().size, n_joined) if one.is_mean_of_present else 1.0
+                reduce_zeros(math.prod(one.shape), one.dtype, one.op, lib.COMM_WORLD, one.prescale, one.postscale * factor,
+                             join[1] if one.on_gpu else None)
         except lib.DrunError as error:
             self._fail(error)
 
@@ -248,19 +247,6 @@ class Order:
 
 def _encoded(value):
     return json.dumps(value, separators=(",", ":"))
-
-
-def _reduce_zeros(one, zeros_on_gpu, n_joined):
-    from ._tensor import take
-
-    count = 1
-    for n in one.shape:
-        count *= n
-    n_bytes = count * lib.ITEMSIZE[one.dtype]
-    zeros = take(zeros_on_gpu(n_bytes) if one.on_gpu else bytearray(n_bytes), writable=True)
-    factor = place().size / (place().size - n_joined) if one.is_mean_of_present else 1.0
-    call("drun_allreduce", zeros.pointer, zeros.pointer, count, one.dtype, one.op, lib.COMM_WORLD,
-         lib.call_options(None, one.prescale, one.postscale * factor, stream=zeros.stream))
 
 
 # ---- the way to rank 0

@@ -112,12 +112,7 @@ class RequestHandle:
 
     def when_done(self, callback):
         """Like Handle.when_done, but called from the thread of `watcher`."""
-
-        def wait():
-            self._end_all()
-            _call_back(callback, self)
-
-        watcher.submit(wait)
+        call_back_later(self._end_all, callback, self)
 
     def _ended(self, status):
         del self._requests[0]
@@ -284,6 +279,16 @@ class Engine:
 
 engine = Engine()
 watcher = Engine()  # its thread waits for calls that have a callback; it makes none itself
+
+
+def call_back_later(wait, callback, handle):
+    """Calls callback(handle) from the watcher's thread when wait() has returned."""
+
+    def call_back():
+        wait()
+        _call_back(callback, handle)
+
+    watcher.submit(call_back)
 
 
 def synchronize(handle):

@@ -11,7 +11,7 @@ from . import _by_name
 from . import _library as lib
 from ._engine import call, engine
 from ._groups import Group
-from ._tensor import take
+from ._zeros import factor_of_present, reduce_zeros
 
 # Kinds of calls that are announced; only the ranks of a job see the numbers. MEAN_OF_PRESENT: an allreduce with op=AVG
 # that is divided by the number of ranks that have not joined.
@@ -88,10 +88,8 @@ def _serve(group, zeros_on_gpu):
         if theirs.kind == BARRIER:
             call("drun_barrier", group.comm, None)
         else:
-            n_bytes = theirs.count * lib.ITEMSIZE[theirs.dtype]
-            zeros = take(zeros_on_gpu(n_bytes) if theirs.on_gpu else bytearray(n_bytes), writable=True)
-            options = lib.call_options(None, theirs.prescale, theirs.postscale * _factor(theirs, said), stream=zeros.stream)
-            call("drun_allreduce", zeros.pointer, zeros.pointer, theirs.count, theirs.dtype, theirs.op, group.comm, options)
+            reduce_zeros(theirs.count, theirs.dtype, theirs.op, group.comm, theirs.prescale,
+                         theirs.postscale * _factor(theirs, said), zeros_on_gpu if theirs.on_gpu else None)
 
 
 def forget():
@@ -104,7 +102,7 @@ def _theirs(said):
 
 
 def _factor(theirs, said):
-    return len(said) / (len(said) - len(_joined)) if theirs.kind == MEAN_OF_PRESENT else 1.0
+    return factor_of_present(len(said), len(_joined)) if theirs.kind == MEAN_OF_PRESENT else 1.0
 
 
 def _check_possible(said):

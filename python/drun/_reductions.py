@@ -9,6 +9,7 @@ from ._collective import Collective
 from ._groups import Group
 from ._tensor import take
 from ._wants_gradient import autograd_for
+from ._zeros import factor_of_present
 
 Average = lib.AVG
 Sum = lib.SUM
@@ -18,7 +19,7 @@ Max = lib.MAX
 Adasum = lib.ADASUM
 
 
-def _chosen(op, average):
+def chosen_op(op, average):
     """`average` is the older form of `op`."""
     if average is not None:
         if op is not None:
@@ -53,25 +54,26 @@ class _Allreduce(Collective):
         self._source.check_reducible("allreduce")
         self._target = self._source if in_place else self._source.new()
         self._op, self._prescale, self._postscale = op, prescale, postscale
-        self._is_mean_of_present = kind == _join.MEAN_OF_PRESENT
         self._announced_as = kind
 
     def work(self, requests=None):
-        n_present = self.group.size - self.n_joined
-        factor = self.group.size / n_present if self._is_mean_of_present else 1.0
+        factor = factor_of_present(self.group.size, self.n_joined) if self._is_mean_of_present() else 1.0
         _reduce(self.group, self._source, self._target, self._op, self.name, self._prescale, self._postscale * factor, requests,
                 self._announced_as)
         return self._target.object
 
+    def _is_mean_of_present(self):
+        return self._announced_as == _join.MEAN_OF_PRESENT
+
     def fields(self):
-        return [_announced(self._source, self._op, self._prescale, self._postscale, self._is_mean_of_present)]
+        return [_announced(self._source, self._op, self._prescale, self._postscale, self._is_mean_of_present())]
 
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
               postscale_factor=1.0, process_set=None):
     """The average, or the reduction `op`, over all ranks, as a new tensor. The input is multiplied by prescale_factor,
     the result by postscale_factor. Differentiable."""
-    op = _chosen(op, average)
+    op = chosen_op(op, average)
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.allreduce(tensor, name, compression, op, prescale_factor, postscale_factor, process_set)
@@ -82,18 +84,18 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None):
     """Like allreduce, in place."""
-    return _Allreduce(tensor, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).run()
+    return _Allreduce(tensor, True, chosen_op(op, average), name, prescale_factor, postscale_factor, process_set).run()
 
 
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                     process_set=None):
     """Returns a handle for synchronize() and poll(). Don't change the tensor before the call is done."""
-    return _Allreduce(tensor, False, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).begin()
+    return _Allreduce(tensor, False, chosen_op(op, average), name, prescale_factor, postscale_factor, process_set).begin()
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                      process_set=None):
-    return _Allreduce(tensor, True, _chosen(op, average), name, prescale_factor, postscale_factor, process_set).begin()
+    return _Allreduce(tensor, True, chosen_op(op, average), name, prescale_factor, postscale_factor, process_set).begin()
 
 
 def mean_of_present_async_(tensor, name, process_set):
@@ -144,7 +146,7 @@ class _GroupedAllreduce(Collective):
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
                       postscale_factor=1.0, process_set=None):
     """allreduce of a list of tensors; small ones are merged."""
-    op = _chosen(op, average)
+    op = chosen_op(op, average)
     autograd = next((found for found in map(autograd_for, tensors) if found), None)
     if autograd:
         return [autograd.allreduce(tensor, name, compression, op, prescale_factor, postscale_factor, process_set)
@@ -156,19 +158,19 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
 
 def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                        process_set=None):
-    return _GroupedAllreduce(tensors, True, _chosen(op, average), name, prescale_factor, postscale_factor,
+    return _GroupedAllreduce(tensors, True, chosen_op(op, average), name, prescale_factor, postscale_factor,
                              process_set).run()
 
 
 def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                             process_set=None):
-    return _GroupedAllreduce(tensors, False, _chosen(op, average), name, prescale_factor, postscale_factor,
+    return _GroupedAllreduce(tensors, False, chosen_op(op, average), name, prescale_factor, postscale_factor,
                              process_set).begin()
 
 
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                              process_set=None):
-    return _GroupedAllreduce(tensors, True, _chosen(op, average), name, prescale_factor, postscale_factor,
+    return _GroupedAllreduce(tensors, True, chosen_op(op, average), name, prescale_factor, postscale_factor,
                              process_set).begin()
 
 

@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
+
+#include "tests/temp_folder.h"
 
 namespace drun::agent {
 namespace {
@@ -19,21 +19,15 @@ using ::testing::SizeIs;
 class CommandCheckTest : public ::testing::Test {
  protected:
   CommandCheckTest() {
-    char name[] = "/tmp/drun-command-XXXXXX";
-    folder_ = ::mkdtemp(name);
     job_.working_directory = folder_;
     job_.argv = {"./train"};
     job_.environment = {{"PATH", folder_}};
     make("train", 0755);
   }
-  ~CommandCheckTest() override {
-    std::filesystem::current_path("/");
-    std::filesystem::remove_all(folder_);
-  }
+  ~CommandCheckTest() override { std::filesystem::current_path("/"); }
 
   void make(const std::string& name, int mode) {
-    std::filesystem::create_directories(std::filesystem::path(folder_ + "/" + name).parent_path());
-    std::ofstream(folder_ + "/" + name) << "#!/bin/sh\n";
+    temp_.write(name, "#!/bin/sh\n");
     std::filesystem::permissions(folder_ + "/" + name, static_cast<std::filesystem::perms>(mode));
   }
   CommandCheck check() {
@@ -41,7 +35,8 @@ class CommandCheckTest : public ::testing::Test {
     return check_command(job_, [this](const std::string& step) { steps_.push_back(step); });
   }
 
-  std::string folder_;
+  testing::TempFolder temp_;
+  const std::string folder_ = temp_.path();
   control::Prepare job_;
   std::vector<std::string> steps_;
 };

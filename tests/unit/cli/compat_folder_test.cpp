@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
+#include "tests/temp_folder.h"
 
 namespace drun::cli {
 namespace {
@@ -13,18 +12,10 @@ using ::testing::HasSubstr;
 
 class CompatFolder : public ::testing::Test {
  protected:
-  CompatFolder() {
-    char name[] = "/tmp/drun-compat-XXXXXX";
-    root_ = ::mkdtemp(name);
-  }
-  ~CompatFolder() override { std::filesystem::remove_all(root_); }
+  void make_package(const std::string& folder) { folder_.write(folder + "/horovod/__init__.py", ""); }
 
-  void make_package(const std::string& folder) {
-    std::filesystem::create_directories(root_ + folder + "/horovod");
-    std::ofstream(root_ + folder + "/horovod/__init__.py") << "";
-  }
-
-  std::string root_;
+  testing::TempFolder folder_;
+  const std::string root_ = folder_.path();
 };
 
 TEST_F(CompatFolder, IsThatOfTheWheelOfTheExecutable) {

@@ -7,8 +7,10 @@ import torch
 
 import drun
 from drun import Adasum, Average, Max, Min, Product, Sum, poll, synchronize
+from drun import _autograd
 from drun._engine import CombinedHandle
 from drun._groups import Group
+from drun._reductions import chosen_op
 
 from ..common.basics import (ccl_built, cross_rank, cross_size, cuda_built, ddl_built, gloo_built, gloo_enabled, init,
                              is_homogeneous, is_initialized, local_rank, local_size, mpi_built, mpi_enabled,
@@ -20,14 +22,6 @@ from .compression import Compression
 
 join = drun.join
 barrier = drun.barrier
-
-
-def _op(op, average):
-    if average is not None:
-        if op is not None:
-            raise ValueError("The op parameter supersedes average. Please provide only one of them.")
-        return Average if average else Sum
-    return Average if op is None else op
 
 
 class _Changed:
@@ -59,22 +53,23 @@ class _Changed:
         return self._given.copy_(self.back(result)) if self.is_changed else result
 
 
+def _one_async(function, tensor, name, op, prescale, postscale, process_set, in_place):
+    one = _Changed(tensor, op, prescale, postscale)
+    handle = function(one.tensor, name=name, op=op, prescale_factor=one.prescale, postscale_factor=one.postscale,
+                      process_set=process_set)
+    return CombinedHandle([handle], one.back_in_place if in_place else one.back) if one.is_changed else handle
+
+
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                     process_set=global_process_set):
-    op = _op(op, average)
-    one = _Changed(tensor, op, prescale_factor, postscale_factor)
-    handle = drun.allreduce_async(one.tensor, name=name, op=op, prescale_factor=one.prescale, postscale_factor=one.postscale,
-                                  process_set=process_set)
-    return CombinedHandle([handle], one.back) if one.is_changed else handle
+    return _one_async(drun.allreduce_async, tensor, name, chosen_op(op, average), prescale_factor, postscale_factor,
+                      process_set, False)
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                      process_set=global_process_set):
-    op = _op(op, average)
-    one = _Changed(tensor, op, prescale_factor, postscale_factor)
-    handle = drun.allreduce_async_(one.tensor, name=name, op=op, prescale_factor=one.prescale, postscale_factor=one.postscale,
-                                   process_set=process_set)
-    return CombinedHandle([handle], one.back_in_place) if one.is_changed else handle
+    return _one_async(drun.allreduce_async_, tensor, name, chosen_op(op, average), prescale_factor, postscale_factor,
+                      process_set, True)
 
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
@@ -100,13 +95,13 @@ def _group_async(function, tensors, name, op, prescale, postscale, process_set, 
 
 def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                             process_set=global_process_set):
-    return _group_async(drun.grouped_allreduce_async, tensors, name, _op(op, average), prescale_factor, postscale_factor,
+    return _group_async(drun.grouped_allreduce_async, tensors, name, chosen_op(op, average), prescale_factor, postscale_factor,
                         process_set, False)
 
 
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                              process_set=global_process_set):
-    return _group_async(drun.grouped_allreduce_async_, tensors, name, _op(op, average), prescale_factor, postscale_factor,
+    return _group_async(drun.grouped_allreduce_async_, tensors, name, chosen_op(op, average), prescale_factor, postscale_factor,
                         process_set, True)
 
 
@@ -134,7 +129,7 @@ class _Allreduce(torch.autograd.Function):
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
               postscale_factor=1.0, process_set=global_process_set):
     compressed, ctx = compression.compress(tensor)
-    options = (name, _op(op, average), prescale_factor, postscale_factor, process_set)
+    options = (name, chosen_op(op, average), prescale_factor, postscale_factor, process_set)
     return compression.decompress(_Allreduce.apply(options, compressed), ctx)
 
 
@@ -144,7 +139,7 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
         return [allreduce(tensor, average, name, compression, op, prescale_factor, postscale_factor, process_set)
                 for tensor in tensors]
     compressed, contexts = zip(*map(compression.compress, tensors))
-    options = (name, _op(op, average), prescale_factor, postscale_factor, process_set)
+    options = (name, chosen_op(op, average), prescale_factor, postscale_factor, process_set)
     return [compression.decompress(result, ctx) for result, ctx in zip(_Allreduce.apply(options, *compressed), contexts)]
 
 
@@ -154,31 +149,12 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
     return begin(tensor, name, op, process_set)
 
 
-def _gathered(tensor):
-    return tensor.reshape(1) if tensor.dim() == 0 else tensor
-
-
 def allgather_async(tensor, name=None, process_set=global_process_set):
-    return drun.allgather_async(_gathered(tensor), name, process_set)
-
-
-class _Allgather(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, tensor, name, process_set):
-        ctx.shape, ctx.process_set = tensor.shape, process_set
-        return synchronize(allgather_async(tensor, name, process_set))
-
-    @staticmethod
-    def backward(ctx, gradient):
-        mean = synchronize(allreduce_async(gradient.contiguous(), op=Average, process_set=ctx.process_set))
-        n_rows = ctx.shape[0] if ctx.shape else 1
-        rows = synchronize(allgather_async(torch.tensor([n_rows]), process_set=ctx.process_set))
-        begin = int(rows[: Group(ctx.process_set).rank].sum())
-        return mean.narrow(0, begin, n_rows).reshape(ctx.shape), None, None
+    return drun.allgather_async(tensor, name, process_set)
 
 
 def allgather(tensor, name=None, process_set=global_process_set):
-    return _Allgather.apply(tensor, name, process_set)
+    return _autograd.allgather(tensor, name, process_set, Average)
 
 
 def _each(function, tensors, name, *arguments):
@@ -206,20 +182,8 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
     return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
 
 
-class _Broadcast(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, tensor, root_rank, name, process_set):
-        ctx.root_rank, ctx.process_set = root_rank, process_set
-        return synchronize(broadcast_async(tensor, root_rank, name, process_set))
-
-    @staticmethod
-    def backward(ctx, gradient):
-        mean = synchronize(allreduce_async(gradient.contiguous(), op=Average, process_set=ctx.process_set))
-        return mean if rank() == ctx.root_rank else torch.zeros_like(mean), None, None, None
-
-
 def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
-    return _Broadcast.apply(tensor, root_rank, name, process_set)
+    return _autograd.broadcast(tensor, root_rank, name, process_set, Average)
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
@@ -230,31 +194,14 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
     return drun.alltoall_async(tensor, splits, name, process_set)
 
 
-class _Alltoall(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, tensor, splits, name, process_set):
-        result, received = synchronize(alltoall_async(tensor, splits, name, process_set))
-        ctx.received, ctx.process_set = received, process_set
-        ctx.mark_non_differentiable(received)
-        return result, received
-
-    @staticmethod
-    def backward(ctx, gradient, _):
-        result, _ = synchronize(alltoall_async(gradient.contiguous(), ctx.received, None, ctx.process_set))
-        return result, None, None, None
-
-
 def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     """With splits: (received rows, number of rows from each rank), else the rows."""
-    result = _Alltoall.apply(tensor, splits, name, process_set)
-    return result if splits is not None else result[0]
+    return _autograd.alltoall(tensor, splits, name, process_set)
 
 
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                         postscale_factor=1.0):
-    one = _Changed(tensor, op, prescale_factor, postscale_factor)
-    handle = drun.reducescatter_async(one.tensor, name, op, process_set, one.prescale, one.postscale)
-    return CombinedHandle([handle], one.back) if one.is_changed else handle
+    return _one_async(drun.reducescatter_async, tensor, name, op, prescale_factor, postscale_factor, process_set, False)
 
 
 class _Reducescatter(torch.autograd.Function):
@@ -287,4 +234,4 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
     return _each(reducescatter, tensors, name, compression, op, process_set, prescale_factor, postscale_factor)
 
 
-__all__ = [name for name in globals() if not name.startswith("_") and name not in ("torch", "drun", "Group", "CombinedHandle")]
+__all__ = [name for name in globals() if not name.startswith("_") and name not in ("torch", "drun", "Group", "CombinedHandle", "chosen_op")]
