@@ -38,7 +38,7 @@ void describe_connection(CLI::App& app, RawHostOptions& raw) {
       ->group(kTimeLimits);
   app.add_option("--transport", raw.transport, "how hosts are reached: drun's own ssh, or OpenSSH's client")
       ->type_name("ssh|openssh")
-      ->transform(one_of("--transport", {"ssh", "openssh"}))
+      ->transform(one_of({"ssh", "openssh"}))
       ->group(kHosts);
   app.add_option("--launch-agent", raw.launch_agent, "run CMD HOST COMMAND in place of ssh")
       ->type_name("CMD")

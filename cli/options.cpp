@@ -48,7 +48,7 @@ void describe_slots(CLI::App& app, Raw& raw) {
       ->group(kHosts);
   app.add_option("--bind-to", raw.bind_to, "core: each worker to its even share of the host's cores; numa: to one node")
       ->type_name("core|numa|none")
-      ->transform(one_of("--bind-to", {"core", "numa", "none"}))
+      ->transform(one_of({"core", "numa", "none"}))
       ->group(kHosts);
 }
 
@@ -62,18 +62,18 @@ void describe_environment(CLI::App& app, Raw& raw) {
       ->group(kEnvironment);
   app.add_option("--env", raw.env_mode, "all: pass on drun's environment; none: only -x and --env-file")
       ->type_name("all|none")
-      ->transform(one_of("--env", {"all", "none"}))
+      ->transform(one_of({"all", "none"}))
       ->group(kEnvironment);
   app.add_option("--wdir", raw.wdir, "working directory of the workers; default: this one")
       ->type_name("DIR")
       ->group(kEnvironment);
   app.add_option("--mpi", raw.mpi, "none: start a program of MPI all the same, each worker as a world of one rank")
       ->type_name("refuse|none")
-      ->transform(one_of("--mpi", {"refuse", "none"}))
+      ->transform(one_of({"refuse", "none"}))
       ->group(kEnvironment);
   app.add_option("--compat", raw.compat, "horovod: scripts that import horovod.torch get drun's package of that name")
       ->type_name("horovod")
-      ->transform(one_of("--compat", {"horovod"}))
+      ->transform(one_of({"horovod"}))
       ->group(kEnvironment);
 }
 
@@ -85,7 +85,7 @@ void describe_output(CLI::App& app, Raw& raw) {
       ->group(kOutput);
   app.add_flag("--tag-output{rank}", raw.tag,
                "start each line with [rank], also for one worker; host: with [host:rank]")
-      ->transform(one_of("--tag-output", {"rank", "host"}))
+      ->transform(one_of({"rank", "host"}))
       ->group(kOutput);
   app.add_flag("--no-tag-output", raw.no_tag, "never do so")->group(kOutput);
   app.add_flag("--timestamp-output", raw.timestamp, "start each line with the time at which its host read it")

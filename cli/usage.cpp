@@ -56,11 +56,11 @@ Result<std::chrono::milliseconds> seconds(const char* option, double value, bool
   return std::chrono::milliseconds(static_cast<long long>(value * 1000));
 }
 
-CLI::Validator one_of(const std::string& option, std::vector<std::string> words) {
+CLI::Validator one_of(std::vector<std::string> words) {
   return CLI::Validator(
-      [option, words = std::move(words)](std::string& value) {
+      [words = std::move(words)](std::string& value) {
         if (std::find(words.begin(), words.end(), value) != words.end()) return std::string();
-        return option + ": '" + value + "' is none of " + join(words, ", ");
+        return "'" + value + "' is none of " + join(words, ", ");
       },
       "");
 }

@@ -15,8 +15,9 @@ Error usage_error(const std::string& subject, const std::string& cause, const st
 // Rewords CLI11's errors. `help`: the command that shows the options, for the hint.
 Error parse_error(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& args,
                   const std::string& help);
-// A validator that lists the accepted values in its error, without CLI11's own list in the help.
-CLI::Validator one_of(const std::string& option, std::vector<std::string> words);
+// A validator that lists the accepted values in its error, before which CLI11 puts the option, without CLI11's own list
+// in the help.
+CLI::Validator one_of(std::vector<std::string> words);
 ValueOptions value_options(const CLI::App& app);
 Result<std::chrono::milliseconds> seconds(const char* option, double value, bool zero_allowed);
 

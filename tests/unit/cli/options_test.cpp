@@ -240,6 +240,11 @@ TEST(Options, EachBadInputIsNamedWithWhatToType) {
   }
 }
 
+TEST(Options, AnErrorNamesItsOptionOnce) {
+  EXPECT_EQ(error_of({"--mpi", "x", "true"}).message(), "--mpi: 'x' is none of refuse, none");
+  EXPECT_EQ(error_of({"--transport", "x", "true"}).message(), "--transport: 'x' is none of ssh, openssh");
+}
+
 TEST(Options, WordsOfOtherLaunchersAreTaken) {
   const auto o = parse({"-n", "3", "--host", "[fd77::11],[fd77::12]:2", "true"});
   ASSERT_TRUE(o.has_value()) << o.error().message();
