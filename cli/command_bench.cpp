@@ -26,7 +26,7 @@ struct Raw : RawJobOptions {
 };
 
 void describe(CLI::App& app, Raw& raw) {
-  app.set_help_flag("-h,--help", "this text")->group(kOther);
+  app.set_help_flag("-h,--help", "print this help")->group(kOther);
   app.add_option("-o", raw.kinds, join(bench::kind_names(), ", ") + "; several by commas; or a reduction, as --redop")
       ->type_name("LIST")
       ->allow_extra_args(false);
@@ -96,7 +96,7 @@ std::string usage(const CLI::App& app) {
          "and\n"
          "for the share of what memory, or the network's line rate, allows: docs/bench.md.\n"
          "\n" +
-         option_sections(app) +
+         option_sections(option_rows(app)) +
          "\nThe exit status is 1 if a result is wrong or a collective fails, 2: bad usage; else as of any job.\n";
 }
 
@@ -202,6 +202,13 @@ Result<void> fill_bench(const Raw& raw, const launcher::Environment& own_env,
 }
 
 }  // namespace
+
+std::vector<OptionRow> bench_rows() {
+  CLI::App app;
+  Raw raw;
+  describe(app, raw);
+  return option_rows(app);
+}
 
 Result<BenchCommand> parse_bench(const std::vector<std::string>& args, const launcher::Environment& own_env) {
   CLI::App app;

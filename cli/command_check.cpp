@@ -34,13 +34,13 @@ struct Raw : RawJobOptions {
 };
 
 void describe(CLI::App& app, Raw& raw) {
-  app.set_help_flag("-h,--help", "this text")->group(kOther);
+  app.set_help_flag("-h,--help", "print this help")->group(kOther);
   describe_hosts(app, raw);
   describe_interfaces(app, raw);
   app.add_flag("--quick", raw.quick, "take 5 seconds, to 32 hosts; default: 15, and up to 30 if something looks wrong");
   app.add_flag("--full", raw.full, "in 60 to 120 seconds: longer measurements");
-  app.add_option("--for", raw.purpose, "what will run: nccl, torch, libdrun or mpi; default: all, the worst counts")
-      ->type_name("WHAT");
+  app.add_option("--for", raw.purpose, "what will run; default: all, the worst counts")
+      ->type_name("nccl|torch|libdrun|mpi");
   app.add_option("--max-rate", raw.max_rate, "of what is measured, per host and direction: 1gbit, 100mbit, 125MB/s")
       ->type_name("RATE");
   app.add_option("--gradient-size", raw.gradient_size, "the allreduce whose time is predicted; default: 100MB")
@@ -76,7 +76,7 @@ std::string usage(const CLI::App& app) {
          "With a COMMAND, the hosts are also asked whether they have the same one. docs/check.md explains each "
          "finding.\n"
          "\n" +
-         option_sections(app) +
+         option_sections(option_rows(app)) +
          "\nThe exit status is 0: ready, 1: not ready, or warnings with --strict; 2: bad usage; 68: a host can't be\n"
          "reached, or there is no common network; 75: a deadline passed; 130: Ctrl-C.\n";
 }
@@ -172,6 +172,13 @@ std::size_t prose_width() {
 }
 
 }  // namespace
+
+std::vector<OptionRow> check_rows() {
+  CLI::App app;
+  Raw raw;
+  describe(app, raw);
+  return option_rows(app);
+}
 
 Result<CheckCommand> parse_check(const std::vector<std::string>& args, const launcher::Environment& own_env) {
   CLI::App app;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "check/check.h"
+#include "cli/option_rows.h"
 #include "cli/printer.h"
 #include "cli/subcommand.h"
 #include "launcher/plan/worker_env.h"
@@ -19,6 +20,8 @@ struct CheckCommand : Subcommand {
   bool strict = false;    // warnings count
   std::string html_file;  // "" = none
 };
+
+std::vector<OptionRow> check_rows();
 
 // `own_env`: drun's. `args` without the program's name and the word `check`. Every error is Errc::kUsage; files that
 // can't be read now or written later are errors here.

@@ -25,7 +25,7 @@ struct Raw : RawHostOptions {
 };
 
 void describe(CLI::App& app, Raw& raw) {
-  app.set_help_flag("-h,--help", "this text")->group(kOther);
+  app.set_help_flag("-h,--help", "print this help")->group(kOther);
   describe_hosts(app, raw);
   app.add_option("--job", raw.job, "only this job; with --yes it is ended also if it is running")->type_name("ID");
   app.add_flag("--yes", raw.yes, "end what was found; without it, it is only shown");
@@ -52,7 +52,7 @@ std::string usage(const CLI::App& app) {
          "and\n"
          "only ended with --job ID --yes. Process names are never used. Slots of hosts don't matter.\n"
          "\n" +
-         option_sections(app) +
+         option_sections(option_rows(app)) +
          "\nThe exit status is 0 if nothing is left (any more), 1 if something is, 2: bad usage; 68: a host can't be "
          "reached.\n";
 }
@@ -65,6 +65,13 @@ std::size_t terminal_width() {
 }
 
 }  // namespace
+
+std::vector<OptionRow> clean_rows() {
+  CLI::App app;
+  Raw raw;
+  describe(app, raw);
+  return option_rows(app);
+}
 
 Result<CleanCommand> parse_clean(const std::vector<std::string>& args, const launcher::Environment& own_env) {
   CLI::App app;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/option_rows.h"
 #include "cli/printer.h"
 #include "cli/subcommand.h"
 #include "launcher/plan/worker_env.h"
@@ -16,6 +17,8 @@ struct CleanCommand : Subcommand {
   launcher::CleanOptions clean;
   bool json = false;
 };
+
+std::vector<OptionRow> clean_rows();
 
 // `own_env`: drun's. `args` without the program's name and the word `clean`. Every error is Errc::kUsage.
 Result<CleanCommand> parse_clean(const std::vector<std::string>& args, const launcher::Environment& own_env = {});

@@ -1,22 +1,26 @@
 // Lists the options of a subcommand for --help.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
+
+#include "cli/option_rows.h"
 
 namespace drun::cli {
 
-// Headings, in the order of the sections. CLI::Option::group() assigns an option to one. Options without one of these
-// headings are the subcommand's own and come first, under "Options".
-inline constexpr const char* kHosts = "Hosts";
-inline constexpr const char* kNetwork = "Network";
-inline constexpr const char* kEnvironment = "Environment";
-inline constexpr const char* kOutput = "Input and output";
-inline constexpr const char* kTimeLimits = "Time limits";
-inline constexpr const char* kReports = "Reports";
-inline constexpr const char* kOther = "Other options";
+struct SubcommandName {
+  const char* name;
+  const char* summary;  // completes "drun NAME: "
+};
+// The subcommands with options of their own, as --help, the man pages and the completions name them.
+inline constexpr SubcommandName kSubcommands[] = {
+    {"bench", "how fast collectives are between hosts"},
+    {"check", "what the network between hosts is like, and what is wrong"},
+    {"clean", "what earlier jobs left on hosts"},
+};
+inline constexpr const char* kSummary = "starts a distributed program on many machines with one command";
 
-// The sections of `app`, each with its options: names as typed, defaults at the end of the line. Ends with a newline.
-std::string option_sections(const CLI::App& app);
+// The sections of `rows`, each with its options: names as typed, defaults at the end of the line. Ends with a newline.
+std::string option_sections(const std::vector<OptionRow>& rows);
 
 }  // namespace drun::cli

@@ -85,6 +85,7 @@ void describe_output(CLI::App& app, Raw& raw) {
       ->group(kOutput);
   app.add_flag("--tag-output{rank}", raw.tag,
                "start each line with [rank], also for one worker; host: with [host:rank]")
+      ->type_name("rank|host")
       ->transform(one_of({"rank", "host"}))
       ->group(kOutput);
   app.add_flag("--no-tag-output", raw.no_tag, "never do so")->group(kOutput);
@@ -133,7 +134,7 @@ void describe_reports(CLI::App& app, Raw& raw) {
 
 // The order is that of the help in each group.
 void describe(CLI::App& app, Raw& raw) {
-  app.set_help_flag("-h,--help", "this text")->group(kOther);
+  app.set_help_flag("-h,--help", "print this help")->group(kOther);
   describe_workers(app, raw);
   describe_slots(app, raw);
   describe_hosts(app, raw);
@@ -157,13 +158,14 @@ void describe(CLI::App& app, Raw& raw) {
 }
 
 std::string usage(const CLI::App& app) {
-  return "drun starts a distributed program on many machines with one command.\n"
+  std::string subcommands;
+  for (const auto& [name, summary] : kSubcommands) {
+    subcommands += std::string("       drun ") + name + " [options]     " + summary + ": drun " + name + " --help\n";
+  }
+  return std::string("drun ") + kSummary + ".\n" +
          "\n"
-         "usage: drun [run] [options] [--] COMMAND [ARG...]\n"
-         "       drun bench [options]     how fast collectives are between hosts: drun bench --help\n"
-         "       drun check [options]     what the network between hosts is like, and what is wrong: drun check "
-         "--help\n"
-         "       drun clean [options]     what earlier jobs left on hosts: drun clean --help\n"
+         "usage: drun [run] [options] [--] COMMAND [ARG...]\n" +
+         subcommands +
          "       drun horovodrun ...      the command line of horovodrun: docs/migrating.md\n"
          "\n"
          "  drun -np 4 ./train                                      four workers here: no ssh, no GPU needed\n"
@@ -172,7 +174,7 @@ std::string usage(const CLI::App& app) {
          "  drun -np 16 -H gpu[1-2]:8 -x NCCL_DEBUG=INFO python3 train.py\n"
          "  salloc -N 2 --ntasks-per-node=8 drun python3 train.py   the hosts of a batch job: docs/schedulers.md\n"
          "\n" +
-         option_sections(app) +
+         option_sections(option_rows(app)) +
          "\nThe exit status is that of the worker that failed first (128+n after signal n); 2: bad usage; 68: a host\n"
          "can't be reached; 75: a deadline passed; 126, 127: the command can't be executed, does not exist;\n"
          "130: Ctrl-C. Each worker finds RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and more in its\n"
@@ -344,6 +346,13 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
 }
 
 }  // namespace
+
+std::vector<OptionRow> run_rows() {
+  CLI::App app;
+  Raw raw;
+  describe(app, raw);
+  return option_rows(app);
+}
 
 Result<Options> parse_options(std::vector<std::string> args, const launcher::Environment& own_env) {
   CLI::App app;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "check/check_result.h"
+#include "cli/option_rows.h"
 #include "launcher/run/job.h"
 
 namespace drun::cli {
@@ -25,6 +26,8 @@ struct Options {
   std::string log_file;
   std::string report_file;  // absolute; "" = none
 };
+
+std::vector<OptionRow> run_rows();
 
 // `args` without the program's name. Every error is Errc::kUsage.
 Result<Options> parse_options(std::vector<std::string> args, const launcher::Environment& own_env);
