@@ -1,6 +1,7 @@
 // drun: starts a distributed program on many machines. docs/architecture.md shows a job's path through the folders.
 #include <fcntl.h>
 #include <sodium.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -13,17 +14,20 @@
 
 #include "base/clean_text.h"
 #include "base/exit_status.h"
+#include "base/fd.h"
 #include "base/text.h"
 #include "check/verdict.h"
 #include "cli/command_bench.h"
 #include "cli/command_check.h"
 #include "cli/command_clean.h"
 #include "cli/command_run.h"
+#include "cli/completion.h"
 #include "cli/horovodrun.h"
 #include "cli/job_options.h"
 #include "cli/options.h"
 #include "cli/printer.h"
 #include "launcher/plan/worker_env.h"
+#include "transport/ssh_hosts.h"
 
 extern char** environ;
 
@@ -88,11 +92,18 @@ int horovodrun(const Arguments& args, Printer& printer) {
   return run_job(translated->args, printer);
 }
 
+// For the scripts in packaging/completions.
+int complete(const Arguments& args, Printer&) {
+  const std::string text = drun::cli::completion_text(drun::cli::complete(args, drun::transport::ssh_hosts));
+  return drun::write_all(STDOUT_FILENO, text) ? drun::kExitOk : drun::kExitInternal;
+}
+
 // Any other first word, or none, is the beginning of `drun [options] COMMAND`.
 constexpr struct {
   const char* name;
   int (*function)(const Arguments& args, Printer& printer);
-} kCommands[] = {{"check", check}, {"bench", bench}, {"clean", clean}, {"horovodrun", horovodrun}};
+} kCommands[] = {
+    {"check", check}, {"bench", bench}, {"clean", clean}, {"horovodrun", horovodrun}, {"__complete", complete}};
 
 int run(int argc, char** argv) {
   fill_standard_descriptors();
