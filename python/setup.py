@@ -26,5 +26,5 @@ class Package(Distribution):
 FOLDERS = ["drun.bin", "drun.lib"] if HAS_BINARIES else []
 setup(distclass=Package, cmdclass={"bdist_wheel": Wheel}, packages=["drun", *FOLDERS],
       # horovod is no package of the wheel: it must not be found under that name without `drun --compat horovod`.
-      package_data={"drun": ["compat/horovod/" + "*/" * depth + "*.py" for depth in range(3)],
+      package_data={"drun": ["compat/horovod/" + "*/" * depth + "*.py" for depth in range(4)],
                     **{folder: ["*"] for folder in FOLDERS}})

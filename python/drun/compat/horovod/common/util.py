@@ -1,6 +1,7 @@
 """Horovod's questions about its own build."""
 import contextlib
 import os
+import re
 
 from . import basics
 
@@ -8,7 +9,7 @@ from . import basics
 def extension_available(ext_base_name, verbose=False):
     """True for the frontends that are there."""
     del verbose
-    return ext_base_name == "torch"
+    return ext_base_name in ("torch", "tensorflow")
 
 
 def check_extension(ext_name, ext_env_var=None, pkg_path=None, *args):
@@ -19,7 +20,11 @@ def check_extension(ext_name, ext_env_var=None, pkg_path=None, *args):
 
 
 def gpu_available(ext_base_name, verbose=False):
-    del ext_base_name, verbose
+    del verbose
+    if ext_base_name == "tensorflow":
+        import tensorflow
+
+        return bool(tensorflow.config.list_physical_devices("GPU"))
     import torch
 
     return torch.cuda.is_available()
@@ -73,6 +78,19 @@ def split_list(values, n):
     each, more = divmod(len(values), n)
     ends = [(number + 1) * each + min(number + 1, more) for number in range(n)]
     return [values[begin:end] for begin, end in zip([0] + ends, ends)]
+
+
+def is_version_greater_equal_than(ver, target):
+    """True if the version `ver` is `target` or newer. Both as 2.6.0."""
+    if not isinstance(ver, str) or not isinstance(target, str):
+        raise ValueError(f"versions are strings, not {ver!r} and {target!r}")
+    if target.count(".") < 2:
+        raise ValueError(f"a version has three numbers, and {target!r} has not")
+    return _version_numbers(ver) >= _version_numbers(target)
+
+
+def _version_numbers(version):
+    return [int(re.match(r"\d+", part).group()) for part in version.split(".")[:3]]
 
 
 def is_iterable(value):

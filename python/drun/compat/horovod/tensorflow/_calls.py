@@ -1,0 +1,78 @@
+"""Collectives of drun on TensorFlow's tensors: at once if they are eager, else as an operation of the graph.
+
+Memory is shared with numpy, without a copy of the input. A tensor on a GPU is copied to the host's memory first."""
+import re
+
+import numpy as np
+import tensorflow as tf
+
+import drun
+from drun import Adasum
+from drun import _library as lib
+
+_EXACT = ("int8", "uint8", "int32", "uint32", "int64", "uint64")
+_HALVES = ("float16", "bfloat16")
+
+
+def carry_out(work, tensors, outputs):
+    """work(*arrays) returns a list of arrays. outputs: (dtype, static shape) of each. Returns a list of tensors."""
+    if tf.executing_eagerly():
+        return [tf.convert_to_tensor(one) for one in _guarded(work, True)(*[np.asarray(tensor) for tensor in tensors])]
+    # A numpy_function is stateful: in a tf.function those of one function are carried out in the order of the program.
+    results = tf.numpy_function(_guarded(work, False), tensors, [dtype for dtype, _ in outputs])
+    for result, (_, shape) in zip(results, outputs):
+        result.set_shape(shape)
+    return results
+
+
+def _guarded(work, is_eager):
+    """Gives TensorFlow's error of the same meaning for one of drun."""
+
+    def call(*arrays):
+        try:
+            return work(*[np.asarray(array, order="C") for array in arrays])
+        except drun.DrunError as error:
+            if error.status == lib.ERROR_MISMATCH:
+                # In a graph it arrives as an UnknownError: a numpy_function can't give another class.
+                raise tf.errors.FailedPreconditionError(None, None, str(error)) from error
+            raise
+        except ValueError as error:
+            if not is_eager:
+                raise  # TensorFlow makes an InvalidArgumentError of it
+            raise tf.errors.InvalidArgumentError(None, None, str(error)) from error
+
+    return call
+
+
+def call_name(kind, tensors, name, ignore_name_scope=False):
+    """The name by which ranks match the call. None: calls of eager tensors without a name are matched by their order."""
+    if tf.executing_eagerly():
+        return name
+    given = name or f"Horovod{kind}_" + "_".join(normalized(one.name) for one in tensors[:1] + tensors[1:][-1:])
+    return given if ignore_name_scope else tf.compat.v1.get_default_graph().unique_name(given)
+
+
+def normalized(name):
+    """As the name of a TensorFlow operation."""
+    return re.sub("[^a-zA-Z0-9_]", "_", name)
+
+
+class Reduction:
+    """op and factors as Horovod has them: integers are scaled in double precision, Adasum of halves is computed in
+    float32. `function`: drun.allreduce or drun.reducescatter."""
+
+    def __init__(self, function, op, prescale, postscale, process_set):
+        self._function, self._op = function, op
+        self._prescale, self._postscale = prescale, postscale
+        self._process_set = process_set
+
+    def of(self, array, name):
+        given = array.dtype
+        prescale, postscale, after = self._prescale, self._postscale, 1.0
+        if given.name in _EXACT and (prescale, postscale) != (1.0, 1.0):
+            array, prescale, postscale, after = (array * np.float64(prescale)).astype(given), 1.0, 1.0, postscale
+        elif self._op == Adasum and given.name in _HALVES:
+            array = array.astype(np.float32)
+        result = self._function(array, name=name, op=self._op, prescale_factor=prescale,
+                                postscale_factor=postscale, process_set=self._process_set)
+        return (result * np.float64(after) if after != 1.0 else result).astype(given, copy=False)

@@ -1,0 +1,109 @@
+"""horovod.tensorflow and horovod.keras with Keras 3, in every rank of a job of 2: scripts/test --horovod."""
+import os
+import tempfile
+import unittest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+import horovod.keras as hvd_keras  # noqa: E402
+import horovod.tensorflow as hvd  # noqa: E402
+from horovod.tensorflow.gradients import BUCKET_BYTES, buckets  # noqa: E402
+
+hvd.init()
+RANK, SIZE = hvd.rank(), hvd.size()
+
+
+class Buckets(unittest.TestCase):
+    def test_the_last_gradients_come_first_and_types_are_apart(self):
+        tensors = {0: tf.zeros(4), 1: tf.zeros(4, tf.float64), 2: tf.zeros(4)}
+        self.assertEqual(buckets(tensors, hvd.Average), [[2, 0], [1]])
+
+    def test_a_bucket_that_is_full_is_closed(self):
+        half = tf.zeros(BUCKET_BYTES // 8)  # float32
+        self.assertEqual(buckets({0: half, 1: half, 2: half}, hvd.Sum), [[2, 1], [0]])
+
+    def test_adasum_takes_each_tensor_alone(self):
+        self.assertEqual(buckets({0: tf.zeros(1), 1: tf.zeros(1)}, hvd.Adasum), [[1], [0]])
+
+
+class Collectives(unittest.TestCase):
+    def test_numbers_without_dimensions_stay_so(self):
+        self.assertEqual(hvd.allreduce(tf.constant(float(RANK)), op=hvd.Sum).shape, [])
+        self.assertEqual(float(hvd.broadcast(tf.constant(float(RANK)), 1)), 1.0)
+
+    def test_many_independent_calls_of_a_graph_don_t_wait_for_threads(self):
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            several = [hvd.allreduce(tf.fill([3], float(number)), op=hvd.Sum, name=f"one {number}") for number in range(40)]
+            order = several if RANK == 0 else several[::-1]
+            sums = session.run(order)
+        expected = [float(number * SIZE) for number in range(40)]
+        self.assertEqual([one[0] for one in (sums if RANK == 0 else sums[::-1])], expected)
+
+    def test_alltoall_without_splits_and_rows_that_differ_has_a_gradient(self):
+        given = tf.fill([SIZE * (RANK + 1)], float(RANK))
+        with tf.GradientTape() as tape:
+            tape.watch(given)
+            received = hvd.alltoall(given)
+        self.assertEqual(received.numpy().tolist(), [float(rank) for rank in range(SIZE) for _ in range(rank + 1)])
+        self.assertEqual(tape.gradient(received, given).shape, given.shape)
+
+    def test_shapes_that_differ_are_an_error_on_all_ranks_and_the_next_call_works(self):
+        with self.assertRaises(tf.errors.FailedPreconditionError):
+            hvd.allreduce(tf.zeros(2 + RANK), name="differs")
+        self.assertEqual(float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum)), float(SIZE))
+
+
+def train(optimizer, **options):
+    """The weights after some steps, and the model. Each rank has other data, and begins with other weights."""
+    keras.utils.set_random_seed(RANK)
+    x = np.random.default_rng(RANK).random((32, 4), np.float32)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dropout(0.1),
+                              keras.layers.Dense(1)])
+    model.compile(loss="mse", optimizer=optimizer, **options)
+    callbacks = [hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0), hvd_keras.callbacks.MetricAverageCallback()]
+    history = model.fit(x, x.sum(1), batch_size=8, epochs=2, verbose=0, callbacks=callbacks)
+    return np.concatenate([one.ravel() for one in model.get_weights()]), model, history
+
+
+class Keras3(unittest.TestCase):
+    def check_equal(self, mine):
+        everyones = hvd.allgather(tf.constant(mine[None])).numpy()
+        for rank in range(SIZE):
+            np.testing.assert_array_equal(everyones[rank], mine)
+
+    def test_ranks_train_one_model(self):
+        weights, _, history = train(hvd_keras.DistributedOptimizer(keras.optimizers.Adam(0.01)))
+        self.check_equal(weights)
+        self.check_equal(np.array(history.history["loss"]))
+
+    def test_ranks_without_it_part(self):
+        weights, _, _ = train(keras.optimizers.Adam(0.01))
+        with self.assertRaises(AssertionError):
+            self.check_equal(weights)
+
+    def test_xla_is_off_even_if_asked_for(self):
+        weights, model, _ = train(hvd_keras.DistributedOptimizer(keras.optimizers.SGD(0.01)), jit_compile=True)
+        self.assertFalse(model.jit_compile)
+        self.check_equal(weights)
+
+    def test_several_passes_are_one_step(self):
+        weights, _, _ = train(hvd_keras.DistributedOptimizer(keras.optimizers.SGD(0.01), backward_passes_per_step=2))
+        self.check_equal(weights)
+
+    def test_a_saved_model_loads_with_and_without_it(self):
+        _, model, _ = train(hvd_keras.DistributedOptimizer(keras.optimizers.Adam(0.01)))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.keras")
+            model.save(path)
+            loaded, plain = hvd_keras.load_model(path), keras.models.load_model(path)
+        self.assertIs(type(plain.optimizer), keras.optimizers.Adam)
+        self.assertIsNot(type(loaded.optimizer), keras.optimizers.Adam)
+        self.assertEqual(int(loaded.optimizer.iterations), 8)
+
+
+if __name__ == "__main__":
+    unittest.main()
