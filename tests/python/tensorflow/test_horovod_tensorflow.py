@@ -69,6 +69,15 @@ def train(optimizer, **options):
     return np.concatenate([one.ravel() for one in model.get_weights()]), model, history
 
 
+class BatchNormalization(unittest.TestCase):
+    def test_is_over_the_batches_of_all_ranks(self):
+        everyones = np.random.default_rng(1).random((SIZE * 4, 3), np.float32)
+        expected = keras.layers.BatchNormalization()(everyones, training=True).numpy()
+        layer = hvd.SyncBatchNormalization()
+        mine = layer(everyones[RANK * 4:RANK * 4 + 4], training=True).numpy()
+        np.testing.assert_allclose(mine, expected[RANK * 4:RANK * 4 + 4], rtol=1e-4, atol=1e-5)
+
+
 class Keras3(unittest.TestCase):
     def check_equal(self, mine):
         everyones = hvd.allgather(tf.constant(mine[None])).numpy()

@@ -62,6 +62,8 @@ class Reduction:
     float32. `function`: drun.allreduce or drun.reducescatter."""
 
     def __init__(self, function, op, prescale, postscale, process_set):
+        if process_set.process_set_id != 0 and process_set.comm is None:
+            raise ValueError(f"{process_set} has not been given to add_process_set() or init()")
         self._function, self._op = function, op
         self._prescale, self._postscale = prescale, postscale
         self._process_set = process_set

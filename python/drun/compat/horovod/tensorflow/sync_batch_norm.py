@@ -4,13 +4,16 @@ import tensorflow as tf
 from .mpi_ops import Average, _allreduce, size
 
 
+_IS_OF_KERAS_3 = tf.keras.layers.BatchNormalization.__module__.startswith("keras.src.layers.normalization")
+
+
 class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
     def __init__(self, fused=False, **kwargs):
         if fused in (True, None):
             raise ValueError("SyncBatchNormalization does not support fused=True.")
         if not kwargs.get("name"):
             kwargs["name"] = "sync_batch_normalization"
-        if tf.keras.__version__.startswith("2."):  # Keras 3 has no fused kernel
+        if not _IS_OF_KERAS_3:  # which has no fused kernel
             kwargs["fused"] = False
         super().__init__(**kwargs)
 
