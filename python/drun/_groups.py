@@ -54,6 +54,11 @@ class _GlobalProcessSet(ProcessSet):
 global_process_set = _GlobalProcessSet()
 
 
+def check_added(process_set):
+    if process_set is not global_process_set and process_set.comm is None:
+        raise ValueError(f"{process_set} has not been given to add_process_set() or init()")
+
+
 class Group:
     """The ranks that take part in a collective."""
 
@@ -65,8 +70,7 @@ class Group:
         self.comm = self._set.comm
         self.process_set_id = self._set.process_set_id
         if not self.is_global:
-            if self.comm is None:
-                raise ValueError(f"{self._set} has not been given to add_process_set() or init()")
+            check_added(self._set)
             if not self._set.included():
                 raise ValueError(f"this rank, {place().rank}, is not in {self._set}")
         self.rank = self._set.rank()

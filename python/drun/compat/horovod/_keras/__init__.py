@@ -2,12 +2,14 @@
 apply gradients in two steps, of which the first reduces them. In Keras 3 a model applies gradients only: there the step
 reduces them."""
 import functools
+import operator
 
 import tensorflow as tf
 
 from ..tensorflow.aggregation import Aggregation
 from ..tensorflow.compression import Compression
-from ..tensorflow.gradients import GradientReduction, VariableSet, reduce_global
+from ..tensorflow.functions import variables_of
+from ..tensorflow.gradients import GradientReduction
 from ..tensorflow.mpi_ops import Average, global_process_set
 from .xla import keep_xla_off
 
@@ -17,18 +19,13 @@ class Distributed:
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._hvd_start()
-
-    def _hvd_start(self):
         options = self._hvd_options
         name = options["name"] or f"Distributed{type(self).__name__}"
         reduce = GradientReduction(name, options["compression"], options["sparse_as_dense"], options["op"],
-                                   options["predivide_factor"], options["process_set"])
+                                   options["predivide_factor"], options["process_set"], options["scale_local"])
         # Keras tracks what it finds in attributes: these stay out of that.
-        self.__dict__["_hvd_local"] = VariableSet()
-        self.__dict__["_hvd_reduce"] = lambda gradients, variables: reduce_global(
-            gradients, variables, reduce, self._hvd_local, options["process_set"], options["scale_local"])
-        self.__dict__["_agg_helper"] = (Aggregation(options["passes"], self._hvd_reduce, options["is_averaged"])
+        self.__dict__["_hvd_reduce"] = reduce
+        self.__dict__["_agg_helper"] = (Aggregation(options["passes"], reduce, options["is_averaged"])
                                         if options["passes"] > 1 else None)
 
     @property
@@ -37,7 +34,7 @@ class Distributed:
 
     def register_local_var(self, var):
         """Gradients of that variable stay this rank's own."""
-        self._hvd_local.add(var)
+        self._hvd_reduce.local.add(var)
 
     def _hvd_allreduce(self, gradients, variables):
         reduce = self._agg_helper.compute_gradients if self._agg_helper else self._hvd_reduce
@@ -97,7 +94,7 @@ class OfKeras3(Distributed):
             with tf.init_scope():
                 self.build(variables)
         done = self.__dict__.pop("_hvd_reduced", None)
-        if grads and not (done is not None and len(done) == len(grads) and all(map(lambda a, b: a is b, done, grads))):
+        if grads and not (done is not None and len(done) == len(grads) and all(map(operator.is_, done, grads))):
             grads = self._hvd_allreduce(grads, variables)
         apply = functools.partial(super().apply, grads, variables)
         if self._agg_helper:
@@ -137,8 +134,3 @@ def load_model(keras, filepath, custom_optimizers, custom_objects, compression):
     if hasattr(model, "jit_compile"):
         model.jit_compile = False
     return model
-
-
-def variables_of(optimizer):
-    variables = optimizer.variables
-    return list(variables() if callable(variables) and not isinstance(variables, list) else variables)

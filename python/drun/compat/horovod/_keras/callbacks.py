@@ -2,7 +2,7 @@
 import tensorflow as tf
 
 from ..tensorflow import allreduce, broadcast_variables, rank, size
-from . import variables_of
+from ..tensorflow.functions import variables_of
 
 
 def _number_of(variable):

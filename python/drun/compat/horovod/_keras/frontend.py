@@ -2,7 +2,11 @@
 import tensorflow as tf
 
 from .. import tensorflow as hvd
-from ..tensorflow.compression import Compression
+from ..tensorflow import (Adasum, Average, Compression, HorovodInternalError, Max, Min, ProcessSet, Product, Sum,
+                          add_process_set, broadcast_global_variables, ccl_built, cross_rank, cross_size, cuda_built, ddl_built,
+                          global_process_set, gloo_built, gloo_enabled, gpu_available, init, is_homogeneous, is_initialized,
+                          local_rank, local_size, mpi_built, mpi_enabled, mpi_threads_supported, nccl_built, rank,
+                          remove_process_set, rocm_built, shutdown, size, start_timeline, stop_timeline)
 from ..tensorflow.elastic import TensorFlowKerasState, run
 from ..tensorflow.tape import variables_of_layers
 from . import callbacks as bases
@@ -47,8 +51,6 @@ def DistributedOptimizer(optimizer, name=None, device_dense="", device_sparse=""
     hvd.tape.check_groups(groups)
     if op not in (hvd.Average, hvd.Sum):
         raise ValueError("op currently only supports Average and Sum")
-    if gradient_predivide_factor != 1.0 and op != hvd.Average:
-        raise ValueError("gradient_predivide_factor not supported with op != Average")
     return distributed_optimizer(optimizer, name, compression, sparse_as_dense, op, gradient_predivide_factor,
                                  backward_passes_per_step, average_aggregated_gradients, process_set, scale_local_gradients)
 
@@ -64,11 +66,6 @@ def PartialDistributedOptimizer(optimizer, name=None, device_dense="", device_sp
     for variable in variables_of_layers(local_layers):
         result.register_local_var(variable)
     return result
-
-
-def broadcast_global_variables(root_rank):
-    """For graphs of TensorFlow 1."""
-    return hvd.broadcast_global_variables(root_rank)
 
 
 def allreduce(value, name=None, average=None, prescale_factor=1.0, postscale_factor=1.0, op=None, compression=Compression.none):
@@ -102,5 +99,7 @@ def load_model_of(keras):
     return load
 
 
-__all__ = ["Callbacks", "Compression", "DistributedOptimizer", "KerasState", "PartialDistributedOptimizer", "allgather",
-           "allreduce", "broadcast", "broadcast_global_variables", "load_model_of", "reducescatter", "run"]
+# The names that both packages have: all of the above but what they make of their Keras.
+__all__ = [name for name in globals() if not name.startswith("_") and name not in (
+    "tf", "hvd", "bases", "Callbacks", "KerasState", "TensorFlowKerasState", "distributed_optimizer", "load_model", "load_model_of",
+    "run", "variables_of_layers")]

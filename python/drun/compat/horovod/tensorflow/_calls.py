@@ -9,6 +9,7 @@ import tensorflow as tf
 import drun
 from drun import Adasum
 from drun import _library as lib
+from drun._groups import check_added
 
 _EXACT = ("int8", "uint8", "int32", "uint32", "int64", "uint64")
 _HALVES = ("float16", "bfloat16")
@@ -17,7 +18,7 @@ _HALVES = ("float16", "bfloat16")
 def carry_out(work, tensors, outputs):
     """work(*arrays) returns a list of arrays. outputs: (dtype, static shape) of each. Returns a list of tensors."""
     if tf.executing_eagerly():
-        return [tf.convert_to_tensor(one) for one in _guarded(work, True)(*[np.asarray(tensor) for tensor in tensors])]
+        return [tf.convert_to_tensor(one) for one in _guarded(work, True)(*tensors)]
     # A numpy_function is stateful: in a tf.function those of one function are carried out in the order of the program.
     results = tf.numpy_function(_guarded(work, False), tensors, [dtype for dtype, _ in outputs])
     for result, (_, shape) in zip(results, outputs):
@@ -62,8 +63,7 @@ class Reduction:
     float32. `function`: drun.allreduce or drun.reducescatter."""
 
     def __init__(self, function, op, prescale, postscale, process_set):
-        if process_set.process_set_id != 0 and process_set.comm is None:
-            raise ValueError(f"{process_set} has not been given to add_process_set() or init()")
+        check_added(process_set)
         self._function, self._op = function, op
         self._prescale, self._postscale = prescale, postscale
         self._process_set = process_set

@@ -1,27 +1,7 @@
 """Compression of TensorFlow's tensors before they are reduced."""
 import tensorflow as tf
 
-
-class Compressor:
-    """compress returns the tensor to reduce and the context for decompress."""
-
-    @staticmethod
-    def compress(tensor):
-        raise NotImplementedError
-
-    @staticmethod
-    def decompress(tensor, ctx):
-        raise NotImplementedError
-
-
-class NoneCompressor(Compressor):
-    @staticmethod
-    def compress(tensor):
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor, ctx):
-        return tensor
+from drun._compression import Compressor, NoneCompressor
 
 
 class _Half(Compressor):

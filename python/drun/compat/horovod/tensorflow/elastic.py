@@ -2,7 +2,7 @@
 import tensorflow as tf
 
 from ..common.elastic import ObjectState, State, run  # noqa: F401
-from .functions import broadcast_variables
+from .functions import broadcast_variables, variables_of
 
 
 def _variables_of(value):
@@ -10,10 +10,7 @@ def _variables_of(value):
     weights = getattr(value, "weights", None)
     if isinstance(weights, list):
         return weights
-    variables = getattr(value, "variables", None)
-    if variables is None:
-        return None
-    return list(variables() if callable(variables) else variables)
+    return variables_of(value) if hasattr(value, "variables") else None
 
 
 class _OfVariables(State):

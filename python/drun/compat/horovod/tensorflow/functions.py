@@ -16,6 +16,12 @@ def broadcast_variables(variables, root_rank, process_set=global_process_set, in
     return None if tf.executing_eagerly() else tf.group(*values)
 
 
+def variables_of(owner):
+    """Those of an optimizer, which are a list in some versions of Keras, and a function in others."""
+    variables = owner.variables
+    return list(variables() if callable(variables) else variables)
+
+
 def _is_of_keras(variable):
     """True for a variable of Keras 3, which has one of TensorFlow in it."""
     return not isinstance(variable, tf.Variable) and isinstance(getattr(variable, "value", None), tf.Variable)

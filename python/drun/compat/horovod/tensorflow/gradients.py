@@ -18,22 +18,34 @@ BUCKET_BYTES = 32 << 20
 
 
 class GradientReduction:
-    """(gradients, variables) -> gradients of all ranks. `groups` of Horovod are drun's buckets, and ignored."""
+    """(gradients, variables) -> gradients of all ranks. Those of the variables in `local` stay the rank's own, and are
+    divided by the number of ranks, as Horovod does, if scale_local. `groups` of Horovod are drun's buckets, and ignored."""
 
-    def __init__(self, name, compression, sparse_as_dense, op, predivide_factor, process_set):
+    def __init__(self, name, compression, sparse_as_dense, op, predivide_factor, process_set, scale_local):
         if predivide_factor != 1.0 and op != Average:
             raise ValueError("gradient_predivide_factor not supported with op != Average")
+        self.local = VariableSet()
         self._name = name
         self._compression = compression
         self._sparse_as_dense = sparse_as_dense
         self._op = op
         self._factors = (1.0 / predivide_factor, predivide_factor)
         self._process_set = process_set
+        self._scale_local = scale_local
 
-    def __call__(self, gradients, variables=None, use_generic_names=False):
-        del use_generic_names  # names of buckets don't depend on those of variables
+    def __call__(self, gradients, variables):
+        numbers = [number for number, variable in enumerate(variables) if variable not in self.local]
+        result = list(gradients)
+        for number, one in zip(numbers, self._reduced([gradients[number] for number in numbers])):
+            result[number] = one
+        if self._scale_local:
+            for number in set(range(len(result))) - set(numbers):
+                result[number] = _divided(result[number], self._process_set.size())
+        return result
+
+    def _reduced(self, gradients):
         if not self._process_set.included() or self._process_set.size() == 1:
-            return list(gradients)
+            return gradients
         result = [tf.convert_to_tensor(one) if self._sparse_as_dense and isinstance(one, tf.IndexedSlices) else one
                   for one in gradients]
         dense = [number for number, one in enumerate(result) if one is not None and not isinstance(one, tf.IndexedSlices)]
@@ -98,19 +110,6 @@ def _wait(ticket):
     flat = synchronize(handle).astype(dtype, copy=False)
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
     return [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes)]
-
-
-def reduce_global(gradients, variables, reduce, local, process_set, scale_local):
-    """Reduces all gradients but those of variables in `local` (a VariableSet). Horovod divides those by the number of
-    ranks, if scale_local."""
-    numbers = [number for number, variable in enumerate(variables) if variable not in local]
-    result = list(gradients)
-    for number, one in zip(numbers, reduce([gradients[number] for number in numbers], [variables[number] for number in numbers])):
-        result[number] = one
-    if scale_local:
-        for number in set(range(len(result))) - set(numbers):
-            result[number] = _divided(result[number], process_set.size())
-    return result
 
 
 def _divided(gradient, n):

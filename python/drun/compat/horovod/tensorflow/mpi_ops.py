@@ -17,9 +17,8 @@ from ..common.basics import (ccl_built, cross_rank, cross_size, cuda_built, ddl_
 from ..common.exceptions import HorovodInternalError
 from ..common.process_sets import (ProcessSet, add_process_set, global_process_set, is_process_set_included,
                                    remove_process_set)
+from ..common.util import num_rank_is_power_2 as check_num_rank_power_of_2  # noqa: F401
 from ._calls import Reduction, call_name, carry_out
-
-check_num_rank_power_of_2 = lambda n: n > 0 and n & (n - 1) == 0  # noqa: E731
 
 
 def _rows_of_any(shape):
@@ -48,10 +47,7 @@ def _grouped_allreduce(tensors, name=None, op=Sum, prescale_factor=1.0, postscal
     reduction = Reduction(drun.allreduce, op, prescale_factor, postscale_factor, process_set)
 
     def forward(*given):
-        own = call_name(kind, given, name, ignore_name_scope)
-        return carry_out(lambda *arrays: [reduction.of(one, _nth(own, number, len(arrays)))
-                                          for number, one in enumerate(arrays)],
-                         given, [(one.dtype, one.shape) for one in given])
+        return _each(kind, reduction.of, given, name, ignore_name_scope)
 
     def gradient(*gradients):
         return _grouped_allreduce(gradients, None, op, prescale_factor, postscale_factor, ignore_name_scope, process_set, kind)
@@ -59,8 +55,14 @@ def _grouped_allreduce(tensors, name=None, op=Sum, prescale_factor=1.0, postscal
     return _differentiable(forward, gradient, *tensors)
 
 
-def _nth(name, number, n):
-    return name if name is None or n == 1 else f"{name}.{number}"
+def _each(kind, call, tensors, name, ignore_name_scope=False, shape_of=lambda shape: shape):
+    """call(array, name) for each tensor, in one operation. shape_of: the static shape of a result."""
+    own = call_name(kind, tensors, name, ignore_name_scope)
+
+    def work(*arrays):
+        return [call(one, own if own is None or len(arrays) == 1 else f"{own}.{number}") for number, one in enumerate(arrays)]
+
+    return carry_out(work, tensors, [(one.dtype, shape_of(one.shape)) for one in tensors])
 
 
 def allgather(tensor, name=None, ignore_name_scope=False, process_set=global_process_set):
@@ -71,10 +73,8 @@ def grouped_allgather(tensors, name=None, ignore_name_scope=False, process_set=g
     tensors = [tf.convert_to_tensor(tensor) for tensor in tensors]
 
     def forward(*given):
-        own = call_name(kind, given, name, ignore_name_scope)
-        return carry_out(lambda *arrays: [drun.allgather(one, _nth(own, number, len(arrays)), process_set)
-                                          for number, one in enumerate(arrays)],
-                         given, [(one.dtype, _rows_of_any(one.shape)) for one in given])
+        return _each(kind, lambda array, own: drun.allgather(array, own, process_set), given, name, ignore_name_scope,
+                     _rows_of_any)
 
     def gradient(*gradients):
         return [_own_rows(_allreduce(one, op=Average, process_set=process_set), tensor, process_set)
@@ -93,9 +93,7 @@ def _own_rows(gathered, tensor, process_set):
 
 def broadcast(tensor, root_rank, name=None, ignore_name_scope=False, process_set=global_process_set):
     def forward(given):
-        own = call_name("Broadcast", [given], name, ignore_name_scope)
-        return carry_out(lambda array: [drun.broadcast(array, root_rank, own, process_set)], [given],
-                         [(given.dtype, given.shape)])
+        return _broadcast_all([given], root_rank, name, process_set, ignore_name_scope)
 
     def gradient(one):
         reduced = _allreduce(one, op=Average, process_set=process_set)
@@ -106,7 +104,7 @@ def broadcast(tensor, root_rank, name=None, ignore_name_scope=False, process_set
 
 def broadcast_(variables, root_rank, name=None, process_set=global_process_set):
     """Stores the root's values in the variables, and returns the values."""
-    values = _broadcast_all(variables, root_rank, name, process_set)
+    values = _broadcast_all([tf.convert_to_tensor(one) for one in variables], root_rank, name, process_set) if variables else []
     assigned = [tf.compat.v1.assign(one, value) if not hasattr(one, "assign") else one.assign(value)
                 for one, value in zip(variables, values)]
     if tf.executing_eagerly():
@@ -115,18 +113,10 @@ def broadcast_(variables, root_rank, name=None, process_set=global_process_set):
         return [tf.identity(value) for value in values]
 
 
-def _broadcast_all(variables, root_rank, name, process_set):
+def _broadcast_all(tensors, root_rank, name, process_set, ignore_name_scope=False):
     """One operation for all: operations that wait for other ranks each hold a thread of TensorFlow's."""
-    tensors = [tf.convert_to_tensor(one) for one in variables]
-    if not tensors:
-        return []
-    own = call_name("Broadcast", tensors, name)
-
-    def work(*arrays):
-        return [drun.broadcast(one, root_rank, _nth(own, number, len(arrays)), process_set)
-                for number, one in enumerate(arrays)]
-
-    return carry_out(work, tensors, [(one.dtype, one.shape) for one in tensors])
+    return _each("Broadcast", lambda array, own: drun.broadcast(array, root_rank, own, process_set), tensors, name,
+                 ignore_name_scope)
 
 
 def alltoall(tensor, splits=None, name=None, ignore_name_scope=False, process_set=global_process_set):
@@ -168,10 +158,7 @@ def _grouped_reducescatter(tensors, name=None, op=Sum, ignore_name_scope=False, 
     factor = (Group(process_set).size if op == Sum else 1) * prescale_factor * postscale_factor
 
     def forward(*given):
-        own = call_name(kind, given, name, ignore_name_scope)
-        return carry_out(lambda *arrays: [reduction.of(one, _nth(own, number, len(arrays)))
-                                          for number, one in enumerate(arrays)],
-                         given, [(one.dtype, _rows_of_any(one.shape)) for one in given])
+        return _each(kind, reduction.of, given, name, ignore_name_scope, _rows_of_any)
 
     def gradient(*gradients):
         return [allgather(one * tf.cast(factor, one.dtype), process_set=process_set) for one in gradients]

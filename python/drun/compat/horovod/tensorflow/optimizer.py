@@ -3,8 +3,8 @@ import tensorflow as tf
 
 from .aggregation import Aggregation
 from .compression import Compression
-from .gradients import GradientReduction, VariableSet, reduce_global
-from .mpi_ops import Adasum, Average, allgather, global_process_set  # noqa: F401
+from .gradients import GradientReduction
+from .mpi_ops import Adasum, Average, global_process_set
 from .reductions import allreduce
 from .tape import check_groups
 
@@ -14,21 +14,19 @@ _LegacyOptimizer = tf.compat.v1.train.Optimizer
 class _DistributedOptimizer(_LegacyOptimizer):
     """An optimizer around another one, which reduces gradients when they are computed."""
 
-    def __init__(self, optimizer, name, use_locking, reduce, passes, is_averaged, process_set, scale_local):
+    def __init__(self, optimizer, name, use_locking, reduce, passes, is_averaged):
         super().__init__(name=name, use_locking=use_locking)
         self._optimizer = optimizer
-        self._local = VariableSet()
-        self._reduce = lambda gradients, variables: reduce_global(gradients, variables, reduce, self._local, process_set,
-                                                                  scale_local)
+        self._reduce = reduce
         self._agg_helper = None
         if passes > 1:
             if tf.executing_eagerly():
                 raise ValueError("backward_passes_per_step > 1 is not yet supported for _LegacyOptimizer with eager execution.")
-            self._agg_helper = Aggregation(passes, self._reduce, is_averaged)
+            self._agg_helper = Aggregation(passes, reduce, is_averaged)
 
     def register_local_var(self, var):
         """Gradients of that variable stay this rank's own."""
-        self._local.add(var)
+        self._reduce.local.add(var)
 
     def compute_gradients(self, *args, **kwargs):
         gradients, variables = zip(*self._optimizer.compute_gradients(*args, **kwargs))
@@ -108,6 +106,6 @@ def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense="
         if process_set is not global_process_set:
             raise NotImplementedError("Adasum does not support process sets yet")
         return _AdasumOfChanges(optimizer, name, use_locking, compression)
-    reduce = GradientReduction(name, compression, sparse_as_dense, op, gradient_predivide_factor, process_set)
-    return _DistributedOptimizer(optimizer, name, use_locking, reduce, backward_passes_per_step, average_aggregated_gradients,
-                                 process_set, scale_local_gradients)
+    reduce = GradientReduction(name, compression, sparse_as_dense, op, gradient_predivide_factor, process_set,
+                               scale_local_gradients)
+    return _DistributedOptimizer(optimizer, name, use_locking, reduce, backward_passes_per_step, average_aggregated_gradients)

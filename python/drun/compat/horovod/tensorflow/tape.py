@@ -2,7 +2,7 @@
 import tensorflow as tf
 
 from .compression import Compression
-from .gradients import GradientReduction, VariableSet, reduce_global
+from .gradients import GradientReduction
 from .mpi_ops import Average, global_process_set
 
 
@@ -11,21 +11,18 @@ class _Distributed:
 
     def register_local_source(self, source):
         """Gradients of that variable stay this rank's own."""
-        self._hvd_local.add(source)
+        self._hvd_reduce.local.add(source)
 
     def gradient(self, target, sources, output_gradients=None, use_generic_names=False, **others):
         del use_generic_names
         gradients = super().gradient(target, sources, output_gradients, **others)
-        flat = tf.nest.flatten(sources)
-        reduced = reduce_global(tf.nest.flatten(gradients), flat, self._hvd_reduce, self._hvd_local, self._hvd_set,
-                                self._hvd_scale_local)
-        return tf.nest.pack_sequence_as(sources, reduced)
+        return tf.nest.pack_sequence_as(sources, self._hvd_reduce(tf.nest.flatten(gradients), tf.nest.flatten(sources)))
 
     def get_local_and_global_gradients(self, target, sources, output_gradients=None, use_generic_names=False):
         """([(local source, gradient)], [(other source, gradient)])."""
         pairs = list(zip(sources, self.gradient(target, sources, output_gradients, use_generic_names)))
-        return ([pair for pair in pairs if pair[0] in self._hvd_local],
-                [pair for pair in pairs if pair[0] not in self._hvd_local])
+        local = self._hvd_reduce.local
+        return [pair for pair in pairs if pair[0] in local], [pair for pair in pairs if pair[0] not in local]
 
 
 def DistributedGradientTape(gradtape, device_dense="", device_sparse="", compression=Compression.none, sparse_as_dense=False,
@@ -36,10 +33,7 @@ def DistributedGradientTape(gradtape, device_dense="", device_sparse="", compres
     check_groups(groups)
     gradtape.__class__ = type(gradtape.__class__.__name__, (_Distributed, gradtape.__class__), {})
     gradtape._hvd_reduce = GradientReduction("DistributedGradientTape", compression, sparse_as_dense, op,
-                                             gradient_predivide_factor, process_set)
-    gradtape._hvd_local = VariableSet()
-    gradtape._hvd_set = process_set
-    gradtape._hvd_scale_local = scale_local_gradients
+                                             gradient_predivide_factor, process_set, scale_local_gradients)
     return gradtape
 
 
