@@ -7,11 +7,8 @@
 #include "base/text.h"
 #include "bench/kind.h"
 #include "cli/argv.h"
-#include "cli/command_bench.h"
-#include "cli/command_check.h"
-#include "cli/command_clean.h"
+#include "cli/command_rows.h"
 #include "cli/help.h"
-#include "cli/options.h"
 
 namespace drun::cli {
 namespace {
@@ -25,12 +22,7 @@ struct Table {
 };
 
 // `word`: a subcommand, or anything else for `drun run`.
-Table table_of(const std::string& word) {
-  if (word == "bench") return {bench_rows(), false};
-  if (word == "check") return {check_rows(), true};
-  if (word == "clean") return {clean_rows(), false};
-  return {run_rows(), true};
-}
+Table table_of(const std::string& word) { return {command_rows(word), word != "bench" && word != "clean"}; }
 
 ValueOptions value_options(const std::vector<OptionRow>& rows) {
   ValueOptions out;

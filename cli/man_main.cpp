@@ -2,32 +2,28 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
-#include "cli/command_bench.h"
-#include "cli/command_check.h"
-#include "cli/command_clean.h"
+#include "base/text.h"
+#include "cli/command_rows.h"
 #include "cli/help.h"
 #include "cli/man_page.h"
-#include "cli/options.h"
 #include "cli/whole_file.h"
 
 namespace {
 
-using Rows = std::vector<drun::cli::OptionRow>;
+constexpr std::string_view kPrefix = "drun-";
 
-Rows rows_of(const std::string& name) {
-  if (name == "drun") return drun::cli::run_rows();
-  if (name == "drun-bench") return drun::cli::bench_rows();
-  if (name == "drun-check") return drun::cli::check_rows();
-  if (name == "drun-clean") return drun::cli::clean_rows();
-  return {};
+// "check" of "drun-check"; "" of "drun".
+std::string_view subcommand_of(std::string_view page) {
+  return drun::starts_with(page, kPrefix) ? page.substr(kPrefix.size()) : "";
 }
 
-std::string summary_of(const std::string& name) {
-  for (const auto& [subcommand, summary] : drun::cli::kSubcommands) {
-    if (name == std::string("drun-") + subcommand) return summary;
+std::string summary_of(std::string_view subcommand) {
+  for (const auto& [name, summary] : drun::cli::kSubcommands) {
+    if (subcommand == name) return summary;
   }
   return drun::cli::kSummary;
 }
@@ -42,7 +38,9 @@ int run(const std::vector<std::string>& args) {
     std::fprintf(stderr, "drun-man-page: %s\n", source.error().message().c_str());
     return 1;
   }
-  const auto page = drun::cli::man_page(*source, args[0], summary_of(args[0]), rows_of(args[0]), args[1]);
+  const std::string_view subcommand = subcommand_of(args[0]);
+  const auto page =
+      drun::cli::man_page(*source, args[0], summary_of(subcommand), drun::cli::command_rows(subcommand), args[1]);
   if (auto written = drun::cli::write_whole(args[3], page); !written) {
     std::fprintf(stderr, "drun-man-page: %s\n", written.error().message().c_str());
     return 1;

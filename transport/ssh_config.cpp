@@ -15,12 +15,6 @@
 #include "transport/ssh_tokens.h"
 
 namespace drun::transport {
-namespace {
-
-struct LocalAccount {
-  std::string user;
-  std::string home;
-};
 
 LocalAccount local_account() {
   LocalAccount out;
@@ -35,6 +29,8 @@ LocalAccount local_account() {
   }
   return out;
 }
+
+namespace {
 
 Result<SshConfigValues> read_configs(const SshOptions& options, const SshConfigSubject& subject) {
   SshConfigValues values;

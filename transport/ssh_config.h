@@ -53,6 +53,13 @@ struct SshOptions {
   std::string config_file;    // -F; "none" = read no config; "" = ~/.ssh/config and /etc/ssh/ssh_config
 };
 
+// The user who runs this process, from the password database, as in OpenSSH; without an entry from the environment.
+struct LocalAccount {
+  std::string user;
+  std::string home;
+};
+LocalAccount local_account();
+
 // Reads config files (Include, Host, Match host/originalhost/user/localuser/all; Match exec, canonical and final set
 // needs_openssh). Order of precedence: option, host item, user config, system config, default. Errors: Errc::kUsage
 // with file:line.

@@ -89,18 +89,8 @@ class Reader {
 
   Result<void> take_include(const SshConfigValue& value, bool active, int depth) {
     for (const auto& word : value.words) {
-      std::string pattern = word;
-      if (starts_with(pattern, "~/")) {
-        pattern = subject_.home + pattern.substr(1);
-      } else if (!starts_with(pattern, "/")) {
-        pattern = root_.include_folder + "/" + pattern;
-      }
-      glob_t found{};
-      if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
-        Result<void> ok;
-        for (std::size_t i = 0; i < found.gl_pathc && ok; ++i) ok = read(found.gl_pathv[i], active, depth + 1, false);
-        ::globfree(&found);
-        if (!ok) return ok;
+      for (const auto& path : included_files(word, subject_.home, root_.include_folder)) {
+        if (auto ok = read(path, active, depth + 1, false); !ok) return ok;
       }
     }
     return {};
@@ -143,6 +133,23 @@ void SshConfigValues::add(const std::string& keyword, SshConfigValue value) {
 Result<void> read_ssh_config(const SshConfigFile& file, const SshConfigSubject& subject, SshConfigValues& values) {
   Reader reader(file, subject, values);
   return reader.read(file.path, true, 0, file.must_exist);
+}
+
+std::vector<std::string> included_files(const std::string& word, const std::string& home,
+                                        const std::string& include_folder) {
+  std::string pattern = word;
+  if (starts_with(pattern, "~/")) {
+    pattern = home + pattern.substr(1);
+  } else if (!starts_with(pattern, "/")) {
+    pattern = include_folder + "/" + pattern;
+  }
+  std::vector<std::string> out;
+  glob_t found{};
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+    out.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  }
+  ::globfree(&found);
+  return out;
 }
 
 Result<SshConfigLine> split_ssh_config_line(std::string_view line) {

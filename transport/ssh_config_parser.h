@@ -48,6 +48,10 @@ struct SshConfigFile {
 // Adds the values that `file` has for the host. Errors: kUsage, subject file:line.
 Result<void> read_ssh_config(const SshConfigFile& file, const SshConfigSubject& subject, SshConfigValues& values);
 
+// The files that a word of an Include line names, which may be a pattern, in the order of names.
+std::vector<std::string> included_files(const std::string& word, const std::string& home,
+                                        const std::string& include_folder);
+
 // Keyword and words of one line: handles quotes, `=` and comments. Empty for a blank line; kUsage for an open quote.
 struct SshConfigLine {
   std::string keyword;  // lower case

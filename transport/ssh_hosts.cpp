@@ -1,14 +1,11 @@
 #include "transport/ssh_hosts.h"
 
-#include <glob.h>
-#include <pwd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <unordered_set>
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "transport/ssh_config.h"
 #include "transport/ssh_config_parser.h"
 #include "transport/ssh_tokens.h"
 
@@ -42,22 +39,10 @@ struct ConfigReader {
 
   void include(const std::vector<std::string>& patterns, int depth) {
     for (const auto& word : patterns) {
-      const std::string expanded = expand_tilde(word, home);
-      const std::string pattern = starts_with(expanded, "/") ? expanded : include_folder + "/" + expanded;
-      glob_t found{};
-      if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
-        for (std::size_t i = 0; i < found.gl_pathc; ++i) read(found.gl_pathv[i], depth + 1);
-      }
-      ::globfree(&found);
+      for (const auto& path : included_files(word, home, include_folder)) read(path, depth + 1);
     }
   }
 };
-
-// The password database's, as everywhere in drun's ssh.
-std::string home_folder() {
-  const passwd* entry = ::getpwuid(::getuid());
-  return entry == nullptr ? "/" : entry->pw_dir;
-}
 
 }  // namespace
 
@@ -82,7 +67,7 @@ std::vector<std::string> known_hosts_hosts(std::string_view text) {
 }
 
 std::vector<std::string> ssh_hosts(const std::string& config_file) {
-  const std::string home = home_folder(), folder = home + "/.ssh";
+  const std::string home = local_account().home, folder = home + "/.ssh";
   std::vector<std::string> all;
   const auto add = [&all](std::vector<std::string> names) { all.insert(all.end(), names.begin(), names.end()); };
   if (config_file.empty()) {

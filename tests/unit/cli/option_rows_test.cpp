@@ -6,6 +6,7 @@
 #include "cli/command_bench.h"
 #include "cli/command_check.h"
 #include "cli/command_clean.h"
+#include "cli/command_rows.h"
 #include "cli/options.h"
 
 namespace drun::cli {
@@ -58,11 +59,8 @@ std::string complaint(const std::string& command, const OptionRow& row, const st
 }
 
 TEST(OptionRows, EveryChoiceIsAcceptedAndNoOtherWord) {
-  for (const auto& [command, rows] : {std::pair<const char*, std::vector<OptionRow>>{"run", run_rows()},
-                                      {"check", check_rows()},
-                                      {"bench", bench_rows()},
-                                      {"clean", clean_rows()}}) {
-    for (const auto& row : rows) {
+  for (const std::string command : {"run", "check", "bench", "clean"}) {
+    for (const auto& row : command_rows(command)) {
       if (choices(row).empty() || row.names.back() == "--compat") continue;  // needs the installed package
       for (const auto& word : choices(row)) EXPECT_EQ(complaint(command, row, word), "") << row.names.back();
       EXPECT_NE(complaint(command, row, "no-such-word"), "") << command << " " << row.names.back();
