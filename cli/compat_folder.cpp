@@ -19,7 +19,10 @@ std::string parent_of(const std::string& folder) { return std::filesystem::path(
 }  // namespace
 
 Result<std::string> find_compat_folder(const std::string& program_folder) {
-  if (const auto beside = parent_of(program_folder) + "/compat"; has_package(beside)) return beside;  // of a wheel
+  // In the order: of a wheel, of a relocatable installation, of Debian's package.
+  for (const char* place : {"/compat", "/lib/python/drun/compat", "/lib/python3/dist-packages/drun/compat"}) {
+    if (const auto folder = parent_of(program_folder) + place; has_package(folder)) return folder;
+  }
   std::string tree = program_folder;
   for (int level = 0; level <= kMaxLevels; ++level) {
     if (const auto folder = tree + "/python/drun/compat"; has_package(folder)) return folder;

@@ -152,8 +152,12 @@ def _candidates():
     if given:
         return [given]
     here = os.path.dirname(os.path.abspath(__file__))
-    found = sorted(glob.glob(os.path.join(here, "lib", "libdrun.so*")))
+    found = sorted(glob.glob(os.path.join(glob.escape(here), "lib", "libdrun.so*")))
     tree = os.path.dirname(os.path.dirname(here))
+    # Installed as PREFIX/lib/python/drun: the library of the same prefix, which may be anywhere.
+    if os.path.basename(os.path.dirname(here)) == "python":
+        found += sorted(path for folder in ("", "*-linux-gnu", "../lib64")
+                        for path in glob.glob(os.path.join(glob.escape(tree), folder, "libdrun.so.0")))
     if os.path.exists(os.path.join(tree, "CMakePresets.json")):  # not installed: the tree's build
         found += glob.glob(os.path.join(tree, "build", "release", "lib", "libdrun.so.0"))
     return found + ["libdrun.so.0", "libdrun.so"]

@@ -24,6 +24,13 @@ TEST_F(CompatFolder, IsThatOfTheWheelOfTheExecutable) {
   EXPECT_EQ(find_compat_folder(root_ + "/site-packages/drun/bin").value(), root_ + "/site-packages/drun/compat");
 }
 
+TEST_F(CompatFolder, IsThatOfAnInstalledExecutable) {
+  make_package("/opt/lib/python/drun/compat");
+  make_package("/usr/lib/python3/dist-packages/drun/compat");
+  EXPECT_EQ(find_compat_folder(root_ + "/opt/bin").value(), root_ + "/opt/lib/python/drun/compat");
+  EXPECT_EQ(find_compat_folder(root_ + "/usr/bin").value(), root_ + "/usr/lib/python3/dist-packages/drun/compat");
+}
+
 TEST_F(CompatFolder, IsThatOfTheTreeInWhichTheExecutableWasBuilt) {
   make_package("/python/drun/compat");
   EXPECT_EQ(find_compat_folder(root_ + "/build/release/bin").value(), root_ + "/python/drun/compat");
