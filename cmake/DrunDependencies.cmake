@@ -1,4 +1,9 @@
 # All dependencies come from the distribution; scripts/packages lists the package names. Configuring works offline.
+set(DRUN_PORTABLE "" CACHE PATH "A folder of packaging/libraries, for programs that need nothing but an old glibc")
+if(DRUN_PORTABLE)
+  include(DrunPortable)
+  return()
+endif()
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 find_path(DRUN_EXPECTED_INCLUDE_DIR tl/expected.hpp)

@@ -4,7 +4,7 @@ add_library(drun_warnings INTERFACE)
 target_include_directories(drun_warnings INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(drun_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
-  -Wduplicated-cond -Wlogical-op
+  $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond> $<$<CXX_COMPILER_ID:GNU>:-Wlogical-op>
   $<$<BOOL:${DRUN_WARNINGS_AS_ERRORS}>:-Werror>)
 
 add_library(drun_options INTERFACE)
@@ -22,7 +22,7 @@ foreach(options drun_options drun_test_options)
   endif()
   # Silences GCC 12's false positives in optimized builds: C++20's std::string, variants in vectors, frames of Asio's
   # coroutines. The sanitizer builds find real errors of these kinds.
-  target_compile_options(${options} INTERFACE $<$<NOT:$<CONFIG:Debug>>:
+  target_compile_options(${options} INTERFACE $<$<AND:$<CXX_COMPILER_ID:GNU>,$<NOT:$<CONFIG:Debug>>>:
     -Wno-array-bounds -Wno-maybe-uninitialized -Wno-mismatched-new-delete -Wno-restrict -Wno-stringop-overflow
     -Wno-stringop-overread>)
 endforeach()

@@ -31,8 +31,7 @@ int signal_number(std::string_view name) {
 
 LibsshChannel::LibsshChannel(asio::io_context& io, std::unique_ptr<LibsshSession> session, std::unique_ptr<Proxy> proxy,
                              std::string subject)
-    : io_(io),
-      session_(std::move(session)),
+    : session_(std::move(session)),
       proxy_(std::move(proxy)),
       subject_(std::move(subject)),
       wake_(io.get_executor()),

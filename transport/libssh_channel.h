@@ -64,7 +64,6 @@ class LibsshChannel final : public Channel {
   void finish();
   Error lost(const std::string& why) const;
 
-  asio::io_context& io_;
   std::unique_ptr<LibsshSession> session_;
   std::unique_ptr<Proxy> proxy_;
   std::string subject_;

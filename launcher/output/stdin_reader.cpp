@@ -21,12 +21,7 @@ bool in_background() {
 }  // namespace
 
 StdinReader::StdinReader(asio::io_context& io, std::size_t credit, OnBytes bytes, std::function<void()> ended)
-    : io_(io),
-      epoll_(io),
-      credit_(credit),
-      bytes_(std::move(bytes)),
-      ended_(std::move(ended)),
-      wake_(io.get_executor()) {
+    : epoll_(io), credit_(credit), bytes_(std::move(bytes)), ended_(std::move(ended)), wake_(io.get_executor()) {
   Fd instance(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{};
   event.events = EPOLLIN;

@@ -23,7 +23,6 @@ class StdinReader {
  private:
   Task<bool> wait_readable();
 
-  asio::io_context& io_;
   asio::posix::stream_descriptor epoll_;  // an epoll instance that holds fd 0: waiting on it does not change fd 0
   bool pollable_ = false;
   std::size_t credit_;
