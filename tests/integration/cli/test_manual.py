@@ -77,6 +77,6 @@ class Manual(unittest.TestCase):
             found = sorted(str(path.relative_to(prefix)) for path in pathlib.Path(prefix).rglob("*") if path.is_file())
         self.assertEqual(found, sorted([
             "share/bash-completion/completions/drun", "share/fish/vendor_completions.d/drun.fish",
-            "share/zsh/site-functions/_drun", *(f"share/man/man1/{page}" for page in COMMANDS),
-            "share/man/man5/drun-hostfile.5", "share/man/man5/drun.toml.5"]))
+            "share/zsh/site-functions/_drun", *(f"share/man/man1/{page}.gz" for page in COMMANDS),
+            "share/man/man5/drun-hostfile.5.gz", "share/man/man5/drun.toml.5.gz"]))
 
