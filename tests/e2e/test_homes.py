@@ -1,4 +1,5 @@
 """The agent gets to hosts with all sorts of shells and homes."""
+import hashlib
 import os
 import signal
 
@@ -40,6 +41,15 @@ class Shells(ClusterTest):
         before = self.cluster.shell("h1", "stat -c '%n %i' /root/.cache/drun/*")
         self.check()
         self.assertEqual(self.cluster.shell("h1", "stat -c '%n %i' /root/.cache/drun/*"), before)
+
+    def test_the_agent_of_an_installed_package_is_used(self):
+        with open(f"{BIN}/drun-agent", "rb") as agent:
+            name = "agent-" + hashlib.sha256(agent.read()).hexdigest()[:16]
+        self.addCleanup(self.cluster.shell, "h1", "umount /usr/local; rm -rf /root/.cache/drun")
+        self.cluster.shell("h1", "rm -rf /root/.cache/drun; mount -t tmpfs tmpfs /usr/local; mkdir -p /usr/local/libexec/drun; "
+                                 f"cp {BIN}/drun-agent /usr/local/libexec/drun/; ln -s drun-agent /usr/local/libexec/drun/{name}")
+        self.good("-np", "2", "-H", "localhost:1,host1:1", "true")
+        self.cluster.shell("h1", "test ! -e /root/.cache/drun")
 
     def test_a_damaged_agent_is_delivered_again_once(self):
         self.check()
