@@ -6,8 +6,10 @@ set(DRUN_EXPECTED_INCLUDE_DIR ${DRUN_PORTABLE}/include)
 set(SODIUM_INCLUDE_DIRS ${DRUN_PORTABLE}/include)
 set(DRUN_SODIUM_STATIC ${DRUN_PORTABLE}/lib/libsodium.a)
 find_package(Threads REQUIRED)
-# GCC's default, but not that of zig.
-add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-pie>)
+if(NOT DRUN_BUILD_AGENTS)
+  # GCC's default, but not that of zig.
+  add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-pie>)
+endif()
 
 foreach(headers Boost::headers CLI11::CLI11 nlohmann_json::nlohmann_json spdlog::spdlog)
   add_library(${headers} INTERFACE IMPORTED)
