@@ -79,7 +79,8 @@ std::string prefix_of(std::size_t body_bytes) {
 }
 
 std::string version_text(std::uint16_t theirs) {
-  return "protocol version " + std::to_string(theirs) + ", this side speaks " + std::to_string(kProtocolVersion);
+  return "protocol version " + std::to_string(theirs) + ", this side speaks " + std::to_string(kProtocolVersion) +
+         "; drun and libdrun must be of one release";
 }
 
 }  // namespace

@@ -206,7 +206,7 @@ Outcome<JobContext> join_world(const Surroundings& surroundings, const Timeouts&
   auto client = rendezvous::Client::join(handout->rendezvous_address, handout->rendezvous_port, handout->key,
                                          surroundings.rank, timeouts.init);
   if (!client) {
-    std::string what = "drun_init: rendezvous at " + host_port(handout->rendezvous_address, handout->rendezvous_port);
+    std::string what = "drun_init: rendezvous";  // the error has the address
     if (fetched->is_by_key && is_loopback(handout->rendezvous_address)) {
       what +=
           " (hint: that is this worker's agent, which a container with a network of its own can't reach: give it the "

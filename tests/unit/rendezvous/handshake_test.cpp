@@ -91,11 +91,13 @@ TEST(Handshake, OtherVersionGetsBothNumbersOnBothSides) {
   const auto answer = server.answer(hello);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, Errc::kProtocol);
-  EXPECT_EQ(answer.error().cause, "the client speaks protocol version 9, this side speaks 3");
+  EXPECT_EQ(answer.error().cause,
+            "the client speaks protocol version 9, this side speaks 3; drun and libdrun must be of one release");
   std::string refusal = version_refusal(hello);
   ASSERT_EQ(refusal.size(), kServerHelloBytes);
   refusal[5] = 9;  // as a newer server sends it
-  EXPECT_EQ(client.finish(refusal).error().cause, "the server speaks protocol version 9, this side speaks 3");
+  EXPECT_EQ(client.finish(refusal).error().cause,
+            "the server speaks protocol version 9, this side speaks 3; drun and libdrun must be of one release");
 }
 
 TEST(Handshake, RefusalGoesOnlyToADrunOfAnotherVersion) {
