@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/argv.h"
 #include "cli/compat_folder.h"
+#include "cli/config/config_files.h"
 #include "cli/help.h"
 #include "cli/job_options.h"
 #include "cli/paths.h"
@@ -36,7 +37,7 @@ struct Raw : RawJobOptions {
   std::string events;
   double stack_timeout = 10, stall_timeout = 60, grace = 5, heartbeat_timeout = 30;
   bool dry_run = false, json = false, version = false, check_build = false;
-  std::string report_file, timeline, check;
+  std::string config, report_file, timeline, check;
 };
 
 void describe_slots(CLI::App& app, Raw& raw) {
@@ -154,7 +155,7 @@ void describe(CLI::App& app, Raw& raw) {
   describe_reports(app, raw);
   app.add_flag("--version", raw.version, "print the version")->group(kOther);
   app.add_flag("--check-build", raw.check_build, "print what this drun was built with")->group(kOther);
-  app.set_config("--config", "", "options from a TOML file")->type_name("FILE")->group(kOther);
+  app.add_option("--config", raw.config, "options from a TOML file: drun.toml(5)")->type_name("FILE")->group(kOther);
 }
 
 std::string usage(const CLI::App& app) {
@@ -372,20 +373,18 @@ Result<Options> parse_options(std::vector<std::string> args, const launcher::Env
   } catch (const CLI::ParseError& e) {
     return fail(parse_error(app, e, parts.options, "drun --help"));
   }
+  if (raw.version || raw.check_build) {
+    out.action = raw.version ? Action::kVersion : Action::kCheckBuild;
+    return out;
+  }
+  auto config = read_config(app, "run", raw.config, own_env);
+  if (!config) return fail(std::move(config.error()));
   out.dry_run = raw.dry_run;
   out.json = raw.json;
   out.log_level = log_level(raw);
   out.log_file = raw.log_file;
   out.report_file = absolute(raw.report_file);
-  if (raw.version) {
-    out.action = Action::kVersion;
-    return out;
-  }
-  if (raw.check_build) {
-    out.action = Action::kCheckBuild;
-    return out;
-  }
-  if (auto ok = fill_run(raw, parts.command, own_env, out); !ok) return fail(std::move(ok.error()));
+  if (auto ok = fill_run(raw, parts.command, own_env, out); !ok) return fail(config->explain(std::move(ok.error())));
   return out;
 }
 

@@ -338,5 +338,30 @@ TEST(Options, AConfigFileGivesOptions) {
   EXPECT_EQ(o->job.output.tag, TagStyle::kHost);
 }
 
+TEST(Options, AnErrorAboutAValueOfAConfigFileNamesFileAndKey) {
+  const testing::TempFolder folder;
+  const auto error_with = [&folder](const std::string& text) {
+    folder.write("job.toml", text);
+    const Error error = error_of({"--config", folder.path("job.toml"), "true"});
+    return error.subject.substr(folder.path().size() + 1) + ": " + error.cause + "; " + error.hint;
+  };
+  EXPECT_EQ(error_with("pty = true\ngrace = -1\n"), "job.toml:2: 'grace': not a time in seconds; grace = 30");
+  EXPECT_EQ(error_with("np = 0"), "job.toml:1: 'np': 0 workers; -np 1, or leave it out to use all slots");
+  EXPECT_EQ(error_with("x = [\"=3\"]"),
+            "job.toml:1: 'x': =3: the name of a variable is missing; -x NAME or -x NAME=VALUE");
+  EXPECT_EQ(error_with("nump = 3"), "job.toml:1: unknown key 'nump'; did you mean num-proc?");
+}
+
+TEST(Options, APathInAConfigFileCountsFromItsFolder) {
+  const testing::TempFolder folder;
+  folder.write("sub/hosts", "localhost:3\n");
+  folder.write("sub/job.toml", "hostfile = \"hosts\"\nreport = \"~/r.json\"\nevents = \"/e\"\n");
+  const auto o = parse_options({"--config", folder.path("sub/job.toml"), "true"}, {{"HOME", "/h"}, {"PATH", "/bin"}});
+  ASSERT_TRUE(o.has_value()) << o.error().message();
+  EXPECT_EQ(o->job.hosts.at(0).slots, 3);
+  EXPECT_EQ(o->report_file, "/h/r.json");
+  EXPECT_EQ(o->job.events_file, "/e");
+}
+
 }  // namespace
 }  // namespace drun::cli

@@ -1,0 +1,101 @@
+#include "cli/config/config_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/text.h"
+
+// A fault of the text is a value. The library is used as headers only: drun links no other shared object for it.
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+
+namespace drun::cli {
+
+namespace {
+
+std::string number_text(double value) {
+  std::array<char, 64> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  return std::string(buffer.data(), end);
+}
+
+// The cause of an error names no key: the caller knows it.
+Result<ConfigValue> value_of(const toml::node& node) {
+  ConfigValue out;
+  if (const auto* text = node.as_string()) {
+    out.text = text->get();
+    if (out.text.find('\0') != std::string::npos) return fail(Errc::kUsage, "the value contains a NUL character");
+  } else if (const auto* flag = node.as_boolean()) {
+    out.kind = ConfigValue::Kind::kBool;
+    out.text = flag->get() ? "true" : "false";
+  } else if (const auto* whole = node.as_integer()) {
+    out.kind = ConfigValue::Kind::kNumber;
+    out.text = std::to_string(whole->get());
+  } else if (const auto* real = node.as_floating_point()) {
+    out.kind = ConfigValue::Kind::kNumber;
+    out.text = number_text(real->get());
+  } else if (node.is_array()) {
+    return fail(Errc::kUsage, "a list inside a list");
+  } else if (node.is_table()) {
+    return fail(Errc::kUsage, "a table inside a list");
+  } else {
+    return fail(Errc::kUsage, "a date or time is not the value of any option; put it in quotes if it is text");
+  }
+  return out;
+}
+
+Result<ConfigEntry> entry_of(const std::string& key, int line, const toml::node& node) {
+  ConfigEntry out;
+  out.key = key;
+  out.line = line;
+  if (node.is_table()) {
+    out.shape = ConfigEntry::Shape::kTable;
+    return out;
+  }
+  const toml::array* list = node.as_array();
+  if (list == nullptr) {
+    auto value = value_of(node);
+    if (!value) return fail(std::move(value.error()));
+    out.values.push_back(std::move(*value));
+    return out;
+  }
+  out.shape = ConfigEntry::Shape::kList;
+  for (const toml::node& element : *list) {
+    auto value = value_of(element);
+    if (!value) return fail(std::move(value.error()));
+    out.values.push_back(std::move(*value));
+  }
+  return out;
+}
+
+Error syntax_error(const toml::parse_error& error, const std::string& name) {
+  const auto begin = error.source().begin;
+  std::string cause(error.description());
+  if (!cause.empty()) cause[0] = lower(cause.substr(0, 1))[0];
+  return Error(Errc::kUsage, name + ":" + std::to_string(begin.line) + ":" + std::to_string(begin.column),
+               "not valid TOML: " + cause);
+}
+
+}  // namespace
+
+Result<std::vector<ConfigEntry>> parse_config(std::string_view text, const std::string& name) {
+  const toml::parse_result parsed = toml::parse(text, std::string_view(name));
+  if (!parsed) return fail(syntax_error(parsed.error(), name));
+  std::vector<ConfigEntry> out;
+  for (const auto& [key, node] : parsed.table()) {
+    const int line = static_cast<int>(key.source().begin.line);
+    auto entry = entry_of(std::string(key.str()), line, node);
+    if (!entry) {
+      return fail(Errc::kUsage, name + ":" + std::to_string(line),
+                  "'" + std::string(key.str()) + "': " + entry.error().cause);
+    }
+    out.push_back(std::move(*entry));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.line < b.line; });
+  return out;
+}
+
+}  // namespace drun::cli

@@ -1,0 +1,59 @@
+#include "cli/config/config_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun::cli {
+namespace {
+
+using ::testing::StartsWith;
+using Kind = ConfigValue::Kind;
+using Shape = ConfigEntry::Shape;
+
+std::string error_of(const std::string& text) {
+  const auto parsed = parse_config(text, "f");
+  if (parsed) return "";
+  EXPECT_EQ(parsed.error().code, Errc::kUsage);
+  return parsed.error().message();
+}
+
+TEST(ConfigText, EntriesInTheOrderOfTheFileWithTheirLines) {
+  const auto parsed =
+      parse_config("# a comment\nnp = 4\n\nhosts = [\n  \"a:2\",\n  \"b\",\n]\npty = true\ngrace = 0.1\n", "f");
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
+  ASSERT_EQ(parsed->size(), 4u);
+  EXPECT_EQ(parsed->at(0).key, "np");
+  EXPECT_EQ(parsed->at(0).line, 2);
+  EXPECT_EQ(parsed->at(0).values.at(0).text, "4");
+  EXPECT_EQ(parsed->at(0).values.at(0).kind, Kind::kNumber);
+  EXPECT_EQ(parsed->at(1).line, 4);
+  EXPECT_EQ(parsed->at(1).shape, Shape::kList);
+  EXPECT_EQ(parsed->at(1).values.at(1).text, "b");
+  EXPECT_EQ(parsed->at(2).values.at(0).kind, Kind::kBool);
+  EXPECT_EQ(parsed->at(3).values.at(0).text, "0.1");
+}
+
+TEST(ConfigText, ATableIsOneEntry) {
+  const auto parsed = parse_config("[ssh]\nport = 1\n", "f");
+  ASSERT_TRUE(parsed.has_value());
+  ASSERT_EQ(parsed->size(), 1u);
+  EXPECT_EQ(parsed->at(0).shape, Shape::kTable);
+  EXPECT_EQ(parsed->at(0).line, 1);
+}
+
+TEST(ConfigText, ASyntaxErrorNamesItsPlace) {
+  EXPECT_THAT(error_of("np = 1\nnp 4\n"), StartsWith("f:2:4: not valid TOML: "));
+  EXPECT_THAT(error_of("hosts = [\"a\""), StartsWith("f:1:13: not valid TOML: "));
+  EXPECT_THAT(error_of("np = 1\nnp = 2\n"), StartsWith("f:2:"));
+  EXPECT_THAT(error_of("a = \"\xff\"\n"), StartsWith("f:1:"));
+}
+
+TEST(ConfigText, AValueOfNoOptionNamesItsKey) {
+  EXPECT_EQ(error_of("hosts = [[\"a\"]]"), "f:1: 'hosts': a list inside a list");
+  EXPECT_EQ(error_of("hosts = [{a = 1}]"), "f:1: 'hosts': a table inside a list");
+  EXPECT_EQ(error_of("wdir = \"a\\u0000b\""), "f:1: 'wdir': the value contains a NUL character");
+  EXPECT_THAT(error_of("\ngrace = 2000-01-01"), StartsWith("f:2: 'grace': a date"));
+}
+
+}  // namespace
+}  // namespace drun::cli
