@@ -5,6 +5,7 @@
 #include "base/exit_status.h"
 #include "base/text.h"
 #include "bench/worker.h"
+#include "cli/config/config_files.h"
 #include "cli/help.h"
 #include "cli/job_options.h"
 #include "cli/usage.h"
@@ -80,6 +81,7 @@ void describe(CLI::App& app, Raw& raw) {
       ->group(kTimeLimits);
   describe_connection(app, raw);
   describe_log(app, raw);
+  describe_config(app, raw);
 }
 
 std::string usage(const CLI::App& app) {
@@ -221,8 +223,12 @@ Result<BenchCommand> parse_bench(const std::vector<std::string>& args, const lau
     out.help = usage(app);
     return out;
   }
-  if (auto ok = fill_settings(raw, out.settings); !ok) return fail(std::move(ok.error()));
-  if (auto ok = fill_bench(raw, own_env, out.settings, out.job); !ok) return fail(std::move(ok.error()));
+  auto config = read_config(app, "bench", raw, own_env);
+  if (!config) return fail(std::move(config.error()));
+  auto ok = fill_settings(raw, out.settings);
+  if (ok) ok = fill_bench(raw, own_env, out.settings, out.job);
+  if (!ok) return fail(config->explain(std::move(ok.error())));
+  out.config = std::move(config->sources);
   out.log_level = log_level(raw);
   out.log_file = raw.log_file;
   return out;

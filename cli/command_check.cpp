@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/argv.h"
 #include "cli/check_report/report.h"
+#include "cli/config/config_files.h"
 #include "cli/help.h"
 #include "cli/job_options.h"
 #include "cli/paths.h"
@@ -61,6 +62,7 @@ void describe(CLI::App& app, Raw& raw) {
       ->group(kTimeLimits);
   describe_connection(app, raw);
   describe_log(app, raw);
+  describe_config(app, raw);
 }
 
 std::string usage(const CLI::App& app) {
@@ -165,6 +167,32 @@ Result<void> check_files(const CLI::App& app, const Raw& raw) {
   return {};
 }
 
+// Everything except the command.
+Result<void> fill_check(const CLI::App& app, const Raw& raw, const launcher::Environment& own_env, CheckCommand& out) {
+  auto hosts = chosen_hosts(raw, 1, own_env);
+  if (!hosts) return fail(std::move(hosts.error()));
+  auto connect = connect_options(raw);
+  if (!connect) return fail(std::move(connect.error()));
+  const auto timeout = seconds("--timeout", raw.timeout, true);
+  if (!timeout) return fail(timeout.error());
+  out.check.hosts = std::move(*hosts);
+  out.check.connect = std::move(*connect);
+  out.check.interfaces = raw.interfaces;
+  out.check.timeout = *timeout;
+  out.check.working_directory = current_directory();
+  if (auto ok = choose_measurements(app, raw, out.check); !ok) return fail(std::move(ok.error()));
+  if (auto ok = choose_gradients(app, raw, out.check); !ok) return fail(std::move(ok.error()));
+  if (auto ok = check_files(app, raw); !ok) return fail(std::move(ok.error()));
+  out.check.baseline_file = raw.baseline;
+  out.check.save_baseline_file = raw.save_baseline;
+  out.json = raw.json;
+  out.strict = raw.strict;
+  out.html_file = raw.html;
+  out.log_level = log_level(raw);
+  out.log_file = raw.log_file;
+  return {};
+}
+
 std::size_t prose_width() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultWidth;
@@ -193,28 +221,11 @@ Result<CheckCommand> parse_check(const std::vector<std::string>& args, const lau
     out.help = usage(app);
     return out;
   }
-  auto hosts = chosen_hosts(raw, 1, own_env);
-  if (!hosts) return fail(std::move(hosts.error()));
-  auto connect = connect_options(raw);
-  if (!connect) return fail(std::move(connect.error()));
-  const auto timeout = seconds("--timeout", raw.timeout, true);
-  if (!timeout) return fail(timeout.error());
-  out.check.hosts = std::move(*hosts);
-  out.check.connect = std::move(*connect);
-  out.check.interfaces = raw.interfaces;
-  out.check.timeout = *timeout;
+  auto config = read_config(app, "check", raw, own_env);
+  if (!config) return fail(std::move(config.error()));
   out.check.command = parts.command;
-  out.check.working_directory = current_directory();
-  if (auto ok = choose_measurements(app, raw, out.check); !ok) return fail(std::move(ok.error()));
-  if (auto ok = choose_gradients(app, raw, out.check); !ok) return fail(std::move(ok.error()));
-  if (auto ok = check_files(app, raw); !ok) return fail(std::move(ok.error()));
-  out.check.baseline_file = raw.baseline;
-  out.check.save_baseline_file = raw.save_baseline;
-  out.json = raw.json;
-  out.strict = raw.strict;
-  out.html_file = raw.html;
-  out.log_level = log_level(raw);
-  out.log_file = raw.log_file;
+  if (auto ok = fill_check(app, raw, own_env, out); !ok) return fail(config->explain(std::move(ok.error())));
+  out.config = std::move(config->sources);
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "cli/clean_report.h"
+#include "cli/config/config_files.h"
 #include "cli/help.h"
 #include "cli/host_options.h"
 #include "cli/usage.h"
@@ -37,6 +38,7 @@ void describe(CLI::App& app, Raw& raw) {
   app.add_flag("--json", raw.json, "print it as JSON")->group(kReports);
   describe_connection(app, raw);
   describe_log(app, raw);
+  describe_config(app, raw);
 }
 
 std::string usage(const CLI::App& app) {
@@ -64,6 +66,29 @@ std::size_t terminal_width() {
   return size.ws_col;
 }
 
+Result<void> fill_clean(const CLI::App& app, const Raw& raw, const launcher::Environment& own_env, CleanCommand& out) {
+  if (raw.job.find_first_of(" \t\n/") != std::string::npos || (app.count("--job") > 0 && raw.job.empty())) {
+    return fail(usage_error("--job", "'" + raw.job + "' is not the id of a job", "drun clean   (lists them)"));
+  }
+  auto hosts = chosen_hosts(raw, 1, own_env);
+  if (!hosts) return fail(std::move(hosts.error()));
+  auto connect = connect_options(raw);
+  if (!connect) return fail(std::move(connect.error()));
+  const auto grace = seconds("--grace", raw.grace, true);
+  if (!grace) return fail(grace.error());
+  out.clean.hosts = std::move(*hosts);
+  out.clean.connect = std::move(*connect);
+  out.clean.order.job_id = raw.job;
+  out.clean.order.end = raw.yes;
+  out.clean.order.all_users = raw.all_users;
+  out.clean.order.grace_ms =
+      static_cast<std::uint32_t>(std::min(*grace, std::chrono::milliseconds(std::chrono::hours(1))).count());
+  out.json = raw.json;
+  out.log_level = log_level(raw);
+  out.log_file = raw.log_file;
+  return {};
+}
+
 }  // namespace
 
 std::vector<OptionRow> clean_rows() {
@@ -84,25 +109,10 @@ Result<CleanCommand> parse_clean(const std::vector<std::string>& args, const lau
     out.help = usage(app);
     return out;
   }
-  if (raw.job.find_first_of(" \t\n/") != std::string::npos || (app.count("--job") > 0 && raw.job.empty())) {
-    return fail(usage_error("--job", "'" + raw.job + "' is not the id of a job", "drun clean   (lists them)"));
-  }
-  auto hosts = chosen_hosts(raw, 1, own_env);
-  if (!hosts) return fail(std::move(hosts.error()));
-  auto connect = connect_options(raw);
-  if (!connect) return fail(std::move(connect.error()));
-  const auto grace = seconds("--grace", raw.grace, true);
-  if (!grace) return fail(grace.error());
-  out.clean.hosts = std::move(*hosts);
-  out.clean.connect = std::move(*connect);
-  out.clean.order.job_id = raw.job;
-  out.clean.order.end = raw.yes;
-  out.clean.order.all_users = raw.all_users;
-  out.clean.order.grace_ms =
-      static_cast<std::uint32_t>(std::min(*grace, std::chrono::milliseconds(std::chrono::hours(1))).count());
-  out.json = raw.json;
-  out.log_level = log_level(raw);
-  out.log_file = raw.log_file;
+  auto config = read_config(app, "clean", raw, own_env);
+  if (!config) return fail(std::move(config.error()));
+  if (auto ok = fill_clean(app, raw, own_env, out); !ok) return fail(config->explain(std::move(ok.error())));
+  out.config = std::move(config->sources);
   return out;
 }
 

@@ -11,7 +11,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "check/before_job.h"
-#include "launcher/plan/allocation.h"
+#include "cli/subcommand.h"
 #include "launcher/plan/placement.h"
 
 namespace drun::cli {
@@ -34,14 +34,15 @@ std::string binding_text(control::BindTo to) {
 }
 
 // Prints the plan: which rank would run where.
-int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
+int dry_run(const Options& options, Printer& printer) {
+  const launcher::JobOptions& job = options.job;
   const auto placed = launcher::place(job.hosts, job.np);
   if (!placed) {
     printer.error(placed.error());
     return exit_status(placed.error().code);
   }
   printer.flush();
-  if (as_json) {
+  if (options.json) {
     nlohmann::ordered_json plan;
     plan["schema"] = 1;
     plan["command"] = job.command;
@@ -49,6 +50,7 @@ int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
     plan["size"] = placed->size;
     const std::string& allocation = job.hosts.front().job;
     plan["allocation"] = allocation.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(allocation);
+    plan["config_files"] = options.config.files;
     plan["bind_to"] = bind_to_word(job.bind_to);
     plan["hosts"] = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < placed->host_indices.size(); ++i) {
@@ -88,7 +90,8 @@ int dry_run(const launcher::JobOptions& job, bool as_json, Printer& printer) {
             "\n";
     first = last + 1;
   }
-  print(text + binding_text(job.bind_to));
+  const std::string summary = options.config.summary();
+  print(text + binding_text(job.bind_to) + (summary.empty() ? "" : "  " + summary + "\n"));
   return 0;
 }
 
@@ -123,8 +126,8 @@ int command_run(Options options, Printer& printer) {
     return kExitUsage;
   }
   if (options.log_level != log::Level::kOff && options.log_file.empty()) printer.disable_status();
-  if (const std::string note = launcher::allocation_note(options.job.hosts); !note.empty()) printer.note(note);
-  if (options.dry_run) return dry_run(options.job, options.json, printer);
+  say_sources(options.config, options.job.hosts, printer);
+  if (options.dry_run) return dry_run(options, printer);
   if (options.check) options.job.examine_hosts = check::examine_before(options.job, *options.check);
   printer.set_report_file(options.report_file);
   return launcher::run_job(std::move(options.job), printer);

@@ -76,7 +76,8 @@ const Option* find_option(std::string_view name) {
 
 Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args) {
   Horovodrun out;
-  out.args = {"run", "--compat", "horovod"};
+  // horovodrun reads no such file: its users would be surprised by one.
+  out.args = {"run", "--compat", "horovod", "--config", "none"};
   std::size_t at = 0;
   while (at < args.size() && args[at].size() > 1 && args[at][0] == '-' && args[at] != "--") {
     const std::string& typed = args[at++];

@@ -53,6 +53,13 @@ void describe_log(CLI::App& app, RawHostOptions& raw) {
   app.add_option("--log-file", raw.log_file, "say it there")->type_name("FILE")->group(kReports);
 }
 
+void describe_config(CLI::App& app, RawHostOptions& raw) {
+  app.add_option("--config", raw.config,
+                 "options from this TOML file in place of the drun.toml that is found; none: from no file")
+      ->type_name("FILE")
+      ->group(kOther);
+}
+
 Result<int> worker_count(const std::string& text) {
   if (text.empty()) return 0;
   const auto n = parse_number(text);
@@ -88,10 +95,11 @@ Result<std::vector<Host>> chosen_hosts(const RawHostOptions& raw, int default_sl
   if (named->empty() || elsewhere) {
     if (auto several = launcher::one_of_several_tasks(own_env)) return fail(std::move(*several));
   }
-  if (!named->empty()) return named;
+  if (!named->empty() && !raw.hosts_are_found) return named;
   auto allocation = launcher::find_allocation(own_env, [](const std::string& path) { return read_file(path); });
   if (!allocation) return fail(std::move(allocation.error()));
   if (*allocation) return std::move((*allocation)->hosts);
+  if (!named->empty()) return named;
   Host host;
   host.name = "localhost";
   host.slots = std::max(default_slots, 1);

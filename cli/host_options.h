@@ -23,6 +23,8 @@ struct RawHostOptions {
   std::string transport = "ssh", launch_agent, agent_path;
   int verbose = 0;
   std::string log_file;
+  std::string config;
+  bool hosts_are_found = false;  // hosts and hostfile are those of a drun.toml that was found
 };
 
 // The short names that these options have: bench has another -i.
@@ -32,12 +34,13 @@ enum class Letters { kAll, kWithoutIdentity };
 void describe_hosts(CLI::App& app, RawHostOptions& raw, Letters letters = Letters::kAll);  // -H to -F
 void describe_connection(CLI::App& app, RawHostOptions& raw);  // --start-timeout to --agent-path
 void describe_log(CLI::App& app, RawHostOptions& raw);
+void describe_config(CLI::App& app, RawHostOptions& raw);
 
 // The number after -np; 0: there is none.
 Result<int> worker_count(const std::string& text);
 // Hosts with their slots added up. Without -H and --hostfile these are the hosts of the batch scheduler's job in
-// `own_env`, or localhost with `default_slots` (at least 1). An error if drun is one of several tasks of srun or
-// mpirun, unless all hosts are named and are localhost.
+// `own_env`, or those of a drun.toml that was found, or localhost with `default_slots` (at least 1). An error if drun
+// is one of several tasks of srun or mpirun, unless all hosts are named and are localhost.
 Result<std::vector<Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
                                        const launcher::Environment& own_env);
 Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw);

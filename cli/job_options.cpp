@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/help.h"
+#include "cli/paths.h"
 #include "cli/usage.h"
 
 namespace drun::cli {
@@ -26,16 +27,7 @@ void describe_cache(CLI::App& app, RawJobOptions& raw) {
       ->group(kNetwork);
 }
 
-// A relative path counts as unset.
-std::string cache_directory(const launcher::Environment& env) {
-  const auto absolute = [&env](const char* name) {
-    const auto found = env.find(name);
-    return found != env.end() && found->second.rfind('/', 0) == 0 ? found->second : std::string();
-  };
-  if (const std::string cache = absolute("XDG_CACHE_HOME"); !cache.empty()) return cache + "/drun";
-  const std::string home = absolute("HOME");
-  return home.empty() ? "" : home + "/.cache/drun";
-}
+std::string cache_directory(const launcher::Environment& env) { return user_folder(env, "XDG_CACHE_HOME", ".cache"); }
 
 Result<void> fill_job(const RawJobOptions& raw, const launcher::Environment& own_env, launcher::JobOptions& job) {
   const auto np = worker_count(raw.np);

@@ -24,7 +24,7 @@ void describe_workers(CLI::App& app, RawJobOptions& raw);     // -np
 void describe_interfaces(CLI::App& app, RawJobOptions& raw);  // --network-interfaces
 void describe_cache(CLI::App& app, RawJobOptions& raw);       // --no-cache
 
-// The directory for drun's cache, by the XDG base directory specification; "" = none.
+// The directory for drun's cache; "" = none.
 std::string cache_directory(const launcher::Environment& env);
 
 // Fills in hosts, connection, interfaces, -x and the deadline. Set the other members of job.env before the call: it

@@ -37,7 +37,7 @@ struct Raw : RawJobOptions {
   std::string events;
   double stack_timeout = 10, stall_timeout = 60, grace = 5, heartbeat_timeout = 30;
   bool dry_run = false, json = false, version = false, check_build = false;
-  std::string config, report_file, timeline, check;
+  std::string report_file, timeline, check;
 };
 
 void describe_slots(CLI::App& app, Raw& raw) {
@@ -155,7 +155,7 @@ void describe(CLI::App& app, Raw& raw) {
   describe_reports(app, raw);
   app.add_flag("--version", raw.version, "print the version")->group(kOther);
   app.add_flag("--check-build", raw.check_build, "print what this drun was built with")->group(kOther);
-  app.add_option("--config", raw.config, "options from a TOML file: drun.toml(5)")->type_name("FILE")->group(kOther);
+  describe_config(app, raw);
 }
 
 std::string usage(const CLI::App& app) {
@@ -377,7 +377,7 @@ Result<Options> parse_options(std::vector<std::string> args, const launcher::Env
     out.action = raw.version ? Action::kVersion : Action::kCheckBuild;
     return out;
   }
-  auto config = read_config(app, "run", raw.config, own_env);
+  auto config = read_config(app, "run", raw, own_env);
   if (!config) return fail(std::move(config.error()));
   out.dry_run = raw.dry_run;
   out.json = raw.json;
@@ -385,6 +385,7 @@ Result<Options> parse_options(std::vector<std::string> args, const launcher::Env
   out.log_file = raw.log_file;
   out.report_file = absolute(raw.report_file);
   if (auto ok = fill_run(raw, parts.command, own_env, out); !ok) return fail(config->explain(std::move(ok.error())));
+  out.config = std::move(config->sources);
   return out;
 }
 

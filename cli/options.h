@@ -1,4 +1,5 @@
-// The parsed command line. Pure, except for reading the files that options name.
+// The parsed command line, with the options of drun.toml files. Pure, except for reading those and the files that
+// options name.
 #pragma once
 
 #include <optional>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "check/check_result.h"
+#include "cli/config/config_sources.h"
 #include "cli/option_rows.h"
 #include "launcher/run/job.h"
 
@@ -25,6 +27,7 @@ struct Options {
   log::Level log_level = log::Level::kOff;
   std::string log_file;
   std::string report_file;  // absolute; "" = none
+  ConfigSources config;
 };
 
 std::vector<OptionRow> run_rows();

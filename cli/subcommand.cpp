@@ -25,6 +25,13 @@ Result<bool> parse_words(CLI::App& app, const std::vector<std::string>& args, co
   return true;
 }
 
+void say_sources(const ConfigSources& config, const std::vector<Host>& hosts, Printer& printer) {
+  if (const std::string summary = config.summary(); !summary.empty()) log::info(summary);
+  std::string note = launcher::allocation_note(hosts);
+  if (note.empty()) note = config.hosts_note();
+  if (!note.empty()) printer.note(note);
+}
+
 std::optional<int> begin(const Subcommand& command, const std::vector<Host>& hosts, Printer& printer) {
   if (!command.help.empty()) {
     write_all(STDOUT_FILENO, command.help);
@@ -34,7 +41,7 @@ std::optional<int> begin(const Subcommand& command, const std::vector<Host>& hos
     printer.error(ok.error());
     return kExitUsage;
   }
-  if (const std::string note = launcher::allocation_note(hosts); !note.empty()) printer.note(note);
+  say_sources(command.config, hosts, printer);
   return std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// Common code of `drun bench` and `drun clean`: all their arguments are options.
+// Common code of the subcommands, and of `drun run` as far as it says where its options come from.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "cli/config/config_sources.h"
 #include "cli/printer.h"
 
 namespace CLI {
@@ -20,13 +21,17 @@ struct Subcommand {
   std::string help;  // not empty: only print it
   log::Level log_level = log::Level::kOff;
   std::string log_file;
+  ConfigSources config;
 };
 
 // Returns false if the help text was asked for. `name`: "drun clean".
 Result<bool> parse_words(CLI::App& app, const std::vector<std::string>& args, const std::string& name);
 
-// Prints the help, or starts the log and says which hosts a batch scheduler gave. Returns an exit status if the
-// command ends here, after the help or an error.
+// Notes the hosts that a batch scheduler or a drun.toml gave. Logs the files that were read.
+void say_sources(const ConfigSources& config, const std::vector<Host>& hosts, Printer& printer);
+
+// Prints the help, or starts the log and says where options and hosts come from. Returns an exit status if the command
+// ends here, after the help or an error.
 std::optional<int> begin(const Subcommand& command, const std::vector<Host>& hosts, Printer& printer);
 
 }  // namespace drun::cli

@@ -151,21 +151,26 @@ std::set<std::string> names_with_replaced(const CLI::Option& option) {
 
 }  // namespace
 
-void ConfigOrigins::add(const CLI::Option& option, const std::string& key, const std::string& where) {
-  const Origin origin{key, where};
+void ConfigOrigins::add(const CLI::Option& option, const ConfigFile& file, const ConfigEntry& entry) {
+  const Origin origin{entry.key, file.name, entry.line};
   for (const auto& name : option.get_lnames()) by_name_["--" + name] = origin;
   for (const auto& name : option.get_snames()) by_name_["-" + name] = origin;
   if (option.check_lname("num-proc")) by_name_["-np"] = origin;
+}
+
+std::string ConfigOrigins::file_of(const std::string& option) const {
+  const auto found = by_name_.find(option);
+  return found == by_name_.end() ? "" : found->second.file;
 }
 
 Error ConfigOrigins::explain(Error error) const {
   // "-x 'A=B'" is about -x.
   const auto found = by_name_.find(error.subject.substr(0, error.subject.find(' ')));
   if (found == by_name_.end()) return error;
-  const auto& [key, where] = found->second;
+  const auto& [key, file, line] = found->second;
   const auto space = error.subject.find(' ');
   if (space != std::string::npos) error.cause = error.subject.substr(space + 1) + ": " + error.cause;
-  error.subject = where + ": '" + key + "'";
+  error.subject = file + ":" + std::to_string(line) + ": '" + key + "'";
   const std::string typed = found->first + " ";
   if (starts_with(error.hint, typed) && error.hint.find(' ', typed.size()) == std::string::npos) {
     const std::string value = error.hint.substr(typed.size());
@@ -196,7 +201,7 @@ Result<ConfigOrigins> apply_config(CLI::App& app, const std::string& command, co
       if (std::string cause = set(*option, entry, file, home); !cause.empty()) {
         return fail(Errc::kUsage, line_of(file, entry), "'" + entry.key + "': " + cause);
       }
-      origins.add(*option, entry.key, line_of(file, entry));
+      origins.add(*option, file, entry);
       set_here.merge(names_with_replaced(*option));
     }
     decided.merge(set_here);

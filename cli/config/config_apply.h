@@ -21,14 +21,17 @@ struct ConfigFile {
 // The origins of values that came from files: "--grace" -> "drun.toml:3: 'grace'", for every name of an option.
 class ConfigOrigins {
  public:
-  void add(const CLI::Option& option, const std::string& key, const std::string& where);
+  void add(const CLI::Option& option, const ConfigFile& file, const ConfigEntry& entry);
   // An error about the value of an option names the file and the key in place of the option, if it came from there.
   Error explain(Error error) const;
   bool has(const std::string& option) const { return by_name_.count(option) > 0; }
+  // ConfigFile::name; "" if the value came from no file.
+  std::string file_of(const std::string& option) const;
 
  private:
   struct Origin {
-    std::string key, where;
+    std::string key, file;
+    int line = 0;
   };
   std::map<std::string, Origin> by_name_;
 };

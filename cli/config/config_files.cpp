@@ -1,11 +1,16 @@
 #include "cli/config/config_files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "cli/paths.h"
 #include "cli/usage.h"
 
@@ -14,12 +19,118 @@ namespace drun::cli {
 namespace {
 
 constexpr std::size_t kMaxBytes = 1u << 20;
+constexpr const char* kFileName = "drun.toml";
+constexpr const char* kNoFile = "none";
+constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
 
 // A pipe, as of `--config <(generate)`, has no folder of its own.
 std::string folder_of(const std::string& path) {
   struct stat s {};
   if (::stat(path.c_str(), &s) != 0 || !S_ISREG(s.st_mode)) return current_directory();
-  return std::filesystem::path(absolute(path)).parent_path().string();
+  const auto folder = std::filesystem::path(absolute(path)).parent_path();
+  std::error_code error;
+  const auto real = std::filesystem::canonical(folder, error);
+  return error ? folder.string() : real.string();
+}
+
+Result<ConfigFile> parsed(const std::string& text, const std::string& name, std::string folder) {
+  auto entries = parse_config(text, name);
+  if (!entries) return fail(std::move(entries.error()));
+  ConfigFile out;
+  out.name = name;
+  out.folder = std::move(folder);
+  out.entries = std::move(*entries);
+  return out;
+}
+
+struct Candidate {
+  std::string path;  // absolute
+  std::string name;  // for people
+  bool is_of_project = false;
+};
+
+// The working directory, and the directories above it up to one with `.git`; without one, only the first.
+std::vector<Candidate> project_candidates(const std::string& working_directory) {
+  std::vector<Candidate> out;
+  std::string up;
+  for (std::filesystem::path folder = working_directory;; folder = folder.parent_path()) {
+    out.push_back({(folder / kFileName).string(), up + kFileName, true});
+    std::error_code ignored;
+    if (std::filesystem::exists(folder / ".git", ignored)) return out;
+    if (!folder.has_relative_path()) break;
+    up += "../";
+  }
+  out.resize(1);
+  return out;
+}
+
+std::string users_text(uid_t user) { return user == 0 ? "root" : "user " + std::to_string(user); }
+
+// Fails if another user than the caller and root can have written the file.
+Result<void> check_owner(const Candidate& candidate, const struct stat& s, uid_t user) {
+  if (!S_ISREG(s.st_mode)) return fail(usage_error(candidate.name, "is not a regular file", "--config none"));
+  if (s.st_uid != user && s.st_uid != 0) {
+    return fail(usage_error(candidate.name,
+                            "belongs to " + users_text(s.st_uid) + ", and drun runs as " + users_text(user) +
+                                ": drun does not take options from another user's file",
+                            "--config " + shell_quote(candidate.name) + " if you trust it, or --config none"));
+  }
+  if (!candidate.is_of_project && (s.st_mode & kOthersWrite) != 0) {
+    return fail(usage_error(candidate.name, "other users may write to it, and it may choose programs that drun runs",
+                            "chmod go-w " + shell_quote(candidate.path)));
+  }
+  return {};
+}
+
+using FileId = std::pair<dev_t, ino_t>;
+
+FileId id_of(const std::string& path) {
+  struct stat s {};
+  return ::stat(path.c_str(), &s) == 0 ? FileId(s.st_dev, s.st_ino) : FileId();
+}
+
+// Nothing if there is no such file.
+Result<std::optional<ConfigFile>> read_candidate(const Candidate& candidate, uid_t user) {
+  struct stat s {};
+  if (::lstat(candidate.path.c_str(), &s) != 0) return std::nullopt;
+  // The open of a FIFO must not block.
+  const Fd fd(::open(candidate.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd || ::fstat(fd.get(), &s) != 0) {
+    return fail(usage_error(candidate.name, errno_error(errno, "can't be read").cause, "--config none"));
+  }
+  if (auto ok = check_owner(candidate, s, user); !ok) return fail(std::move(ok.error()));
+  auto text = read_to_end(fd.get(), kMaxBytes);
+  if (!text) return fail(usage_error(candidate.name, text.error().cause, "--config none"));
+  auto file = parsed(*text, candidate.name, std::filesystem::path(candidate.path).parent_path().string());
+  if (!file) return fail(std::move(file.error()));
+  file->is_of_project = candidate.is_of_project;
+  return std::move(*file);
+}
+
+std::string value_or_empty(const launcher::Environment& env, const char* name) {
+  const auto found = env.find(name);
+  return found == env.end() ? "" : found->second;
+}
+
+ConfigPlaces usual_places(const launcher::Environment& own_env) {
+  ConfigPlaces out;
+  std::error_code ignored;
+  out.working_directory = std::filesystem::current_path(ignored).string();  // without links: the parents are real
+  const std::string folder = user_folder(own_env, "XDG_CONFIG_HOME", ".config");
+  if (!folder.empty()) out.user_file = folder + "/" + kFileName;
+  out.user = ::geteuid();
+  return out;
+}
+
+Result<std::vector<ConfigFile>> files_for(CLI::App& app, const RawHostOptions& raw,
+                                          const launcher::Environment& own_env) {
+  if (app.count("--config") == 0) return find_configs(usual_places(own_env));
+  std::vector<ConfigFile> out;
+  if (raw.config == kNoFile) return out;
+  auto file = read_named_config(raw.config);
+  if (!file) return fail(std::move(file.error()));
+  out.push_back(std::move(*file));
+  return out;
 }
 
 }  // namespace
@@ -28,22 +139,45 @@ Result<ConfigFile> read_named_config(const std::string& path) {
   if (path.empty()) return fail(usage_error("--config", "the name of the file is empty", "--config job.toml"));
   auto text = read_file(path, kMaxBytes);
   if (!text) return fail(usage_error("--config", text.error().message()));
-  auto entries = parse_config(*text, path);
-  if (!entries) return fail(std::move(entries.error()));
-  ConfigFile out;
-  out.name = path;
-  out.folder = folder_of(path);
-  out.entries = std::move(*entries);
+  return parsed(*text, path, folder_of(path));
+}
+
+Result<std::vector<ConfigFile>> find_configs(const ConfigPlaces& places) {
+  std::vector<Candidate> candidates;
+  const FileId users = id_of(places.user_file);
+  if (!places.working_directory.empty()) {
+    for (auto& candidate : project_candidates(places.working_directory)) {
+      // In ~/.config/drun the file is the user's.
+      const bool is_users = users != FileId() && id_of(candidate.path) == users;
+      if (!is_users) candidates.push_back(std::move(candidate));
+    }
+  }
+  if (!places.user_file.empty()) candidates.push_back({places.user_file, places.user_file, false});
+  std::vector<ConfigFile> out;
+  for (const auto& candidate : candidates) {
+    auto file = read_candidate(candidate, places.user);
+    if (!file) return fail(std::move(file.error()));
+    if (*file) out.push_back(std::move(**file));
+  }
   return out;
 }
 
-Result<ConfigOrigins> read_config(CLI::App& app, const std::string& command, const std::string& named,
-                                  const launcher::Environment& own_env) {
-  if (app.count("--config") == 0) return ConfigOrigins();
-  auto file = read_named_config(named);
-  if (!file) return fail(std::move(file.error()));
-  const auto home = own_env.find("HOME");
-  return apply_config(app, command, home == own_env.end() ? "" : home->second, {std::move(*file)});
+Result<ConfigUse> read_config(CLI::App& app, const std::string& command, RawHostOptions& raw,
+                              const launcher::Environment& own_env) {
+  const auto files = files_for(app, raw, own_env);
+  if (!files) return fail(files.error());
+  auto origins = apply_config(app, command, value_or_empty(own_env, "HOME"), *files);
+  if (!origins) return fail(std::move(origins.error()));
+  ConfigUse out;
+  const bool was_found = app.count("--config") == 0;
+  raw.hosts_are_found = was_found && (origins->has("--hosts") || origins->has("--hostfile"));
+  const std::string from = origins->file_of(origins->has("--hosts") ? "--hosts" : "--hostfile");
+  for (const auto& file : *files) {
+    out.sources.files.push_back(file.name);
+    if (file.is_of_project && file.name == from) out.sources.hosts_file = from;
+  }
+  out.origins = std::move(*origins);
+  return out;
 }
 
 }  // namespace drun::cli

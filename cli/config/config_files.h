@@ -1,11 +1,17 @@
-// The drun.toml files of a call of drun.
+// The drun.toml files of a call of drun: the one of --config, or those that are found. docs/configuration.md.
 #pragma once
+
+#include <sys/types.h>
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "cli/config/config_apply.h"
+#include "cli/config/config_sources.h"
+#include "cli/host_options.h"
 #include "launcher/plan/worker_env.h"
 
 namespace drun::cli {
@@ -13,9 +19,26 @@ namespace drun::cli {
 // The file of --config. Errors are Errc::kUsage and name it.
 Result<ConfigFile> read_named_config(const std::string& path);
 
-// Reads the file of --config (`named`; "" = none) and applies it to `app`, which has parsed the command line. `command`
-// as for apply_config().
-Result<ConfigOrigins> read_config(CLI::App& app, const std::string& command, const std::string& named,
-                                  const launcher::Environment& own_env);
+struct ConfigPlaces {
+  std::string working_directory;  // absolute
+  std::string user_file;          // "" = none
+  uid_t user = 0;                 // the caller
+};
+
+// The files that exist, nearest first: drun.toml in the working directory and, in a git work tree, in the directories
+// above it up to its top; then the user's. A file that another user could have written is an error.
+Result<std::vector<ConfigFile>> find_configs(const ConfigPlaces& places);
+
+struct ConfigUse {
+  ConfigOrigins origins;
+  ConfigSources sources;
+
+  Error explain(Error error) const { return origins.explain(std::move(error)); }
+};
+
+// Reads the files and applies them to `app`, which has parsed the command line into `raw`. `command` as for
+// apply_config().
+Result<ConfigUse> read_config(CLI::App& app, const std::string& command, RawHostOptions& raw,
+                              const launcher::Environment& own_env);
 
 }  // namespace drun::cli

@@ -14,13 +14,14 @@ using ::testing::IsEmpty;
 
 using Words = std::vector<std::string>;
 
-// The arguments for drun behind `run --compat horovod`.
+// The arguments for drun behind `run --compat horovod --config none`.
 Words translated(const Words& args) {
   auto out = translate_horovodrun(args);
   EXPECT_TRUE(out) << out.error().message();
   if (!out) return {};
-  EXPECT_THAT(Words(out->args.begin(), out->args.begin() + 3), ElementsAre("run", "--compat", "horovod"));
-  return Words(out->args.begin() + 3, out->args.end());
+  EXPECT_THAT(Words(out->args.begin(), out->args.begin() + 5),
+              ElementsAre("run", "--compat", "horovod", "--config", "none"));
+  return Words(out->args.begin() + 5, out->args.end());
 }
 
 TEST(Horovodrun, TheCommandOfItsManualBecomesDruns) {
@@ -45,7 +46,7 @@ TEST(Horovodrun, WhatTunesHorovodIsIgnoredByName) {
   const auto out = translate_horovodrun({"--gloo", "--fusion-threshold-mb", "32", "--autotune", "-np", "1", "a"});
   ASSERT_TRUE(out);
   EXPECT_THAT(out->ignored, ElementsAre("--gloo", "--fusion-threshold-mb", "--autotune"));
-  EXPECT_THAT(Words(out->args.begin() + 3, out->args.end()), ElementsAre("-np", "1", "--", "a"));
+  EXPECT_THAT(Words(out->args.begin() + 5, out->args.end()), ElementsAre("-np", "1", "--", "a"));
   EXPECT_THAT(translate_horovodrun({"-np", "1", "a"})->ignored, IsEmpty());
 }
 
