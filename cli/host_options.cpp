@@ -15,7 +15,7 @@ namespace drun::cli {
 
 void describe_hosts(CLI::App& app, RawHostOptions& raw, Letters letters) {
   app.add_option("-H,--hosts", raw.hosts,
-                 "a:2,root@b:4,node[01-16]:8,[fd00::2]:2,c:gpus=0,2; default: the batch job's, or localhost")
+                 "a:2,me@b,@gpu,n[01-16]:8,[fd00::2]:2,c:gpus=0,2; default: the batch job's, or localhost")
       ->type_name("LIST")
       ->allow_extra_args(false)
       ->group(kHosts);  // else CLI11 removes the brackets of "[fd00::1],[fd00::2]"
@@ -78,8 +78,9 @@ Result<std::vector<Host>> named_hosts(const RawHostOptions& raw) {
   if (!raw.hosts.empty() && !raw.hostfile.empty()) {
     return fail(usage_error("-H", "can't be used together with --hostfile", "put all hosts into one of them"));
   }
-  auto hosts =
-      raw.hosts.empty() ? launcher::read_hostfile(raw.hostfile) : launcher::parse_hostlist(join(raw.hosts, ","));
+  auto list = expand_groups(raw.hosts, raw.groups);
+  if (!list) return fail(std::move(list.error()));
+  auto hosts = list->empty() ? launcher::read_hostfile(raw.hostfile) : launcher::parse_hostlist(join(*list, ","));
   if (!hosts) return hosts;
   return launcher::add_slots(std::move(*hosts));
 }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "cli/config/host_groups.h"
 #include "launcher/connect/connect.h"
 #include "launcher/plan/worker_env.h"
 
@@ -24,7 +25,8 @@ struct RawHostOptions {
   int verbose = 0;
   std::string log_file;
   std::string config;
-  bool hosts_are_found = false;  // hosts and hostfile are those of a drun.toml that was found
+  std::vector<HostGroup> groups;  // for "@NAME" in hosts
+  bool hosts_are_found = false;   // hosts and hostfile are those of a drun.toml that was found
 };
 
 // The short names that these options have: bench has another -i.

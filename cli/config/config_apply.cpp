@@ -149,6 +149,31 @@ std::set<std::string> names_with_replaced(const CLI::Option& option) {
   return out;
 }
 
+// The entries that set an option. Adds the groups of the file to `groups`, unless a nearer file has one of that name.
+Result<std::vector<ConfigEntry>> options_of(const CLI::App& app, const ConfigFile& file,
+                                            std::vector<HostGroup>& groups) {
+  std::vector<ConfigEntry> out;
+  std::map<std::string, std::string> keys;  // by option
+  for (const auto& entry : file.entries) {
+    if (auto ok = check_key(app, file, entry); !ok) return fail(std::move(ok.error()));
+    if (const auto [other, is_new] = keys.try_emplace(option_of_key(entry.key), entry.key); !is_new) {
+      return fail(Errc::kUsage, line_of(file, entry), "'" + entry.key + "' and '" + other->second + "' are one option");
+    }
+    if (entry.key != "hosts" || entry.shape != Shape::kTable) {
+      out.push_back(entry);
+      continue;
+    }
+    auto table = read_host_table(entry, file.name);
+    if (!table) return fail(std::move(table.error()));
+    for (auto& group : table->groups) {
+      const auto same = [&group](const HostGroup& other) { return other.name == group.name; };
+      if (std::none_of(groups.begin(), groups.end(), same)) groups.push_back(std::move(group));
+    }
+    if (table->chosen) out.push_back(std::move(*table->chosen));
+  }
+  return out;
+}
+
 }  // namespace
 
 void ConfigOrigins::add(const CLI::Option& option, const ConfigFile& file, const ConfigEntry& entry) {
@@ -179,34 +204,30 @@ Error ConfigOrigins::explain(Error error) const {
   return error;
 }
 
-Result<ConfigOrigins> apply_config(CLI::App& app, const std::string& command, const std::string& home,
+Result<AppliedConfig> apply_config(CLI::App& app, const std::string& command, const std::string& home,
                                    const std::vector<ConfigFile>& nearest_first) {
-  ConfigOrigins origins;
+  AppliedConfig out;
   std::set<std::string> decided;  // by the command line and by nearer files
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() > 0) decided.merge(names_with_replaced(*option));
   }
   for (const auto& file : nearest_first) {
-    std::map<std::string, std::string> keys;  // of this file, by option
+    const auto entries = options_of(app, file, out.groups);
+    if (!entries) return fail(entries.error());
     std::set<std::string> set_here;
-    for (const auto& entry : file.entries) {
-      if (auto ok = check_key(app, file, entry); !ok) return fail(std::move(ok.error()));
+    for (const auto& entry : *entries) {
       const std::string name = option_of_key(entry.key);
-      if (const auto [other, is_new] = keys.try_emplace(name, entry.key); !is_new) {
-        return fail(Errc::kUsage, line_of(file, entry),
-                    "'" + entry.key + "' and '" + other->second + "' are one option");
-      }
       CLI::Option* option = app.get_option_no_throw(name);
       if (option == nullptr || is_other_option(command, name) || decided.count(name) > 0) continue;
       if (std::string cause = set(*option, entry, file, home); !cause.empty()) {
         return fail(Errc::kUsage, line_of(file, entry), "'" + entry.key + "': " + cause);
       }
-      origins.add(*option, file, entry);
+      out.origins.add(*option, file, entry);
       set_here.merge(names_with_replaced(*option));
     }
     decided.merge(set_here);
   }
-  return origins;
+  return out;
 }
 
 }  // namespace drun::cli

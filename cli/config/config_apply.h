@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/config/config_text.h"
+#include "cli/config/host_groups.h"
 
 namespace drun::cli {
 
@@ -36,10 +37,15 @@ class ConfigOrigins {
   std::map<std::string, Origin> by_name_;
 };
 
+struct AppliedConfig {
+  ConfigOrigins origins;
+  std::vector<HostGroup> groups;  // each name once
+};
+
 // `app` has parsed the command line. `nearest_first`: of two files with the same key, the first one counts. `command`
 // is "run", "bench", ... `home`: for values that begin with "~/"; "" = unknown. Every entry of every file is checked.
 // Errors are Errc::kUsage and name the file, the line and the key.
-Result<ConfigOrigins> apply_config(CLI::App& app, const std::string& command, const std::string& home,
+Result<AppliedConfig> apply_config(CLI::App& app, const std::string& command, const std::string& home,
                                    const std::vector<ConfigFile>& nearest_first);
 
 }  // namespace drun::cli

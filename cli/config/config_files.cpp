@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <optional>
@@ -133,6 +134,19 @@ Result<std::vector<ConfigFile>> files_for(CLI::App& app, const RawHostOptions& r
   return out;
 }
 
+// The first file of a working directory that chose hosts: by itself, or by a group in -H.
+std::string hosts_file(const std::vector<ConfigFile>& files, const AppliedConfig& applied,
+                       const std::vector<std::string>& groups) {
+  std::vector<std::string> names = {applied.origins.file_of("--hosts"), applied.origins.file_of("--hostfile")};
+  for (const auto& group : applied.groups) {
+    if (std::find(groups.begin(), groups.end(), group.name) != groups.end()) names.push_back(group.file);
+  }
+  const auto found = std::find_if(files.begin(), files.end(), [&names](const ConfigFile& file) {
+    return file.is_of_project && std::find(names.begin(), names.end(), file.name) != names.end();
+  });
+  return found == files.end() ? "" : found->name;
+}
+
 }  // namespace
 
 Result<ConfigFile> read_named_config(const std::string& path) {
@@ -166,17 +180,16 @@ Result<ConfigUse> read_config(CLI::App& app, const std::string& command, RawHost
                               const launcher::Environment& own_env) {
   const auto files = files_for(app, raw, own_env);
   if (!files) return fail(files.error());
-  auto origins = apply_config(app, command, value_or_empty(own_env, "HOME"), *files);
-  if (!origins) return fail(std::move(origins.error()));
+  auto applied = apply_config(app, command, value_or_empty(own_env, "HOME"), *files);
+  if (!applied) return fail(std::move(applied.error()));
+  const ConfigOrigins& origins = applied->origins;
+  raw.hosts_are_found = app.count("--config") == 0 && (origins.has("--hosts") || origins.has("--hostfile"));
   ConfigUse out;
-  const bool was_found = app.count("--config") == 0;
-  raw.hosts_are_found = was_found && (origins->has("--hosts") || origins->has("--hostfile"));
-  const std::string from = origins->file_of(origins->has("--hosts") ? "--hosts" : "--hostfile");
-  for (const auto& file : *files) {
-    out.sources.files.push_back(file.name);
-    if (file.is_of_project && file.name == from) out.sources.hosts_file = from;
-  }
-  out.origins = std::move(*origins);
+  out.sources.files.reserve(files->size());
+  for (const auto& file : *files) out.sources.files.push_back(file.name);
+  out.sources.hosts_file = hosts_file(*files, *applied, groups_in(raw.hosts));
+  raw.groups = std::move(applied->groups);
+  out.origins = std::move(applied->origins);
   return out;
 }
 

@@ -47,27 +47,49 @@ Result<ConfigValue> value_of(const toml::node& node) {
   return out;
 }
 
-Result<ConfigEntry> entry_of(const std::string& key, int line, const toml::node& node) {
+Result<std::vector<ConfigEntry>> entries_of(const toml::table& table, const std::string& name,
+                                            const std::string& prefix);
+
+// `key` is the whole one, "hosts.gpu", for errors. The depth is limited by toml++.
+Result<ConfigEntry> entry_of(const std::string& key, int line, const toml::node& node, const std::string& name) {
+  const auto fault = [&](const Error& error) {
+    return fail(Errc::kUsage, name + ":" + std::to_string(line), "'" + key + "': " + error.cause);
+  };
   ConfigEntry out;
-  out.key = key;
   out.line = line;
-  if (node.is_table()) {
+  if (const toml::table* table = node.as_table()) {
+    auto children = entries_of(*table, name, key + ".");
+    if (!children) return fail(std::move(children.error()));
     out.shape = ConfigEntry::Shape::kTable;
+    out.children = std::move(*children);
     return out;
   }
   const toml::array* list = node.as_array();
   if (list == nullptr) {
     auto value = value_of(node);
-    if (!value) return fail(std::move(value.error()));
+    if (!value) return fault(value.error());
     out.values.push_back(std::move(*value));
     return out;
   }
   out.shape = ConfigEntry::Shape::kList;
   for (const toml::node& element : *list) {
     auto value = value_of(element);
-    if (!value) return fail(std::move(value.error()));
+    if (!value) return fault(value.error());
     out.values.push_back(std::move(*value));
   }
+  return out;
+}
+
+Result<std::vector<ConfigEntry>> entries_of(const toml::table& table, const std::string& name,
+                                            const std::string& prefix) {
+  std::vector<ConfigEntry> out;
+  for (const auto& [key, node] : table) {
+    auto entry = entry_of(prefix + std::string(key.str()), static_cast<int>(key.source().begin.line), node, name);
+    if (!entry) return fail(std::move(entry.error()));
+    entry->key = key.str();
+    out.push_back(std::move(*entry));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.line < b.line; });
   return out;
 }
 
@@ -75,8 +97,13 @@ Error syntax_error(const toml::parse_error& error, const std::string& name) {
   const auto begin = error.source().begin;
   std::string cause(error.description());
   if (!cause.empty()) cause[0] = lower(cause.substr(0, 1))[0];
-  return Error(Errc::kUsage, name + ":" + std::to_string(begin.line) + ":" + std::to_string(begin.column),
-               "not valid TOML: " + cause);
+  Error out(Errc::kUsage, name + ":" + std::to_string(begin.line) + ":" + std::to_string(begin.column),
+            "not valid TOML: " + cause);
+  // TOML has no key that is a list and a table.
+  const auto has = [&cause](const char* word) { return cause.find(word) != std::string::npos; };
+  const bool is_about_groups = has("redefine") && has("'hosts") && !has("existing table");
+  if (is_about_groups) out.hint = "beside [hosts.NAME], the hosts without -H are: [hosts] default = [\"host1:8\"]";
+  return out;
 }
 
 }  // namespace
@@ -84,18 +111,7 @@ Error syntax_error(const toml::parse_error& error, const std::string& name) {
 Result<std::vector<ConfigEntry>> parse_config(std::string_view text, const std::string& name) {
   const toml::parse_result parsed = toml::parse(text, std::string_view(name));
   if (!parsed) return fail(syntax_error(parsed.error(), name));
-  std::vector<ConfigEntry> out;
-  for (const auto& [key, node] : parsed.table()) {
-    const int line = static_cast<int>(key.source().begin.line);
-    auto entry = entry_of(std::string(key.str()), line, node);
-    if (!entry) {
-      return fail(Errc::kUsage, name + ":" + std::to_string(line),
-                  "'" + std::string(key.str()) + "': " + entry.error().cause);
-    }
-    out.push_back(std::move(*entry));
-  }
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.line < b.line; });
-  return out;
+  return entries_of(parsed.table(), name, "");
 }
 
 }  // namespace drun::cli

@@ -20,7 +20,8 @@ struct ConfigEntry {
   int line = 0;  // from 1
   enum class Shape { kOne, kList, kTable };
   Shape shape = Shape::kOne;
-  std::vector<ConfigValue> values;  // exactly one for kOne, none for kTable
+  std::vector<ConfigValue> values;    // exactly one for kOne, none for kTable
+  std::vector<ConfigEntry> children;  // of a kTable, in the order of the file
 };
 
 // Entries in the order of the file. Errors are Errc::kUsage with the subject "NAME:LINE" ("NAME:LINE:COLUMN" for the

@@ -39,7 +39,7 @@ struct Call {
     std::reverse(args.begin(), args.end());
     app.parse(args);
   }
-  Result<ConfigOrigins> apply(const std::vector<ConfigFile>& files, const std::string& command = "run") {
+  Result<AppliedConfig> apply(const std::vector<ConfigFile>& files, const std::string& command = "run") {
     return apply_config(app, command, "/home/me", files);
   }
   // "" = accepted.
@@ -53,8 +53,9 @@ TEST(ConfigApply, TheCommandLineWinsAndThenTheNearestFile) {
   Call call({"--ssh-port", "1"});
   const auto near = file("near", "ssh-port = 2\nstart-timeout = 3\nno-cache = false\n");
   const auto far = file("far", "ssh-port = 4\nstart-timeout = 5\nno-cache = true\ntransport = \"openssh\"\n");
-  const auto origins = call.apply({near, far});
-  ASSERT_TRUE(origins.has_value()) << origins.error().message();
+  const auto applied = call.apply({near, far});
+  ASSERT_TRUE(applied.has_value()) << applied.error().message();
+  const ConfigOrigins* const origins = &applied->origins;
   EXPECT_EQ(call.raw.port, 1);
   EXPECT_EQ(call.raw.start_timeout, 3);
   EXPECT_FALSE(call.raw.no_cache);
@@ -152,6 +153,20 @@ TEST(ConfigApply, KeysOfOtherCommandsAreIgnored) {
   Call bench;
   ASSERT_TRUE(bench.apply({file("f", "check = \"full\"")}, "bench").has_value());
   EXPECT_EQ(bench.check, "default") << "--check of drun bench is a number";
+}
+
+TEST(ConfigApply, GroupsOfHostsAreNoOptionsButTheirDefaultIs) {
+  Call call;
+  const auto near = file("near", "[hosts.gpu]\nhosts = [\"n:8\"]\n");
+  const auto far = file("far", "[hosts]\ndefault = [\"@gpu\", \"h\"]\ngpu = \"f:8\"\ncpu = \"c\"\n");
+  const auto applied = call.apply({near, far});
+  ASSERT_TRUE(applied.has_value()) << applied.error().message();
+  EXPECT_EQ(call.raw.hosts, (Words{"@gpu", "h"}));
+  ASSERT_EQ(applied->groups.size(), 3u);
+  EXPECT_EQ(applied->groups.at(0).file, "near") << "of two groups with one name the nearest counts";
+  Call typed({"-H", "@gpu"});
+  ASSERT_TRUE(typed.apply({near, far}).has_value());
+  EXPECT_EQ(typed.raw.hosts, Words{"@gpu"});
 }
 
 }  // namespace

@@ -223,6 +223,19 @@ TEST_F(Calls, HostsOfTheWorkingDirectoryAreNoted) {
   EXPECT_EQ(run({"--config", "drun.toml"})->config.hosts_note(), "");
 }
 
+TEST_F(Calls, GroupsServeTheListOfHosts) {
+  tree.folder.write("repo/drun.toml", "[hosts]\ngpu = [\"g1:8\", \"g2:8\"]\ndefault = \"localhost:2\"\n");
+  const auto typed = run({"-H", "@gpu,h9:2"});
+  ASSERT_TRUE(typed.has_value()) << typed.error().message();
+  ASSERT_EQ(typed->job.hosts.size(), 3u);
+  EXPECT_EQ(typed->job.hosts.at(1).name, "g2");
+  EXPECT_EQ(typed->job.hosts.at(2).slots, 2);
+  EXPECT_EQ(typed->config.hosts_note(), "the hosts are those of drun.toml");
+  EXPECT_EQ(run()->job.hosts.at(0).slots, 2);
+  EXPECT_EQ(run({"-H", "@gpu", "-H", "@gpu"})->job.hosts.at(0).slots, 16) << "slots are added, as of any host";
+  EXPECT_EQ(run({"-H", "@gpx"}).error().message(), "-H: there is no group @gpx among @default, @gpu");
+}
+
 TEST_F(Calls, TheHostsOfABatchJobWinOverThoseOfAFileThatIsFound) {
   tree.folder.write("repo/drun.toml", "hosts = \"localhost:2\"\n");
   env.insert({{"SLURM_JOB_ID", "4"}, {"SLURM_JOB_NODELIST", "n1"}, {"SLURM_TASKS_PER_NODE", "3"}});

@@ -39,6 +39,16 @@ TEST(ConfigText, ATableIsOneEntry) {
   ASSERT_EQ(parsed->size(), 1u);
   EXPECT_EQ(parsed->at(0).shape, Shape::kTable);
   EXPECT_EQ(parsed->at(0).line, 1);
+  ASSERT_EQ(parsed->at(0).children.size(), 1u);
+  EXPECT_EQ(parsed->at(0).children.at(0).key, "port");
+  EXPECT_EQ(parsed->at(0).children.at(0).line, 2);
+  EXPECT_EQ(error_of("[hosts.gpu]\nhosts = [[\"a\"]]"), "f:2: 'hosts.gpu.hosts': a list inside a list");
+}
+
+TEST(ConfigText, AListAndGroupsOfHostsGetAHint) {
+  const auto parsed = parse_config("hosts = [\"a\"]\n[hosts.gpu]\nhosts = [\"b\"]\n", "f");
+  ASSERT_FALSE(parsed.has_value());
+  EXPECT_EQ(parsed.error().hint, "beside [hosts.NAME], the hosts without -H are: [hosts] default = [\"host1:8\"]");
 }
 
 TEST(ConfigText, ASyntaxErrorNamesItsPlace) {
