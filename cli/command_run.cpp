@@ -11,6 +11,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "check/before_job.h"
+#include "cli/explain_env.h"
 #include "cli/subcommand.h"
 #include "launcher/plan/placement.h"
 
@@ -95,6 +96,17 @@ int dry_run(const Options& options, Printer& printer) {
   return 0;
 }
 
+int explain_env(const Options& options, Printer& printer) {
+  const auto explained = explain_rank(options);
+  if (!explained) {
+    printer.error(explained.error());
+    return exit_status(explained.error().code);
+  }
+  printer.flush();
+  print(options.json ? explained_json(*explained) : explained_text(*explained));
+  return 0;
+}
+
 int check_build() {
   std::string text = "drun " DRUN_VERSION "\n";
   text += std::string("  libssh ") + ssh_version(0) + "\n";
@@ -127,6 +139,7 @@ int command_run(Options options, Printer& printer) {
   }
   if (options.log_level != log::Level::kOff && options.log_file.empty()) printer.disable_status();
   say_sources(options.config, options.job.hosts, printer);
+  if (options.explained_rank) return explain_env(options, printer);
   if (options.dry_run) return dry_run(options, printer);
   if (options.check) options.job.examine_hosts = check::examine_before(options.job, *options.check);
   printer.set_report_file(options.report_file);

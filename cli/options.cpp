@@ -37,6 +37,7 @@ struct Raw : RawJobOptions {
   std::string events;
   double stack_timeout = 10, stall_timeout = 60, grace = 5, heartbeat_timeout = 30;
   bool dry_run = false, json = false, version = false, check_build = false;
+  std::optional<int> explained_rank;
   std::string report_file, timeline, check;
 };
 
@@ -150,7 +151,12 @@ void describe(CLI::App& app, Raw& raw) {
       ->check(CLI::IsMember({"quick", "default", "full"}))
       ->group(kNetwork);
   app.add_flag("--dry-run", raw.dry_run, "show what would be started where, and start nothing")->group(kReports);
-  app.add_flag("--json", raw.json, "with --dry-run: as JSON")->group(kReports);
+  app.add_option("--explain-env", raw.explained_rank,
+                 "show the environment that this worker would get, and start nothing")
+      ->type_name("RANK")
+      ->check(CLI::NonNegativeNumber)
+      ->group(kReports);
+  app.add_flag("--json", raw.json, "with --dry-run or --explain-env: as JSON")->group(kReports);
   describe_log(app, raw);
   describe_reports(app, raw);
   app.add_flag("--version", raw.version, "print the version")->group(kOther);
@@ -380,7 +386,9 @@ Result<Options> parse_options(std::vector<std::string> args, const launcher::Env
   auto config = read_config(app, "run", raw, own_env);
   if (!config) return fail(std::move(config.error()));
   out.dry_run = raw.dry_run;
+  out.explained_rank = raw.explained_rank;
   out.json = raw.json;
+  out.env_file = raw.env_file;
   out.log_level = log_level(raw);
   out.log_file = raw.log_file;
   out.report_file = absolute(raw.report_file);

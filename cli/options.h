@@ -23,10 +23,12 @@ struct Options {
   launcher::JobOptions job;
   std::optional<check::CheckDepth> check;  // --check
   bool dry_run = false;
+  std::optional<int> explained_rank;  // --explain-env
   bool json = false;
   log::Level log_level = log::Level::kOff;
   std::string log_file;
   std::string report_file;  // absolute; "" = none
+  std::string env_file;     // as typed; "" = none
   ConfigSources config;
 };
 

@@ -183,6 +183,16 @@ void ConfigOrigins::add(const CLI::Option& option, const ConfigFile& file, const
   if (option.check_lname("num-proc")) by_name_["-np"] = origin;
 }
 
+std::map<std::string, std::string> ConfigOrigins::places() const {
+  std::map<std::string, std::string> out;
+  for (const auto& [name, origin] : by_name_) out[name] = place_of(origin);
+  return out;
+}
+
+std::string ConfigOrigins::place_of(const Origin& origin) {
+  return origin.file + ":" + std::to_string(origin.line) + ": '" + origin.key + "'";
+}
+
 std::string ConfigOrigins::file_of(const std::string& option) const {
   const auto found = by_name_.find(option);
   return found == by_name_.end() ? "" : found->second.file;
@@ -192,10 +202,10 @@ Error ConfigOrigins::explain(Error error) const {
   // "-x 'A=B'" is about -x.
   const auto found = by_name_.find(error.subject.substr(0, error.subject.find(' ')));
   if (found == by_name_.end()) return error;
-  const auto& [key, file, line] = found->second;
+  const std::string& key = found->second.key;
   const auto space = error.subject.find(' ');
   if (space != std::string::npos) error.cause = error.subject.substr(space + 1) + ": " + error.cause;
-  error.subject = file + ":" + std::to_string(line) + ": '" + key + "'";
+  error.subject = place_of(found->second);
   const std::string typed = found->first + " ";
   if (starts_with(error.hint, typed) && error.hint.find(' ', typed.size()) == std::string::npos) {
     const std::string value = error.hint.substr(typed.size());

@@ -26,6 +26,8 @@ class ConfigOrigins {
   // An error about the value of an option names the file and the key in place of the option, if it came from there.
   Error explain(Error error) const;
   bool has(const std::string& option) const { return by_name_.count(option) > 0; }
+  // "drun.toml:3: 'grace'" by option.
+  std::map<std::string, std::string> places() const;
   // ConfigFile::name; "" if the value came from no file.
   std::string file_of(const std::string& option) const;
 
@@ -34,6 +36,8 @@ class ConfigOrigins {
     std::string key, file;
     int line = 0;
   };
+  static std::string place_of(const Origin& origin);
+
   std::map<std::string, Origin> by_name_;
 };
 

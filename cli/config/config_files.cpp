@@ -188,6 +188,7 @@ Result<ConfigUse> read_config(CLI::App& app, const std::string& command, RawHost
   out.sources.files.reserve(files->size());
   for (const auto& file : *files) out.sources.files.push_back(file.name);
   out.sources.hosts_file = hosts_file(*files, *applied, groups_in(raw.hosts));
+  out.sources.places = applied->origins.places();
   raw.groups = std::move(applied->groups);
   out.origins = std::move(applied->origins);
   return out;

@@ -57,6 +57,7 @@ constexpr ConfigRule kRules[] = {
     {"--start-timeout", Scope::kAnyFile, ""},
     // Reports
     {"--dry-run", Scope::kCommandLine, ""},
+    {"--explain-env", Scope::kCommandLine, ""},
     {"--json", Scope::kCommandLine, ""},
     {"--verbose", Scope::kAnyFile, ""},
     {"--log-file", Scope::kOwnFile, kWrites},

@@ -141,13 +141,16 @@ void forget_terminal_size(Environment& environment, const Environment& own, cons
   }
 }
 
-bool set_by_user(const EnvRequest& request, const Environment& own, const std::string& name) {
-  if (request.file.count(name) > 0) return true;
-  for (const auto& word : request.exports) {
+const std::string* export_of(const EnvRequest& request, const Environment& own, const std::string& name) {
+  const auto found = std::find_if(request.exports.rbegin(), request.exports.rend(), [&](const std::string& word) {
     const Export e = parse_export(word);
-    if (e.value ? e.name == name : own.count(name) > 0 && e.picks(name)) return true;
-  }
-  return false;
+    return e.value ? e.name == name : own.count(name) > 0 && e.picks(name);
+  });
+  return found == request.exports.rend() ? nullptr : &*found;
+}
+
+bool set_by_user(const EnvRequest& request, const Environment& own, const std::string& name) {
+  return request.file.count(name) > 0 || export_of(request, own, name) != nullptr;
 }
 
 int threads_of_worker(int n_cpus, int local_size, const EnvRequest& request, const Environment& own, int bound) {

@@ -42,6 +42,9 @@ void forget_terminal_size(Environment& environment, const Environment& own, cons
 // True if the user set this name by -x or --env-file: then it wins over the value that drun detects.
 bool set_by_user(const EnvRequest& request, const Environment& own, const std::string& name);
 
+// The last -x word that gives the variable a value, or null. Valid as long as `request`.
+const std::string* export_of(const EnvRequest& request, const Environment& own, const std::string& name);
+
 struct RankEnvInput {
   RankPlace place;
   int size = 0;
