@@ -19,7 +19,8 @@ namespace drun::cli {
 
 namespace {
 
-constexpr std::size_t kMaxBytes = 1u << 20;
+// toml++ recurses into each part of a dotted key: 64 KiB of dots fit the stack with room to spare, 1 MiB does not.
+constexpr std::size_t kMaxBytes = 64u << 10;
 constexpr const char* kFileName = "drun.toml";
 constexpr const char* kNoFile = "none";
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;

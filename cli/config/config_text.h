@@ -25,7 +25,8 @@ struct ConfigEntry {
 };
 
 // Entries in the order of the file. Errors are Errc::kUsage with the subject "NAME:LINE" ("NAME:LINE:COLUMN" for the
-// syntax); `name` is the file's.
+// syntax); `name` is the file's. Keep `text` below 100 KiB: a key with more dots than that exhausts the stack in
+// toml++.
 Result<std::vector<ConfigEntry>> parse_config(std::string_view text, const std::string& name);
 
 }  // namespace drun::cli

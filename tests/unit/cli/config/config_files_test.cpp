@@ -34,6 +34,14 @@ TEST(ConfigFiles, AFileThatCanNotBeReadIsNamed) {
   EXPECT_EQ(error_of(path).substr(0, path.size() + 5), path + ":1:4:");
 }
 
+TEST(ConfigFiles, AFileThatCouldExhaustTheStackIsTooLarge) {
+  const testing::TempFolder folder;
+  std::string dots(1u << 20, '.');
+  for (std::size_t i = 0; i < dots.size(); i += 2) dots[i] = 'a';
+  folder.write("job.toml", dots + "a = 1");
+  EXPECT_EQ(error_of(folder.path("job.toml")), "--config: " + folder.path("job.toml") + ": larger than 65536 bytes");
+}
+
 TEST(ConfigFiles, TheNamedFileKnowsItsFolder) {
   const testing::TempFolder folder;
   folder.write("job.toml", "np = 4\n");

@@ -45,6 +45,34 @@ TEST(ConfigText, ATableIsOneEntry) {
   EXPECT_EQ(error_of("[hosts.gpu]\nhosts = [[\"a\"]]"), "f:2: 'hosts.gpu.hosts': a list inside a list");
 }
 
+// toml++ has assertions that these refute.
+TEST(ConfigText, ATableWithoutANameIsASyntaxError) {
+  for (const char* text : {"[=]", "[!]", "[[=]]", "{", "a = {=}", "= 1", ".a = 1", "a. = 1", "[a.]"}) {
+    EXPECT_THAT(error_of(text), StartsWith("f:1:")) << text;
+  }
+}
+
+TEST(ConfigText, CharactersThatTomlLacksAreRefused) {
+  EXPECT_THAT(error_of("a\x01 = 1"), StartsWith("f:1: not valid TOML: a control character"));
+  EXPECT_THAT(error_of("a = 1\n\u045c = 1"), StartsWith("f:2:1: not valid TOML: "));
+  EXPECT_THAT(error_of("a = \u045c"), StartsWith("f:1:5: not valid TOML: "));
+}
+
+TEST(ConfigText, StringsAndCommentsHaveAnyLetters) {
+  const auto parsed = parse_config("# \u00fc\n\"\u00fc\" = ['\u00fc~7e', \"\\u00fc~\"]\n", "f");
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
+  EXPECT_EQ(parsed->at(0).key, "\u00fc");
+  EXPECT_EQ(parsed->at(0).values.at(0).text, "\u00fc~7e");
+  EXPECT_EQ(parsed->at(0).values.at(1).text, "\u00fc~");
+}
+
+TEST(ConfigText, AKeyOfThousandsOfPartsIsRead) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += "a.";
+  EXPECT_EQ(parse_config(text + "a = 1", "f")->size(), 1u);
+  EXPECT_EQ(parse_config("[" + text + "a]", "f")->size(), 1u);
+}
+
 TEST(ConfigText, AListAndGroupsOfHostsGetAHint) {
   const auto parsed = parse_config("hosts = [\"a\"]\n[hosts.gpu]\nhosts = [\"b\"]\n", "f");
   ASSERT_FALSE(parsed.has_value());
