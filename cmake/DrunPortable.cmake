@@ -3,6 +3,7 @@
 add_library(drun_portable INTERFACE)
 target_include_directories(drun_portable SYSTEM INTERFACE ${DRUN_PORTABLE}/include)
 set(DRUN_EXPECTED_INCLUDE_DIR ${DRUN_PORTABLE}/include)
+set(DRUN_TOML_INCLUDE_DIR ${DRUN_PORTABLE}/include)
 set(SODIUM_INCLUDE_DIRS ${DRUN_PORTABLE}/include)
 set(DRUN_SODIUM_STATIC ${DRUN_PORTABLE}/lib/libsodium.a)
 find_package(Threads REQUIRED)
