@@ -94,6 +94,17 @@ class Keras3(unittest.TestCase):
         with self.assertRaises(AssertionError):
             self.check_equal(weights)
 
+    def test_arguments_of_keras_2(self):
+        optimizer = keras.optimizers.SGD(lr=0.25)
+        self.assertEqual(float(optimizer.learning_rate), 0.25)
+        self.assertEqual(float(keras.optimizers.SGD(0.5).learning_rate), 0.5)
+        weights, _, _ = train(hvd_keras.DistributedOptimizer(optimizer), experimental_run_tf_function=False)
+        self.check_equal(weights)
+        with self.assertRaises(ValueError):
+            keras.optimizers.SGD(speed=0.25)
+        with self.assertRaises(TypeError):
+            keras.Sequential().compile(experimental_other_function=False)
+
     def test_xla_is_off_even_if_asked_for(self):
         weights, model, _ = train(hvd_keras.DistributedOptimizer(keras.optimizers.SGD(0.01)), jit_compile=True)
         self.assertFalse(model.jit_compile)
