@@ -1,5 +1,6 @@
 """`drun --compat horovod`: the package is there without a change of the script, only where it was asked for."""
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import tempfile
 import unittest
 
 DRUN = os.path.join(os.environ["DRUN_BIN_DIR"], "drun")
+COMPAT = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))), "python", "drun",
+                      "compat")
 
 
 def run(*words, env=None):
@@ -70,14 +73,29 @@ try:
 except ValueError as error:
     print(error)
 """
-        compat = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))),
-                              "python", "drun", "compat")
         with tempfile.TemporaryDirectory() as folder:
             for name, text in (("adds.py", module), ("main.py", script)):
                 with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                     file.write(text)
             done = subprocess.run([sys.executable, "main.py"], capture_output=True, text=True, timeout=60, check=False, cwd=folder,
-                                  env={**os.environ, "PYTHONPATH": f"{compat}:{os.environ['PYTHONPATH']}:{folder}",
+                                  env={**os.environ, "PYTHONPATH": f"{COMPAT}:{os.environ['PYTHONPATH']}:{folder}",
                                        "PATH": f"{os.path.dirname(DRUN)}:{os.environ['PATH']}"})
         self.assertEqual(done.stdout.splitlines(), ["[17, 17]", "run(min_np=...): a job of drun has the ranks that it began with"],
                          done.stderr)
+
+    def test_the_call_of_run_needs_no_folder_and_the_results_need_one(self):
+        """Rank 1 is on a host that does not have the folder of the results, as on most clusters; then rank 0 is."""
+        call = pickle.dumps((len, ([5, 6, 7],), {}))
+        task = [sys.executable, os.path.join(COMPAT, "horovod", "runner", "task.py")]
+        with tempfile.TemporaryDirectory() as folder:
+            command = f'[ $DRUN_RANK = 0 ] && exec "$@" {folder} || exec "$@" {folder}/none'
+            drun = [DRUN, "run", "--compat", "horovod", "--stdin", "all"]
+            done = subprocess.run([*drun, "-np", "2", "sh", "-c", command, "task", *task], input=call, capture_output=True,
+                                  timeout=60, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(os.path.join(folder, "results"), "rb") as file:
+                self.assertEqual(pickle.load(file), [3, 3])
+            done = subprocess.run([*drun, "-np", "1", *task, f"{folder}/none"], input=call, capture_output=True, timeout=60,
+                                  check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"name the calling host (localhost) first in hosts", done.stderr)

@@ -13,8 +13,8 @@ _ELASTIC = {"min_num_proc", "max_num_proc", "slots", "reset_limit", "cooldown_ra
 def run(func, args=(), kwargs=None, num_proc=1, hosts=None, hostfile=None, start_timeout=None, ssh_port=None,
         ssh_identity_file=None, output_filename=None, network_interface=None, network_interfaces=None, executable=None,
         np=None, **others):
-    """Calls func(*args, **kwargs) in num_proc ranks, and returns their results by rank. The hosts must share the folder
-    for temporary files with this one, or the job runs here."""
+    """Calls func(*args, **kwargs) in num_proc ranks, and returns their results by rank. Rank 0 writes these to a temporary
+    folder of this host, so this host, or one that shares the folder, must be the first of the hosts."""
     for name, value in others.items():
         if name in _ELASTIC and value is not None:
             raise ValueError(f"run({name}=...): a job of drun has the ranks that it began with")
@@ -29,14 +29,13 @@ def run(func, args=(), kwargs=None, num_proc=1, hosts=None, hostfile=None, start
     options = {"--hostfile": hostfile, "-H": hosts, "--start-timeout": start_timeout, "-p": ssh_port, "-i": ssh_identity_file,
                "--output-filename": output_filename, "--network-interfaces": network_interfaces or network_interface}
     with tempfile.TemporaryDirectory(prefix="horovod-run-") as folder:
-        with open(os.path.join(folder, "call"), "wb") as file:
-            file.write(pickler.dumps((func, tuple(args), kwargs or {})))
-        command = [drun, "run", "--compat", "horovod", "-np", str(np or num_proc)]
+        command = [drun, "run", "--compat", "horovod", "--stdin", "all", "-np", str(np or num_proc)]
         for option, value in options.items():
             if value is not None:
                 command += [option, ",".join(value) if isinstance(value, (list, tuple)) else str(value)]
         command += [executable or sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "task.py"), folder]
-        status = subprocess.run(command, check=False).returncode
+        call = pickler.dumps((func, tuple(args), kwargs or {}))
+        status = subprocess.run(command, input=call, check=False).returncode
         if status != 0:
             raise RuntimeError(f"the job of horovod.run failed with status {status}")
         with open(os.path.join(folder, "results"), "rb") as file:

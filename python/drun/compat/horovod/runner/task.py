@@ -1,6 +1,7 @@
-"""One rank of horovod.run. Rank 0 writes the results of all: task.py FOLDER"""
+"""One rank of horovod.run: task.py FOLDER. The call comes on stdin; rank 0 writes the results of all to FOLDER."""
 import os
 import pickle
+import socket
 import sys
 
 if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
@@ -10,8 +11,10 @@ import drun  # noqa: E402
 
 
 def main(folder):
-    with open(os.path.join(folder, "call"), "rb") as file:
-        func, args, kwargs = pickle.load(file)  # cloudpickle's format is pickle's
+    if os.environ["DRUN_RANK"] == "0" and not os.path.isdir(folder):
+        sys.exit(f"horovod.run: rank 0 is on {socket.gethostname()}, which doesn't have {folder} of the calling host for the "
+                 "results; name the calling host (localhost) first in hosts")
+    func, args, kwargs = pickle.load(sys.stdin.buffer)  # cloudpickle's format is pickle's
     result = func(*args, **kwargs)
     drun.init()
     results = drun.allgather_object(result)
