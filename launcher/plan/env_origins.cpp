@@ -58,9 +58,10 @@ constexpr Reason kReasons[] = {
 constexpr std::string_view kSchedulerNames[] = {"SLURM_*", "SLURMD_*", "SBATCH_*", "PBS_*", "LSB_*",
                                                 "LSF_*",   "SGE_*",    "OAR_*",    "CSM_*"};
 
-constexpr std::string_view kSecretNames[] = {"DRUN_KEY",     "*TOKEN*",      "*SECRET*",   "*PASSWORD*",
-                                             "*PASSWD*",     "*_KEY",        "*_API_KEY*", "*APIKEY",
-                                             "*ACCESS_KEY*", "*CREDENTIAL*", "*COOKIE*"};
+// In lower case.
+constexpr std::string_view kSecretNames[] = {"drun_key",     "*token*",      "*secret*",   "*password*",
+                                             "*passwd*",     "*_key",        "*_api_key*", "*apikey",
+                                             "*access_key*", "*credential*", "*cookie*"};
 
 template <typename Patterns>
 bool matches(const Patterns& patterns, std::string_view name) {
@@ -167,10 +168,7 @@ std::vector<EnvVariable> explain_environment(const EnvQuestion& question, const 
 }
 
 bool is_secret(const std::string& name, const std::string& value) {
-  std::string upper = name;
-  std::transform(upper.begin(), upper.end(), upper.begin(),
-                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-  if (matches(kSecretNames, upper)) return true;
+  if (matches(kSecretNames, lower(name))) return true;
   // "https://user:password@host/"
   const auto scheme = value.find("://");
   if (scheme == std::string::npos) return false;
