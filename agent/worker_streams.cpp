@@ -1,5 +1,7 @@
 #include "agent/worker_streams.h"
 
+#include <fcntl.h>
+
 #include <chrono>
 #include <utility>
 
@@ -22,6 +24,7 @@ std::uint64_t wall_clock_ns() {
 WorkerStreams::WorkerStreams(asio::io_context& io, control::FrameQueue& to_drun, const Settings& settings,
                              WorkerProcess& process, const std::function<void()>& output_ended)
     : io_(io), to_drun_(to_drun), settings_(settings) {
+  if (settings_.pty) terminal_.reset(::fcntl(process.stdout_end.get(), F_DUPFD_CLOEXEC, 3));
   out_ = pump_output(std::move(process.stdout_end), Stream::kStdout, output_ended);
   if (process.stderr_end) {
     err_ = pump_output(std::move(process.stderr_end), Stream::kStderr, output_ended);
@@ -98,6 +101,7 @@ void WorkerStreams::close_input() {
 void WorkerStreams::resize(TerminalSize size) { out_->resize_terminal(size); }
 
 void WorkerStreams::finish_soon() {
+  terminal_.reset();
   out_->finish_soon();
   if (err_) err_->finish_soon();
 }

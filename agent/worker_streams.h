@@ -51,6 +51,9 @@ class WorkerStreams {
   const Settings settings_;
   std::unique_ptr<OutputPump> out_, err_;  // no err_ with a terminal, which has one output stream
   std::unique_ptr<StdinPump> in_;          // none if its stdin is /dev/null
+  // Keeps a terminal open until the worker has ended. Many programs close their output before they exit, and the last
+  // close of our side would kill them by SIGHUP meanwhile.
+  Fd terminal_;
 };
 
 }  // namespace drun::agent

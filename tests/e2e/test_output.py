@@ -210,6 +210,12 @@ class SleepingReader(OutputTest):
         job.finish()
         self.cluster.assert_clean()
 
+    def test_a_worker_that_closes_its_terminal_goes_on(self):
+        worker = "exec < /dev/null > /dev/null 2>&1; sleep 0.2; exit 3"
+        for stdin in ("none", "0"):
+            job = self.drun("--pty", "-np", "2", "-H", "localhost:2", "--stdin", stdin, "sh", "-c", worker)
+            self.assertEqual(job.status, 3, str(job))
+
     def test_all_that_a_terminal_holds_at_its_workers_end_arrives(self):
         # Writes until no more is accepted, then exits: at that time every buffer is full, and the reader begins.
         worker = ("import hashlib, os, select, tty; tty.setraw(1); os.set_blocking(1, False); h = hashlib.sha256()\n"
