@@ -201,6 +201,13 @@ std::size_t prose_width() {
 
 }  // namespace
 
+TextStyle style_of_stdout() {
+  TextStyle style;
+  style.color = wants_color(STDOUT_FILENO);
+  style.width = prose_width();
+  return style;
+}
+
 std::vector<OptionRow> check_rows() {
   CLI::App app;
   Raw raw;
@@ -252,10 +259,8 @@ int command_check(const std::vector<std::string>& args, const Checker& checker, 
     }
   }
   printer.flush();
-  TextStyle style;
-  style.color = wants_color(STDOUT_FILENO);
-  style.width = prose_width();
-  if (auto written = write_all(STDOUT_FILENO, command->json ? check_json(result) : check_text(result, style));
+  if (auto written =
+          write_all(STDOUT_FILENO, command->json ? check_json(result) : check_text(result, style_of_stdout()));
       !written) {
     const Error error = std::move(written.error()).with_subject("stdout");
     if (!reader_left(error)) printer.error(error);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "check/check.h"
+#include "cli/check_report/report.h"
 #include "cli/option_rows.h"
 #include "cli/printer.h"
 #include "cli/subcommand.h"
@@ -32,6 +33,8 @@ struct Checker {
   std::function<check::CheckResult(check::CheckOptions, launcher::Reporter&)> check;
   std::function<int(const check::CheckResult&, bool strict)> status;
 };
+
+TextStyle style_of_stdout();
 
 // Parses, checks, writes the reports. Returns the checker's exit status; 2 also if the check succeeded but the page
 // could not be written.

@@ -22,7 +22,9 @@ struct Table {
 };
 
 // `word`: a subcommand, or anything else for `drun run`.
-Table table_of(const std::string& word) { return {command_rows(word), word != "bench" && word != "clean"}; }
+Table table_of(const std::string& word) {
+  return {command_rows(word), word != "bench" && word != "clean" && word != "init"};
+}
 
 ValueOptions value_options(const std::vector<OptionRow>& rows) {
   ValueOptions out;

@@ -17,6 +17,7 @@ inline constexpr SubcommandName kSubcommands[] = {
     {"bench", "how fast collectives are between hosts"},
     {"check", "what the network between hosts is like, and what is wrong"},
     {"clean", "what earlier jobs left on hosts"},
+    {"init", "writes a drun.toml for hosts, after a check of them"},
 };
 inline constexpr const char* kSummary = "starts a distributed program on many machines with one command";
 

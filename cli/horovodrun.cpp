@@ -15,6 +15,7 @@ enum class Becomes {
   kFlag,     // drun's arguments `word`, without a value
   kNothing,  // it tunes Horovod's own library or controller
   kError,    // `word` is the hint
+  kFile,     // it names a file of options
 };
 
 struct Option {
@@ -57,7 +58,7 @@ constexpr Option kOptions[] = {
     {"--min-np --min-num-proc --max-np --max-num-proc --slots-per-host --slots --elastic-timeout --reset-limit "
      "--blacklist-cooldown-range --host-discovery-script",
      0, Becomes::kError, kElastic},
-    {"--config-file", 0, Becomes::kError, "give its options here, or as TOML to drun run --config"},
+    {"--config-file", 1, Becomes::kFile, ""},
     {"--mpi-args --binding-args --thread-affinity", 0, Becomes::kError, "--bind-to core of drun run binds the workers"},
 };
 
@@ -72,40 +73,134 @@ const Option* find_option(std::string_view name) {
   return found == std::end(kOptions) ? nullptr : found;
 }
 
+// An option that was given, on the command line or by a file.
+struct Given {
+  const Option* option = nullptr;
+  std::string name;  // for messages: as typed, or the file's key
+  std::string value;
+  bool is_of_file = false;
+};
+
+// The first of drun's words that stand for it: "--stall-timeout".
+std::string_view drun_option(const Option& option) { return split(option.word, ' ').front(); }
+
+bool is_of_drun(const Option& option) { return option.becomes == Becomes::kOption || option.becomes == Becomes::kFlag; }
+
+// True if `other` makes `one` void: the command line wins over a file, and --no-stall-check over its time.
+bool is_replaced(const Given& one, const Given& other) {
+  const bool is_same = one.option == other.option || (is_of_drun(*one.option) && is_of_drun(*other.option) &&
+                                                      drun_option(*one.option) == drun_option(*other.option));
+  if (!is_same) return false;
+  if (one.is_of_file != other.is_of_file) return one.is_of_file;
+  return one.option->becomes == Becomes::kOption && other.option->becomes == Becomes::kFlag;
+}
+
+void append_words(const Given& given, std::vector<std::string>& out) {
+  for (const auto word : split(given.option->word, ' ')) out.emplace_back(word);
+  if (given.option->becomes == Becomes::kOption) out.push_back(given.value);
+}
+
+Error refusal(const Given& given) {
+  return usage_error("horovodrun " + given.name, "drun can't do that", std::string(given.option->word));
+}
+
+// Adds the settings of the file, before those of the command line. Keys that horovodrun ignores go to `ignored`.
+Result<void> add_file(const std::string& path, const TextReader& read, std::vector<Given>& given,
+                      std::vector<std::string>& ignored) {
+  const auto text = read(path);
+  if (!text) return fail(usage_error("horovodrun --config-file", text.error().message()));
+  const auto settings = parse_horovodrun_file(*text, path);
+  if (!settings) return fail(settings.error());
+  std::vector<Given> added;
+  for (const auto& [key, option, value] : *settings) {
+    if (option.empty()) {
+      ignored.push_back(key);
+    } else {
+      added.push_back({find_option(option), path + ": " + key, value, true});
+    }
+  }
+  given.insert(given.begin(), added.begin(), added.end());
+  return {};
+}
+
+// The options at the begin of `args`; `at` becomes the index of the first word after them.
+Result<std::vector<Given>> read_options(const std::vector<std::string>& args, std::size_t& at) {
+  std::vector<Given> out;
+  while (at < args.size() && args[at].size() > 1 && args[at][0] == '-' && args[at] != "--") {
+    const std::string& typed = args[at++];
+    const auto equals = typed.find('=');
+    Given given;
+    given.name = typed.substr(0, equals);
+    given.option = find_option(given.name);
+    if (given.option == nullptr) {
+      return fail(usage_error("horovodrun " + given.name, "not an option of horovodrun",
+                              "drun run --help lists those of drun"));
+    }
+    if (given.option->becomes == Becomes::kError) return fail(refusal(given));
+    if (given.option->n_values > 0) {
+      if (equals == std::string::npos && at == args.size())
+        return fail(usage_error("horovodrun " + given.name, "its value is missing"));
+      given.value = equals == std::string::npos ? args[at++] : typed.substr(equals + 1);
+    }
+    out.push_back(std::move(given));
+  }
+  return out;
+}
+
 }  // namespace
 
-Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args) {
+Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args, const TextReader& read) {
   Horovodrun out;
   // horovodrun reads no such file: its users would be surprised by one.
   out.args = {"run", "--compat", "horovod", "--config", "none"};
   std::size_t at = 0;
-  while (at < args.size() && args[at].size() > 1 && args[at][0] == '-' && args[at] != "--") {
-    const std::string& typed = args[at++];
-    const auto equals = typed.find('=');
-    const std::string name = typed.substr(0, equals);
-    const Option* const option = find_option(name);
-    if (option == nullptr) {
-      return fail(
-          usage_error("horovodrun " + name, "not an option of horovodrun", "drun run --help lists those of drun"));
-    }
-    if (option->becomes == Becomes::kError) {
-      return fail(usage_error("horovodrun " + name, "drun can't do that", std::string(option->word)));
-    }
-    std::string value;
-    if (option->n_values > 0) {
-      if (equals == std::string::npos && at == args.size())
-        return fail(usage_error("horovodrun " + name, "its value is missing"));
-      value = equals == std::string::npos ? args[at++] : typed.substr(equals + 1);
-    }
-    if (option->becomes == Becomes::kNothing) {
-      out.ignored.push_back(name);
+  auto typed = read_options(args, at);
+  if (!typed) return fail(std::move(typed.error()));
+  std::vector<Given> given = *typed;
+  for (const Given& one : *typed) {
+    if (one.option->becomes != Becomes::kFile) continue;
+    if (auto ok = add_file(one.value, read, given, out.ignored); !ok) return fail(std::move(ok.error()));
+  }
+  for (const Given& one : given) {
+    const bool is_void =
+        std::any_of(given.begin(), given.end(), [&one](const Given& other) { return is_replaced(one, other); });
+    if (is_void || one.option->becomes == Becomes::kFile) continue;
+    if (one.option->becomes == Becomes::kError) return fail(refusal(one));
+    if (one.option->becomes == Becomes::kNothing) {
+      out.ignored.push_back(one.name);
     } else {
-      for (const auto word : split(option->word, ' ')) out.args.emplace_back(word);
-      if (option->becomes == Becomes::kOption) out.args.push_back(value);
+      append_words(one, out.args);
     }
   }
   if (at < args.size() && args[at] != "--") out.args.emplace_back("--");
   out.args.insert(out.args.end(), args.begin() + static_cast<std::ptrdiff_t>(at), args.end());
+  return out;
+}
+
+HorovodFile translate_settings(const std::vector<HorovodSetting>& settings) {
+  HorovodFile out;
+  out.args = {"--compat", "horovod"};
+  std::vector<Given> given;
+  for (const auto& [key, option, value] : settings) {
+    if (option.empty()) {
+      out.left_out.push_back({key, "horovodrun ignores it, too"});
+    } else {
+      given.push_back({find_option(option), key, value, true});
+    }
+  }
+  for (const Given& one : given) {
+    const auto replaced =
+        std::find_if(given.begin(), given.end(), [&one](const Given& other) { return is_replaced(one, other); });
+    if (replaced != given.end()) {
+      out.left_out.push_back({one.name, replaced->name + " says otherwise"});
+    } else if (one.option->becomes == Becomes::kNothing) {
+      out.left_out.push_back({one.name, "it tunes Horovod's own library"});
+    } else if (one.option->becomes == Becomes::kError) {
+      out.left_out.push_back({one.name, "drun can't do that; " + std::string(one.option->word)});
+    } else {
+      append_words(one, out.args);
+    }
+  }
   return out;
 }
 

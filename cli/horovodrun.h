@@ -1,10 +1,12 @@
 // The command line of horovodrun, translated: `drun horovodrun -np 2 -H a:1,b:1 python3 train.py`. Pure.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "cli/horovodrun_file.h"
 
 namespace drun::cli {
 
@@ -13,9 +15,23 @@ struct Horovodrun {
   std::vector<std::string> ignored;  // options that mean nothing to drun, as typed
 };
 
-// `args`: what follows `horovodrun`. Options end at the first word that is neither an option nor its value. Fails with
-// Errc::kUsage for options of elastic jobs, for what drun can't do, and for unknown options. docs/migrating.md lists
-// what becomes of each.
-Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args);
+// Reads a whole file.
+using TextReader = std::function<Result<std::string>(const std::string& path)>;
+
+// `args`: what follows `horovodrun`. Options end at the first word that is neither an option nor its value. The options
+// of the command line win over those of the file of --config-file. Fails with Errc::kUsage for options of elastic jobs,
+// for what drun can't do, and for unknown options. docs/migrating.md lists what becomes of each.
+Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args, const TextReader& read);
+
+// A file of --config-file as options of drun.
+struct HorovodFile {
+  std::vector<std::string> args;  // for drun run, --compat horovod included
+  struct LeftOut {
+    std::string key;  // "params.cycle_time_ms"
+    std::string reason;
+  };
+  std::vector<LeftOut> left_out;
+};
+HorovodFile translate_settings(const std::vector<HorovodSetting>& settings);
 
 }  // namespace drun::cli

@@ -20,8 +20,10 @@
 #include "cli/command_bench.h"
 #include "cli/command_check.h"
 #include "cli/command_clean.h"
+#include "cli/command_init.h"
 #include "cli/command_run.h"
 #include "cli/completion.h"
+#include "cli/config/config_files.h"
 #include "cli/horovodrun.h"
 #include "cli/job_options.h"
 #include "cli/options.h"
@@ -61,7 +63,7 @@ int run_job(const Arguments& args, Printer& printer) {
   return drun::cli::command_run(std::move(*options), printer);
 }
 
-int check(const Arguments& args, Printer& printer) {
+drun::cli::Checker real_checker() {
   drun::cli::Checker checker;
   checker.check = [](drun::check::CheckOptions options, drun::launcher::Reporter& reporter) {
     options.environment = drun::launcher::base_environment(own_environment(), {}, true);
@@ -69,7 +71,15 @@ int check(const Arguments& args, Printer& printer) {
     return drun::check::check_hosts(std::move(options), reporter);
   };
   checker.status = drun::check::check_status;
-  return drun::cli::command_check(args, checker, printer, own_environment());
+  return checker;
+}
+
+int check(const Arguments& args, Printer& printer) {
+  return drun::cli::command_check(args, real_checker(), printer, own_environment());
+}
+
+int init(const Arguments& args, Printer& printer) {
+  return drun::cli::command_init(args, real_checker(), printer, own_environment());
 }
 
 int bench(const Arguments& args, Printer& printer) {
@@ -81,7 +91,8 @@ int clean(const Arguments& args, Printer& printer) {
 }
 
 int horovodrun(const Arguments& args, Printer& printer) {
-  auto translated = drun::cli::translate_horovodrun(args);
+  auto translated = drun::cli::translate_horovodrun(
+      args, [](const std::string& path) { return drun::read_file(path, drun::cli::kMaxConfigBytes); });
   if (!translated) {
     printer.error(translated.error());
     return drun::exit_status(translated.error().code);
@@ -102,8 +113,8 @@ int complete(const Arguments& args, Printer&) {
 constexpr struct {
   const char* name;
   int (*function)(const Arguments& args, Printer& printer);
-} kCommands[] = {
-    {"check", check}, {"bench", bench}, {"clean", clean}, {"horovodrun", horovodrun}, {"__complete", complete}};
+} kCommands[] = {{"check", check}, {"bench", bench},           {"clean", clean},
+                 {"init", init},   {"horovodrun", horovodrun}, {"__complete", complete}};
 
 int run(int argc, char** argv) {
   fill_standard_descriptors();

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "check/check_result.h"
 #include "cli/config/config_sources.h"
+#include "cli/config/config_writer.h"
 #include "cli/option_rows.h"
 #include "launcher/run/job.h"
 
@@ -33,6 +34,9 @@ struct Options {
 };
 
 std::vector<OptionRow> run_rows();
+
+// Options of `drun run` as lines of a drun.toml.
+Result<std::vector<ConfigLine>> given_run_options(const std::vector<std::string>& args);
 
 // `args` without the program's name. Every error is Errc::kUsage.
 Result<Options> parse_options(std::vector<std::string> args, const launcher::Environment& own_env);

@@ -21,6 +21,8 @@ target_compile_definitions(spdlog::spdlog INTERFACE SPDLOG_FMT_EXTERNAL FMT_HEAD
 
 add_library(PkgConfig::SODIUM INTERFACE IMPORTED)
 target_link_libraries(PkgConfig::SODIUM INTERFACE drun_portable ${DRUN_SODIUM_STATIC})
+add_library(PkgConfig::YAML INTERFACE IMPORTED)
+target_link_libraries(PkgConfig::YAML INTERFACE drun_portable ${DRUN_PORTABLE}/lib/libyaml.a)
 add_library(ssh INTERFACE IMPORTED)
 target_compile_definitions(ssh INTERFACE LIBSSH_STATIC)
 target_link_libraries(ssh INTERFACE drun_portable ${DRUN_PORTABLE}/lib/libssh.a ${DRUN_PORTABLE}/lib/libcrypto.a

@@ -20,8 +20,6 @@ namespace drun::cli {
 namespace {
 
 // toml++ recurses into each part of a dotted key: 64 KiB of dots fit the stack with room to spare, 1 MiB does not.
-constexpr std::size_t kMaxBytes = 64u << 10;
-constexpr const char* kFileName = "drun.toml";
 constexpr const char* kNoFile = "none";
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
 
@@ -56,7 +54,7 @@ std::vector<Candidate> project_candidates(const std::string& working_directory) 
   std::vector<Candidate> out;
   std::string up;
   for (std::filesystem::path folder = working_directory;; folder = folder.parent_path()) {
-    out.push_back({(folder / kFileName).string(), up + kFileName, true});
+    out.push_back({(folder / kConfigName).string(), up + kConfigName, true});
     std::error_code ignored;
     if (std::filesystem::exists(folder / ".git", ignored)) return out;
     if (!folder.has_relative_path()) break;
@@ -101,7 +99,7 @@ Result<std::optional<ConfigFile>> read_candidate(const Candidate& candidate, uid
     return fail(usage_error(candidate.name, errno_error(errno, "can't be read").cause, "--config none"));
   }
   if (auto ok = check_owner(candidate, s, user); !ok) return fail(std::move(ok.error()));
-  auto text = read_to_end(fd.get(), kMaxBytes);
+  auto text = read_to_end(fd.get(), kMaxConfigBytes);
   if (!text) return fail(usage_error(candidate.name, text.error().cause, "--config none"));
   auto file = parsed(*text, candidate.name, std::filesystem::path(candidate.path).parent_path().string());
   if (!file) return fail(std::move(file.error()));
@@ -119,7 +117,7 @@ ConfigPlaces usual_places(const launcher::Environment& own_env) {
   std::error_code ignored;
   out.working_directory = std::filesystem::current_path(ignored).string();  // without links: the parents are real
   const std::string folder = user_folder(own_env, "XDG_CONFIG_HOME", ".config");
-  if (!folder.empty()) out.user_file = folder + "/" + kFileName;
+  if (!folder.empty()) out.user_file = folder + "/" + kConfigName;
   out.user = ::geteuid();
   return out;
 }
@@ -152,7 +150,7 @@ std::string hosts_file(const std::vector<ConfigFile>& files, const AppliedConfig
 
 Result<ConfigFile> read_named_config(const std::string& path) {
   if (path.empty()) return fail(usage_error("--config", "the name of the file is empty", "--config job.toml"));
-  auto text = read_file(path, kMaxBytes);
+  auto text = read_file(path, kMaxConfigBytes);
   if (!text) return fail(usage_error("--config", text.error().message()));
   return parsed(*text, path, folder_of(path));
 }

@@ -16,6 +16,9 @@
 
 namespace drun::cli {
 
+inline constexpr const char* kConfigName = "drun.toml";
+inline constexpr std::size_t kMaxConfigBytes = 64u << 10;
+
 // The file of --config. Errors are Errc::kUsage and name it.
 Result<ConfigFile> read_named_config(const std::string& path);
 

@@ -82,6 +82,10 @@ constexpr ConfigRule kRules[] = {
     {"--save-baseline", Scope::kOwnFile, kWrites},
     {"--html", Scope::kOwnFile, kWrites},
     {"--strict", Scope::kAnyFile, ""},
+    // Only of drun init
+    {"--from", Scope::kCommandLine, ""},
+    {"--output", Scope::kCommandLine, ""},
+    {"--force", Scope::kCommandLine, ""},
     // Only of drun bench
     {"-o", Scope::kCommandLine, ""},
     {"--minbytes", Scope::kAnyFile, ""},

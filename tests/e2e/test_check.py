@@ -353,6 +353,18 @@ class TwoNetworks(CheckTest):
         self.assertEqual(self.chosen("--check", "quick"), (self.FAST, False))
         self.assertEqual(self.chosen(), (self.FAST, True))
 
+    def test_init_writes_a_file_that_jobs_use(self):
+        self.cluster.shell("h0", "mkdir -p /root/project && rm -f /root/project/drun.toml")
+        self.good("init", "-H", "localhost,host1:2", "--start-timeout", "30", cwd="/root/project", limit=LIMIT_S)
+        text = self.cluster.shell("h0", "cat /root/project/drun.toml")
+        self.assertIn('network-interfaces = ["10.99.0.0/24"]', text)
+        self.assertIn("start-timeout = 30\n", text)
+        self.assertIn("# 10.99.0.0/24: fast0 on localhost, fast1 on host1\n", text)
+        job = self.good("--wdir", "/", "sh", "-c", "echo $RANK of $WORLD_SIZE by $GLOO_SOCKET_IFNAME",
+                        cwd="/root/project")
+        self.assertEqual(sorted(job.out.splitlines()),
+                         ["[0] 0 of 3 by fast0", "[1] 1 of 3 by fast1", "[2] 2 of 3 by fast1"])
+
     def test_a_check_that_holds_itself_back_tells_jobs_nothing(self):
         self.check("--max-rate", "20mbit")
         self.assertEqual(self.chosen(), (self.FAST, False))

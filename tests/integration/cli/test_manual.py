@@ -9,7 +9,8 @@ import unittest
 
 DRUN = os.environ["DRUN_BIN_DIR"] + "/drun"
 PACKAGING = pathlib.Path(os.environ["DRUN_PACKAGING_DIR"])  # of the build
-COMMANDS = {"drun.1": [], "drun-bench.1": ["bench"], "drun-check.1": ["check"], "drun-clean.1": ["clean"]}
+COMMANDS = {"drun.1": [], "drun-bench.1": ["bench"], "drun-check.1": ["check"], "drun-clean.1": ["clean"],
+            "drun-init.1": ["init"]}
 NAME = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 COLUMN = 30  # of the descriptions in --help
 

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "cli/command_check.h"
 #include "cli/whole_file.h"
+#include "tests/unit/cli/captured.h"
 #include "tests/unit/cli/check_report/samples.h"
 
 namespace drun::cli {
@@ -132,21 +133,6 @@ TEST(CheckOptions, HelpNamesTheCommand) {
   ASSERT_TRUE(c.has_value());
   EXPECT_NE(c->help.find("usage: drun check"), std::string::npos);
 }
-
-// Redirects standard output to a file during its lifetime.
-class Captured {
- public:
-  explicit Captured(const std::string& path) : path_(path), old_(::dup(STDOUT_FILENO)) {
-    const Fd fd(::creat(path.c_str(), 0600));
-    ::dup2(fd.get(), STDOUT_FILENO);
-  }
-  ~Captured() { ::dup2(old_.get(), STDOUT_FILENO); }
-  std::string text() const { return read_file(path_).value_or(""); }
-
- private:
-  std::string path_;
-  Fd old_;
-};
 
 Checker made_up(check::CheckResult result, int* n_checks) {
   Checker out;

@@ -14,9 +14,13 @@ using ::testing::IsEmpty;
 
 using Words = std::vector<std::string>;
 
+const TextReader kNoFiles = [](const std::string& path) -> Result<std::string> {
+  return fail(Errc::kIo, path, "no such file or directory");
+};
+
 // The arguments for drun behind `run --compat horovod --config none`.
 Words translated(const Words& args) {
-  auto out = translate_horovodrun(args);
+  auto out = translate_horovodrun(args, kNoFiles);
   EXPECT_TRUE(out) << out.error().message();
   if (!out) return {};
   EXPECT_THAT(Words(out->args.begin(), out->args.begin() + 5),
@@ -43,23 +47,41 @@ TEST(Horovodrun, OptionsThatMeanTheSameKeepTheirValues) {
 }
 
 TEST(Horovodrun, WhatTunesHorovodIsIgnoredByName) {
-  const auto out = translate_horovodrun({"--gloo", "--fusion-threshold-mb", "32", "--autotune", "-np", "1", "a"});
+  const auto out =
+      translate_horovodrun({"--gloo", "--fusion-threshold-mb", "32", "--autotune", "-np", "1", "a"}, kNoFiles);
   ASSERT_TRUE(out);
   EXPECT_THAT(out->ignored, ElementsAre("--gloo", "--fusion-threshold-mb", "--autotune"));
   EXPECT_THAT(Words(out->args.begin() + 5, out->args.end()), ElementsAre("-np", "1", "--", "a"));
-  EXPECT_THAT(translate_horovodrun({"-np", "1", "a"})->ignored, IsEmpty());
+  EXPECT_THAT(translate_horovodrun({"-np", "1", "a"}, kNoFiles)->ignored, IsEmpty());
 }
 
 TEST(Horovodrun, ElasticJobsAndTheUnknownAreRefused) {
   const auto refused = [](const Words& args) {
-    const auto out = translate_horovodrun(args);
+    const auto out = translate_horovodrun(args, kNoFiles);
     return out ? "" : out.error().message() + "; " + out.error().hint;
   };
   EXPECT_THAT(refused({"-np", "2", "--min-np", "1", "a"}), HasSubstr("horovodrun --min-np: drun can't do that"));
   EXPECT_THAT(refused({"--host-discovery-script=x", "a"}), HasSubstr("ranks that it began with"));
-  EXPECT_THAT(refused({"--config-file", "f", "a"}), HasSubstr("--config"));
+  EXPECT_THAT(refused({"--config-file", "f", "a"}), HasSubstr("horovodrun --config-file: f: no such file"));
   EXPECT_THAT(refused({"--nosuch", "a"}), HasSubstr("horovodrun --nosuch: not an option of horovodrun"));
   EXPECT_THAT(refused({"-np"}), HasSubstr("horovodrun -np: its value is missing"));
+}
+
+TEST(Horovodrun, TheCommandLineWinsOverTheFile) {
+  const auto out = [](const std::string& text, const Words& args) {
+    return translate_horovodrun(args, [&text](const std::string&) -> Result<std::string> { return text; });
+  };
+  const auto behind = [](const Result<Horovodrun>& all) { return Words(all->args.begin() + 5, all->args.end()); };
+  const std::string file =
+      "timeline: {filename: a.json}\nstall_check: {enabled: false, warning_time_seconds: 9}\nx: 1\n";
+  const auto from_file = out(file, {"--config-file", "f", "-np", "1", "b"});
+  EXPECT_THAT(behind(from_file), ElementsAre("--timeline", "a.json", "--stall-timeout", "0", "-np", "1", "--", "b"));
+  EXPECT_THAT(from_file->ignored, ElementsAre("x"));
+  EXPECT_THAT(behind(out(file, {"--timeline-filename", "c", "--config-file=f", "--stall-check-warning-time-seconds",
+                                "5", "b"})),
+              ElementsAre("--timeline", "c", "--stall-timeout", "5", "--", "b"));
+  const auto refused = out("library_options: {thread_affinity: 1}\n", {"--config-file", "f", "b"});
+  EXPECT_EQ(refused.error().message(), "horovodrun f: library_options.thread_affinity: drun can't do that");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ std::string longest_name(const OptionRow& row) { return row.names.back(); }
 
 TEST(ConfigRules, EveryOptionHasOneRuleAndEveryRuleAnOption) {
   std::set<std::string> options;
-  for (const std::string command : {"run", "check", "bench", "clean"}) {
+  for (const std::string command : {"run", "check", "bench", "clean", "init"}) {
     for (const auto& row : command_rows(command)) options.insert(longest_name(row));
   }
   std::vector<std::string> ruled;
@@ -36,7 +36,7 @@ TEST(ConfigRules, EveryRefusalHasAReason) {
 // The options that take a file, a directory, a command or a path; those that a working directory may choose are listed.
 TEST(ConfigRules, OptionsThatNameFilesOrProgramsAreRefused) {
   const std::set<std::string> only_read = {"--hostfile", "--baseline"};
-  for (const std::string command : {"run", "check", "bench", "clean"}) {
+  for (const std::string command : {"run", "check", "bench", "clean", "init"}) {
     for (const auto& row : command_rows(command)) {
       const std::string name = longest_name(row);
       const bool names_one = row.value.find("FILE") == 0 || row.value == "DIR" || row.value == "PATH" ||
