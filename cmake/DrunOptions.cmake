@@ -82,10 +82,11 @@ function(drun_precompile name)
   target_link_libraries(drun_precompiled_${name} PRIVATE ${ARG_OPTIONS} ${ARG_LIBS})
   target_precompile_headers(drun_precompiled_${name} PRIVATE ${ARG_UNPARSED_ARGUMENTS})
   if(DRUN_CCACHE)
-    # GCC compares the whole text of a header with that in the precompiled one, comments too, and includes it again if
-    # they differ: ccache must not take one that was made of other comments.
+    # Without CCACHE_DEPEND, ccache also looks for the preprocessed text, to which a precompiled header of an earlier
+    # build contributes its old text: ccache would then take the old one for the new one. Nor may it take one that was
+    # made of other comments: GCC compares the whole text of a header with that in the precompiled one.
     set_target_properties(drun_precompiled_${name} PROPERTIES
-      CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_COMMENTS=1;${CMAKE_CXX_COMPILER_LAUNCHER}")
+      CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_DEPEND=1;${CMAKE_CXX_COMPILER_LAUNCHER}")
   endif()
   if(ARG_FOR_PROGRAMS)
     set_target_properties(drun_precompiled_${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
