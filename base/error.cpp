@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/error_id.h"
 #include "base/wording.h"
 
 namespace drun {
@@ -23,6 +24,43 @@ Error Error::with_subject(std::string text) && {
   return std::move(*this);
 }
 
+Error Error::with_id(std::string_view name) && {
+  if (id.empty()) id = name;
+  return std::move(*this);
+}
+
+std::string_view id_of(const Error& error) {
+  if (!error.id.empty()) return error.id;
+  switch (error.code) {
+    case Errc::kUsage:
+      return error_id::kUsage;
+    case Errc::kUnreachable:
+      return error_id::kUnreachable;
+    case Errc::kTimeout:
+      return error_id::kDeadline;
+    case Errc::kNotExecutable:
+      return error_id::kNotExecutable;
+    case Errc::kNotFound:
+      return error_id::kNotFound;
+    case Errc::kInterrupted:
+      return error_id::kInterrupted;
+    case Errc::kClosed:
+    case Errc::kCanceled:
+    case Errc::kIo:
+      return error_id::kIo;
+    case Errc::kProtocol:
+      return error_id::kProtocol;
+    case Errc::kAuth:
+      return error_id::kWrongKey;
+    case Errc::kPeerFailed:
+      return error_id::kPeerFailed;
+    case Errc::kNone:
+    case Errc::kInternal:
+      break;
+  }
+  return error_id::kInternal;
+}
+
 std::string Error::message() const { return subject.empty() ? cause : subject + ": " + cause; }
 
 std::vector<Error> fold_errors(const std::vector<Error>& errors) {
@@ -32,7 +70,7 @@ std::vector<Error> fold_errors(const std::vector<Error>& errors) {
   for (const Error& e : errors) {
     const auto same = [&e](const Error& other) {
       return e.code == other.code && e.cause == other.cause && e.context == other.context && e.hint == other.hint &&
-             !e.subject.empty() && !other.subject.empty();
+             e.id == other.id && !e.subject.empty() && !other.subject.empty();
     };
     const auto known = std::find_if(out.begin(), out.end(), same);
     if (known == out.end()) {

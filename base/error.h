@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Error {
   std::string cause;
   std::string context;  // added by callers that know more; lines separated by '\n'; may be empty
   std::string hint;     // something that can be typed; may be empty
+  std::string_view id;  // of base/error_id.h, or a finding's that outlives this; "" = that of `code`
 
   Error() = default;
   Error(Errc c, std::string why) : code(c), cause(std::move(why)) {}
@@ -40,10 +42,14 @@ struct Error {
   Error with_hint(std::string text) &&;
   Error with_context(std::string text) &&;  // appends a line
   Error with_subject(std::string text) &&;  // only if there is none yet
+  Error with_id(std::string_view name) &&;  // likewise
 
   // "SUBJECT: CAUSE", without context and hint.
   std::string message() const;
 };
+
+// The code that the message carries: "host-key".
+std::string_view id_of(const Error& error);
 
 // Merges errors that differ only in their subject: "h1, h2 and h3", or "h1, h2, h3 and 5 others". Ordered by first
 // occurrence.

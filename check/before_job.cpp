@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error_id.h"
 #include "base/exit_status.h"
 #include "check/check.h"
 #include "check/check_times.h"
@@ -18,6 +19,7 @@ void report(const Finding& finding, launcher::Reporter& reporter) {
   if (finding.severity == Severity::kWarning) reporter.warning(finding.subject + ": " + finding.text);
   if (finding.severity != Severity::kFailure) return;
   Error error(Errc::kUnreachable, finding.subject, finding.text);
+  error.id = finding.code;
   for (const auto& line : finding.details) error = std::move(error).with_context(line);
   if (!finding.command.empty()) error = std::move(error).with_hint(finding.command);
   reporter.error(error);

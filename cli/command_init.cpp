@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/error_id.h"
 #include "base/exit_status.h"
 #include "base/fd.h"
 #include "base/text.h"
@@ -76,7 +77,7 @@ Result<void> add_horovodrun(const std::string& path, InitCommand& out) {
   const auto text = read_file(path, kMaxConfigBytes);
   if (!text) return fail(usage_error("--from", text.error().message()));
   const auto settings = parse_horovodrun_file(*text, path);
-  if (!settings) return fail(settings.error());
+  if (!settings) return fail(Error(settings.error()).with_id(error_id::kConfigFile));
   const HorovodFile file = translate_settings(*settings);
   auto lines = given_run_options(file.args);
   if (!lines) return fail(std::move(lines.error()).with_context("from " + path));
@@ -215,7 +216,8 @@ int command_init(const std::vector<std::string>& args, const Checker& checker, P
     }
     if (status != kExitOk && !command->force) {
       printer.error(Error(Errc::kUnreachable, command->output, "not written: the hosts are not ready")
-                        .with_hint("--force writes it all the same"));
+                        .with_hint("--force writes it all the same")
+                        .with_id(error_id::kNotReady));
       return status;
     }
     hosts = with_gpu_slots(command->check.hosts, result);

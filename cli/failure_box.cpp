@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clean_text.h"
+#include "base/error_id.h"
 #include "base/text.h"
 #include "base/text_width.h"
 #include "base/units.h"
@@ -176,6 +177,13 @@ void tell_others(Box& box, const Group& group, const launcher::FirstFailure& fai
   if (!ranks.empty()) box.line(ranks_words(ranks) + " failed in the same way");
 }
 
+std::string_view id_of(const JobFailure& failure) {
+  if (!failure.out_of_memory.empty()) return error_id::kOutOfMemory;
+  if (failure.rank < 0) return error_id::kHostLost;
+  if (failure.exit_code < 0 && failure.signal == 0) return error_id::kPeerFailed;
+  return failure.signal != 0 ? error_id::kWorkerSignal : error_id::kWorkerExit;
+}
+
 // The call in which most ranks waited, appended to the error line.
 std::string while_others_waited(const launcher::FirstFailure& failure) {
   if (failure.first.size() != 1 || failure.waited.empty()) return {};
@@ -201,7 +209,8 @@ std::string format_failure(const JobReport& report, const BoxStyle& style) {
   const Group& group = groups.front();
   const JobFailure& first = group.shown();
   std::string out = "drun: " + std::string(style.color ? "\033[1;31merror\033[0m" : "error") + ": " +
-                    clean_line(group.name() + ": " + first.what + while_others_waited(failure)) + "\n";
+                    clean_line(group.name() + ": " + first.what + while_others_waited(failure)) + " [" +
+                    std::string(id_of(first)) + "]\n";
   const bool says_it_all = report.ranks.size() == 1 && first.out_of_memory.empty() && first.details.empty() &&
                            !first.last_call && first.own_error.empty() && first.complaint.empty();
   if (says_it_all) return out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/error_id.h"
 #include "base/text.h"
 #include "cli/usage.h"
 
@@ -110,7 +111,7 @@ Result<void> add_file(const std::string& path, const TextReader& read, std::vect
   const auto text = read(path);
   if (!text) return fail(usage_error("horovodrun --config-file", text.error().message()));
   const auto settings = parse_horovodrun_file(*text, path);
-  if (!settings) return fail(settings.error());
+  if (!settings) return fail(Error(settings.error()).with_id(error_id::kConfigFile));
   std::vector<Given> added;
   for (const auto& [key, option, value] : *settings) {
     if (option.empty()) {

@@ -58,7 +58,8 @@ bool can_write_now() {
 }  // namespace
 
 std::string format_error(const Error& error, bool color) {
-  std::string out = "drun: " + paint("1;31", "error", color) + ": " + clean_line(error.message()) + "\n";
+  std::string out = "drun: " + paint("1;31", "error", color) + ": " + clean_line(error.message()) + " [" +
+                    std::string(id_of(error)) + "]\n";
   if (!error.context.empty()) out += indented(clean_text(error.context));
   if (!error.hint.empty()) out += "  " + paint("1;36", "hint", color) + ": " + clean_line(error.hint) + "\n";
   return out;

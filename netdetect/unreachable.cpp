@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/error_id.h"
 #include "base/text.h"
 #include "netdetect/duplicates.h"
 #include "netdetect/wording.h"
@@ -44,6 +45,7 @@ class Report {
 
   Error make() const {
     Error error = headline(told_);
+    error.id = error_id::kNoNetwork;
     for (const SharedAddress& one : duplicates_) error = std::move(error).with_context(duplicate_line(one));
     const std::size_t n_shown = told_.size() <= kHostsShown + 1 ? told_.size() : kHostsShown;
     for (std::size_t i = 0; i < n_shown; ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/error_id.h"
 #include "base/text.h"
 
 namespace drun::transport {
@@ -28,7 +29,7 @@ struct ServerKey {
 Result<ServerKey> server_key(ssh_session session) {
   ssh_key raw = nullptr;
   if (ssh_get_server_publickey(session, &raw) != SSH_OK) {
-    return fail(Errc::kUnreachable, "host key: the server sent none");
+    return fail(Error(Errc::kUnreachable, "host key: the server sent none").with_id(error_id::kHostKey));
   }
   const std::unique_ptr<ssh_key_struct, void (*)(ssh_key)> key(raw, ssh_key_free);
   ServerKey out;
@@ -48,13 +49,14 @@ Result<ServerKey> server_key(ssh_session session) {
     ssh_clean_pubkey_hash(&hash);
   }
   if (out.key.type.empty() || out.key.base64.empty()) {
-    return fail(Errc::kUnreachable, "host key: of a kind that can't be read");
+    return fail(Error(Errc::kUnreachable, "host key: of a kind that can't be read").with_id(error_id::kHostKey));
   }
   return out;
 }
 
 Error refused(const SshTarget& target, const std::string& why, std::string hint) {
   Error error(Errc::kUnreachable, target.alias, "host key: " + why);
+  error.id = error_id::kHostKey;
   error.hint = std::move(hint);
   return error;
 }

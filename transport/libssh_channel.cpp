@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/error_id.h"
+
 namespace drun::transport {
 namespace {
 
@@ -49,17 +51,20 @@ LibsshChannel::~LibsshChannel() {
 
 Task<Result<void>> LibsshChannel::start(std::string command) {
   channel_ = ssh_channel_new(session_->raw());
-  if (channel_ == nullptr) co_return fail(Errc::kUnreachable, subject_, "exec: " + session_->error_text());
+  if (channel_ == nullptr)
+    co_return fail(Error(Errc::kUnreachable, subject_, "exec: " + session_->error_text()).with_id(error_id::kExec));
   auto open_step = [this] { return ssh_channel_open_session(channel_); };
   auto opened = co_await session_->until_done(std::move(open_step), SSH_AGAIN);
   if (!opened || *opened != SSH_OK) {
-    co_return fail(Errc::kUnreachable, subject_, "exec: no channel: " + session_->error_text());
+    co_return fail(
+        Error(Errc::kUnreachable, subject_, "exec: no channel: " + session_->error_text()).with_id(error_id::kExec));
   }
   set_callbacks();
   auto exec_step = [this, command] { return ssh_channel_request_exec(channel_, command.c_str()); };
   auto started = co_await session_->until_done(std::move(exec_step), SSH_AGAIN);
   if (!started || *started != SSH_OK) {
-    co_return fail(Errc::kUnreachable, subject_, "exec: command refused: " + session_->error_text());
+    co_return fail(Error(Errc::kUnreachable, subject_, "exec: command refused: " + session_->error_text())
+                       .with_id(error_id::kExec));
   }
   event_ = ssh_event_new();
   if (event_ == nullptr || ssh_event_add_session(event_, session_->raw()) != SSH_OK) {
@@ -249,7 +254,7 @@ Task<void> LibsshChannel::watch(Direction direction) {
 Error LibsshChannel::lost(const std::string& why) const {
   std::string cause = "connection lost: " + why;
   if (proxy_ && !proxy_->stderr_text().empty()) cause += " (" + proxy_->stderr_text() + ")";
-  return Error(Errc::kIo, subject_, std::move(cause));
+  return Error(Errc::kIo, subject_, std::move(cause)).with_id(error_id::kHostLost);
 }
 
 }  // namespace drun::transport

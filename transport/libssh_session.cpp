@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/clean_text.h"
+#include "base/error_id.h"
 #include "base/text.h"
 
 namespace drun::transport {
@@ -57,7 +58,8 @@ Result<std::unique_ptr<LibsshSession>> LibsshSession::create(asio::io_context& i
   set_text(SSH_OPTIONS_HOSTKEYS, "HostKeyAlgorithms", host_keys);
   if (target.compression) set(SSH_OPTIONS_COMPRESSION, "Compression", "yes");
   if (refused != nullptr) {
-    return fail(Errc::kUnreachable, std::string("ssh config: ") + refused + ": " + session->error_text());
+    return fail(Error(Errc::kUnreachable, std::string("ssh config: ") + refused + ": " + session->error_text())
+                    .with_id(error_id::kSshConfig));
   }
 
   Fd watched(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 3));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/error_id.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "transport/connection_limit.h"
@@ -29,6 +30,13 @@ std::string try_hint(const SshTarget& target) {
   if (target.identity_by_option) words += " -i " + shell_quote(target.identity_files.at(0));
   words += " " + (target.user_by_item ? target.user + "@" : std::string()) + target.alias;
   return words + " true";
+}
+
+std::string_view id_of_phase(std::string_view phase) {
+  for (const auto id : {error_id::kConnect, error_id::kHandshake, error_id::kLogin, error_id::kExec}) {
+    if (phase == id) return id;
+  }
+  return error_id::kHostKey;
 }
 
 class LibsshTransport final : public Transport {
@@ -103,9 +111,15 @@ class LibsshTransport final : public Transport {
     } else {
       notify_phase(attempt.on_phase, Phase::kConnect);
       attempt.turn = co_await proxies_.enter(attempt.deadline, kProxyTurn);
-      if (!attempt.turn) co_return fail(Errc::kUnreachable, "connect: other hosts behind a proxy took all the time");
+      if (!attempt.turn) {
+        co_return fail(Error(Errc::kUnreachable, "connect: other hosts behind a proxy took all the time")
+                           .with_id(error_id::kConnect));
+      }
       auto started = Proxy::start(io_, proxy_line, socket);
-      if (!started) co_return fail(Errc::kUnreachable, "connect: proxy: " + started.error().message());
+      if (!started) {
+        co_return fail(
+            Error(Errc::kUnreachable, "connect: proxy: " + started.error().message()).with_id(error_id::kConnect));
+      }
       proxy = std::move(*started);
     }
     auto session = LibsshSession::create(io_, attempt.target, attempt.algorithms, std::move(socket));
@@ -119,7 +133,10 @@ class LibsshTransport final : public Transport {
       if (!result && attempt.phase == "handshake") {
         co_await proxy->settle();
         const std::string words = proxy->stderr_text();
-        if (!words.empty()) result.error().cause = "connect: proxy: " + words;
+        if (!words.empty()) {
+          result.error().cause = "connect: proxy: " + words;
+          result.error().id = error_id::kConnect;
+        }
         // A proxy that fails by itself exits with an error; one whose far end hung up exits with 0 or keeps running.
         attempt.dropped = attempt.dropped && (proxy->was_dropped() || !proxy->failed());
       }
@@ -139,7 +156,7 @@ class LibsshTransport final : public Transport {
       const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - attempt.start).count();
       std::string cause = attempt.phase + ": no answer within " + std::to_string(waited) + " s";
       if (attempt.phase == "handshake" && !s.has_banner()) cause += "; the port is open, but no ssh server speaks";
-      return Error(Errc::kUnreachable, std::move(cause));
+      return Error(Errc::kUnreachable, std::move(cause)).with_id(id_of_phase(attempt.phase));
     };
 
     attempt.phase = "handshake";
@@ -148,7 +165,7 @@ class LibsshTransport final : public Transport {
     if (guard.fired()) co_return fail(timed_out());
     if (!ready) {
       attempt.dropped = !s.has_banner();
-      co_return fail(Errc::kUnreachable, "handshake: " + ready.error().cause);
+      co_return fail(Error(Errc::kUnreachable, "handshake: " + ready.error().cause).with_id(error_id::kHandshake));
     }
     attempt.turn.reset();
     attempt.phase = "host key";

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "base/error_id.h"
 #include "base/text.h"
 #include "transport/sha1.h"
 
@@ -43,6 +44,7 @@ struct Login::Attempt {
 
   Error denied() const {
     Error error(Errc::kUnreachable, target.alias, "");
+    error.id = error_id::kLogin;
     if (!session.alive()) {
       error.cause = "login: " + session.error_text();
       if (n_agent_keys > 4) {

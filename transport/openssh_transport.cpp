@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/error_id.h"
 #include "transport/child_channel.h"
 #include "transport/openssh_args.h"
 #include "transport/transport.h"
@@ -28,6 +29,7 @@ class OpensshTransport final : public Transport {
     auto channel = spawn_child_channel(io_, argv);
     if (channel) co_return channel;
     Error error(Errc::kUnreachable, target.alias, channel.error().cause);
+    error.id = error_id::kSsh;
     if (launch_agent_.empty()) error.hint = "apt-get install openssh-client";
     co_return fail(std::move(error));
   }

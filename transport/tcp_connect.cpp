@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/error_id.h"
 #include "base/text.h"
 
 namespace drun::transport {
@@ -70,12 +71,14 @@ Task<Result<std::vector<tcp::endpoint>>> look_up(asio::thread_pool& helper, TcpT
   const bool in_time = co_await lookup->done.wait_until(deadline);
   if (!in_time) {
     const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - start).count();
-    co_return fail(Errc::kUnreachable,
-                   "resolve: no answer for '" + target.host + "' within " + std::to_string(waited) + " s");
+    co_return fail(Error(Errc::kUnreachable,
+                         "resolve: no answer for '" + target.host + "' within " + std::to_string(waited) + " s")
+                       .with_id(error_id::kResolve));
   }
   if (lookup->addresses.endpoints.empty()) {
     const std::string why = lookup->addresses.problem.empty() ? "" : " (" + lookup->addresses.problem + ")";
-    co_return fail(Errc::kUnreachable, "resolve: no address for '" + target.host + "'" + why);
+    co_return fail(
+        Error(Errc::kUnreachable, "resolve: no address for '" + target.host + "'" + why).with_id(error_id::kResolve));
   }
   co_return std::move(lookup->addresses.endpoints);
 }
@@ -141,7 +144,7 @@ Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadli
     if (!problems.empty()) problems += "; ";
     problems += endpoint.address().to_string() + " port " + std::to_string(target.port) + ": " + fd.error();
   }
-  co_return fail(Errc::kUnreachable, "connect: " + problems);
+  co_return fail(Error(Errc::kUnreachable, "connect: " + problems).with_id(error_id::kConnect));
 }
 
 }  // namespace drun::transport

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/error_id.h"
 #include "base/text.h"
 #include "cli/config/config_rules.h"
 
@@ -206,6 +207,7 @@ Error ConfigOrigins::explain(Error error) const {
   const auto space = error.subject.find(' ');
   if (space != std::string::npos) error.cause = error.subject.substr(space + 1) + ": " + error.cause;
   error.subject = place_of(found->second);
+  error.id = error_id::kConfigFile;
   const std::string typed = found->first + " ";
   if (starts_with(error.hint, typed) && error.hint.find(' ', typed.size()) == std::string::npos) {
     const std::string value = error.hint.substr(typed.size());

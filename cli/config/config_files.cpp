@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/error_id.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "cli/paths.h"
@@ -178,9 +179,9 @@ Result<std::vector<ConfigFile>> find_configs(const ConfigPlaces& places) {
 Result<ConfigUse> read_config(CLI::App& app, const std::string& command, RawHostOptions& raw,
                               const launcher::Environment& own_env) {
   const auto files = files_for(app, raw, own_env);
-  if (!files) return fail(files.error());
+  if (!files) return fail(Error(files.error()).with_id(error_id::kConfigFile));
   auto applied = apply_config(app, command, value_or_empty(own_env, "HOME"), *files);
-  if (!applied) return fail(std::move(applied.error()));
+  if (!applied) return fail(std::move(applied.error()).with_id(error_id::kConfigFile));
   const ConfigOrigins& origins = applied->origins;
   raw.hosts_are_found = app.count("--config") == 0 && (origins.has("--hosts") || origins.has("--hostfile"));
   ConfigUse out;

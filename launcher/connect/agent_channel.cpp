@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error_id.h"
 #include "base/stall_watch.h"
 #include "launcher/connect/host_words.h"
 
@@ -144,6 +145,7 @@ Task<void> AgentChannel::read_frames() {
       std::string cause =
           n ? "the connection to the agent ended" : "the connection to the agent broke: " + n.error().cause;
       Error error(Errc::kUnreachable, host_.name, std::move(cause));
+      error.id = error_id::kHostLost;
       // Each line says whose it is, so that none can pass for drun's.
       for (const auto& line : lines_of_host(channel_->stderr_text())) {
         error = std::move(error).with_context("its last words: " + line);
@@ -189,7 +191,8 @@ Task<void> AgentChannel::beat_loop() {
       lost_in_silence_ = true;
       lose(Error(Errc::kUnreachable, host_.name,
                  "silent for " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silence).count()) +
-                     " s: the host is down, frozen or cut off"));
+                     " s: the host is down, frozen or cut off")
+               .with_id(error_id::kHostLost));
       break;
     }
     if (silence < times_.warn) warned = false;

@@ -7,6 +7,7 @@
 #include <array>
 #include <vector>
 
+#include "base/error_id.h"
 #include "base/fd.h"
 #include "base/program_folder.h"
 #include "base/text.h"
@@ -48,11 +49,49 @@ Error no_hello(const std::string& host, const transport::Channel& channel, const
     words.pop_back();
   }
   Error error(Errc::kUnreachable, host, cause);
+  error.id = from_ssh ? error_id::kSsh : error_id::kAgent;
   // Behind words of drun's own: a line of the host's alone could look like one of a box of drun's.
   for (const auto& line : words) error = std::move(error).with_context((from_ssh ? "ssh: " : "it said: ") + line);
   for (const auto& line : lines_of_host(noise)) error = std::move(error).with_context("the host printed: " + line);
   return std::move(error).with_hint(from_ssh ? "ssh " + host + " true"
                                              : "does the login allow commands? ssh " + host + " uname -m");
+}
+
+Result<control::Hello> hello_of(const control::Frame& frame, const std::string& host) {
+  auto hello = control::decode<control::Hello>(frame.body);
+  if (frame.type != control::Type::kHello || !hello) {
+    return fail(Error(Errc::kProtocol, host, "agent: its first message is no hello").with_id(error_id::kAgent));
+  }
+  if (hello->version != control::kVersion) {
+    return fail(Error(Errc::kUnreachable, host,
+                      "agent: it speaks version " + std::to_string(hello->version) + ", this drun " +
+                          std::to_string(control::kVersion))
+                    .with_hint("leave out --agent-path, and drun brings the right one")
+                    .with_id(error_id::kAgent));
+  }
+  return std::move(*hello);
+}
+
+// The error for a host that can't take the agent: kMachine, kNoPlace, kFull or kBroken.
+Error not_delivered(const std::string& host, const BootstrapAnswer& answer, const AgentBinary& agent) {
+  const auto error = [&host](const std::string& cause, std::string hint, std::string_view id) {
+    return Error(Errc::kUnreachable, host, "agent: " + cause).with_hint(std::move(hint)).with_id(id);
+  };
+  const std::string installed = "install drun there and use --agent-path /path/to/drun-agent";
+  switch (answer.kind) {
+    case BootstrapAnswer::kMachine:
+      return error("the processor type is " + answer.detail + ", this drun brings an agent for " + agent.machine,
+                   "build drun-agent on that host and name it with --agent-path", error_id::kAgentMachine);
+    case BootstrapAnswer::kNoPlace:
+      return error("no place to put it that can be written and executed from (tried " + answer.detail + ")",
+                   "make one of them writable without noexec, or " + installed, error_id::kAgentPlace);
+    case BootstrapAnswer::kFull:
+      return error("the disk is full: no room for its " + std::to_string((agent.bytes.size() >> 20) + 1) + " MiB in " +
+                       answer.detail.substr(0, answer.detail.find_last_not_of(',') + 1),
+                   "make room in one of them, or " + installed, error_id::kAgentPlace);
+    default:
+      return error("delivery failed in " + answer.detail, "", error_id::kAgentPlace);
+  }
 }
 
 }  // namespace
@@ -169,19 +208,7 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
         for (;;) {
           auto frame = parser.next();
           if (!frame) co_return fail(std::move(frame.error()).with_subject(host));
-          if (*frame) {
-            auto hello = control::decode<control::Hello>((*frame)->body);
-            if ((*frame)->type != control::Type::kHello || !hello) {
-              co_return fail(Errc::kProtocol, host, "agent: its first message is no hello");
-            }
-            if (hello->version != control::kVersion) {
-              co_return fail(Error(Errc::kUnreachable, host,
-                                   "agent: it speaks version " + std::to_string(hello->version) + ", this drun " +
-                                       std::to_string(control::kVersion))
-                                 .with_hint("leave out --agent-path, and drun brings the right one"));
-            }
-            co_return std::move(*hello);
-          }
+          if (*frame) co_return hello_of(**frame, host);
           const auto buffer = asio::buffer(chunk);
           const auto n = co_await channel.read_some(buffer);
           if (!n || *n == 0) co_return fail(no_hello(host, channel, {}));
@@ -194,7 +221,9 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
         continue;
       case BootstrapAnswer::kNeed:
       case BootstrapAnswer::kNeedPacked: {
-        if (delivered) co_return fail(Errc::kProtocol, host, "agent: asked for twice");
+        if (delivered) {
+          co_return fail(Error(Errc::kProtocol, host, "agent: asked for twice").with_id(error_id::kAgent));
+        }
         delivered = true;
         text.erase(0, answer.end);
         transport::notify_phase(on_phase, transport::Phase::kDelivery);
@@ -205,25 +234,10 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
         continue;
       }
       case BootstrapAnswer::kMachine:
-        co_return fail(
-            Error(Errc::kUnreachable, host,
-                  "agent: the processor type is " + answer.detail + ", this drun brings an agent for " + agent.machine)
-                .with_hint("build drun-agent on that host and name it with --agent-path"));
       case BootstrapAnswer::kNoPlace:
-        co_return fail(
-            Error(Errc::kUnreachable, host,
-                  "agent: no place to put it that can be written and executed from (tried " + answer.detail + ")")
-                .with_hint("make one of them writable without noexec, or install drun there and use "
-                           "--agent-path /path/to/drun-agent"));
       case BootstrapAnswer::kFull:
-        co_return fail(Error(Errc::kUnreachable, host,
-                             "agent: the disk is full: no room for its " +
-                                 std::to_string((agent.bytes.size() >> 20) + 1) + " MiB in " +
-                                 answer.detail.substr(0, answer.detail.find_last_not_of(',') + 1))
-                           .with_hint("make room in one of them, or install drun there and use "
-                                      "--agent-path /path/to/drun-agent"));
       case BootstrapAnswer::kBroken:
-        co_return fail(Errc::kUnreachable, host, "agent: delivery failed in " + answer.detail);
+        co_return fail(not_delivered(host, answer, agent));
     }
     const auto buffer = asio::buffer(chunk);
     const auto n = co_await channel.read_some(buffer);

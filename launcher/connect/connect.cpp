@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/error_id.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "launcher/connect/host_words.h"
@@ -94,6 +95,7 @@ Task<Result<std::unique_ptr<transport::Channel>>> open_channel(const Attempt& at
 // The error of a host whose agent said nothing until the deadline.
 Error late_agent(const Attempt& attempt, const Tools& tools, const std::string& words) {
   Error error(Errc::kUnreachable, attempt.host.name, missing_answer(attempt.phase, tools.options.start_timeout));
+  error.id = error_id::kAgent;
   for (const auto& line : lines_of_host(words)) error = std::move(error).with_context("it said: " + line);
   return std::move(error).with_hint("a slow host: raise --start-timeout");
 }
@@ -127,9 +129,10 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
   }
   if (!hello) {
     if (!late) damaged = std::move(cached);
-    Error error = late        ? late_agent(attempt, tools, raw->stderr_text())
-                  : is_silent ? Error(Errc::kUnreachable, attempt.host.name, "agent: no hello")
-                              : std::move(hello.error());
+    Error error = late ? late_agent(attempt, tools, raw->stderr_text())
+                  : is_silent
+                      ? Error(Errc::kUnreachable, attempt.host.name, "agent: no hello").with_id(error_id::kAgent)
+                      : std::move(hello.error());
     co_await close_channel(std::move(channel));
     co_return fail(std::move(error));
   }

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "base/error_id.h"
+
 namespace drun::launcher {
 
 namespace {
@@ -68,7 +70,8 @@ Task<void> listen_on(AgentChannel& host, const Probing& probing, int& port, Erro
   }
   const auto answer = control::decode<control::Port>(reply->body);
   if (!answer || !answer->error.empty()) {
-    error = Error(Errc::kUnreachable, host.name(), "probe: " + (answer ? answer->error : answer.error().cause));
+    error = Error(Errc::kUnreachable, host.name(), "probe: " + (answer ? answer->error : answer.error().cause))
+                .with_id(error_id::kNoNetwork);
     co_return;
   }
   port = answer->port;

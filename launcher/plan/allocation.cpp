@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/error_id.h"
 #include "base/text.h"
 #include "launcher/plan/allocation_file.h"
 #include "launcher/plan/allocation_slurm.h"
@@ -19,7 +20,8 @@ std::uint64_t size_by(const Environment& env, const char* name) {
 Error several_tasks(const std::string& program, std::uint64_t n_tasks, const std::string& line) {
   return Error(Errc::kUsage, program,
                "started drun " + std::to_string(n_tasks) + " times, and each would start all workers: drun runs once")
-      .with_hint(line);
+      .with_hint(line)
+      .with_id(error_id::kBatchJob);
 }
 
 }  // namespace

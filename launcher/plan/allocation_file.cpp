@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error_id.h"
 #include "base/text.h"
 #include "launcher/plan/allocation_words.h"
 #include "launcher/plan/hostlist.h"
@@ -16,7 +17,7 @@ namespace {
 constexpr std::uint64_t kMaxSlotsOfHost = 1u << 20;
 
 Error error_of(const std::string& job, std::string cause) {
-  return Error(Errc::kUsage, job, std::move(cause)).with_hint(list_hint(""));
+  return Error(Errc::kUsage, job, std::move(cause)).with_hint(list_hint("")).with_id(error_id::kBatchJob);
 }
 
 std::vector<std::string_view> words_of(std::string_view line) {

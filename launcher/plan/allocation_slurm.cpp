@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/error_id.h"
 #include "base/text.h"
 #include "launcher/plan/allocation_words.h"
 #include "launcher/plan/host_range.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr std::uint64_t kMaxCount = 1u << 20;  // tasks or processors of a node
 
 Error error_of(const std::string& job, std::string cause, const std::string& list) {
-  return Error(Errc::kUsage, job, std::move(cause)).with_hint(list_hint(list));
+  return Error(Errc::kUsage, job, std::move(cause)).with_hint(list_hint(list)).with_id(error_id::kBatchJob);
 }
 
 // The nodes, each with one slot.

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 
+#include "base/error_id.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "launcher/plan/host_item.h"
@@ -180,7 +181,7 @@ Result<std::vector<Host>> parse_hostfile(std::string_view text, const std::strin
     auto hosts = parse_line(line, start, place(start));
     if (!hosts) {
       const TextFault& f = hosts.error();
-      return fail(Error(Errc::kUsage, place(f.offset), f.cause).with_hint(f.hint));
+      return fail(Error(Errc::kUsage, place(f.offset), f.cause).with_hint(f.hint).with_id(error_id::kHostList));
     }
     if (out.size() + hosts->size() > kMaxHosts) {
       return fail(Errc::kUsage, place(start), "more than " + std::to_string(kMaxHosts) + " hosts in all");
@@ -188,7 +189,9 @@ Result<std::vector<Host>> parse_hostfile(std::string_view text, const std::strin
     out.insert(out.end(), std::make_move_iterator(hosts->begin()), std::make_move_iterator(hosts->end()));
   }
   if (out.empty()) {
-    return fail(Error(Errc::kUsage, file, "no host in this hostfile").with_hint("a line such as: localhost slots=2"));
+    return fail(Error(Errc::kUsage, file, "no host in this hostfile")
+                    .with_hint("a line such as: localhost slots=2")
+                    .with_id(error_id::kHostList));
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/error_id.h"
 #include "base/text.h"
 #include "launcher/plan/host_item.h"
 
@@ -50,14 +51,17 @@ Error list_error(std::size_t number, std::string_view item, std::size_t offset, 
       item.size() <= kShownItem && std::all_of(item.begin(), item.end(), [](char c) { return c >= 32 && c < 127; });
   if (shown && !item.empty()) where += " '" + std::string(item) + "'";
   return Error(Errc::kUsage, "-H", where + ", column " + std::to_string(offset + fault.offset + 1) + ": " + fault.cause)
-      .with_hint(fault.hint);
+      .with_hint(fault.hint)
+      .with_id(error_id::kHostList);
 }
 
 }  // namespace
 
 Result<std::vector<Host>> parse_hostlist(std::string_view text) {
   if (trim(text).empty()) {
-    return fail(Error(Errc::kUsage, "-H", "the list is empty").with_hint("-H localhost:2,host1:2"));
+    return fail(Error(Errc::kUsage, "-H", "the list is empty")
+                    .with_hint("-H localhost:2,host1:2")
+                    .with_id(error_id::kHostList));
   }
   const auto items = split_items(text);
   std::vector<Host> out;
@@ -84,7 +88,8 @@ Result<std::vector<Host>> parse_host_item(std::string_view item, const std::stri
   const TextFault& fault = hosts.error();
   return fail(Error(Errc::kUsage, where,
                     "column " + std::to_string(fault.offset + 1) + " of '" + std::string(item) + "': " + fault.cause)
-                  .with_hint(fault.hint));
+                  .with_hint(fault.hint)
+                  .with_id(error_id::kHostList));
 }
 
 std::vector<Host> add_slots(std::vector<Host> hosts) {

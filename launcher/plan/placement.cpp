@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "base/error_id.h"
 #include "base/text.h"
 #include "launcher/plan/hostlist.h"
 
@@ -43,8 +44,11 @@ std::string more_slots_hint(const std::vector<Host>& hosts, std::int64_t total, 
 }  // namespace
 
 Result<Placement> place(const std::vector<Host>& hosts, int np) {
-  if (np < 0) return fail(Errc::kUsage, "-np " + std::to_string(np), "the number of workers must be at least 1");
-  if (hosts.empty()) return fail(Error(Errc::kUsage, "no host to run on").with_hint("-H localhost:2"));
+  if (np < 0) {
+    return fail(Error(Errc::kUsage, "-np " + std::to_string(np), "the number of workers must be at least 1"));
+  }
+  if (hosts.empty())
+    return fail(Error(Errc::kUsage, "no host to run on").with_hint("-H localhost:2").with_id(error_id::kSlots));
   std::int64_t total = 0;
   for (const auto& host : hosts) total += usable_slots(host);
   if (np > total) {
@@ -52,7 +56,8 @@ Result<Placement> place(const std::vector<Host>& hosts, int np) {
     return fail(Error(Errc::kUsage, "-np " + std::to_string(np),
                       "only " + plural(static_cast<std::size_t>(total), "slot") + " on " +
                           plural(hosts.size(), "host") + (job.empty() ? "" : " of " + job))
-                    .with_hint(more_slots_hint(hosts, total, np)));
+                    .with_hint(more_slots_hint(hosts, total, np))
+                    .with_id(error_id::kSlots));
   }
   // Catches a host that was named twice, once with GPUs and once without.
   for (const auto& host : hosts) {
@@ -60,9 +65,11 @@ Result<Placement> place(const std::vector<Host>& hosts, int np) {
     return fail(
         Error(Errc::kUsage, host.name,
               plural(static_cast<std::size_t>(usable_slots(host)), "slot") + " for " + plural(host.gpus.size(), "GPU"))
-            .with_hint("gpus= for every slot of the host, or for none"));
+            .with_hint("gpus= for every slot of the host, or for none")
+            .with_id(error_id::kSlots));
   }
-  if (total == 0) return fail(Error(Errc::kUsage, "no host has a slot").with_hint("-H localhost:2"));
+  if (total == 0)
+    return fail(Error(Errc::kUsage, "no host has a slot").with_hint("-H localhost:2").with_id(error_id::kSlots));
   const std::int64_t size = np == 0 ? total : np;
   if (size > kMaxWorkers) {
     return fail(Errc::kUsage, np == 0 ? "slots" : "-np " + std::to_string(np),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error_id.h"
 #include "base/text.h"
 #include "launcher/output/worker_window.h"
 
@@ -28,6 +29,23 @@ Errc code_of(control::ProblemKind kind) {
       return Errc::kTimeout;
     default:
       return Errc::kUnreachable;
+  }
+}
+
+std::string_view id_of_problem(control::ProblemKind kind) {
+  switch (kind) {
+    case control::ProblemKind::kWorkingDirectory:
+      return error_id::kWorkingDirectory;
+    case control::ProblemKind::kMpi:
+      return error_id::kMpiProgram;
+    case control::ProblemKind::kBinding:
+      return error_id::kBinding;
+    case control::ProblemKind::kGpus:
+      return error_id::kGpus;
+    case control::ProblemKind::kCompat:
+      return error_id::kCompat;
+    default:
+      return {};  // that of the Errc
   }
 }
 
@@ -89,7 +107,7 @@ control::Prepare prepare_order(const JobOptions& options, const StartPlan& plan,
 std::vector<Error> errors_of(const control::Prepared& prepared, const std::string& host_name) {
   std::vector<Error> out;
   for (const auto& p : prepared.problems) {
-    out.push_back(Error(code_of(p.kind), host_name, p.cause).with_hint(p.hint));
+    out.push_back(Error(code_of(p.kind), host_name, p.cause).with_hint(p.hint).with_id(id_of_problem(p.kind)));
   }
   return out;
 }

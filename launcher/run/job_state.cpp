@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/clean_text.h"
+#include "base/error_id.h"
 #include "base/exit_status.h"
 #include "base/text.h"
 #include "base/wording.h"
@@ -72,7 +73,10 @@ void JobState::place(const Placement& placement, std::vector<std::string> host_n
 Result<void> JobState::activate(JobTime time) {
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].lost.code != Errc::kNone) return fail(hosts_[i].lost);
-    if (hosts_[i].finished) return fail(Errc::kUnreachable, ranks_.hosts()[i], "its agent was ended from outside");
+    if (hosts_[i].finished) {
+      return fail(Error(Errc::kUnreachable, ranks_.hosts()[i], "its agent was ended from outside")
+                      .with_id(error_id::kHostLost));
+    }
   }
   active_ = true;
   spawned_ns_ = time.ns;

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/error_id.h"
 #include "base/exit_status.h"
 #include "base/log.h"
 
@@ -21,6 +22,7 @@ Task<void> JobTimeout::watch(std::vector<AgentChannel*> hosts, const Placement& 
   const std::string seconds =
       std::to_string(ms / 1000) + (ms % 1000 >= 100 ? "." + std::to_string(ms % 1000 / 100) : "");
   Error error(Errc::kTimeout, "--timeout", "the job did not end within " + seconds + " s");
+  error.id = error_id::kJobTimeout;
   error = std::move(error).with_context(describe_ranks(ranks));
   if (const auto text = describe_stacks(ranks); !text.empty()) error = std::move(error).with_context(text);
   reporter_.error(error);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error_id.h"
 #include "control/messages.h"
 
 namespace drun::launcher {
@@ -57,7 +58,7 @@ void WorkerInput::on_taken(int rank, std::uint64_t n_bytes) {
   if (!flow_.has_reached_gap(rank) || supervisor_.stopping()) return;
   const std::string name = "rank " + std::to_string(rank);
   Error error(Errc::kPeerFailed, name, "began to read its standard input after the others had gone on without it");
-  reporter_.error(std::move(error).with_hint("--stdin 0, and rank 0 hands it on"));
+  reporter_.error(std::move(error).with_hint("--stdin 0, and rank 0 hands it on").with_id(error_id::kStdin));
   supervisor_.stop(1, name + " would miss a part of its standard input");
 }
 

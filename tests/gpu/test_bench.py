@@ -99,7 +99,7 @@ class Bench(unittest.TestCase):
     def test_another_backend_is_refused(self):
         done = self.bench(backend="gloo")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("drun: error: --backend: 'gloo' is no backend\n  hint: --backend nccl, or cpu\n", done.stderr)
+        self.assertIn("drun: error: --backend: 'gloo' is no backend [usage]\n  hint: --backend nccl, or cpu\n", done.stderr)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ TEST(FailureBox, TellsTheLastCallAndWhoWaitedInWhat) {
   report.failure->waited = {{{0, 1, 2}, "allreduce #1284 'grad.17'"}, {{5}, "recv #2 from rank 4"}};
   const std::string text = format_failure(report, {});
   EXPECT_NE(text.find("drun: error: rank 3 on node7 (pid 812): killed by SIGKILL (killed) while ranks 0-2 waited in "
-                      "allreduce #1284 'grad.17'\n"),
+                      "allreduce #1284 'grad.17' [worker-signal]\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("  | while ranks 0-2 waited in allreduce #1284 'grad.17'\n"
@@ -127,7 +127,7 @@ TEST(FailureBox, TellsWhoWhatWhenAndWhy) {
   report.failed_after_s = 12.4;
   report.n_ended_by_drun = 3;
   EXPECT_EQ(format_failure(report, {}),
-            "drun: error: rank 3 on node7 (pid 812): killed by SIGKILL (killed)\n"
+            "drun: error: rank 3 on node7 (pid 812): killed by SIGKILL (killed) [out-of-memory]\n"
             "  +- first failure -----------------------------------------------------------\n"
             "  | rank 3 on node7 (pid 812) was killed by SIGKILL (killed), 12.4 s after the start\n"
             "  | out of memory: oom_kill 0 -> 1\n"
@@ -146,7 +146,8 @@ TEST(FailureBox, OfOneWorkerIsALineIfThereIsNoMoreToSay) {
   auto report = job_of(1);
   report.failure.emplace();
   report.failure->first = {killed(0)};
-  EXPECT_EQ(format_failure(report, {}), "drun: error: rank 0 on node7 (pid 812): killed by SIGKILL (killed)\n");
+  EXPECT_EQ(format_failure(report, {}),
+            "drun: error: rank 0 on node7 (pid 812): killed by SIGKILL (killed) [worker-signal]\n");
 }
 
 TEST(FailureBox, NamesAllThatCannotBeToldApart) {
@@ -183,7 +184,7 @@ TEST(FailureBox, TellsTheSameTracebackOfManyRanksOnce) {
   report.failed_after_s = 0.5;
   EXPECT_EQ(
       format_failure(report, {}),
-      "drun: error: ranks 0-3 on node7 and node1: exited with status 1\n"
+      "drun: error: ranks 0-3 on node7 and node1: exited with status 1 [worker-exit]\n"
       "  +- first failure -----------------------------------------------------------\n"
       "  | ranks 0-3 on node7 and node1 exited with status 1, within 800 us of each other, which is as near as the "
       "clocks tell, 500 ms after the start\n"
