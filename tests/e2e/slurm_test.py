@@ -104,7 +104,7 @@ class Slurm(ClusterTest):
         job = self.typed("salloc -N2 drun -p 12345 --nproc-per-node 2 hostname")
         self.assertEqual(sorted(untagged(job.out)), [(0, "h1"), (1, "h1"), (2, "h2"), (3, "h2")])
         job = self.typed("salloc -N2 drun -np 4 hostname", status=2)
-        self.assertRegex(job.err, r"only 2 slots on 2 hosts of Slurm job \d+\n  hint: -np 2, or -H h1:2,h2:2\n")
+        self.assertRegex(job.err, r"only 2 slots on 2 hosts of Slurm job \d+ \[slots\]\n  hint: -np 2, or -H h1:2,h2:2\n")
 
     def test_a_script_of_sbatch_needs_no_ssh_to_its_own_host(self):
         self.cluster.filter("h1", input=["tcp dport 12345 drop"])

@@ -102,7 +102,7 @@ class Bench(ClusterTest):
                          [{"all_reduce_perf"}, {"broadcast_perf"}])
 
     def test_a_bad_flag_starts_nothing(self):
-        for words, complaint in ((("-o", "allredcue"), "-o: 'allredcue' is no collective\n  hint: -o all_reduce\n"),
+        for words, complaint in ((("-o", "allredcue"), "-o: 'allredcue' is no collective [usage]\n  hint: -o all_reduce\n"),
                                  (("-e", "1T"), "-e: '1T' is not a size"),
                                  (("--stepfactors", "2"), "--stepfactors: unknown option"),
                                  (("-o", "reduce", "-r", "4"), "-r: there is no rank 4 among 4 workers")):

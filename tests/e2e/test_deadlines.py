@@ -170,7 +170,7 @@ class StartHangs(Gated):
         thaws = [self.freeze("h2"), self.freeze("h0")]
         self.open_gate()
         self.assertEqual(job.finish(), 75, str(job))
-        self.assertRegex(job.err, r"localhost: probe: its agent gave no answer within \d+ s\n  and host2: probe: ")
+        self.assertRegex(job.err, r"localhost: probe: its agent gave no answer within \d+ s \[deadline\]\n  and host2: probe: ")
         for thaw in thaws:
             thaw()
         self.cluster.assert_clean()

@@ -295,7 +295,7 @@ class Shown(OutputTest):
     def test_a_rank_that_does_not_exist_is_named(self):
         job = self.drun("--ranks", "0,4", "-H", HOSTS, "true")
         self.assertEqual(job.status, 2, str(job))
-        self.assertRegex(job.err, r"--ranks: there is no rank 4 among 4 workers\n\s+hint: --ranks 0-3")
+        self.assertRegex(job.err, r"--ranks: there is no rank 4 among 4 workers \[usage\]\n\s+hint: --ranks 0-3")
 
     def test_output_that_cannot_be_written_is_an_error_however_late(self):
         for script in ("echo hi", "seq 200000", "seq 200000; exit 0"):

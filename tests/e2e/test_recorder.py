@@ -38,7 +38,7 @@ class Recorder(ClusterTest):
                           options=("--report", "/tmp/report.json"))
         self.assertEqual(job.status, 137, str(job))
         self.assertRegex(job.err, r"(?m)^drun: error: rank 3 on host2 \(pid \d+\): killed by SIGKILL \(killed\) "
-                                  r"while ranks 0-2 waited in allreduce #21 'grad\.17'$")
+                                  r"while ranks 0-2 waited in allreduce #21 'grad\.17' \[worker-signal\]$")
         self.assertRegex(job.err, r"(?m)^  [|│] while ranks 0-2 waited in allreduce #21 'grad\.17'$")
         self.assertRegex(job.err, r"(?m)^  [|│] its last call, allreduce #20 'grad\.16', had ended \d+ ms before$")
         failure = self.report()
@@ -55,7 +55,7 @@ class Recorder(ClusterTest):
         job.wait_for(r"\] go")
         job.finish()
         self.assertEqual(job.status, 1, str(job))  # rank 3 has left: rank 2 can't receive from it
-        self.assertRegex(job.err, r"(?m)^  [|│] its last call, recv #1 from rank 3, had failed [0-9.]+ m?s before$")
+        self.assertRegex(job.err, r"(?m)^  [|│] its last call, recv #1 from rank 3, had failed [0-9.]+ [um]?s before$")
         self.cluster.assert_clean()
 
         job = self.caller("barrier", "2@recv:3", "3@sleep:0.2", "3@kill", "barrier")

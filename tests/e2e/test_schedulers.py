@@ -56,7 +56,7 @@ class BatchJobs(ClusterTest):
             command = [] if subcommand else ["hostname"]
             job = self.drun(*subcommand, *command, env={"PBS_JOBID": "7.head", "PBS_NODEFILE": "/nosuch"})
             self.assertEqual(job.status, 2, str(job))
-            self.assertIn("PBS job 7.head: PBS_NODEFILE=/nosuch can't be read: no such file or directory\n  hint: -H ", job.err)
+            self.assertIn("PBS job 7.head: PBS_NODEFILE=/nosuch can't be read: no such file or directory [batch-job]\n  hint: -H ", job.err)
         job = self.drun("hostname", env={**BATCH, "SLURM_STEP_NUM_TASKS": "3"})
         self.assertEqual(job.status, 2, str(job))
         self.assertIn("srun: started drun 3 times", job.err)
