@@ -106,7 +106,7 @@ void Agent::set_handlers() {
   channel_.on<ProbeRun>(Type::kProbeRun, [this](ProbeRun m) { network_.run_probes(std::move(m)); });
   channel_.on<LinkListen>(Type::kLinkListen, [this](const LinkListen& m) { network_.listen_for_links(m); });
   channel_.on<LinkRun>(Type::kLinkRun, [this](LinkRun m) { network_.run_links(std::move(m)); });
-  channel_.on(Type::kRelayListen, [this] { network_.listen_for_relay(); });
+  channel_.on<RelayListen>(Type::kRelayListen, [this](const RelayListen& m) { network_.listen_for_relay(m); });
   channel_.on<Relay>(Type::kRelayData, [this](Relay m) { network_.relay_data(std::move(m)); });
   channel_.on<Relay>(Type::kRelayClose, [this](const Relay& m) { network_.close_relayed(m); });
   channel_.on<Prepare>(Type::kPrepare, [this](Prepare m) { prepare(std::move(m)); });

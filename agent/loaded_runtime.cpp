@@ -54,7 +54,7 @@ std::string alone_warning(const LoadedRuntime& runtime, const std::string& progr
   if (runtime.horovod && !has_variable(environment, "HOROVOD_GLOO_RENDEZVOUS_ADDR")) {
     return program +
            " has loaded Horovod's own library: under drun each worker is a job of its own, rank 0 of 1; drun --compat "
-           "horovod runs the script over drun's package (docs/migrating.md)";
+           "horovod runs the script over drun's package, --compat real-horovod over that library (docs/migrating.md)";
   }
   if (settled && runtime.tensorflow && !runtime.libdrun && !has_variable(environment, "TF_CONFIG")) {
     return program +

@@ -60,7 +60,7 @@ Task<void> NetworkServices::measure(control::LinkRun message) {
   to_drun_.push(Type::kLinkResults, control::encode(reply));
 }
 
-void NetworkServices::listen_for_relay() {
+void NetworkServices::listen_for_relay(const control::RelayListen& message) {
   const auto emit = [this](Type type, std::uint32_t connection, std::string bytes) {
     control::Relay m;
     m.connection = connection;
@@ -72,23 +72,31 @@ void NetworkServices::listen_for_relay() {
   output.data = [emit](std::uint32_t c, std::string bytes) { emit(Type::kRelayData, c, std::move(bytes)); };
   output.close = [emit](std::uint32_t c) { emit(Type::kRelayClose, c, {}); };
   control::Port reply;
-  auto relay = rendezvous::RelayListener::start(executor_, std::move(output));
-  if (relay) {
-    relay_ = std::move(*relay);
-    reply.address = relay_->address();
-    reply.port = static_cast<std::uint16_t>(relay_->port());
+  auto& place = message.for_horovod ? horovod_relay_ : relay_;
+  if (place) {
+    reply.error = "it listens for this relay already";
+  } else if (auto relay = rendezvous::RelayListener::start(executor_, std::move(output),
+                                                           message.for_horovod ? rendezvous::kFirstHorovodRelay : 1)) {
+    place = std::move(*relay);
+    reply.address = place->address();
+    reply.port = static_cast<std::uint16_t>(place->port());
   } else {
     reply.error = relay.error().message();
   }
   to_drun_.push(Type::kRelayListening, control::encode(reply));
 }
 
+// nullptr: drun has not asked for it.
+rendezvous::RelayListener* NetworkServices::relay_of(std::uint32_t connection) const {
+  return (connection >= rendezvous::kFirstHorovodRelay ? horovod_relay_ : relay_).get();
+}
+
 void NetworkServices::relay_data(control::Relay message) {
-  if (relay_) relay_->deliver(message.connection, std::move(message.bytes));
+  if (auto* relay = relay_of(message.connection)) relay->deliver(message.connection, std::move(message.bytes));
 }
 
 void NetworkServices::close_relayed(const control::Relay& message) {
-  if (relay_) relay_->close(message.connection);
+  if (auto* relay = relay_of(message.connection)) relay->close(message.connection);
 }
 
 void NetworkServices::stop_probes() {
@@ -111,12 +119,15 @@ void NetworkServices::end() {
 }
 
 void NetworkServices::stop() {
-  if (relay_) relay_->stop();
+  for (const auto* relay : {&relay_, &horovod_relay_}) {
+    if (*relay) (*relay)->stop();
+  }
   stop_measuring();
 }
 
 Task<void> NetworkServices::join() {
   if (relay_) co_await relay_->join();
+  if (horovod_relay_) co_await horovod_relay_->join();
   for (const auto& listener : probe_listeners_) co_await listener->join();
   for (const auto& listener : link_listeners_) co_await listener->join();
   co_await tasks_.join();

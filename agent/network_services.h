@@ -25,7 +25,7 @@ class NetworkServices {
   void run_probes(control::ProbeRun message);
   void listen_for_links(const control::LinkListen& message);
   void run_links(control::LinkRun message);
-  void listen_for_relay();
+  void listen_for_relay(const control::RelayListen& message);
   void relay_data(control::Relay message);
   void close_relayed(const control::Relay& message);
 
@@ -41,6 +41,7 @@ class NetworkServices {
   Task<void> measure(control::LinkRun message);
   void stop_probes();
   void stop_links();
+  rendezvous::RelayListener* relay_of(std::uint32_t connection) const;
 
   asio::any_io_executor executor_;
   control::FrameQueue& to_drun_;
@@ -48,7 +49,7 @@ class NetworkServices {
   std::vector<std::unique_ptr<netdetect::ProbeListener>> probe_listeners_;  // one per probe; only the last one listens
   std::vector<std::unique_ptr<netdetect::LinkListener>> link_listeners_;
   std::shared_ptr<netdetect::Stopping> links_stopping_ = std::make_shared<netdetect::Stopping>();
-  std::unique_ptr<rendezvous::RelayListener> relay_;
+  std::unique_ptr<rendezvous::RelayListener> relay_, horovod_relay_;
   bool is_ending_ = false;
 };
 

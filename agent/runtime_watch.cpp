@@ -21,7 +21,8 @@ void RuntimeWatch::start() { tasks_.spawn(watch()); }
 
 // Polls early for a user who watches the job, and later for slow imports.
 Task<void> RuntimeWatch::watch() {
-  constexpr seconds kPolls[] = {seconds(2), seconds(6), seconds(20), seconds(60)};
+  constexpr seconds kPolls[] = {seconds(1), seconds(2),  seconds(3),  seconds(4),
+                                seconds(6), seconds(10), seconds(20), seconds(60)};
   const Deadline began = Clock::now();
   for (const auto time : kPolls) {
     co_await wake_.wait_until(began + time);

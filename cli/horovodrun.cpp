@@ -1,7 +1,9 @@
 #include "cli/horovodrun.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/error_id.h"
 #include "base/text.h"
@@ -19,14 +21,20 @@ enum class Becomes {
   kFile,     // it names a file of options
 };
 
+enum class Value { kTyped, kBytes, kZero, kOne };  // kBytes: MiB were typed
+
 struct Option {
   std::string_view names;  // separated by spaces
   int n_values;
   Becomes becomes;
   std::string_view word;
+  // With --compat real-horovod: the variable by which horovodrun passes it to the library. "" = as without it.
+  std::string_view variable = "";
+  Value value = Value::kTyped;
 };
 
 constexpr const char* kElastic = "a job of drun has the ranks that it began with; start it again from a checkpoint";
+constexpr const char* kBinding = "--bind-to core of drun run binds the workers";
 
 constexpr Option kOptions[] = {
     {"-np --num-proc", 1, Becomes::kOption, "-np"},
@@ -37,30 +45,52 @@ constexpr Option kOptions[] = {
     {"--network-interfaces --network-interface", 1, Becomes::kOption, "--network-interfaces"},
     {"--output-filename", 1, Becomes::kOption, "--output-filename"},
     {"--start-timeout", 1, Becomes::kOption, "--start-timeout"},
-    {"--timeline-filename", 1, Becomes::kOption, "--timeline"},
-    {"--stall-check-warning-time-seconds", 1, Becomes::kOption, "--stall-timeout"},
     {"-v --version", 0, Becomes::kFlag, "--version"},
     {"-h --help", 0, Becomes::kFlag, "--help"},
     {"-cb --check-build", 0, Becomes::kFlag, "--check-build"},
     {"--verbose", 0, Becomes::kFlag, "-v"},
     {"--disable-cache", 0, Becomes::kFlag, "--no-cache"},
     {"--prefix-output-with-timestamp -prefix-timestamp", 0, Becomes::kFlag, "--timestamp-output"},
-    {"--no-stall-check", 0, Becomes::kFlag, "--stall-timeout 0"},
     {"--tcp", 0, Becomes::kFlag, "-x NCCL_IB_DISABLE=1"},
-    {"--gloo --mpi --jsrun --stall-check --timeline-mark-cycles --no-timeline-mark-cycles --mpi-threads-disable "
-     "--no-mpi-threads-disable --hierarchical-allreduce --no-hierarchical-allreduce --hierarchical-allgather "
-     "--no-hierarchical-allgather --torus-allreduce --no-torus-allreduce --autotune --no-autotune "
-     "--log-with-timestamp --log-without-timestamp --log-hide-timestamp --no-log-hide-timestamp",
-     0, Becomes::kNothing, ""},
-    {"--fusion-threshold-mb --cycle-time-ms --cache-capacity --autotune-log-file --autotune-warmup-samples "
-     "--autotune-steps-per-sample --autotune-bayes-opt-max-samples --autotune-gaussian-process-noise "
-     "--num-nccl-streams --gloo-timeout-seconds --log-level --stall-check-shutdown-time-seconds",
-     1, Becomes::kNothing, ""},
+    {"--gloo --mpi --jsrun", 0, Becomes::kNothing, ""},
+
+    {"--timeline-filename", 1, Becomes::kOption, "--timeline", "HOROVOD_TIMELINE"},
+    {"--timeline-mark-cycles", 0, Becomes::kNothing, "", "HOROVOD_TIMELINE_MARK_CYCLES", Value::kOne},
+    {"--no-timeline-mark-cycles", 0, Becomes::kNothing, "", "HOROVOD_TIMELINE_MARK_CYCLES", Value::kZero},
+    {"--stall-check-warning-time-seconds", 1, Becomes::kOption, "--stall-timeout", "HOROVOD_STALL_CHECK_TIME_SECONDS"},
+    {"--stall-check-shutdown-time-seconds", 1, Becomes::kNothing, "", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"},
+    {"--no-stall-check", 0, Becomes::kFlag, "--stall-timeout 0", "HOROVOD_STALL_CHECK_DISABLE", Value::kOne},
+    {"--stall-check", 0, Becomes::kNothing, "", "HOROVOD_STALL_CHECK_DISABLE", Value::kZero},
+    {"--mpi-threads-disable", 0, Becomes::kNothing, "", "HOROVOD_MPI_THREADS_DISABLE", Value::kOne},
+    {"--no-mpi-threads-disable", 0, Becomes::kNothing, "", "HOROVOD_MPI_THREADS_DISABLE", Value::kZero},
+    {"--hierarchical-allreduce", 0, Becomes::kNothing, "", "HOROVOD_HIERARCHICAL_ALLREDUCE", Value::kOne},
+    {"--no-hierarchical-allreduce", 0, Becomes::kNothing, "", "HOROVOD_HIERARCHICAL_ALLREDUCE", Value::kZero},
+    {"--hierarchical-allgather", 0, Becomes::kNothing, "", "HOROVOD_HIERARCHICAL_ALLGATHER", Value::kOne},
+    {"--no-hierarchical-allgather", 0, Becomes::kNothing, "", "HOROVOD_HIERARCHICAL_ALLGATHER", Value::kZero},
+    {"--torus-allreduce", 0, Becomes::kNothing, "", "HOROVOD_TORUS_ALLREDUCE", Value::kOne},
+    {"--no-torus-allreduce", 0, Becomes::kNothing, "", "HOROVOD_TORUS_ALLREDUCE", Value::kZero},
+    {"--autotune", 0, Becomes::kNothing, "", "HOROVOD_AUTOTUNE", Value::kOne},
+    {"--no-autotune", 0, Becomes::kNothing, "", "HOROVOD_AUTOTUNE", Value::kZero},
+    {"--autotune-log-file", 1, Becomes::kNothing, "", "HOROVOD_AUTOTUNE_LOG"},
+    {"--autotune-warmup-samples", 1, Becomes::kNothing, "", "HOROVOD_AUTOTUNE_WARMUP_SAMPLES"},
+    {"--autotune-steps-per-sample", 1, Becomes::kNothing, "", "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE"},
+    {"--autotune-bayes-opt-max-samples", 1, Becomes::kNothing, "", "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES"},
+    {"--autotune-gaussian-process-noise", 1, Becomes::kNothing, "", "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE"},
+    {"--log-level", 1, Becomes::kNothing, "", "HOROVOD_LOG_LEVEL"},
+    {"--log-with-timestamp --no-log-hide-timestamp", 0, Becomes::kNothing, "", "HOROVOD_LOG_HIDE_TIME", Value::kZero},
+    {"--log-without-timestamp --log-hide-timestamp", 0, Becomes::kNothing, "", "HOROVOD_LOG_HIDE_TIME", Value::kOne},
+    {"--fusion-threshold-mb", 1, Becomes::kNothing, "", "HOROVOD_FUSION_THRESHOLD", Value::kBytes},
+    {"--cycle-time-ms", 1, Becomes::kNothing, "", "HOROVOD_CYCLE_TIME"},
+    {"--cache-capacity", 1, Becomes::kNothing, "", "HOROVOD_CACHE_CAPACITY"},
+    {"--num-nccl-streams", 1, Becomes::kNothing, "", "HOROVOD_NUM_NCCL_STREAMS"},
+    {"--gloo-timeout-seconds", 1, Becomes::kNothing, "", "HOROVOD_GLOO_TIMEOUT_SECONDS"},
+    {"--thread-affinity", 1, Becomes::kError, kBinding, "HOROVOD_THREAD_AFFINITY"},
+
     {"--min-np --min-num-proc --max-np --max-num-proc --slots-per-host --slots --elastic-timeout --reset-limit "
      "--blacklist-cooldown-range --host-discovery-script",
      0, Becomes::kError, kElastic},
     {"--config-file", 1, Becomes::kFile, ""},
-    {"--mpi-args --binding-args --thread-affinity", 0, Becomes::kError, "--bind-to core of drun run binds the workers"},
+    {"--mpi-args --binding-args", 0, Becomes::kError, kBinding},
 };
 
 bool has_name(const Option& option, std::string_view name) {
@@ -74,6 +104,23 @@ const Option* find_option(std::string_view name) {
   return found == std::end(kOptions) ? nullptr : found;
 }
 
+tl::unexpected<Error> refuse(const std::string& name, std::string cause, std::string hint = "") {
+  return fail(usage_error("horovodrun " + name, std::move(cause), std::move(hint)));
+}
+
+// The value of -x for the library of a real Horovod.
+Result<std::string> assignment(const Option& option, const std::string& name, const std::string& typed) {
+  std::string value = typed;
+  if (option.value == Value::kZero) value = "0";
+  if (option.value == Value::kOne) value = "1";
+  if (option.value == Value::kBytes) {
+    const auto n_mib = parse_number(typed);
+    if (!n_mib || *n_mib > 1u << 20) return refuse(name, "'" + typed + "' is not a number of MB");
+    value = std::to_string(*n_mib << 20);
+  }
+  return std::string(option.variable) + "=" + value;
+}
+
 // An option that was given, on the command line or by a file.
 struct Given {
   const Option* option = nullptr;
@@ -82,15 +129,17 @@ struct Given {
   bool is_of_file = false;
 };
 
-// The first of drun's words that stand for it: "--stall-timeout".
-std::string_view drun_option(const Option& option) { return split(option.word, ' ').front(); }
-
-bool is_of_drun(const Option& option) { return option.becomes == Becomes::kOption || option.becomes == Becomes::kFlag; }
+// The thing that the option sets: a variable of a real Horovod, or an option of drun, "--stall-timeout"; "" = none.
+std::string_view target_of(const Option& option, bool is_real) {
+  if (is_real && !option.variable.empty()) return option.variable;
+  const bool is_of_drun = option.becomes == Becomes::kOption || option.becomes == Becomes::kFlag;
+  return is_of_drun ? split(option.word, ' ').front() : std::string_view();
+}
 
 // True if `other` makes `one` void: the command line wins over a file, and --no-stall-check over its time.
-bool is_replaced(const Given& one, const Given& other) {
-  const bool is_same = one.option == other.option || (is_of_drun(*one.option) && is_of_drun(*other.option) &&
-                                                      drun_option(*one.option) == drun_option(*other.option));
+bool is_replaced(const Given& one, const Given& other, bool is_real) {
+  const auto target = target_of(*one.option, is_real);
+  const bool is_same = one.option == other.option || (!target.empty() && target == target_of(*other.option, is_real));
   if (!is_same) return false;
   if (one.is_of_file != other.is_of_file) return one.is_of_file;
   return one.option->becomes == Becomes::kOption && other.option->becomes == Becomes::kFlag;
@@ -101,47 +150,82 @@ void append_words(const Given& given, std::vector<std::string>& out) {
   if (given.option->becomes == Becomes::kOption) out.push_back(given.value);
 }
 
-Error refusal(const Given& given) {
-  return usage_error("horovodrun " + given.name, "drun can't do that", std::string(given.option->word));
+Result<void> add_given(const Given& given, Horovodrun& out) {
+  const Option& option = *given.option;
+  if (out.is_real && !option.variable.empty()) {
+    auto word = assignment(option, given.name, given.value);
+    if (!word) return fail(std::move(word.error()));
+    out.args.emplace_back("-x");
+    out.args.push_back(std::move(*word));
+    return {};
+  }
+  if (out.is_real && (given.name == "--mpi" || given.name == "--jsrun")) {
+    return refuse(given.name, "drun starts Horovod's Gloo controller", "leave it out");
+  }
+  switch (option.becomes) {
+    case Becomes::kError:
+      return refuse(given.name, "drun can't do that", std::string(option.word));
+    case Becomes::kNothing:
+      if (!out.is_real) out.ignored.push_back(given.name);
+      return {};
+    case Becomes::kOption:
+    case Becomes::kFlag:
+      append_words(given, out.args);
+      return {};
+    case Becomes::kFile:
+      return {};
+  }
+  return {};
 }
 
-// Adds the settings of the file, before those of the command line. Keys that horovodrun ignores go to `ignored`.
+// Adds the settings of the file to `given`. Keys that horovodrun ignores go to `ignored`.
 Result<void> add_file(const std::string& path, const TextReader& read, std::vector<Given>& given,
                       std::vector<std::string>& ignored) {
   const auto text = read(path);
-  if (!text) return fail(usage_error("horovodrun --config-file", text.error().message()));
+  if (!text) return refuse("--config-file", text.error().message());
   const auto settings = parse_horovodrun_file(*text, path);
   if (!settings) return fail(Error(settings.error()).with_id(error_id::kConfigFile));
-  std::vector<Given> added;
   for (const auto& [key, option, value] : *settings) {
     if (option.empty()) {
       ignored.push_back(key);
     } else {
-      added.push_back({find_option(option), path + ": " + key, value, true});
+      given.push_back({find_option(option), path + ": " + key, value, true});
     }
   }
-  given.insert(given.begin(), added.begin(), added.end());
   return {};
 }
 
-// The options at the begin of `args`; `at` becomes the index of the first word after them.
+// An option as it is typed, and the words after it.
+struct Typed {
+  std::string name;
+  std::optional<std::string> value;  // behind '='
+};
+
+Typed typed_option(const std::string& word) {
+  const auto equals = word.find('=');
+  if (equals == std::string::npos) return {word, std::nullopt};
+  return {word.substr(0, equals), word.substr(equals + 1)};
+}
+
+bool is_option(const std::string& word) { return word.size() > 1 && word[0] == '-' && word != "--"; }
+
+// The options from `at` on; `at` becomes the index of the first word after them.
 Result<std::vector<Given>> read_options(const std::vector<std::string>& args, std::size_t& at) {
   std::vector<Given> out;
-  while (at < args.size() && args[at].size() > 1 && args[at][0] == '-' && args[at] != "--") {
-    const std::string& typed = args[at++];
-    const auto equals = typed.find('=');
-    Given given;
-    given.name = typed.substr(0, equals);
-    given.option = find_option(given.name);
+  while (at < args.size() && is_option(args[at])) {
+    const auto typed = typed_option(args[at++]);
+    if (typed.name == "--compat") return refuse(typed.name, "it comes first", "drun horovodrun --compat real-horovod");
+    Given given{find_option(typed.name), typed.name, "", false};
     if (given.option == nullptr) {
-      return fail(usage_error("horovodrun " + given.name, "not an option of horovodrun",
-                              "drun run --help lists those of drun"));
+      return refuse(typed.name, "not an option of horovodrun", "drun run --help lists those of drun");
     }
-    if (given.option->becomes == Becomes::kError) return fail(refusal(given));
     if (given.option->n_values > 0) {
-      if (equals == std::string::npos && at == args.size())
-        return fail(usage_error("horovodrun " + given.name, "its value is missing"));
-      given.value = equals == std::string::npos ? args[at++] : typed.substr(equals + 1);
+      if (!typed.value && at == args.size()) return refuse(typed.name, "its value is missing");
+      given.value = typed.value ? *typed.value : args[at++];
+    }
+    // Told before the error of an option after it.
+    if (given.option->becomes == Becomes::kError && given.option->variable.empty()) {
+      return refuse(typed.name, "drun can't do that", std::string(given.option->word));
     }
     out.push_back(std::move(given));
   }
@@ -152,26 +236,30 @@ Result<std::vector<Given>> read_options(const std::vector<std::string>& args, st
 
 Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args, const TextReader& read) {
   Horovodrun out;
-  // horovodrun reads no such file: its users would be surprised by one.
-  out.args = {"run", "--compat", "horovod", "--config", "none"};
   std::size_t at = 0;
-  auto typed = read_options(args, at);
-  if (!typed) return fail(std::move(typed.error()));
-  std::vector<Given> given = *typed;
+  // drun's own option, which says what the options after it become, comes first.
+  if (!args.empty() && typed_option(args[0]).name == "--compat") {
+    const auto typed = typed_option(args[at++]);
+    const std::string value = typed.value ? *typed.value : at < args.size() ? args[at++] : "";
+    if (value != "horovod" && value != "real-horovod")
+      return refuse("--compat", "'" + value + "' is neither horovod nor real-horovod");
+    out.is_real = value == "real-horovod";
+  }
+  // horovodrun reads no such file: its users would be surprised by one.
+  out.args = {"run", "--compat", out.is_real ? "real-horovod" : "horovod", "--config", "none"};
+  const auto typed = read_options(args, at);
+  if (!typed) return fail(typed.error());
+  std::vector<Given> given;
   for (const Given& one : *typed) {
     if (one.option->becomes != Becomes::kFile) continue;
     if (auto ok = add_file(one.value, read, given, out.ignored); !ok) return fail(std::move(ok.error()));
   }
+  given.insert(given.end(), typed->begin(), typed->end());
   for (const Given& one : given) {
-    const bool is_void =
-        std::any_of(given.begin(), given.end(), [&one](const Given& other) { return is_replaced(one, other); });
-    if (is_void || one.option->becomes == Becomes::kFile) continue;
-    if (one.option->becomes == Becomes::kError) return fail(refusal(one));
-    if (one.option->becomes == Becomes::kNothing) {
-      out.ignored.push_back(one.name);
-    } else {
-      append_words(one, out.args);
-    }
+    const bool is_void = std::any_of(given.begin(), given.end(),
+                                     [&](const Given& other) { return is_replaced(one, other, out.is_real); });
+    if (is_void) continue;
+    if (auto ok = add_given(one, out); !ok) return fail(std::move(ok.error()));
   }
   if (at < args.size() && args[at] != "--") out.args.emplace_back("--");
   out.args.insert(out.args.end(), args.begin() + static_cast<std::ptrdiff_t>(at), args.end());
@@ -191,7 +279,7 @@ HorovodFile translate_settings(const std::vector<HorovodSetting>& settings) {
   }
   for (const Given& one : given) {
     const auto replaced =
-        std::find_if(given.begin(), given.end(), [&one](const Given& other) { return is_replaced(one, other); });
+        std::find_if(given.begin(), given.end(), [&one](const Given& other) { return is_replaced(one, other, false); });
     if (replaced != given.end()) {
       out.left_out.push_back({one.name, replaced->name + " says otherwise"});
     } else if (one.option->becomes == Becomes::kNothing) {

@@ -11,14 +11,16 @@
 namespace drun::cli {
 
 struct Horovodrun {
-  std::vector<std::string> args;     // for drun, with --compat horovod and the command
+  bool is_real = false;              // --compat real-horovod
+  std::vector<std::string> args;     // for drun, with --compat and the command
   std::vector<std::string> ignored;  // options that mean nothing to drun, as typed
 };
 
 // Reads a whole file.
 using TextReader = std::function<Result<std::string>(const std::string& path)>;
 
-// `args`: what follows `horovodrun`. Options end at the first word that is neither an option nor its value. The options
+// `args`: what follows `horovodrun`; drun's `--compat real-horovod` may come first, and then options that tune
+// Horovod's library become its variables. Options end at the first word that is neither an option nor its value; those
 // of the command line win over those of the file of --config-file. Fails with Errc::kUsage for options of elastic jobs,
 // for what drun can't do, and for unknown options. docs/migrating.md lists what becomes of each.
 Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args, const TextReader& read);

@@ -74,9 +74,9 @@ void describe_environment(CLI::App& app, Raw& raw) {
       ->type_name("refuse|none")
       ->transform(one_of({"refuse", "none"}))
       ->group(kEnvironment);
-  app.add_option("--compat", raw.compat, "horovod: scripts that import horovod.torch get drun's package of that name")
-      ->type_name("horovod")
-      ->transform(one_of({"horovod"}))
+  app.add_option("--compat", raw.compat, "horovod: drun's package of that name; real-horovod: the one of their host")
+      ->type_name("horovod|real-horovod")
+      ->transform(one_of({"horovod", "real-horovod"}))
       ->group(kEnvironment);
 }
 
@@ -243,7 +243,8 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
     if (!file) return fail(std::move(file.error()));
     job.env.file = std::move(*file);
   }
-  if (!raw.compat.empty()) {
+  job.env.real_horovod = raw.compat == "real-horovod";
+  if (raw.compat == "horovod") {
     auto folder = find_compat_folder(program_folder());
     if (!folder) return fail(std::move(folder.error()));
     job.env.compat_folder = std::move(*folder);
@@ -281,10 +282,8 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
   if (raw.check == "quick") out.check = check::CheckDepth::kQuick;
   if (raw.check == "default") out.check = check::CheckDepth::kDefault;
   if (raw.check == "full") out.check = check::CheckDepth::kFull;
-  std::string timeline = raw.timeline;
-  if (const auto named = own_env.find("DRUN_TIMELINE"); timeline.empty() && named != own_env.end()) {
-    timeline = named->second;
-  }
+  const auto named = own_env.find("DRUN_TIMELINE");
+  const std::string timeline = raw.timeline.empty() && named != own_env.end() ? named->second : raw.timeline;
   if (timeline == "-") {
     return fail(usage_error("--timeline", "stdout belongs to the workers", "--timeline timeline.json"));
   }

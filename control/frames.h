@@ -10,7 +10,7 @@
 
 namespace drun::control {
 
-inline constexpr std::uint16_t kVersion = 4;
+inline constexpr std::uint16_t kVersion = 5;
 inline constexpr std::size_t kMaxFrame = 16u << 20;  // a job's environment and argv travel in one frame
 inline constexpr std::size_t kMaxOutputChunk = 64u << 10;
 

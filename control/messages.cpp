@@ -88,6 +88,7 @@ auto fields(Is<Ping> auto& m) { return all(m.sent_ns); }
 auto fields(Is<Pong> auto& m) { return all(m.sent_ns, m.host_ns); }
 auto fields(Is<Finished> auto& m) { return all(m.leftovers, Line{m.leftover_name}, m.stuck); }
 auto fields(Is<Signal> auto& m) { return all(m.number); }
+auto fields(Is<RelayListen> auto& m) { return all(m.for_horovod); }
 auto fields(Is<Relay> auto& m) { return all(m.connection, Rest{m.bytes}); }
 auto fields(Is<Clean> auto& m) { return all(m.job_id, m.end, m.all_users, m.grace_ms); }
 auto fields(Is<LeftProcess> auto& m) {
@@ -308,6 +309,7 @@ DRUN_MESSAGE(Pong)
 DRUN_MESSAGE(Finished)
 DRUN_MESSAGE(Signal)
 DRUN_MESSAGE(WindowSize)
+DRUN_MESSAGE(RelayListen)
 DRUN_MESSAGE(Relay)
 DRUN_MESSAGE(Clean)
 DRUN_MESSAGE(Cleaned)

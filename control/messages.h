@@ -187,6 +187,9 @@ struct Finished {
 struct Signal {
   std::int32_t number = 0;
 };
+struct RelayListen {
+  bool for_horovod = false;  // its connections have numbers from rendezvous::kFirstHorovodRelay on
+};
 struct Relay {  // kRelayOpen, kRelayData, kRelayClose, both directions
   std::uint32_t connection = 0;
   std::string bytes;

@@ -15,6 +15,10 @@
 
 namespace drun::rendezvous {
 
+// An agent may listen twice: for drun's rendezvous, and for Horovod's (horovod_server.h). The connections of the second
+// listener have numbers from here on.
+inline constexpr std::uint32_t kFirstHorovodRelay = 1u << 31;
+
 struct RelayOutput {
   std::function<void(std::uint32_t connection)> open;
   std::function<void(std::uint32_t connection, std::string bytes)> data;  // at most 64 KiB at a time
@@ -32,7 +36,9 @@ inline constexpr std::size_t kMaxRelayQueue = 8u << 20;
 // one that close() was called for.
 class RelayListener {
  public:
-  static Result<std::unique_ptr<RelayListener>> start(const asio::any_io_executor& executor, RelayOutput output);
+  // `first`: the number of its first connection.
+  static Result<std::unique_ptr<RelayListener>> start(const asio::any_io_executor& executor, RelayOutput output,
+                                                      std::uint32_t first = 1);
   virtual ~RelayListener() = default;
   virtual std::string address() const = 0;  // "127.0.0.1"
   virtual int port() const = 0;
@@ -42,12 +48,12 @@ class RelayListener {
   virtual Task<void> join() = 0;
 };
 
-// drun's side: turns the numbered streams of one agent back into sockets for Server::adopt.
+// drun's side: turns the numbered streams of one agent back into sockets for Server::adopt or HorovodServer::adopt.
 class RelaySink {
  public:
-  // `adopt` gets the server's end of a socket pair per connection.
-  static std::unique_ptr<RelaySink> create(const asio::any_io_executor& executor,
-                                           std::function<void(asio::generic::stream_protocol::socket)> adopt,
+  // Gets the server's end of a socket pair per connection.
+  using Adopt = std::function<void(std::uint32_t connection, asio::generic::stream_protocol::socket)>;
+  static std::unique_ptr<RelaySink> create(const asio::any_io_executor& executor, Adopt adopt,
                                            RelayOutput to_agent);  // `open` is unused
   virtual ~RelaySink() = default;
   virtual void open(std::uint32_t connection) = 0;

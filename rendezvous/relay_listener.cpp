@@ -17,12 +17,13 @@ constexpr std::size_t kMaxConnections = 2048;
 class RelayListenerImpl final : public RelayListener {
  public:
   RelayListenerImpl(const asio::any_io_executor& executor, Tcp::acceptor acceptor, std::string address,
-                    RelayOutput output)
+                    RelayOutput output, std::uint32_t first)
       : address_(std::move(address)),
         port_(acceptor.local_endpoint().port()),
         open_(output.open),
         streams_(executor, std::move(output)),
         acceptor_(std::move(acceptor)),
+        last_connection_(first - 1),
         tasks_(executor) {
     std::function<void(Tcp::socket)> take = [this](Tcp::socket socket) { accept(std::move(socket)); };
     tasks_.spawn(accept_all(acceptor_, std::move(take)));
@@ -59,14 +60,15 @@ class RelayListenerImpl final : public RelayListener {
   std::function<void(std::uint32_t)> open_;
   RelayStreams streams_;
   Tcp::acceptor acceptor_;
-  std::uint32_t last_connection_ = 0;
+  std::uint32_t last_connection_;
   bool stopped_ = false;
   TaskGroup tasks_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<RelayListener>> RelayListener::start(const asio::any_io_executor& executor, RelayOutput output) {
+Result<std::unique_ptr<RelayListener>> RelayListener::start(const asio::any_io_executor& executor, RelayOutput output,
+                                                            std::uint32_t first) {
   std::string address = "127.0.0.1";
   auto acceptor = listen_on(executor, address);
   if (!acceptor) {
@@ -75,7 +77,8 @@ Result<std::unique_ptr<RelayListener>> RelayListener::start(const asio::any_io_e
     if (!second) return fail(acceptor.error());
     acceptor = std::move(second);
   }
-  return std::make_unique<RelayListenerImpl>(executor, std::move(*acceptor), std::move(address), std::move(output));
+  return std::make_unique<RelayListenerImpl>(executor, std::move(*acceptor), std::move(address), std::move(output),
+                                             first);
 }
 
 }  // namespace drun::rendezvous

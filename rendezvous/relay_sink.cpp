@@ -12,7 +12,7 @@ using Socket = RelayStreams::Socket;
 
 class RelaySinkImpl final : public RelaySink {
  public:
-  RelaySinkImpl(const asio::any_io_executor& executor, std::function<void(Socket)> adopt, RelayOutput to_agent)
+  RelaySinkImpl(const asio::any_io_executor& executor, Adopt adopt, RelayOutput to_agent)
       : executor_(executor),
         adopt_(std::move(adopt)),
         refuse_(to_agent.close),
@@ -24,7 +24,7 @@ class RelaySinkImpl final : public RelaySink {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return refuse_(connection);
     const asio::generic::stream_protocol protocol(AF_UNIX, 0);
     streams_.add(connection, Socket(executor_, protocol, ends[0]));
-    adopt_(Socket(executor_, protocol, ends[1]));
+    adopt_(connection, Socket(executor_, protocol, ends[1]));
   }
   void deliver(std::uint32_t connection, std::string bytes) override { streams_.deliver(connection, std::move(bytes)); }
   void close(std::uint32_t connection) override { streams_.close(connection); }
@@ -37,7 +37,7 @@ class RelaySinkImpl final : public RelaySink {
 
  private:
   asio::any_io_executor executor_;
-  std::function<void(Socket)> adopt_;
+  Adopt adopt_;
   std::function<void(std::uint32_t)> refuse_;
   RelayStreams streams_;
   bool stopped_ = false;
@@ -45,8 +45,7 @@ class RelaySinkImpl final : public RelaySink {
 
 }  // namespace
 
-std::unique_ptr<RelaySink> RelaySink::create(const asio::any_io_executor& executor, std::function<void(Socket)> adopt,
-                                             RelayOutput to_agent) {
+std::unique_ptr<RelaySink> RelaySink::create(const asio::any_io_executor& executor, Adopt adopt, RelayOutput to_agent) {
   return std::make_unique<RelaySinkImpl>(executor, std::move(adopt), std::move(to_agent));
 }
 

@@ -35,7 +35,11 @@ constexpr Reason kReasons[] = {
     {"ROLE_*", "torchrun's roles, of which drun has one"},
     {"*RANK", "number of the worker in the job"},
     {"DRUN_SIZE", "workers in the job"},
-    {"HOROVOD_*", "--compat horovod"},
+    {"HOROVOD_HOSTNAME", "--compat real-horovod: this host, for libhorovod"},
+    {"HOROVOD_GLOO_IFACE", "--compat real-horovod: the interface that drun chooses on this host"},
+    {"HOROVOD_GLOO_RENDEZVOUS_*", "--compat real-horovod: Horovod's rendezvous, which drun serves"},
+    {"HOROVOD_C*", "--compat real-horovod: the ranks find each other by Gloo"},
+    {"HOROVOD_*", "--compat"},
     {"MASTER_ADDR", "address of rank 0's host on the network that drun chooses"},
     {"MASTER_PORT", "a port that is free on rank 0's host"},
     {"JAX_COORDINATOR_ADDRESS", "MASTER_ADDR and MASTER_PORT in one"},
@@ -88,6 +92,7 @@ Environment with_unknowns(const EnvQuestion& question, const EnvRequest& request
   in.rendezvous = word;
   in.nccl_interfaces = {word};
   in.ip_interface = word;
+  in.horovod = {word, word, variant};
   in.n_cpus = 1000000 * variant;
   in.bound_threads = question.is_bound ? variant : 0;
   return rank_environment(in, request, own);

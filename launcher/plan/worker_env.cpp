@@ -201,7 +201,7 @@ Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, 
   out["DRUN_LOCAL_SIZE"] = text(p.local_size);
   out["DRUN_CROSS_RANK"] = text(p.cross_rank);
   out["DRUN_CROSS_SIZE"] = text(p.cross_size);
-  if (!request.compat_folder.empty()) {
+  if (!request.compat_folder.empty() || request.real_horovod) {
     for (const char* name : {"RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE"}) {
       out["HOROVOD_" + std::string(name)] = out["DRUN_" + std::string(name)];
     }
@@ -222,6 +222,14 @@ Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, 
   set_unless_user("NCCL_SOCKET_IFNAME", in.nccl_interfaces.empty() ? "" : "=" + join(in.nccl_interfaces, ","));
   set_unless_user("GLOO_SOCKET_IFNAME", in.ip_interface);
   set_unless_user("TP_SOCKET_IFNAME", in.ip_interface);
+  if (request.real_horovod) {
+    out["HOROVOD_HOSTNAME"] = in.horovod.host_name;
+    set_unless_user("HOROVOD_CONTROLLER", "gloo");
+    set_unless_user("HOROVOD_CPU_OPERATIONS", "gloo");
+    set_unless_user("HOROVOD_GLOO_IFACE", in.ip_interface);
+    set_unless_user("HOROVOD_GLOO_RENDEZVOUS_ADDR", in.horovod.address);
+    set_unless_user("HOROVOD_GLOO_RENDEZVOUS_PORT", text(in.horovod.port));
+  }
   set_unless_user("NCCL_RAS_ADDR", ras_address(in.job_id));
   if (const int n = threads_of_worker(in.n_cpus, p.local_size, request, own, in.bound_threads); n > 0)
     out[kThreads] = text(n);

@@ -20,6 +20,7 @@ struct EnvRequest {
   std::vector<std::string> exports;  // -x words as typed: NAME, NAME=V, 'GLOB*'
   Environment file;                  // from --env-file
   std::string compat_folder;         // --compat: the first folder of the workers' PYTHONPATH; "" = none
+  bool real_horovod = false;         // --compat real-horovod: drun serves the rendezvous of an installed Horovod
 };
 
 // Parses the text of an env file: NAME=VALUE lines, # comments, blank lines, optional "export ". Errors name
@@ -45,6 +46,13 @@ bool set_by_user(const EnvRequest& request, const Environment& own, const std::s
 // The last -x word that gives the variable a value, or null. Valid as long as `request`.
 const std::string* export_of(const EnvRequest& request, const Environment& own, const std::string& name);
 
+// The way of a host's workers to Horovod's own rendezvous.
+struct HorovodRoute {
+  std::string host_name;  // rendezvous::horovod_host_names()
+  std::string address;    // with the token: rendezvous::horovod_rendezvous_address()
+  int port = 0;
+};
+
 struct RankEnvInput {
   RankPlace place;
   int size = 0;
@@ -55,6 +63,7 @@ struct RankEnvInput {
   std::string rendezvous;                    // host:port, for display only; the key is never in the environment
   std::vector<std::string> nccl_interfaces;  // exact names of the chosen NICs on this rank's host; may be empty
   std::string ip_interface;                  // the first of them, for GLOO and TP
+  HorovodRoute horovod;                      // with EnvRequest::real_horovod
   int n_cpus = 0;                            // CPUs that the workers of this host may use at a time; 0: not known
   int bound_threads = 0;                     // control::Binding::threads of this worker; 0: not bound
 };
@@ -76,7 +85,8 @@ std::string threads_in_short(const std::vector<ThreadsOfHost>& hosts);
 
 // The variables that drun itself sets for one rank (RANK ... DRUN_*, MASTER_*, *_SOCKET_IFNAME). The agent adds
 // DRUN_AGENT. A name that the user set by -x is left out of the *_IFNAME and MASTER_* part, never of the rank part.
-// With --compat also HOROVOD_RANK and the like, which scripts and Horovod's own tests read.
+// With --compat also HOROVOD_RANK and the like, which scripts and Horovod's own tests read; with real_horovod all that
+// horovodrun sets, of which -x wins over the variables about the network and the controller.
 Environment rank_environment(const RankEnvInput& in, const EnvRequest& request, const Environment& own);
 
 }  // namespace drun::launcher

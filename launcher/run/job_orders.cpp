@@ -63,6 +63,7 @@ Environment environment_of(const RankPlace& place, const JobOptions& options, co
   in.nccl_interfaces = plan.network.hosts[host].interfaces;
   in.ip_interface = plan.network.hosts[host].interface;
   in.n_cpus = plan.n_cpus[host];
+  if (host < plan.horovod.size()) in.horovod = plan.horovod[host];
   if (const auto* binding = plan.binding_of(place)) in.bound_threads = static_cast<int>(binding->threads);
   Environment out = rank_environment(in, options.env, options.own_env);
   // For a container around the worker, which can't reach the agent's socket.

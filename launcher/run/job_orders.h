@@ -24,6 +24,7 @@ struct StartPlan {
   std::vector<int> n_cpus;  // that its workers may use at the same time
   netdetect::Choice network;
   std::vector<rendezvous::Handout> handouts;
+  std::vector<HorovodRoute> horovod;                    // empty without --compat real-horovod
   std::vector<std::vector<control::Binding>> bindings;  // by local rank; empty without --bind-to
   std::string job_id;
   rendezvous::JobKey key;

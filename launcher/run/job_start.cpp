@@ -59,6 +59,7 @@ OpenFiles Job::files_of(const Placement& placement) const {
   files.n_hosts = placement.host_indices.size();
   files.n_workers = static_cast<std::size_t>(placement.size);
   files.has_output_files = !options_.output.directory.empty();
+  files.serves_horovod = options_.env.real_horovod;
   return files;
 }
 
@@ -196,6 +197,7 @@ Task<int> Job::prepare() {
   if (!all.empty()) co_return report(all);
   plan_.key = rendezvous_.key();
   plan_.handouts = rendezvous_.handouts();
+  plan_.horovod = rendezvous_.horovod_routes();
   co_return kExitOk;
 }
 

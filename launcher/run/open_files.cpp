@@ -13,8 +13,8 @@ Result<std::size_t> check_open_files(const OpenFiles& files, std::size_t limit) 
   constexpr std::size_t kPerHost = 4;  // a socket and its duplicate, or the pipes of a child
   constexpr std::size_t kMinSpare = 16;
   const std::size_t per_connection = files.n_relayed > 0 ? 2 : 1;
-  const std::size_t job =
-      kOwn + kPerHost * files.n_hosts + (files.has_output_files ? 3 : 1) * files.n_workers + files.n_relayed;
+  const std::size_t job = kOwn + kPerHost * files.n_hosts + (files.has_output_files ? 3 : 1) * files.n_workers +
+                          files.n_relayed + (files.serves_horovod ? 2 * files.n_workers : 0);
   const std::size_t need = job + per_connection * kMinSpare;
   if (limit == 0) return rendezvous::kSpareConnections;
   if (limit >= need) return std::min((limit - job) / per_connection, rendezvous::kSpareConnections);

@@ -12,6 +12,7 @@ struct OpenFiles {
   std::size_t n_workers = 0;      // each may join the rendezvous
   std::size_t n_relayed = 0;      // workers of hosts whose rendezvous is relayed: two descriptors each
   bool has_output_files = false;  // two for each worker
+  bool serves_horovod = false;    // a worker may connect to Horovod's rendezvous, too: two descriptors if it is relayed
 };
 
 // Fails if `limit` (0: unknown) is too low for the job: one line before the start is better than whatever fails first

@@ -58,11 +58,13 @@ void Supervisor::add_relay(AgentChannel& host) {
     agent->send(control::Type::kRelayClose, control::encode(m));
   };
   to_agent.is_full = [agent] { return agent->queued_bytes() > kRelayedAhead; };
-  auto* server = server_;
+  rendezvous::RelaySink::Adopt adopt = [this](std::uint32_t connection, asio::generic::stream_protocol::socket socket) {
+    const bool is_horovods = connection >= rendezvous::kFirstHorovodRelay;
+    if (!is_horovods) server_->adopt(std::move(socket));
+    if (is_horovods && horovod_ != nullptr) horovod_->adopt(std::move(socket));
+  };
   auto& relay = relays_[&host];
-  relay = rendezvous::RelaySink::create(
-      io_.get_executor(), [server](asio::generic::stream_protocol::socket s) { server->adopt(std::move(s)); },
-      std::move(to_agent));
+  relay = rendezvous::RelaySink::create(io_.get_executor(), std::move(adopt), std::move(to_agent));
   agent->on_sent([agent, weak = std::weak_ptr(relay)] {
     const auto sink = weak.lock();
     if (sink && agent->queued_bytes() <= kRelayedAhead) sink->resume();

@@ -19,6 +19,7 @@
 #include "launcher/report/job_report.h"
 #include "launcher/report/reporter.h"
 #include "launcher/run/job_state.h"
+#include "rendezvous/horovod_server.h"
 #include "rendezvous/relay.h"
 #include "rendezvous/server.h"
 
@@ -44,9 +45,13 @@ class Supervisor {
   void attach(Parts parts);
   // The same hosts in another order than attach() said, and so other ranks on them. Before activate().
   void place(std::vector<AgentChannel*> hosts, Placement placement);
-  void serve(rendezvous::Server& server) { server_ = &server; }  // before add_relay() and activate()
-  Result<void> activate() { return state_.activate(time()); }    // JobState's
-  // From here on relayed rendezvous streams of this host reach the server.
+  // Before add_relay() and activate(). `horovod`: nullptr: the job has none.
+  void serve(rendezvous::Server& server, rendezvous::HorovodServer* horovod = nullptr) {
+    server_ = &server;
+    horovod_ = horovod;
+  }
+  Result<void> activate() { return state_.activate(time()); }  // JobState's
+  // From here on relayed rendezvous streams of this host reach the servers. Once for each host.
   void add_relay(AgentChannel& host);
 
   // A host speaks for its own ranks only. Any other host that sends `what` about a rank is refused: its channel ends.
@@ -89,6 +94,7 @@ class Supervisor {
   Reporter& reporter_;
   Parts parts_;
   rendezvous::Server* server_ = nullptr;
+  rendezvous::HorovodServer* horovod_ = nullptr;
   JobState state_;
   std::map<const AgentChannel*, std::shared_ptr<rendezvous::RelaySink>> relays_;
   std::set<std::string> notices_;  // of agents, that the user has seen

@@ -37,10 +37,10 @@ struct Messages {
   static void add_empty(std::vector<std::string>& out) { (out.push_back(seed(Message())), ...); }
 };
 
-using All =
-    Messages<Hello, Configure, ProbeListen, Port, ProbeRun, ProbeResults, LinkListen, LinkRun, LinkResults, Prepare,
-             Prepared, Spawn, Started, Output, control::Input, Credit, Exited, Stop, Ping, Pong, Finished, Signal,
-             WindowSize, Relay, Clean, Cleaned, Describe, Described, Record, Activity, Timeline, AskFacts, Facts, Text>;
+using All = Messages<Hello, Configure, ProbeListen, Port, ProbeRun, ProbeResults, LinkListen, LinkRun, LinkResults,
+                     Prepare, Prepared, Spawn, Started, Output, control::Input, Credit, Exited, Stop, Ping, Pong,
+                     Finished, Signal, WindowSize, RelayListen, Relay, Clean, Cleaned, Describe, Described, Record,
+                     Activity, Timeline, AskFacts, Facts, Text>;
 
 void run(std::string_view bytes) {
   fuzz::Input in(bytes);

@@ -14,6 +14,8 @@
 #include "base/fd.h"
 #include "control/frames.h"
 #include "control/messages.h"
+#include "rendezvous/blocking.h"
+#include "rendezvous/relay.h"
 #include "tests/temp_folder.h"
 
 namespace drun {
@@ -461,6 +463,35 @@ TEST_F(AgentFixture, AnswersPings) {
   const auto pong = control::decode<control::Pong>(wait_for(Type::kPong).body).value();
   EXPECT_EQ(pong.sent_ns, 42u);
   EXPECT_GE(pong.host_ns, before);  // the host is this one
+}
+
+TEST_F(AgentFixture, RelaysTwoListenersByNumber) {
+  const auto listen = [this](bool for_horovod) {
+    control::RelayListen order;
+    order.for_horovod = for_horovod;
+    send(Type::kRelayListen, control::encode(order));
+    return control::decode<control::Port>(wait_for(Type::kRelayListening).body).value();
+  };
+  const auto connected = [](int port) {
+    rendezvous::BlockingDeadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    return rendezvous::connect_tcp("127.0.0.1", port, deadline);
+  };
+  const auto opened = [this] {
+    return control::decode<control::Relay>(wait_for(Type::kRelayOpen).body).value().connection;
+  };
+  const control::Port horovods = listen(true), druns = listen(false);
+  const auto first = connected(horovods.port);
+  EXPECT_EQ(opened(), rendezvous::kFirstHorovodRelay);
+  const auto second = connected(druns.port);
+  EXPECT_EQ(opened(), 1u);
+  ASSERT_TRUE(first && second);
+  control::Relay data;
+  data.connection = rendezvous::kFirstHorovodRelay;
+  data.bytes = "for Horovod";
+  send(Type::kRelayData, control::encode(data));
+  rendezvous::BlockingDeadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  EXPECT_EQ(rendezvous::receive_exactly(first->get(), data.bytes.size(), deadline).value_or(""), data.bytes);
+  EXPECT_EQ(listen(true).error, "it listens for this relay already");
 }
 
 TEST_F(AgentFixture, SaysWhatItsHostIsLike) {

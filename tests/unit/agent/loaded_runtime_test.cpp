@@ -50,6 +50,7 @@ TEST(LoadedRuntime, HorovodItselfIsToldUnlessSomebodyServesItsRendezvous) {
   EXPECT_TRUE(real.horovod);
   EXPECT_FALSE(loaded_runtime(mapped({"/v/mpi_lib_v2.so", "/v/drun/compat/horovod/x.so"})).horovod);
   EXPECT_THAT(alone_warning(real, "python3", "A=1", false), HasSubstr("rank 0 of 1; drun --compat horovod"));
+  EXPECT_THAT(alone_warning(real, "python3", "A=1", false), HasSubstr("--compat real-horovod over that library"));
   EXPECT_EQ(alone_warning(real, "python3", "HOROVOD_GLOO_RENDEZVOUS_ADDR=10.0.0.1", false), "");
 }
 

@@ -55,6 +55,22 @@ TEST(Horovodrun, WhatTunesHorovodIsIgnoredByName) {
   EXPECT_THAT(translate_horovodrun({"-np", "1", "a"}, kNoFiles)->ignored, IsEmpty());
 }
 
+TEST(Horovodrun, WhatTunesARealHorovodIsPassedToIt) {
+  const auto out =
+      translate_horovodrun({"--compat", "real-horovod", "--gloo", "--fusion-threshold-mb", "32", "--no-autotune",
+                            "--timeline-filename=t.json", "--stall-check-warning-time-seconds", "9", "--no-stall-check",
+                            "--log-without-timestamp", "--thread-affinity", "2", "-np", "1", "a"},
+                           kNoFiles);
+  ASSERT_TRUE(out) << out.error().message();
+  EXPECT_THAT(out->args, ElementsAre("run", "--compat", "real-horovod", "--config", "none", "-x",
+                                     "HOROVOD_FUSION_THRESHOLD=33554432", "-x", "HOROVOD_AUTOTUNE=0", "-x",
+                                     "HOROVOD_TIMELINE=t.json", "-x", "HOROVOD_STALL_CHECK_TIME_SECONDS=9", "-x",
+                                     "HOROVOD_STALL_CHECK_DISABLE=1", "-x", "HOROVOD_LOG_HIDE_TIME=1", "-x",
+                                     "HOROVOD_THREAD_AFFINITY=2", "-np", "1", "--", "a"));
+  EXPECT_THAT(out->ignored, IsEmpty());
+  EXPECT_THAT(translated({"--compat=horovod", "-np", "1", "a"}), ElementsAre("-np", "1", "--", "a"));
+}
+
 TEST(Horovodrun, ElasticJobsAndTheUnknownAreRefused) {
   const auto refused = [](const Words& args) {
     const auto out = translate_horovodrun(args, kNoFiles);
@@ -65,6 +81,13 @@ TEST(Horovodrun, ElasticJobsAndTheUnknownAreRefused) {
   EXPECT_THAT(refused({"--config-file", "f", "a"}), HasSubstr("horovodrun --config-file: f: no such file"));
   EXPECT_THAT(refused({"--nosuch", "a"}), HasSubstr("horovodrun --nosuch: not an option of horovodrun"));
   EXPECT_THAT(refused({"-np"}), HasSubstr("horovodrun -np: its value is missing"));
+  EXPECT_THAT(refused({"--thread-affinity", "2", "a"}), HasSubstr("--bind-to core"));
+  EXPECT_THAT(refused({"--compat", "x", "a"}), HasSubstr("--compat: 'x' is neither horovod nor real-horovod"));
+  EXPECT_THAT(refused({"--compat"}), HasSubstr("--compat: '' is neither"));
+  EXPECT_THAT(refused({"-np", "2", "--compat", "real-horovod", "a"}), HasSubstr("it comes first"));
+  EXPECT_THAT(refused({"--compat=real-horovod", "--mpi", "a"}), HasSubstr("Gloo controller"));
+  EXPECT_THAT(refused({"--compat=real-horovod", "--min-np", "1", "a"}), HasSubstr("ranks that it began with"));
+  EXPECT_THAT(refused({"--compat=real-horovod", "--fusion-threshold-mb", "1.5", "a"}), HasSubstr("not a number of MB"));
 }
 
 TEST(Horovodrun, TheCommandLineWinsOverTheFile) {
@@ -82,6 +105,18 @@ TEST(Horovodrun, TheCommandLineWinsOverTheFile) {
               ElementsAre("--timeline", "c", "--stall-timeout", "5", "--", "b"));
   const auto refused = out("library_options: {thread_affinity: 1}\n", {"--config-file", "f", "b"});
   EXPECT_EQ(refused.error().message(), "horovodrun f: library_options.thread_affinity: drun can't do that");
+}
+
+TEST(Horovodrun, TheFileOfARealHorovodBecomesItsVariables) {
+  const auto read = [](const std::string&) -> Result<std::string> {
+    return std::string(
+        "autotune: {enabled: true}\ntimeline: {filename: t.json}\nlibrary_options: {thread_affinity: 1}\n");
+  };
+  const auto out = translate_horovodrun({"--compat", "real-horovod", "--no-autotune", "--config-file", "f", "a"}, read);
+  ASSERT_TRUE(out) << out.error().message();
+  EXPECT_THAT(Words(out->args.begin() + 5, out->args.end()),
+              ElementsAre("-x", "HOROVOD_TIMELINE=t.json", "-x", "HOROVOD_THREAD_AFFINITY=1", "-x",
+                          "HOROVOD_AUTOTUNE=0", "--", "a"));
 }
 
 }  // namespace

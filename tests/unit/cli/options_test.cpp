@@ -242,7 +242,16 @@ TEST(Options, EachBadInputIsNamedWithWhatToType) {
 
 TEST(Options, AnErrorNamesItsOptionOnce) {
   EXPECT_EQ(error_of({"--mpi", "x", "true"}).message(), "--mpi: 'x' is none of refuse, none");
+  EXPECT_EQ(error_of({"--compat", "x", "true"}).message(), "--compat: 'x' is none of horovod, real-horovod");
   EXPECT_EQ(error_of({"--transport", "x", "true"}).message(), "--transport: 'x' is none of ssh, openssh");
+}
+
+TEST(Options, ARealHorovodNeedsNoPackageOfDruns) {
+  EXPECT_FALSE(parse({"true"})->job.env.real_horovod);
+  const auto o = parse({"--compat", "real-horovod", "true"});
+  ASSERT_TRUE(o);
+  EXPECT_TRUE(o->job.env.real_horovod);
+  EXPECT_EQ(o->job.env.compat_folder, "");
 }
 
 TEST(Options, WordsOfOtherLaunchersAreTaken) {

@@ -167,6 +167,9 @@ TEST(MessageBytes, OfTheRest) {
   pong.sent_ns = 1;
   pong.host_ns = 2;
   expect_bytes(pong, "00000000000000010000000000000002");
+  RelayListen listen_for_relay;
+  listen_for_relay.for_horovod = true;
+  expect_bytes(listen_for_relay, "01");
   Relay relay;
   relay.connection = 1;
   relay.bytes = "r";

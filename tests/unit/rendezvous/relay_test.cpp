@@ -47,7 +47,7 @@ class Relayed {
         later([this, n] { listener->close(n); });
       };
       sink = RelaySink::create(
-          executor, [this](auto socket) { server.server().adopt(std::move(socket)); }, std::move(down));
+          executor, [this](std::uint32_t, auto socket) { server.server().adopt(std::move(socket)); }, std::move(down));
       auto started = RelayListener::start(executor, std::move(up));
       ASSERT_TRUE(started) << started.error().message();
       listener = std::move(*started);

@@ -95,6 +95,11 @@ TEST(EnvOrigins, OptionsThatAddOrRemoveVariables) {
   e.request.compat_folder = "/compat";
   EXPECT_EQ(e.of("PYTHONPATH"), "/compat:/p; drun");
   EXPECT_EQ(e.of("HOROVOD_RANK"), "5; drun");
+  EXPECT_EQ(e.of("HOROVOD_CONTROLLER"), "");
+  e.request.real_horovod = true;
+  EXPECT_EQ(e.of("HOROVOD_CONTROLLER"), "gloo; drun");
+  EXPECT_EQ(e.of("HOROVOD_GLOO_RENDEZVOUS_ADDR"), "?; drun");
+  EXPECT_EQ(e.of("HOROVOD_GLOO_RENDEZVOUS_PORT"), "?; drun");
   e.request.exports = {"DRUN_KEY"};
   EXPECT_EQ(e.of("DRUN_KEY"), "?; drun");
   EXPECT_EQ(e.of("DRUN_DATA_ADDRESS"), "?; drun");

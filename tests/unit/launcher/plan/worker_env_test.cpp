@@ -347,6 +347,34 @@ TEST(WorkerEnvironment, WithCompatItsPackageComesFirstAndScriptsFindHorovodsVari
   EXPECT_EQ(whole({}, request, true).at("PYTHONPATH"), "/drun/compat");
 }
 
+TEST(WorkerEnvironment, ForARealHorovodItHasWhatHorovodrunSets) {
+  EnvRequest request = exports({"HOROVOD_GLOO_IFACE=bond0"});
+  request.real_horovod = true;
+  RankEnvInput in = rank_five();
+  in.horovod = {"node2", "10.0.0.1:4711/0123", 4711};
+  const Environment own{{"HOROVOD_GLOO_RENDEZVOUS_ADDR", "outer"}, {"HOROVOD_RANK", "9"}};
+  const auto env = rank_environment(in, request, own);
+  Environment found;
+  for (const auto& [name, value] : env) {
+    if (name.find("HOROVOD_") == 0) found[name] = value;
+  }
+  EXPECT_EQ(found, (Environment{{"HOROVOD_CONTROLLER", "gloo"},
+                                {"HOROVOD_CPU_OPERATIONS", "gloo"},
+                                {"HOROVOD_CROSS_RANK", env.at("CROSS_RANK")},
+                                {"HOROVOD_CROSS_SIZE", env.at("CROSS_SIZE")},
+                                {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "10.0.0.1:4711/0123"},
+                                {"HOROVOD_GLOO_RENDEZVOUS_PORT", "4711"},
+                                {"HOROVOD_HOSTNAME", "node2"},
+                                {"HOROVOD_LOCAL_RANK", env.at("LOCAL_RANK")},
+                                {"HOROVOD_LOCAL_SIZE", env.at("LOCAL_SIZE")},
+                                {"HOROVOD_RANK", "5"},
+                                {"HOROVOD_SIZE", env.at("WORLD_SIZE")}}));
+  EXPECT_EQ(whole(own, request, true).at("HOROVOD_GLOO_IFACE"), "bond0");
+  request.exports = {};
+  EXPECT_EQ(rank_environment(in, request, own).at("HOROVOD_GLOO_IFACE"), "eth0");
+  EXPECT_EQ(whole(own, request, true).count("PYTHONPATH"), 0u);
+}
+
 TEST(WorkerEnvironment, WithATerminalOfItsOwnHasNoSizeOfDruns) {
   const Environment own{{"COLUMNS", "110"}, {"LINES", "50"}, {"TERM", "xterm"}};
   const auto with_terminal = [&](const EnvRequest& request) {

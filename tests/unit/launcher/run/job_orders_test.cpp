@@ -95,6 +95,18 @@ TEST(JobOrders, TheJobsKeyIsInTheEnvironmentOnlyWhenItIsAskedFor) {
   EXPECT_EQ(environment.at("DRUN_DATA_ADDRESS"), "10.0.0.2");
 }
 
+TEST(JobOrders, EachHostHasItsRouteToHorovodsRendezvous) {
+  Start start;
+  EXPECT_FALSE(start.orders()[0].workers[0].environment.contains("HOROVOD_HOSTNAME"));
+  start.options.env.real_horovod = true;
+  start.plan.horovod = {{"a", "10.0.0.1:1/t", 1}, {"b", "127.0.0.1:2/t", 2}};
+  const auto orders = start.orders();
+  EXPECT_EQ(orders[0].workers[1].environment.at("HOROVOD_HOSTNAME"), "a");
+  EXPECT_EQ(orders[1].workers[0].environment.at("HOROVOD_HOSTNAME"), "b");
+  EXPECT_EQ(orders[1].workers[0].environment.at("HOROVOD_GLOO_RENDEZVOUS_ADDR"), "127.0.0.1:2/t");
+  EXPECT_EQ(orders[1].workers[0].environment.at("HOROVOD_GLOO_RENDEZVOUS_PORT"), "2");
+}
+
 TEST(JobOrders, OutputOnTheWayIsBoundedOverAllWorkers) {
   Start start;
   EXPECT_EQ(start.orders()[0].output_credit, 512u << 10) << "no rank gets more";

@@ -21,7 +21,7 @@ class JobRendezvousTest : public ::testing::Test {
   JobRendezvousTest() : supervisor_(io_, reporter_, seconds(5)), rendezvous_(io_, supervisor_, "0123456789abcdef") {}
 
   // The head is host `head`, -1: none of them. Hosts of one boot id are in one network namespace.
-  void start(int head, const std::vector<std::string>& boot_ids) {
+  void start(int head, const std::vector<std::string>& boot_ids, bool for_horovod = false) {
     std::vector<Host> hosts(3);
     for (std::size_t i = 0; i < hosts.size(); ++i) {
       hosts[i].name = "node" + std::to_string(i);
@@ -36,14 +36,21 @@ class JobRendezvousTest : public ::testing::Test {
       channels_.back()->start();
       hosts_.push_back(channels_.back().get());
       netdetect::HostChoice choice;
-      choice.address = netdetect::parse_address(i == 0 ? "127.0.0.1" : "10.0.0." + std::to_string(i));
+      choice.address = netdetect::parse_address(i == 0 ? head_address_ : "10.0.0." + std::to_string(i));
       network_.hosts.push_back(std::move(choice));
     }
     network_.reach = {{1, 1, 1}, {1, 1, 1}, {0, 1, 1}};
-    agents_[2]->answer = [this](const control::Frame& frame) {
-      if (frame.type == Type::kRelayListen) agents_[2]->say(Type::kRelayListening, relay_);
-    };
-    ASSERT_TRUE(rendezvous_.start(hosts_, head, *place(hosts, 0), network_, {}, {}));
+    for (const auto& agent : agents_) {
+      agent->answer = [this, to = agent.get()](const control::Frame& frame) {
+        if (frame.type != Type::kRelayListen) return;
+        control::Port port = relay_;
+        if (control::decode<control::RelayListen>(frame.body)->for_horovod) ++port.port;
+        to->say(Type::kRelayListening, port);
+      };
+    }
+    OpenFiles files;
+    files.serves_horovod = for_horovod;
+    ASSERT_TRUE(rendezvous_.start(hosts_, head, *place(hosts, 0), network_, files, {}));
   }
   ~JobRendezvousTest() override {
     rendezvous_.stop();
@@ -67,6 +74,19 @@ class JobRendezvousTest : public ::testing::Test {
     return host_port(handout.rendezvous_address, handout.rendezvous_port);
   }
 
+  // Horovod's route of the host: the address without the token, and the port.
+  std::string told_horovod(std::size_t host) {
+    const HorovodRoute& route = rendezvous_.horovod_routes()[host];
+    const auto slash = route.address.find('/');
+    EXPECT_EQ(route.address.size() - slash, 33u) << route.address;
+    EXPECT_EQ(route.address.substr(slash),
+              rendezvous_.horovod_routes()[0].address.substr(rendezvous_.horovod_routes()[0].address.find('/')));
+    EXPECT_EQ(route.address.substr(0, slash),
+              route.address.substr(0, route.address.find(':') + 1) + std::to_string(route.port));
+    return route.address.substr(0, slash);
+  }
+
+  std::string head_address_ = "127.0.0.1";
   asio::io_context io_{1};
   testing::VirtualTime time_{io_};
   testing::RecordingReporter reporter_;
@@ -106,6 +126,40 @@ TEST_F(JobRendezvousTest, ARelayThatCantListenIsTheHostsError) {
   relay_.error = "no port is free";
   start(0, {"a", "b", "c"});
   EXPECT_THAT(route_of(2), HasSubstr("node2: relay: no port is free"));
+}
+
+TEST_F(JobRendezvousTest, HorovodsIsServedOnlyIfItIsAskedFor) {
+  start(0, {"a", "b", "c"});
+  EXPECT_EQ(route_of(2), "");
+  EXPECT_EQ(agents_[2]->count(Type::kRelayListen), 1u);
+  EXPECT_TRUE(rendezvous_.horovod_routes().empty());
+}
+
+TEST_F(JobRendezvousTest, HorovodsHasTheSameRoutesOnAPortOfItsOwn) {
+  start(0, {"a", "b", "c"}, true);
+  for (std::size_t host = 0; host < 3; ++host) EXPECT_EQ(route_of(host), "");
+  EXPECT_THAT(told_horovod(0), HasSubstr("127.0.0.1:"));
+  EXPECT_NE(told_horovod(0), told(0));
+  EXPECT_EQ(told_horovod(1), told_horovod(0));
+  EXPECT_EQ(told_horovod(2), "127.0.0.1:4712");
+  EXPECT_EQ(agents_[1]->count(Type::kRelayListen), 0u);
+  EXPECT_EQ(rendezvous_.horovod_routes()[2].host_name, "node2");
+}
+
+TEST_F(JobRendezvousTest, HorovodsIsRelayedWithoutTheHeadInTheList) {
+  start(-1, {"a", "b", "c"}, true);
+  EXPECT_EQ(route_of(0), "");
+  EXPECT_EQ(told_horovod(0), "127.0.0.1:4712");
+}
+
+TEST_F(JobRendezvousTest, HorovodsIsRelayedAlsoToTheHeadIfTheNetworkIsIPv6) {
+  head_address_ = "::1";
+  start(0, {"a", "b", "c"}, true);
+  EXPECT_EQ(route_of(0), "");
+  EXPECT_THAT(told(0), HasSubstr("[::1]:"));
+  EXPECT_EQ(told_horovod(0), "127.0.0.1:4712");
+  relay_.address = "::1";
+  EXPECT_THAT(route_of(1), HasSubstr("node1: relay: Horovod needs IPv4"));
 }
 
 TEST(MembersOf, GivesEachRankItsPlace) {

@@ -31,6 +31,14 @@ TEST(OpenFiles, RelayedWorkersNeedTwo) {
   EXPECT_FALSE(check_open_files(files, job + 2 * 16 - 1));
 }
 
+TEST(OpenFiles, RanksOfARealHorovodConnectTwice) {
+  OpenFiles files = job_of(10, 100);
+  files.serves_horovod = true;
+  const std::size_t job = 64 + 40 + 3 * 100;
+  EXPECT_EQ(check_open_files(files, job + 16).value_or(0), 16u);
+  EXPECT_FALSE(check_open_files(files, job + 15));
+}
+
 TEST(OpenFiles, TooLowALimitIsSaidWithWhatIsNeeded) {
   OpenFiles files = job_of(2, 600);
   files.has_output_files = true;

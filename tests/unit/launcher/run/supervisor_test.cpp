@@ -516,6 +516,37 @@ TEST_F(SupervisorTest, ACallWithoutProgressIsToldAndWhenItGoesOn) {
   EXPECT_THAT(reporter_.notes, ElementsAre(HasSubstr("allreduce #7 went on after")));
 }
 
+class FakeHorovodServer : public rendezvous::HorovodServer {
+ public:
+  Result<int> listen(const std::string&) override { return 0; }
+  void adopt(asio::generic::stream_protocol::socket socket) override { adopted.push_back(std::move(socket)); }
+  std::size_t n_connections() const override { return adopted.size(); }
+  void stop() override {}
+  Task<void> join() override { co_return; }
+
+  std::vector<asio::generic::stream_protocol::socket> adopted;
+};
+
+TEST_F(SupervisorTest, RelayedConnectionsReachTheServerOfTheirNumber) {
+  FakeHorovodServer horovod;
+  const auto open = [&](std::uint32_t connection) {
+    control::Relay opening;
+    opening.connection = connection;
+    agents_[1]->say(Type::kRelayOpen, opening);
+    settle();
+  };
+  supervisor_.add_relay(*hosts_[1]);
+  open(rendezvous::kFirstHorovodRelay);  // of a job without Horovod
+  EXPECT_TRUE(server_.adopted.empty());
+  supervisor_.serve(server_, &horovod);
+  open(1);
+  open(rendezvous::kFirstHorovodRelay + 1);
+  open(2);
+  EXPECT_THAT(server_.adopted, SizeIs(2));
+  EXPECT_THAT(horovod.adopted, SizeIs(1));
+  supervisor_.serve(server_);
+}
+
 // A large value for each rank of a slow host must not fill drun's memory, nor keep its orders waiting.
 TEST_F(SupervisorTest, ARelayTakesNoMoreThanItsHostDoes) {
   open_relay(1);
