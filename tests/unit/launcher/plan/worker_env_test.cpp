@@ -89,6 +89,7 @@ TEST(BaseEnvironment, ScrubsOuterLaunchers) {
                            "HOROVOD_CROSS_SIZE",
                            "HOROVOD_HOSTNAME",
                            "HOROVOD_GLOO_IFACE",
+                           "HOROVOD_GLOO_RENDEZVOUS_ADDR",
                            "HOROVOD_CONTROLLER",
                            "HOROVOD_CPU_OPERATIONS"}) {
     const Environment own{{name, "outer"}};
@@ -108,6 +109,7 @@ TEST(BaseEnvironment, KeepsWhatLooksSimilarButIsTheUsers) {
                            "OMPI_MCA_btl",
                            "OMPI_MCA_pml",
                            "HOROVOD_FUSION_THRESHOLD",
+                           "HOROVOD_GLOO_TIMEOUT_SECONDS",
                            "HOROVOD_TIMELINE",
                            "MASTER_KEY",
                            "RANKS",
