@@ -148,6 +148,7 @@ TEST(HorovodServer, ClosesTheOldestStrangerForOneMore) {
   for (int i = 0; i < 3; ++i) silent.push_back(connected(server));
   while (server.n_connections() < 3) std::this_thread::yield();
   EXPECT_EQ(ask(server, "PUT", "secret:1/global/0", "address"), "200 ");
+  EXPECT_EQ(server.n_connections(), 2U) << "not only after its time";
   EXPECT_EQ(read_to_end(silent[0]), "");
   EXPECT_EQ(ask(server, "GET", "secret:1/global/0"), "200 address");
 }
