@@ -104,8 +104,8 @@ const Option* find_option(std::string_view name) {
   return found == std::end(kOptions) ? nullptr : found;
 }
 
-tl::unexpected<Error> refuse(const std::string& name, std::string cause, std::string hint = "") {
-  return fail(usage_error("horovodrun " + name, std::move(cause), std::move(hint)));
+tl::unexpected<Error> refuse(const std::string& name, const std::string& cause, const std::string& hint = "") {
+  return fail(usage_error("horovodrun " + name, cause, hint));
 }
 
 // The value of -x for the library of a real Horovod.

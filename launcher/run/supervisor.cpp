@@ -59,9 +59,11 @@ void Supervisor::add_relay(AgentChannel& host) {
   };
   to_agent.is_full = [agent] { return agent->queued_bytes() > kRelayedAhead; };
   rendezvous::RelaySink::Adopt adopt = [this](std::uint32_t connection, asio::generic::stream_protocol::socket socket) {
-    const bool is_horovods = connection >= rendezvous::kFirstHorovodRelay;
-    if (!is_horovods) server_->adopt(std::move(socket));
-    if (is_horovods && horovod_ != nullptr) horovod_->adopt(std::move(socket));
+    if (connection < rendezvous::kFirstHorovodRelay) {
+      server_->adopt(std::move(socket));
+    } else if (horovod_ != nullptr) {
+      horovod_->adopt(std::move(socket));
+    }
   };
   auto& relay = relays_[&host];
   relay = rendezvous::RelaySink::create(io_.get_executor(), std::move(adopt), std::move(to_agent));
