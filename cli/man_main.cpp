@@ -1,4 +1,5 @@
-// Makes a man page at build time: drun-man-page NAME VERSION SOURCE OUT, with NAME as "drun-check".
+// Makes a man page at build time: drun-man-page NAME VERSION SOURCE OUT, with NAME as "drun-check". By hand it renews
+// the page of all options: drun-man-page --options-page docs/options.md.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -10,6 +11,7 @@
 #include "cli/command_rows.h"
 #include "cli/help.h"
 #include "cli/man_page.h"
+#include "cli/options_page.h"
 #include "cli/whole_file.h"
 
 namespace {
@@ -28,9 +30,18 @@ std::string summary_of(std::string_view subcommand) {
   return drun::cli::kSummary;
 }
 
+int write(const std::string& file, const std::string& page) {
+  if (auto written = drun::cli::write_whole(file, page); !written) {
+    std::fprintf(stderr, "drun-man-page: %s\n", written.error().message().c_str());
+    return 1;
+  }
+  return 0;
+}
+
 int run(const std::vector<std::string>& args) {
+  if (args.size() == 2 && args[0] == "--options-page") return write(args[1], drun::cli::options_page());
   if (args.size() != 4) {
-    std::fputs("usage: drun-man-page NAME VERSION SOURCE OUT\n", stderr);
+    std::fputs("usage: drun-man-page NAME VERSION SOURCE OUT\n       drun-man-page --options-page OUT\n", stderr);
     return 2;
   }
   const auto source = drun::read_file(args[2]);
@@ -41,11 +52,7 @@ int run(const std::vector<std::string>& args) {
   const std::string_view subcommand = subcommand_of(args[0]);
   const auto page =
       drun::cli::man_page(*source, args[0], summary_of(subcommand), drun::cli::command_rows(subcommand), args[1]);
-  if (auto written = drun::cli::write_whole(args[3], page); !written) {
-    std::fprintf(stderr, "drun-man-page: %s\n", written.error().message().c_str());
-    return 1;
-  }
-  return 0;
+  return write(args[3], page);
 }
 
 }  // namespace
