@@ -56,7 +56,7 @@ std::string line_of(const OptionRow& row) {
 }
 
 std::string command_part(const std::string& command, const std::string& summary, const std::vector<OptionRow>& rows) {
-  std::string out = "\n## " + command + "\n\n`" + command + "` " + summary + ".\n", heading;
+  std::string out = "\n## " + command + "\n\n`" + command + "`: " + summary + ".\n", heading;
   for (const auto& row : rows) {
     if (row.heading != heading) {
       out +=
@@ -80,7 +80,7 @@ std::string options_page() {
       "[migrating.md](migrating.md).\n";
   out += command_part("drun", kSummary, command_rows(""));
   for (const auto& [name, summary] : kSubcommands) {
-    out += command_part(std::string("drun ") + name, std::string("shows ") + summary, command_rows(name));
+    out += command_part(std::string("drun ") + name, summary, command_rows(name));
   }
   return out;
 }

@@ -81,7 +81,7 @@ TEST(MessageWriter, AReaderThatSleepsDoesNotStopTheLoop) {
   io.run_for(seconds(20));
   EXPECT_EQ(n_ticks, 5) << "the loop goes on";
   EXPECT_FALSE(printer.wait_written(milliseconds(1)));
-  EXPECT_EQ(read_to(pipe->read.get(), "the last\n").substr(n_before), expected) << "in order";
+  EXPECT_EQ(read_to(pipe->read.get(), "the last [usage]\n").substr(n_before), expected) << "in order";
   printer.flush();
   EXPECT_TRUE(printer.wait_written(milliseconds(0)));
 }
