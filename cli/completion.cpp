@@ -63,26 +63,38 @@ Completion list_element(const std::string& typed, const Words& words, std::strin
   return out;
 }
 
-Completion host_list(const std::string& typed, Words known) {
+// The value of an option among `words`; "" = it is not there.
+std::string value_in(const Words& words, const std::string& short_name, const std::string& long_name) {
+  std::string out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool is_typed_apart = words[i] == short_name || words[i] == long_name;
+    if (is_typed_apart && i + 1 < words.size()) out = words[i + 1];
+    if (starts_with(words[i], long_name + "=")) out = words[i].substr(long_name.size() + 1);
+  }
+  return out;
+}
+
+Completion host_list(const std::string& typed, const Words& options, const HostSource& source) {
   if (typed.rfind('[') != std::string::npos && typed.find(']', typed.rfind('[')) == std::string::npos) return {};
+  const std::string item = typed.substr(typed.rfind(',') + 1);
+  Words groups;
+  if (item.empty() || item.front() == '@') {
+    for (const auto& group : source.groups(value_in(options, "", "--config"))) groups.push_back("@" + group);
+  }
+  if (!item.empty() && item.front() == '@') return list_element(typed, groups, ",");
+  Words known = source.hosts(value_in(options, "-F", "--ssh-config"));
   known.insert(known.begin(), "localhost");
   for (auto& name : known) {
     if (name.find(':') != std::string::npos) name = "[" + name + "]";
   }
+  known.insert(known.end(), groups.begin(), groups.end());
   return list_element(typed, known, ",@");
 }
 
 // Completes the value of an option, of which `typed` is there.
-Completion value_of(const OptionRow& row, const std::string& typed, const Words& options, const HostSource& hosts) {
+Completion value_of(const OptionRow& row, const std::string& typed, const Words& options, const HostSource& source) {
   Completion out;
-  if (row.names.back() == "--hosts") {
-    std::string config;
-    for (std::size_t i = 0; i + 1 < options.size(); ++i) {
-      if (options[i] == "-F" || options[i] == "--ssh-config") config = options[i + 1];
-      if (starts_with(options[i], "--ssh-config=")) config = options[i].substr(options[i].find('=') + 1);
-    }
-    return host_list(typed, hosts(config));
-  }
+  if (row.names.back() == "--hosts") return host_list(typed, options, source);
   if (row.names.front() == "-o") return list_element(typed, bench::kind_names(), ",");
   for (const auto& word : choices(row)) add(out, word, "", typed);
   if (row.value == "FILE" || row.value == "PATH" || row.value == "CMD") out.kind = Kind::kFiles;
@@ -96,7 +108,7 @@ std::string option_name(const std::string& word) {
 }
 
 // `words`: those after the subcommand.
-Completion complete_arguments(const Table& table, const Words& words, const HostSource& hosts) {
+Completion complete_arguments(const Table& table, const Words& words, const HostSource& source) {
   const std::string& typed = words.back();
   const ValueOptions with_value = value_options(table.rows);
   Words placed = words;
@@ -106,7 +118,7 @@ Completion complete_arguments(const Table& table, const Words& words, const Host
     const Words& options = parts.options;
     const OptionRow* row =
         options.size() < 2 ? nullptr : find_row(table.rows, option_name(options[options.size() - 2]));
-    return row == nullptr ? Completion() : value_of(*row, typed, options, hosts);
+    return row == nullptr ? Completion() : value_of(*row, typed, options, source);
   }
   const bool after_dashes = parts.options.size() + parts.command.size() < words.size() && words[0] != "run";
   if (parts.command.size() == 1 && !after_dashes && (starts_with(typed, "-") || !table.has_command)) {
@@ -114,7 +126,7 @@ Completion complete_arguments(const Table& table, const Words& words, const Host
     if (!starts_with(typed, "--") || equals == std::string::npos) return option_names(table.rows, typed);
     const OptionRow* row = find_row(table.rows, typed.substr(0, equals));
     if (row == nullptr || row->value.empty()) return {};
-    Completion out = value_of(*row, typed.substr(equals + 1), parts.options, hosts);
+    Completion out = value_of(*row, typed.substr(equals + 1), parts.options, source);
     out.kept.insert(0, typed.substr(0, equals + 1));
     return out;
   }
@@ -143,7 +155,7 @@ const char* kind_name(Kind kind) {
 
 }  // namespace
 
-Completion complete(const std::vector<std::string>& words, const HostSource& hosts) {
+Completion complete(const std::vector<std::string>& words, const HostSource& source) {
   if (words.empty()) return {};
   if (words.size() > 1 && words[0] == "horovodrun") {
     Completion files;
@@ -154,11 +166,11 @@ Completion complete(const std::vector<std::string>& words, const HostSource& hos
   const bool is_sub = std::any_of(std::begin(kSubcommands), std::end(kSubcommands),
                                   [&words](const SubcommandName& one) { return words[0] == one.name; });
   if (words.size() > 1 && (is_sub || is_run)) {
-    Completion out = complete_arguments(table_of(words[0]), Words(words.begin() + 1, words.end()), hosts);
+    Completion out = complete_arguments(table_of(words[0]), Words(words.begin() + 1, words.end()), source);
     if (out.kind == Kind::kCommand) ++out.command_at;
     return out;
   }
-  Completion out = complete_arguments(table_of(""), words, hosts);
+  Completion out = complete_arguments(table_of(""), words, source);
   if (words.size() == 1 && out.kind == Kind::kCommand) {
     add(out, "run", kSummary, words[0]);
     for (const auto& [name, summary] : kSubcommands) add(out, name, summary, words[0]);

@@ -28,11 +28,16 @@ struct Completion {
   std::vector<Candidate> candidates;
 };
 
-// The names of known hosts, for the argument of -F ("" = without -F).
-using HostSource = std::function<std::vector<std::string>(const std::string& ssh_config)>;
+// The names that complete a list of hosts.
+struct HostSource {
+  // Known hosts, for the argument of -F ("" = without -F).
+  std::function<std::vector<std::string>(const std::string& ssh_config)> hosts;
+  // Groups of drun.toml files, for the argument of --config ("" = without --config).
+  std::function<std::vector<std::string>(const std::string& config)> groups;
+};
 
 // `words`: those after the program's name, the last one up to the cursor. Every candidate begins with what is typed.
-Completion complete(const std::vector<std::string>& words, const HostSource& hosts);
+Completion complete(const std::vector<std::string>& words, const HostSource& source);
 
 // For the scripts: lines with the kind, `kept` and `command_at`, then WORD<TAB>TEXT of each candidate.
 std::string completion_text(const Completion& completion);

@@ -105,7 +105,10 @@ int horovodrun(const Arguments& args, Printer& printer) {
 
 // For the scripts in packaging/completions.
 int complete(const Arguments& args, Printer&) {
-  const std::string text = drun::cli::completion_text(drun::cli::complete(args, drun::transport::ssh_hosts));
+  drun::cli::HostSource source;
+  source.hosts = drun::transport::ssh_hosts;
+  source.groups = [](const std::string& config) { return drun::cli::group_names(config, own_environment()); };
+  const std::string text = drun::cli::completion_text(drun::cli::complete(args, source));
   return drun::write_all(STDOUT_FILENO, text) ? drun::kExitOk : drun::kExitInternal;
 }
 

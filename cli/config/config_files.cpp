@@ -123,17 +123,6 @@ ConfigPlaces usual_places(const launcher::Environment& own_env) {
   return out;
 }
 
-Result<std::vector<ConfigFile>> files_for(CLI::App& app, const RawHostOptions& raw,
-                                          const launcher::Environment& own_env) {
-  if (app.count("--config") == 0) return find_configs(usual_places(own_env));
-  std::vector<ConfigFile> out;
-  if (raw.config == kNoFile) return out;
-  auto file = read_named_config(raw.config);
-  if (!file) return fail(std::move(file.error()));
-  out.push_back(std::move(*file));
-  return out;
-}
-
 // The first file of a working directory that chose hosts: by itself, or by a group in -H.
 std::string hosts_file(const std::vector<ConfigFile>& files, const AppliedConfig& applied,
                        const std::vector<std::string>& groups) {
@@ -176,9 +165,43 @@ Result<std::vector<ConfigFile>> find_configs(const ConfigPlaces& places) {
   return out;
 }
 
+namespace {
+
+// `named`: of --config; "" = without it.
+Result<std::vector<ConfigFile>> named_or_found(const std::string& named, const launcher::Environment& own_env) {
+  if (named.empty()) return find_configs(usual_places(own_env));
+  std::vector<ConfigFile> out;
+  if (named == kNoFile) return out;
+  auto file = read_named_config(named);
+  if (!file) return fail(std::move(file.error()));
+  out.push_back(std::move(*file));
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> group_names(const std::string& named, const launcher::Environment& own_env) {
+  std::vector<std::string> out;
+  const auto files = named_or_found(named, own_env);
+  if (!files) return out;
+  for (const auto& file : *files) {
+    for (const auto& entry : file.entries) {
+      if (entry.key != "hosts" || entry.shape != ConfigEntry::Shape::kTable) continue;
+      const auto table = read_host_table(entry, file.name);
+      if (!table) continue;
+      for (const auto& group : table->groups) {
+        if (std::find(out.begin(), out.end(), group.name) == out.end()) out.push_back(group.name);
+      }
+    }
+  }
+  return out;
+}
+
 Result<ConfigUse> read_config(CLI::App& app, const std::string& command, RawHostOptions& raw,
                               const launcher::Environment& own_env) {
-  const auto files = files_for(app, raw, own_env);
+  // An empty name is an error of its own.
+  if (app.count("--config") > 0 && raw.config.empty()) return fail(read_named_config("").error());
+  const auto files = named_or_found(raw.config, own_env);
   if (!files) return fail(Error(files.error()).with_id(error_id::kConfigFile));
   auto applied = apply_config(app, command, value_or_empty(own_env, "HOME"), *files);
   if (!applied) return fail(std::move(applied.error()).with_id(error_id::kConfigFile));

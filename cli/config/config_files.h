@@ -32,6 +32,10 @@ struct ConfigPlaces {
 // above it up to its top; then the user's. A file that another user could have written is an error.
 Result<std::vector<ConfigFile>> find_configs(const ConfigPlaces& places);
 
+// The names of the groups of hosts in the file of --config (`named`), or in the files that are found if that is "".
+// Files with an error have none.
+std::vector<std::string> group_names(const std::string& named, const launcher::Environment& own_env);
+
 struct ConfigUse {
   ConfigOrigins origins;
   ConfigSources sources;

@@ -63,6 +63,8 @@ class InRealShells(unittest.TestCase):
         "drun -F config -H fi": "drun -F config -H first",
         "drun -F config -H first:2,sec": "drun -F config -H first:2,second",
         "drun -F config --hosts=first:2,root@inc": "drun -F config --hosts=first:2,root@included",
+        "drun -H @wor": "drun -H @workers",
+        "drun -F config -H first:2,@wor": "drun -F config -H first:2,@workers",
         "drun --hostfile ho": "drun --hostfile hosts.txt ",
         "drun --hostfile=ho": "drun --hostfile=hosts.txt ",
         "drun --wdir fol": "drun --wdir folder/",
@@ -76,6 +78,7 @@ class InRealShells(unittest.TestCase):
         (folder / "config").write_text(f"Include {folder}/more.conf\nHost first second fir*\n", encoding="utf-8")
         (folder / "more.conf").write_text("Host included\n", encoding="utf-8")
         (folder / "hosts.txt").write_text("localhost\n", encoding="utf-8")
+        (folder / "drun.toml").write_text('[hosts.workers]\nhosts = ["a", "b"]\n', encoding="utf-8")
         (folder / "folder").mkdir()
         (folder / "programs").mkdir()
         program = folder / "programs/checker"

@@ -18,7 +18,12 @@ Words hosts(const std::string& config) {
   return {"node1", "node2", "login", "fd00::2"};
 }
 
-Completion of(const Words& words) { return complete(words, hosts); }
+Words groups(const std::string& config) {
+  if (config == "other.toml") return {"elsewhere"};
+  return {"gpu", "cpu"};
+}
+
+Completion of(const Words& words) { return complete(words, {hosts, groups}); }
 
 Words found(const Words& words) {
   Words out;
@@ -53,16 +58,25 @@ TEST(Completion, ValuesOfOptions) {
   EXPECT_THAT(found({"bench", "-o", "all_reduce,bro"}), ElementsAre("broadcast"));
 }
 
+TEST(Completion, GroupsOfHosts) {
+  EXPECT_THAT(found({"-H", "@"}), ElementsAre("@gpu", "@cpu"));
+  EXPECT_THAT(found({"-H", "node1,@g"}), ElementsAre("@gpu"));
+  EXPECT_EQ(of({"-H", "node1,@g"}).kept, "node1,");
+  EXPECT_THAT(found({"-H", "@gpu,@"}), ElementsAre("@cpu"));
+  EXPECT_THAT(found({"--config", "other.toml", "--hosts=@"}), ElementsAre("@elsewhere"));
+  EXPECT_THAT(found({"-H", "root@n"}), ElementsAre("node1", "node2")) << "a user, and no group";
+}
+
 TEST(Completion, TheLastHostOfAList) {
   EXPECT_THAT(found({"-H", "no"}), ElementsAre("node1", "node2"));
   EXPECT_EQ(of({"-H", "no"}).kind, Kind::kList);
-  EXPECT_THAT(found({"-H", ""}), ElementsAre("localhost", "node1", "node2", "login", "[fd00::2]"));
+  EXPECT_THAT(found({"-H", ""}), ElementsAre("localhost", "node1", "node2", "login", "[fd00::2]", "@gpu", "@cpu"));
   EXPECT_EQ(of({"--hosts", "root@login:2,no"}).kept, "root@login:2,");
   EXPECT_THAT(found({"--hosts", "node1,no"}), ElementsAre("node2")) << "node1 is there already";
   EXPECT_EQ(of({"--hosts=a,root@n"}).kept, "--hosts=a,root@");
   EXPECT_THAT(found({"--host", "log"}), ElementsAre("login"));
   EXPECT_THAT(found({"-H", "node[1,n"}), IsEmpty());
-  EXPECT_THAT(found({"-F", "other", "-H", ""}), ElementsAre("localhost", "elsewhere"));
+  EXPECT_THAT(found({"-F", "other", "-H", ""}), ElementsAre("localhost", "elsewhere", "@gpu", "@cpu"));
   EXPECT_THAT(found({"check", "--ssh-config=other", "-H", "e"}), ElementsAre("elsewhere"));
 }
 
