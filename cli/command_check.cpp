@@ -258,14 +258,8 @@ int command_check(const std::vector<std::string>& args, const Checker& checker, 
       if (status == kExitOk) status = kExitUsage;
     }
   }
-  printer.flush();
-  if (auto written =
-          write_all(STDOUT_FILENO, command->json ? check_json(result) : check_text(result, style_of_stdout()));
-      !written) {
-    const Error error = std::move(written.error()).with_subject("stdout");
-    if (!reader_left(error)) printer.error(error);
-    return output_status(error);
-  }
+  const std::string text = command->json ? check_json(result) : check_text(result, style_of_stdout());
+  if (const auto failed = write_output(text, printer)) return *failed;
   return status;
 }
 

@@ -133,12 +133,7 @@ int command_clean(const std::vector<std::string>& args, Printer& printer, const 
     for (const auto& arg : args) text += " " + shell_quote(arg);
     text += " --yes\n";
   }
-  printer.flush();
-  if (auto written = write_all(STDOUT_FILENO, text); !written) {
-    const Error error = std::move(written.error()).with_subject("stdout");
-    if (!reader_left(error)) printer.error(error);
-    return output_status(error);
-  }
+  if (const auto failed = write_output(text, printer)) return *failed;
   if (!result.errors.empty()) return exit_status(result.errors.front().code);
   return left ? kExitLeft : kExitOk;
 }

@@ -66,10 +66,9 @@ std::string usage(const CLI::App& app) {
 bool is_found(const std::string& path, const launcher::Environment& own_env) {
   namespace fs = std::filesystem;
   if (fs::path(path).filename() != kConfigName) return false;
-  const std::string users = user_folder(own_env, "XDG_CONFIG_HOME", ".config");
+  const std::string users = user_config(own_env);
   std::error_code ignored;
-  return users.empty() ||
-         fs::weakly_canonical(path, ignored) != fs::weakly_canonical(fs::path(users) / kConfigName, ignored);
+  return users.empty() || fs::weakly_canonical(path, ignored) != fs::weakly_canonical(users, ignored);
 }
 
 // The lines of a file of horovodrun, and what was left out of it.
@@ -210,10 +209,7 @@ int command_init(const std::vector<std::string>& args, const Checker& checker, P
     if (result.network_error && result.network_error->code == Errc::kUsage) {
       return print_error(*result.network_error, printer);
     }
-    printer.flush();
-    if (auto written = write_all(STDOUT_FILENO, check_text(result, style_of_stdout())); !written) {
-      return output_status(written.error());
-    }
+    if (const auto failed = write_output(check_text(result, style_of_stdout()), printer)) return *failed;
     if (status != kExitOk && !command->force) {
       printer.error(Error(Errc::kUnreachable, command->output, "not written: the hosts are not ready")
                         .with_hint("--force writes it all the same")

@@ -1,6 +1,7 @@
 #include "cli/completion.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -64,12 +65,14 @@ Completion list_element(const std::string& typed, const Words& words, std::strin
 }
 
 // The value of an option among `words`; "" = it is not there.
-std::string value_in(const Words& words, const std::string& short_name, const std::string& long_name) {
+std::string value_in(const Words& words, std::initializer_list<std::string_view> names) {
   std::string out;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool is_typed_apart = words[i] == short_name || words[i] == long_name;
-    if (is_typed_apart && i + 1 < words.size()) out = words[i + 1];
-    if (starts_with(words[i], long_name + "=")) out = words[i].substr(long_name.size() + 1);
+    for (const auto name : names) {
+      if (words[i] == name && i + 1 < words.size()) out = words[i + 1];
+      if (starts_with(name, "--") && starts_with(words[i], std::string(name) + "="))
+        out = words[i].substr(name.size() + 1);
+    }
   }
   return out;
 }
@@ -79,10 +82,10 @@ Completion host_list(const std::string& typed, const Words& options, const HostS
   const std::string item = typed.substr(typed.rfind(',') + 1);
   Words groups;
   if (item.empty() || item.front() == '@') {
-    for (const auto& group : source.groups(value_in(options, "", "--config"))) groups.push_back("@" + group);
+    for (const auto& group : source.groups(value_in(options, {"--config"}))) groups.push_back("@" + group);
   }
   if (!item.empty() && item.front() == '@') return list_element(typed, groups, ",");
-  Words known = source.hosts(value_in(options, "-F", "--ssh-config"));
+  Words known = source.hosts(value_in(options, {"-F", "--ssh-config"}));
   known.insert(known.begin(), "localhost");
   for (auto& name : known) {
     if (name.find(':') != std::string::npos) name = "[" + name + "]";

@@ -45,4 +45,13 @@ std::optional<int> begin(const Subcommand& command, const std::vector<Host>& hos
   return std::nullopt;
 }
 
+std::optional<int> write_output(const std::string& text, Printer& printer) {
+  printer.flush();
+  auto written = write_all(STDOUT_FILENO, text);
+  if (written) return std::nullopt;
+  const Error error = std::move(written.error()).with_subject("stdout");
+  if (!reader_left(error)) printer.error(error);
+  return output_status(error);
+}
+
 }  // namespace drun::cli

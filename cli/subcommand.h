@@ -34,4 +34,8 @@ void say_sources(const ConfigSources& config, const std::vector<Host>& hosts, Pr
 // ends here, after the help or an error.
 std::optional<int> begin(const Subcommand& command, const std::vector<Host>& hosts, Printer& printer);
 
+// Writes to standard output, after all messages. Returns an exit status if that failed: the reason was printed then,
+// unless the reader is gone.
+std::optional<int> write_output(const std::string& text, Printer& printer);
+
 }  // namespace drun::cli

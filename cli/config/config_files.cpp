@@ -20,7 +20,6 @@ namespace drun::cli {
 
 namespace {
 
-// toml++ recurses into each part of a dotted key: 64 KiB of dots fit the stack with room to spare, 1 MiB does not.
 constexpr const char* kNoFile = "none";
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
 
@@ -117,9 +116,19 @@ ConfigPlaces usual_places(const launcher::Environment& own_env) {
   ConfigPlaces out;
   std::error_code ignored;
   out.working_directory = std::filesystem::current_path(ignored).string();  // without links: the parents are real
-  const std::string folder = user_folder(own_env, "XDG_CONFIG_HOME", ".config");
-  if (!folder.empty()) out.user_file = folder + "/" + kConfigName;
+  out.user_file = user_config(own_env);
   out.user = ::geteuid();
+  return out;
+}
+
+// `named`: of --config; "" = without it.
+Result<std::vector<ConfigFile>> named_or_found(const std::string& named, const launcher::Environment& own_env) {
+  if (named.empty()) return find_configs(usual_places(own_env));
+  std::vector<ConfigFile> out;
+  if (named == kNoFile) return out;
+  auto file = read_named_config(named);
+  if (!file) return fail(std::move(file.error()));
+  out.push_back(std::move(*file));
   return out;
 }
 
@@ -137,6 +146,11 @@ std::string hosts_file(const std::vector<ConfigFile>& files, const AppliedConfig
 }
 
 }  // namespace
+
+std::string user_config(const launcher::Environment& own_env) {
+  const std::string folder = user_folder(own_env, "XDG_CONFIG_HOME", ".config");
+  return folder.empty() ? "" : folder + "/" + kConfigName;
+}
 
 Result<ConfigFile> read_named_config(const std::string& path) {
   if (path.empty()) return fail(usage_error("--config", "the name of the file is empty", "--config job.toml"));
@@ -164,21 +178,6 @@ Result<std::vector<ConfigFile>> find_configs(const ConfigPlaces& places) {
   }
   return out;
 }
-
-namespace {
-
-// `named`: of --config; "" = without it.
-Result<std::vector<ConfigFile>> named_or_found(const std::string& named, const launcher::Environment& own_env) {
-  if (named.empty()) return find_configs(usual_places(own_env));
-  std::vector<ConfigFile> out;
-  if (named == kNoFile) return out;
-  auto file = read_named_config(named);
-  if (!file) return fail(std::move(file.error()));
-  out.push_back(std::move(*file));
-  return out;
-}
-
-}  // namespace
 
 std::vector<std::string> group_names(const std::string& named, const launcher::Environment& own_env) {
   std::vector<std::string> out;

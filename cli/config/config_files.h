@@ -17,7 +17,11 @@
 namespace drun::cli {
 
 inline constexpr const char* kConfigName = "drun.toml";
+// toml++ recurses into each part of a dotted key: 64 KiB of dots fit the stack with room to spare, 1 MiB does not.
 inline constexpr std::size_t kMaxConfigBytes = 64u << 10;
+
+// The user's own file; "" = none.
+std::string user_config(const launcher::Environment& own_env);
 
 // The file of --config. Errors are Errc::kUsage and name it.
 Result<ConfigFile> read_named_config(const std::string& path);

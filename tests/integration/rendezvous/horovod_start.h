@@ -164,18 +164,7 @@ inline ScopeSizes scopes_of(const HorovodStart& start) {
 inline Task<void> serve_horovod_until_end(HorovodServerOptions options, int out, int end) {
   const auto executor = co_await asio::this_coro::executor;
   const auto server = HorovodServer::create(executor, std::move(options));
-  const auto port = server->listen("127.0.0.1");
-  write_number(out, port.value_or(-1));
-  Lateness lateness;
-  TaskGroup tasks(executor);
-  tasks.spawn(watch_lateness(lateness));
-  co_await wait_for_end(end);
-  write_number(out, std::chrono::duration_cast<std::chrono::milliseconds>(lateness.max).count());
-  write_number(out, peak_kb());
-  lateness.over = true;
-  server->stop();
-  co_await server->join();
-  co_await tasks.join();
+  co_await measure_until_end(*server, out, end);
 }
 
 // A process with drun's server.

@@ -125,6 +125,24 @@ inline Task<void> watch_lateness(Lateness& lateness) {
   }
 }
 
+// Serves in a process of its own: tells the port, and at the end how late the loop was (ms) and the peak memory (KiB).
+template <typename AnyServer>
+Task<void> measure_until_end(AnyServer& server, int out, int end) {
+  const auto executor = co_await asio::this_coro::executor;
+  const auto port = server.listen("127.0.0.1");
+  write_number(out, port.value_or(-1));
+  Lateness lateness;
+  TaskGroup tasks(executor);
+  tasks.spawn(watch_lateness(lateness));
+  co_await wait_for_end(end);
+  write_number(out, std::chrono::duration_cast<std::chrono::milliseconds>(lateness.max).count());
+  write_number(out, peak_kb());
+  lateness.over = true;
+  server.stop();
+  co_await server.join();
+  co_await tasks.join();
+}
+
 inline Task<void> serve_until_end(const JobKey& key, int n_ranks, int out, int end) {
   const auto executor = co_await asio::this_coro::executor;
   std::vector<Member> members(static_cast<std::size_t>(n_ranks));
@@ -135,18 +153,7 @@ inline Task<void> serve_until_end(const JobKey& key, int n_ranks, int out, int e
     m.host = "node" + std::to_string(1000 + rank / 8);
   }
   const auto server = Server::create(executor, key, std::move(members), "job", ServerEvents());
-  const auto port = server->listen("127.0.0.1");
-  write_number(out, port.value_or(-1));
-  Lateness lateness;
-  TaskGroup tasks(executor);
-  tasks.spawn(watch_lateness(lateness));
-  co_await wait_for_end(end);
-  write_number(out, std::chrono::duration_cast<std::chrono::milliseconds>(lateness.max).count());
-  write_number(out, peak_kb());
-  lateness.over = true;
-  server->stop();
-  co_await server->join();
-  co_await tasks.join();
+  co_await measure_until_end(*server, out, end);
 }
 
 inline std::function<void(int, int)> server_process(const JobKey& key, int n_ranks) {
