@@ -51,5 +51,16 @@ inline constexpr std::string_view kIo = "io";
 inline constexpr std::string_view kProtocol = "protocol";
 inline constexpr std::string_view kWrongKey = "wrong-key";
 inline constexpr std::string_view kInternal = "internal";
+// Calls of libdrun in a worker, one for each drun_status, with kInternal
+inline constexpr std::string_view kArgument = "argument";
+inline constexpr std::string_view kState = "state";
+inline constexpr std::string_view kUnsupported = "unsupported";
+inline constexpr std::string_view kCallTimeout = "call-timeout";
+inline constexpr std::string_view kPeer = "peer";
+inline constexpr std::string_view kMismatch = "mismatch";
+inline constexpr std::string_view kAborted = "aborted";
+inline constexpr std::string_view kNotJoined = "not-joined";
+inline constexpr std::string_view kTruncated = "truncated";
+inline constexpr std::string_view kSystem = "system";
 
 }  // namespace drun::error_id

@@ -17,6 +17,9 @@ ERROR_CONNECT = -8
 ERROR_TRUNCATED = -9
 ERROR_SYSTEM = -10
 ERROR_INTERNAL = -11
+# The codes at the end of the texts, from ERROR_ARGUMENT on.
+CODES = ("argument", "state", "unsupported", "call-timeout", "peer", "mismatch", "aborted", "not-joined", "truncated",
+         "system", "internal")
 
 # drun_dtype
 INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = range(10)
@@ -32,10 +35,11 @@ COMM_WORLD = None  # (drun_comm)0
 
 class DrunError(RuntimeError):
     """A failure of libdrun. `status` is one of drun.ERROR_*; `rank` is the faulty rank, -1 if none or unknown, and
-    `host` its host. The text names the operation and the ranks."""
+    `host` its host. The text names the operation and the ranks, and ends with a code: docs/troubleshooting.md."""
 
     def __init__(self, text, status=ERROR_INTERNAL, rank=-1, host=""):
-        super().__init__(text)
+        code = f" [{CODES[ERROR_ARGUMENT - status]}]"
+        super().__init__(text if text.endswith(code) else text + code)
         self.status = status
         self.rank = rank
         self.host = host

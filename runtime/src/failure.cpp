@@ -1,5 +1,9 @@
 #include "runtime/src/failure.h"
 
+#include <string_view>
+
+#include "base/error_id.h"
+
 namespace drun::runtime {
 namespace {
 
@@ -26,7 +30,36 @@ int status_of(Errc code) {
   }
 }
 
+std::string_view id_of(int status) {
+  switch (status) {
+    case DRUN_ERROR_ARGUMENT:
+      return error_id::kArgument;
+    case DRUN_ERROR_STATE:
+      return error_id::kState;
+    case DRUN_ERROR_UNSUPPORTED:
+      return error_id::kUnsupported;
+    case DRUN_ERROR_TIMEOUT:
+      return error_id::kCallTimeout;
+    case DRUN_ERROR_PEER:
+      return error_id::kPeer;
+    case DRUN_ERROR_MISMATCH:
+      return error_id::kMismatch;
+    case DRUN_ERROR_ABORTED:
+      return error_id::kAborted;
+    case DRUN_ERROR_CONNECT:
+      return error_id::kNotJoined;
+    case DRUN_ERROR_TRUNCATED:
+      return error_id::kTruncated;
+    case DRUN_ERROR_SYSTEM:
+      return error_id::kSystem;
+    default:
+      return error_id::kInternal;
+  }
+}
+
 }  // namespace
+
+std::string with_code(const Failure& failure) { return failure.text + " [" + std::string(id_of(failure.status)) + "]"; }
 
 Failure from_error(const Error& error, const std::string& what) {
   Failure result;

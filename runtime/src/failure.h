@@ -25,6 +25,9 @@ inline tl::unexpected<Failure> failure(int status, std::string text, int rank = 
   return tl::unexpected<Failure>(Failure{status, std::move(text), rank, std::move(host)});
 }
 
+// The text with the code of the status at its end, "... [mismatch]", as a caller of the C functions gets it.
+std::string with_code(const Failure& failure);
+
 // `what` is prefixed to the text of the error.
 Failure from_error(const Error& error, const std::string& what);
 

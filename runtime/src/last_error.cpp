@@ -15,6 +15,7 @@ const Failure& last_error() { return kept(); }
 int report(const Status& status) {
   if (status) return DRUN_OK;
   kept() = status.error();
+  kept().text = with_code(status.error());
   return kept().status;
 }
 

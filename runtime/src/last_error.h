@@ -8,7 +8,7 @@
 
 namespace drun::runtime {
 
-// The failure of this thread's last call that failed.
+// The failure of this thread's last call that failed. Its text ends with the code of its status.
 const Failure& last_error();
 // Returns DRUN_OK, or stores the failure as this thread's last and returns its status.
 int report(const Status& status);

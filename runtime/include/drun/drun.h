@@ -259,8 +259,9 @@ DRUN_API int drun_kv_delete(const char* key, int* existed);
  * returns DRUN_ERROR_ABORTED. Returns: the caller still has to exit. */
 DRUN_API int drun_abort(const char* why);
 
-/* Text, rank and host of the latest failed call of this thread. The strings are the library's, and valid until the next
- * call of this thread. */
+/* Text, rank and host of the latest failed call of this thread. The text ends with a code for its status, "[mismatch]",
+ * which docs/troubleshooting.md explains. The strings are the library's, and valid until the next call of this
+ * thread. */
 DRUN_API const char* drun_last_error(void);
 DRUN_API int drun_last_error_rank(void);         /* the rank at fault, -1: none or unknown */
 DRUN_API const char* drun_last_error_host(void); /* its host, "" if unknown */

@@ -49,7 +49,7 @@ void CallWatch::poll(std::chrono::nanoseconds passed) {
 }
 
 void CallWatch::fail(const Failure& failure) const {
-  end_process(job_context_.name_of(job_context_.rank()) + ": " + failure.text + "; " + function_ +
+  end_process(job_context_.name_of(job_context_.rank()) + ": " + with_code(failure) + "; " + function_ +
               " can't be canceled");
 }
 

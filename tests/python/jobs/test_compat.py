@@ -55,7 +55,7 @@ except hvd.HorovodInternalError as error:
 os._exit(0)
 """
         done = run("--compat", "horovod", "-np", "2", "--no-tag-output", sys.executable, "-c", script)
-        self.assertEqual((done.returncode, done.stdout), (0, "rank 1 was lost 1\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, "rank 1 was lost [peer] 1\n"), done.stderr)
 
     def test_run_calls_a_function_in_every_rank(self):
         module = """

@@ -575,7 +575,8 @@ TEST_F(GpuKernels, AllocateMemoryOfBothKinds) {
   ::setenv("DRUN_NCCL_LIB", FAKE_NCCL, 1);
   void* memory = nullptr;
   EXPECT_EQ(drun_alloc(&memory, 100, DRUN_MEMORY_DEVICE), DRUN_ERROR_STATE);
-  EXPECT_STREQ(drun_last_error(), "drun_alloc of 100 bytes: no GPU's context is current: choose one (cudaSetDevice)");
+  EXPECT_STREQ(drun_last_error(),
+               "drun_alloc of 100 bytes: no GPU's context is current: choose one (cudaSetDevice) [state]");
   EXPECT_EQ(memory, nullptr);
   EXPECT_EQ(drun_alloc(&memory, 100, DRUN_MEMORY_AUTO), DRUN_ERROR_ARGUMENT);
   ASSERT_OK(drun_alloc(&memory, 0, DRUN_MEMORY_DEVICE));
@@ -585,7 +586,7 @@ TEST_F(GpuKernels, AllocateMemoryOfBothKinds) {
   for (const std::size_t n_bytes : {SIZE_MAX, SIZE_MAX - 100, SIZE_MAX - 4095, SIZE_MAX / 2 + 1}) {
     for (const auto kind : {DRUN_MEMORY_HOST, DRUN_MEMORY_DEVICE}) {
       EXPECT_EQ(drun_alloc(&memory, n_bytes, kind), DRUN_ERROR_SYSTEM) << n_bytes;
-      EXPECT_EQ(drun_last_error(), "drun_alloc of " + std::to_string(n_bytes) + " bytes: out of memory");
+      EXPECT_EQ(drun_last_error(), "drun_alloc of " + std::to_string(n_bytes) + " bytes: out of memory [system]");
       EXPECT_EQ(memory, nullptr);
     }
   }
