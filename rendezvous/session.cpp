@@ -112,7 +112,7 @@ bool Session::seal_next() {
     return false;
   }
   const EncodedMessage& message = queue_.front();
-  if (!sealer_) sealer_.emplace(streams_.send.next(), message.size());
+  if (!sealer_) sealer_ = std::make_unique<FrameSealer>(streams_.send.next(), message.size());
   const std::size_t n_bytes = std::min(kPiece, message.size() - front_sealed_);
   sealer_->seal(message.piece(front_sealed_, n_bytes), sealed_);
   front_sealed_ += n_bytes;

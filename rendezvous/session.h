@@ -5,9 +5,8 @@
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/asio.h"
@@ -65,11 +64,12 @@ class Session : public std::enable_shared_from_this<Session> {
   Socket socket_;
   TaskGroup& tasks_;
   SecureStreams streams_;
-  std::deque<EncodedMessage> queue_;
-  std::size_t queued_ = 0;             // bytes in the queue that are not sealed yet
-  std::optional<FrameSealer> sealer_;  // of the first message, if a piece of it is sealed
-  std::size_t front_sealed_ = 0;       // bytes of the first message that are sealed
-  std::string sealed_;                 // the piece that is being written
+  // Most of thousands of sessions have nothing to send: an empty deque would take half a kilobyte.
+  std::list<EncodedMessage> queue_;
+  std::size_t queued_ = 0;               // bytes in the queue that are not sealed yet
+  std::unique_ptr<FrameSealer> sealer_;  // of the first message, if a piece of it is sealed
+  std::size_t front_sealed_ = 0;         // bytes of the first message that are sealed
+  std::string sealed_;                   // the piece that is being written
   std::size_t sealed_sent_ = 0;
   bool flushing_ = false;
   bool finishing_ = false;
