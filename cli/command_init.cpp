@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/check_report/report.h"
 #include "cli/config/config_files.h"
+#include "cli/config/host_groups.h"
 #include "cli/config/new_config.h"
 #include "cli/help.h"
 #include "cli/horovodrun.h"
@@ -110,6 +111,10 @@ Result<void> fill_init(const CLI::App& app, const Raw& raw, const launcher::Envi
   out.log_file = raw.log_file;
   if (raw.hosts.empty() && !out.has_hostfile && raw.from.empty()) {
     return fail(usage_error("-H", "the hosts are missing", "drun init -H host1:8,host2:8"));
+  }
+  if (const auto groups = groups_in(raw.hosts); !groups.empty()) {
+    return fail(usage_error("-H", "drun init reads no drun.toml, so it does not know the group @" + groups.front(),
+                            "drun init -H host1:8,host2:8"));
   }
   if (auto ok = check_output(out); !ok) return ok;
   out.is_found = is_found(out.output, own_env);

@@ -110,8 +110,16 @@ std::string option_name(const std::string& word) {
   return starts_with(word, "--") ? word : std::string("-") + word.back();
 }
 
+// A command without --config reads no drun.toml, and knows no groups.
+HostSource source_of(const Table& table, const HostSource& all) {
+  HostSource out = all;
+  if (find_row(table.rows, "--config") == nullptr) out.groups = [](const std::string&) { return Words(); };
+  return out;
+}
+
 // `words`: those after the subcommand.
-Completion complete_arguments(const Table& table, const Words& words, const HostSource& source) {
+Completion complete_arguments(const Table& table, const Words& words, const HostSource& all) {
+  const HostSource source = source_of(table, all);
   const std::string& typed = words.back();
   const ValueOptions with_value = value_options(table.rows);
   Words placed = words;

@@ -115,6 +115,8 @@ TEST(InitOptions, ComplainAndSayWhatToType) {
     return out ? "" : out.error().message() + "; " + out.error().hint;
   };
   EXPECT_EQ(refused({}), "-H: the hosts are missing; drun init -H host1:8,host2:8");
+  EXPECT_EQ(refused({"-H", "a,@gpu"}),
+            "-H: drun init reads no drun.toml, so it does not know the group @gpu; drun init -H host1:8,host2:8");
   EXPECT_THAT(refused({"-H", "a", "--output", "-"}), HasSubstr("--output: is not written to standard output"));
   EXPECT_THAT(refused({"-H", "a", "--output", "/no/such/drun.toml"}), HasSubstr("--output: "));
   EXPECT_THAT(refused({"--from", "/no/such/file"}), HasSubstr("--from: "));

@@ -65,6 +65,15 @@ TEST(Completion, GroupsOfHosts) {
   EXPECT_THAT(found({"-H", "@gpu,@"}), ElementsAre("@cpu"));
   EXPECT_THAT(found({"--config", "other.toml", "--hosts=@"}), ElementsAre("@elsewhere"));
   EXPECT_THAT(found({"-H", "root@n"}), ElementsAre("node1", "node2")) << "a user, and no group";
+  for (const std::string command : {"run", "check", "bench", "clean"}) {
+    EXPECT_THAT(found({command, "-H", "@g"}), ElementsAre("@gpu")) << command;
+  }
+}
+
+TEST(Completion, InitKnowsNoGroups) {
+  EXPECT_THAT(found({"init", "-H", "@"}), IsEmpty());
+  EXPECT_THAT(found({"init", "-H", "node1,@g"}), IsEmpty());
+  EXPECT_THAT(found({"init", "-H", ""}), ElementsAre("localhost", "node1", "node2", "login", "[fd00::2]"));
 }
 
 TEST(Completion, TheLastHostOfAList) {
