@@ -88,9 +88,9 @@ constexpr Option kOptions[] = {
 
     {"--min-np --min-num-proc --max-np --max-num-proc --slots-per-host --slots --elastic-timeout --reset-limit "
      "--blacklist-cooldown-range --host-discovery-script",
-     0, Becomes::kError, kElastic},
+     1, Becomes::kError, kElastic},
     {"--config-file", 1, Becomes::kFile, ""},
-    {"--mpi-args --binding-args", 0, Becomes::kError, kBinding},
+    {"--mpi-args --binding-args", 1, Becomes::kError, kBinding},
 };
 
 bool has_name(const Option& option, std::string_view name) {
@@ -222,10 +222,6 @@ Result<std::vector<Given>> read_options(const std::vector<std::string>& args, st
     if (given.option->n_values > 0) {
       if (!typed.value && at == args.size()) return refuse(typed.name, "its value is missing");
       given.value = typed.value ? *typed.value : args[at++];
-    }
-    // Told before the error of an option after it.
-    if (given.option->becomes == Becomes::kError && given.option->variable.empty()) {
-      return refuse(typed.name, "drun can't do that", std::string(given.option->word));
     }
     out.push_back(std::move(given));
   }

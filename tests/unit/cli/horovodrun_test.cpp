@@ -77,6 +77,8 @@ TEST(Horovodrun, ElasticJobsAndTheUnknownAreRefused) {
     return out ? "" : out.error().message() + "; " + out.error().hint;
   };
   EXPECT_THAT(refused({"-np", "2", "--min-np", "1", "a"}), HasSubstr("horovodrun --min-np: drun can't do that"));
+  EXPECT_THAT(refused({"--mpi-args", "-x A", "a"}), HasSubstr("horovodrun --mpi-args: drun can't do that"));
+  EXPECT_THAT(refused({"--max-np"}), HasSubstr("horovodrun --max-np: its value is missing"));
   EXPECT_THAT(refused({"--host-discovery-script=x", "a"}), HasSubstr("ranks that it began with"));
   EXPECT_THAT(refused({"--config-file", "f", "a"}), HasSubstr("horovodrun --config-file: f: no such file"));
   EXPECT_THAT(refused({"--nosuch", "a"}), HasSubstr("horovodrun --nosuch: not an option of horovodrun"));
