@@ -121,12 +121,12 @@ ConfigPlaces usual_places(const launcher::Environment& own_env) {
   return out;
 }
 
-// `named`: of --config; "" = without it.
-Result<std::vector<ConfigFile>> named_or_found(const std::string& named, const launcher::Environment& own_env) {
-  if (named.empty()) return find_configs(usual_places(own_env));
+// `named`: of --config; null = without it.
+Result<std::vector<ConfigFile>> named_or_found(const std::string* named, const launcher::Environment& own_env) {
+  if (named == nullptr) return find_configs(usual_places(own_env));
   std::vector<ConfigFile> out;
-  if (named == kNoFile) return out;
-  auto file = read_named_config(named);
+  if (*named == kNoFile) return out;
+  auto file = read_named_config(*named);
   if (!file) return fail(std::move(file.error()));
   out.push_back(std::move(*file));
   return out;
@@ -181,7 +181,7 @@ Result<std::vector<ConfigFile>> find_configs(const ConfigPlaces& places) {
 
 std::vector<std::string> group_names(const std::string& named, const launcher::Environment& own_env) {
   std::vector<std::string> out;
-  const auto files = named_or_found(named, own_env);
+  const auto files = named_or_found(named.empty() ? nullptr : &named, own_env);
   if (!files) return out;
   for (const auto& file : *files) {
     for (const auto& entry : file.entries) {
@@ -198,14 +198,13 @@ std::vector<std::string> group_names(const std::string& named, const launcher::E
 
 Result<ConfigUse> read_config(CLI::App& app, const std::string& command, RawHostOptions& raw,
                               const launcher::Environment& own_env) {
-  // An empty name is an error of its own.
-  if (app.count("--config") > 0 && raw.config.empty()) return fail(read_named_config("").error());
-  const auto files = named_or_found(raw.config, own_env);
+  const bool is_named = app.count("--config") > 0;
+  const auto files = named_or_found(is_named ? &raw.config : nullptr, own_env);
   if (!files) return fail(Error(files.error()).with_id(error_id::kConfigFile));
   auto applied = apply_config(app, command, value_or_empty(own_env, "HOME"), *files);
   if (!applied) return fail(std::move(applied.error()).with_id(error_id::kConfigFile));
   const ConfigOrigins& origins = applied->origins;
-  raw.hosts_are_found = app.count("--config") == 0 && (origins.has("--hosts") || origins.has("--hostfile"));
+  raw.hosts_are_found = !is_named && (origins.has("--hosts") || origins.has("--hostfile"));
   ConfigUse out;
   out.sources.files.reserve(files->size());
   for (const auto& file : *files) out.sources.files.push_back(file.name);

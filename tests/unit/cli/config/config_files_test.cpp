@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/error_id.h"
 #include "cli/command_check.h"
 #include "cli/command_clean.h"
 #include "cli/horovodrun.h"
@@ -209,6 +210,10 @@ TEST_F(Calls, ConfigReplacesTheSearch) {
   ASSERT_TRUE(named.has_value()) << named.error().message();
   EXPECT_EQ(named->job.np, 0);
   EXPECT_TRUE(named->job.pty);
+  const auto empty = run({"--config", ""});
+  ASSERT_FALSE(empty.has_value());
+  EXPECT_EQ(empty.error().message(), "--config: the name of the file is empty");
+  EXPECT_EQ(empty.error().id, error_id::kConfigFile);
   const auto none = run({"--config", "none"});
   ASSERT_TRUE(none.has_value());
   EXPECT_THAT(none->config.files, IsEmpty());
