@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "transport/ssh_match.h"
+#include "transport/ssh_tokens.h"
 
 namespace drun::transport {
 namespace {
@@ -137,12 +138,8 @@ Result<void> read_ssh_config(const SshConfigFile& file, const SshConfigSubject& 
 
 std::vector<std::string> included_files(const std::string& word, const std::string& home,
                                         const std::string& include_folder) {
-  std::string pattern = word;
-  if (starts_with(pattern, "~/")) {
-    pattern = home + pattern.substr(1);
-  } else if (!starts_with(pattern, "/")) {
-    pattern = include_folder + "/" + pattern;
-  }
+  const bool is_relative = !starts_with(word, "/") && !starts_with(word, "~");
+  const std::string pattern = is_relative ? include_folder + "/" + word : expand_tilde(word, home);
   std::vector<std::string> out;
   glob_t found{};
   if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {

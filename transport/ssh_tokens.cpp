@@ -48,7 +48,7 @@ std::string expand_tilde(std::string_view text, const std::string& home) {
   const auto slash = text.find('/');
   const std::string user(text.substr(1, slash == std::string_view::npos ? slash : slash - 1));
   const std::string rest(slash == std::string_view::npos ? "" : text.substr(slash));
-  if (user.empty()) return home + rest;
+  if (user.empty()) return home.empty() ? std::string(text) : home + rest;
   const passwd* entry = ::getpwnam(user.c_str());
   return entry == nullptr ? std::string(text) : entry->pw_dir + rest;
 }

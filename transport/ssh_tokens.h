@@ -16,7 +16,7 @@ using SshTokens = std::map<char, std::string>;
 Result<std::string> expand_tokens(std::string_view text, const SshTokens& tokens);
 // Expands ${NAME}. Error: kUsage if it is not set.
 Result<std::string> expand_environment(std::string_view text);
-// Expands ~, ~/..., ~user and ~user/... .
+// Expands ~, ~/..., ~user and ~user/... . `home`: of ~ alone, "" = unknown. A home that is unknown stays as it is.
 std::string expand_tilde(std::string_view text, const std::string& home);
 
 }  // namespace drun::transport

@@ -7,6 +7,7 @@
 #include "base/error_id.h"
 #include "base/text.h"
 #include "cli/config/config_rules.h"
+#include "transport/ssh_tokens.h"
 
 namespace drun::cli {
 
@@ -93,8 +94,7 @@ std::string resolve(const CLI::Option& option, std::string value, const ConfigFi
   const bool is_path = type == "FILE" || type == "DIR";
   if (!is_path || value.empty() || value[0] == '/' || value == "-") return value;
   if (option.check_lname("ssh-config") && value == "none") return value;
-  if (starts_with(value, "~/") && !home.empty()) return home + value.substr(1);
-  return value[0] == '~' ? value : file.folder + "/" + value;
+  return value[0] == '~' ? transport::expand_tilde(value, home) : file.folder + "/" + value;
 }
 
 // The values as they would be typed; none = the option is not set.

@@ -47,7 +47,7 @@ struct AppliedConfig {
 };
 
 // `app` has parsed the command line. `nearest_first`: of two files with the same key, the first one counts. `command`
-// is "run", "bench", ... `home`: for values that begin with "~/"; "" = unknown. Every entry of every file is checked.
+// is "run", "bench", ... `home`: for paths that begin with "~/"; "" = unknown. Every entry of every file is checked.
 // Errors are Errc::kUsage and name the file, the line and the key.
 Result<AppliedConfig> apply_config(CLI::App& app, const std::string& command, const std::string& home,
                                    const std::vector<ConfigFile>& nearest_first);

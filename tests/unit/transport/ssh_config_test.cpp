@@ -209,6 +209,22 @@ TEST_F(SshConfig, NamesTheLineOfWhatIsWrong) {
   }
 }
 
+TEST(SshTokens, TheTildeIsAHome) {
+  EXPECT_EQ(expand_tilde("~/k", "/home/me"), "/home/me/k");
+  EXPECT_EQ(expand_tilde("~root/k", "/home/me"), ::getpwuid(0)->pw_dir + std::string("/k"));
+  EXPECT_EQ(expand_tilde("a~/k", "/home/me"), "a~/k");
+  EXPECT_EQ(expand_tilde("~/k", ""), "~/k") << "not /k";
+}
+
+TEST_F(SshConfig, IncludesCountFromTheFolderOrAHome) {
+  write("part", "");
+  EXPECT_EQ(included_files("pa*", "/home/me", folder_), std::vector<std::string>{folder_ + "/part"});
+  EXPECT_EQ(included_files("~/part", folder_, "/no"), std::vector<std::string>{folder_ + "/part"});
+  EXPECT_EQ(included_files("~root", "/home/me", "/no"), std::vector<std::string>{::getpwuid(0)->pw_dir});
+  std::filesystem::create_directory(folder_ + "/~no such user");
+  EXPECT_TRUE(included_files("~no such user", "/home/me", folder_).empty());
+}
+
 TEST_F(SshConfig, StopsAtAnIncludeOfItself) {
   const auto target = resolve("Include " + folder_ + "/config\n");
   ASSERT_FALSE(target);

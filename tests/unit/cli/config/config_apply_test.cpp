@@ -1,6 +1,7 @@
 #include "cli/config/config_apply.h"
 
 #include <gtest/gtest.h>
+#include <pwd.h>
 
 #include "cli/job_options.h"
 
@@ -127,6 +128,10 @@ TEST(ConfigApply, PathsCountFromTheFolderOfTheFile) {
   EXPECT_EQ(call.raw.identity, "/home/me/k");
   EXPECT_EQ(call.raw.ssh_config, "none");
   EXPECT_EQ(call.raw.agent_path, "a/b") << "a path on the hosts";
+  Call others;
+  ASSERT_EQ(others.error("hostfile = \"~root/h\"\nssh-identity-file = \"~no such user/k\"\n"), "");
+  EXPECT_EQ(others.raw.hostfile, ::getpwuid(0)->pw_dir + std::string("/h"));
+  EXPECT_EQ(others.raw.identity, "~no such user/k");
 }
 
 TEST(ConfigApply, SomeOptionsAreOnlyForTheCommandLine) {
