@@ -47,19 +47,22 @@ void find_strays(const JobMark& mark, int answer) {
   });
 }
 
-// The process may have ended since it was found, and its pid been reused: opens a pidfd, checks again, then kills.
-bool kill_stray(pid_t pid, const JobMark& mark) {
-  const Fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!is_stray(pid, mark)) return false;
-  if (held) return ::syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0) == 0;
-  return ::kill(pid, SIGKILL) == 0;
+// The process may have ended since it was found, and its pid been reused: opens a pidfd, which stays that of one
+// process, checks by `is_wanted`, then signals. True if it was sent.
+template <typename IsWanted>
+bool signal_if(pid_t pid, int number, IsWanted is_wanted) {
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process && errno != ENOSYS && errno != EPERM) return false;
+  if (!is_wanted()) return false;
+  if (!process) return ::kill(pid, number) == 0;
+  return ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0) == 0;
 }
 
 // Kills the strays and adds them to `killed`. Returns their number.
 std::size_t end_strays(const JobMark& mark, Deadline deadline, std::set<pid_t>& killed) {
   std::size_t n = 0;
   for (const pid_t pid : strays(mark, deadline)) {
-    if (!kill_stray(pid, mark)) continue;
+    if (!signal_if(pid, SIGKILL, [&] { return is_stray(pid, mark); })) continue;
     ++n;
     killed.insert(pid);
   }
@@ -119,11 +122,7 @@ bool lives(pid_t pid, std::uint64_t start) {
 }
 
 bool signal_process(pid_t pid, std::uint64_t start, int number) {
-  // The descriptor is of one process, which is the wanted one if the pid is still its own.
-  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (process) return lives(pid, start) && ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0) == 0;
-  if (errno != ENOSYS && errno != EPERM) return false;
-  return lives(pid, start) && ::kill(pid, number) == 0;
+  return signal_if(pid, number, [&] { return lives(pid, start); });
 }
 
 void reap_ended(const Reaped& reaped) {
