@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr char kMark = '~';
 constexpr std::string_view kDigits = "0123456789abcdef";
+constexpr std::string_view kEscapedMarks[] = {"\\u007e", "\\U0000007e"};
 
 std::string with_unix_lines(std::string_view text) {
   std::string out;
@@ -22,6 +23,71 @@ std::string with_unix_lines(std::string_view text) {
   }
   return out;
 }
+
+// The characters with a replacement for each that is kMark or not ASCII.
+std::string encoded(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != kMark && static_cast<unsigned char>(c) < 0x80) {
+      out += c;
+    } else {
+      out += kMark + hex(std::string(1, c));
+    }
+  }
+  return out;
+}
+
+// TOML takes the digits in both cases, but only one case of the letter before them.
+bool is_escaped_mark(std::string_view token) {
+  return std::any_of(std::begin(kEscapedMarks), std::end(kEscapedMarks), [token](std::string_view escaped) {
+    return token.substr(0, 2) == escaped.substr(0, 2) && lower(token) == lower(escaped);
+  });
+}
+
+// Divides TOML into tokens, as far as that shows which backslashes escape something. Text that is not TOML is divided
+// somehow.
+class Tokens {
+ public:
+  explicit Tokens(std::string_view text) : rest_(text) {}
+  bool has_next() const { return !rest_.empty(); }
+  // An escape sequence of an escaped kMark as a whole, of any other the first two characters.
+  std::string_view next() {
+    if (end_.empty()) return take(opening());
+    if (end_.front() == '"' && rest_.front() == '\\') return take(escape());
+    return take(starts_with(rest_, end_) ? closing() : 1);
+  }
+
+ private:
+  std::string_view take(std::size_t n) {
+    const auto out = rest_.substr(0, n);
+    rest_.remove_prefix(out.size());
+    return out;
+  }
+  std::size_t opening() {
+    for (const std::string_view mark : {"\"\"\"", "'''", "\"", "'", "#"}) {
+      if (!starts_with(rest_, mark)) continue;
+      end_ = mark == "#" ? "\n" : mark;
+      return mark.size();
+    }
+    return 1;
+  }
+  // Up to two quotation marks before the last three are part of the string.
+  std::size_t closing() {
+    std::size_t n = end_.size();
+    while (end_.size() == 3 && n < 5 && n < rest_.size() && rest_[n] == end_.front()) ++n;
+    end_ = {};
+    return n;
+  }
+  std::size_t escape() const {
+    for (const auto escaped : kEscapedMarks) {
+      if (is_escaped_mark(rest_.substr(0, escaped.size()))) return escaped.size();
+    }
+    return 2;
+  }
+
+  std::string_view rest_;
+  std::string_view end_;  // of the string or the comment around rest_; "" = neither
+};
 
 }  // namespace
 
@@ -36,12 +102,9 @@ Result<std::string> toml_to_ascii(std::string_view text, const std::string& name
                 "not valid TOML: a control character, or bytes that are not UTF-8");
   }
   std::string out;
-  for (const char c : lines) {
-    if (c != kMark && static_cast<unsigned char>(c) < 0x80) {
-      out += c;
-    } else {
-      out += kMark + hex(std::string(1, c));
-    }
+  for (Tokens tokens(lines); tokens.has_next();) {
+    const auto token = tokens.next();
+    out += encoded(is_escaped_mark(token) ? std::string_view(&kMark, 1) : token);
   }
   return out;
 }

@@ -66,6 +66,15 @@ TEST(ConfigText, StringsAndCommentsHaveAnyLetters) {
   EXPECT_EQ(parsed->at(0).values.at(1).text, "\u00fc~");
 }
 
+TEST(ConfigText, AnEscapedTildeMayComeBeforeDigits) {
+  const auto parsed = parse_config("'a\\u007eab' = [\"\\u007eab\", \"\"\"\\U0000007Eab\"\"\", '\\u007eab']\n", "f");
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
+  EXPECT_EQ(parsed->at(0).key, "a\\u007eab");
+  EXPECT_EQ(parsed->at(0).values.at(0).text, "~ab");
+  EXPECT_EQ(parsed->at(0).values.at(1).text, "~ab");
+  EXPECT_EQ(parsed->at(0).values.at(2).text, "\\u007eab");
+}
+
 TEST(ConfigText, AKeyOfThousandsOfPartsIsRead) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += "a.";

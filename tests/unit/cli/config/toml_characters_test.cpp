@@ -34,5 +34,19 @@ TEST(TomlCharacters, TheResultIsAsciiAndCanBeTakenBack) {
   EXPECT_EQ(from_toml_ascii("a~7e"), "a~");
 }
 
+TEST(TomlCharacters, AnEscapedTildeIsATilde) {
+  const auto ascii = [](std::string_view text) { return *toml_to_ascii(text, "f"); };
+  EXPECT_EQ(ascii(R"("\u007eab\u007Eab\U0000007eab\u007f\n\"\u007e\\u007e")"),
+            R"("~7eab~7eab~7eab\u007f\n\"~7e\\u007e")");
+  // A backslash is a letter of a literal string, and of a comment.
+  EXPECT_EQ(ascii("a = '\\u007e' # it's \\u007e\nb = \"\\u007e\""), "a = '\\u007e' # it's \\u007e\nb = \"~7e\"");
+  EXPECT_EQ(ascii("\"\"'\\u007e'"), "\"\"'\\u007e'") << "after an empty string";
+  // Strings of several lines, which may end in a quotation mark of their own.
+  EXPECT_EQ(ascii("'''\n'\\u007e''''\"\\u007e\""), "'''\n'\\u007e''''\"~7e\"");
+  EXPECT_EQ(ascii("\"\"\"\n\"\\u007e\"\"\"\"\n'\\u007e'"), "\"\"\"\n\"~7e\"\"\"\"\n'\\u007e'");
+  for (const char* broken : {"\"\\", "\"\\u007", "\"\\u", "'''", "\"\"\"\\", "#", "'"})
+    EXPECT_EQ(ascii(broken), broken);
+}
+
 }  // namespace
 }  // namespace drun::cli
