@@ -14,11 +14,12 @@ namespace drun::cli {
 namespace {
 
 enum class Becomes {
-  kOption,   // drun's option `word`, with the value
-  kFlag,     // drun's arguments `word`, without a value
-  kNothing,  // it tunes Horovod's own library or controller
-  kError,    // `word` is the hint
-  kFile,     // it names a file of options
+  kOption,      // drun's option `word`, with the value
+  kFlag,        // drun's arguments `word`, without a value
+  kNothing,     // it tunes Horovod's own library
+  kController,  // it chooses Horovod's controller; with a hint, one that drun can't start
+  kError,       // `word` is the hint
+  kFile,        // it names a file of options
 };
 
 enum class Value { kTyped, kBytes, kZero, kOne };  // kBytes: MiB were typed
@@ -52,7 +53,8 @@ constexpr Option kOptions[] = {
     {"--disable-cache", 0, Becomes::kFlag, "--no-cache"},
     {"--prefix-output-with-timestamp -prefix-timestamp", 0, Becomes::kFlag, "--timestamp-output"},
     {"--tcp", 0, Becomes::kFlag, "-x NCCL_IB_DISABLE=1"},
-    {"--gloo --mpi --jsrun", 0, Becomes::kNothing, ""},
+    {"--gloo", 0, Becomes::kController, ""},
+    {"--mpi --jsrun", 0, Becomes::kController, "leave it out"},
 
     {"--timeline-filename", 1, Becomes::kOption, "--timeline", "HOROVOD_TIMELINE"},
     {"--timeline-mark-cycles", 0, Becomes::kNothing, "", "HOROVOD_TIMELINE_MARK_CYCLES", Value::kOne},
@@ -129,8 +131,10 @@ struct Given {
   bool is_of_file = false;
 };
 
-// The thing that the option sets: a variable of a real Horovod, or an option of drun, "--stall-timeout"; "" = none.
+// The thing that the option sets: a variable of a real Horovod, its controller, or an option of drun,
+// "--stall-timeout"; "" = none.
 std::string_view target_of(const Option& option, bool is_real) {
+  if (option.becomes == Becomes::kController) return "controller";
   if (is_real && !option.variable.empty()) return option.variable;
   const bool is_of_drun = option.becomes == Becomes::kOption || option.becomes == Becomes::kFlag;
   return is_of_drun ? split(option.word, ' ').front() : std::string_view();
@@ -159,12 +163,13 @@ Result<void> add_given(const Given& given, Horovodrun& out) {
     out.args.push_back(std::move(*word));
     return {};
   }
-  if (out.is_real && (given.name == "--mpi" || given.name == "--jsrun")) {
-    return refuse(given.name, "drun starts Horovod's Gloo controller", "leave it out");
-  }
   switch (option.becomes) {
     case Becomes::kError:
       return refuse(given.name, "drun can't do that", std::string(option.word));
+    case Becomes::kController:
+      if (out.is_real && !option.word.empty())
+        return refuse(given.name, "drun starts Horovod's Gloo controller", std::string(option.word));
+      [[fallthrough]];
     case Becomes::kNothing:
       if (!out.is_real) out.ignored.push_back(given.name);
       return {};
@@ -278,7 +283,7 @@ HorovodFile translate_settings(const std::vector<HorovodSetting>& settings) {
         std::find_if(given.begin(), given.end(), [&one](const Given& other) { return is_replaced(one, other, false); });
     if (replaced != given.end()) {
       out.left_out.push_back({one.name, replaced->name + " says otherwise"});
-    } else if (one.option->becomes == Becomes::kNothing) {
+    } else if (one.option->becomes == Becomes::kNothing || one.option->becomes == Becomes::kController) {
       out.left_out.push_back({one.name, "it tunes Horovod's own library"});
     } else if (one.option->becomes == Becomes::kError) {
       out.left_out.push_back({one.name, "drun can't do that; " + std::string(one.option->word)});

@@ -109,6 +109,21 @@ TEST(Horovodrun, TheCommandLineWinsOverTheFile) {
   EXPECT_EQ(refused.error().message(), "horovodrun f: library_options.thread_affinity: drun can't do that");
 }
 
+TEST(Horovodrun, ARealHorovodHasTheGlooController) {
+  const auto error = [](const std::string& controller, Words args) {
+    args.insert(args.begin(), {"--compat", "real-horovod", "--config-file", "f"});
+    args.emplace_back("a");
+    const auto read = [&](const std::string&) -> Result<std::string> { return "controller: " + controller + "\n"; };
+    const auto out = translate_horovodrun(args, read);
+    return out ? "" : out.error().message() + "; " + out.error().hint;
+  };
+  EXPECT_EQ(error("mpi", {}), "horovodrun f: controller: drun starts Horovod's Gloo controller; leave it out");
+  EXPECT_EQ(error("gloo", {}), "");
+  EXPECT_EQ(error("mpi", {"--gloo"}), "") << "the command line wins";
+  EXPECT_THAT(error("gloo", {"--mpi"}), HasSubstr("horovodrun --mpi: "));
+  EXPECT_THAT(error("gloo", {"--gloo", "--jsrun"}), HasSubstr("horovodrun --jsrun: "));
+}
+
 TEST(Horovodrun, TheFileOfARealHorovodBecomesItsVariables) {
   const auto read = [](const std::string&) -> Result<std::string> {
     return std::string(
