@@ -43,7 +43,8 @@ void describe_connection(CLI::App& app, RawHostOptions& raw) {
   app.add_option("--launch-agent", raw.launch_agent, "run CMD HOST COMMAND in place of ssh")
       ->type_name("CMD")
       ->group(kHosts);
-  app.add_option("--agent-path", raw.agent_path, "drun-agent on the hosts, in place of the one that drun brings")
+  app.add_option("--agent-path", raw.agent_path,
+                 "drun-agent on hosts other than this one, in place of the one that drun brings")
       ->type_name("PATH")
       ->group(kHosts);
 }
