@@ -10,6 +10,7 @@
 
 #include "agent/exit_evidence.h"
 #include "agent/inventory.h"
+#include "agent/own_name.h"
 #include "agent/sweep.h"
 #include "base/fd.h"
 #include "base/process_stat.h"
@@ -182,6 +183,8 @@ void Agent::spawn(const control::Spawn& order) {
   };
   workers_.start(order, start_of);
   if (job_.order.refuses_mpi) runtimes_.start();
+  const bool needs_name = !order.workers.empty() && gives_out_own_name(order.workers.front().environment);
+  if (needs_name) queries_.check_own_name(job_.order.environment);
 }
 
 Task<void> Agent::reap() {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "agent/facts_text.h"
+#include "agent/own_name.h"
 #include "base/text.h"
 
 extern char** environ;
@@ -121,13 +122,9 @@ Task<void> FactsGatherer::ask_ofed(Question& q) {
 }
 
 Task<void> FactsGatherer::ask_own_name(Question& q) {
-  std::vector<std::string> names = {"getent"};
-  const std::string getent = co_await tools_.find(std::move(names), q.deadline);
-  if (getent.empty() || q.facts.host_name.empty()) co_return;
-  const std::vector<std::string> argv = {getent, "ahosts", q.facts.host_name};
-  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
+  const ToolOutput output = co_await agent::ask_own_name(tools_, q.facts.host_name, q.environment, q.deadline);
   if (output.late) {
-    q.facts.unknown["own name"] = getent + ": " + not_in_time(output);
+    q.facts.unknown["own name"] = "getent: " + not_in_time(output);
     co_return;
   }
   q.facts.own_addresses = parse_ahosts(output.text);

@@ -1,11 +1,15 @@
 #include "agent/host_queries.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "agent/clean.h"
+#include "agent/own_name.h"
 
 namespace drun::agent {
 
@@ -17,6 +21,12 @@ namespace {
 
 constexpr seconds kCleanTime{20};  // added to the grace time
 constexpr seconds kRasTime{15};    // for NCCL to ask all of its ranks
+constexpr seconds kNameTime{5};    // for a name server
+
+std::string path_in(const HostQueries::Environment& environment) {
+  const auto path = environment.find("PATH");
+  return path != environment.end() ? path->second : "";
+}
 
 }  // namespace
 
@@ -25,8 +35,7 @@ HostQueries::HostQueries(asio::io_context& io, control::FrameQueue& to_drun, con
 
 void HostQueries::describe(const control::Describe& order, const Environment& environment) {
   if (!snapshots_) {
-    const auto path = environment.find("PATH");
-    snapshots_ = std::make_unique<SnapshotReader>(io_, path != environment.end() ? path->second : "");
+    snapshots_ = std::make_unique<SnapshotReader>(io_, path_in(environment));
   }
   if (is_ending_) snapshots_->stop();
   std::vector<SnapshotReader::Subject> subjects;
@@ -47,9 +56,9 @@ void HostQueries::describe(const control::Describe& order, const Environment& en
 
 void HostQueries::ask_facts(control::AskFacts order) {
   if (facts_ || is_ending_) return;
-  const auto path = order.environment.find("PATH");
   const char* own_path = std::getenv("PATH");
-  const std::string folders = path != order.environment.end() ? path->second : own_path != nullptr ? own_path : "";
+  const bool has_path = order.environment.count("PATH") > 0;
+  const std::string folders = has_path || own_path == nullptr ? path_in(order.environment) : own_path;
   facts_ = std::make_unique<FactsGatherer>(io_, folders);
   tasks_.spawn(send_facts(std::move(order)));
 }
@@ -79,6 +88,23 @@ Task<void> HostQueries::send_ras(std::string address) {
   if (!reply.text.empty() && !is_ending_) to_drun_.push(Type::kRas, control::encode(reply));
 }
 
+void HostQueries::check_own_name(const Environment& environment) {
+  if (name_tools_ || is_ending_) return;
+  name_tools_ = std::make_unique<Tools>(io_, path_in(environment));
+  tasks_.spawn(send_own_name(environment));
+}
+
+Task<void> HostQueries::send_own_name(Environment environment) {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) co_return;
+  std::string own = name.data();
+  const Deadline deadline = Clock::now() + kNameTime;
+  const ToolOutput output = co_await ask_own_name(*name_tools_, std::move(own), std::move(environment), deadline);
+  control::Text notice;
+  notice.text = own_name_warning(output.text);
+  if (!notice.text.empty() && !is_ending_) to_drun_.push(Type::kNotice, control::encode(notice));
+}
+
 void HostQueries::clean(control::Clean order, pid_t guard) { tasks_.spawn(send_cleaned(std::move(order), guard)); }
 
 Task<void> HostQueries::send_cleaned(control::Clean order, pid_t guard) {
@@ -96,6 +122,7 @@ void HostQueries::reaped(pid_t pid) {
   cleaning_.reaped(pid);
   if (snapshots_) snapshots_->reaped(pid);
   if (facts_) facts_->reaped(pid);
+  if (name_tools_) name_tools_->reaped(pid);
 }
 
 void HostQueries::end() {
@@ -104,6 +131,7 @@ void HostQueries::end() {
   if (snapshots_) snapshots_->stop();
   if (facts_) facts_->stop();
   if (ras_) ras_->stop();
+  if (name_tools_) name_tools_->stop();
 }
 
 }  // namespace drun::agent

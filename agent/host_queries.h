@@ -34,6 +34,8 @@ class HostQueries {
   void ask_facts(control::AskFacts order);
   // The report of NCCL's RAS service on all ranks. No answer if there is none. Ignored while it is being asked.
   void ask_ras(const Environment& environment);
+  // Warns drun if no other host reaches the address of this host's own name. Only the first call counts.
+  void check_own_name(const Environment& environment);
   // Shows or ends leftovers of earlier jobs, for `drun clean`, in a child. `guard`: the pid of this agent's guard.
   void clean(control::Clean order, pid_t guard);
 
@@ -45,6 +47,7 @@ class HostQueries {
  private:
   Task<void> send_facts(control::AskFacts order);
   Task<void> send_ras(std::string address);
+  Task<void> send_own_name(Environment environment);
   Task<void> send_cleaned(control::Clean order, pid_t guard);
 
   asio::io_context& io_;
@@ -55,6 +58,7 @@ class HostQueries {
   std::unique_ptr<SnapshotReader> snapshots_;
   std::unique_ptr<FactsGatherer> facts_;  // set while facts are gathered
   std::unique_ptr<NcclRasClient> ras_;    // set while NCCL is queried
+  std::unique_ptr<Tools> name_tools_;     // set once the host's name was looked up
   bool is_ending_ = false;
 };
 

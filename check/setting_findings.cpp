@@ -3,6 +3,7 @@
 #include "check/host_findings.h"
 #include "check/vote.h"
 #include "netdetect/interface.h"
+#include "netdetect/network.h"
 
 namespace drun::check {
 
@@ -126,11 +127,7 @@ std::string nccl_conf_of(const control::HostFacts& f) {
 }
 
 void find_loopback_name(const control::HostFacts& f, int host, FindingList& out) {
-  std::string loopback;
-  for (const auto& address : f.own_addresses) {
-    if (!starts_with(address, "127.") && address != "::1") return;
-    if (loopback.empty()) loopback = address;
-  }
+  const std::string loopback = netdetect::only_loopback(f.own_addresses);
   if (loopback.empty()) return;
   // Not a warning: Debian's installer does this everywhere, and drun names addresses and interfaces itself.
   out.add(Severity::kNote, "host-name-loopback", host,

@@ -45,4 +45,10 @@ bool is_loopback(const Address& address) {
   return address.bytes.size() == 16 && address.bytes == std::string(15, '\0') + '\1';
 }
 
+std::string only_loopback(const std::vector<std::string>& addresses) {
+  const bool is_only = std::all_of(addresses.begin(), addresses.end(),
+                                   [](const std::string& one) { return is_loopback(parse_address(one)); });
+  return is_only && !addresses.empty() ? addresses.front() : "";
+}
+
 }  // namespace drun::netdetect

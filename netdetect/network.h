@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "netdetect/interface.h"
 
@@ -22,5 +23,9 @@ std::string network_text(const Address& address);
 
 // True for 127/8 and ::1, on any interface.
 bool is_loopback(const Address& address);
+
+// The first of the addresses of a host's name if all are loopback ones, so that no other host reaches it by them; else
+// "".
+std::string only_loopback(const std::vector<std::string>& addresses);
 
 }  // namespace drun::netdetect

@@ -517,6 +517,22 @@ TEST_F(AgentFixture, SaysWhatItsHostIsLike) {
   EXPECT_EQ(wait_for(Type::kFacts).type, Type::kFacts);
 }
 
+TEST_F(AgentFixture, WarnsOfANameThatPeersOfHorovodCanNotReach) {
+  const testing::TempFolder folder;
+  folder.write("getent", "#!/bin/sh\necho \"127.0.1.1  STREAM $2\"\n");
+  ASSERT_EQ(::chmod(folder.path("getent").c_str(), 0755), 0);
+  ASSERT_TRUE(prepare({"sleep", "1000"}, "/", folder.path("") + ":/usr/bin:/bin").problems.empty());
+  control::Spawn order;
+  control::WorkerSpec worker;
+  worker.environment = {{"HOROVOD_HOSTNAME", "here"}, {"HOROVOD_CROSS_SIZE", "2"}};
+  order.workers.push_back(worker);
+  order.start_ms = 30'000;
+  send(Type::kSpawn, control::encode(order));
+  const auto notice = control::decode<control::Text>(wait_for(Type::kNotice).body);
+  ASSERT_TRUE(notice.has_value());
+  EXPECT_EQ(notice->text.substr(0, 41), "its own name stands for 127.0.1.1 alone, ");
+}
+
 TEST_F(AgentFixture, AHangingProgramEndsWithTheChannel) {
   control::AskFacts ask;
   ask.environment["PATH"] = DRUN_TEST_FAKES ":/usr/bin:/bin";

@@ -52,5 +52,13 @@ TEST(Wording, CutsLongLists) {
   EXPECT_EQ(list_some({"a", "b", "c", "d"}, 2), "a, b and 2 more");
 }
 
+TEST(Network, ANameOfLoopbackAddressesAlone) {
+  EXPECT_EQ(only_loopback({"127.0.1.1"}), "127.0.1.1");
+  EXPECT_EQ(only_loopback({"::1", "127.0.0.1"}), "::1");
+  EXPECT_EQ(only_loopback({"127.0.1.1", "10.0.0.7"}), "");
+  EXPECT_EQ(only_loopback({"fe80::1", "::1"}), "");
+  EXPECT_EQ(only_loopback({}), "");
+}
+
 }  // namespace
 }  // namespace drun::netdetect::testing
