@@ -1,5 +1,6 @@
 #include "cli/host_options.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/fd.h"

@@ -1,13 +1,13 @@
 // The options that choose the hosts and how to reach them: the same for every command.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "cli/cli11.h"
 #include "cli/config/host_groups.h"
 #include "launcher/connect/connect.h"
 #include "launcher/plan/worker_env.h"

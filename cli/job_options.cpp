@@ -1,6 +1,7 @@
 #include "cli/job_options.h"
 
 #include <sys/stat.h>
+#include <CLI/CLI.hpp>
 
 #include <utility>
 

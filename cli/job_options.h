@@ -1,11 +1,11 @@
 // The options that are common to all commands that start workers.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "cli/cli11.h"
 #include "cli/host_options.h"
 #include "launcher/run/job.h"
 

@@ -1,5 +1,6 @@
 #include "cli/option_rows.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
 

@@ -1,9 +1,10 @@
 // The options of a command as data. --help, the man pages and the completions are written from these rows.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "cli/cli11.h"
 
 namespace drun::cli {
 

@@ -8,12 +8,9 @@
 #include "base/error.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "cli/cli11.h"
 #include "cli/config/config_sources.h"
 #include "cli/printer.h"
-
-namespace CLI {
-class App;
-}
 
 namespace drun::cli {
 

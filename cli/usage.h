@@ -1,13 +1,13 @@
 // Command line errors, worded alike for every command.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "cli/argv.h"
+#include "cli/cli11.h"
 
 namespace drun::cli {
 

@@ -1,5 +1,6 @@
 #include "cli/config/config_apply.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <set>
 #include <utility>

@@ -1,12 +1,12 @@
 // Gives options the values of drun.toml files that the command line has not given.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "cli/cli11.h"
 #include "cli/config/config_text.h"
 #include "cli/config/host_groups.h"
 

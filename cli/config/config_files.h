@@ -3,12 +3,12 @@
 
 #include <sys/types.h>
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "cli/cli11.h"
 #include "cli/config/config_apply.h"
 #include "cli/config/config_sources.h"
 #include "cli/host_options.h"

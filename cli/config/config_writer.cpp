@@ -1,5 +1,6 @@
 #include "cli/config/config_writer.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/text.h"

@@ -1,10 +1,11 @@
 // The text of a new drun.toml. Pure.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "cli/cli11.h"
 
 namespace drun::cli {
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <pwd.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/job_options.h"
 
 namespace drun::cli {
