@@ -34,7 +34,7 @@ struct Raw : RawJobOptions {
   std::string mpi = "refuse", compat;
   std::string wdir, stdin_to = "0", output_directory;
   std::string tag, ranks;
-  bool no_tag = false, timestamp = false, pty = false;
+  bool no_tag = false, timestamp = false, merges_stderr = false, pty = false;
   std::string events;
   double stack_timeout = 10, stall_timeout = 60, grace = 5, heartbeat_timeout = 30;
   bool dry_run = false, json = false, version = false, check_build = false;
@@ -93,6 +93,9 @@ void describe_output(CLI::App& app, Raw& raw) {
       ->group(kOutput);
   app.add_flag("--no-tag-output", raw.no_tag, "never do so")->group(kOutput);
   app.add_flag("--timestamp-output", raw.timestamp, "start each line with the time at which its host read it")
+      ->group(kOutput);
+  app.add_flag("--merge-stderr-to-stdout", raw.merges_stderr,
+               "write the workers' stderr to stdout, also in the files of --output-filename")
       ->group(kOutput);
   app.add_option("--ranks", raw.ranks, "show only these ranks' output; files get all")
       ->type_name("0,8-15")
@@ -260,6 +263,7 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
   if (auto ok = choose_stdin(raw.stdin_to, job); !ok) return ok;
   job.output.directory = absolute(raw.output_directory);
   job.output.timestamp = raw.timestamp;
+  job.output.merges_stderr = raw.merges_stderr;
   job.pty = raw.pty;
   job.allows_mpi = raw.mpi == "none";
   if (raw.bind_to == "core") job.bind_to = control::BindTo::kCore;

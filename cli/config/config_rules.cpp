@@ -46,6 +46,7 @@ constexpr ConfigRule kRules[] = {
     {"--tag-output", Scope::kAnyFile, ""},
     {"--no-tag-output", Scope::kAnyFile, ""},
     {"--timestamp-output", Scope::kAnyFile, ""},
+    {"--merge-stderr-to-stdout", Scope::kAnyFile, ""},
     {"--ranks", Scope::kAnyFile, ""},
     {"--pty", Scope::kAnyFile, ""},
     // Time limits

@@ -16,7 +16,7 @@ OutputDisplay::OutputDisplay(OutputTags tags, std::size_t n_ranks, Screen screen
 }
 
 std::string_view OutputDisplay::tag_of(std::size_t source, std::uint64_t time_ns, bool is_continued) {
-  const bool color = stream_of(source) == Stream::kStderr ? screen_.color_err : screen_.color_out;
+  const bool color = &target(stream_of(source)) == &err_ ? screen_.color_err : screen_.color_out;
   return tags_.of(static_cast<int>(source / 2), time_ns, is_continued, color);
 }
 
@@ -130,7 +130,7 @@ void OutputDisplay::end(int rank, Stream stream) {
 }
 
 void OutputDisplay::put_own(std::string_view text) {
-  Target& own = target(Stream::kStderr);
+  Target& own = own_target();
   if (!own.terminal) {
     own.file.put(kOwn, {}, text);
     return;

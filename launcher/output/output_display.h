@@ -20,6 +20,7 @@ namespace drun::launcher {
 struct Screen {
   enum class Kind { kFile, kTerminal };  // a pipe is a file here
   bool is_one = false;                   // stdout and stderr are the same file or terminal: their lines must not mix
+  bool merges_stderr = false;            // the workers' stderr goes to stdout; drun's own text does not
   bool color_out = false, color_err = false;
   Kind out = Kind::kFile, err = Kind::kFile;
   // Rows of a terminal that progress bars may take; 0: bars are shown when they are finished.
@@ -80,7 +81,8 @@ class OutputDisplay {
   static const std::string& bytes_of(const Target& target) {
     return target.terminal ? target.terminal->bytes() : target.file.bytes();
   }
-  Target& target(Stream stream) { return stream == Stream::kStderr && !screen_.is_one ? err_ : out_; }
+  Target& target(Stream stream) { return stream == Stream::kStderr && !screen_.merges_stderr ? own_target() : out_; }
+  Target& own_target() { return screen_.is_one ? out_ : err_; }
   std::string_view tag_of(std::size_t source, std::uint64_t time_ns, bool is_continued);
   void show(int rank, Stream stream, std::uint64_t time_ns, std::string_view piece);
   void show_rest(std::size_t source, bool is_over);

@@ -57,8 +57,9 @@ OutputWriter::OutputWriter(asio::io_context& io, OutputOptions options, OnWritte
 Result<void> OutputWriter::open(const std::vector<RankLabel>& ranks, std::size_t credit) {
   credit_ = credit;
   accounts_.assign(2 * ranks.size(), {});
-  display_ =
-      std::make_unique<OutputDisplay>(OutputTags(options_.tag, options_.timestamp, ranks), ranks.size(), screen_here());
+  Screen screen = screen_here();
+  screen.merges_stderr = options_.merges_stderr;
+  display_ = std::make_unique<OutputDisplay>(OutputTags(options_.tag, options_.timestamp, ranks), ranks.size(), screen);
   if (options_.directory.empty()) return {};
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::string directory = options_.directory + "/rank." + std::to_string(rank);
@@ -66,6 +67,7 @@ Result<void> OutputWriter::open(const std::vector<RankLabel>& ranks, std::size_t
     std::filesystem::create_directories(directory, ec);
     if (ec) return fail(Errc::kUsage, "--output-filename", directory + ": " + ec.message());
     for (const char* name : {"/stdout", "/stderr"}) {
+      if (options_.merges_stderr && files_.size() > rank) break;
       const std::string path = directory + name;
       Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
       if (!fd) return fail(Error(Errc::kUsage, "--output-filename", errno_error(errno, path).cause));
@@ -149,6 +151,13 @@ void OutputWriter::flush(Error& error) {
   display_->clear();
 }
 
+void OutputWriter::write_file(const Item& item, Error& error) {
+  const std::size_t rank = item.output.rank;
+  const std::size_t i = options_.merges_stderr ? rank : 2 * rank + (item.output.stream == Stream::kStderr ? 1 : 0);
+  auto written = write_all(files_[i].get(), item.output.bytes);
+  if (!written && error.code == Errc::kNone) error = std::move(written.error()).with_subject("--output-filename");
+}
+
 void OutputWriter::write_item(const Item& item, Error& error) {
   const auto rank = static_cast<int>(item.output.rank);
   const Stream stream = item.output.stream;
@@ -160,11 +169,7 @@ void OutputWriter::write_item(const Item& item, Error& error) {
     display_->forget_screen();
     return;
   }
-  if (!files_.empty() && item.kind == Item::Kind::kBytes) {
-    const auto& file = files_[2 * static_cast<std::size_t>(rank) + (stream == Stream::kStderr ? 1 : 0)];
-    auto written = write_all(file.get(), item.output.bytes);
-    if (!written && error.code == Errc::kNone) error = std::move(written.error()).with_subject("--output-filename");
-  }
+  if (!files_.empty() && item.kind == Item::Kind::kBytes) write_file(item, error);
   if (!options_.shown.empty() && !options_.shown[static_cast<std::size_t>(rank)]) return;
   if (item.kind == Item::Kind::kEnd) {
     display_->end(rank, stream);

@@ -20,8 +20,9 @@ namespace drun::launcher {
 struct OutputOptions {
   TagStyle tag = TagStyle::kNone;
   bool timestamp = false;
-  std::string directory;    // also DIR/rank.N/stdout and stderr; "" = no files
-  std::vector<bool> shown;  // by rank, true if it is shown; empty = all are. Files get every rank
+  bool merges_stderr = false;  // into stdout, on the screen and in files
+  std::string directory;       // also DIR/rank.N/stdout and stderr; "" = no files
+  std::vector<bool> shown;     // by rank, true if it is shown; empty = all are. Files get every rank
 };
 
 class OutputWriter {
@@ -84,6 +85,7 @@ class OutputWriter {
   void wait_for_others();
   void write_batch(Batch& batch);
   void write_item(const Item& item, Error& error);
+  void write_file(const Item& item, Error& error);
   void flush(Error& error);
   void flush_to(OutputSink& sink, bool& is_broken, const std::string& bytes, const char* name, Error& error);
   void give_credit_back(const Batch& batch);
@@ -105,7 +107,7 @@ class OutputWriter {
   std::unique_ptr<OutputDisplay> display_;
   OutputSink out_, err_;
   bool out_broken_ = false, err_broken_ = false;
-  std::vector<Fd> files_;  // two per rank, stdout and stderr; empty without a directory
+  std::vector<Fd> files_;  // two per rank, stdout and stderr, or one if these are merged; empty without a directory
   ReaderTimeout reader_timeout_;
 };
 

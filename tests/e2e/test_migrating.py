@@ -63,6 +63,7 @@ OPTIONS = {
     "--tag-output": row(r"^\[0\] rank=0"),
     "--tag-output=host": row(r"^\[localhost:0\] ", r"^\[host1:1\] ", more=TWO),
     "--no-tag-output": row("^rank=0", "^rank=1", more="-np 2"),
+    "--merge-stderr-to-stdout": row(r"^\[1\] words", more="-np 2", script="echo words >&2"),
     "--timestamp-output": row(r"^\d\d:\d\d:\d\d\.\d{3} rank=0"),
     "--output-filename logs": row(r"\[0\] rank=0", more="-np 2", after=("cat logs/rank.1/stdout", "^rank=1")),
     "--ranks 0": row("rank=0", more="-np 2", absent=["rank=1"]),
@@ -81,7 +82,6 @@ OPTIONS = {
 }
 # Commands in the middle column, each with a line of its output.
 COMMANDS = {
-    "sh -c 'exec python3 train.py 2>&1'": r"\[1\] rank 1 of 2",
     "sh -c 'if [ $RANK = 0 ]; then exec echo a; else exec echo b; fi'": r"\[0\] a\n\[1\] b|\[1\] b\n\[0\] a",
     "python3 -m json.tool --help": r"\[1\] usage",
     "sh -c 'echo rank $RANK'": r"\[1\] rank 1",

@@ -113,6 +113,8 @@ TEST(Options, OneWorkerIsNotTaggedUnlessAsked) {
   EXPECT_EQ(parse({"-np", "1", "true"})->job.output.tag, TagStyle::kNone);
   EXPECT_EQ(parse({"-np", "1", "--tag-output", "true"})->job.output.tag, TagStyle::kRank);
   EXPECT_EQ(parse({"-np", "2", "--no-tag-output", "true"})->job.output.tag, TagStyle::kNone);
+  EXPECT_TRUE(parse({"--merge-stderr-to-stdout", "true"})->job.output.merges_stderr);
+  EXPECT_FALSE(parse({"true"})->job.output.merges_stderr);
 }
 
 TEST(Options, TheKindOfTagIsAttachedAndNeverTakesTheCommand) {

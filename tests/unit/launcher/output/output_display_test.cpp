@@ -41,6 +41,23 @@ TEST_F(Display, OneRankWithoutATagKeepsItsBytes) {
   EXPECT_EQ(display->out(), bytes);
 }
 
+TEST_F(Display, MergedStderrGoesToStdoutInLinesOfItsOwn) {
+  Screen screen;
+  screen.merges_stderr = true;
+  screen.color_err = true;
+  make(TagStyle::kRank, false, screen);
+  put(0, "half ");
+  put(0, "error\n", Stream::kStderr);
+  put(0, "line\n");
+  display->put_own("drun: note\n");
+  EXPECT_EQ(display->out(), "[0] error\n[0] half line\n");
+  EXPECT_EQ(display->err(), "drun: note\n");
+  make(TagStyle::kNone, false, screen, 1);
+  put(0, "a");
+  put(0, "b", Stream::kStderr);
+  EXPECT_EQ(display->out(), "ab");
+}
+
 TEST_F(Display, WithoutTagsTheLinesOfSeveralRanksStayWhole) {
   make(TagStyle::kNone);
   put(0, "one ");

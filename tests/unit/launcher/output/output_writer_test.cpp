@@ -4,9 +4,11 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 
 #include "control/output_credit.h"
+#include "tests/temp_folder.h"
 
 namespace drun::launcher {
 namespace {
@@ -79,6 +81,34 @@ TEST(OutputWriter, WritesAfterWhatWasSaidBefore) {
   EXPECT_EQ(readable, (std::vector<int>{0, 0, 0}));
   pollfd p{pipe->read.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&p, 1, 0), 1);
+}
+
+TEST(OutputWriter, MergedStderrIsInTheFileOfStdout) {
+  const testing::TempFolder folder;
+  asio::io_context io;
+  OutputOptions options;
+  options.directory = folder.path();
+  options.shown = {false, false};
+  options.merges_stderr = true;
+  OutputWriter writer(
+      io, options, [](int, Stream, std::size_t) {}, [](Error error) { ADD_FAILURE() << error.message(); });
+  ASSERT_TRUE(writer.open(std::vector<RankLabel>(2)).has_value());
+  for (const std::uint32_t rank : {0u, 1u}) {
+    for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
+      control::Output output;
+      output.rank = rank;
+      output.stream = stream;
+      output.bytes = std::to_string(rank) + (stream == Stream::kStdout ? " out\n" : " err\n");
+      EXPECT_TRUE(writer.push(std::move(output)));
+    }
+  }
+  writer.stop();
+  TaskGroup tasks(io.get_executor());
+  tasks.spawn(writer.run());
+  io.run_for(std::chrono::seconds(20));
+  EXPECT_EQ(folder.read("rank.0/stdout"), "0 out\n0 err\n");
+  EXPECT_EQ(folder.read("rank.1/stdout"), "1 out\n1 err\n");
+  EXPECT_FALSE(std::filesystem::exists(folder.path("rank.0/stderr")));
 }
 
 TEST(OutputWriter, TakesNoMoreThanTheCreditThatIsOut) {
