@@ -1,6 +1,6 @@
 // The floor of a start: logs in to all hosts at once by libssh, runs COMMAND on each, prints what it writes, and ends.
 // Nothing else: no agent, no tags, no input, no care for what is left over. A thread per host, because libssh then
-// waits by itself. perf/start and perf/peers compile it: c++ -std=c++17 -O2 floor.cpp -lssh -pthread
+// waits by itself. perf/start compiles it: c++ -std=c++17 -O2 floor.cpp -lssh -pthread
 //
 //   floor HOST,HOST... COMMAND
 //
