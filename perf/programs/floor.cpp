@@ -24,6 +24,8 @@ bool run(ssh_session session, const char* host, const char* command) {
   constexpr const char* kCiphers = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com";
   if (ssh_options_set(session, SSH_OPTIONS_HOST, host) != SSH_OK) return false;
   if (ssh_options_parse_config(session, nullptr) != SSH_OK) return false;
+  const int no_delay = 1;  // as drun's: without it each login waits for delayed acknowledgements
+  if (ssh_options_set(session, SSH_OPTIONS_NODELAY, &no_delay) != SSH_OK) return false;
   if (ssh_options_set(session, SSH_OPTIONS_CIPHERS_C_S, kCiphers) != SSH_OK) return false;
   if (ssh_options_set(session, SSH_OPTIONS_CIPHERS_S_C, kCiphers) != SSH_OK) return false;
   if (ssh_connect(session) != SSH_OK) return false;

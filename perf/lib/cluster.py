@@ -1,0 +1,108 @@
+"""A cluster of namespaces (tests/e2e/cluster) that one measurement uses, and commands on its head."""
+import dataclasses
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+CLUSTER = os.path.join(ROOT, "tests", "e2e", "cluster")
+sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
+from netcluster import state  # noqa: E402
+
+
+class Short(Exception):
+    """A run that gives no figure: output is missing, a status is not 0, or it took too long. The text says which."""
+
+
+@dataclasses.dataclass
+class Done:
+    seconds: float  # in the host, without the time to enter it
+    processor: float  # seconds of the command and its children on its own host
+    status: int
+    stdout: str
+    stderr: str
+
+
+class Cluster:
+    """A context manager: up when entered, down when left. The head is h0, on which the launchers run, and has no process of
+    a job; the hosts of jobs are h1 to h(n_hosts). All know each other's keys, so that no peer asks."""
+
+    def __init__(self, n_hosts):
+        self.n_hosts = n_hosts
+        self.name = f"bench-{os.getpid()}"
+
+    def __enter__(self):
+        subprocess.run([CLUSTER, "up", str(self.n_hosts + 1), "--quiet", "--name", self.name, "--owner-pid", str(os.getpid())],
+                       check=True)
+        self._exchange_keys()
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([CLUSTER, "down", "--quiet", "--name", self.name], check=False)
+
+    def hosts(self):
+        """The hosts of jobs, by their names in ~/.ssh/config."""
+        return [f"host{i + 1}" for i in range(self.n_hosts)]
+
+    def names(self):
+        """What they answer to `hostname`."""
+        return [f"h{i + 1}" for i in range(self.n_hosts)]
+
+    def _files(self, path):
+        return [f"/proc/{host['pid']}/root{path}" for host in state.load(self.name)["hosts"]]
+
+    def _exchange_keys(self):
+        known = ""
+        for host, path in zip(state.load(self.name)["hosts"], self._files("/run/sshd/host_key.pub")):
+            with open(path, encoding="ascii") as file:
+                known += f"[{host['address']}]:{host['ports'][0]} {' '.join(file.read().split()[:2])}\n"
+        for path in self._files("/root/.ssh/known_hosts"):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(known)
+
+    def remove_everywhere(self, path):
+        """Removes a folder on every host. It must be in a place that each host has of its own, such as /root."""
+        for one in self._files(path):
+            shutil.rmtree(one, ignore_errors=True)
+
+    def limit_link(self, host, rate):
+        subprocess.run([CLUSTER, "slow", "--name", self.name, host, rate], check=True)
+
+    def command(self, *words, host="h0"):
+        return [CLUSTER, "exec", "--name", self.name, "--cwd", "/", host, "--", *words]
+
+    def run(self, line, limit_s=120, good=(0,)):
+        """Runs a line of bash on the head. Raises Short if its status is not in `good`, or if it takes too long: then
+        the hosts are new ones, because processes may be left on the old ones."""
+        # All in a process group of its own: mpiexec.hydra signals its whole group when it fails.
+        script = f"TIMEFORMAT=$'\\n%R %U %S'; time setsid -w bash -c {shlex.quote(line)}"
+        job = subprocess.Popen(self.command("bash", "-c", script), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, errors="replace")
+        late = threading.Event()
+
+        def end():
+            late.set()
+            self.__exit__()  # ends all that runs there, so that the pipes close
+
+        timer = threading.Timer(limit_s, end)
+        timer.start()
+        stdout, stderr = job.communicate()
+        timer.cancel()
+        timer.join()
+        if late.is_set():
+            self.__enter__()
+            raise Short(f"did not end within {limit_s:.0f} s")
+        stderr, _, times = stderr.rstrip("\n").rpartition("\n")
+        if job.returncode not in good:
+            raise Short(f"status {job.returncode}{first_line(stderr)}")
+        real, user, system = (float(word) for word in times.split())
+        return Done(real, user + system, job.returncode, stdout, stderr)
+
+
+def first_line(text):
+    """The first line with words, to add to a message."""
+    lines = [line.strip() for line in text.splitlines() if any(letter.isalpha() for letter in line)]
+    return f": {lines[0][:160]}" if lines else ""
