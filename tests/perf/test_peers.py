@@ -126,11 +126,17 @@ class Rounds(unittest.TestCase):
         self.assertEqual("".join(calls), "ab" + "aba" + "a", "a warms up again, on hosts that may be new")
 
     def test_are_refused_if_a_required_one_came_up_short(self):
+        calls = []
+
         def once(name):
-            raise Short(f"no {name}")
+            calls.append(name)
+            if name == "a" and calls.count("a") == 3:
+                raise Short(f"no {name}")
+            return {"seconds": 1}
 
         with self.assertRaisesRegex(SystemExit, "a: no a"):
             self.rounds(once)
+        self.assertEqual("".join(calls), "ababa")
 
 
 class Refusals(unittest.TestCase):
@@ -174,8 +180,9 @@ class CommandLines(unittest.TestCase):
         for name, launcher in found.items():
             with self.subTest(name):
                 words = shlex.split(launcher.line(*self.WORDS))
-                if launcher.is_remote_shell:
+                if launcher.is_remote_shell:  # it joins its words by spaces
                     words[-1:] = shlex.split(words[-1])
+                    self.assertEqual(shlex.split(launcher.line(*self.WORDS))[-1], shlex.join(self.WORDS))
                 self.assertEqual(tuple(words[-len(self.WORDS):]), self.WORDS)
                 self.assertIn("host1,host2", words)
 

@@ -6,7 +6,7 @@ import ipaddress
 DATA_NICS = ["enp3s0", "eth1", "ens5", "eno1", "enp65s0f0", "p1p1"]
 DECOY_NICS = ["eno2", "eth0", "enp3s0", "ens6", "eth1", "p2p1"]
 DEFAULT_PORT = 12345
-MAX_HOSTS = 250
+MAX_HOSTS = 254  # addresses of a network of 24 bits
 
 
 class PlanError(Exception):
