@@ -38,9 +38,7 @@ def conditions(data):
     paragraphs = [paragraph(text)]
     if load["limit"] > DEFAULT_MAX_LOAD * machine["processors"]:
         paragraphs.append(paragraph(f"**Other programs may have run at the same time:** the limit of the load average was raised to "
-                                    f"{load['limit']:g} by `--max-load`. Other load slows a launcher that starts an ssh client for each host "
-                                    "in its own session (ssh, Open MPI, clush, `--transport openssh`) up to three times as much as the "
-                                    "others, because the kernel divides the processors between sessions."))
+                                    f"{load['limit']:g} by `--max-load`."))
     return "\n\n".join(paragraphs)
 
 
