@@ -24,7 +24,7 @@ enum class Becomes {
 
 enum class Value { kTyped, kBytes, kZero, kOne };  // kBytes: MiB were typed
 
-struct Option {
+struct KnownOption {
   std::string_view names;  // separated by spaces
   int n_values;
   Becomes becomes;
@@ -37,7 +37,7 @@ struct Option {
 constexpr const char* kElastic = "a job of drun has the ranks that it began with; start it again from a checkpoint";
 constexpr const char* kBinding = "--bind-to core of drun run binds the workers";
 
-constexpr Option kOptions[] = {
+constexpr KnownOption kOptions[] = {
     {"-np --num-proc", 1, Becomes::kOption, "-np"},
     {"-H --hosts", 1, Becomes::kOption, "-H"},
     {"-hostfile --hostfile", 1, Becomes::kOption, "--hostfile"},
@@ -95,14 +95,14 @@ constexpr Option kOptions[] = {
     {"--mpi-args --binding-args", 1, Becomes::kError, kBinding},
 };
 
-bool has_name(const Option& option, std::string_view name) {
+bool has_name(const KnownOption& option, std::string_view name) {
   const auto names = split(option.names, ' ');
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-const Option* find_option(std::string_view name) {
+const KnownOption* find_option(std::string_view name) {
   const auto found = std::find_if(std::begin(kOptions), std::end(kOptions),
-                                  [name](const Option& option) { return has_name(option, name); });
+                                  [name](const KnownOption& option) { return has_name(option, name); });
   return found == std::end(kOptions) ? nullptr : found;
 }
 
@@ -111,7 +111,7 @@ tl::unexpected<Error> refuse(const std::string& name, const std::string& cause, 
 }
 
 // The value of -x for the library of a real Horovod.
-Result<std::string> assignment(const Option& option, const std::string& name, const std::string& typed) {
+Result<std::string> assignment(const KnownOption& option, const std::string& name, const std::string& typed) {
   std::string value = typed;
   if (option.value == Value::kZero) value = "0";
   if (option.value == Value::kOne) value = "1";
@@ -125,7 +125,7 @@ Result<std::string> assignment(const Option& option, const std::string& name, co
 
 // An option that was given, on the command line or by a file.
 struct Given {
-  const Option* option = nullptr;
+  const KnownOption* option = nullptr;
   std::string name;  // for messages: as typed, or the file's key
   std::string value;
   bool is_of_file = false;
@@ -133,7 +133,7 @@ struct Given {
 
 // The thing that the option sets: a variable of a real Horovod, its controller, or an option of drun,
 // "--stall-timeout"; "" = none.
-std::string_view target_of(const Option& option, bool is_real) {
+std::string_view target_of(const KnownOption& option, bool is_real) {
   if (option.becomes == Becomes::kController) return "controller";
   if (is_real && !option.variable.empty()) return option.variable;
   const bool is_of_drun = option.becomes == Becomes::kOption || option.becomes == Becomes::kFlag;
@@ -155,7 +155,7 @@ void append_words(const Given& given, std::vector<std::string>& out) {
 }
 
 Result<void> add_given(const Given& given, Horovodrun& out) {
-  const Option& option = *given.option;
+  const KnownOption& option = *given.option;
   if (out.is_real && !option.variable.empty()) {
     auto word = assignment(option, given.name, given.value);
     if (!word) return fail(std::move(word.error()));
