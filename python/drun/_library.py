@@ -38,7 +38,7 @@ class DrunError(RuntimeError):
     `host` its host. The text names the operation and the ranks, and ends with a code: docs/troubleshooting.md."""
 
     def __init__(self, text, status=ERROR_INTERNAL, rank=-1, host=""):
-        code = f" [{CODES[ERROR_ARGUMENT - status]}]"
+        code = f" [{CODES[ERROR_ARGUMENT - status] if ERROR_INTERNAL <= status <= ERROR_ARGUMENT else CODES[-1]}]"
         super().__init__(text if text.endswith(code) else text + code)
         self.status = status
         self.rank = rank

@@ -247,6 +247,21 @@ class Ends(Script):
         self.assertIn("the loss is not a number", err)
 
 
+class Errors(unittest.TestCase):
+
+    def test_the_text_ends_with_one_code(self):
+        script = """
+import pickle, drun
+error = drun.DrunError("rank 1 left", drun.ERROR_PEER, 1)
+print(error, "|", pickle.loads(pickle.dumps(error)))
+print(drun.DrunError("a [mismatch]", drun.ERROR_MISMATCH), "|", drun.DrunError("b"))
+print(*(drun.DrunError("c", status) for status in (1, 0, -12, -1)))  # statuses of other releases, too
+"""
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual(done.stdout, "rank 1 left [peer] | rank 1 left [peer]\na [mismatch] | b [internal]\n"
+                         "c [internal] c [internal] c [internal] c [argument]\n", done.stderr)
+
+
 class Library(unittest.TestCase):
     def test_what_only_horovod_has_is_named(self):
         code = "import drun as hvd\nprint(hasattr(hvd, 'elastic'))\nhvd.start_timeline('file')"
