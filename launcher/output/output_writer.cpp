@@ -66,9 +66,8 @@ Result<void> OutputWriter::open(const std::vector<RankLabel>& ranks, std::size_t
     std::error_code ec;
     std::filesystem::create_directories(directory, ec);
     if (ec) return fail(Errc::kUsage, "--output-filename", directory + ": " + ec.message());
-    for (const char* name : {"/stdout", "/stderr"}) {
-      if (options_.merges_stderr && files_.size() > rank) break;
-      const std::string path = directory + name;
+    for (std::size_t i = 0; i < files_per_rank(); ++i) {
+      const std::string path = directory + (i == 0 ? "/stdout" : "/stderr");
       Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
       if (!fd) return fail(Error(Errc::kUsage, "--output-filename", errno_error(errno, path).cause));
       files_.push_back(std::move(fd));
@@ -152,9 +151,9 @@ void OutputWriter::flush(Error& error) {
 }
 
 void OutputWriter::write_file(const Item& item, Error& error) {
-  const std::size_t rank = item.output.rank;
-  const std::size_t i = options_.merges_stderr ? rank : 2 * rank + (item.output.stream == Stream::kStderr ? 1 : 0);
-  auto written = write_all(files_[i].get(), item.output.bytes);
+  const std::size_t first = files_per_rank() * item.output.rank;
+  const bool is_apart = item.output.stream == Stream::kStderr && !options_.merges_stderr;
+  auto written = write_all(files_[first + (is_apart ? 1 : 0)].get(), item.output.bytes);
   if (!written && error.code == Errc::kNone) error = std::move(written.error()).with_subject("--output-filename");
 }
 

@@ -86,6 +86,7 @@ class OutputWriter {
   void write_batch(Batch& batch);
   void write_item(const Item& item, Error& error);
   void write_file(const Item& item, Error& error);
+  std::size_t files_per_rank() const { return options_.merges_stderr ? 1 : 2; }
   void flush(Error& error);
   void flush_to(OutputSink& sink, bool& is_broken, const std::string& bytes, const char* name, Error& error);
   void give_credit_back(const Batch& batch);
@@ -107,7 +108,7 @@ class OutputWriter {
   std::unique_ptr<OutputDisplay> display_;
   OutputSink out_, err_;
   bool out_broken_ = false, err_broken_ = false;
-  std::vector<Fd> files_;  // two per rank, stdout and stderr, or one if these are merged; empty without a directory
+  std::vector<Fd> files_;  // of each rank stdout, and stderr if it is apart; empty without a directory
   ReaderTimeout reader_timeout_;
 };
 
