@@ -1,4 +1,5 @@
 """A cluster of namespaces (tests/e2e/cluster) that one measurement uses, and commands on its head."""
+import contextlib
 import dataclasses
 import os
 import shlex
@@ -86,6 +87,26 @@ class Cluster:
     def command(self, *words, host="h0"):
         return [CLUSTER, "exec", "--name", self.name, "--cwd", "/", host, "--", *words]
 
+    @contextlib.contextmanager
+    def limit(self, limit_s):
+        """Gives an event, which is set if the block takes longer. All that runs on the hosts is ended then, so that its pipes
+        close, and after the block the hosts are new ones."""
+        late = threading.Event()
+
+        def end():
+            late.set()
+            self.__exit__()
+
+        timer = threading.Timer(limit_s, end)
+        timer.start()
+        try:
+            yield late
+        finally:
+            timer.cancel()
+            timer.join()
+        if late.is_set():
+            self.__enter__()
+
     def run(self, line, limit_s=120, good=(0,)):
         """Runs a line of bash on the head. Raises Short if its status is not in `good`, or if it takes too long: then
         the hosts are new ones, because processes may be left on the old ones."""
@@ -93,19 +114,9 @@ class Cluster:
         script = f"TIMEFORMAT=$'\\n%R %U %S'; time setsid -w bash -c {shlex.quote(line)}"
         job = subprocess.Popen(self.command("bash", "-c", script), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, errors="replace")
-        late = threading.Event()
-
-        def end():
-            late.set()
-            self.__exit__()  # ends all that runs there, so that the pipes close
-
-        timer = threading.Timer(limit_s, end)
-        timer.start()
-        stdout, stderr = job.communicate()
-        timer.cancel()
-        timer.join()
+        with self.limit(limit_s) as late:
+            stdout, stderr = job.communicate()
         if late.is_set():
-            self.__enter__()
             raise Short(f"did not end within {limit_s:.0f} s")
         stderr, _, times = stderr.rstrip("\n").rpartition("\n")
         if job.returncode not in good:
