@@ -20,21 +20,14 @@ namespace {
 
 constexpr std::size_t kNoiseLimit = 1u << 20;       // bytes that rc files may print before the hello
 constexpr std::size_t kMaxAgentBytes = 256u << 20;  // large with sanitizers; a release build has a few MB
+constexpr std::size_t kNameDigits = 16;             // of the hash, in names of files
+constexpr int kMaxDeliveries = 4;                   // one for each directory that the remote command tries
 constexpr int kSshFailed = 255;                     // exit status of OpenSSH's client if the connection failed
 
 std::string sha256_hex(const std::string& bytes) {
   std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
   crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   return hex(std::string_view(reinterpret_cast<const char*>(hash.data()), hash.size()));
-}
-
-// The size that the end of a gzip file has, modulo 2^32: a file of another build is not sent.
-std::size_t unpacked_size(const std::string& packed) {
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < 4 && packed.size() >= 18; ++i) {
-    size |= std::size_t{static_cast<unsigned char>(packed[packed.size() - 4 + i])} << (8 * i);
-  }
-  return size;
 }
 
 // The last line of stderr is the cause; the lines before it and the output of rc files are context.
@@ -94,6 +87,73 @@ Error not_delivered(const std::string& host, const BootstrapAnswer& answer, cons
   }
 }
 
+constexpr const char* kMorePlaces = "/var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i";  // i: the user's number
+
+// The part of the remote command for a host that has no agent: requests it, stores and executes it. Every program that
+// it calls costs the host about a millisecond, and a head that starts many hosts on few processors waits for all of
+// them.
+std::string delivery(const AgentBinary& agent, const std::string& nonce, const std::string& say) {
+  const std::string size = std::to_string(agent.bytes.size());
+  // An unpacker that fails, on a full disk or with damaged bytes, leaves the rest of them to q.
+  const auto unpacked = [](const std::string& bytes, const char* unpacker) {
+    return "head -c " + std::to_string(bytes.size()) + "|{ " + unpacker + " >$t||q;};;";
+  };
+  std::string choose_packed, unpack_packed;  // z: the form in which it is to come
+  if (!agent.gzip.empty()) {
+    choose_packed = "command -v gzip >/dev/null&&z=GZ;";
+    unpack_packed = "GZ) " + unpacked(agent.gzip, "gzip -dc");
+  }
+  if (!agent.zstd.empty()) {
+    choose_packed += "command -v zstd >/dev/null&&z=ZST;";
+    unpack_packed += "ZST) " + unpacked(agent.zstd, "zstd -dcq");
+  }
+  return "o=$(umask);umask 077;z=;" + choose_packed +
+         "h=;read h 2>/dev/null </proc/sys/kernel/hostname||h=$(uname -n);q(){ cat >/dev/null;return 1;};"
+         // k: an executable file of the right size. v: and of the right contents, as gzip and zstd check by themselves.
+         "k(){ [ -f $1 ]&&[ -x $1 ]||return 1;s=$(wc -c <$1);[ ${s##* } -eq " +
+         size +
+         " ];};"
+         "v(){ k $1||return 1;command -v sha256sum >/dev/null||return 0;x=$(sha256sum <$1);case $x in " +
+         agent.sha256 +
+         "*);;*) return 1;;esac;};"
+         "f=;for d in $c " +
+         kMorePlaces +
+         ";do "
+         // A home directory that does not exist is not created.
+         "a=;[ -d $d ]&&a=1||{ { [ -d ${d%/*} ]||[ -d ${d%/*/*}/ ];}&&mkdir -p $d 2>/dev/null;};l $d||continue;"
+         "case $a in 1) chmod 700 . 2>/dev/null;;esac;"
+         "t=./.$n.$h.$$." +
+         nonce +
+         ";"
+         "{ true >$t;} 2>/dev/null||continue;chmod 700 $t;[ -x $t ]||{ rm -f $t;continue;};" +
+         say + "NEED$z;if case $z in " + unpack_packed + "*) " + unpacked(agent.bytes, "cat") +
+         "esac&&case $z in ?*);;*) v $t;;esac;then "
+         // Several hosts with one home use the file of the first one; ln replaces nothing.
+         "if ln $t ./$n 2>/dev/null;then :;elif v ./$n;then :;else mv -f $t ./$n;fi;rm -f $t;"
+         "umask $o;exec ./$n;fi;"
+         // Without room it comes again for the next directory. (No "!", because of csh.)
+         "k $t&&b=1||b=${s##* };head -c " +
+         size + " /dev/zero >$t 2>/dev/null;k $t||{ rm -f $t;f=$d,$f;continue;};rm -f $t;case $b in 1) " + say +
+         "BROKEN $d: the checksum differs;;*) " + say + "BROKEN $d: $b of " + size +
+         " bytes arrived;;esac;exit 98;done;"
+         "case $f in ?*) " +
+         say + "FULL $f;exit 98;;esac;" + say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98";
+}
+
+// The bytes that the host asks for, null if it asks for none.
+const std::string* wanted(const BootstrapAnswer& answer, const AgentBinary& agent) {
+  switch (answer.kind) {
+    case BootstrapAnswer::kNeed:
+      return &agent.bytes;
+    case BootstrapAnswer::kNeedGzip:
+      return &agent.gzip;
+    case BootstrapAnswer::kNeedZstd:
+      return &agent.zstd;
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 Result<AgentBinary> find_agent_binary(const std::string& program) {
@@ -116,20 +176,18 @@ Result<void> load_agent_binary(AgentBinary& agent) {
   if (!bytes) return fail(std::move(bytes.error()));
   agent.bytes = std::move(*bytes);
   agent.sha256 = sha256_hex(agent.bytes);
-  if (auto packed = read_file(agent.path + ".gz", kMaxAgentBytes);
-      packed && unpacked_size(*packed) == agent.bytes.size()) {
-    agent.packed = std::move(*packed);
-  }
+  // Their names have the hash of what they hold, so those of another build are not found.
+  const std::string packed = agent.path + "." + agent.sha256.substr(0, kNameDigits);
+  agent.gzip = read_file(packed + ".gz", kMaxAgentBytes).value_or("");
+  agent.zstd = read_file(packed + ".zst", kMaxAgentBytes).value_or("");
   return {};
 }
 
 std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce, const std::string& agent_path,
                               bool delivers_anew) {
   if (!agent_path.empty()) return "exec /bin/sh -c 'IFS=;exec " + agent_path + "'";
-  const std::string name = "agent-" + agent.sha256.substr(0, 16);
-  const std::string size = std::to_string(agent.bytes.size()), packed_size = std::to_string(agent.packed.size());
+  const std::string name = "agent-" + agent.sha256.substr(0, kNameDigits);
   const std::string say = "echo DRUN-" + nonce + "-";
-  const std::string more_places = "/var/tmp/drun-$i /dev/shm/drun-$i /tmp/drun-$i";
   // With an empty IFS and no globbing nothing is split or expanded, so nothing needs quotes. A host that has the agent
   // executes it without any other program, not even a subshell (before Linux 6.1 with uname). One that is damaged gives
   // no hello; then this command comes again with `delivers_anew`.
@@ -153,43 +211,9 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
     // Never in the place of a file that another host executes: with a home on NFS, that would kill its agent.
     out += "n=$n.2;";
   } else {
-    out += "for d in " + more_places + ";do w $d $n.2;w $d $n;done;";
+    out += "for d in " + std::string(kMorePlaces) + ";do w $d $n.2;w $d $n;done;";
   }
-  out +=
-      "o=$(umask);umask 077;"
-      // k: an executable file of the right size. v: and of the right contents.
-      "k(){ [ -f $1 ]&&[ -x $1 ]||return 1;s=$(wc -c <$1);[ ${s##* } -eq " +
-      size +
-      " ];};"
-      "v(){ k $1||return 1;command -v sha256sum >/dev/null||return 0;h=$(sha256sum <$1);case $h in " +
-      agent.sha256 + "*);;*) return 1;;esac;};";
-  // z: GZ if the agent is to come compressed.
-  out += agent.packed.empty() ? "z=;" : "command -v gzip >/dev/null&&z=GZ||z=;";
-  out += "f=;for d in $c " + more_places +
-         ";do "
-         // A home directory that does not exist is not created.
-         "[ -d $d ]||{ { [ -d ${d%/*} ]||[ -d ${d%/*/*}/ ];}&&mkdir -p $d 2>/dev/null;};l $d||continue;chmod 700 . "
-         "2>/dev/null;"
-         "t=./.$n.$(uname -n).$$." +
-         nonce +
-         ";"
-         "(: >$t) 2>/dev/null||continue;chmod 700 $t;"
-         // The agent is sent only once, so first check that the directory has room for it. (No "!", because of csh.)
-         "if [ -x $t ];then head -c " +
-         size + " /dev/zero >$t 2>/dev/null;k $t||{ rm -f $t;f=$d,$f;continue;};" + say +
-         "NEED$z;"
-         "case $z in GZ) head -c " +
-         packed_size + "|gzip -dc >$t;;*) head -c " + size + " >$t;;esac;if k $t;then :;else rm -f $t;" + say +
-         "BROKEN $d: ${s##* } of " + size +
-         " bytes arrived, is the disk full?;exit 98;fi;"
-         "if v $t;then :;else rm -f $t;" +
-         say +
-         "BROKEN $d: the checksum differs;exit 98;fi;"
-         // Several hosts with one home use the file of the first one; ln replaces nothing.
-         "if ln $t ./$n 2>/dev/null;then :;elif v ./$n;then :;else mv -f $t ./$n;fi;rm -f $t;"
-         "umask $o;exec ./$n;fi;rm -f $t;done;" +
-         "case $f in ?*) " + say + "FULL $f;exit 98;;esac;" + say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98'";
-  return out;
+  return out + delivery(agent, nonce, say) + "'";
 }
 
 Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const AgentBinary& agent, std::string nonce,
@@ -197,7 +221,7 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
                                          const transport::OnPhase* on_phase) {
   std::string text;
   std::string chunk(4u << 10, '\0');
-  bool delivered = false;
+  int n_deliveries = 0;
   for (;;) {
     const BootstrapAnswer answer = find_bootstrap_answer(text, nonce);
     switch (answer.kind) {
@@ -220,14 +244,14 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
         text.erase(0, answer.end);
         continue;
       case BootstrapAnswer::kNeed:
-      case BootstrapAnswer::kNeedPacked: {
-        if (delivered) {
-          co_return fail(Error(Errc::kProtocol, host, "agent: asked for twice").with_id(error_id::kAgent));
+      case BootstrapAnswer::kNeedGzip:
+      case BootstrapAnswer::kNeedZstd: {
+        if (++n_deliveries > kMaxDeliveries) {
+          co_return fail(Error(Errc::kProtocol, host, "agent: asked for too often").with_id(error_id::kAgent));
         }
-        delivered = true;
         text.erase(0, answer.end);
         transport::notify_phase(on_phase, transport::Phase::kDelivery);
-        const auto buffer = asio::buffer(answer.kind == BootstrapAnswer::kNeed ? agent.bytes : agent.packed);
+        const auto buffer = asio::buffer(*wanted(answer, agent));
         const auto written = co_await channel.write(buffer);
         if (!written) co_return fail(no_hello(host, channel, text));
         transport::notify_phase(on_phase, transport::Phase::kAgent);
@@ -236,13 +260,19 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
       case BootstrapAnswer::kMachine:
       case BootstrapAnswer::kNoPlace:
       case BootstrapAnswer::kFull:
-      case BootstrapAnswer::kBroken:
         co_return fail(not_delivered(host, answer, agent));
+      case BootstrapAnswer::kBroken: {
+        Error error = not_delivered(host, answer, agent);
+        for (const auto& line : lines_of_host(channel.stderr_text())) {
+          error = std::move(error).with_context("it said: " + line);
+        }
+        co_return fail(std::move(error));
+      }
     }
     const auto buffer = asio::buffer(chunk);
     const auto n = co_await channel.read_some(buffer);
     if (!n || *n == 0) co_return fail(no_hello(host, channel, text));
-    if (text.empty() && !delivered) transport::notify_phase(on_phase, transport::Phase::kAgent);
+    if (text.empty() && n_deliveries == 0) transport::notify_phase(on_phase, transport::Phase::kAgent);
     text.append(chunk, 0, *n);
     if (text.size() > kNoiseLimit) co_return fail(no_hello(host, channel, text));
   }

@@ -11,7 +11,8 @@ namespace {
 BootstrapAnswer::Kind kind_of(std::string_view word) {
   if (word == "CACHED") return BootstrapAnswer::kCached;
   if (word == "NEED") return BootstrapAnswer::kNeed;
-  if (word == "NEEDGZ") return BootstrapAnswer::kNeedPacked;
+  if (word == "NEEDGZ") return BootstrapAnswer::kNeedGzip;
+  if (word == "NEEDZST") return BootstrapAnswer::kNeedZstd;
   if (word == "MACHINE") return BootstrapAnswer::kMachine;
   if (word == "NOPLACE") return BootstrapAnswer::kNoPlace;
   if (word == "FULL") return BootstrapAnswer::kFull;

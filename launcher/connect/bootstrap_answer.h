@@ -8,7 +8,7 @@
 namespace drun::launcher {
 
 struct BootstrapAnswer {
-  enum Kind { kNone, kMagic, kCached, kNeed, kNeedPacked, kMachine, kNoPlace, kFull, kBroken } kind = kNone;
+  enum Kind { kNone, kMagic, kCached, kNeed, kNeedGzip, kNeedZstd, kMachine, kNoPlace, kFull, kBroken } kind = kNone;
   std::size_t end = 0;  // end of the answer in the text
   std::string detail;   // the rest of its line
 };

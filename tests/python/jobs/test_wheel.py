@@ -1,4 +1,6 @@
 """The wheel, in its own virtual environment that doesn't refer to this tree."""
+import gzip
+import hashlib
 import os
 import pathlib
 import re
@@ -47,6 +49,11 @@ class Wheel(unittest.TestCase):
         for name in ("drun/bin/drun", "drun/bin/drun-agent", "drun/bin/drun-bench-agent", "drun/lib/libdrun.so.0", "drun/torch.py",
                      "drun/compat/horovod/torch/elastic/state.py"):
             self.assertIn(name, names)
+        with zipfile.ZipFile(self.wheel) as wheel:
+            for agent in ("drun/bin/drun-agent", "drun/bin/drun-bench-agent"):
+                name = f"{agent}.{hashlib.sha256(wheel.read(agent)).hexdigest()[:16]}.gz"
+                self.assertEqual([other for other in names if re.match(rf"{agent}\..*\.gz", other)], [name])
+                self.assertEqual(gzip.decompress(wheel.read(name)), wheel.read(agent))
         self.assertFalse([name for name in names if "__pycache__" in name or name.startswith("horovod")])
         self.assertTrue([name for name in names if name.endswith("LICENSE")], names)
 

@@ -23,7 +23,8 @@ TEST(BootstrapAnswer, ALineOfTheScriptHasADetail) {
   EXPECT_EQ(found.detail, "/tmp: the checksum differs");
   EXPECT_EQ(answer("DRUN-abc123-CACHED /a\n").kind, BootstrapAnswer::kCached);
   EXPECT_EQ(answer("DRUN-abc123-NEED\n").kind, BootstrapAnswer::kNeed);
-  EXPECT_EQ(answer("DRUN-abc123-NEEDGZ\n").kind, BootstrapAnswer::kNeedPacked);
+  EXPECT_EQ(answer("DRUN-abc123-NEEDGZ\n").kind, BootstrapAnswer::kNeedGzip);
+  EXPECT_EQ(answer("DRUN-abc123-NEEDZST\n").kind, BootstrapAnswer::kNeedZstd);
   EXPECT_EQ(answer("DRUN-abc123-MACHINE arm\n").kind, BootstrapAnswer::kMachine);
   EXPECT_EQ(answer("DRUN-abc123-NOPLACE a b\n").kind, BootstrapAnswer::kNoPlace);
   EXPECT_EQ(answer("DRUN-abc123-FULL a,\n").kind, BootstrapAnswer::kFull);

@@ -87,19 +87,23 @@ TEST_F(Bootstrap, AnAgentThatIsMissingIsDeliveredOnce) {
   EXPECT_EQ(result_, "hello of pid 42");
 }
 
-TEST_F(Bootstrap, AHostWithGzipGetsItCompressed) {
-  agent_.packed = "the gzip file";
+TEST_F(Bootstrap, AHostGetsItCompressedAsItAsks) {
+  agent_.gzip = "gzip;";
+  agent_.zstd = "zstd;";
+  print("DRUN-abc123-NEEDZST\n");
+  EXPECT_EQ(far_.raw, "zstd;");
   print("DRUN-abc123-NEEDGZ\n");
-  EXPECT_EQ(far_.raw, "the gzip file");
+  EXPECT_EQ(far_.raw, "zstd;gzip;") << "the first directory had no room";
   print(hello());
   EXPECT_EQ(result_, "hello of pid 42");
 }
 
-TEST_F(Bootstrap, AHostThatAsksTwiceGetsNoSecondAgent) {
+TEST_F(Bootstrap, AHostGetsNoMoreAgentsThanItHasPlacesForThem) {
+  for (int i = 0; i < 4; ++i) print("DRUN-abc123-NEED\n");
+  EXPECT_EQ(result_, "");
   print("DRUN-abc123-NEED\n");
-  print("DRUN-abc123-NEED\n");
-  EXPECT_THAT(result_, HasSubstr("asked for twice"));
-  EXPECT_EQ(far_.raw, "the program");
+  EXPECT_THAT(result_, HasSubstr("asked for too often"));
+  EXPECT_EQ(far_.raw, "the programthe programthe programthe program");
 }
 
 class Refusal : public Bootstrap, public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
