@@ -52,9 +52,9 @@ void ControlChannel::set_heartbeat(std::chrono::milliseconds interval, std::chro
 
 Task<void> ControlChannel::write() {
   for (;;) {
-    const auto frame = co_await outgoing_.next();
-    if (!frame) break;
-    const auto buffer = asio::buffer(*frame);
+    const auto frames = co_await outgoing_.next();
+    if (!frames) break;
+    const auto buffer = asio::buffer(*frames);
     const auto [ec, n] = co_await asio::async_write(out_, buffer, as_result);
     if (ec) lose();
   }

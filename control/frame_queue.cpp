@@ -2,6 +2,10 @@
 
 namespace drun::control {
 
+namespace {
+constexpr std::size_t kTogether = 16u << 10;  // bytes of frames that are written together
+}
+
 void FrameQueue::add(std::deque<std::string>& queue, std::string bytes) {
   if (closed_) return;
   bytes_of(queue) += bytes.size();
@@ -20,11 +24,21 @@ Task<std::optional<std::string>> FrameQueue::next() {
     if (finished_ || closed_) co_return std::nullopt;
     co_await wake_.wait_and_reset();
   }
+  std::optional<std::string> frames = take();
+  while (!urgent_.empty() || !bulk_.empty()) {
+    const auto& next = urgent_.empty() ? bulk_.front() : urgent_.front();
+    if (frames->size() + next.size() > kTogether) break;
+    *frames += take();
+  }
+  co_return frames;
+}
+
+std::string FrameQueue::take() {
   auto& queue = urgent_.empty() ? bulk_ : urgent_;
-  std::optional<std::string> frame = std::move(queue.front());
+  std::string frame = std::move(queue.front());
   queue.pop_front();
-  bytes_of(queue) -= frame->size();
-  co_return frame;
+  bytes_of(queue) -= frame.size();
+  return frame;
 }
 
 Task<void> FrameQueue::flush(Deadline deadline) { co_await taken_.wait_until(deadline); }

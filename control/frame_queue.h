@@ -20,7 +20,8 @@ class FrameQueue {
   void push(Type type, std::string_view body);       // urgent: goes before bulk
   void push_bulk(Type type, std::string_view body);  // output, stdin
   void push_bytes(std::string bytes);                // not a frame, e.g. the magic; urgent
-  // For the writer: waits for the next frame. The next call means that it is written. Nothing: finished or closed.
+  // For the writer: waits for the next frames, several if they are small: each write wakes sshd and then drun, which
+  // costs more than the frame. The next call means that they are written. Nothing: finished or closed.
   Task<std::optional<std::string>> next();
   // Waits until everything pushed is written, the queue is closed, or the deadline passes.
   Task<void> flush(Deadline deadline);
@@ -33,6 +34,7 @@ class FrameQueue {
   void close();  // idempotent
 
  private:
+  std::string take();
   std::size_t& bytes_of(const std::deque<std::string>& queue) { return &queue == &bulk_ ? bulk_bytes_ : urgent_bytes_; }
   void add(std::deque<std::string>& queue, std::string bytes);
 

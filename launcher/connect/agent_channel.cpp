@@ -10,7 +10,9 @@ namespace drun::launcher {
 
 namespace {
 
-constexpr int kFirstPings = 3;  // the best of a few round trips is hardly disturbed by other traffic
+// Each goes along with an order (Configure, Prepare). The better of two is rarely disturbed by other traffic, and each
+// heartbeat brings another.
+constexpr int kFirstPings = 2;
 constexpr auto kPollInterval = std::chrono::milliseconds(500);
 constexpr auto kFlushTime = std::chrono::milliseconds(500);
 constexpr std::size_t kFirstRead = 4u << 10, kLargestRead = 128u << 10;  // a thousand hosts that say little cost little
@@ -160,9 +162,9 @@ Task<void> AgentChannel::read_frames() {
 
 Task<void> AgentChannel::write_loop() {
   for (;;) {
-    const auto frame = co_await outgoing_.next();
-    if (!frame) break;
-    const auto buffer = asio::buffer(*frame);
+    const auto frames = co_await outgoing_.next();
+    if (!frames) break;
+    const auto buffer = asio::buffer(*frames);
     const auto written = co_await channel_->write(buffer);
     // A broken write is followed by the reader's end, which says more; the agent's last frames may still be on the way.
     if (!written) break;

@@ -1,9 +1,14 @@
 #include "control/frame_queue.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <vector>
 
 namespace drun::control {
 namespace {
+
+using ::testing::ElementsAre;
 
 class FrameQueues : public testing::Test {
  protected:
@@ -12,11 +17,11 @@ class FrameQueues : public testing::Test {
     io_.restart();
     io_.poll();
   }
-  static Task<void> write_all(FrameQueue& queue, std::string& out, bool& ended) {
+  static Task<void> write_all(FrameQueue& queue, std::vector<std::string>& out, bool& ended) {
     for (;;) {
-      const auto frame = co_await queue.next();
-      if (!frame) break;
-      out += frame->substr(4);  // without the length
+      const auto frames = co_await queue.next();
+      if (!frames) break;
+      out.push_back(*frames);
     }
     ended = true;
   }
@@ -24,37 +29,45 @@ class FrameQueues : public testing::Test {
     co_await queue.flush(Deadline::max());
     flushed = true;
   }
+  static std::string ping(const std::string& body) { return encode_frame(Type::kPing, body); }
+  static std::string output(const std::string& body) { return encode_frame(Type::kOutput, body); }
   void begin_writing() { tasks_.spawn(write_all(queue_, written_, ended_)); }
 
   asio::io_context io_;
   FrameQueue queue_{io_.get_executor()};
   TaskGroup tasks_{io_.get_executor()};
-  std::string written_;
+  std::vector<std::string> written_;
   bool ended_ = false;
 };
 
 TEST_F(FrameQueues, UrgentOnesGoFirstAndEachKindInItsOrder) {
   queue_.push_bulk(Type::kOutput, "1");
-  queue_.push_bytes("len:magic");
+  queue_.push_bytes("magic");
   queue_.push(Type::kPing, "2");
   queue_.push_bulk(Type::kOutput, "3");
   queue_.push(Type::kPing, "4");
   begin_writing();
   settle();
-  EXPECT_EQ(written_,
-            "magic\x4c"
-            "2\x4c"
-            "4\x0b"
-            "1\x0b"
-            "3");
+  EXPECT_THAT(written_, ElementsAre("magic" + ping("2") + ping("4") + output("1") + output("3")));
   queue_.push(Type::kPing, "5");
   settle();
-  EXPECT_TRUE(
-      written_.ends_with("\x4c"
-                         "5"));
+  EXPECT_EQ(written_.back(), ping("5"));
   queue_.close();
   settle();
   EXPECT_TRUE(ended_);
+}
+
+TEST_F(FrameQueues, AreWrittenTogetherAsLongAsTheyAreSmall) {
+  const std::string large(20'000, 'x'), half(8'000, 'y');
+  queue_.push_bulk(Type::kOutput, "1");
+  queue_.push_bulk(Type::kOutput, large);
+  for (int i = 0; i < 3; ++i) queue_.push_bulk(Type::kOutput, half);
+  begin_writing();
+  settle();
+  EXPECT_THAT(written_, ElementsAre(output("1"), output(large), output(half) + output(half), output(half)));
+  EXPECT_EQ(queue_.bulk_bytes(), 0u);
+  queue_.close();
+  settle();
 }
 
 TEST_F(FrameQueues, AFlushWaitsForTheWriter) {
@@ -76,9 +89,7 @@ TEST_F(FrameQueues, AreStillTakenAfterFinish) {
   begin_writing();
   settle();
   EXPECT_TRUE(ended_);
-  EXPECT_EQ(written_,
-            "\x0b"
-            "1");
+  EXPECT_THAT(written_, ElementsAre(output("1")));
 }
 
 TEST_F(FrameQueues, AreDroppedByCloseWhichEndsWriterAndFlush) {
@@ -92,7 +103,7 @@ TEST_F(FrameQueues, AreDroppedByCloseWhichEndsWriterAndFlush) {
   settle();
   EXPECT_TRUE(flushed);
   EXPECT_TRUE(ended_);
-  EXPECT_EQ(written_, "");
+  EXPECT_THAT(written_, ElementsAre());
 }
 
 }  // namespace
