@@ -24,18 +24,34 @@ struct ForkedResult {
   bool late = false;                 // the deadline has passed, or stop() was called; else the child could not be made
 };
 
-// Parses what a child writes. Pure.
+// Parses what a child writes: its value. Pure.
 class ForkedAnswer {
  public:
   void push(std::string_view bytes);
-  const ForkedResult& result() const { return result_; }
+  const std::optional<std::string>& value() const { return value_; }
 
-  static std::string encode_step(std::string_view step);
-  static std::string encode_value(std::string_view value);
+  static std::string encode(std::string_view value);
 
  private:
   std::string bytes_;
-  ForkedResult result_;
+  std::optional<std::string> value_;
+};
+
+// The last step that a child reported, in memory that it shares with the agent: a pipe would wake the agent for each
+// step, though only that of a late child is read.
+class SharedStep {
+ public:
+  SharedStep();
+  ~SharedStep();
+  SharedStep(const SharedStep&) = delete;
+  SharedStep& operator=(const SharedStep&) = delete;
+
+  void set(std::string_view step) const;  // the first 4 KiB of it
+  std::string get() const;
+
+ private:
+  struct Page;
+  Page* page_;  // null: there was no memory, and the step stays unknown
 };
 
 // Owned by its user; runs on the agent's thread. The children are killed by the kernel if the agent dies.

@@ -169,7 +169,8 @@ Swept sweep(const SweepLimits& limits, const Reaped& reaped, const JobMark& mark
   useconds_t pause = 500;
   Deadline not_stuck_at = Clock::now();  // the last time that a process was seen which SIGKILL can end
   for (;;) {
-    std::vector<ProcessStat> left = descendant_processes();
+    std::vector<ProcessStat> left;
+    if (has_children()) left = descendant_processes();
     for (const ProcessStat& process : left) {
       if (signal_process(process.pid, process.start, SIGKILL)) killed.insert(process.pid);
     }
