@@ -22,7 +22,14 @@ void Fd::reset(int fd) {
 Result<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail(errno_error(errno, "pipe"));
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
+  Pipe pipe{Fd(ends[0]), Fd(ends[1])};
+  for (Fd* end : {&pipe.read, &pipe.write}) {
+    if (end->get() > STDERR_FILENO) continue;
+    Fd higher(::fcntl(end->get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    if (!higher) return fail(errno_error(errno, "pipe"));
+    *end = std::move(higher);
+  }
+  return pipe;
 }
 
 Result<void> set_nonblocking(int fd, bool on) {

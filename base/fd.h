@@ -38,7 +38,7 @@ struct Pipe {
   Fd write;
 };
 
-// Close-on-exec.
+// Close-on-exec, and above the standard descriptors, which a child may redirect.
 Result<Pipe> make_pipe();
 Result<void> set_nonblocking(int fd, bool on);
 // Reads from the present offset to the end of the file; an error if that is more than `limit` bytes. Works for /proc

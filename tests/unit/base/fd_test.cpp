@@ -61,6 +61,20 @@ TEST(MakePipe, IsClosedOnExec) {
   EXPECT_TRUE(::fcntl(pipe->write.get(), F_GETFD) & FD_CLOEXEC);
 }
 
+// A child that redirects its standard descriptors must not lose its pipe.
+TEST(MakePipe, IsAboveTheStandardDescriptorsEvenIfTheyAreClosed) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(STDIN_FILENO);
+    ::close(STDOUT_FILENO);
+    const auto pipe = make_pipe();
+    ::_exit(pipe && pipe->read.get() > 2 && pipe->write.get() > 2 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST(SetNonblocking, GoesOnAndOff) {
   auto pipe = make_pipe();
   ASSERT_TRUE(pipe);
