@@ -173,6 +173,7 @@ class Watch:
             self._poll.register(fd, select.POLLIN)
 
     def until_all_ended(self, deadline):
+        self._pressure.append((time.monotonic(), _cpu_pressure()))
         while self._fds and time.monotonic() < deadline:
             before = time.monotonic()
             ready = self._poll.poll(20)
@@ -186,8 +187,9 @@ class Watch:
 
     def contended(self, begin, end):
         """Seconds between the two times in which a process waited for a CPU."""
-        between = [total for at, total in self._pressure if begin <= at <= end]
-        return between[-1] - between[0] if between else 0.0
+        before = [total for at, total in self._pressure if at <= begin] or [total for _, total in self._pressure[:1]]
+        until = [total for at, total in self._pressure if at >= end] or [total for _, total in self._pressure[-1:]]
+        return until[0] - before[-1] if before else 0.0
 
     def close(self):
         for fd in self._fds:
@@ -325,16 +327,15 @@ class Lane:
         def left():
             return self._of_job(without=self.target if row.acts_on == "host" else None)
 
-        last = []
-        while time.monotonic() < deadline:
-            last = left()
-            watch.add(last)
-            if not last:
-                break
+        # The watch first: a pass over /proc can take most of a second here, and ends would be seen late.
+        last = [process for process in found if row.acts_on != "host" or process.host != self.target]
+        while last and time.monotonic() < deadline:
             if row.acts_on == "host":  # processes of a host that is off can't be waited for
                 self._until(watch, last, deadline)
             else:
                 watch.until_all_ended(deadline)
+            last = left()
+            watch.add(last)
         last = left()
         self._judge(result, job, job_id, watch, event, last, tops, column, host_of, target_rank)
         if row.name == "host is frozen" and not result.problems:
