@@ -1,5 +1,6 @@
 #include "rendezvous/relay_streams.h"
 
+#include <array>
 #include <boost/asio/buffer.hpp>
 #include <chrono>
 #include <utility>
@@ -11,10 +12,18 @@ namespace drun::rendezvous {
 namespace {
 constexpr std::size_t kChunk = 64u << 10;
 constexpr auto kDrainTimeout = std::chrono::seconds(5);
+
+// The bytes that are there. Their buffer is on the stack: a thousand hosts with one each would cost 64 MB.
+std::string read_now(RelayStreams::Socket& socket, boost::system::error_code& ec) {
+  std::array<char, kChunk> chunk;
+  const std::size_t n = socket.read_some(asio::buffer(chunk), ec);
+  return {chunk.data(), ec ? 0 : n};
+}
+
 }  // namespace
 
 RelayStreams::RelayStreams(const asio::any_io_executor& executor, RelayOutput output)
-    : output_(std::move(output)), scratch_(kChunk), tasks_(executor) {}
+    : output_(std::move(output)), tasks_(executor) {}
 
 void RelayStreams::add(std::uint32_t connection, Socket socket) {
   boost::system::error_code ignored;
@@ -25,7 +34,6 @@ void RelayStreams::add(std::uint32_t connection, Socket socket) {
   tasks_.spawn(read(std::move(stream)));
 }
 
-// All streams share one buffer, because it is filled and emptied without a wait in between.
 Task<void> RelayStreams::read(StreamPtr stream) {
   while (stream->socket.is_open()) {
     const auto [ec] = co_await stream->socket.async_wait(Socket::wait_read, as_result);
@@ -36,10 +44,10 @@ Task<void> RelayStreams::read(StreamPtr stream) {
       continue;
     }
     boost::system::error_code read_ec;
-    const std::size_t n = stream->socket.read_some(asio::buffer(scratch_), read_ec);
+    std::string bytes = read_now(stream->socket, read_ec);
     if (read_ec == asio::error::would_block || read_ec == asio::error::interrupted) continue;
     if (read_ec) break;
-    if (!stream->closed_by_other_end) output_.data(stream->number, std::string(scratch_.data(), n));
+    if (!stream->closed_by_other_end) output_.data(stream->number, std::move(bytes));
   }
   stream->shut();
   const auto found = streams_.find(stream->number);

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/asio.h"
 #include "rendezvous/relay.h"
@@ -60,7 +59,6 @@ class RelayStreams {
   static void write_some(Stream& stream);
 
   RelayOutput output_;
-  std::vector<char> scratch_;
   std::map<std::uint32_t, StreamPtr> streams_;
   TaskGroup tasks_;
 };
