@@ -1,6 +1,7 @@
 """A cluster of namespaces (tests/e2e/cluster) that one measurement uses, and commands on its head."""
 import contextlib
 import dataclasses
+import json
 import os
 import shlex
 import shutil
@@ -14,6 +15,18 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__
 # compete, here they would come short.
 AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
 CLUSTER = os.path.join(ROOT, "tests", "e2e", "cluster")
+MEET = """
+import json, socket, sys, time
+for address in json.loads(sys.argv[1]):
+    end = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(tuple(address), 5).close()
+            break
+        except OSError:
+            if time.monotonic() > end:
+                raise
+"""
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
 from netcluster import state  # noqa: E402
 
@@ -44,6 +57,7 @@ class Cluster:
         subprocess.run([CLUSTER, "up", str(self.n_hosts + 1), "--quiet", "--name", self.name, "--owner-pid", str(os.getpid())],
                        check=True)
         self._exchange_keys()
+        self._meet()
         if os.path.exists(AUTOGROUP):
             with open(AUTOGROUP, "r+", encoding="ascii") as file:
                 self._autogroup = file.read()
@@ -64,6 +78,10 @@ class Cluster:
         """What they answer to `hostname`."""
         return [f"h{i + 1}" for i in range(self.n_hosts)]
 
+    def logins(self):
+        """user@address:port of each."""
+        return [f"root@{host['address']}:{host['ports'][0]}" for host in state.load(self.name)["hosts"][1:]]
+
     def _files(self, path):
         return [f"/proc/{host['pid']}/root{path}" for host in state.load(self.name)["hosts"]]
 
@@ -75,6 +93,12 @@ class Cluster:
         for path in self._files("/root/.ssh/known_hosts"):
             with open(path, "w", encoding="ascii") as file:
                 file.write(known)
+
+    def _meet(self):
+        """The head connects to each host, one by one. All at once would be too many broadcasts for a thousand hosts on one
+        switch, and the first measurement would have hosts without a route."""
+        addresses = [(host["address"], host["ports"][0]) for host in state.load(self.name)["hosts"][1:]]
+        subprocess.run(self.command("/usr/bin/python3", "-c", MEET, json.dumps(addresses)), check=True, timeout=300)
 
     def remove_everywhere(self, path):
         """Removes a folder on every host. It must be in a place that each host has of its own, such as /root."""

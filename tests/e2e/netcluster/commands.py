@@ -161,7 +161,7 @@ def _parser():
     one.add_argument("--nic", help="name of the data NIC on every host (default: another on each)")
     one.add_argument("--bond0", action="store_const", const="bond0", dest="nic", help="--nic bond0")
     one.add_argument("--port", type=int, action="append", help="of sshd; repeatable (12345)")
-    one.add_argument("--subnet", default="10.77.0.0/24")
+    one.add_argument("--subnet", help="10.77.0.0/24; /22 for more than 254 hosts")
     one.add_argument("--subnet6", default="fd77::/64")
     one.add_argument("--containers", action="store_true", help="all share one network namespace; sshd on PORT + i")
     one.add_argument("--sleep-init", action="store_true", help="PID 1 of every host is `sleep` (else of the last)")

@@ -6,7 +6,7 @@ import ipaddress
 DATA_NICS = ["enp3s0", "eth1", "ens5", "eno1", "enp65s0f0", "p1p1"]
 DECOY_NICS = ["eno2", "eth0", "enp3s0", "ens6", "eth1", "p2p1"]
 DEFAULT_PORT = 12345
-MAX_HOSTS = 254  # addresses of a network of 24 bits
+SMALL, MAX_HOSTS = 254, 1022  # addresses of a network of 24 and 22 bits; a bridge has 1,023 ports
 
 
 class PlanError(Exception):
@@ -60,7 +60,9 @@ def make_plan(options):
     count = options.hosts
     if not 1 <= count <= MAX_HOSTS:
         raise PlanError(f"{count} hosts: 1 to {MAX_HOSTS} can be made")
-    subnet = ipaddress.ip_network(options.subnet)
+    subnet = ipaddress.ip_network(options.subnet or f"10.77.0.0/{24 if count <= SMALL else 22}")
+    if count > subnet.num_addresses - 2:
+        raise PlanError(f"{count} hosts: {subnet} has {subnet.num_addresses - 2} addresses")
     subnet6 = ipaddress.ip_network(options.subnet6)
     ports = options.port or [DEFAULT_PORT]
     hosts = []
@@ -71,7 +73,7 @@ def make_plan(options):
             address=str(subnet[1 if shared_net else i + 1]), address6=str(subnet6[1 if shared_net else i + 1]),
             nic=options.nic or DATA_NICS[0 if shared_net else i % len(DATA_NICS)],
             decoy_nic=DECOY_NICS[0 if shared_net else i % len(DECOY_NICS)],
-            decoy_subnet=f"192.168.{100 + i}" if i < 150 else f"172.21.{i - 150}",
+            decoy_subnet=f"192.168.{100 + i}" if i < 150 else f"172.{21 + (i - 150) // 256}.{(i - 150) % 256}",
             ports=[port + i for port in ports] if shared_net else list(ports),
             home="shared" if options.shared_home else "private"))
     for host in hosts:

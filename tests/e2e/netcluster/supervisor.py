@@ -12,7 +12,7 @@ import time
 
 from . import homes, kernel, machine, network, sshd, state
 
-START_LIMIT_S = 120
+SHOWN_PROBLEMS = 3
 
 
 def _fork_host(plan, me, stage, shared_net):
@@ -142,7 +142,8 @@ def start(plan):
             os._exit(status)
     os.close(report_write)
     state.save_supervisor(folder, pid)
-    limit = time.monotonic() + START_LIMIT_S
+    limit_s = 2 * machine.start_limit_s(plan)
+    limit = time.monotonic() + limit_s
     text = b""
     while True:
         ready, _, _ = select.select([report_read], [], [], max(0, limit - time.monotonic()))
@@ -150,10 +151,11 @@ def start(plan):
         if not chunk:
             break
         text += chunk
-    answer = json.loads(text) if text else {"pids": [], "problems": [f"no answer within {START_LIMIT_S} s"]}
+    answer = json.loads(text) if text else {"pids": [], "problems": [f"no answer within {limit_s:.0f} s"]}
     if answer["problems"]:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         state.remove_folder(folder)
-        raise RuntimeError("\n".join(answer["problems"]))
+        shown, more = answer["problems"][:SHOWN_PROBLEMS], len(answer["problems"]) - SHOWN_PROBLEMS
+        raise RuntimeError("\n".join([*shown, f"and {more} more"] if more > 0 else shown))
     return state.save(plan, folder, pid, answer["pids"])
