@@ -7,6 +7,7 @@
 // Keys and known hosts are those in ~/.ssh; its config is not read. Exit status: 0 if all hosts gave status 0.
 #include <libssh/callbacks.h>
 #include <libssh/libssh.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <cstdio>
@@ -26,6 +27,8 @@ bool run(ssh_session session, const std::string& host, const char* command) {
   if (colon == std::string::npos) return false;
   if (ssh_options_set(session, SSH_OPTIONS_HOST, host.substr(0, colon).c_str()) != SSH_OK) return false;
   if (ssh_options_set(session, SSH_OPTIONS_PORT_STR, host.substr(colon + 1).c_str()) != SSH_OK) return false;
+  const long patience_s = 120;  // a thousand hosts on two processors are slow to answer
+  if (ssh_options_set(session, SSH_OPTIONS_TIMEOUT, &patience_s) != SSH_OK) return false;
   const int no_delay = 1;  // as drun's: without it each login waits for delayed acknowledgements
   if (ssh_options_set(session, SSH_OPTIONS_NODELAY, &no_delay) != SSH_OK) return false;
   if (ssh_options_set(session, SSH_OPTIONS_CIPHERS_C_S, kCiphers) != SSH_OK) return false;
@@ -63,6 +66,10 @@ int main(int argc, char** argv) {
     std::fputs("usage: floor USER@ADDRESS:PORT,... COMMAND\n", stderr);
     return 2;
   }
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;  // a connection for each host
+  setrlimit(RLIMIT_NOFILE, &files);
   std::vector<std::thread> threads;
   std::stringstream hosts(argv[1]);
   for (std::string host; std::getline(hosts, host, ',');) {
