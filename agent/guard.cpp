@@ -16,6 +16,7 @@
 #include "agent/cgroup.h"
 #include "agent/sweep.h"
 #include "agent/worker_socket.h"
+#include "base/process_stat.h"
 
 namespace drun::agent {
 
@@ -146,7 +147,11 @@ void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
   set_nonblocking(down->write.get(), true);
   GuardMessages words;
   const bool ended = watch(up->read.get(), down->write.get(), words);
-  if (!ended) say("silent for " + std::to_string(kGuardSilenceLimit) + " s, its guard ends it and the workers");
+  if (!ended) {
+    const auto stat = stat_of(pid);  // T: stopped, D: stuck in the kernel, R: the host has too few processors
+    say("silent for " + std::to_string(kGuardSilenceLimit) + " s in state " + (stat ? stat->state : '?') +
+        ", its guard ends it and the workers");
+  }
 
   int status = 70;
   const Reaped note = [&](pid_t reaped_pid, int wait_status) {

@@ -183,7 +183,7 @@ class StartHangs(Gated):
         self.assertEqual(job.finish(), 68, str(job))
         # On a busy machine drun may notice it later than the agent's guard, whose limit is 8 s.
         self.assertRegex(job.err, r"host2: (agent|probe): silent for \d+ s|"
-                                  r"(?s:host2: \w+: the connection to the agent ended.*silent for 8 s, its guard ends it)")
+                                  r"(?s:host2: \w+: the connection to the agent ended.*silent for 8 s in state T, its guard ends it)")
         thaw()
         self.cluster.assert_clean()
 
