@@ -178,6 +178,16 @@ TEST(Protocol, WelcomeWithAHostThatIsNotListedIsRefused) {
   EXPECT_TRUE(bad(9, 0x7f));  // that of the run before
 }
 
+TEST(Protocol, HostNameThatSharesMoreThanThereIsIsRefused) {
+  std::string bytes = encode(server_messages()[0]);
+  const auto first = bytes.find(std::string("\0\1a\0\1b", 6));  // its names "a" and "b", which share nothing
+  ASSERT_NE(first, std::string::npos);
+  bytes[first + 3] = 1;  // of "a"
+  EXPECT_TRUE(decode_server_message(bytes));
+  bytes[first + 3] = 2;
+  EXPECT_FALSE(decode_server_message(bytes));
+}
+
 TEST(Protocol, HostNamesOfAWelcomeAreCut) {
   Welcome welcome = std::get<Welcome>(server_messages()[0]);
   for (auto& name : welcome.host_names) name = std::string(kMaxHostName + 1, 'b');

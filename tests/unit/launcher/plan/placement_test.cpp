@@ -130,6 +130,8 @@ TEST(Placement, KeepsToTheMaximumOfAHost) {
   const auto list = add_slots(parse_hostfile("a slots=2 max_slots=3\na slots=2\n", "f").value());
   EXPECT_EQ(place(list, 0)->size, 3);
   EXPECT_EQ(place(list, 4).error().message(), "-np 4: only 3 slots on 1 host");
+  const auto more = add_slots(parse_hostfile("a slots=2 max_slots=3\na slots=2\nb slots=2\n", "f").value());
+  EXPECT_EQ(place(more, 5)->local_sizes, (std::vector<int>{3, 2}));
   // max_slots is a bound and adds no slots.
   EXPECT_EQ(place(parse_hostfile("a slots=2 max_slots=8\n", "f").value(), 0)->size, 2);
 }
