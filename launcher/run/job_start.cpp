@@ -11,6 +11,16 @@
 
 namespace drun::launcher {
 
+namespace {
+
+// An agent may have no time left because another host took it all.
+Error late(Error error) {
+  if (error.code != Errc::kTimeout || !error.hint.empty()) return error;
+  return std::move(error).with_hint("slow hosts: raise --start-timeout");
+}
+
+}  // namespace
+
 std::string make_job_id() {
   std::string bytes(8, '\0');
   randombytes_buf(bytes.data(), bytes.size());
@@ -204,7 +214,7 @@ Task<int> Job::prepare() {
 Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
   auto route = co_await rendezvous_.choose_route(host, start_deadline_);
   if (!route) {
-    errors.push_back(std::move(route.error()));
+    errors.push_back(late(std::move(route.error())));
     co_return;
   }
   control::Prepare order = prepare_order(options_, plan_, host, is_head(host));
@@ -217,7 +227,7 @@ Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
   auto reply = co_await hosts_[host]->request(control::Type::kPrepare, std::move(body), control::Type::kPrepared,
                                               "prepare", start_deadline_);
   if (!reply) {
-    errors.push_back(std::move(reply.error()));
+    errors.push_back(late(std::move(reply.error())));
     co_return;
   }
   watch_.done(host);
