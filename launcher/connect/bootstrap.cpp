@@ -140,18 +140,10 @@ std::string delivery(const AgentBinary& agent, const std::string& nonce, const s
          say + "FULL $f;exit 98;;esac;" + say + "NOPLACE $c /var/tmp /dev/shm /tmp;exit 98";
 }
 
-// The bytes that the host asks for, null if it asks for none.
-const std::string* wanted(const BootstrapAnswer& answer, const AgentBinary& agent) {
-  switch (answer.kind) {
-    case BootstrapAnswer::kNeed:
-      return &agent.bytes;
-    case BootstrapAnswer::kNeedGzip:
-      return &agent.gzip;
-    case BootstrapAnswer::kNeedZstd:
-      return &agent.zstd;
-    default:
-      return nullptr;
-  }
+// The form in which the host asks for the agent.
+const std::string& form_of(BootstrapAnswer::Kind need, const AgentBinary& agent) {
+  if (need == BootstrapAnswer::kNeedZstd) return agent.zstd;
+  return need == BootstrapAnswer::kNeedGzip ? agent.gzip : agent.bytes;
 }
 
 }  // namespace
@@ -251,7 +243,7 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
         }
         text.erase(0, answer.end);
         transport::notify_phase(on_phase, transport::Phase::kDelivery);
-        const auto buffer = asio::buffer(*wanted(answer, agent));
+        const auto buffer = asio::buffer(form_of(answer.kind, agent));
         const auto written = co_await channel.write(buffer);
         if (!written) co_return fail(no_hello(host, channel, text));
         transport::notify_phase(on_phase, transport::Phase::kAgent);

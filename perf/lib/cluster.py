@@ -78,9 +78,13 @@ class Cluster:
         """What they answer to `hostname`."""
         return [f"h{i + 1}" for i in range(self.n_hosts)]
 
+    def _addresses(self):
+        """(address, port) of each."""
+        return [(host["address"], host["ports"][0]) for host in state.load(self.name)["hosts"][1:]]
+
     def logins(self):
         """user@address:port of each."""
-        return [f"root@{host['address']}:{host['ports'][0]}" for host in state.load(self.name)["hosts"][1:]]
+        return [f"root@{address}:{port}" for address, port in self._addresses()]
 
     def _files(self, path):
         return [f"/proc/{host['pid']}/root{path}" for host in state.load(self.name)["hosts"]]
@@ -97,8 +101,7 @@ class Cluster:
     def _meet(self):
         """The head connects to each host, one by one. All at once would be too many broadcasts for a thousand hosts on one
         switch, and the first measurement would have hosts without a route."""
-        addresses = [(host["address"], host["ports"][0]) for host in state.load(self.name)["hosts"][1:]]
-        subprocess.run(self.command("/usr/bin/python3", "-c", MEET, json.dumps(addresses)), check=True, timeout=300)
+        subprocess.run(self.command("/usr/bin/python3", "-c", MEET, json.dumps(self._addresses())), check=True, timeout=300)
 
     def remove_everywhere(self, path):
         """Removes a folder on every host. It must be in a place that each host has of its own, such as /root."""

@@ -20,22 +20,19 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-std::string sha256_of(const std::string& bytes) {
-  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
-  crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  return hex(std::string_view(reinterpret_cast<const char*>(hash.data()), hash.size()));
-}
-
 class BootstrapScript : public ::testing::Test {
  protected:
   BootstrapScript() {
     folder_.write("hello", std::string(control::kMagic) + control::encode_frame(control::Type::kHello, hello()));
     // Large enough that what a failed unpacker leaves does not fit into the pipes.
-    agent_.bytes = "#!/bin/sh\nexec /bin/cat " + folder_.path("hello") + "\n#" + noise(400'000);
-    agent_.sha256 = sha256_of(agent_.bytes);
+    folder_.write("agent", "#!/bin/sh\nexec /bin/cat " + folder_.path("hello") + "\n#" + noise(400'000));
+    agent_.path = folder_.path("agent");
     agent_.machine = "$m";  // any
-    agent_.gzip = packed("gzip -c");
-    agent_.zstd = packed("zstd -qc");
+    EXPECT_TRUE(load_agent_binary(agent_));
+    EXPECT_EQ(agent_.gzip + agent_.zstd, "") << "nothing is packed yet";
+    pack("gzip -c", ".gz");
+    pack("zstd -qc", ".zst");
+    EXPECT_TRUE(load_agent_binary(agent_));
     for (const std::string tool :
          {"cat", "chmod", "head", "id", "ln", "mkdir", "mv", "rm", "sha256sum", "uname", "wc"}) {
       give(tool);
@@ -59,11 +56,11 @@ class BootstrapScript : public ::testing::Test {
     randombytes_buf_deterministic(bytes.data(), bytes.size(), seed.data());
     return hex(bytes);
   }
-  std::string packed(const std::string& compressor) const {
-    folder_.write("agent", agent_.bytes);
-    const std::string command = compressor + " <" + folder_.path("agent") + " >" + folder_.path("packed");
+  // Under the name that cmake/PackAgent.cmake gives it.
+  void pack(const std::string& compressor, const std::string& suffix) const {
+    const std::string out = agent_.path + "." + agent_.sha256.substr(0, 16) + suffix;
+    const std::string command = compressor + " <" + agent_.path + " >" + out;
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
-    return folder_.read("packed");
   }
   // Puts a program of this machine into the host's PATH, which has no other.
   void give(const std::string& tool) const {
