@@ -10,10 +10,15 @@ import sys
 import threading
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-# "1": the kernel divides the processors between sessions before it divides them between processes. Each sshd and each
-# worker has a session of its own, and all ssh clients of a launcher are in one: on the hosts' own machines they would not
-# compete, here they would come short.
-AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
+# What the hosts have in common here, and have not on machines of their own.
+SETTINGS = {
+    # "1": the kernel divides the processors between sessions before it divides them between processes. Each sshd and each
+    # worker has a session of its own, and all ssh clients of a launcher are in one: on the hosts' own machines they would
+    # not compete, here they would come short.
+    "/proc/sys/kernel/sched_autogroup_enabled": "0",
+    # Packets that wait for a processor; more are dropped. An ARP request goes to all hosts at once.
+    "/proc/sys/net/core/netdev_max_backlog": "200000",
+}
 CLUSTER = os.path.join(ROOT, "tests", "e2e", "cluster")
 MEET = """
 import json, socket, sys, time
@@ -29,6 +34,20 @@ for address in json.loads(sys.argv[1]):
 """
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
 from netcluster import state  # noqa: E402
+
+
+def setting(path):
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def change_setting(path, value):
+    """Writes to a file of /proc/sys. The kernel ignores a write that is not at the beginning of the file, such as one after a
+    read, so the value is read again."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write(value)
+    if setting(path) != value:
+        raise OSError(f"{path} did not become {value}")
 
 
 class Short(Exception):
@@ -51,23 +70,21 @@ class Cluster:
     def __init__(self, n_hosts):
         self.n_hosts = n_hosts
         self.name = f"bench-{os.getpid()}"
-        self._autogroup = None
+        self._settings = {}
 
     def __enter__(self):
         subprocess.run([CLUSTER, "up", str(self.n_hosts + 1), "--quiet", "--name", self.name, "--owner-pid", str(os.getpid())],
                        check=True)
         self._exchange_keys()
         self._meet()
-        if os.path.exists(AUTOGROUP):
-            with open(AUTOGROUP, "r+", encoding="ascii") as file:
-                self._autogroup = file.read()
-                file.write("0")
+        for path in filter(os.path.exists, SETTINGS):
+            self._settings[path] = setting(path)
+            change_setting(path, SETTINGS[path])
         return self
 
     def __exit__(self, *_):
-        if self._autogroup:
-            with open(AUTOGROUP, "w", encoding="ascii") as file:
-                file.write(self._autogroup)
+        for path, before in self._settings.items():
+            change_setting(path, before)
         subprocess.run([CLUSTER, "down", "--quiet", "--name", self.name], check=False)
 
     def hosts(self):
