@@ -59,7 +59,7 @@ int Agent::run() {
 
 Task<void> Agent::main() {
   channel_.outgoing().push_bytes(std::string(control::kMagic));
-  send(Type::kHello, control::encode(take_inventory()));
+  send(Type::kHello, control::encode(take_inventory(cgroup_files_)));
   channel_.start();
   guard_.start();
   tasks_.spawn(watch_signals());
@@ -159,7 +159,7 @@ Task<void> Agent::send_prepared() {
     reply.problems.push_back(std::move(p));
   }
   check_gpus(job_, reply);
-  choose_cpus(job_, reply);
+  choose_cpus(job_, cgroup_files_, reply);
   send(Type::kPrepared, control::encode(reply));
 }
 
@@ -174,8 +174,8 @@ void Agent::spawn(const control::Spawn& order) {
   });
   network_.stop_measuring();
   job_.master_port.socket.reset();
-  resources_.make_cgroup();
-  oom_.emplace();
+  resources_.make_cgroup(cgroup_files_);
+  oom_.emplace(cgroup_files_);
   const auto start_of = [this, &order](const control::WorkerSpec& spec) {
     WorkerStart start = worker_start(job_, order, spec);
     resources_.add_to(start, spec.rank);

@@ -59,6 +59,7 @@ class Agent {
   Task<void> stop_sequence();
   void close_everything();
 
+  const CgroupFiles cgroup_files_ = read_cgroup_files();  // as the agent found them at its start
   asio::io_context io_{1};
   GuardWatch guard_;
   ControlChannel channel_;

@@ -103,12 +103,10 @@ std::vector<CgroupMount> mounts_of(std::string_view mountinfo, std::string_view 
   return out;
 }
 
-Result<std::string> own_directory() {
-  const auto own = read_file("/proc/self/cgroup");
-  if (!own) return fail(own.error());
-  const auto path = cgroup2_path(*own);
+Result<std::string> own_directory(const CgroupFiles& files) {
+  const auto path = cgroup2_path(files.own);
   if (!path) return fail(Errc::kNotFound, "no cgroup of version 2");
-  for (const auto& mount : usable_cgroup2_mounts()) {
+  for (const auto& mount : usable_cgroup2_mounts(files.mountinfo)) {
     if (const auto directory = cgroup_directory(mount, *path)) return *directory;
   }
   return fail(Errc::kNotFound, "cgroup " + *path + " is not mounted");
@@ -168,11 +166,16 @@ std::string job_of_cgroup(std::string_view path) {
   return job;
 }
 
-std::vector<CgroupMount> usable_cgroup2_mounts() {
+CgroupFiles read_cgroup_files(const std::string& root) {
+  CgroupFiles files;
+  files.own = read_file(root + "/proc/self/cgroup").value_or("");
+  files.mountinfo = read_file(root + "/proc/self/mountinfo").value_or("");
+  return files;
+}
+
+std::vector<CgroupMount> usable_cgroup2_mounts(std::string_view mountinfo) {
   std::vector<CgroupMount> out;
-  const auto mountinfo = read_file("/proc/self/mountinfo");
-  if (!mountinfo) return out;
-  for (auto& mount : cgroup2_mounts(*mountinfo)) {
+  for (auto& mount : cgroup2_mounts(mountinfo)) {
     struct statfs s {};
     if (::statfs(mount.point.c_str(), &s) == 0 && s.f_type == CGROUP2_SUPER_MAGIC) out.push_back(std::move(mount));
   }
@@ -199,9 +202,9 @@ bool remove_cgroup(const std::string& directory, Deadline deadline) {
   }
 }
 
-Result<JobCgroup> JobCgroup::create(const std::string& job_id,
+Result<JobCgroup> JobCgroup::create(const CgroupFiles& files, const std::string& job_id,
                                     const std::function<bool(const std::string&)>& announce) {
-  auto parent = own_directory();
+  auto parent = own_directory(files);
   if (!parent) return fail(std::move(parent.error()));
   if (::access(parent->c_str(), W_OK) != 0) return fail(errno_error(errno, "make a cgroup in " + *parent));
   JobCgroup out;

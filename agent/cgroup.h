@@ -20,11 +20,16 @@ namespace drun::agent {
 
 // ---- texts: pure
 
+// The kernel's words on where our cgroup is: /proc/self/cgroup and /proc/self/mountinfo; "" = it could not be read.
+struct CgroupFiles {
+  std::string own;
+  std::string mountinfo;
+};
 struct CgroupMount {
   std::string root;   // the mounted part of the hierarchy: "/" or a path below
   std::string point;  // mount point
 };
-// Parses /proc/self/mountinfo. Includes a version 2 hierarchy that is mounted beside version 1.
+// Parses mountinfo. Includes a version 2 hierarchy that is mounted beside version 1.
 std::vector<CgroupMount> cgroup2_mounts(std::string_view mountinfo);
 // The version 1 mounts that have this controller.
 std::vector<CgroupMount> cgroup1_mounts(std::string_view mountinfo, std::string_view controller);
@@ -45,8 +50,11 @@ std::string job_of_cgroup(std::string_view path);
 
 // ---- the system
 
+// `root` is prepended to both paths; "" except in tests. The kernel needs 0.1 ms to write mountinfo, more if there are
+// many mounts.
+CgroupFiles read_cgroup_files(const std::string& root = "");
 // The mounts that can be read. mountinfo also lists mounts that another mount hides.
-std::vector<CgroupMount> usable_cgroup2_mounts();
+std::vector<CgroupMount> usable_cgroup2_mounts(std::string_view mountinfo);
 
 // Kills every process in the cgroup and below it: with cgroup.kill, or pid by pid on kernels before 5.14.
 void kill_cgroup(const std::string& directory);
@@ -59,7 +67,8 @@ class JobCgroup {
   // Calls `announce` with each directory before it is created, so that the guard can remove the latest one if the
   // agent dies; if it returns false, nothing is created. Errors are not for users: most users may not create a
   // cgroup.
-  static Result<JobCgroup> create(const std::string& job_id, const std::function<bool(const std::string&)>& announce);
+  static Result<JobCgroup> create(const CgroupFiles& files, const std::string& job_id,
+                                  const std::function<bool(const std::string&)>& announce);
 
   const std::string& directory() const { return directory_; }
   int procs_fd() const { return procs_.get(); }  // cgroup.procs, close-on-exec: a child writes "0" to enter

@@ -146,7 +146,7 @@ void read_machine(const FactsRoot& root, control::HostFacts& facts) {
   facts.host_name = names.nodename;
   if (const char* path = std::getenv("PATH")) facts.path = path;
   facts.cpu = cpu_model(text_of(root.at("/proc/cpuinfo")).substr(0, 8192));
-  facts.n_cpus = usable_cpus();
+  facts.n_cpus = usable_cpus(read_cgroup_files());
   const std::string meminfo = text_of(root.at("/proc/meminfo"));
   facts.memory_total_mib = meminfo_mib(meminfo, "MemTotal");
   facts.memory_available_mib = meminfo_mib(meminfo, "MemAvailable");

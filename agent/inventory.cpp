@@ -20,7 +20,7 @@ std::string link_text(const std::string& path) {
 
 }  // namespace
 
-control::Hello take_inventory() {
+control::Hello take_inventory(const CgroupFiles& cgroup_files) {
   control::Hello hello;
   hello.version = control::kVersion;
   utsname names{};
@@ -35,7 +35,7 @@ control::Hello take_inventory() {
   hello.mnt_namespace = link_text("/proc/self/ns/mnt");
   hello.uid = ::getuid();
   hello.pid = ::getpid();
-  hello.n_cpus = static_cast<std::uint32_t>(usable_cpus());
+  hello.n_cpus = static_cast<std::uint32_t>(usable_cpus(cgroup_files));
   hello.path = link_text("/proc/self/exe");
   if (auto interfaces = netdetect::list_interfaces()) hello.interfaces = std::move(*interfaces);
   return hello;

@@ -29,9 +29,9 @@ Result<void> JobResources::open_socket() {
   return {};
 }
 
-void JobResources::make_cgroup() {
+void JobResources::make_cgroup(const CgroupFiles& files) {
   const auto announce = [this](const std::string& directory) { return guard_.announce('C', directory); };
-  auto made = JobCgroup::create(job_id_, announce);
+  auto made = JobCgroup::create(files, job_id_, announce);
   if (made) cgroup_ = std::move(*made);
 }
 

@@ -27,7 +27,7 @@ class JobResources {
   // Does nothing if there is a socket.
   Result<void> open_socket();
   // Optional: the job goes on without a cgroup.
-  void make_cgroup();
+  void make_cgroup(const CgroupFiles& files);
 
   // The handout of a worker that connects to the socket. `recorders` must outlive this. `warn` is called if the workers
   // that ask for shared memory can't have any.

@@ -191,7 +191,8 @@ std::optional<std::string> user_name(std::string_view passwd, std::uint32_t uid)
 std::vector<LeftDirectoryFound> find_directories(const CleanScope& scope) {
   std::vector<LeftDirectoryFound> out;
   std::size_t n_seen = 0;
-  for (const auto& mount : usable_cgroup2_mounts()) find_cgroups(mount.point, 0, n_seen, scope, out);
+  const CgroupFiles files = read_cgroup_files();
+  for (const auto& mount : usable_cgroup2_mounts(files.mountinfo)) find_cgroups(mount.point, 0, n_seen, scope, out);
   std::set<std::string> places = {"/tmp", "/var/tmp", "/dev/shm", "/run/user/" + std::to_string(::getuid())};
   if (const char* run = std::getenv("XDG_RUNTIME_DIR"); run != nullptr && *run == '/') places.insert(run);
   for (const auto& place : places) find_sockets(place, scope, out);

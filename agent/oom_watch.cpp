@@ -11,58 +11,33 @@ namespace drun::agent {
 
 namespace {
 
-struct Hierarchy {
-  std::string mount_point;
-  std::string root;  // the cgroup that is visible at the mount point
-};
-
-// Parses "36 35 0:30 ROOT MOUNT_POINT OPTIONS ... - TYPE SOURCE SUPER_OPTIONS".
-// Returns all mounts: one may be hidden by a later mount, and another be visible.
-std::vector<Hierarchy> find_mounts(std::string_view mountinfo, std::string_view type, std::string_view super_option) {
-  std::vector<Hierarchy> out;
-  for (const auto line : split(mountinfo, '\n')) {
-    const auto words = split(line, ' ');
-    std::size_t dash = 6;
-    while (dash < words.size() && words[dash] != "-") ++dash;
-    if (dash + 1 >= words.size() || words[dash + 1] != type) continue;
-    if (!super_option.empty()) {
-      bool has = false;
-      if (dash + 3 < words.size()) {
-        for (const auto option : split(words[dash + 3], ',')) has = has || option == super_option;
-      }
-      if (!has) continue;
-    }
-    out.push_back(Hierarchy{std::string(words[4]), std::string(words[3])});
-  }
-  return out;
-}
-
-void add_files(const Hierarchy& h, std::string path, const char* name, std::vector<std::string>& out) {
-  if (h.root != "/" && starts_with(path, h.root)) path = path.substr(h.root.size());
-  if (path == "/") path.clear();
+// The file of that name in the cgroup of that path and in those above it.
+void add_files(const CgroupMount& mount, const std::string& path, const char* name, std::vector<std::string>& out) {
+  // Without our path, as in a container, the mounted part alone is visible.
+  std::string directory = cgroup_directory(mount, path).value_or(mount.point);
   for (;;) {
-    out.push_back(h.mount_point + path + "/" + name);
-    const auto slash = path.rfind('/');
-    if (slash == std::string::npos) break;
-    path.resize(slash);
+    out.push_back(directory + "/" + name);
+    const auto slash = directory.rfind('/');
+    if (directory.size() <= mount.point.size() || slash == std::string::npos) return;
+    directory.resize(slash);
   }
 }
 
 }  // namespace
 
-std::vector<std::string> oom_counter_files(std::string_view cgroup, std::string_view mountinfo) {
+std::vector<std::string> oom_counter_files(const CgroupFiles& files) {
   std::vector<std::string> out;
-  for (const auto line : split(cgroup, '\n')) {
+  for (const auto line : split(files.own, '\n')) {
     const auto fields = split(line, ':');
     if (fields.size() < 3) continue;
     const auto path_at = fields[0].size() + fields[1].size() + 2;
     const std::string path(line.substr(path_at));  // may contain colons itself
     if (fields[1].empty()) {
-      for (const auto& mount : find_mounts(mountinfo, "cgroup2", "")) add_files(mount, path, "memory.events", out);
+      for (const auto& mount : cgroup2_mounts(files.mountinfo)) add_files(mount, path, "memory.events", out);
     }
     for (const auto controller : split(fields[1], ',')) {
       if (controller != "memory") continue;
-      for (const auto& mount : find_mounts(mountinfo, "cgroup", "memory")) {
+      for (const auto& mount : cgroup1_mounts(files.mountinfo, "memory")) {
         add_files(mount, path, "memory.oom_control", out);
       }
     }
@@ -77,14 +52,10 @@ std::uint64_t oom_kills(std::string_view text) {
   return 0;
 }
 
-OomWatch::OomWatch() : kernel_log_(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-  const auto cgroup = read_file("/proc/self/cgroup");
-  const auto mounts = read_file("/proc/self/mountinfo");
-  if (cgroup && mounts) {
-    for (auto& file : oom_counter_files(*cgroup, *mounts)) {
-      const auto text = read_file(file);
-      if (text) counters_.push_back(Counter{std::move(file), oom_kills(*text)});
-    }
+OomWatch::OomWatch(const CgroupFiles& files) : kernel_log_(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  for (auto& file : oom_counter_files(files)) {
+    const auto text = read_file(file);
+    if (text) counters_.push_back(Counter{std::move(file), oom_kills(*text)});
   }
   if (kernel_log_ && ::lseek(kernel_log_.get(), 0, SEEK_END) < 0) kernel_log_.reset();
 }

@@ -10,19 +10,19 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/cgroup.h"
 #include "base/fd.h"
 
 namespace drun::agent {
 
-// The files that count OOM kills in the cgroups of `cgroup` (/proc/self/cgroup), located by `mountinfo`
-// (/proc/self/mountinfo); innermost first for each mount. Not all of them need exist. Pure.
-std::vector<std::string> oom_counter_files(std::string_view cgroup, std::string_view mountinfo);
+// The files that count OOM kills in our cgroups, innermost first for each mount. Not all of them need exist. Pure.
+std::vector<std::string> oom_counter_files(const CgroupFiles& files);
 // The count in such a file: "oom_kill 3". Pure; 0 if it has none.
 std::uint64_t oom_kills(std::string_view text);
 
 class OomWatch {
  public:
-  OomWatch();  // earlier kills do not count
+  explicit OomWatch(const CgroupFiles& files);  // earlier kills do not count
   // The evidence, in words, that the OOM killer ended a process that SIGKILL has just ended; "" if there is none.
   std::string evidence(pid_t pid);
 

@@ -79,7 +79,7 @@ void check_gpus(const PreparedJob& job, control::Prepared& reply) {
   reply.problems.push_back(std::move(p));
 }
 
-void choose_cpus(PreparedJob& job, control::Prepared& reply) {
+void choose_cpus(PreparedJob& job, const CgroupFiles& cgroup_files, control::Prepared& reply) {
   const control::Prepare& order = job.order;
   if (order.bind_to == control::BindTo::kNone || order.gpus.empty()) return;
   const auto usable = cpus_of_affinity();
@@ -90,7 +90,7 @@ void choose_cpus(PreparedJob& job, control::Prepared& reply) {
   if (request.to == control::BindTo::kNuma) {
     request.gpu_nodes = nodes_of_workers(order.gpus, read_gpu_nodes(""), order.environment);
   }
-  auto bound = bind_workers(request, read_cores("", usable), usable, cpu_quota(""));
+  auto bound = bind_workers(request, read_cores("", usable), usable, cpu_quota(cgroup_files));
   if (!bound) {
     control::Problem p;
     p.kind = control::ProblemKind::kBinding;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/binding.h"
+#include "agent/cgroup.h"
 #include "agent/forked_call.h"
 #include "agent/reserved_port.h"
 #include "agent/worker_process.h"
@@ -31,7 +32,7 @@ void reserve_master_port(PreparedJob& job, control::Prepared& reply);
 // Finds the GPUs that the host list names for the workers. Without the driver's files, all are taken to be there.
 void check_gpus(const PreparedJob& job, control::Prepared& reply);
 // --bind-to: chooses the CPUs of the workers.
-void choose_cpus(PreparedJob& job, control::Prepared& reply);
+void choose_cpus(PreparedJob& job, const CgroupFiles& cgroup_files, control::Prepared& reply);
 
 // The start of a worker of that job: its command, environment and CPUs. Pure.
 WorkerStart worker_start(const PreparedJob& job, const control::Spawn& order, const control::WorkerSpec& spec);

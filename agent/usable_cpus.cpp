@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "agent/cgroup.h"
 #include "base/fd.h"
 #include "base/text.h"
 
@@ -82,12 +81,10 @@ std::optional<double> parse_cpu_max(std::string_view text) {
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-std::optional<double> cpu_quota(const std::string& root) {
-  const auto mountinfo = read_file(root + "/proc/self/mountinfo"), own = read_file(root + "/proc/self/cgroup");
-  if (!mountinfo || !own) return std::nullopt;
-  return lower(
-      quota_of_hierarchy(root, cgroup2_mounts(*mountinfo), cgroup2_path(*own), quota_of_version_2),
-      quota_of_hierarchy(root, cgroup1_mounts(*mountinfo, "cpu"), cpu_path_of_version_1(*own), quota_of_version_1));
+std::optional<double> cpu_quota(const CgroupFiles& files, const std::string& root) {
+  const auto mounts_2 = cgroup2_mounts(files.mountinfo), mounts_1 = cgroup1_mounts(files.mountinfo, "cpu");
+  return lower(quota_of_hierarchy(root, mounts_2, cgroup2_path(files.own), quota_of_version_2),
+               quota_of_hierarchy(root, mounts_1, cpu_path_of_version_1(files.own), quota_of_version_1));
 }
 
 std::vector<int> cpus_of_affinity() {
@@ -105,9 +102,9 @@ std::vector<int> cpus_of_affinity() {
   return {};
 }
 
-int usable_cpus() {
+int usable_cpus(const CgroupFiles& files) {
   const int of_affinity = static_cast<int>(cpus_of_affinity().size());
-  const auto quota = cpu_quota("");
+  const auto quota = cpu_quota(files);
   const int of_quota = quota ? static_cast<int>(std::min(*quota, double{kMaxCpus})) : kMaxCpus;
   return std::max(1, of_affinity > 0 ? std::min(of_affinity, of_quota) : 1);
 }

@@ -86,8 +86,8 @@ class JobCgroups : public testing::Test {
       announced_ = directory;
       return true;
     };
-    auto made = JobCgroup::create("abcd", announce);
-    if (!made && mount_own()) made = JobCgroup::create("abcd", announce);
+    auto made = JobCgroup::create(read_cgroup_files(), "abcd", announce);
+    if (!made && mount_own()) made = JobCgroup::create(read_cgroup_files(), "abcd", announce);
     if (!made) GTEST_SKIP() << made.error().message();
     cgroup_ = std::move(*made);
   }
@@ -181,7 +181,7 @@ TEST_F(JobCgroups, AreNotRemovedFromUnderAnAgentThatHasOnlyBegun) {
     }
   });
   for (int i = 0; i < 300; ++i) {
-    const auto made = JobCgroup::create("abce", [](const std::string&) { return true; });
+    const auto made = JobCgroup::create(read_cgroup_files(), "abce", [](const std::string&) { return true; });
     EXPECT_TRUE(made.has_value()) << made.error().message();
     if (!made) continue;
     EXPECT_FALSE(lock_as_remover(made->directory()).has_value());

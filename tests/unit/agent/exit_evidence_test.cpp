@@ -15,7 +15,7 @@ std::string error_file_of(int wait_status, bool ended_by_drun) {
   control::Exited report;
   report.wait_status = wait_status;
   report.ended_by_drun = ended_by_drun;
-  OomWatch oom;
+  OomWatch oom(read_cgroup_files());
   add_evidence(report, oom, [] { return std::string("{}"); });
   EXPECT_EQ(report.out_of_memory, "");
   return report.error_file;

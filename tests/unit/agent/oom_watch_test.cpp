@@ -7,28 +7,35 @@ namespace {
 
 using Files = std::vector<std::string>;
 
+Files files_of(const char* own, const char* mountinfo) { return oom_counter_files(CgroupFiles{own, mountinfo}); }
+
 TEST(OomWatch, FindsTheCountersOfVersionTwoUpToTheRoot) {
-  EXPECT_EQ(oom_counter_files("0::/user.slice/job:1\n",
-                              "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"),
+  EXPECT_EQ(files_of("0::/user.slice/job:1\n",
+                     "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"),
             (Files{"/sys/fs/cgroup/user.slice/job:1/memory.events", "/sys/fs/cgroup/user.slice/memory.events",
                    "/sys/fs/cgroup/memory.events"}));
 }
 
 TEST(OomWatch, FindsTheCountersOfVersionOne) {
-  EXPECT_EQ(oom_counter_files("6:memory:/a\n5:cpu,cpuacct:/a\n0::/b\n",
-                              "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
-                              "36 31 0:33 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"),
+  EXPECT_EQ(files_of("6:memory:/a\n5:cpu,cpuacct:/a\n0::/b\n",
+                     "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+                     "36 31 0:33 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"),
             (Files{"/sys/fs/cgroup/memory/a/memory.oom_control", "/sys/fs/cgroup/memory/memory.oom_control"}));
 }
 
 TEST(OomWatch, ACgroupBelowTheMountsRootIsNamedFromThere) {
-  EXPECT_EQ(oom_counter_files("0::/docker/1/x\n", "30 23 0:26 /docker/1 /sys/fs/cgroup rw - cgroup2 none rw\n"),
+  EXPECT_EQ(files_of("0::/docker/1/x\n", "30 23 0:26 /docker/1 /sys/fs/cgroup rw - cgroup2 none rw\n"),
             (Files{"/sys/fs/cgroup/x/memory.events", "/sys/fs/cgroup/memory.events"}));
 }
 
+TEST(OomWatch, OnlyTheMountIsLeftWhereOurPathIsNotShown) {
+  EXPECT_EQ(files_of("0::/docker/2\n", "30 23 0:26 /docker/1 /my\\040cgroups rw - cgroup2 none rw\n"),
+            Files{"/my cgroups/memory.events"});
+}
+
 TEST(OomWatch, WithoutMountsThereAreNone) {
-  EXPECT_EQ(oom_counter_files("0::/a\n", ""), Files{});
-  EXPECT_EQ(oom_counter_files("nonsense", "nonsense\n\n1 2 3"), Files{});
+  EXPECT_EQ(files_of("0::/a\n", ""), Files{});
+  EXPECT_EQ(files_of("nonsense", "nonsense\n\n1 2 3"), Files{});
 }
 
 TEST(OomWatch, ReadsBothKindsOfCounters) {
@@ -38,7 +45,7 @@ TEST(OomWatch, ReadsBothKindsOfCounters) {
   EXPECT_EQ(oom_kills(""), 0u);
 }
 
-TEST(OomWatch, HasNoEvidenceWhereNothingHappened) { EXPECT_EQ(OomWatch().evidence(1 << 22), ""); }
+TEST(OomWatch, HasNoEvidenceWhereNothingHappened) { EXPECT_EQ(OomWatch(read_cgroup_files()).evidence(1 << 22), ""); }
 
 }  // namespace
 }  // namespace drun::agent

@@ -14,6 +14,7 @@ namespace {
 class CpuQuota : public ::testing::Test {
  protected:
   void write(const std::string& path, const std::string& text) { folder_.write(path.substr(1), text); }
+  std::optional<double> quota() { return cpu_quota(read_cgroup_files(root_), root_); }
   drun::testing::TempFolder folder_;
   const std::string root_ = folder_.path();
 };
@@ -28,18 +29,18 @@ TEST(CpuMax, IsAShareOfThePeriod) {
 TEST_F(CpuQuota, IsTheLowestOfOurCgroupAndThoseAboveIt) {
   write("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
   write("/proc/self/cgroup", "0::/a/b/c\n");
-  EXPECT_EQ(cpu_quota(root_), std::nullopt);
+  EXPECT_EQ(quota(), std::nullopt);
   write("/sys/fs/cgroup/a/b/c/cpu.max", "max 100000\n");
-  EXPECT_EQ(cpu_quota(root_), std::nullopt);
+  EXPECT_EQ(quota(), std::nullopt);
   write("/sys/fs/cgroup/a/cpu.max", "400000 100000\n");
-  EXPECT_EQ(cpu_quota(root_), 4);
+  EXPECT_EQ(quota(), 4);
   write("/sys/fs/cgroup/a/b/cpu.max", "250000 100000\n");
-  EXPECT_EQ(cpu_quota(root_), 2.5);
+  EXPECT_EQ(quota(), 2.5);
   write("/sys/fs/cgroup/a/b/c/cpu.max", "300000 100000\n");
   write("/sys/fs/cgroup/a/b/c/d/cpu.max", "100000 100000\n");  // below our cgroup
-  EXPECT_EQ(cpu_quota(root_), 2.5);
+  EXPECT_EQ(quota(), 2.5);
   write("/sys/fs/cgroup/cpu.max", "50000 100000\n");  // a container with its own namespace sees its own cgroup here
-  EXPECT_EQ(cpu_quota(root_), 0.5);
+  EXPECT_EQ(quota(), 0.5);
 }
 
 TEST_F(CpuQuota, IsThatOfVersion1Too) {
@@ -51,9 +52,9 @@ TEST_F(CpuQuota, IsThatOfVersion1Too) {
   const std::string job = "/sys/fs/cgroup/cpu,cpuacct/slurm/job_7";
   write(job + "/cpu.cfs_quota_us", "-1\n");
   write(job + "/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(cpu_quota(root_), std::nullopt);
+  EXPECT_EQ(quota(), std::nullopt);
   write(job + "/cpu.cfs_quota_us", "600000\n");
-  EXPECT_EQ(cpu_quota(root_), 6);
+  EXPECT_EQ(quota(), 6);
 }
 
 // In a container the path may be the host's, which the container's mount doesn't contain.
@@ -62,7 +63,7 @@ TEST_F(CpuQuota, IsThatOfTheMountWhereOurPathIsNotShown) {
   write("/proc/self/cgroup", "4:cpu:/docker/2\n");
   write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
   write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(cpu_quota(root_), 2);
+  EXPECT_EQ(quota(), 2);
 }
 
 TEST(UsableCpus, AreThoseThatTheSchedulerLetsUsOn) {
@@ -71,7 +72,7 @@ TEST(UsableCpus, AreThoseThatTheSchedulerLetsUsOn) {
     CPU_ZERO(&one);
     CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
     ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
-    EXPECT_EQ(usable_cpus(), 1);
+    EXPECT_EQ(usable_cpus(read_cgroup_files()), 1);
   })
       .join();
 }
