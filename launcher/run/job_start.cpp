@@ -119,7 +119,7 @@ Task<int> Job::choose_network() {
     if (status != kExitOk) co_return status;
   }
   auto found = co_await network_.find(hosts_, head_index(), options_.interfaces, std::move(known), start_deadline_);
-  if (!found) co_return report(found.error());
+  if (!found) co_return report(late(std::move(found.error())));
   put_rank_0_where_all_reach_it();
   plan_.network = network_.choice();
   for (const AgentChannel* host : hosts_) {

@@ -162,6 +162,7 @@ class StartHangs(Gated):
         self.open_gate()
         self.assertEqual(job.finish(), 75, str(job))
         self.assertRegex(job.err, r"host2: probe: its agent gave no answer within \d+ s")
+        self.assertIn("raise --start-timeout", job.err)
         thaw()
         self.cluster.assert_clean()
 
@@ -171,6 +172,7 @@ class StartHangs(Gated):
         self.open_gate()
         self.assertEqual(job.finish(), 75, str(job))
         self.assertRegex(job.err, r"localhost: probe: its agent gave no answer within \d+ s \[deadline\]\n  and host2: probe: ")
+        self.assertIn("raise --start-timeout", job.err)
         for thaw in thaws:
             thaw()
         self.cluster.assert_clean()
