@@ -1,6 +1,7 @@
 // Plans which peers try which addresses, and chooses a NIC for each host. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,8 +18,10 @@ struct Attempt {
   int candidate = 0;  // index into Candidates::tried
 };
 
-// Plans attempts of all pairs for up to 32 hosts; beyond that of a ring plus random pairs (from `seed`), in which at
-// least 4 other hosts try each host (fewer only if fewer are in another network namespace). A host tries all
+inline constexpr std::size_t kFullPlanHosts = 32;  // up to this many, every host tries every other
+
+// Plans attempts of all pairs for up to kFullPlanHosts hosts; beyond that of a ring plus random pairs (from `seed`), in
+// which at least 4 other hosts try each host (fewer only if fewer are in another network namespace). A host tries all
 // candidates of its peer.
 std::vector<Attempt> plan_attempts(int n_hosts, const Candidates& candidates, std::uint64_t seed);
 

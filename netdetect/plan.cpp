@@ -9,7 +9,6 @@
 namespace drun::netdetect {
 namespace {
 
-constexpr int kAllPairsHosts = 32;
 constexpr std::size_t kTriers = 4;
 
 // SplitMix64: the same sequence with every standard library.
@@ -88,7 +87,8 @@ class Planner {
 
 std::vector<Attempt> plan_attempts(int n_hosts, const Candidates& candidates, std::uint64_t seed) {
   const Planner planner(n_hosts, candidates);
-  const Triers triers = n_hosts <= kAllPairsHosts ? planner.all_pairs() : planner.sample(seed);
+  const bool tries_all = n_hosts <= static_cast<int>(kFullPlanHosts);
+  const Triers triers = tries_all ? planner.all_pairs() : planner.sample(seed);
   std::vector<Attempt> attempts;
   for (std::size_t c = 0; c < candidates.tried.size(); ++c) {
     const int to = candidates.tried[c].host;

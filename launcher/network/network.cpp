@@ -7,6 +7,8 @@
 #include <set>
 
 #include "base/error_id.h"
+#include "base/log.h"
+#include "netdetect/later_attempts.h"
 
 namespace drun::launcher {
 
@@ -14,16 +16,21 @@ namespace {
 
 using netdetect::Attempt;
 using netdetect::AttemptResult;
+using netdetect::AttemptResults;
+using netdetect::LaterAttempts;
+using netdetect::Unanswered;
 using std::chrono::milliseconds;
 
 // Most addresses answer within a millisecond or never. The first round is short, so that unreachable addresses cost
 // little. Attempts that timed out but might succeed get a second round, in which a lost SYN is retransmitted after 1 s.
-// The third round runs only if there is no choice otherwise.
+// The third round runs only if there is no choice otherwise. Many hosts at once, or a switch that is busy with their
+// ARP requests, may be too slow for the first round: what timed out in networks in which others were reached is
+// repeated, before these hosts count as hosts that do not reach each other.
 constexpr auto kFirstRound = milliseconds(150);
+constexpr auto kManyHostsRound = milliseconds(400);
 constexpr auto kSecondRound = milliseconds(1300);
 constexpr auto kThirdRound = milliseconds(3300);
 constexpr int kParallel = 64;
-constexpr std::size_t kUnlimitedPairs = 32;
 
 struct Probing {
   std::vector<AgentChannel*> hosts;
@@ -117,8 +124,9 @@ Task<void> run_on(AgentChannel& host, std::size_t index, const Probing& probing,
 // Adds one round's results to `results`, replacing those of the same attempt. Attempts from and to lost hosts are left
 // out.
 Task<void> run_round(asio::io_context& io, Probing& probing, const netdetect::Candidates& candidates,
-                     const std::vector<Attempt>& attempts, milliseconds timeout,
-                     std::map<std::pair<int, int>, AttemptResult>& results, std::map<int, Error>& lost) {
+                     const std::vector<Attempt>& attempts, milliseconds timeout, AttemptResults& results,
+                     std::map<int, Error>& lost) {
+  if (attempts.empty()) co_return;
   const std::size_t n = probing.hosts.size();
   std::vector<std::vector<Attempt>> by_host(n);
   for (const auto& a : attempts) {
@@ -135,15 +143,19 @@ Task<void> run_round(asio::io_context& io, Probing& probing, const netdetect::Ca
   }
   co_await group.join();
   drop_failed(probing, errors, lost);
+  std::size_t n_reached = 0;
   for (auto& r : round) {
+    n_reached += r.result.outcome == netdetect::ProbeOutcome::kReached ? 1 : 0;
     const auto key = std::make_pair(r.attempt.from, r.attempt.candidate);
     results[key] = std::move(r);
   }
+  log::debug("probe: " + std::to_string(round.size()) + " attempts of up to " + std::to_string(timeout.count()) +
+             " ms, " + std::to_string(n_reached) + " successful");
 }
 
 // Leaves out attempts at hosts that have been lost since: they say nothing about an address.
-std::vector<AttemptResult> values(const std::map<std::pair<int, int>, AttemptResult>& results,
-                                  const netdetect::Candidates& candidates, const std::map<int, Error>& lost) {
+std::vector<AttemptResult> values(const AttemptResults& results, const netdetect::Candidates& candidates,
+                                  const std::map<int, Error>& lost) {
   std::vector<AttemptResult> out;
   for (const auto& [key, r] : results) {
     const int to = candidates.tried[static_cast<std::size_t>(key.second)].host;
@@ -162,7 +174,7 @@ std::vector<Attempt> all_attempts(const std::vector<netdetect::HostInterfaces>& 
                                   const netdetect::Candidates& candidates, int head, std::uint64_t seed) {
   const int n = static_cast<int>(hosts.size());
   auto planned = netdetect::plan_attempts(n, candidates, seed);
-  if (head >= 0 && hosts.size() > kUnlimitedPairs) {
+  if (head >= 0 && hosts.size() > netdetect::kFullPlanHosts) {
     for (int from = 0; from < n; ++from) {
       for (std::size_t c = 0; c < candidates.tried.size(); ++c) {
         if (from == head || candidates.tried[c].host != head) continue;
@@ -184,14 +196,12 @@ std::vector<Attempt> all_attempts(const std::vector<netdetect::HostInterfaces>& 
   return out;
 }
 
-using Results = std::map<std::pair<int, int>, AttemptResult>;
-
-bool is_reached(const Results& results, const std::pair<int, int>& key) {
+bool is_reached(const AttemptResults& results, const std::pair<int, int>& key) {
   return results.at(key).result.outcome == netdetect::ProbeOutcome::kReached;
 }
 
 // True if an attempt that had failed succeeded when it was repeated.
-bool has_improved(const Results& before, const Results& after) {
+bool has_improved(const AttemptResults& before, const AttemptResults& after) {
   return std::any_of(before.begin(), before.end(), [&](const auto& item) {
     return !is_reached(before, item.first) && is_reached(after, item.first);
   });
@@ -217,68 +227,6 @@ std::vector<int> anomalies(const netdetect::PartialChoice& most) {
   return out;
 }
 
-class Again {
- public:
-  Again(const Results& results, const netdetect::Candidates& candidates) : results_(results), candidates_(candidates) {
-    for (const auto& [key, r] : results) {
-      const int to = candidates.tried[static_cast<std::size_t>(key.second)].host;
-      tried_.emplace(key.first, to);
-      if (r.result.outcome != netdetect::ProbeOutcome::kReached) continue;
-      reached_.insert(key.second);
-      met_.emplace(key.first, to);
-    }
-  }
-
-  // Attempts that timed out: all of them, or only those at an address that another host reached.
-  std::vector<Attempt> timed_out(bool all) const {
-    std::vector<Attempt> out;
-    for (const auto& [key, r] : results_) {
-      // A connection whose proof did not arrive in time may have lost a segment.
-      if (r.result.outcome != netdetect::ProbeOutcome::kTimedOut &&
-          r.result.outcome != netdetect::ProbeOutcome::kWrongPeer)
-        continue;
-      if (all || reached_.count(key.second) > 0) out.push_back(r.attempt);
-    }
-    return out;
-  }
-
-  // If only a part of all pairs was tried: the other direction of pairs that failed, and all pairs of anomalies,
-  // because any two hosts of a job must be able to connect.
-  std::vector<Attempt> untried(const std::vector<int>& anomalies) const {
-    std::set<std::pair<int, int>> wanted;
-    for (const auto& [from, to] : tried_) {
-      if (met_.count({from, to}) == 0) wanted.emplace(to, from);
-    }
-    for (const int from : anomalies) {
-      for (const int to : anomalies) {
-        if (anomalies.size() <= kUnlimitedPairs) wanted.emplace(from, to);
-      }
-    }
-    std::vector<Attempt> out;
-    for (const auto& [from, to] : wanted) {
-      if (tried_.count({from, to}) > 0 || is_one_namespace(from, to)) continue;
-      for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
-        if (candidates_.tried[c].host != to) continue;
-        Attempt attempt;
-        attempt.from = from;
-        attempt.candidate = static_cast<int>(c);
-        out.push_back(attempt);
-      }
-    }
-    return out;
-  }
-
- private:
-  bool is_one_namespace(int a, int b) const {
-    return candidates_.namespaces[static_cast<std::size_t>(a)] == candidates_.namespaces[static_cast<std::size_t>(b)];
-  }
-
-  const Results& results_;
-  const netdetect::Candidates& candidates_;
-  std::set<int> reached_;                      // candidates
-  std::set<std::pair<int, int>> tried_, met_;  // hosts: from, to
-};
-
 // True if the cache had results that lead to a good choice.
 bool take_cached(const ProbeCache& cache, NetworkProbe& out) {
   auto entry =
@@ -296,6 +244,32 @@ bool take_cached(const ProbeCache& cache, NetworkProbe& out) {
   out.results = std::move(entry->results);
   out.age = entry->age;
   return true;
+}
+
+Task<void> run_rounds(asio::io_context& io, Probing& probing, const std::vector<Attempt>& attempts, NetworkProbe& out,
+                      AttemptResults& results) {
+  const auto choice_now = [&] { return choose_subset(out, values(results, out.candidates, out.lost)); };
+  const auto unanswered = [&](Unanswered which) { return LaterAttempts(results, out.candidates).unanswered(which); };
+  co_await run_round(io, probing, out.candidates, attempts, kFirstRound, results, out.lost);
+  auto most = choice_now();
+  if (!all_good(most) && probing.hosts.size() > netdetect::kFullPlanHosts) {
+    const auto again = unanswered(Unanswered::kInReachedNetworks);
+    co_await run_round(io, probing, out.candidates, again, kManyHostsRound, results, out.lost);
+    most = choice_now();
+  }
+  if (all_good(most)) {
+    const auto again = unanswered(Unanswered::kAtReachedAddresses);
+    co_await run_round(io, probing, out.candidates, again, kSecondRound, results, out.lost);
+    co_return;
+  }
+  const AttemptResults before = results;
+  auto again = unanswered(Unanswered::kAll);
+  for (const auto& attempt : LaterAttempts(results, out.candidates).untried(anomalies(most))) again.push_back(attempt);
+  co_await run_round(io, probing, out.candidates, again, kSecondRound, results, out.lost);
+  most = choice_now();
+  if (all_good(most) || !(most.error || has_improved(before, results))) co_return;
+  again = unanswered(Unanswered::kAll);
+  co_await run_round(io, probing, out.candidates, again, kThirdRound, results, out.lost);
 }
 
 }  // namespace
@@ -349,7 +323,7 @@ Task<Result<NetworkProbe>> probe_network(asio::io_context& io, std::vector<Agent
   probing.token.resize(16);
   randombytes_buf(probing.token.data(), probing.token.size());
 
-  std::map<std::pair<int, int>, AttemptResult> results;
+  AttemptResults results;
   if (!attempts.empty()) {
     std::vector<Error> errors(hosts.size());
     TaskGroup group(io.get_executor());
@@ -359,22 +333,7 @@ Task<Result<NetworkProbe>> probe_network(asio::io_context& io, std::vector<Agent
     }
     co_await group.join();
     drop_failed(probing, errors, out.lost);
-    co_await run_round(io, probing, out.candidates, attempts, kFirstRound, results, out.lost);
-    auto most = choose_subset(out, values(results, out.candidates, out.lost));
-    if (all_good(most)) {
-      const auto again = Again(results, out.candidates).timed_out(false);
-      if (!again.empty()) co_await run_round(io, probing, out.candidates, again, kSecondRound, results, out.lost);
-    } else {
-      const Results before = results;
-      auto again = Again(results, out.candidates).timed_out(true);
-      for (const auto& attempt : Again(results, out.candidates).untried(anomalies(most))) again.push_back(attempt);
-      co_await run_round(io, probing, out.candidates, again, kSecondRound, results, out.lost);
-      most = choose_subset(out, values(results, out.candidates, out.lost));
-      again = Again(results, out.candidates).timed_out(true);
-      if (!all_good(most) && (most.error || has_improved(before, results))) {
-        co_await run_round(io, probing, out.candidates, again, kThirdRound, results, out.lost);
-      }
-    }
+    co_await run_rounds(io, probing, attempts, out, results);
   }
   if (watch != nullptr) watch->end();
   out.results = values(results, out.candidates, out.lost);

@@ -138,8 +138,9 @@ class OneWayOfMany(ClusterTest):
         accept = ['iifname "lo" accept', "tcp dport 12345 accept"]
         self.cluster.filter("h7", input=[*accept, "tcp flags & (syn|ack) == syn drop"])
         self.addCleanup(self.cluster.unfilter, "h7")
-        job = self.good("-H", hosts, "true")
+        job = self.good("-vv", "-H", hosts, "true")
         self.assertIn("host7 accepts no connections from the other hosts", job.err)
+        self.assertRegex(job.err, r"probe: \d+ attempts of up to 400 ms, \d+ successful")
         self.cluster.filter("h11", input=[*accept, "tcp flags & (syn|ack) == syn reject with tcp reset"])
         self.addCleanup(self.cluster.unfilter, "h11")
         job = self.drun("-H", hosts, "true")
