@@ -89,4 +89,11 @@ def stdin(data):
     return [table(["command", "MB/s", "range MB/s", "MB", "relative to ssh"], rows), *shortfalls(data)]
 
 
-TABLES = {"start": start, "cold": start, "ending": ending, "output": output, "stdin": stdin}
+def check(data):
+    rows = [[row["what"], str(row["hosts"]), f"{statistics.median(row['seconds']):.1f}", spread(row["seconds"], 1),
+             f"{statistics.median(row['processor']):.2f}", f"{statistics.median(row['warnings']):.0f}"]
+            for row in data["rows"] if "failed" not in row]
+    return [table(["command", "hosts", "median s", "range s", "processor s of the head", "warnings"], rows), *shortfalls(data)]
+
+
+TABLES = {"check": check, "start": start, "cold": start, "ending": ending, "output": output, "stdin": stdin}
