@@ -10,7 +10,7 @@ import sys
 import threading
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-# What the hosts have in common here, and have not on machines of their own.
+# Settings of the one kernel of all hosts, which hosts on machines of their own would not share.
 SETTINGS = {
     # "1": the kernel divides the processors between sessions before it divides them between processes. Each sshd and each
     # worker has a session of its own, and all ssh clients of a launcher are in one: on the hosts' own machines they would
