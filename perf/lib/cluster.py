@@ -16,8 +16,6 @@ SETTINGS = {
     # worker has a session of its own, and all ssh clients of a launcher are in one: on the hosts' own machines they would
     # not compete, here they would come short.
     "/proc/sys/kernel/sched_autogroup_enabled": "0",
-    # Packets that wait for a processor; more are dropped. An ARP request goes to all hosts at once.
-    "/proc/sys/net/core/netdev_max_backlog": "200000",
 }
 CLUSTER = os.path.join(ROOT, "tests", "e2e", "cluster")
 MEET = """
