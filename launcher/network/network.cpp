@@ -9,6 +9,7 @@
 #include "base/error_id.h"
 #include "base/log.h"
 #include "netdetect/later_attempts.h"
+#include "netdetect/reachability_votes.h"
 
 namespace drun::launcher {
 
@@ -145,7 +146,7 @@ Task<void> run_round(asio::io_context& io, Probing& probing, const netdetect::Ca
   drop_failed(probing, errors, lost);
   std::size_t n_reached = 0;
   for (auto& r : round) {
-    n_reached += r.result.outcome == netdetect::ProbeOutcome::kReached ? 1 : 0;
+    if (reached(r)) ++n_reached;
     const auto key = std::make_pair(r.attempt.from, r.attempt.candidate);
     results[key] = std::move(r);
   }
@@ -196,15 +197,10 @@ std::vector<Attempt> all_attempts(const std::vector<netdetect::HostInterfaces>& 
   return out;
 }
 
-bool is_reached(const AttemptResults& results, const std::pair<int, int>& key) {
-  return results.at(key).result.outcome == netdetect::ProbeOutcome::kReached;
-}
-
 // True if an attempt that had failed succeeded when it was repeated.
 bool has_improved(const AttemptResults& before, const AttemptResults& after) {
-  return std::any_of(before.begin(), before.end(), [&](const auto& item) {
-    return !is_reached(before, item.first) && is_reached(after, item.first);
-  });
+  return std::any_of(before.begin(), before.end(),
+                     [&](const auto& item) { return !reached(item.second) && reached(after.at(item.first)); });
 }
 
 // True if every host that is not left out is reached by all hosts that tried it, at the address that was chosen for it.

@@ -10,13 +10,10 @@ import sys
 import threading
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-# Settings of the one kernel of all hosts, which hosts on machines of their own would not share.
-SETTINGS = {
-    # "1": the kernel divides the processors between sessions before it divides them between processes. Each sshd and each
-    # worker has a session of its own, and all ssh clients of a launcher are in one: on the hosts' own machines they would
-    # not compete, here they would come short.
-    "/proc/sys/kernel/sched_autogroup_enabled": "0",
-}
+# "1": the kernel divides the processors between sessions before it divides them between processes. Each sshd and each
+# worker has a session of its own, and all ssh clients of a launcher are in one: on the hosts' own machines they would not
+# compete, here they would come short.
+AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
 CLUSTER = os.path.join(ROOT, "tests", "e2e", "cluster")
 MEET = """
 import json, socket, sys, time
@@ -68,21 +65,21 @@ class Cluster:
     def __init__(self, n_hosts):
         self.n_hosts = n_hosts
         self.name = f"bench-{os.getpid()}"
-        self._settings = {}
+        self._autogroup = None
 
     def __enter__(self):
         subprocess.run([CLUSTER, "up", str(self.n_hosts + 1), "--quiet", "--name", self.name, "--owner-pid", str(os.getpid())],
                        check=True)
         self._exchange_keys()
         self._meet()
-        for path in filter(os.path.exists, SETTINGS):
-            self._settings[path] = setting(path)
-            change_setting(path, SETTINGS[path])
+        if os.path.exists(AUTOGROUP):
+            self._autogroup = setting(AUTOGROUP)
+            change_setting(AUTOGROUP, "0")
         return self
 
     def __exit__(self, *_):
-        for path, before in self._settings.items():
-            change_setting(path, before)
+        if self._autogroup:
+            change_setting(AUTOGROUP, self._autogroup)
         subprocess.run([CLUSTER, "down", "--quiet", "--name", self.name], check=False)
 
     def hosts(self):
