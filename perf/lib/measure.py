@@ -50,6 +50,15 @@ def _merged(figures):
     return {key: [round(figure[key], 4) for figure in figures] for key in figures[0]}
 
 
+def settled(size, next_size):
+    """`next_size(size)` measures with `size`, and gives the size that would last as long as wanted. A small one says too
+    little of a launcher that has to get up to speed, so one that is much larger is tried, too."""
+    larger = next_size(size)
+    while larger >= 1.5 * size:
+        size, larger = larger, next_size(larger)
+    return max(size, larger)
+
+
 def arguments(description, n_rounds=5):
     """The parser of a script in perf/, with the options that all of them have."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -32,8 +32,9 @@ def conditions(data):
     peers = ", ".join(f"{name} {versions[name]}" for name in (OPENMPI, MPICH, PDSH, CLUSH))
     text = (f"`perf/peers --{data['mode']}`, {data['date']}: drun {versions['drun']} at {versions['commit']}, on {machine['processors']} "
             f"processors ({machine['processor']}), {machine['memory_gib']} GiB, {machine['system']}, Linux {machine['kernel']}, with "
-            f"OpenSSH {versions[SSH]}. Peers are those of the distribution: {peers}. In each of {data['rounds']} rounds, after one "
-            "that warms up, all take turns. Figures are medians, with the range in brackets. The load average was "
+            f"OpenSSH {versions[SSH]}. Peers are those of the distribution: {peers}. In each of {data['rounds']} rounds "
+            f"({data['benchmarks']['output']['rounds']} of output and standard input), after one that warms up, all take "
+            "turns. Figures are medians, with the range in brackets. The load average was "
             f"{load['before']} before and {load['after']} after.")
     paragraphs = [paragraph(text)]
     if load["limit"] > DEFAULT_MAX_LOAD * machine["processors"]:

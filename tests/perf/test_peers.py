@@ -125,6 +125,13 @@ class Rounds(unittest.TestCase):
         self.assertEqual(self.rounds(once), [{"what": "a", "seconds": [1, 1]}, {"what": "b", "failed": "3 lines"}])
         self.assertEqual("".join(calls), "ab" + "aba" + "a", "a warms up again, on hosts that may be new")
 
+    def test_have_a_size_that_was_measured_with_one_of_that_order(self):
+        """A launcher that shows its speed only from 100 on, one that is slow, and one whose speed is known from the first."""
+        for wanted, tried, size in (({10: 100, 100: 900, 900: 1000}, [10, 100, 900], 1000), ({10: 2}, [10], 10), ({10: 14}, [10], 14)):
+            sizes = []
+            self.assertEqual(measure.settled(10, lambda n: sizes.append(n) or wanted[n]), size)
+            self.assertEqual(sizes, tried)
+
     def test_are_refused_if_a_required_one_came_up_short(self):
         calls = []
 
