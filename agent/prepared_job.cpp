@@ -15,11 +15,8 @@ namespace drun::agent {
 
 namespace {
 
-// Adds the variables that belong to the login on this host and are never sent from the head: from the agent's own
-// environment, unless the job sets them.
 void add_host_environment(control::Prepare& job) {
-  for (const char* name :
-       {"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TMPDIR", "HOSTNAME", "XDG_RUNTIME_DIR", "PATH"}) {
+  for (const char* name : control::kLoginVariables) {
     if (const char* value = std::getenv(name)) job.environment.emplace(name, value);
   }
   job.environment.emplace("PWD", job.working_directory);

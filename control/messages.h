@@ -72,6 +72,11 @@ struct LinkResults {
 // --bind-to: docs/binding.md.
 enum class BindTo : std::uint8_t { kNone = 0, kCore = 1, kNuma = 2 };
 
+// Variables of the login on each host. They are never sent: the agent adds its own to Prepare::environment, unless the
+// job sets them.
+inline constexpr const char* kLoginVariables[] = {"HOME",   "USER",     "LOGNAME",         "SHELL", "MAIL",
+                                                  "TMPDIR", "HOSTNAME", "XDG_RUNTIME_DIR", "PATH"};
+
 // Settings shared by all workers of this host.
 struct Prepare {
   std::vector<std::string> argv;

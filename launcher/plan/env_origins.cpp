@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "control/messages.h"
 #include "launcher/plan/env_names.h"
 
 namespace drun::launcher {
@@ -129,11 +130,10 @@ void add_base(const EnvQuestion& question, const EnvRequest& request, const Envi
   }
 }
 
-// The variables that the agent adds: see add_host_environment() in agent/prepared_job.cpp and JobResources::add_to().
+// The variables that the agent adds: add_host_environment() in agent/prepared_job.cpp and JobResources::add_to().
 void add_agents(const EnvQuestion& question, const Environment& own, Variables& out) {
   const std::string agent = "drun-agent on " + question.host;
-  for (const char* name :
-       {"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TMPDIR", "HOSTNAME", "XDG_RUNTIME_DIR", "PATH"}) {
+  for (const char* name : control::kLoginVariables) {
     if (out.count(name) > 0) continue;
     const auto mine = own.find(name);
     if (question.is_head && mine == own.end()) continue;
