@@ -3,34 +3,28 @@
 namespace drun::transport {
 namespace {
 
+// With `no` ssh would log in to a host whose key has changed.
 const char* strict_host_key_checking(HostKeyPolicy policy) {
-  switch (policy) {
-    case HostKeyPolicy::kStrict:
-      return "yes";
-    case HostKeyPolicy::kOff:
-      return "no";
-    case HostKeyPolicy::kAcceptNew:
-      break;
-  }
-  return "accept-new";
+  return policy == HostKeyPolicy::kStrict ? "yes" : "accept-new";
 }
+
+// Asks ssh for the value that the config has. `ask` is what ssh has if none is set.
+constexpr const char* kAcceptNewIfUnset =
+    "case $(ssh -G \"$@\" 2>/dev/null) in *stricthostkeychecking\\ ask*|*stricthostkeychecking\\ false*)"
+    "exec ssh -oStrictHostKeyChecking=accept-new \"$@\";;esac;exec ssh \"$@\"";
 
 }  // namespace
 
 std::vector<std::string> openssh_argv(const SshTarget& target, const std::string& config_file,
                                       const std::string& command, int connect_timeout_s) {
-  std::vector<std::string> argv = {
-      "ssh",
-      "-T",
-      "-x",
-      "-a",
-      "-oBatchMode=yes",
-      "-oClearAllForwardings=yes",
-      "-oControlMaster=no",
-      "-oControlPath=none",
-      "-oPermitLocalCommand=no",
-      "-oRemoteCommand=none",
-      std::string("-oStrictHostKeyChecking=") + strict_host_key_checking(target.host_keys)};
+  std::vector<std::string> argv = {"ssh"};
+  if (target.is_partial && target.host_keys != HostKeyPolicy::kStrict) {
+    argv = {"/bin/sh", "-c", kAcceptNewIfUnset, "ssh"};
+  } else {
+    argv.push_back(std::string("-oStrictHostKeyChecking=") + strict_host_key_checking(target.host_keys));
+  }
+  argv.insert(argv.end(), {"-T", "-x", "-a", "-oBatchMode=yes", "-oClearAllForwardings=yes", "-oControlMaster=no",
+                           "-oControlPath=none", "-oPermitLocalCommand=no", "-oRemoteCommand=none"});
   if (target.connect_timeout.count() == 0) {
     argv.push_back("-oConnectTimeout=" + std::to_string(connect_timeout_s));
   }

@@ -27,14 +27,14 @@ struct Proxy::Impl {
 
 std::string Proxy::command_for(const SshTarget& target) {
   if (given(target.proxy_command)) return "exec " + target.proxy_command;
-  if (!given(target.proxy_jump)) return "";
-  // "a,b,c": the last one connects to the target, through the others.
-  const auto comma = target.proxy_jump.rfind(',');
-  const std::string last = comma == std::string::npos ? target.proxy_jump : target.proxy_jump.substr(comma + 1);
+  const std::string last = target.last_jump();
+  if (last.empty()) return "";
+  const std::string before = target.proxy_jump.substr(0, target.proxy_jump.size() - last.size());
   std::string words = "exec ssh -oBatchMode=yes -oClearAllForwardings=yes -oControlMaster=no -oControlPath=none";
-  if (target.host_keys == HostKeyPolicy::kAcceptNew) words += " -oStrictHostKeyChecking=accept-new";
+  // OpenSSH ignores later values, those of the config among them.
+  if (target.jump_host_keys != HostKeyPolicy::kStrict) words += " -oStrictHostKeyChecking=accept-new";
   if (!target.config_file.empty()) words += " -F " + shell_quote(target.config_file);
-  if (comma != std::string::npos) words += " -J " + shell_quote(target.proxy_jump.substr(0, comma));
+  if (!before.empty()) words += " -J " + shell_quote(before.substr(0, before.size() - 1));
   const std::string to =
       target.host_name.find(':') == std::string::npos ? target.host_name : "[" + target.host_name + "]";
   words += " -W " + shell_quote(to + ":" + std::to_string(target.port));

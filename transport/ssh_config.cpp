@@ -48,6 +48,33 @@ Result<SshConfigValues> read_configs(const SshOptions& options, const SshConfigS
   return values;
 }
 
+// By StrictHostKeyChecking. Nothing for an unknown word.
+std::optional<HostKeyPolicy> host_key_policy(const SshConfigValues& values) {
+  const std::string word = lower(values.word("stricthostkeychecking"));
+  if (word.empty() || word == "accept-new") return HostKeyPolicy::kAcceptNew;
+  if (word == "yes" || word == "true" || word == "ask") return HostKeyPolicy::kStrict;
+  if (word == "no" || word == "false" || word == "off") return HostKeyPolicy::kOff;
+  return std::nullopt;
+}
+
+// Of "[user@]host[:port]" or "ssh://[user@]host[:port]".
+std::string host_of_jump(std::string_view jump) {
+  if (starts_with(jump, "ssh://")) jump.remove_prefix(6);
+  if (const auto at = jump.rfind('@'); at != std::string_view::npos) jump.remove_prefix(at + 1);
+  if (starts_with(jump, "[")) return std::string(jump.substr(1, jump.find(']') - 1));
+  const auto colon = jump.find(':');
+  return std::string(colon == jump.rfind(':') ? jump.substr(0, colon) : jump);
+}
+
+// The policy of a jump host by the lines for its own name, as its ssh would have it. Strict if that is not known here.
+HostKeyPolicy policy_of_jump(const std::string& jump, const SshOptions& options, SshConfigSubject subject) {
+  subject.host = host_of_jump(jump);
+  subject.user.clear();
+  const auto values = read_configs(options, subject);
+  if (!values || !values->needs_openssh.empty()) return HostKeyPolicy::kStrict;
+  return host_key_policy(*values).value_or(HostKeyPolicy::kStrict);
+}
+
 // Fills a target from values. Keeps the first error, with its line.
 class Filler {
  public:
@@ -77,14 +104,11 @@ class Filler {
 
   void policies() {
     if (const auto* value = values_.find("stricthostkeychecking")) {
-      const std::string word = lower(value->words.front());
-      if (word == "yes" || word == "true" || word == "ask") {
-        target_.host_keys = HostKeyPolicy::kStrict;
-      } else if (word == "no" || word == "false" || word == "off") {
-        target_.host_keys = HostKeyPolicy::kOff;
-      } else if (word != "accept-new") {
+      const auto policy = host_key_policy(values_);
+      if (!policy) {
         refuse(*value, "StrictHostKeyChecking is yes, accept-new, ask, no or off, not '" + value->words.front() + "'");
       }
+      target_.host_keys = policy.value_or(HostKeyPolicy::kStrict);
     }
     target_.identities_only = flag("identitiesonly");
     target_.compression = flag("compression");
@@ -228,6 +252,12 @@ class Filler {
 
 }  // namespace
 
+std::string SshTarget::last_jump() const {
+  if (proxy_jump == "none") return "";
+  const auto comma = proxy_jump.rfind(',');
+  return comma == std::string::npos ? proxy_jump : proxy_jump.substr(comma + 1);
+}
+
 Result<SshTarget> resolve_ssh_target(const Host& host, const SshOptions& options) {
   if (host.name.empty() || host.name.front() == '-') {
     return fail(Errc::kUsage, host.where.empty() ? host.name : host.where, "not a host name: '" + host.name + "'");
@@ -252,7 +282,11 @@ Result<SshTarget> resolve_ssh_target(const Host& host, const SshOptions& options
   filler.files();
   filler.proxy();
   if (filler.error) return fail(std::move(*filler.error));
+  if (const auto jump = target.last_jump(); !jump.empty()) {
+    target.jump_host_keys = policy_of_jump(jump, options, subject);
+  }
   target.needs_openssh = values->needs_openssh;
+  target.is_partial = !values->needs_openssh.empty() || canonicalizes(*values);
   if (target.needs_openssh.empty()) target.needs_openssh = filler.needs_openssh;
   if (target.needs_openssh.empty()) target.needs_openssh = beyond_libssh(*values);
   if (target.needs_openssh.empty()) target.needs_openssh = identity_beyond_libssh(target);

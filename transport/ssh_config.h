@@ -33,6 +33,7 @@ struct SshTarget {
   std::string proxy_command;   // "" or "none" = none; tokens expanded
   std::string proxy_jump;      // "" or "none" = none
   HostKeyPolicy host_keys = HostKeyPolicy::kAcceptNew;
+  HostKeyPolicy jump_host_keys = HostKeyPolicy::kAcceptNew;  // of the last host of proxy_jump, by its own lines
   std::vector<std::string> user_known_hosts;
   std::vector<std::string> global_known_hosts;
   std::string host_key_alias;
@@ -44,7 +45,11 @@ struct SshTarget {
   std::chrono::seconds connect_timeout{0};  // 0 = drun's own timeout
   // The reason why only OpenSSH's client can reach this host (a keyword that libssh lacks); "" = libssh can.
   std::string needs_openssh;
-  std::string where;  // Host::where, for messages
+  bool is_partial = false;  // only OpenSSH can evaluate all lines, so it may have other values than those here
+  std::string where;        // Host::where, for messages
+
+  // Of "a,b,c" c, which connects to the target through the others. "" = none.
+  std::string last_jump() const;
 };
 
 struct SshOptions {
@@ -61,8 +66,8 @@ struct LocalAccount {
 LocalAccount local_account();
 
 // Reads config files (Include, Host, Match host/originalhost/user/localuser/all; Match exec, canonical and final set
-// needs_openssh). Order of precedence: option, host item, user config, system config, default. Errors: Errc::kUsage
-// with file:line.
+// needs_openssh and is_partial). Order of precedence: option, host item, user config, system config, default. Errors:
+// Errc::kUsage with file:line.
 Result<SshTarget> resolve_ssh_target(const Host& host, const SshOptions& options);
 
 // Checks the file of -i before any connection: kUsage if it can't be read.

@@ -45,6 +45,11 @@ std::string at(const SshConfigValue& value) { return " in " + value.where; }
 
 }  // namespace
 
+bool canonicalizes(const SshConfigValues& values) {
+  const std::string word = lower(values.word("canonicalizehostname"));
+  return word == "yes" || word == "true" || word == "always";
+}
+
 std::string beyond_libssh(const SshConfigValues& values) {
   for (const auto& limit : limits()) {
     const auto* value = values.find(limit.keyword);

@@ -11,6 +11,8 @@
 
 namespace drun::transport {
 
+// True if OpenSSH may look for the lines of another name than the one that was typed: CanonicalizeHostname.
+bool canonicalizes(const SshConfigValues& values);
 // The first keyword that changes the connection and that libssh does not support, with its file:line; "" = none.
 std::string beyond_libssh(const SshConfigValues& values);
 // A certificate beside an identity file, or a security key that is named explicitly; "" = none. Reads the files.

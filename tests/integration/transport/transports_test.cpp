@@ -161,9 +161,8 @@ TEST_P(Transports, StoreANewHostKeyOnceAndRefuseAChangedOne) {
     sshd_.restart_with_new_host_key(type);
     for (const std::string policy : {"yes", "ask", "accept-new", "no"}) {
       const auto outcome = run(sshd_.target("StrictHostKeyChecking " + policy), "echo in");
-      // With `no` OpenSSH still logs in by key, with a warning. drun always refuses a changed key.
-      const bool is_let_in = policy == "no" && GetParam() == Kind::kOpenssh;
-      EXPECT_EQ(outcome.out, is_let_in ? "in\n" : "") << type << ", " << policy;
+      // With `no` ssh by itself would log in by key, with a warning.
+      EXPECT_EQ(outcome.out, "") << type << ", " << policy;
       EXPECT_NE(lower(words_of(outcome)).find("changed"), std::string::npos)
           << type << ", " << policy << ": " << words_of(outcome);
       EXPECT_EQ(sshd_.folder().read("known_hosts"), line) << type << ", " << policy;
@@ -199,6 +198,13 @@ TEST_P(Transports, GoThroughAJumpHost) {
   EXPECT_EQ(count_of(sshd_.log(), "Accepted publickey for"), 2) << sshd_.log();
 }
 
+TEST_P(Transports, RefuseAnUnknownJumpHostByItsOwnPolicy) {
+  const auto outcome = run(sshd_.target("Host box\n ProxyJump box2\nHost box2\n StrictHostKeyChecking yes"), "echo in");
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(words_of(outcome).find("ost key verification failed"), std::string::npos) << words_of(outcome);
+  EXPECT_EQ(sshd_.folder().read("known_hosts"), "");
+}
+
 TEST_P(Transports, CarryTheWordsOfAProxyThatFails) {
   const auto outcome = run(sshd_.target("ProxyCommand sh -c 'echo no way out >&2; exit 1'"), "true");
   EXPECT_NE(words_of(outcome).find("no way out"), std::string::npos) << words_of(outcome);
@@ -221,6 +227,23 @@ TEST_P(Transports, OpenManySessionsAtOnce) {
   if (GetParam() == Kind::kOpenssh) return;  // its clients don't know of each other
   EXPECT_EQ(sshd_.folder().read("known_hosts"), line);
   EXPECT_EQ(loop_.notices.size(), 1u);
+}
+
+// Each policy is in a block whose condition only OpenSSH evaluates.
+TEST(OpensshTransport, HasThePolicyOfSshForTheLinesThatOnlySshEvaluates) {
+  Sshd sshd;
+  Loop loop;
+  const auto transport = loop.openssh();
+  const auto run = [&](const std::string& policy) {
+    auto channel = loop.open(*transport, sshd.target("Match exec true\n StrictHostKeyChecking " + policy), "echo in");
+    EXPECT_TRUE(channel);
+    return loop.run(converse(loop.io, std::move(*channel), "")).out;
+  };
+  EXPECT_EQ(run("yes"), "");
+  EXPECT_EQ(run("ask"), "in\n") << "as if none is set";
+  EXPECT_EQ(run("yes"), "in\n");
+  sshd.restart_with_new_host_key("ed25519");
+  for (const std::string policy : {"yes", "ask", "accept-new", "no"}) EXPECT_EQ(run(policy), "") << policy;
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, Transports, ::testing::Values(Kind::kLibssh, Kind::kOpenssh),

@@ -136,5 +136,22 @@ TEST(OpensshArgs, SayOnlyWhatOptionsAndHostItemSaid) {
   EXPECT_EQ(words().find("ConnectTimeout"), std::string::npos);
 }
 
+TEST(OpensshArgs, NeverLetSshAcceptAChangedKey) {
+  SshTarget target;
+  target.alias = "host1";
+  for (const bool is_partial : {false, true}) {
+    target.is_partial = is_partial;
+    for (const auto policy : {HostKeyPolicy::kAcceptNew, HostKeyPolicy::kOff, HostKeyPolicy::kStrict}) {
+      target.host_keys = policy;
+      const auto words = openssh_argv(target, "", "run it", 9);
+      const bool is_asked = is_partial && policy != HostKeyPolicy::kStrict;
+      EXPECT_EQ(words.at(0), is_asked ? "/bin/sh" : "ssh");
+      const std::string option =
+          std::string("-oStrictHostKeyChecking=") + (policy == HostKeyPolicy::kStrict ? "yes" : "accept-new");
+      EXPECT_EQ(std::count(words.begin(), words.end(), option), is_asked ? 0 : 1) << option;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace drun::transport

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "transport/proxy.h"
 #include "transport/ssh_config_parser.h"
 #include "transport/ssh_config_support.h"
 #include "transport/ssh_match.h"
@@ -106,6 +107,31 @@ TEST_F(SshConfig, ReadsTheHostKeyPolicy) {
   EXPECT_EQ(good("StrictHostKeyChecking accept-new").host_keys, HostKeyPolicy::kAcceptNew);
   EXPECT_EQ(good("StrictHostKeyChecking no").host_keys, HostKeyPolicy::kOff);
   EXPECT_EQ(good("StrictHostKeyChecking off").host_keys, HostKeyPolicy::kOff);
+}
+
+TEST_F(SshConfig, ReadsTheHostKeyPolicyOfTheLastJumpHost) {
+  const std::string strict = "Host bastion fd00::1\n StrictHostKeyChecking yes\nHost box\n ProxyJump ";
+  for (const std::string jump :
+       {"bastion", "me@bastion:22", "ssh://me@bastion:22", "first,bastion", "[fd00::1]:22", "fd00::1"}) {
+    const auto target = good(strict + jump);
+    EXPECT_EQ(target.host_keys, HostKeyPolicy::kAcceptNew) << jump;
+    EXPECT_EQ(target.jump_host_keys, HostKeyPolicy::kStrict) << jump;
+    EXPECT_EQ(Proxy::command_for(target).find("StrictHostKeyChecking"), std::string::npos) << jump;
+  }
+  for (const std::string jump : {"bastion,other", "other"}) {
+    const auto target = good(strict + jump + "\n StrictHostKeyChecking yes");
+    EXPECT_EQ(target.jump_host_keys, HostKeyPolicy::kAcceptNew) << jump;
+    EXPECT_NE(Proxy::command_for(target).find(" -oStrictHostKeyChecking=accept-new "), std::string::npos) << jump;
+  }
+  EXPECT_EQ(good("Match exec x\nHost box\n ProxyJump other").jump_host_keys, HostKeyPolicy::kStrict);
+}
+
+TEST_F(SshConfig, KnowsThatOnlyOpensshEvaluatesAllLines) {
+  EXPECT_TRUE(good("Match exec x\n User y\n").is_partial);
+  EXPECT_TRUE(good("CanonicalizeHostname yes\n").is_partial);
+  EXPECT_TRUE(good("CanonicalizeHostname always\n").is_partial);
+  EXPECT_FALSE(good("CanonicalizeHostname none\n").is_partial);
+  EXPECT_FALSE(good("VerifyHostKeyDNS yes\n").is_partial);
 }
 
 TEST_F(SshConfig, ExpandsTokensInPathsAndProxyCommand) {
