@@ -43,16 +43,23 @@ class Reader {
       if (!must_exist) return {};
       return fail(Errc::kUsage, path, "can't read the ssh config: " + text.error().cause);
     }
+    Block block{active, active};
     int number = 0;
     for (const auto line : split(*text, '\n')) {
       const std::string where = path + ":" + std::to_string(++number);
-      if (auto ok = take(line, where, active, depth); !ok) return ok;
+      if (auto ok = take(line, where, block, depth); !ok) return ok;
     }
     return {};
   }
 
  private:
-  Result<void> take(std::string_view text, const std::string& where, bool& active, int depth) {
+  // Where a line of a file stands.
+  struct Block {
+    bool may_match;  // false in a file that a block includes which does not match: no Host or Match line in it does
+    bool active;     // the line counts
+  };
+
+  Result<void> take(std::string_view text, const std::string& where, Block& block, int depth) {
     auto line = split_ssh_config_line(text);
     if (!line) return fail(Error(line.error()).with_subject(where));
     if (line->keyword.empty()) return {};
@@ -60,18 +67,18 @@ class Reader {
     value.where = where;
     if (value.words.empty()) return fail(Errc::kUsage, where, "missing argument of " + line->keyword);
     if (line->keyword == "host") {
-      active = host_patterns_match(value.words, subject_.host);
+      block.active = block.may_match && host_patterns_match(value.words, subject_.host);
     } else if (line->keyword == "match") {
-      return take_match(value, active);
+      return take_match(value, block);
     } else if (line->keyword == "include") {
-      return take_include(value, active, depth);
-    } else if (active) {
+      return take_include(value, block.active, depth);
+    } else if (block.active) {
       values_.add(line->keyword, std::move(value));
     }
     return {};
   }
 
-  Result<void> take_match(const SshConfigValue& value, bool& active) {
+  Result<void> take_match(const SshConfigValue& value, Block& block) {
     MatchSubject now;
     now.original_host = subject_.host;
     now.host = values_.word("hostname").empty() ? subject_.host : values_.word("hostname");
@@ -81,8 +88,8 @@ class Reader {
     now.local_user = subject_.local_user;
     const auto verdict = evaluate_match(value.words, now);
     if (!verdict) return fail(Error(verdict.error()).with_subject(value.where));
-    active = verdict->matches;
-    if (!verdict->needs_openssh.empty() && values_.needs_openssh.empty()) {
+    block.active = block.may_match && verdict->matches;
+    if (block.may_match && !verdict->needs_openssh.empty() && values_.needs_openssh.empty()) {
       values_.needs_openssh = "Match " + verdict->needs_openssh + " in " + value.where;
     }
     return {};

@@ -69,6 +69,9 @@ const Case kCases[] = {
     {"Include", "inc", "Include %DIR%/inc_a\nHost inc\n Port 4\n User late\n"},
     {"IncludeGlob", "inc", "Include %DIR%/inc_*\n"},
     {"IncludeInactive", "other", "Host inc\n Include %DIR%/inc_b\n"},
+    {"IncludeInactiveWithHost", "inc", "Host other\n Include %DIR%/inc_a\nHost inc\n Port 6\n"},
+    {"IncludeInactiveWithMatch", "inc", "Host other\n Include %DIR%/with_match\nPort 6\n"},
+    {"IncludeInactiveTwice", "inc", "Host other\n Include %DIR%/nested\nPort 6\n"},
     {"IncludeActive", "other", "Host other\n Include %DIR%/inc_b\nPort 6\n"},
     {"IncludeMissing", "other", "Include %DIR%/nothing/*\nPort 6\n"},
     {"IncludeScope", "x", "Host x\n Include %DIR%/inc_a\n User after\n"},
@@ -86,6 +89,8 @@ TEST_P(Oracle, AgreesWithSshG) {
   TempFolder folder;
   folder.write("inc_a", "Host inc\n User early\n HostName inc.example.org\n");
   folder.write("inc_b", "User from-b\n");
+  folder.write("with_match", "Match exec true\n User from-c\nMatch all\n User from-all\n");
+  folder.write("nested", "Host inc\n Include " + folder.path("inc_a") + "\n");
   std::string config = GetParam().config;
   for (auto at = config.find("%DIR%"); at != std::string::npos; at = config.find("%DIR%")) {
     config.replace(at, 5, folder.path());
