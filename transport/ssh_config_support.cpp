@@ -20,6 +20,7 @@ const std::vector<Limit>& limits() {
       {"certificatefile", "CertificateFile", {"none"}},
       {"pkcs11provider", "PKCS11Provider", {"none"}},
       {"securitykeyprovider", "SecurityKeyProvider", {"internal", "none"}},
+      {"hostbasedauthentication", "HostbasedAuthentication", {"no", "false"}},
       {"proxyusefdpass", "ProxyUseFdpass", {"no", "false"}},
       {"canonicalizehostname", "CanonicalizeHostname", {"no", "false", "none"}},
       {"knownhostscommand", "KnownHostsCommand", {"none"}},
