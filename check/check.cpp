@@ -182,7 +182,11 @@ Task<void> run_check(asio::io_context& io, asio::thread_pool& helper, const Chec
     for (const auto& [phase, time] : times[i].phases) out.hosts[i].connect_seconds += time.count();
   }
   for (auto& finding : connect_findings(times)) out.findings.push_back(std::move(finding));
-  add_unreached(std::move(connected.errors), options.hosts, out);
+  if (!connected.errors.empty() && connected.errors.front().code == Errc::kUsage) {
+    out.network_error = std::move(connected.errors.front());
+  } else {
+    add_unreached(std::move(connected.errors), options.hosts, out);
+  }
   set_verdicts(out);
   if (check) check->keep_network(out.verdict != Verdict::kNotReady);
   watch.stop();

@@ -46,7 +46,7 @@ struct CheckResult {
   Verdict verdict = Verdict::kReady;
   std::vector<std::string> notes;  // measurements skipped for lack of time, and the like
   // The reason why some hosts got no interface, as in the error of `drun run`; nullopt: all got one. kUsage: the
-  // options are wrong, and the rest of the result is undefined.
+  // options or the ssh config are wrong, and the rest of the result is undefined.
   std::optional<Error> network_error;
   std::optional<Error> not_saved;  // why --save-baseline could not write its file
 };

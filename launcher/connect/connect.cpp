@@ -269,7 +269,7 @@ Task<Connected> connect_hosts(asio::io_context& io, asio::thread_pool& helper, A
     attempt.local = is_local(host, attempt.target, own);
     attempts.push_back(std::move(attempt));
   }
-  if (!out.errors.empty() && !options.keep_reachable) co_return out;
+  if (!out.errors.empty()) co_return out;
   const bool needs_binary = std::any_of(attempts.begin(), attempts.end(), [](const Attempt& a) { return !a.local; });
   if (needs_binary && options.transport == nullptr) {
     if (auto ok = load_agent_binary(*agent); !ok) {

@@ -32,8 +32,10 @@ struct ConnectOptions {
 struct Connected {
   std::vector<std::unique_ptr<AgentChannel>> agents;  // one per machine, in the order of the list, slots added
   std::vector<Progress::Times> times;                 // by agent: how long each phase of its start took
-  std::vector<Error> errors;  // one per host that failed; then `agents` is empty, unless keep_reachable
-  int head = -1;              // index of the agent on this machine; -1: not in the list
+  // One per host that failed; then `agents` is empty, unless keep_reachable. kUsage: errors in the ssh config, and no
+  // host was tried.
+  std::vector<Error> errors;
+  int head = -1;  // index of the agent on this machine; -1: not in the list
 };
 
 // Opens every host and starts its agent. `hosts` have been through add_slots(). `watch` may be null. A host that hangs

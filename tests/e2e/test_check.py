@@ -397,12 +397,14 @@ class Trouble(CheckTest):
         self.assertRegex(finding["text"], r"\b(90|89\.9|90\.0)")
 
     def test_wrong_options_are_told_before_anything_starts(self):
+        self.cluster.write("h0", "/root/wrong_config", "Host host1\n  Port many\n")
         for options, words in ((["--html", "/nosuch/folder/page.html"], "/nosuch/folder"),
                                (["--gradient-size", "many"], "--gradient-size"),
                                (["--max-rate", "fast"], "--max-rate"),
                                (["--step-time", "-1s"], "--step-time"),
                                (["--baseline", "/nosuch"], "/nosuch"),
                                (["--quick", "--full"], "--quick"),
+                               (["-F", "/root/wrong_config"], "drun: error: /root/wrong_config:2: not a port"),
                                (["--network-interfaces", "nosuch0"], "nosuch0")):
             job = self.drun("check", "-H", self.host_list(), *options, limit=LIMIT_S)
             self.assertEqual(job.status, 2, str(job))

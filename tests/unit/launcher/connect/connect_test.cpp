@@ -8,6 +8,7 @@
 #include "tests/fakes/fake_transport.h"
 #include "tests/fakes/recording_reporter.h"
 #include "tests/fakes/virtual_time.h"
+#include "tests/temp_folder.h"
 
 namespace drun::launcher {
 namespace {
@@ -245,6 +246,18 @@ TEST_F(Connect, ACheckGoesOnWithTheHostsThatCanBeReached) {
   ASSERT_THAT(out_.agents, SizeIs(1));
   EXPECT_EQ(out_.agents[0]->name(), "node2");
   EXPECT_FALSE(transport_.host("node2").agent.is_closed);
+}
+
+TEST_F(Connect, AnErrorInTheSshConfigEndsACheckBeforeAnyHostIsTried) {
+  const drun::testing::TempFolder folder;
+  folder.write("config", "Host node2\n  Port many\n");
+  options_.ssh.config_file = folder.path("config");
+  options_.keep_reachable = true;
+  begin(2);
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(errors(), ElementsAre(folder.path("config") + ":2: not a port: 'many'"));
+  EXPECT_EQ(out_.errors[0].code, Errc::kUsage);
+  EXPECT_THAT(transport_.host("node1").commands, IsEmpty());
 }
 
 TEST_F(Connect, NamesOfOneMachineAreOneHostWithTheSlotsOfBoth) {
