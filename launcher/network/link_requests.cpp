@@ -90,7 +90,9 @@ LinkTarget LinkRequests::target_of(int client, int server, LinkTarget wish) {
   wish.id = next_id_++;
   wish.address = choice_.hosts[s].address.text();
   wish.port = ports_[s];
-  wish.source = choice_.hosts[c].address.text();
+  // Two hosts whose directions work in one family each have addresses of both, and a socket has one.
+  const bool is_one_family = choice_.hosts[c].address.family == choice_.hosts[s].address.family;
+  if (is_one_family) wish.source = choice_.hosts[c].address.text();
   if (wish.max_rate == 0 || (max_rate_ > 0 && max_rate_ < wish.max_rate)) wish.max_rate = max_rate_;
   return wish;
 }

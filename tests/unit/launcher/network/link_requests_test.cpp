@@ -103,6 +103,17 @@ netdetect::LinkResult moved(std::uint32_t id, double forward, double backward) {
   return result;
 }
 
+TEST_F(LinkRequestsTest, TheSourceIsTheChosenAddressIfItIsOfTheSameFamily) {
+  make();
+  EXPECT_EQ(requests_->target_of(1, 0, streams()).source, "10.0.0.2");
+  choice_.hosts[1].address = netdetect::parse_address("fd00::2");
+  make();
+  EXPECT_EQ(requests_->target_of(1, 0, streams()).address, "10.0.0.1");
+  EXPECT_EQ(requests_->target_of(1, 0, streams()).source, "");
+  EXPECT_EQ(requests_->target_of(0, 1, streams()).address, "fd00::2");
+  EXPECT_EQ(requests_->target_of(0, 1, streams()).source, "");
+}
+
 TEST_F(LinkRequestsTest, AnAgentThatCannotListenIsNamedOnce) {
   answer_listen(1, 0, "no ports");
   make();
