@@ -221,7 +221,8 @@ int command_init(const std::vector<std::string>& args, const Checker& checker, P
                         .with_id(error_id::kNotReady));
       return status;
     }
-    hosts = with_gpu_slots(command->check.hosts, result);
+    hosts = command->check.hosts;
+    if (!command->has_hostfile) hosts = with_gpu_slots(std::move(hosts), result);
     head.push_back(check_remark(result));
     if (auto networks = networks_line(result); networks && !command->has_networks)
       lines.push_back(std::move(*networks));

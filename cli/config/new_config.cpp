@@ -15,17 +15,23 @@ namespace {
 
 constexpr std::size_t kMaxNamed = 4;  // hosts in a comment
 
-std::size_t n_gpus(const check::CheckedHost& host) { return host.facts ? host.facts->gpus.size() : 0; }
+// By name: the check puts hosts that it did not reach behind the others, and has one name of a machine with several.
+// nullptr if it found nothing out about the host.
+const control::HostFacts* facts_of(const Host& host, const check::CheckResult& result) {
+  for (const auto& checked : result.hosts) {
+    if (checked.name == host.name && checked.facts) return &*checked.facts;
+  }
+  return nullptr;
+}
 
 // "8 GPUs (NVIDIA H100), 64 processors".
-std::string description(const check::CheckedHost& host) {
-  if (!host.facts) return "";
+std::string description(const control::HostFacts& facts) {
   std::vector<std::string> parts;
-  if (n_gpus(host) > 0) {
-    const std::string& name = host.facts->gpus.front().name;
-    parts.push_back(plural(n_gpus(host), "GPU") + (name.empty() ? "" : " (" + name + ")"));
+  if (!facts.gpus.empty()) {
+    const std::string& name = facts.gpus.front().name;
+    parts.push_back(plural(facts.gpus.size(), "GPU") + (name.empty() ? "" : " (" + name + ")"));
   }
-  if (host.facts->n_cpus > 0) parts.push_back(plural(static_cast<std::size_t>(host.facts->n_cpus), "processor"));
+  if (facts.n_cpus > 0) parts.push_back(plural(static_cast<std::size_t>(facts.n_cpus), "processor"));
   return clean_line(join(parts, ", "));
 }
 
@@ -38,17 +44,19 @@ std::string item_of(const Host& host) {
 }  // namespace
 
 std::vector<Host> with_gpu_slots(std::vector<Host> hosts, const check::CheckResult& result) {
-  for (std::size_t i = 0; i < hosts.size() && i < result.hosts.size(); ++i) {
-    const std::size_t n = n_gpus(result.hosts[i]);
-    if (!hosts[i].slots_given && hosts[i].gpus.empty() && n > 0) hosts[i].slots = static_cast<int>(n);
+  for (Host& host : hosts) {
+    const auto* facts = facts_of(host, result);
+    const bool is_meant = !host.slots_given && host.gpus.empty() && facts != nullptr && !facts->gpus.empty();
+    if (is_meant) host.slots = static_cast<int>(facts->gpus.size());
   }
   return hosts;
 }
 
 ConfigLine hosts_line(const std::vector<Host>& hosts, const check::CheckResult& result) {
   std::vector<ListItem> items;
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    items.push_back({item_of(hosts[i]), i < result.hosts.size() ? description(result.hosts[i]) : std::string()});
+  for (const Host& host : hosts) {
+    const auto* facts = facts_of(host, result);
+    items.push_back({item_of(host), facts != nullptr ? description(*facts) : std::string()});
   }
   return {"hosts", toml_list(items), {}};
 }

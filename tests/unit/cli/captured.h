@@ -1,4 +1,4 @@
-// Standard output in a file.
+// Standard output or standard error in a file.
 #pragma once
 
 #include <fcntl.h>
@@ -10,18 +10,19 @@
 
 namespace drun::cli {
 
-// Redirects standard output to a file during its lifetime.
+// Redirects it to a file during its lifetime.
 class Captured {
  public:
-  explicit Captured(const std::string& path) : path_(path), old_(::dup(STDOUT_FILENO)) {
-    const Fd fd(::creat(path.c_str(), 0600));
-    ::dup2(fd.get(), STDOUT_FILENO);
+  explicit Captured(const std::string& path, int fd = STDOUT_FILENO) : path_(path), fd_(fd), old_(::dup(fd)) {
+    const Fd file(::creat(path.c_str(), 0600));
+    ::dup2(file.get(), fd_);
   }
-  ~Captured() { ::dup2(old_.get(), STDOUT_FILENO); }
+  ~Captured() { ::dup2(old_.get(), fd_); }
   std::string text() const { return read_file(path_).value_or(""); }
 
  private:
   std::string path_;
+  int fd_;
   Fd old_;
 };
 

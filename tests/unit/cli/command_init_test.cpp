@@ -26,16 +26,30 @@ Checker made_up(const check::CheckResult& result, int status) {
   return out;
 }
 
+check::CheckResult with_gpus(const std::vector<std::pair<std::string, std::size_t>>& hosts) {
+  auto result = samples::healthy(static_cast<int>(hosts.size()));
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    auto& host = result.hosts[i];
+    host.name = hosts[i].first;
+    host.facts.emplace();
+    host.facts->n_cpus = 64;
+    host.facts->gpus.assign(hosts[i].second, {});
+    if (hosts[i].second > 0) host.facts->gpus[0].name = "NVIDIA H100";
+  }
+  return result;
+}
+
 class Init : public ::testing::Test {
  protected:
   int run(std::vector<std::string> args, const check::CheckResult& result = samples::healthy(2), int status = 0) {
-    const Captured out(folder_.path("out"));
+    const Captured out(folder_.path("out")), messages(folder_.path("messages"), STDERR_FILENO);
     Printer printer;
     args.insert(args.end(), {"--output", file()});
     return command_init(args, made_up(result, status), printer);
   }
   std::string file() const { return folder_.path("drun.toml"); }
   std::string text() const { return read_file(file()).value_or("no file"); }
+  std::string said() const { return read_file(folder_.path("messages")).value_or(""); }
 
   drun::testing::TempFolder folder_;
 };
@@ -50,16 +64,25 @@ TEST_F(Init, WritesHostsAndTheirNetwork) {
 }
 
 TEST_F(Init, AHostWithoutSlotsGetsOneForEachGpu) {
-  auto result = samples::healthy(2);
-  for (auto& host : result.hosts) {
-    host.facts.emplace();
-    host.facts->n_cpus = 64;
-    host.facts->gpus.assign(4, {});
-    host.facts->gpus[0].name = "NVIDIA H100";
-  }
-  EXPECT_EQ(run({"-H", "a:8,me@b,c:gpus=0,2"}, result), 0);
+  EXPECT_EQ(run({"-H", "a:8,me@b,c:gpus=0,2"}, with_gpus({{"a", 4}, {"b", 4}})), 0);
   EXPECT_THAT(text(), HasSubstr("  \"a:8\",  # 4 GPUs (NVIDIA H100), 64 processors\n  \"me@b:4\",  # 4 GPUs"));
   EXPECT_THAT(text(), HasSubstr("  \"c:gpus=0,2\",\n"));
+}
+
+// As the check has them: "b" was not reached, and "c" is another name of "a".
+TEST_F(Init, AHostHasItsOwnGpusWhereTheCheckHasAnotherOrder) {
+  auto result = with_gpus({{"a", 2}, {"d", 0}, {"b", 0}});
+  result.hosts[2].facts.reset();
+  result.hosts[2].error = Error(Errc::kUnreachable, "b", "connect");
+  EXPECT_EQ(run({"-H", "a,b,c,d"}, result), 0);
+  EXPECT_THAT(text(), HasSubstr("  \"a:2\",  # 2 GPUs (NVIDIA H100), 64 processors\n  \"b:1\",\n  \"c:1\",\n"
+                                "  \"d:1\",  # 64 processors\n"));
+}
+
+TEST_F(Init, AHostfileHasTheSlotsThatItSays) {
+  ASSERT_TRUE(write_whole(folder_.path("hosts"), "a\nb\n"));
+  EXPECT_EQ(run({"--hostfile", folder_.path("hosts")}, with_gpus({{"a", 8}, {"b", 8}})), 0);
+  EXPECT_THAT(said(), HasSubstr(" starts 2 workers on 2 hosts"));
 }
 
 TEST_F(Init, GivenInterfacesAndHostfilesStay) {
