@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/error_id.h"
@@ -41,6 +42,26 @@ std::string more_slots_hint(const std::vector<Host>& hosts, std::int64_t total, 
   return fewer + "-H " + join(items, ",");
 }
 
+// Catches a host that was named twice: once with GPUs and once without, or twice with the same one.
+Result<void> check_gpus(const Host& host) {
+  if (host.gpus.empty()) return {};
+  const auto wrong = [&host](const std::string& cause, const char* hint) {
+    return fail(Error(Errc::kUsage, host.name, cause).with_hint(hint).with_id(error_id::kSlots));
+  };
+  if (static_cast<int>(host.gpus.size()) < usable_slots(host)) {
+    return wrong(
+        plural(static_cast<std::size_t>(usable_slots(host)), "slot") + " for " + plural(host.gpus.size(), "GPU"),
+        "gpus= for every slot of the host, or for none");
+  }
+  std::set<std::string> known;
+  for (const auto& gpu : host.gpus) {
+    if (!known.insert(gpu).second)
+      return wrong("GPU " + gpu + " is given twice",
+                   "a GPU for each worker; workers that share one are slots without 'gpus='");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Placement> place(const std::vector<Host>& hosts, int np) {
@@ -59,14 +80,8 @@ Result<Placement> place(const std::vector<Host>& hosts, int np) {
                     .with_hint(more_slots_hint(hosts, total, np))
                     .with_id(error_id::kSlots));
   }
-  // Catches a host that was named twice, once with GPUs and once without.
   for (const auto& host : hosts) {
-    if (host.gpus.empty() || static_cast<int>(host.gpus.size()) >= usable_slots(host)) continue;
-    return fail(
-        Error(Errc::kUsage, host.name,
-              plural(static_cast<std::size_t>(usable_slots(host)), "slot") + " for " + plural(host.gpus.size(), "GPU"))
-            .with_hint("gpus= for every slot of the host, or for none")
-            .with_id(error_id::kSlots));
+    if (auto ok = check_gpus(host); !ok) return fail(std::move(ok.error()));
   }
   if (total == 0)
     return fail(Error(Errc::kUsage, "no host has a slot").with_hint("-H localhost:2").with_id(error_id::kSlots));

@@ -62,6 +62,13 @@ TEST(Placement, GivesEachRankItsGpu) {
   EXPECT_NE(refused.error().message().find("3 slots for 2 GPUs"), std::string::npos) << refused.error().message();
 }
 
+TEST(Placement, RefusesAGpuThatTwoItemsGive) {
+  const auto refused = place(add_slots(hosts("a:gpus=0,1,b:2,a:gpus=2,1")), 0);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "a: GPU 1 is given twice");
+  EXPECT_TRUE(place(add_slots(hosts("a:gpus=0,1,b:gpus=0,1,a:gpus=2,3")), 0));
+}
+
 TEST(Placement, CountsCrossRanksOnUnequalHosts) {
   const auto p = place(hosts("a:1,b:3,c:2"), 0);
   ASSERT_TRUE(p);
