@@ -33,11 +33,9 @@ JobSignals::JobSignals(asio::io_context& io, Reporter& reporter, AgentChannels& 
       signals_(io) {}
 
 void JobSignals::catch_them() {
-  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH}) {
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGUSR1, SIGUSR2}) {
     if (!ignored_at_start(s)) signals_.add(s);
   }
-  signals_.add(SIGUSR1);
-  signals_.add(SIGUSR2);
 }
 
 Task<void> JobSignals::watch() {
