@@ -12,33 +12,34 @@ namespace drun::agent {
 namespace {
 
 // The file of that name in the cgroup of that path and in those above it.
-void add_files(const CgroupMount& mount, const std::string& path, const char* name, std::vector<std::string>& out) {
+std::vector<std::string> files_of(const CgroupMount& mount, const std::string& path, const char* name) {
+  std::vector<std::string> out;
   // Without our path, as in a container, the mounted part alone is visible.
   std::string directory = cgroup_directory(mount, path).value_or(mount.point);
   for (;;) {
     out.push_back(directory + "/" + name);
     const auto slash = directory.rfind('/');
-    if (directory.size() <= mount.point.size() || slash == std::string::npos) return;
+    if (directory.size() <= mount.point.size() || slash == std::string::npos) return out;
     directory.resize(slash);
   }
 }
 
 }  // namespace
 
-std::vector<std::string> oom_counter_files(const CgroupFiles& files) {
-  std::vector<std::string> out;
+std::vector<std::vector<std::string>> oom_counter_files(const CgroupFiles& files) {
+  std::vector<std::vector<std::string>> out;
   for (const auto line : split(files.own, '\n')) {
     const auto fields = split(line, ':');
     if (fields.size() < 3) continue;
     const auto path_at = fields[0].size() + fields[1].size() + 2;
     const std::string path(line.substr(path_at));  // may contain colons itself
     if (fields[1].empty()) {
-      for (const auto& mount : cgroup2_mounts(files.mountinfo)) add_files(mount, path, "memory.events", out);
+      for (const auto& mount : cgroup2_mounts(files.mountinfo)) out.push_back(files_of(mount, path, "memory.events"));
     }
     for (const auto controller : split(fields[1], ',')) {
       if (controller != "memory") continue;
       for (const auto& mount : cgroup1_mounts(files.mountinfo, "memory")) {
-        add_files(mount, path, "memory.oom_control", out);
+        out.push_back(files_of(mount, path, "memory.oom_control"));
       }
     }
   }
@@ -53,9 +54,13 @@ std::uint64_t oom_kills(std::string_view text) {
 }
 
 OomWatch::OomWatch(const CgroupFiles& files) : kernel_log_(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-  for (auto& file : oom_counter_files(files)) {
-    const auto text = read_file(file);
-    if (text) counters_.push_back(Counter{std::move(file), oom_kills(*text)});
+  for (auto& mount : oom_counter_files(files)) {
+    for (auto& file : mount) {
+      const auto text = read_file(file);
+      if (!text) continue;
+      counters_.push_back(Counter{std::move(file), oom_kills(*text)});
+      break;
+    }
   }
   if (kernel_log_ && ::lseek(kernel_log_.get(), 0, SEEK_END) < 0) kernel_log_.reset();
 }
@@ -66,7 +71,6 @@ std::string OomWatch::evidence(pid_t pid) {
     const auto text = read_file(counter.file);
     const std::uint64_t now = text ? oom_kills(*text) : 0;
     if (now <= counter.seen) continue;
-    // The innermost cgroup whose count rose hit its limit, or lies within the one that did.
     if (out.empty()) {
       out = "the kernel's out-of-memory killer was at work (" + counter.file + ": oom_kill " +
             std::to_string(counter.seen) + " -> " + std::to_string(now) + ")";

@@ -1,6 +1,5 @@
 // Detects that a worker was killed by the kernel's out-of-memory killer, as far as an ordinary user can know: from
-// the counters of our cgroup and its ancestors (v2: memory.events, v1: memory.oom_control), and from the kernel log
-// if it is readable.
+// the counter of our cgroup (v2: memory.events, v1: memory.oom_control), and from the kernel log if it is readable.
 #pragma once
 
 #include <sys/types.h>
@@ -15,8 +14,9 @@
 
 namespace drun::agent {
 
-// The files that count OOM kills in our cgroups, innermost first for each mount. Not all of them need exist. Pure.
-std::vector<std::string> oom_counter_files(const CgroupFiles& files);
+// For each mount the files that count OOM kills in our cgroup and its ancestors, innermost first. Not all of them need
+// exist. The first one that does counts the kills of our processes, those further out also the kills of others. Pure.
+std::vector<std::vector<std::string>> oom_counter_files(const CgroupFiles& files);
 // The count in such a file: "oom_kill 3". Pure; 0 if it has none.
 std::uint64_t oom_kills(std::string_view text);
 
