@@ -98,7 +98,8 @@ void tune_tcp(int fd) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, 20);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set(IPPROTO_TCP, TCP_KEEPCNT, 4);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 40000);
+  // Heartbeats find a machine that is gone, within --heartbeat-timeout, which may be long.
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 3'600'000);
 }
 
 }  // namespace drun::rendezvous

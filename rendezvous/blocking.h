@@ -20,8 +20,8 @@ Result<std::string> receive_exactly(int fd, std::size_t n_bytes, BlockingDeadlin
 // Connects to an IPv4 or IPv6 address as text, maybe with a zone. Not to a name, whose resolution can't be bounded in
 // time.
 Result<Fd> connect_tcp(const std::string& address, int port, BlockingDeadline& deadline);
-// Makes a TCP socket send small messages at once and detect within about 40 s that the other machine is gone. No error
-// for other sockets.
+// Makes a TCP socket send small messages at once, and outlive an outage of the network of up to an hour. No error for
+// other sockets.
 void tune_tcp(int fd);
 
 }  // namespace drun::rendezvous

@@ -41,9 +41,10 @@ std::string_view id_of_phase(std::string_view phase) {
 
 class LibsshTransport final : public Transport {
  public:
-  LibsshTransport(asio::io_context& io, asio::thread_pool& helper, Notice notice)
+  LibsshTransport(asio::io_context& io, asio::thread_pool& helper, Notice notice, std::chrono::milliseconds silence)
       : io_(io),
         helper_(helper),
+        silence_(silence),
         notice_(std::move(notice)),
         host_keys_(notice_),
         login_(io),
@@ -105,6 +106,7 @@ class LibsshTransport final : public Transport {
       TcpTarget where(attempt.target.host_name, attempt.target.port);
       where.family = attempt.target.address_family;
       where.bind_address = attempt.target.bind_address;
+      where.silence = silence_;
       auto connected = co_await connect_tcp(helper_, std::move(where), attempt.deadline, attempt.on_phase);
       if (!connected) co_return fail(std::move(connected.error()));
       socket = std::move(*connected);
@@ -190,6 +192,7 @@ class LibsshTransport final : public Transport {
 
   asio::io_context& io_;
   asio::thread_pool& helper_;
+  std::chrono::milliseconds silence_;
   Notice notice_;
   HostKeyCheck host_keys_;
   Login login_;
@@ -200,8 +203,9 @@ class LibsshTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_libssh_transport(asio::io_context& io, asio::thread_pool& helper, Notice notice) {
-  return std::make_unique<LibsshTransport>(io, helper, std::move(notice));
+std::unique_ptr<Transport> make_libssh_transport(asio::io_context& io, asio::thread_pool& helper, Notice notice,
+                                                 std::chrono::milliseconds silence) {
+  return std::make_unique<LibsshTransport>(io, helper, std::move(notice), silence);
 }
 
 }  // namespace drun::transport

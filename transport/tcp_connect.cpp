@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <tuple>
 #include <vector>
@@ -21,7 +22,6 @@ namespace {
 using tcp = asio::ip::tcp;
 
 constexpr auto kMaxPerAddress = std::chrono::seconds(10);  // except for the last one
-constexpr int kUserTimeoutMs = 30'000;                     // for unacknowledged data: the default --heartbeat-timeout
 constexpr int kKeepIdleS = 10, kKeepIntervalS = 5, kKeepCount = 4;
 
 struct Addresses {
@@ -85,23 +85,24 @@ Task<Result<std::vector<tcp::endpoint>>> look_up(asio::thread_pool& helper, TcpT
 
 void set_option(int fd, int level, int name, int value) { ::setsockopt(fd, level, name, &value, sizeof value); }
 
-void tune(int fd) {
+// With TCP_USER_TIMEOUT the number of unanswered keepalive probes does not matter.
+void tune(int fd, std::chrono::milliseconds silence) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdleS);
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepIntervalS);
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::min<long long>(silence.count(), INT_MAX)));
 }
 
 // Connects to one address. The error is the reason, as text.
-Task<tl::expected<Fd, std::string>> connect_one(tcp::endpoint endpoint, std::string bind_address, Deadline deadline) {
+Task<tl::expected<Fd, std::string>> connect_one(tcp::endpoint endpoint, TcpTarget target, Deadline deadline) {
   const auto executor = co_await asio::this_coro::executor;
   tcp::socket socket(executor);
   boost::system::error_code ec;
   socket.open(endpoint.protocol(), ec);
-  if (!ec && !bind_address.empty()) {
-    const auto from = asio::ip::make_address(bind_address, ec);
+  if (!ec && !target.bind_address.empty()) {
+    const auto from = asio::ip::make_address(target.bind_address, ec);
     if (!ec) socket.bind(tcp::endpoint(from, 0), ec);
   }
   const auto start = Clock::now();
@@ -119,7 +120,7 @@ Task<tl::expected<Fd, std::string>> connect_one(tcp::endpoint endpoint, std::str
     co_return tl::unexpected("timed out after " + std::to_string(waited) + " s");
   }
   if (ec) co_return tl::unexpected(lower(std::strerror(ec.value())));
-  tune(socket.native_handle());
+  tune(socket.native_handle(), target.silence);
   const int fd = socket.release(ec);
   if (ec) co_return tl::unexpected(ec.message());
   co_return Fd(fd);
@@ -139,7 +140,7 @@ Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadli
     const Deadline limit =
         n_left == 1 ? deadline : Clock::now() + std::min<Clock::duration>(left / n_left, kMaxPerAddress);
     const tcp::endpoint endpoint = (*endpoints)[i];
-    auto fd = co_await connect_one(endpoint, target.bind_address, limit);
+    auto fd = co_await connect_one(endpoint, target, limit);
     if (fd) co_return std::move(*fd);
     if (!problems.empty()) problems += "; ";
     problems += endpoint.address().to_string() + " port " + std::to_string(target.port) + ": " + fd.error();

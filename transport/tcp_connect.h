@@ -1,6 +1,7 @@
 // Connects to a name and port: tries every address in turn, never blocks the I/O thread.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "base/asio.h"
@@ -13,8 +14,9 @@ struct TcpTarget {
   TcpTarget(std::string host_name, int port_number) : host(std::move(host_name)), port(port_number) {}
   std::string host;
   int port;
-  std::string family;        // "inet", "inet6", else any
-  std::string bind_address;  // "" = the system's choice
+  std::string family;                        // "inet", "inet6", else any
+  std::string bind_address;                  // "" = the system's choice
+  std::chrono::milliseconds silence{30000};  // data that is unacknowledged for longer ends the connection
 };
 
 // Names are resolved on `helper`; a resolver that hangs is abandoned at the deadline. Each address gets its share of

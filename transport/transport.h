@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/buffer.hpp>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -48,7 +49,9 @@ class Transport {
 // `notice` receives lines for the user: a new host key's fingerprint, a host that goes through openssh.
 using Notice = std::function<void(const std::string&)>;
 
-std::unique_ptr<Transport> make_libssh_transport(asio::io_context& io, asio::thread_pool& helper, Notice notice);
+// `silence`: of a host whose data is not acknowledged; then its connection breaks.
+std::unique_ptr<Transport> make_libssh_transport(asio::io_context& io, asio::thread_pool& helper, Notice notice,
+                                                 std::chrono::milliseconds silence);
 // Runs `launch_agent` words + host + command, or OpenSSH's ssh in batch mode when it is empty.
 std::unique_ptr<Transport> make_openssh_transport(asio::io_context& io, std::vector<std::string> launch_agent,
                                                   std::string config_file);

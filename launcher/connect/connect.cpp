@@ -20,6 +20,10 @@ namespace {
 // Time that an agent may need to end in addition to --grace, on an otherwise healthy machine: the guard's timeout for a
 // frozen agent, and its sweep.
 constexpr auto kAgentEnd = std::chrono::seconds(40);
+// The silence of a host after which its connection breaks: at least the first, and --heartbeat-timeout with the second,
+// so that the error that names the silence comes first.
+constexpr auto kShortestSilence = std::chrono::seconds(30);
+constexpr auto kMoreSilence = std::chrono::seconds(5);
 
 // For the proof that two names are one machine.
 constexpr auto kProofTime = std::chrono::seconds(5);
@@ -181,7 +185,9 @@ std::unique_ptr<transport::Transport> make_transport(asio::io_context& io, asio:
   if (options.use_openssh || !options.launch_agent.empty()) {
     return transport::make_openssh_transport(io, options.launch_agent, options.ssh.config_file);
   }
-  return transport::make_libssh_transport(io, helper, [&reporter](const std::string& text) { reporter.note(text); });
+  return transport::make_libssh_transport(
+      io, helper, [&reporter](const std::string& text) { reporter.note(text); },
+      std::max<std::chrono::milliseconds>(kShortestSilence, options.heartbeat_timeout + kMoreSilence));
 }
 
 Task<void> close_agent(std::unique_ptr<AgentChannel> agent) { co_await agent->end(); }

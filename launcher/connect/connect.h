@@ -23,8 +23,9 @@ struct ConnectOptions {
   std::string agent_path;                    // --agent-path: on the hosts
   std::string agent_program = "drun-agent";  // beside drun's own executable: what runs here, and what hosts get
   std::chrono::seconds start_timeout{60};
-  std::chrono::milliseconds grace{5000};  // --grace: time that the agent of this host may need to end
-  bool keep_reachable = false;            // continue with the reachable hosts; otherwise one failure closes all
+  std::chrono::milliseconds grace{5000};               // --grace: time that the agent of this host may need to end
+  std::chrono::milliseconds heartbeat_timeout{30000};  // an outage of the network that is shorter breaks no connection
+  bool keep_reachable = false;  // continue with the reachable hosts; otherwise one failure closes all
   // Reaches the hosts in place of ssh, and finds an agent there: for tests. nullptr: ssh.
   transport::Transport* transport = nullptr;
 };

@@ -47,6 +47,7 @@ Task<int> Job::connect() {
   tasks_.spawn(watch_.draw());
 
   options_.connect.grace = options_.grace;
+  options_.connect.heartbeat_timeout = options_.heartbeat_timeout;
   connected_ =
       co_await connect_hosts(io_, helper_.get(), channels_, options_.hosts, options_.connect, reporter_, &watch_);
   if (!connected_.errors.empty()) co_return report(connected_.errors);

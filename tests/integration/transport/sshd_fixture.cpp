@@ -182,7 +182,8 @@ std::string Sshd::proxy_command(const std::string& first) const {
 }
 
 std::unique_ptr<Transport> Loop::libssh() {
-  return make_libssh_transport(io, helper, [this](const std::string& text) { notices.push_back(text); });
+  return make_libssh_transport(
+      io, helper, [this](const std::string& text) { notices.push_back(text); }, std::chrono::seconds(30));
 }
 
 std::unique_ptr<Transport> Loop::openssh() { return make_openssh_transport(io, {}, ""); }
