@@ -95,9 +95,18 @@ bool are_stuck(const std::vector<ProcessStat>& processes) {
                                            [](const ProcessStat& process) { return process.state == 'D'; });
 }
 
+// The reason why SIGKILL did not end it.
+std::string reason_of(const ProcessStat& process) {
+  if (process.state == 'D') return "in uninterruptible sleep until the kernel lets it go";
+  if (::kill(process.pid, 0) != 0 && errno == EPERM) return "a process of another user";
+  return "which is still ending";
+}
+
 std::vector<std::string> names_of(const std::vector<ProcessStat>& processes) {
   std::vector<std::string> out;
-  for (const auto& process : processes) out.push_back("pid " + std::to_string(process.pid) + " (" + process.name + ")");
+  for (const auto& process : processes) {
+    out.push_back("pid " + std::to_string(process.pid) + " (" + process.name + "), " + reason_of(process));
+  }
   return out;
 }
 

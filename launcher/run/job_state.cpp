@@ -153,8 +153,8 @@ void JobState::finished(std::size_t host, const control::Finished& message, JobT
   if (!message.stuck.empty()) {
     std::vector<std::string> stuck;
     for (const auto& process : message.stuck) stuck.push_back(clean_line(process));
-    say(true, ranks_.hosts()[host] + ": still there after KILL, in uninterruptible sleep: " +
-                  list_some(stuck, kMaxNamed) + "; ends when the kernel lets it go (`drun clean` shows it)");
+    say(true,
+        ranks_.hosts()[host] + ": still there after KILL: " + list_some(stuck, kMaxNamed) + " (`drun clean` shows it)");
     if (status_ == 0) status_ = kExitTimeout;
   }
   if (active_ && !stopping_) agent_ended(host, time);

@@ -107,7 +107,7 @@ class Slow(Mounts):
         self.assertEqual(job.finish(30 * SLOWDOWN), 130, str(job))
         # Grace and 2 s on each host, and drun's own end on a busy machine.
         self.assertLess(time.monotonic() - interrupted, (grace + 4) * SLOWDOWN, str(job))
-        self.assertRegex(job.err, r"warning: host1: still there after KILL, in uninterruptible sleep: pid \d+ \(cat\)")
+        self.assertRegex(job.err, r"warning: host1: still there after KILL: pid \d+ \(cat\), in uninterruptible sleep")
         self.assertEqual(self.cluster.find_all("h1", f"^cat {point}"), [stuck], "nothing else is left there")
         end()
         self.cluster.assert_clean()

@@ -492,14 +492,13 @@ TEST_F(JobStateTest, AProcessThatCanNotDieIsNamedAndSpoilsAGoodEndOnly) {
   begin();
   for (std::uint32_t rank = 0; rank < 4; ++rank) end(rank, 0);
   control::Finished m;
-  m.stuck = {"pid 7 (train)"};
+  m.stuck = {"pid 7 (train), a process of another user"};
   state_.take_actions();
   state_.finished(0, m, at(seconds(2)));
   const auto said = taken<Say>();
   ASSERT_EQ(said.size(), 1u);
   EXPECT_TRUE(said[0].is_warning);
-  EXPECT_THAT(said[0].text, HasSubstr("node0: still there after KILL"));
-  EXPECT_THAT(said[0].text, HasSubstr("pid 7 (train)"));
+  EXPECT_THAT(said[0].text, HasSubstr("node0: still there after KILL: pid 7 (train), a process of another user"));
   finish(1);
   EXPECT_TRUE(state_.over());
   state_.conclude();
