@@ -50,7 +50,6 @@ WorkerGroup::WorkerGroup(asio::io_context& io, Processes& processes, control::Fr
 void WorkerGroup::start(const control::Spawn& order, const StartOf& start_of) {
   for (const auto& spec : order.workers) workers_[spec.rank].spec = spec;
   for (auto& [rank, worker] : workers_) start(worker, order, start_of(worker.spec));
-  if (is_paused_) signal(SIGSTOP);
 }
 
 void WorkerGroup::start(Worker& worker, const control::Spawn& order, const WorkerStart& start) {
@@ -100,6 +99,7 @@ Task<void> WorkerGroup::await_exec(Worker& worker, std::string file, millisecond
     co_return;
   }
   worker.executed = true;
+  if (is_paused_ && !is_ending_) signal(worker, SIGSTOP);
   control::Started reply;
   reply.rank = worker.spec.rank;
   reply.pid = worker.pid;
@@ -163,9 +163,13 @@ void WorkerGroup::signal(Worker& worker, int number) {
   }
 }
 
+// A worker that has not executed its program is stopped when it has: until then it has a deadline.
 void WorkerGroup::pause() {
   is_paused_ = true;
-  if (!is_ending_) signal(SIGSTOP);
+  if (is_ending_) return;
+  for (auto& [rank, worker] : workers_) {
+    if (worker.executed && alive(worker)) signal(worker, SIGSTOP);
+  }
 }
 
 void WorkerGroup::resume() {

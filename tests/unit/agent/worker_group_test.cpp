@@ -391,6 +391,17 @@ TEST_F(WorkerGroupTest, AWorkerThatIsStartedDuringAPauseIsStopped) {
   EXPECT_EQ(signals_to(100), (Sent{{SIGSTOP, seconds(0)}}));
 }
 
+// Its deadline does not stand still.
+TEST_F(WorkerGroupTest, APauseStopsAWorkerOnceItHasExecuted) {
+  start(1, "hangs");
+  group_.pause();
+  time_.run_for(seconds(1));
+  EXPECT_EQ(signals_to(100), Sent{});
+  processes_.hanging.clear();
+  time_.settle();
+  EXPECT_EQ(signals_to(100), (Sent{{SIGSTOP, seconds(1)}}));
+}
+
 TEST_F(WorkerGroupTest, APauseDuringTheEndStopsNothing) {
   start(1);
   order_end(seconds(5));
