@@ -192,9 +192,12 @@ void WorkerGroup::reaped(pid_t pid, int wait_status) {
 
 void WorkerGroup::report_exit(Worker& worker) {
   worker.streams->close_input();
-  // During a stop, the worker's descendants may still write output; otherwise they are not waited for.
-  const bool has_more = alive(worker);
-  if (!is_ending_ || !has_more) worker.streams->finish_soon();
+  // Its descendants may still write: a shell does not wait for the filter of `exec > >(tee log)`.
+  if (!alive(worker)) {
+    worker.streams->finish_soon();
+  } else if (!is_ending_) {
+    pumps_.spawn(finish_after_its_group(worker));
+  }
   // Send the exit ahead of the output: a reader that does not take the output must not hide a failure.
   control::Exited m;
   m.rank = worker.spec.rank;
@@ -204,6 +207,16 @@ void WorkerGroup::report_exit(Worker& worker) {
   m.time_ns = static_cast<std::uint64_t>(monotonic_ns());
   exiting_(m);
   to_drun_.push(Type::kExited, control::encode(m));
+}
+
+// Reads the output until the rest of the group has closed it, or has had time for that. During a stop that time is the
+// stop's.
+Task<void> WorkerGroup::finish_after_its_group(Worker& worker) {
+  const Deadline end = Clock::now() + kSettleTime;
+  while (!is_ending_ && !worker.streams->output_ended() && alive(worker) && Clock::now() < end) {
+    co_await sleep_until(std::min(end, Clock::now() + kGroupPoll));
+  }
+  if (!is_ending_) worker.streams->finish_soon();
 }
 
 // True if the worker's process group has members: its leader may end before the processes that it started.

@@ -90,6 +90,7 @@ class WorkerGroup {
   Task<void> await_exec(Worker& worker, std::string file, std::chrono::milliseconds limit);
   void report_failed_start(Worker& worker, int error, std::string what);
   void report_exit(Worker& worker);
+  Task<void> finish_after_its_group(Worker& worker);
   void signal(Worker& worker, int number);
   bool alive(Worker& worker);
   Deadline send_due_signals(Deadline now);

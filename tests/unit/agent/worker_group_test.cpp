@@ -378,6 +378,27 @@ TEST_F(WorkerGroupTest, TheRestOfAGroupGetsKillAfterTheGraceTime) {
   EXPECT_EQ(signals_to(100).at(2), std::make_pair(SIGKILL, milliseconds(5000)));
 }
 
+// As with `exec > >(filter)` in a shell, which does not wait for it.
+TEST_F(WorkerGroupTest, TheRestOfAGroupMayWriteForAMoment) {
+  start(2);
+  exit(100, kSuccess, {150});
+  exit(101, kSuccess, {151});
+  EXPECT_EQ(received<control::Exited>(Type::kExited).size(), 2u);
+  time_.run_for(milliseconds(300));
+  EXPECT_THAT(received<control::Output>(Type::kOutputEnd), IsEmpty());
+  processes_.write(100, "late\n");
+  time_.settle();
+  processes_.groups[100].clear();
+  processes_.close_streams(100);
+  time_.run_for(milliseconds(100));
+  const auto outputs = received<control::Output>(Type::kOutput);
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].bytes, "late\n");
+  EXPECT_EQ(received<control::Output>(Type::kOutputEnd).size(), 2u);  // stdout and stderr of rank 0
+  time_.run_for(milliseconds(200));
+  EXPECT_EQ(received<control::Output>(Type::kOutputEnd).size(), 4u);
+}
+
 TEST_F(WorkerGroupTest, PauseStopsAndResumeContinues) {
   start(2);
   group_.pause();
