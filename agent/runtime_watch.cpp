@@ -40,7 +40,8 @@ std::string RuntimeWatch::poll(bool settled) const {
   const ProcessTable table = ProcessTable::read();
   std::size_t n_read = 0;
   for (const auto& [rank, worker] : workers_.workers()) {
-    if (!worker.running) continue;
+    // Before Linux 5.7 the files of a process that hangs in its exec can't be opened.
+    if (!worker.running || !worker.executed) continue;
     for (const auto& process : table.family_of(worker.pid)) {
       if (++n_read > kMaxProcesses) break;
       const auto maps = read_file(proc_file(process.pid, "maps"));
