@@ -51,7 +51,8 @@ def _exchange_rows(group, source, name):
         if said[2 * rank + 1] != said[1]:
             raise lib.DrunError(
                 f"allgather: {group.name_of(rank)} and {group.name_of(0)} gave tensors that differ in type or in more than "
-                f"the first dimension; here it is {source.type_name} {list(source.shape)}", lib.ERROR_MISMATCH, rank)
+                f"the first dimension; here it is {source.type_name} {list(source.shape)}", lib.ERROR_MISMATCH,
+                group.job_rank(rank))
     return said[::2]
 
 

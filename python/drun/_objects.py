@@ -70,7 +70,7 @@ def allgather_object(obj, name=None, process_set=None):
         for rank, n_bytes in enumerate(sizes):
             if n_bytes < 0:
                 raise lib.DrunError(f"allgather_object: {group.name_of(rank)} could not pickle its object",
-                                    lib.ERROR_ARGUMENT, rank)
+                                    lib.ERROR_ARGUMENT, group.job_rank(rank))
         data = (ctypes.c_char * sum(sizes))()
         call("drun_allgatherv", (ctypes.c_char * len(mine)).from_buffer_copy(mine), len(mine), data, lib.size_array(sizes),
              None, lib.UINT8, group.comm, options)

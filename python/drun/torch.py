@@ -52,7 +52,8 @@ class _Distributed:
         else:
             def reduced():  # called each time gradients have been computed
                 loss = closure()
-                self.synchronize()
+                if self._drun_should_synchronize:
+                    self.synchronize()
                 return loss
 
             result = super().step(reduced)
@@ -126,6 +127,10 @@ class _Distributed:
 
     def add_param_group(self, group):
         super().add_param_group(group)
+        if self._drun_named is not None:  # the names of what was added are not known
+            named = {id(parameter) for _, parameter in self._drun_named}
+            self._drun_named += [(f"parameter.{number}", parameter) for number, parameter in enumerate(self._drun_parameters())
+                                 if id(parameter) not in named]
         self._drun_start()
 
     def set_backward_passes_per_step(self, passes):

@@ -50,6 +50,18 @@ class Objects(unittest.TestCase):
             hvd.broadcast_object(obj)
         self.assertEqual(hvd.broadcast_object("still works"), "still works")
 
+    def test_an_error_in_a_process_set_names_the_rank_of_the_job(self):
+        last = hvd.size() - 1
+        if last < 2:
+            return  # the place in the set is the rank
+        pair = hvd.add_process_set([last - 1, last])
+        if pair.included():
+            with self.assertRaises(TypeError if hvd.rank() == last else hvd.DrunError) as caught:
+                hvd.allgather_object(threading.Lock() if hvd.rank() == last else 1, process_set=pair)
+            if hvd.rank() != last:
+                self.assertEqual(caught.exception.rank, last)
+        hvd.remove_process_set(pair)
+
     def test_one_that_can_t_pickle_tells_all_in_allgather(self):
         last = hvd.size() - 1
         with self.assertRaises(TypeError if hvd.rank() == last else hvd.DrunError) as caught:

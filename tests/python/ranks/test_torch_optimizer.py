@@ -311,14 +311,33 @@ class Optimizer(unittest.TestCase):
         self.assertTrue(same_everywhere(model))
 
     def test_a_new_group_of_parameters(self):
-        model, more = model_of(), torch.nn.Linear(3, 1, bias=False)
-        hvd.broadcast_parameters(more.named_parameters())
-        optimizer = self.distributed(model)
-        optimizer.add_param_group({"params": list(more.parameters())})
-        more(model(torch.full((1, 6), float(hvd.rank())))).sum().backward()
-        optimizer.step()
-        self.assertTrue(same_everywhere(model) and same_everywhere(more))
+        for is_named in (False, True):
+            model, more = model_of(), torch.nn.Linear(3, 1, bias=False)
+            hvd.broadcast_parameters(more.named_parameters())
+            optimizer = self.distributed(model, named_parameters=list(model.named_parameters()) if is_named else None)
+            optimizer.add_param_group({"params": list(more.parameters())})
+            more(model(torch.full((1, 6), float(hvd.rank())))).sum().backward()
+            optimizer.step()
+            self.assertTrue(same_everywhere(model) and same_everywhere(more))
 
+    def test_a_closure_that_clips(self):
+        model = model_of()
+        optimizer = self.distributed(model, op=hvd.Sum)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = model(torch.full((1, 6), 1.0 + hvd.rank())).sum()
+            loss.backward()
+            optimizer.synchronize()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.001)
+            return loss
+
+        before = [p.detach().clone() for p in model.parameters()]
+        with optimizer.skip_synchronize():
+            optimizer.step(closure)
+        moved = sum(((p.detach() - old) ** 2).sum() for p, old in zip(model.parameters(), before)) ** 0.5
+        self.assertAlmostEqual(moved.item(), 0.001, places=5)
+        self.assertTrue(same_everywhere(model))
 
     def test_one_that_is_gone_has_no_part_in_the_next(self):
         model = model_of()
