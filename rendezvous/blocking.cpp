@@ -2,7 +2,6 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -10,6 +9,7 @@
 #include <cerrno>
 
 #include "base/stall_watch.h"
+#include "base/tcp_socket.h"
 #include "base/text.h"
 
 namespace drun::rendezvous {
@@ -92,14 +92,8 @@ Result<Fd> connect_tcp(const std::string& address, int port, BlockingDeadline& d
 }
 
 void tune_tcp(int fd) {
-  const auto set = [fd](int level, int name, int value) { ::setsockopt(fd, level, name, &value, sizeof value); };
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 20);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
   // Heartbeats find a machine that is gone, within --heartbeat-timeout, which may be long.
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 3'600'000);
+  drun::tune_tcp(fd, std::chrono::hours(1), std::chrono::seconds(20));
 }
 
 }  // namespace drun::rendezvous

@@ -1,19 +1,16 @@
 #include "transport/tcp_connect.h"
 
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <tuple>
 #include <vector>
 
 #include "base/error_id.h"
+#include "base/tcp_socket.h"
 #include "base/text.h"
 
 namespace drun::transport {
@@ -22,7 +19,6 @@ namespace {
 using tcp = asio::ip::tcp;
 
 constexpr auto kMaxPerAddress = std::chrono::seconds(10);  // except for the last one
-constexpr int kKeepIdleS = 10, kKeepIntervalS = 5, kKeepCount = 4;
 
 struct Addresses {
   std::vector<tcp::endpoint> endpoints;
@@ -83,18 +79,6 @@ Task<Result<std::vector<tcp::endpoint>>> look_up(asio::thread_pool& helper, TcpT
   co_return std::move(lookup->addresses.endpoints);
 }
 
-void set_option(int fd, int level, int name, int value) { ::setsockopt(fd, level, name, &value, sizeof value); }
-
-// With TCP_USER_TIMEOUT the number of unanswered keepalive probes does not matter.
-void tune(int fd, std::chrono::milliseconds silence) {
-  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdleS);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepIntervalS);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::min<long long>(silence.count(), INT_MAX)));
-}
-
 // Connects to one address. The error is the reason, as text.
 Task<tl::expected<Fd, std::string>> connect_one(tcp::endpoint endpoint, TcpTarget target, Deadline deadline) {
   const auto executor = co_await asio::this_coro::executor;
@@ -120,7 +104,7 @@ Task<tl::expected<Fd, std::string>> connect_one(tcp::endpoint endpoint, TcpTarge
     co_return tl::unexpected("timed out after " + std::to_string(waited) + " s");
   }
   if (ec) co_return tl::unexpected(lower(std::strerror(ec.value())));
-  tune(socket.native_handle(), target.silence);
+  tune_tcp(socket.native_handle(), target.silence);
   const int fd = socket.release(ec);
   if (ec) co_return tl::unexpected(ec.message());
   co_return Fd(fd);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <set>
 
+#include "base/tcp_socket.h"
 #include "base/text.h"
 
 namespace drun::runtime {
@@ -160,7 +161,7 @@ void Connections::set_connect_timeout(milliseconds timeout) {
   user_timeout_ = timeout;
   for (const auto& [peer, streams] : connected_) {
     for (const Fd& fd : streams) {
-      if (fd) tune(fd.get(), user_timeout_);
+      if (fd) tune_tcp(fd.get(), user_timeout_);
     }
   }
 }
@@ -332,7 +333,7 @@ void Connections::connected(PeerHandshake& handshake) {
   streams.resize(n_streams());
   Fd& fd = streams[static_cast<std::size_t>(stream)];
   fd = handshake.take();
-  tune(fd.get(), user_timeout_);
+  tune_tcp(fd.get(), user_timeout_);
 }
 
 Failure Connections::missing() const {

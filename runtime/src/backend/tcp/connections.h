@@ -100,6 +100,8 @@ class Connections {
   Failure missing() const;
 
   const JobContext& job_context_;
+  // user_timeout_ must be long: to Linux a peer that is alive but does not read looks dead, and a rank may be late for
+  // a collective by as long as an operation may take.
   std::chrono::milliseconds dial_timeout_, user_timeout_;
   bool joining_ = true;
   bool cannot_accept_ = false;  // the latest accept failed

@@ -2,13 +2,11 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 
 #include "base/text.h"
 
@@ -42,8 +40,6 @@ Result<Fd> make_socket(int family) {
   if (!fd) return fail(errno_error(errno, "socket"));
   return fd;
 }
-
-void set_option(int fd, int level, int name, int value) { (void)::setsockopt(fd, level, name, &value, sizeof value); }
 
 }  // namespace
 
@@ -90,16 +86,6 @@ Result<void> connect_result(int fd) {
   if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n_bytes) != 0) error = errno;
   if (error != 0) return fail(errno_error(error, "connect"));
   return {};
-}
-
-void tune(int fd, std::chrono::milliseconds user_timeout) {
-  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
-             static_cast<int>(std::min<std::int64_t>(user_timeout.count(), std::numeric_limits<int>::max())));
 }
 
 }  // namespace drun::runtime

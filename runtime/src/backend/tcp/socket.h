@@ -1,7 +1,6 @@
 // The calls on TCP sockets that the backend needs. Addresses are IP addresses as text, never names.
 #pragma once
 
-#include <chrono>
 #include <string>
 
 #include "base/error.h"
@@ -21,9 +20,5 @@ Result<Listener> listen_on(const std::string& address, int backlog);
 Result<Fd> start_connect(const std::string& address, int port);
 // Result of the connect.
 Result<void> connect_result(int fd);
-// Sets no delay, keepalive (an idle connection is dead after about 30 s), and `user_timeout`, after which
-// unacknowledged data breaks the connection. That must be long: to Linux a peer that is alive but does not read looks
-// dead, and a rank may be late for a collective by as long as an operation may take.
-void tune(int fd, std::chrono::milliseconds user_timeout);
 
 }  // namespace drun::runtime
