@@ -19,6 +19,9 @@ constexpr const char* kOwnGpuHint = "a GPU for each worker; workers that share o
 tl::unexpected<TextFault> fault(std::size_t offset, std::string cause, std::string hint = {}) {
   return tl::unexpected<TextFault>(TextFault{offset, std::move(cause), std::move(hint)});
 }
+tl::unexpected<TextFault> given_twice(std::size_t offset, const std::string& gpu) {
+  return fault(offset, "GPU " + gpu + " is given twice", kOwnGpuHint);
+}
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; }
@@ -253,7 +256,7 @@ FaultOr<std::vector<std::string>> gpu_list(std::string_view text, std::size_t of
   for (const std::string_view word : split(text, ',')) {
     if (!is_gpu(word)) return fault(offset, in_quotes(word) + " is not a GPU", kHint);
     if (std::find(out.begin(), out.end(), word) != out.end()) {
-      return fault(offset, "GPU " + std::string(word) + " is given twice", kOwnGpuHint);
+      return given_twice(offset, std::string(word));
     }
     out.emplace_back(word);
     offset += word.size() + 1;
@@ -263,8 +266,13 @@ FaultOr<std::vector<std::string>> gpu_list(std::string_view text, std::size_t of
 
 FaultOr<void> check_gpus(int slots, const std::vector<std::string>& gpus, std::size_t offset) {
   const auto n_slots = static_cast<std::size_t>(slots);
-  if (gpus.empty() || n_slots <= gpus.size()) return {};
-  return fault(offset, plural(n_slots, "slot") + " for " + plural(gpus.size(), "GPU"), kOwnGpuHint);
+  if (!gpus.empty() && n_slots > gpus.size()) {
+    return fault(offset, plural(n_slots, "slot") + " for " + plural(gpus.size(), "GPU"), kOwnGpuHint);
+  }
+  for (auto gpu = gpus.begin(); gpu != gpus.end(); ++gpu) {
+    if (std::find(gpus.begin(), gpu, *gpu) != gpu) return given_twice(offset, *gpu);
+  }
+  return {};
 }
 
 FaultOr<void> check_user(std::string_view user, std::size_t offset) {

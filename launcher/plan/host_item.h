@@ -1,4 +1,5 @@
-// Parses one `[user@]host[:slots][:gpus=LIST]` word. Private to the parsers of -H and of hostfiles, which share it.
+// Parses one `[user@]host[:slots][:gpus=LIST]` word. Private to this folder: the parsers of -H and of hostfiles share
+// it, and place() checks GPUs by it.
 #pragma once
 
 #include <string>
@@ -26,7 +27,7 @@ FaultOr<int> slot_count(std::string_view digits, std::size_t offset);
 FaultOr<std::vector<std::string>> gpu_list(std::string_view text, std::size_t offset);
 // True if `word` can be an item of such a list; then it is not taken for a host.
 bool is_gpu(std::string_view word);
-// Fails if there are GPUs, but fewer than `slots`: no two slots may share a GPU.
+// Fails if there are GPUs, but fewer than `slots`, or one of them twice: no two slots may share a GPU.
 FaultOr<void> check_gpus(int slots, const std::vector<std::string>& gpus, std::size_t offset);
 
 // Checks a login name: accepts only names that no shell or ssh option parser can take for something else.

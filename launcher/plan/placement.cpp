@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 
 #include "base/error_id.h"
 #include "base/text.h"
+#include "launcher/plan/host_item.h"
 #include "launcher/plan/hostlist.h"
 
 namespace drun::launcher {
@@ -43,23 +43,14 @@ std::string more_slots_hint(const std::vector<Host>& hosts, std::int64_t total, 
 }
 
 // Catches a host that was named twice: once with GPUs and once without, or twice with the same one.
-Result<void> check_gpus(const Host& host) {
-  if (host.gpus.empty()) return {};
-  const auto wrong = [&host](const std::string& cause, const char* hint) {
-    return fail(Error(Errc::kUsage, host.name, cause).with_hint(hint).with_id(error_id::kSlots));
-  };
-  if (static_cast<int>(host.gpus.size()) < usable_slots(host)) {
-    return wrong(
-        plural(static_cast<std::size_t>(usable_slots(host)), "slot") + " for " + plural(host.gpus.size(), "GPU"),
-        "gpus= for every slot of the host, or for none");
-  }
-  std::set<std::string> known;
-  for (const auto& gpu : host.gpus) {
-    if (!known.insert(gpu).second)
-      return wrong("GPU " + gpu + " is given twice",
-                   "a GPU for each worker; workers that share one are slots without 'gpus='");
-  }
-  return {};
+Result<void> check_all_gpus(const Host& host) {
+  const int n_slots = usable_slots(host);
+  const auto ok = check_gpus(n_slots, host.gpus, 0);
+  if (ok) return {};
+  const bool is_short = static_cast<int>(host.gpus.size()) < n_slots;
+  return fail(Error(Errc::kUsage, host.name, ok.error().cause)
+                  .with_hint(is_short ? "gpus= for every slot of the host, or for none" : ok.error().hint)
+                  .with_id(error_id::kSlots));
 }
 
 }  // namespace
@@ -81,7 +72,7 @@ Result<Placement> place(const std::vector<Host>& hosts, int np) {
                     .with_id(error_id::kSlots));
   }
   for (const auto& host : hosts) {
-    if (auto ok = check_gpus(host); !ok) return fail(std::move(ok.error()));
+    if (auto ok = check_all_gpus(host); !ok) return fail(std::move(ok.error()));
   }
   if (total == 0)
     return fail(Error(Errc::kUsage, "no host has a slot").with_hint("-H localhost:2").with_id(error_id::kSlots));
