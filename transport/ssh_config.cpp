@@ -48,7 +48,7 @@ Result<SshConfigValues> read_configs(const SshOptions& options, const SshConfigS
   return values;
 }
 
-// By StrictHostKeyChecking. Nothing for an unknown word.
+// The policy that StrictHostKeyChecking sets; nothing for an unknown word.
 std::optional<HostKeyPolicy> host_key_policy(const SshConfigValues& values) {
   const std::string word = lower(values.word("stricthostkeychecking"));
   if (word.empty() || word == "accept-new") return HostKeyPolicy::kAcceptNew;
@@ -57,7 +57,7 @@ std::optional<HostKeyPolicy> host_key_policy(const SshConfigValues& values) {
   return std::nullopt;
 }
 
-// Of "[user@]host[:port]" or "ssh://[user@]host[:port]".
+// The host in "[user@]host[:port]" or "ssh://[user@]host[:port]".
 std::string host_of_jump(std::string_view jump) {
   if (starts_with(jump, "ssh://")) jump.remove_prefix(6);
   if (const auto at = jump.rfind('@'); at != std::string_view::npos) jump.remove_prefix(at + 1);
@@ -66,7 +66,7 @@ std::string host_of_jump(std::string_view jump) {
   return std::string(colon == jump.rfind(':') ? jump.substr(0, colon) : jump);
 }
 
-// The policy of a jump host by the lines for its own name, as its ssh would have it. Strict if that is not known here.
+// The policy that ssh would read for a jump host from the lines for its own name; kStrict if only ssh can tell.
 HostKeyPolicy policy_of_jump(const std::string& jump, const SshOptions& options, SshConfigSubject subject) {
   subject.host = host_of_jump(jump);
   subject.user.clear();
@@ -103,13 +103,12 @@ class Filler {
   }
 
   void policies() {
-    if (const auto* value = values_.find("stricthostkeychecking")) {
-      const auto policy = host_key_policy(values_);
-      if (!policy) {
-        refuse(*value, "StrictHostKeyChecking is yes, accept-new, ask, no or off, not '" + value->words.front() + "'");
-      }
-      target_.host_keys = policy.value_or(HostKeyPolicy::kStrict);
+    const auto policy = host_key_policy(values_);
+    if (!policy) {
+      const auto* value = values_.find("stricthostkeychecking");
+      refuse(*value, "StrictHostKeyChecking is yes, accept-new, ask, no or off, not '" + value->words.front() + "'");
     }
+    target_.host_keys = policy.value_or(HostKeyPolicy::kStrict);
     target_.identities_only = flag("identitiesonly");
     target_.compression = flag("compression");
     target_.hash_known_hosts = flag("hashknownhosts");

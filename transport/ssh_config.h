@@ -48,7 +48,7 @@ struct SshTarget {
   bool is_partial = false;  // only OpenSSH can evaluate all lines, so it may have other values than those here
   std::string where;        // Host::where, for messages
 
-  // Of "a,b,c" c, which connects to the target through the others. "" = none.
+  // The host of proxy_jump that connects to the target through the others: "c" in "a,b,c". "" = none.
   std::string last_jump() const;
 };
 

@@ -53,7 +53,7 @@ class Reader {
   }
 
  private:
-  // Where a line of a file stands.
+  // The block that a line belongs to.
   struct Block {
     bool may_match;  // false in a file that a block includes which does not match: no Host or Match line in it does
     bool active;     // the line counts

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/fd.h"
 #include "base/text.h"
 
@@ -35,6 +37,15 @@ const std::vector<Limit>& limits() {
   return kLimits;
 }
 
+// The value with which libssh does not behave like OpenSSH; nullptr if there is none.
+const SshConfigValue* value_beyond(const Limit& limit, const SshConfigValues& values) {
+  const auto* value = values.find(limit.keyword);
+  if (value == nullptr) return nullptr;
+  const std::string word = lower(value->words.front());
+  const bool is_harmless = std::find(limit.harmless.begin(), limit.harmless.end(), word) != limit.harmless.end();
+  return is_harmless ? nullptr : value;
+}
+
 bool names_publickey(const std::string& methods) {
   for (const auto method : split(methods, ',')) {
     if (method == "publickey") return true;
@@ -47,17 +58,14 @@ std::string at(const SshConfigValue& value) { return " in " + value.where; }
 }  // namespace
 
 bool canonicalizes(const SshConfigValues& values) {
-  const std::string word = lower(values.word("canonicalizehostname"));
-  return word == "yes" || word == "true" || word == "always";
+  return std::any_of(limits().begin(), limits().end(), [&values](const Limit& limit) {
+    return std::string_view(limit.keyword) == "canonicalizehostname" && value_beyond(limit, values) != nullptr;
+  });
 }
 
 std::string beyond_libssh(const SshConfigValues& values) {
   for (const auto& limit : limits()) {
-    const auto* value = values.find(limit.keyword);
-    if (value == nullptr) continue;
-    bool harmless = false;
-    for (const auto& word : limit.harmless) harmless = harmless || lower(value->words.front()) == word;
-    if (!harmless) return limit.spelled + at(*value);
+    if (const auto* value = value_beyond(limit, values)) return limit.spelled + at(*value);
   }
   if (const auto* value = values.find("preferredauthentications")) {
     if (!names_publickey(value->words.front())) return "PreferredAuthentications" + at(*value);

@@ -49,7 +49,7 @@ class Transport {
 // `notice` receives lines for the user: a new host key's fingerprint, a host that goes through openssh.
 using Notice = std::function<void(const std::string&)>;
 
-// `silence`: of a host whose data is not acknowledged; then its connection breaks.
+// A connection breaks when its host has acknowledged no data for `silence`.
 std::unique_ptr<Transport> make_libssh_transport(asio::io_context& io, asio::thread_pool& helper, Notice notice,
                                                  std::chrono::milliseconds silence);
 // Runs `launch_agent` words + host + command, or OpenSSH's ssh in batch mode when it is empty.

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kMaxNamed = 4;  // hosts in a comment
 
-// By name: the check puts hosts that it did not reach behind the others, and has one name of a machine with several.
-// nullptr if it found nothing out about the host.
+// The facts that the check has about the host, nullptr if none. The name finds them: the check puts hosts that it did
+// not reach behind the others, and has one name of a machine with several.
 const control::HostFacts* facts_of(const Host& host, const check::CheckResult& result) {
   for (const auto& checked : result.hosts) {
     if (checked.name == host.name && checked.facts) return &*checked.facts;
