@@ -110,6 +110,37 @@ class Keras3(unittest.TestCase):
         self.assertFalse(model.jit_compile)
         self.check_equal(weights)
 
+    def test_float16_with_a_scaled_loss(self):
+        keras.config.set_dtype_policy("mixed_float16")
+        self.addCleanup(keras.config.set_dtype_policy, "float32")
+        for passes in (1, 2):
+            with self.subTest(passes=passes):
+                optimizer = hvd_keras.DistributedOptimizer(keras.optimizers.SGD(0.01), backward_passes_per_step=passes)
+                weights, model, _ = train(optimizer, jit_compile=True)
+                self.assertIsInstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+                self.assertFalse(model.jit_compile)
+                self.check_equal(weights)
+                self.check_equal(model.optimizer.dynamic_scale.numpy()[None])
+                self.assertGreater(int(model.optimizer.iterations), 0)
+
+    def test_ranks_leave_out_a_step_together(self):
+        for passes in (1, 2):
+            with self.subTest(passes=passes):
+                inner = hvd_keras.DistributedOptimizer(keras.optimizers.SGD(1.0), backward_passes_per_step=passes,
+                                                       average_aggregated_gradients=True)
+                optimizer = keras.optimizers.LossScaleOptimizer(inner, initial_scale=4.0)
+                weight = tf.Variable([1.0])
+                optimizer.build([weight])
+                apply = tf.function(lambda gradient: optimizer.apply([gradient], [weight]))
+                for _ in range(passes):
+                    apply(tf.constant([np.inf if RANK == 0 else 4.0], tf.float32))
+                self.assertEqual((float(weight[0]), float(optimizer.dynamic_scale)), (1.0, 2.0))
+                for _ in range(passes):
+                    apply(tf.constant([2.0 * RANK]))
+                mean = sum(range(SIZE)) / SIZE
+                self.assertAlmostEqual(float(weight[0]), 1.0 - mean)
+                self.check_equal(weight.numpy())
+
     def test_several_passes_are_one_step(self):
         weights, _, _ = train(hvd_keras.DistributedOptimizer(keras.optimizers.SGD(0.01), backward_passes_per_step=2))
         self.check_equal(weights)
@@ -123,6 +154,22 @@ class Keras3(unittest.TestCase):
         self.assertIs(type(plain.optimizer), keras.optimizers.Adam)
         self.assertIsNot(type(loaded.optimizer), keras.optimizers.Adam)
         self.assertEqual(int(loaded.optimizer.iterations), 8)
+
+    def test_a_saved_model_of_float16_loads(self):
+        keras.config.set_dtype_policy("mixed_float16")
+        self.addCleanup(keras.config.set_dtype_policy, "float32")
+        weights, model, _ = train(hvd_keras.DistributedOptimizer(keras.optimizers.Adam(0.01)))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.keras")
+            model.save(path)
+            loaded, plain = hvd_keras.load_model(path), keras.models.load_model(path)
+        self.assertIs(type(plain.optimizer.inner_optimizer), keras.optimizers.Adam)
+        self.assertEqual(float(loaded.optimizer.dynamic_scale), float(model.optimizer.dynamic_scale))
+        x = np.random.default_rng(RANK).random((32, 4), np.float32)
+        loaded.fit(x, x.sum(1), batch_size=8, verbose=0)
+        trained = np.concatenate([one.ravel() for one in loaded.get_weights()])
+        self.assertFalse(np.array_equal(trained, weights))
+        self.check_equal(trained)
 
 
 if __name__ == "__main__":

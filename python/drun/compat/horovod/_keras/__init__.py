@@ -11,7 +11,7 @@ from ..tensorflow.compression import Compression
 from ..tensorflow.functions import variables_of
 from ..tensorflow.gradients import GradientReduction
 from ..tensorflow.mpi_ops import Average, global_process_set
-from .xla import keep_xla_off
+from .keras3 import prepare
 
 
 class Distributed:
@@ -88,19 +88,31 @@ class OfKeras3(Distributed):
         return self._compute_gradients(loss, var_list, None, tape)
 
     def apply(self, grads, trainable_variables=None):
+        if self.__dict__.get("_hvd_is_applying"):
+            super().apply(grads, trainable_variables)
+        else:
+            self.apply_by(self, super().apply, grads, trainable_variables)
+
+    def apply_by(self, outer, apply, grads, trainable_variables):
+        """Reduces the gradients, and then has apply(gradients, variables) apply them. outer: the optimizer whose method that
+        is: this one, or one around it, which calls apply() of this one."""
         variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)
         grads = list(grads)
-        if grads and not self.built:
+        if grads and not outer.built:
             with tf.init_scope():
-                self.build(variables)
+                outer.build(variables)
         done = self.__dict__.pop("_hvd_reduced", None)
         if grads and not (done is not None and len(done) == len(grads) and all(map(operator.is_, done, grads))):
             grads = self._hvd_allreduce(grads, variables)
-        apply = functools.partial(super().apply, grads, variables)
-        if self._agg_helper:
-            self._agg_helper.apply_gradients(apply, lambda: self.iterations.assign_add(1))
-        else:
-            apply()
+        step = functools.partial(apply, grads, variables)
+        self.__dict__["_hvd_is_applying"] = True
+        try:
+            if self._agg_helper:
+                self._agg_helper.apply_gradients(step, lambda: self.iterations.assign_add(1))
+            else:
+                step()
+        finally:
+            self.__dict__["_hvd_is_applying"] = False
 
 
 def distributed_optimizer(optimizer, name=None, compression=Compression.none, sparse_as_dense=False, op=Average,
@@ -112,7 +124,7 @@ def distributed_optimizer(optimizer, name=None, compression=Compression.none, sp
                    predivide_factor=predivide_factor, passes=passes, is_averaged=is_averaged, process_set=process_set,
                    scale_local=scale_local)
     if is_of_keras3:
-        keep_xla_off(Distributed)
+        prepare(Distributed)
     cls = type(own.__name__, (OfKeras3 if is_of_keras3 else OfKeras2, own),
                {"__module__": own.__module__, "_hvd_options": options})
     return cls.from_config(optimizer.get_config())
