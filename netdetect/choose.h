@@ -21,8 +21,8 @@ struct Attempt {
 inline constexpr std::size_t kFullPlanHosts = 32;  // up to this many, every host tries every other
 
 // Plans attempts of all pairs for up to kFullPlanHosts hosts; beyond that of a ring plus random pairs (from `seed`), in
-// which at least 4 other hosts try each host (fewer only if fewer are in another network namespace). A host tries all
-// candidates of its peer.
+// which at least 4 other hosts try each host, 2 if there are more than 256 (fewer only if fewer are in another network
+// namespace). A host tries all candidates of its peer.
 std::vector<Attempt> plan_attempts(int n_hosts, const Candidates& candidates, std::uint64_t seed);
 
 struct AttemptResult {

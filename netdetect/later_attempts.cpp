@@ -5,6 +5,10 @@
 
 namespace drun::netdetect {
 
+namespace {
+constexpr std::size_t kSecondOpinions = 4;
+}
+
 LaterAttempts::LaterAttempts(const AttemptResults& results, const Candidates& candidates)
     : results_(results), candidates_(candidates) {
   for (const auto& [key, result] : results) {
@@ -42,6 +46,10 @@ std::vector<Attempt> LaterAttempts::untried(const std::vector<int>& anomalies) c
     for (const int from : anomalies) {
       for (const int to : anomalies) wanted.emplace(from, to);
     }
+    const std::set<int> known(anomalies.begin(), anomalies.end());
+    for (const int to : known) {
+      for (const int from : second_opinions(to, known)) wanted.emplace(from, to);
+    }
   }
   std::vector<Attempt> out;
   for (const auto& [from, to] : wanted) {
@@ -49,6 +57,17 @@ std::vector<Attempt> LaterAttempts::untried(const std::vector<int>& anomalies) c
     for (std::size_t c = 0; c < candidates_.tried.size(); ++c) {
       if (candidates_.tried[c].host == to) out.push_back({from, static_cast<int>(c)});
     }
+  }
+  return out;
+}
+
+// Up to kSecondOpinions hosts that have not tried `to`, from the one on that is farthest from it in the ring.
+std::vector<int> LaterAttempts::second_opinions(int to, const std::set<int>& anomalies) const {
+  const int n = static_cast<int>(candidates_.namespaces.size());
+  std::vector<int> out;
+  for (int i = 0; i < n && out.size() < kSecondOpinions; ++i) {
+    const int from = (to + n / 2 + i) % n;
+    if (anomalies.count(from) == 0 && tried_.count({from, to}) == 0 && !is_one_namespace(from, to)) out.push_back(from);
   }
   return out;
 }

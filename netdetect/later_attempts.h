@@ -27,14 +27,16 @@ class LaterAttempts {
 
   // Attempts that timed out, or got no valid proof in time: a segment may have been lost.
   std::vector<Attempt> unanswered(Unanswered which) const;
-  // For plans that had only a part of all pairs: the other direction of pairs that failed, and all pairs of
-  // `anomalies` if these are at most kFullPlanHosts, because any two hosts of a job must be able to connect.
+  // For plans that had only a part of all pairs: the other direction of pairs that failed, and, if `anomalies` are at
+  // most kFullPlanHosts, all pairs of these, because any two hosts of a job must be able to connect, and attempts of 4
+  // other hosts at each: the few that tried it may be at fault themselves.
   std::vector<Attempt> untried(const std::vector<int>& anomalies) const;
 
  private:
   const Candidate& candidate(int index) const { return candidates_.tried[static_cast<std::size_t>(index)]; }
   bool is_meant(int index, Unanswered which) const;
   bool is_one_namespace(int a, int b) const;
+  std::vector<int> second_opinions(int to, const std::set<int>& anomalies) const;
 
   const AttemptResults& results_;
   const Candidates& candidates_;

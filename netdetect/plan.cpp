@@ -9,7 +9,10 @@
 namespace drun::netdetect {
 namespace {
 
-constexpr std::size_t kTriers = 4;
+// Each attempt at a new address is a broadcast to all hosts of a network, so their cost grows with the square of the
+// hosts. Hosts with a failed attempt get second opinions (later_attempts.h).
+constexpr int kManyHosts = 256;
+std::size_t n_triers(int n_hosts) { return n_hosts > kManyHosts ? 2 : 4; }
 
 // SplitMix64: the same sequence with every standard library.
 class Random {
@@ -53,9 +56,10 @@ class Planner {
       if (from != to) triers[static_cast<std::size_t>(to)].push_back(from);
     }
     const std::vector<int> order = shuffled(seed);
+    const std::size_t wanted = n_triers(n_hosts_);
     for (std::size_t place = 0; place < order.size(); ++place) {
       auto& present = triers[static_cast<std::size_t>(order[place])];
-      for (std::size_t next = 1; next < order.size() && present.size() < kTriers; ++next) {
+      for (std::size_t next = 1; next < order.size() && present.size() < wanted; ++next) {
         const int from = order[(place + next) % order.size()];
         const bool is_new = std::find(present.begin(), present.end(), from) == present.end();
         if (is_new && are_peers(from, order[place])) present.push_back(from);

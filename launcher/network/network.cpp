@@ -32,6 +32,9 @@ constexpr auto kManyHostsRound = milliseconds(400);
 constexpr auto kSecondRound = milliseconds(1300);
 constexpr auto kThirdRound = milliseconds(3300);
 constexpr int kParallel = 64;
+// Hosts that try at once: their ARP requests go to all hosts of a network, and a thousand hosts would send thousands of
+// them within a millisecond.
+constexpr std::size_t kHostsAtOnce = 128;
 
 struct Probing {
   std::vector<AgentChannel*> hosts;
@@ -136,13 +139,15 @@ Task<void> run_round(asio::io_context& io, Probing& probing, const netdetect::Ca
   }
   std::vector<AttemptResult> round;
   std::vector<Error> errors(n);
-  TaskGroup group(io.get_executor());
-  for (std::size_t i = 0; i < n; ++i) {
-    if (by_host[i].empty()) continue;
-    probing.enter(i);
-    group.spawn(run_on(*probing.hosts[i], i, probing, candidates, std::move(by_host[i]), timeout, round, errors[i]));
+  for (std::size_t first = 0; first < n; first += kHostsAtOnce) {
+    TaskGroup group(io.get_executor());
+    for (std::size_t i = first; i < std::min(n, first + kHostsAtOnce); ++i) {
+      if (by_host[i].empty()) continue;
+      probing.enter(i);
+      group.spawn(run_on(*probing.hosts[i], i, probing, candidates, std::move(by_host[i]), timeout, round, errors[i]));
+    }
+    co_await group.join();
   }
-  co_await group.join();
   drop_failed(probing, errors, lost);
   std::size_t n_reached = 0;
   for (auto& r : round) {

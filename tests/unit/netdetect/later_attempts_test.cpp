@@ -9,12 +9,15 @@ namespace {
 
 using Pairs = std::vector<std::pair<int, std::string>>;  // host that tries, address
 
-// Three hosts with a network that connects them and one that leads nowhere.
+// Hosts with a network that connects them and one that leads nowhere.
 class LaterAttemptsTest : public ::testing::Test {
  protected:
-  LaterAttemptsTest() {
+  LaterAttemptsTest() { make_hosts(3); }
+
+  void make_hosts(int n_hosts) {
     std::vector<HostInterfaces> hosts;
-    for (const std::string n : {"1", "2", "3"}) {
+    for (int i = 1; i <= n_hosts; ++i) {
+      const std::string n = std::to_string(i);
       hosts.push_back(host("h" + n, {nic("data", {"10.0.0." + n + "/24"}), nic("other", {"192.168." + n + ".1/24"})}));
     }
     candidates_ = *find_candidates(hosts, {});
@@ -71,6 +74,7 @@ TEST_F(LaterAttemptsTest, TriesTheOtherDirectionOfPairsThatFailed) {
 
 TEST_F(LaterAttemptsTest, TriesAllPairsOfAFewAnomalies) {
   note(0, "10.0.0.2", ProbeOutcome::kReached);
+  candidates_.namespaces = {0, 1};  // no other hosts
   EXPECT_EQ(untried({}), Pairs{});
   std::vector<int> anomalies(kFullPlanHosts, 1);
   anomalies.front() = 0;
@@ -79,9 +83,20 @@ TEST_F(LaterAttemptsTest, TriesAllPairsOfAFewAnomalies) {
   EXPECT_EQ(untried(anomalies), Pairs{});
 }
 
+TEST_F(LaterAttemptsTest, FourOtherHostsTryAnAnomaly) {
+  make_hosts(10);
+  note(1, "10.0.0.1", ProbeOutcome::kReached);
+  note(9, "10.0.0.1", ProbeOutcome::kTimedOut);
+  note(6, "10.0.0.1", ProbeOutcome::kReached);
+  std::set<int> from;
+  for (const auto& [host, address] : untried({0, 5})) {
+    if (address == "10.0.0.1") from.insert(host);
+  }
+  EXPECT_EQ(from, (std::set<int>{7, 8, 2, 3, 5}));  // 5 is the other anomaly
+}
+
 TEST_F(LaterAttemptsTest, HostsOfOneNetworkNamespaceDoNotTryEachOther) {
-  candidates_.namespaces = {0, 0, 2};
-  note(0, "10.0.0.3", ProbeOutcome::kReached);
+  candidates_.namespaces = {0, 0};
   EXPECT_EQ(untried({0, 1}), Pairs{});
 }
 
