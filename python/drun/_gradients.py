@@ -242,9 +242,11 @@ class GradientReducer:
         """Returns when all gradients are reduced."""
         self._launch(only_full=False)
         named = [one for bucket in self._buckets for one in zip(bucket.names, bucket.parameters)]
-        # Number of ranks with a dense and with a sparse gradient: ranks that have joined add zeros to the sum.
-        mine = [_kind(parameter.grad) for _, parameter in named + self._sparse]
-        kinds = torch.tensor([[kind == _DENSE, kind == _SPARSE] for kind in mine], dtype=torch.int32)
+        # Number of ranks with a dense gradient, with a sparse one, and with a dense one that was sparse: ranks that have
+        # joined add zeros to the sum.
+        mine = [(_kind(parameter.grad), id(parameter) in self._made_dense) for _, parameter in named + self._sparse]
+        kinds = torch.tensor([[kind == _DENSE, kind == _SPARSE, kind == _DENSE and is_made] for kind, is_made in mine],
+                             dtype=torch.int32)
         name = "which gradients there are" + ("" if self._feedback is None else f" ({self._feedback.compression})")
         if named:
             name += f" of {named[0][0]}"  # and not of another optimizer
@@ -256,7 +258,7 @@ class GradientReducer:
             found = []
             counts = _reduced(handle).tolist()
             used = {id(parameter) for (_, parameter), count in zip(named + self._sparse, counts) if any(count)}
-            for (name, parameter), (n_dense, n_sparse) in zip(named, counts):
+            for (name, parameter), (n_dense, n_sparse, n_made_dense) in zip(named, counts):
                 if n_dense and n_sparse:
                     self._reset()
                     raise ValueError(f"the gradient of {name} is sparse on {n_sparse} ranks and dense on {n_dense}: "
@@ -265,6 +267,8 @@ class GradientReducer:
                     found.append((name, parameter))
                 elif n_dense and id(parameter) in missing:
                     parameter.grad = missing[id(parameter)].clone()
+                    if n_made_dense == n_dense:
+                        self._made_dense[id(parameter)] = parameter
             self._sparse += found
             self._reduce_sparse(used)
             for parameter in self._made_dense.values():  # what an optimizer for sparse gradients wants

@@ -79,7 +79,9 @@ class OrderTable:
         self._decide(number, key, call)
 
     def wait(self, rank, number, key):
-        if (number, key) in self._calls:
+        """The call that the rank means may have ended meanwhile, and others may have begun the next one of that name."""
+        call = self._calls.get((number, key))
+        if call is not None and rank in call.fields:
             self._waits[rank] = (number, key)
 
     def join(self, rank, how):

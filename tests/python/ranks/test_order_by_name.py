@@ -278,6 +278,16 @@ class Table(unittest.TestCase):
         self.table.pass_time(90.0)
         self.assertEqual(self.table.take_messages(), [])
 
+    def test_a_wait_that_comes_late_is_not_one_for_the_next_call_of_that_name(self):
+        self.begin(0, "x")
+        self.begin(1, "x")
+        self.table.take_messages()
+        self.begin(1, "x", waits=True)
+        self.table.wait(0, 0, "x")  # for the first one, which is possible already
+        for now in (2.0, 60.0):
+            self.table.pass_time(now)
+        self.assertEqual(self.table.take_messages(), [])
+
     def test_a_rank_with_several_threads_is_never_taken_for_stuck(self):
         self.begin(0, "x", waits=True)
         self.begin(1, "y", waits=True)

@@ -286,7 +286,13 @@ class Optimizer(unittest.TestCase):
         with torch.no_grad():
             table.weight.zero_()
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(table.parameters(), lr=1.0), op=hvd.Sum, sparse_as_dense=True)
-        table(torch.tensor([hvd.rank() % 5, 4])).sum().backward()
+        if hvd.rank() == 0:  # the others have never had a gradient, and step on a sparse one as well
+            table(torch.tensor([1])).sum().backward()
+        optimizer.step()
+        self.assertTrue(table.weight.grad.is_sparse)
+        self.assertEqual(table.weight[1, 0].item(), -1)
+        optimizer.zero_grad()
+        table(torch.tensor([hvd.rank() % 4, 4])).sum().backward()
         optimizer.step()
         self.assertEqual(table.weight[4, 0].item(), -hvd.size())
         if hvd.size() > 1:
