@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/stall_watch.h"
@@ -14,18 +15,19 @@
 
 namespace drun::rendezvous {
 
-Result<short> wait_for(int fd, short events, BlockingDeadline& deadline) {
+Result<short> wait_for(int fd, short events, BlockingDeadline& deadline, int cancel_fd) {
   using std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kLongest = std::chrono::seconds(1);
   StallWatch stops(kLongest);
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_clock::now());
     const auto slice = std::clamp(left, std::chrono::milliseconds(0), kLongest);
-    pollfd p{fd, events, 0};
-    const int n = ::poll(&p, 1, static_cast<int>(slice.count()));
+    std::array<pollfd, 2> polled{{{fd, events, 0}, {cancel_fd, POLLIN, 0}}};
+    const int n = ::poll(polled.data(), polled.size(), static_cast<int>(slice.count()));
     if (n < 0 && errno != EINTR) return fail(errno_error(errno, "poll"));
     deadline += stops.poll();
-    if (n > 0) return p.revents;
+    if (n > 0 && polled[0].revents == 0) return fail(Errc::kCanceled, "canceled");
+    if (n > 0) return polled[0].revents;
     if (n == 0 && steady_clock::now() >= deadline) return fail(Errc::kTimeout, "timed out");
   }
 }

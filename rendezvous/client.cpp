@@ -78,11 +78,11 @@ class ClientImpl final : public Client {
     return expect_done(exchange_.call(message, request, kRequestTimeout));
   }
 
-  Result<std::string> get(std::string_view key, Milliseconds timeout) override {
+  Result<std::string> get(std::string_view key, Milliseconds timeout, int cancel_fd) override {
     if (auto ok = check_name("key", key); !ok) return fail(ok.error());
     const std::uint32_t request = exchange_.new_request();
     const GetMessage message{request, std::string(key), on_wire(timeout)};
-    return expect_value(exchange_.call(message, request, bounded(timeout)));
+    return expect_value(exchange_.call(message, request, bounded(timeout), cancel_fd));
   }
 
   Result<bool> erase(std::string_view key) override {

@@ -28,8 +28,9 @@ class Client {
   virtual std::string host_of(int rank) const { return welcome().host_of(rank); }
   // Write-once unless `overwrite`; a second different value is kProtocol.
   virtual Result<void> set(std::string_view key, std::string_view value, bool overwrite = false) = 0;
-  // Waits until the key is set; the server pushes it, there is no polling. kTimeout names the key.
-  virtual Result<std::string> get(std::string_view key, Milliseconds timeout) = 0;
+  // Waits until the key is set; the server pushes it, there is no polling. kTimeout names the key. kCanceled as soon as
+  // `cancel_fd`, unless it is -1, can be read.
+  virtual Result<std::string> get(std::string_view key, Milliseconds timeout, int cancel_fd = -1) = 0;
   // Deletes the key if it exists, and returns whether it did.
   virtual Result<bool> erase(std::string_view key) = 0;
   // A barrier of all ranks of the job; kTimeout names the missing ranks.

@@ -85,7 +85,7 @@ Result<void> RequestChannel::send(const ClientMessage& message, BlockingDeadline
   }
 }
 
-Result<ServerMessage> RequestChannel::await(std::uint32_t request, BlockingDeadline& deadline) {
+Result<ServerMessage> RequestChannel::await(std::uint32_t request, BlockingDeadline& deadline, int cancel_fd) {
   awaited_ = request;
   reply_.reset();
   Result<void> outcome;
@@ -94,7 +94,7 @@ Result<ServerMessage> RequestChannel::await(std::uint32_t request, BlockingDeadl
     if (leaving_ && reply_) break;  // the server closes right after it
     outcome = check();
     if (!outcome || reply_) break;
-    const auto ready = wait_for(connection_.fd(), POLLIN, deadline);
+    const auto ready = wait_for(connection_.fd(), POLLIN, deadline, cancel_fd);
     if (ready) continue;
     outcome = ready.error().code == Errc::kTimeout ? fail(Errc::kTimeout, "the launcher did not answer in time")
                                                    : fail(ready.error());
@@ -109,10 +109,10 @@ Result<ServerMessage> RequestChannel::await(std::uint32_t request, BlockingDeadl
 }
 
 Result<ServerMessage> RequestChannel::call(const ClientMessage& message, std::uint32_t request,
-                                           std::chrono::milliseconds timeout) {
+                                           std::chrono::milliseconds timeout, int cancel_fd) {
   BlockingDeadline deadline = std::chrono::steady_clock::now() + timeout + kBackstop;
   if (auto sent = send(message, deadline); !sent) return fail(sent.error());
-  return await(request, deadline);
+  return await(request, deadline, cancel_fd);
 }
 
 void RequestChannel::close() {

@@ -16,11 +16,13 @@ class RequestChannel {
   explicit RequestChannel(Connection connection) : connection_(std::move(connection)) {}
 
   std::uint32_t new_request();
-  // `message` carries `request`. The server enforces `timeout`; the client's own deadline is slightly later.
-  Result<ServerMessage> call(const ClientMessage& message, std::uint32_t request, std::chrono::milliseconds timeout);
+  // `message` carries `request`. The server enforces `timeout`; the client's own deadline is slightly later. kCanceled
+  // as soon as `cancel_fd`, unless it is -1, can be read.
+  Result<ServerMessage> call(const ClientMessage& message, std::uint32_t request, std::chrono::milliseconds timeout,
+                             int cancel_fd = -1);
   Result<void> send(const ClientMessage& message, BlockingDeadline& deadline);
   // Waits for the reply to `request`; 0: the welcome.
-  Result<ServerMessage> await(std::uint32_t request, BlockingDeadline& deadline);
+  Result<ServerMessage> await(std::uint32_t request, BlockingDeadline& deadline, int cancel_fd = -1);
   // Receives everything that has arrived, without waiting. Keeps pushes and the awaited reply; drops late replies.
   void absorb();
   // An error if no call can proceed.

@@ -32,8 +32,8 @@ inline OpenGroup& open_group() {
 
 // True if a call with these options is deferred.
 inline bool is_later(const drun_call_options* options) {
-  return open_group().is_open() ||
-         (options != nullptr && options->struct_size >= sizeof(drun_call_options) && options->request != nullptr);
+  constexpr std::size_t kEnd = offsetof(drun_call_options, request) + sizeof(drun_call_options::request);
+  return open_group().is_open() || (options != nullptr && options->struct_size >= kEnd && options->request != nullptr);
 }
 
 // Adds the call to the thread's open group, or submits it. Makes its request.

@@ -222,7 +222,7 @@ Outcome<std::string> Process::kv_get(const std::string& key, std::chrono::millis
   auto communicator_here = communicator("drun_kv_get");
   if (!communicator_here) return tl::unexpected<Failure>(communicator_here.error());
   const JobContext& job_context = (*communicator_here)->job_context();
-  auto value = job_context.client->get(user_key(key), timeout);
+  auto value = job_context.client->get(user_key(key), timeout, job_context.interrupt_fd);
   if (value) return std::move(*value);
   if (auto alive = check_alive(job_context, "drun_kv_get"); !alive) return tl::unexpected<Failure>(alive.error());
   return tl::unexpected<Failure>(kv_failure(value.error(), "drun_kv_get", key));

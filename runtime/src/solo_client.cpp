@@ -24,7 +24,7 @@ class SoloClient final : public rendezvous::Client {
     place->second = value;
     return {};
   }
-  Result<std::string> get(std::string_view key, Milliseconds) override {
+  Result<std::string> get(std::string_view key, Milliseconds, int) override {
     const auto found = values_.find(std::string(key));
     if (found != values_.end()) return found->second;
     return fail(Errc::kTimeout, "key '" + std::string(key) + "': no other process can set it");

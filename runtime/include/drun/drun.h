@@ -255,8 +255,8 @@ DRUN_API int drun_kv_get(const char* key, void* value, size_t* n_bytes, int64_t 
  * is null, 1 if the key was set, else 0. Calls of drun_kv_get that come later wait until it is set again. */
 DRUN_API int drun_kv_delete(const char* key, int* existed);
 
-/* Ends the whole job, with `why` as the reason. May be called while another thread waits in a collective, which then
- * returns DRUN_ERROR_ABORTED. Returns: the caller still has to exit. */
+/* Ends the whole job, with `why` as the reason. May be called while another thread waits in a collective or in
+ * drun_kv_get, which then returns DRUN_ERROR_ABORTED. Returns: the caller still has to exit. */
 DRUN_API int drun_abort(const char* why);
 
 /* Text, rank and host of the latest failed call of this thread. The text ends with a code for its status, "[mismatch]",

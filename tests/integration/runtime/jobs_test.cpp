@@ -221,10 +221,13 @@ TEST_P(Job, EndsEverywhereWhenOneAborts) {
   }
 }
 
-TEST_P(Job, AbortFromAnotherThreadWakesTheCollective) {
-  for (const auto& end : run(2, "abort-from-thread", 1)) {
-    EXPECT_EQ(end.status, 3) << end.rank << ": " << end.output;
-    EXPECT_LT(end.after, 10s);
+TEST_P(Job, AbortFromAnotherThreadWakesTheCall) {
+  for (const char* const scenario : {"abort-in-barrier", "abort-in-get"}) {
+    SCOPED_TRACE(scenario);
+    for (const auto& end : run(2, scenario, 1)) {
+      EXPECT_EQ(end.status, 3) << end.rank << ": " << end.output;
+      EXPECT_LT(end.after, 10s);
+    }
   }
 }
 

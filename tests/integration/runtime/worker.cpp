@@ -368,11 +368,12 @@ int run(const std::string& scenario, int who) {
     }
     endless(all);
   }
-  if (scenario == "abort-from-thread") {  // while the same process waits in a collective
+  if (scenario == "abort-in-barrier" || scenario == "abort-in-get") {  // from another thread
     all.barrier();
     if (is_it) {
       std::thread other([] { drun_abort("enough"); });
       try {
+        if (scenario == "abort-in-get") all.get("never", std::chrono::seconds(60));
         all.barrier();  // no other rank comes
       } catch (const drun::Error&) {
         other.join();

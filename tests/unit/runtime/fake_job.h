@@ -160,7 +160,7 @@ class FakeJob {
       job_.changed_.notify_all();
       return {};
     }
-    Result<std::string> get(std::string_view key_view, Milliseconds timeout) override {
+    Result<std::string> get(std::string_view key_view, Milliseconds timeout, int = -1) override {
       const std::string key = in_epoch(key_view);
       std::unique_lock<std::mutex> lock(job_.mutex_);
       job_.changed_.wait_for(lock, timeout, [&] { return job_.values_.count(key) != 0 || job_.notice_; });
