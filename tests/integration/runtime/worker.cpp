@@ -98,7 +98,7 @@ bool background(drun::Communicator& all) {
     later.name = "gradient " + std::to_string(i);
     all.allreduce(sums[i], DRUN_SUM, later);
   }
-  const auto expected = static_cast<float>(size * (size + 1) / 2);
+  const auto expected = static_cast<float>(size * (size + 1)) / 2;
   all.barrier();
   for (std::size_t i = 0; i < counts.size(); ++i) {
     right = right && requests[i].test();  // done, because the barrier came after it
@@ -153,7 +153,7 @@ bool background(drun::Communicator& all) {
     together.end();
   }
   request.wait();
-  const double ranks = size * (size - 1) / 2;
+  const double ranks = size * (size - 1) / 2.0;
   right = right && a.back() == ranks && b.back() == 2 * ranks && c[0] == size && told[0] == size - 1;
 
   // A wrong argument fails only its own call.
@@ -259,7 +259,7 @@ int run(const std::string& scenario, int who) {
     for (const std::size_t count : {1u, 1000u, 300'000u}) {
       std::vector<float> data(count, static_cast<float>(all.rank() + 1));
       all.allreduce(data);
-      const float expected = static_cast<float>(all.size() * (all.size() + 1) / 2);
+      const float expected = static_cast<float>(all.size() * (all.size() + 1)) / 2;
       for (const float value : data) {
         if (value != expected) return 1;
       }
