@@ -48,7 +48,10 @@ std::vector<Attempt> LaterAttempts::untried(const std::vector<int>& anomalies) c
     }
     const std::set<int> known(anomalies.begin(), anomalies.end());
     for (const int to : known) {
-      for (const int from : second_opinions(to, known)) wanted.emplace(from, to);
+      for (const int from : second_opinions(to, known)) {
+        wanted.emplace(from, to);
+        wanted.emplace(to, from);  // one direction is enough for them
+      }
     }
   }
   std::vector<Attempt> out;

@@ -28,8 +28,8 @@ class LaterAttempts {
   // Attempts that timed out, or got no valid proof in time: a segment may have been lost.
   std::vector<Attempt> unanswered(Unanswered which) const;
   // For plans that had only a part of all pairs: the other direction of pairs that failed, and, if `anomalies` are at
-  // most kFullPlanHosts, all pairs of these, because any two hosts of a job must be able to connect, and attempts of 4
-  // other hosts at each: the few that tried it may be at fault themselves.
+  // most kFullPlanHosts, all pairs of these, because any two hosts of a job must be able to connect, and those of each
+  // with 4 other hosts: the few that tried it may be at fault themselves.
   std::vector<Attempt> untried(const std::vector<int>& anomalies) const;
 
  private:

@@ -83,16 +83,21 @@ TEST_F(LaterAttemptsTest, TriesAllPairsOfAFewAnomalies) {
   EXPECT_EQ(untried(anomalies), Pairs{});
 }
 
-TEST_F(LaterAttemptsTest, FourOtherHostsTryAnAnomaly) {
+TEST_F(LaterAttemptsTest, FourOtherHostsAndAnAnomalyTryEachOther) {
   make_hosts(10);
   note(1, "10.0.0.1", ProbeOutcome::kReached);
   note(9, "10.0.0.1", ProbeOutcome::kTimedOut);
   note(6, "10.0.0.1", ProbeOutcome::kReached);
   std::set<int> from;
+  std::set<std::string> to;
   for (const auto& [host, address] : untried({0, 5})) {
     if (address == "10.0.0.1") from.insert(host);
+    if (host == 0) to.insert(address);
   }
-  EXPECT_EQ(from, (std::set<int>{7, 8, 2, 3, 5}));  // 5 is the other anomaly
+  EXPECT_EQ(from, (std::set<int>{7, 8, 2, 3, 5}));                  // 5 is the other anomaly
+  for (const std::string host : {"8", "9", "3", "4", "6", "10"}) {  // 10 for it has tried in vain
+    EXPECT_EQ(to.count("10.0.0." + host), 1u) << host;
+  }
 }
 
 TEST_F(LaterAttemptsTest, HostsOfOneNetworkNamespaceDoNotTryEachOther) {
