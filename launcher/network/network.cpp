@@ -3,6 +3,7 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -27,14 +28,17 @@ using std::chrono::milliseconds;
 // The third round runs only if there is no choice otherwise. Many hosts at once, or a switch that is busy with their
 // ARP requests, may be too slow for the first round: what timed out in networks in which others were reached is
 // repeated, before these hosts count as hosts that do not reach each other.
-constexpr auto kFirstRound = milliseconds(150);
-constexpr auto kManyHostsRound = milliseconds(400);
-constexpr auto kSecondRound = milliseconds(1300);
-constexpr auto kThirdRound = milliseconds(3300);
+struct Round {
+  milliseconds timeout;
+  std::size_t hosts_at_once = std::numeric_limits<std::size_t>::max();
+};
+// Most attempts of the first round are at new addresses. Their ARP requests go to all hosts of a network, and a
+// thousand hosts would send thousands of them within a millisecond.
+constexpr Round kFirstRound = {milliseconds(150), 128};
+constexpr Round kManyHostsRound = {milliseconds(400)};
+constexpr Round kSecondRound = {milliseconds(1300)};
+constexpr Round kThirdRound = {milliseconds(3300)};
 constexpr int kParallel = 64;
-// Hosts that try at once: their ARP requests go to all hosts of a network, and a thousand hosts would send thousands of
-// them within a millisecond.
-constexpr std::size_t kHostsAtOnce = 128;
 
 struct Probing {
   std::vector<AgentChannel*> hosts;
@@ -128,7 +132,7 @@ Task<void> run_on(AgentChannel& host, std::size_t index, const Probing& probing,
 // Adds one round's results to `results`, replacing those of the same attempt. Attempts from and to lost hosts are left
 // out.
 Task<void> run_round(asio::io_context& io, Probing& probing, const netdetect::Candidates& candidates,
-                     const std::vector<Attempt>& attempts, milliseconds timeout, AttemptResults& results,
+                     const std::vector<Attempt>& attempts, const Round& round, AttemptResults& results,
                      std::map<int, Error>& lost) {
   if (attempts.empty()) co_return;
   const std::size_t n = probing.hosts.size();
@@ -137,25 +141,27 @@ Task<void> run_round(asio::io_context& io, Probing& probing, const netdetect::Ca
     const int to = candidates.tried[static_cast<std::size_t>(a.candidate)].host;
     if (lost.count(a.from) == 0 && lost.count(to) == 0) by_host[static_cast<std::size_t>(a.from)].push_back(a);
   }
-  std::vector<AttemptResult> round;
+  std::vector<AttemptResult> found;
   std::vector<Error> errors(n);
-  for (std::size_t first = 0; first < n; first += kHostsAtOnce) {
+  for (std::size_t i = 0; i < n;) {
     TaskGroup group(io.get_executor());
-    for (std::size_t i = first; i < std::min(n, first + kHostsAtOnce); ++i) {
+    for (std::size_t at_once = 0; i < n && at_once < round.hosts_at_once; ++i) {
       if (by_host[i].empty()) continue;
+      ++at_once;
       probing.enter(i);
-      group.spawn(run_on(*probing.hosts[i], i, probing, candidates, std::move(by_host[i]), timeout, round, errors[i]));
+      group.spawn(
+          run_on(*probing.hosts[i], i, probing, candidates, std::move(by_host[i]), round.timeout, found, errors[i]));
     }
     co_await group.join();
   }
   drop_failed(probing, errors, lost);
   std::size_t n_reached = 0;
-  for (auto& r : round) {
+  for (auto& r : found) {
     if (reached(r)) ++n_reached;
     const auto key = std::make_pair(r.attempt.from, r.attempt.candidate);
     results[key] = std::move(r);
   }
-  log::debug("probe: " + std::to_string(round.size()) + " attempts of up to " + std::to_string(timeout.count()) +
+  log::debug("probe: " + std::to_string(found.size()) + " attempts of up to " + std::to_string(round.timeout.count()) +
              " ms, " + std::to_string(n_reached) + " successful");
 }
 
