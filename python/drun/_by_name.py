@@ -326,7 +326,10 @@ class _Coordinator:
                     return
                 time.sleep(ACCEPT_PAUSE_S)  # no descriptor is free, or the other end is gone again
                 continue
-            threading.Thread(target=self._admit, args=(one,), name="drun admit", daemon=True).start()
+            try:
+                threading.Thread(target=self._admit, args=(one,), name="drun admit", daemon=True).start()
+            except RuntimeError:  # Python 3.12 begins no thread while it exits
+                self._admit(one)
 
     def _admit(self, one):
         one.settimeout(None)

@@ -241,8 +241,9 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
                            and not getattr(optimizer, "_step_supports_amp_scaling", False))
     if result._drun_scales:
         result._step_supports_amp_scaling = True
-    result._drun_feedback = (_feedback.Feedback(compression, loss_scale) if isinstance(compression, SparseCompressor)
-                             else None)
+    is_included = process_set is None or process_set.included()
+    result._drun_feedback = (_feedback.Feedback(compression, loss_scale)
+                             if isinstance(compression, SparseCompressor) and is_included else None)
     result._drun_reducer = None
     result._drun_synchronized = False
     result._drun_should_synchronize = True

@@ -214,6 +214,17 @@ class Optimizers(unittest.TestCase):
         hvd.broadcast_optimizer_state(torch.optim.SGD(model.parameters(), lr=0.1), 0, model)
         self.assertEqual([p.grad.abs().sum().item() for p in model.parameters()], [0, 0])
 
+    def test_broadcast_of_a_state_leaves_what_the_optimizer_can_take(self):
+        table = torch.nn.Embedding(3, 1, sparse=True)
+        hvd.broadcast_optimizer_state(torch.optim.SparseAdam(table.parameters()), 0)
+        self.assertTrue(table.weight.grad.is_sparse)
+        used, unused = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.ones(1))
+        optimizer = torch.optim.SGD([used, unused], lr=0.1, momentum=0.9)
+        used.sum().backward()
+        optimizer.step()
+        hvd.broadcast_optimizer_state(optimizer, 0)
+        self.assertIsNone(unused.grad)
+
 
 class Elastic(unittest.TestCase):
     """In a job whose ranks stay the same."""
@@ -247,6 +258,8 @@ class Elastic(unittest.TestCase):
         parts = hvd.allgather_object(list(sampler))
         self.assertEqual(set().union(*map(set, parts)), set(range(10)))
         self.assertEqual({len(part) for part in parts}, {len(sampler)})
+        few = hvd.elastic.ElasticSampler([0])
+        self.assertEqual(hvd.allgather_object(list(few)), [[0]] * hvd.size())
         sampler.record_batch(0, 2)
         sampler.share()
         self.assertEqual(len(sampler.remaining_indices), 10 - 2 * hvd.size())

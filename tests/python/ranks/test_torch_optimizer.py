@@ -273,12 +273,13 @@ class Optimizer(unittest.TestCase):
         if hvd.size() == 1:
             return
         some = hvd.add_process_set([0, hvd.size() - 1] if hvd.size() > 2 else [0])
-        if some.included():
+        for compression in (hvd.Compression.none, hvd.Compression.topk(0.5)):
             weight = torch.nn.Parameter(torch.zeros(1))
-            optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), process_set=some)
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), process_set=some, compression=compression)
             (weight * hvd.rank()).sum().backward()
             optimizer.step()
-            self.assertEqual(weight.item(), -sum(some.ranks) / some.size())
+            optimizer.load_state_dict(optimizer.state_dict())
+            self.assertEqual(weight.item(), -sum(some.ranks) / some.size() if some.included() else -hvd.rank())
         hvd.remove_process_set(some)
 
     def test_sparse_gradients(self):

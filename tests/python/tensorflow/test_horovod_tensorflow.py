@@ -11,6 +11,8 @@ import tensorflow as tf  # noqa: E402
 
 import horovod.keras as hvd_keras  # noqa: E402
 import horovod.tensorflow as hvd  # noqa: E402
+from horovod._keras import Distributed, load_model  # noqa: E402
+from horovod.tensorflow.aggregation import Aggregation  # noqa: E402
 from horovod.tensorflow.gradients import BUCKET_BYTES, buckets  # noqa: E402
 
 hvd.init()
@@ -141,6 +143,18 @@ class Keras3(unittest.TestCase):
                 self.assertAlmostEqual(float(weight[0]), 1.0 - mean)
                 self.check_equal(weight.numpy())
 
+    def test_gradients_that_the_caller_clips_are_reduced_once(self):
+        for passes in (1, 2):
+            with self.subTest(passes=passes):
+                optimizer = hvd_keras.DistributedOptimizer(keras.optimizers.SGD(1.0), op=hvd.Sum, backward_passes_per_step=passes)
+                weight = keras.Variable(10.0)
+                for _ in range(passes):
+                    with tf.GradientTape() as tape:
+                        loss = weight.value * (RANK + 1.0)
+                    pairs = optimizer.compute_gradients(loss, [weight], tape)
+                    optimizer.apply_gradients([(tf.clip_by_value(gradient, -100.0, 100.0), one) for gradient, one in pairs])
+                self.assertEqual(float(weight.value), 10.0 - passes * sum(range(1, SIZE + 1)))
+
     def test_several_passes_are_one_step(self):
         weights, _, _ = train(hvd_keras.DistributedOptimizer(keras.optimizers.SGD(0.01), backward_passes_per_step=2))
         self.check_equal(weights)
@@ -170,6 +184,50 @@ class Keras3(unittest.TestCase):
         trained = np.concatenate([one.ravel() for one in loaded.get_weights()])
         self.assertFalse(np.array_equal(trained, weights))
         self.check_equal(trained)
+
+
+class Passes(unittest.TestCase):
+    def test_go_on_after_a_step_that_was_left_out(self):
+        """As an optimizer with a loss scale around the one that aggregates does it."""
+        weight = tf.Variable([1.0])
+        aggregation = Aggregation(2, lambda gradients, _: gradients, False)
+        results = []
+        for number in (np.inf, 1.0, 2.0, 3.0):
+            [result] = aggregation.compute_gradients([tf.constant([number], tf.float32)], [weight])
+            results.append(float(result[0]))
+        self.assertEqual(results, [0.0, np.inf, 2.0, 5.0])
+
+    def test_of_an_optimizer_of_tensorflow_1(self):
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            weight = tf.compat.v1.get_variable("weight", initializer=10.0)
+            given = tf.compat.v1.placeholder(tf.float32, [])
+            counted = tf.compat.v1.train.get_or_create_global_step()
+            optimizer = hvd.DistributedOptimizer(tf.compat.v1.train.GradientDescentOptimizer(1.0), backward_passes_per_step=2)
+            step = optimizer.minimize(given * weight, global_step=counted)
+            session.run(tf.compat.v1.global_variables_initializer())
+            weights = []
+            for _ in range(4):
+                session.run(step, {given: RANK + 1.0})
+                weights.append(float(session.run(weight)))
+            self.assertEqual(int(session.run(counted)), 4)
+        mean = sum(range(1, SIZE + 1)) / SIZE
+        self.assertEqual(weights, [10.0, 10.0 - 2 * mean, 10.0 - 2 * mean, 10.0 - 4 * mean])
+
+
+class KerasOfTensorFlow1(unittest.TestCase):
+    def test_a_model_with_an_old_optimizer_loads(self):
+        import tf_keras
+
+        model = tf_keras.Sequential([tf_keras.Input((2,)), tf_keras.layers.Dense(1)])
+        model.compile(loss="mse", optimizer=tf_keras.optimizers.legacy.Adam(0.5))
+        model.fit(np.ones((4, 2)), np.ones(4), verbose=0)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.h5")
+            model.save(path)
+            loaded = load_model(tf_keras, path, None, None, hvd.Compression.none)
+        self.assertIsInstance(loaded.optimizer, Distributed)
+        for kept, saved in zip(loaded.optimizer.variables(), model.optimizer.variables(), strict=True):
+            np.testing.assert_array_equal(kept.numpy(), saved.numpy())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 apply gradients in two steps, of which the first reduces them. In Keras 3 a model applies gradients only: there the step
 reduces them."""
 import functools
-import operator
 
 import tensorflow as tf
 
@@ -73,6 +72,10 @@ def _tape_for(loss):
     return tf.GradientTape() if callable(loss) else None
 
 
+def _n_given(gradients):
+    return sum(one is not None for one in gradients)
+
+
 class OfKeras3(Distributed):
     def _compute_gradients(self, loss, var_list, grad_loss=None, tape=None):
         if callable(loss):
@@ -81,7 +84,7 @@ class OfKeras3(Distributed):
         variables = list(var_list)
         gradients = tape.gradient(loss, [getattr(one, "value", one) for one in variables], grad_loss)
         reduced = self._hvd_allreduce(gradients, variables)
-        self.__dict__["_hvd_reduced"] = reduced
+        self.__dict__["_hvd_n_reduced"] = _n_given(reduced)
         return list(zip(reduced, variables))
 
     def compute_gradients(self, loss, var_list, tape=None):
@@ -101,8 +104,8 @@ class OfKeras3(Distributed):
         if grads and not outer.built:
             with tf.init_scope():
                 outer.build(variables)
-        done = self.__dict__.pop("_hvd_reduced", None)
-        if grads and not (done is not None and len(done) == len(grads) and all(map(operator.is_, done, grads))):
+        n_reduced = self.__dict__.pop("_hvd_n_reduced", None)  # by compute_gradients(): the caller may have clipped them
+        if grads and n_reduced != _n_given(grads):
             grads = self._hvd_allreduce(grads, variables)
         step = functools.partial(apply, grads, variables)
         self.__dict__["_hvd_is_applying"] = True
@@ -139,7 +142,11 @@ def load_model(keras, filepath, custom_optimizers, custom_objects, compression):
     if saved is None:
         return model
     optimizer = distributed_optimizer(saved, compression=compression)
-    optimizer.build(model.trainable_variables)
+    if hasattr(optimizer, "build"):
+        optimizer.build(model.trainable_variables)
+    else:  # one of tf_keras.optimizers.legacy
+        for one in (optimizer, saved):
+            one._create_all_weights(model.trainable_variables)
     for variable, value in zip(variables_of(optimizer), variables_of(saved)):
         variable.assign(value)
     model.optimizer = optimizer

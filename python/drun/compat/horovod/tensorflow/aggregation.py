@@ -2,8 +2,16 @@
 import tensorflow as tf
 
 
+def _after(*made):
+    """Operations of a block come after those in `made`, which may be anything: a graph of TensorFlow 1 has to be told."""
+    graph = tf.compat.v1.get_default_graph()
+    operations = [getattr(one, "op", one) for one in made]
+    return tf.control_dependencies([one for one in operations if isinstance(one, tf.Operation) and one.graph is graph])
+
+
 class Aggregation:
-    """reduce: (gradients, variables) -> gradients of all ranks. counter: passes since the last step."""
+    """reduce: (gradients, variables) -> gradients of all ranks. counter: the last pass of a step is number `passes`. It counts
+    here alone: an optimizer with a loss scale around the one that has this applies nothing when a gradient overflowed."""
 
     def __init__(self, passes, reduce, is_averaged):
         self._passes = passes
@@ -12,21 +20,24 @@ class Aggregation:
         with tf.init_scope():
             self.counter = tf.Variable(0, dtype=tf.int32, trainable=False)
         self._sums = None
+        self._counted = None
 
     def compute_gradients(self, gradients, variables):
-        """In the last pass the gradients of all ranks, else the sums of this one, which are not applied."""
+        """In the last pass the gradients of all ranks, else the sums of this one, which are not applied. Those have zeros for
+        what is not finite: a loss scale must not change on one rank alone."""
         dense = [None if one is None else tf.convert_to_tensor(one) for one in gradients]
         if self._sums is None:
             with tf.init_scope():
                 self._sums = [None if one is None else tf.Variable(tf.zeros(variable.shape, one.dtype), trainable=False)
                               for one, variable in zip(dense, variables)]
         added = [kept.assign_add(one) for kept, one in zip(self._sums, dense) if one is not None]
-        with tf.control_dependencies(added if not tf.executing_eagerly() else []):
-            self.counter.assign_add(1)
+        with _after(*added):
+            self._counted = self.counter.assign(self.counter % self._passes + 1)
+        with _after(self._counted):
             kept = [one for one in self._sums if one is not None]
             of_kept = [variable for one, variable in zip(self._sums, variables) if one is not None]
             results = iter(tf.cond(self._is_last(), lambda: self._reduced(kept, of_kept),
-                                   lambda: [one.read_value() for one in kept]))
+                                   lambda: [_finite(one.read_value()) for one in kept]))
         return [None if one is None else next(results) for one in self._sums]
 
     def _is_last(self):
@@ -35,21 +46,27 @@ class Aggregation:
     def _reduced(self, kept, variables):
         sums = [one.read_value() / float(self._passes if self._is_averaged else 1) for one in kept]
         reduced = [tf.identity(one) for one in self._reduce(sums, variables)]
-        with tf.control_dependencies(reduced if not tf.executing_eagerly() else []):
-            for one in kept:
-                one.assign(tf.zeros_like(one))
-        return reduced
+        with _after(*reduced):
+            emptied = [one.assign(tf.zeros_like(one)) for one in kept]
+        with _after(*emptied):
+            return [tf.identity(one) for one in reduced]
 
     def apply_gradients(self, apply, count_step):
         """apply(): the optimizer's step, in the last pass; count_step(): counts an iteration in the others."""
 
         def step():
-            apply()
-            self.counter.assign(0)
-            return tf.constant(True)
+            with _after(apply()):
+                return tf.constant(True)
 
         def skip():
-            count_step()
-            return tf.constant(False)
+            with _after(count_step()):
+                return tf.constant(False)
 
-        return tf.cond(self._is_last(), step, skip)
+        with _after(self._counted):
+            return tf.cond(self._is_last(), step, skip)
+
+
+def _finite(tensor):
+    if not tensor.dtype.is_floating:
+        return tensor
+    return tf.where(tf.math.is_finite(tensor), tensor, tf.zeros_like(tensor))

@@ -39,8 +39,7 @@ class _DistributedOptimizer(_LegacyOptimizer):
             return self._optimizer.apply_gradients(pairs, global_step=global_step, name=name)
 
         def count_step():
-            if global_step is not None:
-                global_step.assign_add(1)
+            return None if global_step is None else global_step.assign_add(1)
 
         return self._agg_helper.apply_gradients(lambda: self._optimizer.apply_gradients(pairs, global_step=global_step, name=name),
                                                 count_step)

@@ -61,7 +61,8 @@ class ElasticSampler(torch.utils.data.Sampler):
         order = list(self.remaining_indices)
         if self.shuffle:
             random.Random(self.seed + self.epoch).shuffle(order)
-        order += order[: self.total_size - len(order)]
+        while len(order) < self.total_size:
+            order += order[: self.total_size - len(order)]
         return order[self.rank:self.total_size:self.num_replicas]
 
     def __iter__(self):
