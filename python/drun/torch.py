@@ -169,7 +169,11 @@ class _Distributed:
 
 def _is_alone(process_set):
     """True if the gradients of this rank stay its own: it is the only one in the set, or not in the set."""
-    return process_set is not None and not process_set.included() or Group(process_set).size == 1
+    return not _is_included(process_set) or Group(process_set).size == 1
+
+
+def _is_included(process_set):
+    return process_set is None or process_set.included()
 
 
 def _trained(named_parameters):
@@ -241,9 +245,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
                            and not getattr(optimizer, "_step_supports_amp_scaling", False))
     if result._drun_scales:
         result._step_supports_amp_scaling = True
-    is_included = process_set is None or process_set.included()
     result._drun_feedback = (_feedback.Feedback(compression, loss_scale)
-                             if isinstance(compression, SparseCompressor) and is_included else None)
+                             if isinstance(compression, SparseCompressor) and _is_included(process_set) else None)
     result._drun_reducer = None
     result._drun_synchronized = False
     result._drun_should_synchronize = True

@@ -26,6 +26,13 @@ def carry_out(work, tensors, outputs):
     return results
 
 
+def after(*made):
+    """Operations of a block come after those in `made`, which may be anything: a graph of TensorFlow 1 has to be told."""
+    graph = tf.compat.v1.get_default_graph()
+    operations = [getattr(one, "op", one) for one in made]
+    return tf.control_dependencies([one for one in operations if isinstance(one, tf.Operation) and one.graph is graph])
+
+
 def _guarded(work, is_eager):
     """Gives TensorFlow's error of the same meaning for one of drun."""
 

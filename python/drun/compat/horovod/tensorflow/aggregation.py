@@ -1,12 +1,7 @@
 """Gradients of several backward passes, which are summed on each rank before the ranks reduce them."""
 import tensorflow as tf
 
-
-def _after(*made):
-    """Operations of a block come after those in `made`, which may be anything: a graph of TensorFlow 1 has to be told."""
-    graph = tf.compat.v1.get_default_graph()
-    operations = [getattr(one, "op", one) for one in made]
-    return tf.control_dependencies([one for one in operations if isinstance(one, tf.Operation) and one.graph is graph])
+from ._calls import after
 
 
 class Aggregation:
@@ -31,9 +26,9 @@ class Aggregation:
                 self._sums = [None if one is None else tf.Variable(tf.zeros(variable.shape, one.dtype), trainable=False)
                               for one, variable in zip(dense, variables)]
         added = [kept.assign_add(one) for kept, one in zip(self._sums, dense) if one is not None]
-        with _after(*added):
+        with after(*added):
             self._counted = self.counter.assign(self.counter % self._passes + 1)
-        with _after(self._counted):
+        with after(self._counted):
             kept = [one for one in self._sums if one is not None]
             of_kept = [variable for one, variable in zip(self._sums, variables) if one is not None]
             results = iter(tf.cond(self._is_last(), lambda: self._reduced(kept, of_kept),
@@ -46,23 +41,23 @@ class Aggregation:
     def _reduced(self, kept, variables):
         sums = [one.read_value() / float(self._passes if self._is_averaged else 1) for one in kept]
         reduced = [tf.identity(one) for one in self._reduce(sums, variables)]
-        with _after(*reduced):
+        with after(*reduced):
             emptied = [one.assign(tf.zeros_like(one)) for one in kept]
-        with _after(*emptied):
+        with after(*emptied):
             return [tf.identity(one) for one in reduced]
 
     def apply_gradients(self, apply, count_step):
         """apply(): the optimizer's step, in the last pass; count_step(): counts an iteration in the others."""
 
         def step():
-            with _after(apply()):
+            with after(apply()):
                 return tf.constant(True)
 
         def skip():
-            with _after(count_step()):
+            with after(count_step()):
                 return tf.constant(False)
 
-        with _after(self._counted):
+        with after(self._counted):
             return tf.cond(self._is_last(), step, skip)
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 import drun
 from drun import Adasum, Average, synchronize
 
-from ._calls import carry_out
+from ._calls import after, carry_out
 from .reductions import allreduce
 
 BUCKET_BYTES = 32 << 20
@@ -55,7 +55,7 @@ class GradientReduction:
                    for place, numbers in enumerate(buckets({number: one for number, (one, _) in compressed.items()}, self._op))]
         for bucket in several:
             bucket.begin()
-        with tf.control_dependencies([bucket.ticket for bucket in several if not tf.executing_eagerly()]):
+        with after(*[bucket.ticket for bucket in several]):
             for bucket in several:
                 for number, one in zip(bucket.numbers, bucket.wait()):
                     result[number] = self._compression.decompress(one, compressed[number][1])

@@ -1,6 +1,7 @@
 """DistributedOptimizer for the optimizers of TensorFlow 1; those of Keras are passed on."""
 import tensorflow as tf
 
+from ._calls import after
 from .aggregation import Aggregation
 from .compression import Compression
 from .gradients import GradientReduction
@@ -69,9 +70,9 @@ class _AdasumOfChanges(_LegacyOptimizer):
         pairs = [(gradient, variable) for gradient, variable in grads_and_vars if gradient is not None]
         variables = [variable for _, variable in pairs]
         starts = [tf.identity(one) for one in variables]
-        with tf.control_dependencies([] if tf.executing_eagerly() else starts):
+        with after(*starts):
             step = self._optimizer.apply_gradients(pairs, global_step=global_step, name=name)
-        with tf.control_dependencies([] if tf.executing_eagerly() else [step]):
+        with after(step):
             changes = [one.read_value() - start for one, start in zip(variables, starts)]
             reduced = [allreduce(change, op=Adasum, compression=self._compression) for change in changes]
             return tf.group(*[one.assign(start + change) for one, start, change in zip(variables, starts, reduced)])
