@@ -29,14 +29,14 @@ class Launcher:
         return f"{self.prefix} {shlex.quote(text) if self.is_remote_shell else text}"
 
 
-def contenders(folder, hosts, tagged=False):
+def contenders(folder, hosts, tagged=False, limit_s=60):
     """Maps names to launchers of one process on each of `hosts`; peers that are not installed are left out. `tagged`: each
-    line says which process wrote it. (drun does that as it is.)"""
+    line says which process wrote it. (drun does that as it is.) `limit_s`: for drun's start; no peer has such a limit."""
     listed, n = ",".join(hosts), len(hosts)
     program = os.path.join(folder, "drun")
     found = {
-        DRUN: Launcher(f"{program} -H {listed}"),
-        OPENSSH: Launcher(f"{program} --transport openssh -H {listed}"),
+        DRUN: Launcher(f"{program} --start-timeout {limit_s:g} -H {listed}"),
+        OPENSSH: Launcher(f"{program} --transport openssh --start-timeout {limit_s:g} -H {listed}"),
         OPENMPI: Launcher(f"mpirun.openmpi --allow-run-as-root {'--tag-output ' * tagged}-N 1 -H {listed}"),
         MPICH: Launcher(f"mpiexec.hydra {'-prepend-rank ' * tagged}-launcher ssh -ppn 1 -n {n} -hosts {listed}"),
         PDSH: Launcher(f"pdsh -R ssh -S -f {n} {'' if tagged else '-N '}-w {listed}", True),
