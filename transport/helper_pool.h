@@ -1,6 +1,7 @@
 // Threads for blocking calls: name lookups, reading keys.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -9,10 +10,12 @@
 
 namespace drun::transport {
 
-// The destructor does not wait for running calls, because a name lookup may never return.
+// A name whose servers are silent takes its thread for many seconds, so all hosts may ask at once, up to a limit. The
+// destructor does not wait for running calls, because a lookup may never return.
 class HelperPool {
  public:
-  HelperPool() : pool_(std::make_unique<asio::thread_pool>(4)) {}
+  explicit HelperPool(std::size_t n_hosts)
+      : pool_(std::make_unique<asio::thread_pool>(std::clamp<std::size_t>(n_hosts, 1, 64))) {}
   ~HelperPool() {
     pool_->stop();
     std::thread([pool = std::move(pool_)] { pool->join(); }).detach();

@@ -5,6 +5,7 @@
 
 #include "base/error_id.h"
 #include "base/text.h"
+#include "transport/proxy.h"
 
 namespace drun::transport {
 namespace {
@@ -71,6 +72,12 @@ std::string keyscan_hint(const SshTarget& target) {
   return "ssh-keyscan " + port + target.host_name + " >> " + shell_quote(first_file(target));
 }
 
+// Hosts behind different jump hosts may have the same address.
+std::string in_memory_name(const SshTarget& target) {
+  return known_hosts_name(target.host_name, target.port, target.host_key_alias) + " " +
+         join(Proxy::command_for(target), " ");
+}
+
 }  // namespace
 
 bool HostKeyCheck::Known::has_authority() const {
@@ -122,7 +129,7 @@ Task<Result<void>> HostKeyCheck::check(ssh_session session, const SshTarget& tar
     // Any type: a host that presents only a key of another type counts as changed, as in OpenSSH.
     if (!same && !entry.plain_name && changed == nullptr) changed = &entry;
   }
-  const auto [first, last] = in_memory_.equal_range(name);
+  const auto [first, last] = in_memory_.equal_range(in_memory_name(target));
   for (auto at = first; at != last; ++at) trusted = trusted || at->second == server->key;
   if (trusted) co_return Result<void>{};
   if (first != last) co_return fail(refused(target, "another key than a moment ago", keyscan_hint(target)));
@@ -146,13 +153,13 @@ Task<Result<void>> HostKeyCheck::accept_new(const SshTarget& target, std::string
   const std::string file = first_file(target);
   const std::string what = target.alias + ": new host key " + key.type + " " + fingerprint;
   if (file == "/dev/null") {
-    in_memory_.emplace(name, key);
+    in_memory_.emplace(in_memory_name(target), key);
     notice_(what + ", not stored (no UserKnownHostsFile)");
     co_return Result<void>{};
   }
   const auto stored = co_await files_.store(file, name, key, target.hash_known_hosts);
   if (!stored) {
-    in_memory_.emplace(name, key);
+    in_memory_.emplace(in_memory_name(target), key);
     notice_(what + ", good for this run only (" + stored.error().message() + ")");
   } else if (*stored == Stored::kAdded) {
     notice_(what + ", stored in " + file);

@@ -37,7 +37,7 @@ class HostKeyCheck {
 
   Notice notice_;
   KnownHostFiles files_;
-  std::multimap<std::string, HostKey> in_memory_;
+  std::multimap<std::string, HostKey> in_memory_;  // by name and by the way to it
 };
 
 }  // namespace drun::transport

@@ -63,7 +63,6 @@ class LibsshTransport final : public Transport {
       co_return co_await openssh_->open(target, command, deadline, on_phase);
     }
     const std::string algorithms = HostKeyCheck::algorithms(target, known);
-    if (target.connect_timeout.count() > 0) deadline = std::min(deadline, Clock::now() + target.connect_timeout);
     Clock::duration pause = kFirstPause;
     for (int tries = 1;; ++tries) {
       Try attempt(target, command, algorithms, deadline, on_phase);
@@ -93,21 +92,34 @@ class LibsshTransport final : public Transport {
     Deadline deadline;
     const OnPhase* on_phase;
     Clock::time_point start = Clock::now();
-    bool dropped = false;  // the server closed the connection before its banner
+    Deadline connected_by;  // key exchange included: `deadline`, or earlier by ssh's ConnectTimeout
+    bool dropped = false;   // the server closed the connection before its banner
     std::string phase = "connect";
     std::unique_ptr<ConnectionLimit::Pass> turn;
+
+    // Lookups, the turn at a jump host and earlier tries do not count for ConnectTimeout, as in OpenSSH.
+    void begin_connect() {
+      start = Clock::now();
+      connected_by = deadline;
+      if (target.connect_timeout.count() > 0) connected_by = std::min(deadline, start + target.connect_timeout);
+    }
   };
 
   Task<Result<std::unique_ptr<Channel>>> open_once(Try& attempt) {
     Fd socket;
     std::unique_ptr<Proxy> proxy;
-    const std::string proxy_line = Proxy::command_for(attempt.target);
-    if (proxy_line.empty()) {
+    const auto proxy_command = Proxy::command_for(attempt.target);
+    if (proxy_command.empty()) {
       TcpTarget where(attempt.target.host_name, attempt.target.port);
       where.family = attempt.target.address_family;
       where.bind_address = attempt.target.bind_address;
       where.silence = silence_;
-      auto connected = co_await connect_tcp(helper_, std::move(where), attempt.deadline, attempt.on_phase);
+      notify_phase(attempt.on_phase, Phase::kResolve);
+      auto endpoints = co_await look_up(helper_, where, attempt.deadline);
+      if (!endpoints) co_return fail(std::move(endpoints.error()));
+      notify_phase(attempt.on_phase, Phase::kConnect);
+      attempt.begin_connect();
+      auto connected = co_await connect_tcp(std::move(where), std::move(*endpoints), attempt.connected_by);
       if (!connected) co_return fail(std::move(connected.error()));
       socket = std::move(*connected);
     } else {
@@ -117,7 +129,8 @@ class LibsshTransport final : public Transport {
         co_return fail(Error(Errc::kUnreachable, "connect: other hosts behind a proxy took all the time")
                            .with_id(error_id::kConnect));
       }
-      auto started = Proxy::start(io_, proxy_line, socket);
+      attempt.begin_connect();
+      auto started = Proxy::start(io_, proxy_command, socket);
       if (!started) {
         co_return fail(
             Error(Errc::kUnreachable, "connect: proxy: " + started.error().message()).with_id(error_id::kConnect));
@@ -152,8 +165,7 @@ class LibsshTransport final : public Transport {
   Task<Result<std::unique_ptr<Channel>>> over_session(Try& attempt, std::unique_ptr<LibsshSession> session,
                                                       std::unique_ptr<Proxy>& proxy) {
     LibsshSession& s = *session;
-    // Captures only the session, which outlives the guarded calls.
-    DeadlineGuard guard(io_.get_executor(), attempt.deadline, [&s] { s.abort(); });
+    const auto abort = [&s] { s.abort(); };  // captures only the session, which outlives the guarded calls
     const auto timed_out = [&] {
       const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - attempt.start).count();
       std::string cause = attempt.phase + ": no answer within " + std::to_string(waited) + " s";
@@ -163,13 +175,20 @@ class LibsshTransport final : public Transport {
 
     attempt.phase = "handshake";
     notify_phase(attempt.on_phase, Phase::kHandshake);
-    auto ready = co_await s.handshake();
-    if (guard.fired()) co_return fail(timed_out());
+    Result<void> ready;
+    bool in_time = false;
+    {
+      DeadlineGuard guard(io_.get_executor(), attempt.connected_by, abort);
+      ready = co_await s.handshake();
+      in_time = !guard.fired();
+    }
+    if (!in_time) co_return fail(timed_out());
     if (!ready) {
       attempt.dropped = !s.has_banner();
       co_return fail(Error(Errc::kUnreachable, "handshake: " + ready.error().cause).with_id(error_id::kHandshake));
     }
     attempt.turn.reset();
+    DeadlineGuard guard(io_.get_executor(), attempt.deadline, abort);
     attempt.phase = "host key";
     auto trusted = co_await host_keys_.check(s.raw(), attempt.target);
     if (guard.fired()) co_return fail(timed_out());

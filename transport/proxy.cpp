@@ -5,6 +5,7 @@
 #include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
+#include <cstdlib>
 #include <string_view>
 
 #include "base/text.h"
@@ -17,6 +18,11 @@ constexpr auto kSettle = std::chrono::milliseconds(500);
 
 bool given(const std::string& value) { return !value.empty() && value != "none"; }
 
+std::string user_shell() {
+  const char* shell = ::getenv("SHELL");
+  return shell != nullptr && *shell != '\0' ? shell : "/bin/sh";
+}
+
 }  // namespace
 
 struct Proxy::Impl {
@@ -25,31 +31,36 @@ struct Proxy::Impl {
   TextTail tail;
 };
 
-std::string Proxy::command_for(const SshTarget& target) {
-  if (given(target.proxy_command)) return "exec " + target.proxy_command;
-  const std::string last = target.last_jump();
-  if (last.empty()) return "";
-  const std::string before = target.proxy_jump.substr(0, target.proxy_jump.size() - last.size());
-  std::string words = "exec ssh -oBatchMode=yes -oClearAllForwardings=yes -oControlMaster=no -oControlPath=none";
+std::vector<std::string> Proxy::command_for(const SshTarget& target) {
+  if (given(target.proxy_command)) return {user_shell(), "-c", "exec " + target.proxy_command};
+  const JumpHost& jump = target.last_jump;
+  if (jump.host.empty()) return {};
+  std::vector<std::string> words = {"ssh", "-oBatchMode=yes", "-oClearAllForwardings=yes", "-oControlMaster=no",
+                                    "-oControlPath=none"};
+  const auto add = [&words](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
   // OpenSSH ignores later values, those of the config among them.
-  if (target.jump_host_keys != HostKeyPolicy::kStrict) words += " -oStrictHostKeyChecking=accept-new";
-  if (!target.config_file.empty()) words += " -F " + shell_quote(target.config_file);
-  if (!before.empty()) words += " -J " + shell_quote(before.substr(0, before.size() - 1));
-  const std::string to =
-      target.host_name.find(':') == std::string::npos ? target.host_name : "[" + target.host_name + "]";
-  words += " -W " + shell_quote(to + ":" + std::to_string(target.port));
-  // [user@]host[:port] or ssh://[user@]host[:port]
-  return words + " -- " + shell_quote(starts_with(last, "ssh://") ? last : "ssh://" + last);
+  if (target.jump_host_keys != HostKeyPolicy::kStrict) words.emplace_back("-oStrictHostKeyChecking=accept-new");
+  add("-F", target.config_file);
+  add("-J", target.first_jumps);
+  add("-W", host_port(target.host_name, target.port));
+  if (jump.uri.empty()) {
+    add("-l", jump.user);
+    add("-p", jump.port);
+  }
+  words.insert(words.end(), {"--", jump.uri.empty() ? jump.host : jump.uri});
+  return words;
 }
 
-Result<std::unique_ptr<Proxy>> Proxy::start(asio::io_context& io, const std::string& command, Fd& socket) {
+Result<std::unique_ptr<Proxy>> Proxy::start(asio::io_context& io, const std::vector<std::string>& command, Fd& socket) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail(errno_error(errno, "socketpair"));
   Fd ours(ends[0]);
   Fd theirs(ends[1]);
   auto err = make_pipe();
   if (!err) return fail(err.error());
-  auto child = ChildProcess::start(io, {"/bin/sh", "-c", command}, theirs.get(), theirs.get(), err->write.get());
+  auto child = ChildProcess::start(io, command, theirs.get(), theirs.get(), err->write.get());
   if (!child) return fail(child.error());
   std::unique_ptr<Proxy> proxy(new Proxy(io, std::move(*child), std::move(err->read)));
   socket = std::move(ours);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/asio.h"
 #include "base/fd.h"
@@ -14,10 +15,12 @@ namespace drun::transport {
 // Owns the child and reads its stderr. Call end() and then join().
 class Proxy {
  public:
-  // The shell command that connects to `target`, "" for a direct connection.
-  static std::string command_for(const SshTarget& target);
+  // The command that connects to `target`, empty for a direct connection. A ProxyCommand runs in the user's shell, as
+  // in OpenSSH.
+  static std::vector<std::string> command_for(const SshTarget& target);
   // Starts `command`; `socket` becomes this side's end of its stdin and stdout.
-  static Result<std::unique_ptr<Proxy>> start(asio::io_context& io, const std::string& command, Fd& socket);
+  static Result<std::unique_ptr<Proxy>> start(asio::io_context& io, const std::vector<std::string>& command,
+                                              Fd& socket);
 
   void end();
   bool failed() const { return child_->ended() && child_->exit_status() != 0; }

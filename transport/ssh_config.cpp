@@ -57,18 +57,9 @@ std::optional<HostKeyPolicy> host_key_policy(const SshConfigValues& values) {
   return std::nullopt;
 }
 
-// The host in "[user@]host[:port]" or "ssh://[user@]host[:port]".
-std::string host_of_jump(std::string_view jump) {
-  if (starts_with(jump, "ssh://")) jump.remove_prefix(6);
-  if (const auto at = jump.rfind('@'); at != std::string_view::npos) jump.remove_prefix(at + 1);
-  if (starts_with(jump, "[")) return std::string(jump.substr(1, jump.find(']') - 1));
-  const auto colon = jump.find(':');
-  return std::string(colon == jump.rfind(':') ? jump.substr(0, colon) : jump);
-}
-
 // The policy that ssh would read for a jump host from the lines for its own name; kStrict if only ssh can tell.
-HostKeyPolicy policy_of_jump(const std::string& jump, const SshOptions& options, SshConfigSubject subject) {
-  subject.host = host_of_jump(jump);
+HostKeyPolicy policy_of_jump(const JumpHost& jump, const SshOptions& options, SshConfigSubject subject) {
+  subject.host = jump.host;
   subject.user.clear();
   const auto values = read_configs(options, subject);
   if (!values || !values->needs_openssh.empty()) return HostKeyPolicy::kStrict;
@@ -97,8 +88,6 @@ class Filler {
     if (port != nullptr) target_.user_or_port_set = true;
     if (target_.port == 0) target_.port = port != nullptr ? port_number(*port) : 22;
     target_.host_key_alias = values_.word("hostkeyalias");
-    target_.proxy_jump = values_.word("proxyjump");
-    if (lower(target_.proxy_jump) == "none") target_.proxy_jump = "none";
     make_tokens(host.name);
   }
 
@@ -173,6 +162,27 @@ class Filler {
       target_.proxy_command = "none";
     } else {
       target_.proxy_command = keep(expand_tokens(value->rest, tokens_), *value);
+    }
+  }
+
+  void jumps() {
+    const auto* value = values_.find("proxyjump");
+    if (value == nullptr) return;
+    target_.proxy_jump = value->words.front();
+    if (lower(target_.proxy_jump) == "none") {
+      target_.proxy_jump = "none";
+      return;
+    }
+    const auto comma = target_.proxy_jump.rfind(',');
+    const std::string last = target_.proxy_jump.substr(comma == std::string::npos ? 0 : comma + 1);
+    auto jump = parse_jump_host(last);
+    if (!jump) return refuse(*value, "ProxyJump: not a host ([user@]host[:port]): '" + last + "'");
+    if (jump->uri.empty()) {
+      for (auto* part : {&jump->user, &jump->host, &jump->port}) *part = keep(expand_tokens(*part, tokens_), *value);
+    }
+    target_.last_jump = std::move(*jump);
+    if (comma != std::string::npos) {
+      target_.first_jumps = keep(expand_tokens(target_.proxy_jump.substr(0, comma), tokens_), *value);
     }
   }
 
@@ -251,12 +261,6 @@ class Filler {
 
 }  // namespace
 
-std::string SshTarget::last_jump() const {
-  if (proxy_jump == "none") return "";
-  const auto comma = proxy_jump.rfind(',');
-  return comma == std::string::npos ? proxy_jump : proxy_jump.substr(comma + 1);
-}
-
 Result<SshTarget> resolve_ssh_target(const Host& host, const SshOptions& options) {
   if (host.name.empty() || host.name.front() == '-') {
     return fail(Errc::kUsage, host.where.empty() ? host.name : host.where, "not a host name: '" + host.name + "'");
@@ -280,10 +284,9 @@ Result<SshTarget> resolve_ssh_target(const Host& host, const SshOptions& options
   filler.identities(options);
   filler.files();
   filler.proxy();
+  filler.jumps();
   if (filler.error) return fail(std::move(*filler.error));
-  if (const auto jump = target.last_jump(); !jump.empty()) {
-    target.jump_host_keys = policy_of_jump(jump, options, subject);
-  }
+  if (!target.last_jump.host.empty()) target.jump_host_keys = policy_of_jump(target.last_jump, options, subject);
   target.needs_openssh = values->needs_openssh;
   target.is_partial = !values->needs_openssh.empty() || canonicalizes(*values);
   if (target.needs_openssh.empty()) target.needs_openssh = filler.needs_openssh;

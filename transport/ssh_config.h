@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/host.h"
+#include "transport/jump_host.h"
 
 namespace drun::transport {
 
@@ -31,9 +32,12 @@ struct SshTarget {
   bool identities_only = false;
   std::string identity_agent;  // socket path, "none", or "" = $SSH_AUTH_SOCK
   std::string proxy_command;   // "" or "none" = none; tokens expanded
-  std::string proxy_jump;      // "" or "none" = none
+  std::string proxy_jump;      // as in the config; "" or "none" = none
+  // "c" of "a,b,c", which connects to the target, and "a,b", through which c is reached; tokens expanded.
+  JumpHost last_jump;
+  std::string first_jumps;
   HostKeyPolicy host_keys = HostKeyPolicy::kAcceptNew;
-  HostKeyPolicy jump_host_keys = HostKeyPolicy::kAcceptNew;  // of the last host of proxy_jump, by its own lines
+  HostKeyPolicy jump_host_keys = HostKeyPolicy::kAcceptNew;  // of last_jump, by its own lines
   std::vector<std::string> user_known_hosts;
   std::vector<std::string> global_known_hosts;
   std::string host_key_alias;
@@ -47,9 +51,6 @@ struct SshTarget {
   std::string needs_openssh;
   bool is_partial = false;  // only OpenSSH can evaluate all lines, so it may have other values than those here
   std::string where;        // Host::where, for messages
-
-  // The host of proxy_jump that connects to the target through the others: "c" in "a,b,c". "" = none.
-  std::string last_jump() const;
 };
 
 struct SshOptions {

@@ -3,11 +3,12 @@
 #include <netdb.h>
 
 #include <algorithm>
-#include <boost/asio/ip/tcp.hpp>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <tuple>
-#include <vector>
 
 #include "base/error_id.h"
 #include "base/tcp_socket.h"
@@ -21,7 +22,7 @@ using tcp = asio::ip::tcp;
 constexpr auto kMaxPerAddress = std::chrono::seconds(10);  // except for the last one
 
 struct Addresses {
-  std::vector<tcp::endpoint> endpoints;
+  TcpEndpoints endpoints;
   std::string problem;
 };
 
@@ -48,35 +49,30 @@ Addresses resolve(const std::string& host, int port, const std::string& family, 
   return out;
 }
 
+// Passes the result of a helper thread to a coroutine, which may have given up by then. Its I/O context may be gone.
 struct Lookup {
-  explicit Lookup(const asio::any_io_executor& executor) : done(executor) {}
-  Addresses addresses;  // written by the helper before it posts the notification
-  Event done;
+  std::atomic<bool> is_begun{false};
+  Addresses addresses;  // complete once `waiter` is notified
+  std::mutex mutex;     // of `waiter`, between the helper and the coroutine
+  Event* waiter = nullptr;
 };
 
-Task<Result<std::vector<tcp::endpoint>>> look_up(asio::thread_pool& helper, TcpTarget target, Deadline deadline) {
-  Addresses literal = resolve(target.host, target.port, target.family, AI_NUMERICHOST);
-  if (!literal.endpoints.empty()) co_return std::move(literal.endpoints);
-  const auto executor = co_await asio::this_coro::executor;
-  const auto lookup = std::make_shared<Lookup>(executor);
-  asio::post(helper, [lookup, executor, target] {
-    lookup->addresses = resolve(target.host, target.port, target.family, 0);
-    asio::post(executor, [lookup] { lookup->done.notify(); });
-  });
-  const auto start = Clock::now();
-  const bool in_time = co_await lookup->done.wait_until(deadline);
-  if (!in_time) {
-    const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - start).count();
-    co_return fail(Error(Errc::kUnreachable,
-                         "resolve: no answer for '" + target.host + "' within " + std::to_string(waited) + " s")
-                       .with_id(error_id::kResolve));
+class Waiting {
+ public:
+  Waiting(Lookup& lookup, Event& done) : lookup_(lookup) { lookup_.waiter = &done; }
+  ~Waiting() {
+    const std::lock_guard<std::mutex> lock(lookup_.mutex);
+    lookup_.waiter = nullptr;
   }
-  if (lookup->addresses.endpoints.empty()) {
-    const std::string why = lookup->addresses.problem.empty() ? "" : " (" + lookup->addresses.problem + ")";
-    co_return fail(
-        Error(Errc::kUnreachable, "resolve: no address for '" + target.host + "'" + why).with_id(error_id::kResolve));
-  }
-  co_return std::move(lookup->addresses.endpoints);
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  Lookup& lookup_;
+};
+
+Error resolve_error(std::string cause) {
+  return Error(Errc::kUnreachable, "resolve: " + std::move(cause)).with_id(error_id::kResolve);
 }
 
 // Connects to one address. The error is the reason, as text.
@@ -112,22 +108,50 @@ Task<tl::expected<Fd, std::string>> connect_one(tcp::endpoint endpoint, TcpTarge
 
 }  // namespace
 
-Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadline deadline, const OnPhase* on_phase) {
-  notify_phase(on_phase, Phase::kResolve);
-  auto endpoints = co_await look_up(helper, target, deadline);
-  if (!endpoints) co_return fail(std::move(endpoints.error()));
-  notify_phase(on_phase, Phase::kConnect);
+Task<Result<TcpEndpoints>> look_up(asio::thread_pool& helper, TcpTarget target, Deadline deadline) {
+  Addresses literal = resolve(target.host, target.port, target.family, AI_NUMERICHOST);
+  if (!literal.endpoints.empty()) co_return std::move(literal.endpoints);
+  const auto executor = co_await asio::this_coro::executor;
+  Event done(executor);
+  const auto lookup = std::make_shared<Lookup>();
+  const Waiting waiting(*lookup, done);
+  asio::post(helper, [lookup, executor, target] {
+    lookup->is_begun = true;
+    lookup->addresses = resolve(target.host, target.port, target.family, 0);
+    const std::lock_guard<std::mutex> lock(lookup->mutex);
+    if (lookup->waiter == nullptr) return;
+    asio::post(executor, [lookup] {
+      if (lookup->waiter != nullptr) lookup->waiter->notify();
+    });
+  });
+  const auto start = Clock::now();
+  const bool in_time = co_await done.wait_until(deadline);
+  if (!in_time) {
+    const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - start).count();
+    if (!lookup->is_begun) {
+      co_return fail(resolve_error("'" + target.host + "' was not looked up within " + std::to_string(waited) +
+                                   " s: the answers for other names took all the time"));
+    }
+    co_return fail(resolve_error("no answer for '" + target.host + "' within " + std::to_string(waited) + " s"));
+  }
+  if (lookup->addresses.endpoints.empty()) {
+    const std::string why = lookup->addresses.problem.empty() ? "" : " (" + lookup->addresses.problem + ")";
+    co_return fail(resolve_error("no address for '" + target.host + "'" + why));
+  }
+  co_return std::move(lookup->addresses.endpoints);
+}
+
+Task<Result<Fd>> connect_tcp(TcpTarget target, TcpEndpoints endpoints, Deadline deadline) {
   std::string problems;
-  for (std::size_t i = 0; i < endpoints->size(); ++i) {
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
     const auto left = deadline - Clock::now();
-    const auto n_left = static_cast<long>(endpoints->size() - i);
+    const auto n_left = static_cast<long>(endpoints.size() - i);
     const Deadline limit =
         n_left == 1 ? deadline : Clock::now() + std::min<Clock::duration>(left / n_left, kMaxPerAddress);
-    const tcp::endpoint endpoint = (*endpoints)[i];
-    auto fd = co_await connect_one(endpoint, target, limit);
+    auto fd = co_await connect_one(endpoints[i], target, limit);
     if (fd) co_return std::move(*fd);
     if (!problems.empty()) problems += "; ";
-    problems += endpoint.address().to_string() + " port " + std::to_string(target.port) + ": " + fd.error();
+    problems += endpoints[i].address().to_string() + " port " + std::to_string(target.port) + ": " + fd.error();
   }
   co_return fail(Error(Errc::kUnreachable, "connect: " + problems).with_id(error_id::kConnect));
 }

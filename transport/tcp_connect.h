@@ -1,12 +1,13 @@
-// Connects to a name and port: tries every address in turn, never blocks the I/O thread.
+// Looks up a name and connects to it: tries every address in turn, never blocks the I/O thread.
 #pragma once
 
+#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "base/asio.h"
 #include "base/fd.h"
-#include "transport/phase.h"
 
 namespace drun::transport {
 
@@ -19,10 +20,13 @@ struct TcpTarget {
   std::chrono::milliseconds silence{30000};  // data that is unacknowledged for longer ends the connection
 };
 
-// Names are resolved on `helper`; a resolver that hangs is abandoned at the deadline. Each address gets its share of
-// the remaining time, so that a dead one does not use all of it. The socket has TCP_NODELAY, keepalive and
-// TCP_USER_TIMEOUT. Errors: kUnreachable, "resolve: ..." or "connect: ...".
-Task<Result<Fd>> connect_tcp(asio::thread_pool& helper, TcpTarget target, Deadline deadline,
-                             const OnPhase* on_phase = nullptr);
+using TcpEndpoints = std::vector<asio::ip::tcp::endpoint>;
+
+// The addresses of the target's name, resolved on `helper`; a resolver that hangs is abandoned at the deadline. Errors:
+// kUnreachable, "resolve: ...".
+Task<Result<TcpEndpoints>> look_up(asio::thread_pool& helper, TcpTarget target, Deadline deadline);
+// Connects to the first address that answers. Each gets its share of the remaining time, so that a dead one does not
+// use all of it. The socket has TCP_NODELAY, keepalive and TCP_USER_TIMEOUT. Errors: kUnreachable, "connect: ...".
+Task<Result<Fd>> connect_tcp(TcpTarget target, TcpEndpoints endpoints, Deadline deadline);
 
 }  // namespace drun::transport

@@ -287,14 +287,16 @@ TEST_F(LibsshTransport, TriesAgainWhenTheServerHangsUpBeforeItsBanner) {
 }
 
 TEST_F(LibsshTransport, TriesAgainWhenAJumpHostDropsIts) {
-  // Fails twice with ssh's message about a jump host that hangs up before its banner, then connects.
+  // Fails twice with ssh's message about a jump host that hangs up before its banner, then connects. ConnectTimeout
+  // holds for each try, not for all.
   const std::string first = "tries = open('" + path("tries") +
                             "', 'a+'); tries.write('x'); tries.seek(0)\n"
+                            "time.sleep(0.4)\n"
                             "if len(tries.read()) < 3:\n"
                             "    sys.exit('kex_exchange_identification: Connection closed by remote host\\r\\n'\n"
                             "             'Connection closed by 192.0.2.7 port 22\\r')\n"
                             "tries.flush()\n";
-  EXPECT_EQ(out_of(sshd_.target(sshd_.proxy_command(first))), "in\n") << error_.message();
+  EXPECT_EQ(out_of(sshd_.target("ConnectTimeout 1\n" + sshd_.proxy_command(first))), "in\n") << error_.message();
   EXPECT_EQ(sshd_.folder().read("tries"), "xxx");
 }
 

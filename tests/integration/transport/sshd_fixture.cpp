@@ -171,7 +171,7 @@ SshTarget Sshd::target(const std::string& lines, const std::string& alias) const
 }
 
 std::string Sshd::proxy_command(const std::string& first) const {
-  folder_.write("relay.py", "import os, socket, sys, threading\n" + first +
+  folder_.write("relay.py", "import os, socket, sys, threading, time\n" + first +
                                 "s = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n"
                                 "def up():\n"
                                 "    while b := os.read(0, 65536): s.sendall(b)\n"

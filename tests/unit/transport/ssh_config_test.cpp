@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/text.h"
 #include "transport/proxy.h"
 #include "transport/ssh_config_parser.h"
 #include "transport/ssh_config_support.h"
@@ -112,18 +113,54 @@ TEST_F(SshConfig, ReadsTheHostKeyPolicy) {
 TEST_F(SshConfig, ReadsTheHostKeyPolicyOfTheLastJumpHost) {
   const std::string strict = "Host bastion fd00::1\n StrictHostKeyChecking yes\nHost box\n ProxyJump ";
   for (const std::string jump :
-       {"bastion", "me@bastion:22", "ssh://me@bastion:22", "first,bastion", "[fd00::1]:22", "fd00::1"}) {
+       {"bastion", "me@bastion:22", "ssh://me@bastion:22", "first,bastion", "[fd00::1]:22", "[fd00::1]"}) {
     const auto target = good(strict + jump);
     EXPECT_EQ(target.host_keys, HostKeyPolicy::kAcceptNew) << jump;
     EXPECT_EQ(target.jump_host_keys, HostKeyPolicy::kStrict) << jump;
-    EXPECT_EQ(Proxy::command_for(target).find("StrictHostKeyChecking"), std::string::npos) << jump;
+    EXPECT_EQ(join(Proxy::command_for(target), " ").find("StrictHostKeyChecking"), std::string::npos) << jump;
   }
   for (const std::string jump : {"bastion,other", "other"}) {
     const auto target = good(strict + jump + "\n StrictHostKeyChecking yes");
     EXPECT_EQ(target.jump_host_keys, HostKeyPolicy::kAcceptNew) << jump;
-    EXPECT_NE(Proxy::command_for(target).find(" -oStrictHostKeyChecking=accept-new "), std::string::npos) << jump;
+    EXPECT_NE(join(Proxy::command_for(target), " ").find(" -oStrictHostKeyChecking=accept-new "), std::string::npos)
+        << jump;
   }
   EXPECT_EQ(good("Match exec x\nHost box\n ProxyJump other").jump_host_keys, HostKeyPolicy::kStrict);
+}
+
+TEST_F(SshConfig, GoesThroughJumpHostsAsOpensshDoes) {
+  const std::string head = "Host box\n HostName fd00::9\n User bob\n Port 99\n ProxyJump ";
+  const auto command = [&](const std::string& jumps) { return join(Proxy::command_for(good(head + jumps)), " "); };
+  const std::string config = " -F " + options_.config_file;
+  const std::string always =
+      "ssh -oBatchMode=yes -oClearAllForwardings=yes -oControlMaster=no -oControlPath=none "
+      "-oStrictHostKeyChecking=accept-new" +
+      config;
+  const std::string to = " -W [fd00::9]:99";
+  EXPECT_EQ(command("jump"), always + to + " -- jump");
+  EXPECT_EQ(command("a@b@[::1]:44"), always + to + " -l a@b -p 44 -- ::1");
+  EXPECT_EQ(command("%n.gw,me@c:3,u%r%%@gw-%p"), always + " -J box.gw,me@c:3" + to + " -l ubob% -- gw-99");
+  EXPECT_EQ(command("ssh://x%2By@j:22"), always + to + " -- ssh://x%2By@j:22");
+  EXPECT_EQ(command("none"), "");
+  EXPECT_EQ(good(head + "%e@j").needs_openssh.substr(0, 16), "unknown token %e");
+  for (const std::string bad : {"::1", "a,b,", "[::1", "@j"}) {
+    const auto refused = resolve(head + bad);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_NE(refused.error().cause.find("ProxyJump: not a host"), std::string::npos) << refused.error().message();
+  }
+}
+
+TEST_F(SshConfig, RunsAProxyCommandInTheUsersShell) {
+  const char* shell = ::getenv("SHELL");
+  const std::string before = shell == nullptr ? "" : shell;
+  const auto command = [&] {
+    return join(Proxy::command_for(good("ProxyCommand nc %h %p\nHost box\n Port 9\n")), " ");
+  };
+  ::setenv("SHELL", "/usr/bin/fish", 1);
+  EXPECT_EQ(command(), "/usr/bin/fish -c exec nc box 9");
+  ::unsetenv("SHELL");
+  EXPECT_EQ(command(), "/bin/sh -c exec nc box 9");
+  if (shell != nullptr) ::setenv("SHELL", before.c_str(), 1);
 }
 
 TEST_F(SshConfig, KnowsThatOnlyOpensshEvaluatesAllLines) {
