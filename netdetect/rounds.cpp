@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <set>
 
 namespace drun::netdetect {
@@ -52,6 +53,33 @@ std::vector<Round> rounds_of(int n_hosts, const std::vector<HostPair>& pairs) {
     busy[r][a] = busy[r][b] = true;
   }
   return rounds;
+}
+
+std::vector<HostPair> limit_pairs(int n_hosts, const std::vector<HostPair>& pairs, int most) {
+  std::vector<int> wanted(static_cast<std::size_t>(n_hosts), 0), kept(static_cast<std::size_t>(n_hosts), 0);
+  const auto at = [](std::vector<int>& counts, int host) -> int& { return counts[static_cast<std::size_t>(host)]; };
+  for (const auto& [a, b] : pairs) {
+    ++at(wanted, a);
+    ++at(wanted, b);
+  }
+  // 0 remains in any case, 1 only if there is room.
+  const auto rank = [&](const HostPair& pair) {
+    const int distance = std::abs(pair.first - pair.second);
+    const bool follow = distance == 1 || distance == n_hosts - 1;
+    return follow || std::max(at(wanted, pair.first), at(wanted, pair.second)) <= most ? 0 : 1;
+  };
+  std::vector<HostPair> out;
+  for (const int now : {0, 1}) {
+    for (const auto& pair : pairs) {
+      if (rank(pair) != now) continue;
+      int &a = at(kept, pair.first), &b = at(kept, pair.second);
+      if (now == 1 && std::max(a, b) >= most && std::min(a, b) > 0) continue;
+      ++a;
+      ++b;
+      out.push_back(pair);
+    }
+  }
+  return out;
 }
 
 std::vector<HostPair> reachable_pairs(const std::vector<std::vector<int>>& reach) {

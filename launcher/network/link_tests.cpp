@@ -29,6 +29,7 @@ constexpr milliseconds kSlowTime{1000};  // of a link that is_slow()
 constexpr milliseconds kLossTime{200}, kMinLossTime{40}, kLossTimeAgain{300};
 // With so little time for a pair, 500 segments at best, losses are counted even if that takes so much too long.
 constexpr milliseconds kShortLossTime{100}, kLossesLate{1000};
+constexpr int kMostPairs = 10;  // of a host, if not all pairs are measured; four hosts try it, and it tries four
 constexpr milliseconds kRingStart{150};  // until all agents have their connections
 
 }  // namespace
@@ -91,6 +92,7 @@ Task<std::vector<Link>> LinkCheck::first_pass(Deadline deadline) {
       if (requests_.measurable(a, b)) pairs.emplace_back(a, b);
     }
   }
+  if (n > netdetect::kAllPairsHosts) pairs = netdetect::limit_pairs(n, pairs, kMostPairs);
   std::vector<Link> links;
   for (const auto& [a, b] : pairs) {
     Link link;

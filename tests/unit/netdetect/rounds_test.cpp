@@ -56,6 +56,31 @@ TEST(Rounds, LeaveOutWhatIsNoPair) {
   EXPECT_THAT(rounds_of(4, {}), IsEmpty());
 }
 
+TEST(Rounds, AreNotManyBecauseAllHostsTryOne) {
+  constexpr int kHosts = 100, kMost = 6;
+  std::vector<HostPair> pairs;
+  for (int a = 1; a < kHosts; ++a) {
+    pairs.emplace_back(0, a);
+    if (a + 1 < kHosts) pairs.emplace_back(a, a + 1);
+    if (a + 7 < kHosts) pairs.emplace_back(a, a + 7);
+  }
+  EXPECT_EQ(rounds_of(kHosts, pairs).size(), static_cast<std::size_t>(kHosts) - 1);
+  const auto limited = limit_pairs(kHosts, pairs, kMost);
+  std::vector<int> count(kHosts, 0);
+  for (const auto& [a, b] : limited) {
+    ++count[static_cast<std::size_t>(a)];
+    ++count[static_cast<std::size_t>(b)];
+  }
+  EXPECT_EQ(count[0], kMost);
+  EXPECT_EQ(*std::max_element(count.begin(), count.end()), kMost);
+  const std::set<HostPair> kept(limited.begin(), limited.end());
+  EXPECT_EQ(kept.count({0, 1}) + kept.count({0, kHosts - 1}), 2u) << "hosts that follow one another";
+  for (const auto& pair : pairs) EXPECT_TRUE(pair.first == 0 || kept.count(pair) == 1) << pair.first;
+  // Hosts that only one can reach are measured with it.
+  const std::vector<HostPair> star = {{0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}};
+  EXPECT_EQ(limit_pairs(6, star, 2).size(), 5u);
+}
+
 TEST(Rounds, OfManyHostsAreFew) {
   // A ring and two more partners for each host, similar to the plan of the probes.
   constexpr int kHosts = 200;
