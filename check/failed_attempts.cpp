@@ -13,6 +13,8 @@ ObstacleText text_of(Obstacle obstacle) {
       return {"direction-filtered", "no answer: a firewall drops it"};
     case Obstacle::kRefused:
       return {"direction-refused", "refused: a firewall rejects it, or another machine has the address"};
+    case Obstacle::kRejected:
+      return {"direction-refused", "host unreachable: a firewall rejects it, or nothing answers at the address"};
     case Obstacle::kNoRoute:
       return {"direction-no-route", "no route"};
     case Obstacle::kWrongSubnet:
@@ -71,6 +73,8 @@ Obstacle FailedAttempts::obstacle(const netdetect::AttemptResult& a) const {
       return in_network_of(a.attempt.from, to.address) ? Obstacle::kFiltered : Obstacle::kWrongSubnet;
     case netdetect::ProbeOutcome::kUnreachable:
       return in_network_of(a.attempt.from, to.address) ? Obstacle::kNoRoute : Obstacle::kWrongSubnet;
+    case netdetect::ProbeOutcome::kHostUnreachable:
+      return in_network_of(a.attempt.from, to.address) ? Obstacle::kRejected : Obstacle::kWrongSubnet;
     case netdetect::ProbeOutcome::kRefused:
       return Obstacle::kRefused;
     case netdetect::ProbeOutcome::kWrongPeer:

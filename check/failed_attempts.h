@@ -11,7 +11,7 @@
 namespace drun::check {
 
 // The reason why an attempt failed.
-enum class Obstacle : std::uint8_t { kFiltered, kRefused, kNoRoute, kWrongSubnet, kAnotherAnswers, kOther };
+enum class Obstacle : std::uint8_t { kFiltered, kRefused, kRejected, kNoRoute, kWrongSubnet, kAnotherAnswers, kOther };
 
 struct ObstacleText {
   const char* code;  // of the finding

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "check/link_attribution.h"
 #include "netdetect/link_stats.h"
+#include "netdetect/path_mtu.h"
 #include "netdetect/wording.h"
 
 namespace drun::check {
@@ -36,11 +37,18 @@ std::vector<std::string> names_of(const std::vector<LinkHost>& hosts, const std:
   return out;
 }
 
-// The best measurements of both passes.
-netdetect::Edges all_edges(const netdetect::LinkReport& report) {
+std::vector<netdetect::Link> of_both_passes(const netdetect::LinkReport& report) {
   std::vector<netdetect::Link> links = report.links;
   links.insert(links.end(), report.second_pass.begin(), report.second_pass.end());
-  return netdetect::edges_of(links);
+  return links;
+}
+
+// The best measurements of both passes.
+netdetect::Edges all_edges(const netdetect::LinkReport& report) { return netdetect::edges_of(of_both_passes(report)); }
+
+// The largest packet of `pair` that arrives over a sound path.
+int expected_path_mtu(const std::vector<LinkHost>& hosts, const netdetect::HostPair& pair) {
+  return netdetect::largest_tried(at(hosts, pair.first).mtu, at(hosts, pair.second).mtu);
 }
 
 std::set<int> hosts_of(const netdetect::Edges& edges) {
@@ -125,10 +133,10 @@ void find_path_mtu(const std::vector<LinkHost>& hosts, const netdetect::LinkRepo
   std::set<netdetect::HostPair> measured, bad;
   const netdetect::Edges edges = all_edges(report);
   for (const auto& [pair, edge] : edges) {
-    const int mtu = std::min(at(hosts, pair.first).mtu, at(hosts, pair.second).mtu);
-    if (edge.path_mtu <= 0 || mtu <= 0) continue;
+    const int expected = expected_path_mtu(hosts, pair);
+    if (edge.path_mtu <= 0 || expected <= 0) continue;
     measured.insert(pair);
-    if (edge.path_mtu < mtu) bad.insert(pair);
+    if (edge.path_mtu < expected) bad.insert(pair);
   }
   const auto add = [&](Finding finding, const netdetect::HostPair& example) {
     const int mtu = std::min(at(hosts, example.first).mtu, at(hosts, example.second).mtu);
@@ -196,7 +204,7 @@ std::vector<Finding> unmeasured_findings(const std::vector<LinkHost>& hosts, con
   std::vector<Finding> out;
   const auto large_vanish = [&](const netdetect::HostPair& pair) {
     const netdetect::Edge& edge = edges.at(pair);
-    return edge.path_mtu > 0 && edge.path_mtu < std::min(at(hosts, pair.first).mtu, at(hosts, pair.second).mtu);
+    return edge.path_mtu > 0 && edge.path_mtu < expected_path_mtu(hosts, pair);
   };
   const auto add = [&](Finding finding, const netdetect::HostPair& example) {
     finding.severity = Severity::kWarning;
@@ -233,7 +241,8 @@ std::vector<Finding> unmeasured_findings(const std::vector<LinkHost>& hosts, con
 
 std::vector<Finding> rate_limit_findings(const std::vector<LinkHost>& hosts, const netdetect::LinkReport& report,
                                          const std::set<int>& named) {
-  const netdetect::Edges edges = all_edges(report);
+  // Rates inside a machine say nothing about its cable.
+  const netdetect::Edges edges = netdetect::edges_of(between_machines(hosts, of_both_passes(report)));
   const std::size_t n_measured = hosts_of(edges).size();
   std::map<int, Best> best;
   for (const auto& [pair, edge] : edges) {

@@ -145,11 +145,13 @@ class Reach {
   void report_unconnected(std::vector<int> hosts, const netdetect::Pairs& pairs) {
     std::vector<std::string> details;
     std::set<int> others;
-    bool other_subnets = true;
+    bool other_subnets = true, no_routes = true;
     for (const auto& [a, b] : pairs) {
       const auto attempts = attempts_.between(a, b);
-      for (const netdetect::AttemptResult* r : attempts)
+      for (const netdetect::AttemptResult* r : attempts) {
         other_subnets = other_subnets && attempts_.obstacle(*r) == Obstacle::kWrongSubnet;
+        no_routes = no_routes && r->result.outcome == netdetect::ProbeOutcome::kUnreachable;
+      }
       for (auto& text : attempts_.lines(attempts)) details.push_back(std::move(text));
       others.insert(a);
       others.insert(b);
@@ -164,10 +166,16 @@ class Reach {
     } else if (hosts.size() == 2) {
       text = "neither can connect to the other";
     }
-    if (other_subnets) text += ": they are in different subnets, and no route joins these";
+    if (other_subnets) {
+      text += ": they are in different subnets, and ";
+      text += no_routes ? "no route joins these" : "no route joins these, or a firewall is between them";
+    }
     const std::string on = "  # on " + names(hosts);
     add(Severity::kFailure, "not-connected", std::move(hosts), std::move(text), std::move(details),
-        (other_subnets ? "ip route" : "nft list ruleset") + on);
+        (!other_subnets ? "nft list ruleset"
+         : no_routes    ? "ip route"
+                        : "ip route; nft list ruleset") +
+            on);
   }
 
   std::string networks_of(int host) const {
@@ -254,7 +262,7 @@ class Reach {
       const std::string address = chosen(to).text();
       std::vector<int> involved = from;
       involved.push_back(to);
-      const bool at_target = what == Obstacle::kFiltered || what == Obstacle::kRefused;
+      const bool at_target = what == Obstacle::kFiltered || what == Obstacle::kRefused || what == Obstacle::kRejected;
       std::string command = "ip route get " + address + "  # on " + name(from.front());
       if (at_target) command = "nft list ruleset  # on " + name(to) + " and " + names(from);
       add(one_way_severity(), text.code, std::move(involved),

@@ -10,6 +10,34 @@
 
 namespace drun::netdetect {
 
+namespace {
+
+// Where packets are routed, each host may be alone in its subnet: such subnets of NICs of one name count as one
+// network.
+void join_lone_networks(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
+                        std::map<std::string, NetworkToMeasure>& networks) {
+  std::map<std::string, NetworkToMeasure> joined;
+  for (auto it = networks.begin(); it != networks.end();) {
+    if (it->second.candidates.size() > 1) {
+      ++it;
+      continue;
+    }
+    const std::size_t c = it->second.candidates.front();
+    const auto& nics = hosts[static_cast<std::size_t>(candidates.tried[c].host)].interfaces;
+    auto& one = joined["subnets of " + nics[static_cast<std::size_t>(candidates.tried[c].interface)].name];
+    const auto same_host = [&](std::size_t other) { return candidates.tried[other].host == candidates.tried[c].host; };
+    if (std::none_of(one.candidates.begin(), one.candidates.end(), same_host)) one.candidates.push_back(c);
+    it = networks.erase(it);
+  }
+  for (auto& [name, network] : joined) {
+    network.network = name;
+    std::sort(network.candidates.begin(), network.candidates.end());
+    networks[name] = std::move(network);
+  }
+}
+
+}  // namespace
+
 std::vector<NetworkToMeasure> networks_to_measure(const std::vector<HostInterfaces>& hosts,
                                                   const Candidates& candidates,
                                                   const std::vector<AttemptResult>& results, const Choice& choice) {
@@ -35,6 +63,7 @@ std::vector<NetworkToMeasure> networks_to_measure(const std::vector<HostInterfac
   for (std::size_t h = 0; h < hosts.size(); ++h) needed = needed || (unknown[h] && interfaces[h].size() > 1);
   std::vector<NetworkToMeasure> out;
   if (!needed) return out;
+  join_lone_networks(hosts, candidates, networks);
   for (auto& [name, network] : networks) {
     if (network.candidates.size() > 1) out.push_back(std::move(network));
   }

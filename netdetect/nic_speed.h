@@ -11,9 +11,10 @@
 
 namespace drun::netdetect {
 
-// Good candidates of several hosts with addresses in one network.
+// Good candidates of several hosts with addresses in one network, or each alone in its own, where packets are routed,
+// on interfaces of one name.
 struct NetworkToMeasure {
-  std::string network;                  // "10.0.0.0/24"
+  std::string network;                  // "10.0.0.0/24", "subnets of eth1"
   std::vector<std::size_t> candidates;  // indices into Candidates::tried, one per host, ascending by host
 };
 

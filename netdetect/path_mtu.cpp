@@ -161,4 +161,11 @@ std::vector<int> mtu_ladder(int interface_mtu) {
   return sizes;
 }
 
+int largest_tried(int from_mtu, int to_mtu) {
+  if (from_mtu <= 0) return 0;
+  const auto sizes = mtu_ladder(from_mtu);
+  const auto fits = std::find_if(sizes.begin(), sizes.end(), [to_mtu](int size) { return size <= to_mtu; });
+  return fits == sizes.end() ? 0 : *fits;
+}
+
 }  // namespace drun::netdetect

@@ -29,5 +29,8 @@ class MtuSocket {
 
 // Sizes of IP packets worth a try through an interface with this MTU, largest first. Pure.
 std::vector<int> mtu_ladder(int interface_mtu);
+// The largest of these that an interface with the MTU `to_mtu` can receive from one with `from_mtu`; 0 if one of them
+// is unknown. Pure.
+int largest_tried(int from_mtu, int to_mtu);
 
 }  // namespace drun::netdetect

@@ -32,10 +32,12 @@ void classify_connect_error(const boost::system::error_code& ec, ProbeResult& re
     result.outcome = ProbeOutcome::kRefused;
   } else if (ec == error::timed_out) {
     result.outcome = ProbeOutcome::kTimedOut;
-  } else if (ec == error::network_unreachable || ec == error::host_unreachable ||
-             ec == error::address_family_not_supported || ec == boost::system::errc::address_not_available ||
-             ec == error::access_denied || ec == error::no_permission) {
-    result.outcome = ProbeOutcome::kUnreachable;  // no route, or one that a local rule forbids
+  } else if (ec == error::host_unreachable) {
+    result.outcome = ProbeOutcome::kHostUnreachable;
+  } else if (ec == error::network_unreachable || ec == error::address_family_not_supported ||
+             ec == boost::system::errc::address_not_available || ec == error::access_denied ||
+             ec == error::no_permission) {
+    result.outcome = ProbeOutcome::kUnreachable;
   } else {
     result.outcome = ProbeOutcome::kError;
   }

@@ -15,7 +15,15 @@ struct ProbeTarget {
   int port = 0;
 };
 
-enum class ProbeOutcome : std::uint8_t { kReached, kRefused, kTimedOut, kUnreachable, kWrongPeer, kError };
+enum class ProbeOutcome : std::uint8_t {
+  kReached,
+  kRefused,
+  kTimedOut,
+  kUnreachable,      // no route, or one that a local rule forbids
+  kHostUnreachable,  // a firewall rejects (firewalld does it so), or nothing answers at the address
+  kWrongPeer,
+  kError
+};
 
 struct ProbeResult {
   std::uint32_t id = 0;

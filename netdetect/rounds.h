@@ -21,8 +21,8 @@ std::vector<Round> tournament(int n_hosts);
 std::vector<Round> rounds_of(int n_hosts, const std::vector<HostPair>& pairs);
 
 // Leaves out pairs of hosts that are in more than `most`: each of these needs a round of its own, and all hosts would
-// have less time for each. (All hosts try the head of a job.) The pairs of hosts that follow one another remain, and one
-// pair for each host.
+// have less time for each. (All hosts try the head of a job.) The pairs of hosts that follow one another remain, and
+// one pair for each host.
 std::vector<HostPair> limit_pairs(int n_hosts, const std::vector<HostPair>& pairs, int most);
 
 // Pairs of which at least one host can connect to the other. `reach` is as in netdetect::Choice.

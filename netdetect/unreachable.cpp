@@ -232,11 +232,16 @@ class Report {
              ", and see who answers for it: " + "arping -D -c 2 -I " + one.owners.front().nic->name + " " +
              one.address.text() + "  # on " + name(one.owners.front().host);
     }
-    bool dropped = false;
+    bool dropped = false, rejected = false;
     for (const auto& candidate : tally_.candidates) {
-      for (const AttemptResult* a : candidate.attempts) dropped |= a->result.outcome == ProbeOutcome::kTimedOut;
+      for (const AttemptResult* a : candidate.attempts) {
+        dropped |= a->result.outcome == ProbeOutcome::kTimedOut;
+        rejected |= a->result.outcome == ProbeOutcome::kHostUnreachable;
+      }
     }
-    if (dropped) return "a firewall may drop TCP between these hosts: allow it on one network, all ports";
+    const std::string allow = " TCP between these hosts: allow it on one network, all ports";
+    if (rejected) return "a firewall may reject" + allow;
+    if (dropped) return "a firewall may drop" + allow;
     return "connect the hosts to one network, and see on each: ip -brief address; ip route";
   }
 

@@ -27,6 +27,8 @@ inline std::string outcome_words(const ProbeResult& result) {
       return "timed out";
     case ProbeOutcome::kUnreachable:
       return "unreachable" + detail;
+    case ProbeOutcome::kHostUnreachable:
+      return "host unreachable" + detail;
     case ProbeOutcome::kWrongPeer:
       return "answered by something else" + detail;
     case ProbeOutcome::kError:

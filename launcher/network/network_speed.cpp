@@ -15,7 +15,10 @@ Task<bool> choose_by_speed(NetworkProbe& probe, LinkCheck& links, std::vector<in
   for (auto& network : networks) {
     std::erase_if(network.candidates, [&](std::size_t c) { return is_gone(candidates.tried[c].host); });
   }
-  if (networks.empty()) co_return true;
+  std::erase_if(networks, [&](const auto& network) {
+    return netdetect::pairs_to_measure(network, probe.inventories, candidates).empty();
+  });
+  if (networks.size() < 2) co_return true;  // nothing to compare with
   co_await links.listen(deadline);
   std::vector<int> speeds;
   for (const auto& network : networks) {

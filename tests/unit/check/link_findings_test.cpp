@@ -609,6 +609,32 @@ TEST(LinkFindings, NamesWhereLargeFramesVanish) {
   EXPECT_THAT(heads(with_path_mtu(2, [](int, int) { return true; })), ElementsAre("mtu-path h0 to h1"));
 }
 
+TEST(LinkFindings, APathIsAsWideAsTheSizesThatWereTried) {
+  FakeNetwork network(3);
+  network[0].mtu = network[1].mtu = 9000;
+  network[2].mtu = 1442;  // 1430 is the largest of the others' sizes that it can take
+  const auto with = [&](int to_small) {
+    netdetect::LinkReport report = network.measure();
+    for (netdetect::Link& link : report.links) {
+      if (link.b != 2) continue;
+      link.forward.path_mtu = to_small;
+      link.backward.path_mtu = std::min(1442, to_small + 12);
+    }
+    return heads(link_findings(network.link_hosts(), report));
+  };
+  EXPECT_THAT(with(1430), ElementsAre("mtu-mismatch h2 eth2"));
+  EXPECT_THAT(with(1400), UnorderedElementsAre("mtu-mismatch h2 eth2", "mtu-path h2 eth2"));
+}
+
+TEST(LinkFindings, ASlowCableBetweenMachinesIsNotHiddenByLinksInsideThem) {
+  FakeNetwork network(4);
+  network.special = [](int a, int b, netdetect::Rate& rate) { rate.bits_per_second = a / 2 == b / 2 ? 20e9 : 94e6; };
+  auto hosts = network.link_hosts();
+  for (std::size_t i = 0; i < hosts.size(); ++i) hosts[i].machine = i < 2 ? "one" : "two";
+  const auto findings = link_findings(hosts, network.measure());
+  EXPECT_THAT(heads(findings), Contains("link-slow all hosts"));
+}
+
 TEST(LinkFindings, ALinkWithoutDataIsAFailureIfLargePacketsVanish) {
   FakeNetwork network(3);
   netdetect::LinkReport report = network.measure();

@@ -107,11 +107,12 @@ TEST_P(OneDirection, IsToldApart) {
 
 INSTANTIATE_TEST_SUITE_P(
     Outcomes, OneDirection,
-    ::testing::Values(DirectionCase{kTimedOut, "direction-filtered", "a firewall drops it"},
-                      DirectionCase{netdetect::ProbeOutcome::kRefused, "direction-refused", "refused"},
-                      DirectionCase{netdetect::ProbeOutcome::kUnreachable, "direction-no-route", "no route"},
-                      DirectionCase{netdetect::ProbeOutcome::kWrongPeer, "answered-by-another",
-                                    "another machine with the address"}));
+    ::testing::Values(
+        DirectionCase{kTimedOut, "direction-filtered", "a firewall drops it"},
+        DirectionCase{netdetect::ProbeOutcome::kRefused, "direction-refused", "refused"},
+        DirectionCase{netdetect::ProbeOutcome::kUnreachable, "direction-no-route", "no route"},
+        DirectionCase{netdetect::ProbeOutcome::kHostUnreachable, "direction-refused", "a firewall rejects it"},
+        DirectionCase{netdetect::ProbeOutcome::kWrongPeer, "answered-by-another", "another machine with the address"}));
 
 TEST(ReachFindings, NamesOneDirectionThatIsFilteredAndOneThatIsRefused) {
   const auto findings = run(cluster(5), [](int from, const netdetect::Candidate& to) {
@@ -188,11 +189,18 @@ TEST(ReachFindings, NamesSubnetsThatNothingJoins) {
   const std::vector<netdetect::HostInterfaces> hosts = {
       netdetect::testing::host("a", {netdetect::testing::nic("x", {"10.0.0.1/24"})}),
       netdetect::testing::host("b", {netdetect::testing::nic("x", {"10.0.9.2/24"})})};
-  const auto findings =
-      run(hosts, [](int, const netdetect::Candidate&) { return netdetect::ProbeOutcome::kUnreachable; });
-  EXPECT_THAT(heads(findings), ElementsAre("failure not-connected: a and b"));
-  EXPECT_THAT(find(findings, "not-connected").text, HasSubstr("different subnets"));
-  EXPECT_THAT(find(findings, "not-connected").details, Contains("a is in 10.0.0.0/24"));
+  for (const auto outcome : {netdetect::ProbeOutcome::kUnreachable, netdetect::ProbeOutcome::kHostUnreachable,
+                             netdetect::ProbeOutcome::kTimedOut}) {
+    const auto findings = run(hosts, [&](int, const netdetect::Candidate&) { return outcome; });
+    EXPECT_THAT(heads(findings), ElementsAre("failure not-connected: a and b"));
+    const Finding& finding = find(findings, "not-connected");
+    EXPECT_THAT(finding.text, HasSubstr("different subnets"));
+    EXPECT_THAT(finding.details, Contains("a is in 10.0.0.0/24"));
+    // Only the kernel's own word rules a firewall out.
+    const bool sure = outcome == netdetect::ProbeOutcome::kUnreachable;
+    EXPECT_EQ(finding.text.find("firewall") == std::string::npos, sure) << finding.text;
+    EXPECT_EQ(finding.command.find("nft") == std::string::npos, sure) << finding.command;
+  }
 }
 
 TEST(ReachFindings, NamesAnAddressThatTwoHostsHaveInOneNetwork) {

@@ -161,6 +161,10 @@ TEST(MtuLadder, BeginsWithTheInterfacesOwnAndGoesDown) {
   EXPECT_EQ(mtu_ladder(65536)[0], 65535);
   EXPECT_EQ(mtu_ladder(0)[0], 1500) << "unknown";
   EXPECT_EQ(mtu_ladder(1300), (std::vector<int>{1300, 1280, 576}));
+  EXPECT_EQ(largest_tried(1500, 1500), 1500);
+  EXPECT_EQ(largest_tried(9000, 1442), 1430) << "the largest that fits";
+  EXPECT_EQ(largest_tried(1442, 9000), 1442);
+  EXPECT_EQ(largest_tried(9000, 0) + largest_tried(0, 9000), 0) << "unknown";
 }
 
 }  // namespace

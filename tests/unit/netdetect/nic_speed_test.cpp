@@ -70,6 +70,23 @@ TEST(NicSpeed, IsNotMeasuredWhereDriversSayItOrThereIsNoChoice) {
   EXPECT_THAT(names(find(unknown, first_only)), IsEmpty());
 }
 
+TEST(NicSpeed, IsMeasuredAcrossSubnetsOfOneHostEach) {
+  std::vector<HostInterfaces> hosts;
+  for (const std::string i : {"1", "2", "3"}) {
+    hosts.push_back(host("h" + i, {nic("eth0", {"10.0.0." + i + "/24"}, 0), nic("eth1", {"10.1." + i + ".1/24"}, 0),
+                                   nic("eth2", {"10.2.0." + i + "/32"}, 0)}));
+  }
+  const Found found = find(hosts, [](int, const Candidate&) { return ProbeOutcome::kReached; });
+  EXPECT_THAT(names(found), ElementsAre("10.0.0.0/24", "subnets of eth1", "subnets of eth2"));
+  EXPECT_THAT(pairs_to_measure(found.networks[1], hosts, found.candidates), ElementsAre(Pair(0, 1)));
+  auto measured = found.candidates;
+  set_speeds(found.networks, {900, 9000, 500}, measured);
+  const auto results = testing::play(hosts, measured, [](int, const Candidate&) { return ProbeOutcome::kReached; });
+  const auto choice = choose(hosts, measured, results);
+  ASSERT_TRUE(choice);
+  for (const auto& chosen : choice->hosts) EXPECT_EQ(chosen.interface, "eth1");
+}
+
 TEST(NicSpeed, OneUnknownSpeedIsEnough) {
   const auto hosts = hosts_with(2, 0, 1000);
   EXPECT_THAT(names(find(hosts, testing::SameNetwork{hosts})), ElementsAre("10.0.0.0/24", "10.1.0.0/24"));

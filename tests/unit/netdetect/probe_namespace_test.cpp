@@ -35,25 +35,31 @@ std::vector<ProbeResult> decode(const std::string& bytes) {
 }
 
 TEST(ProbeNamespace, TimesOutAtAFilterThatDrops) {
-  const auto run =
-      in_own_namespace({"nft add table inet t", "nft 'add chain inet t i { type filter hook input priority 0; }'",
-                        "nft add rule inet t i ip daddr 127.0.0.66 tcp flags syn drop",
-                        "nft add rule inet t i ip daddr 127.0.0.77 reject with tcp reset"},
-                       ProbeAddresses{{"127.0.0.66", "127.0.0.77", "127.0.0.1"}});
+  const auto run = in_own_namespace(
+      {"nft add table inet t", "nft 'add chain inet t i { type filter hook input priority 0; }'",
+       "nft add rule inet t i ip daddr 127.0.0.66 tcp flags syn drop",
+       "nft add rule inet t i ip daddr 127.0.0.77 reject with tcp reset",
+       "nft add rule inet t i ip daddr 127.0.0.88 tcp flags syn reject with icmp type host-prohibited"},
+      ProbeAddresses{{"127.0.0.66", "127.0.0.77", "127.0.0.1", "127.0.0.88"}});
   DRUN_SKIP_UNLESS_ALLOWED(run);
   const auto results = decode(run.output);
-  ASSERT_EQ(results.size(), 3u);
+  ASSERT_EQ(results.size(), 4u);
   EXPECT_EQ(results[0].outcome, ProbeOutcome::kTimedOut) << results[0].detail;
   EXPECT_EQ(results[1].outcome, ProbeOutcome::kRefused) << results[1].detail;
   EXPECT_EQ(results[2].outcome, ProbeOutcome::kReached) << results[2].detail;
+  EXPECT_EQ(results[3].outcome, ProbeOutcome::kHostUnreachable) << "as firewalld rejects: " << results[3].detail;
 }
 
 TEST(ProbeNamespace, TellsWhatHasNoRoute) {
   const auto run = in_own_namespace({"ip route add unreachable 10.8.0.0/16", "ip route add prohibit 10.9.0.0/16"},
                                     ProbeAddresses{{"10.7.0.1", "10.8.0.1", "10.9.0.1", "fd00::1"}});
   DRUN_SKIP_UNLESS_ALLOWED(run);
-  for (const auto& result : decode(run.output)) {
-    EXPECT_EQ(result.outcome, ProbeOutcome::kUnreachable) << result.id << " " << result.detail;
+  const auto results = decode(run.output);
+  ASSERT_EQ(results.size(), 4u);
+  for (const auto& result : results) {
+    // An unreachable route has the error that a router or a firewall sends.
+    const auto expected = result.id == 1 ? ProbeOutcome::kHostUnreachable : ProbeOutcome::kUnreachable;
+    EXPECT_EQ(result.outcome, expected) << result.id << " " << result.detail;
     EXPECT_FALSE(result.detail.empty());
   }
 }
