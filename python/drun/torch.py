@@ -261,11 +261,12 @@ def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None):
     is_root = group.rank == group.root(root_rank)
     state = optimizer.state_dict() if is_root else None
     if is_root:
-        state.pop("drun_feedback", None)  # the root's alone
+        state.pop("drun_feedback", None)  # each rank keeps its own
         state = _for_each_tensor(state, _OfGpu.of)
     state = broadcast_object(state, root_rank, "optimizer state", process_set)
     if not is_root:
-        optimizer.load_state_dict(_on_devices(state, optimizer))
+        own = {name: part for name, part in optimizer.state_dict().items() if name == "drun_feedback"}
+        optimizer.load_state_dict({**_on_devices(state, optimizer), **own})
 
 
 class _OfGpu:

@@ -260,11 +260,28 @@ class Elastic(unittest.TestCase):
         self.assertEqual({len(part) for part in parts}, {len(sampler)})
         few = hvd.elastic.ElasticSampler([0])
         self.assertEqual(hvd.allgather_object(list(few)), [[0]] * hvd.size())
-        sampler.record_batch(0, 2)
-        sampler.share()
-        self.assertEqual(len(sampler.remaining_indices), 10 - 2 * hvd.size())
+
+    def test_a_sampler_goes_on_with_what_no_rank_has_processed(self):
+        n_samples = 6 * hvd.size()
+        sampler = hvd.elastic.ElasticSampler(list(range(n_samples)), shuffle=True, seed=1)
+        state = hvd.elastic.TorchState(sampler=sampler)
+        first = list(sampler)[:4]
+        for batch in range(2):
+            sampler.record_batch(batch, 2)
+        self.assertEqual(sampler.state_dict(), {"epoch": 0, "processed_num": 4 * hvd.size()})
+        self.assertEqual(len(sampler), 6, "until the next reset")
+        state.commit()
+        sampler.record_batch(2, 2)
+        state.restore()
+        parts = hvd.allgather_object(first + list(sampler))
+        self.assertEqual(sorted(sum(parts, [])), list(range(n_samples)))
+        if hvd.rank() == 1:
+            sampler.set_epoch(5)
+        state.sync()
+        self.assertEqual(sampler.state_dict(), {"epoch": 0, "processed_num": 4 * hvd.size()})
         sampler.set_epoch(1)
-        self.assertEqual(len(sampler.remaining_indices), 10)
+        self.assertEqual(len(sampler), 6)
+        self.assertEqual(len(sampler.remaining_indices), n_samples)
 
 
 class Beside(unittest.TestCase):

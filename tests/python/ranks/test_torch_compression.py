@@ -173,7 +173,10 @@ class Feedback(unittest.TestCase):
             self.assertFalse(optimizer.state_dict()["drun_feedback"]["kept"])
         optimizer.load_state_dict(state)
         hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-        self.assertEqual(bool(optimizer.state_dict()["drun_feedback"]["kept"]), hvd.rank() == 0)
+        kept = optimizer.state_dict()["drun_feedback"]["kept"]
+        self.assertEqual(kept.keys(), state["drun_feedback"]["kept"].keys())
+        for number, one in state["drun_feedback"]["kept"].items():
+            self.assertTrue(torch.equal(kept[number], one))
 
     def test_follows_the_factor_of_the_loss(self):
         """As of torch's GradScaler: what is kept does not change when the factor does."""

@@ -4,7 +4,7 @@ import copy
 import torch
 
 from ...common.elastic import State
-from ..functions import broadcast_optimizer_state, broadcast_parameters
+from ..functions import broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from .sampler import ElasticSampler
 
 
@@ -33,6 +33,6 @@ class TorchState(State):
         elif isinstance(value, torch.optim.Optimizer):
             broadcast_optimizer_state(value, root_rank=0)
         elif isinstance(value, ElasticSampler):
-            value.share()
+            value.load_state_dict(broadcast_object(value.state_dict(), root_rank=0))
         else:
             super()._share(name, value)
