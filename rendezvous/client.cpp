@@ -103,12 +103,13 @@ class ClientImpl final : public Client {
   }
 
   Result<std::string> nccl_id(std::string_view communicator, int attempt, int root,
-                              const std::function<Result<std::string>()>& make, Milliseconds timeout) override {
+                              const std::function<Result<std::string>()>& make, Milliseconds timeout,
+                              int cancel_fd) override {
     if (auto ok = check_name("communicator", communicator); !ok) return fail(ok.error());
     if (root == welcome_.rank) return make_nccl_id(std::string(communicator), attempt, make);
     const std::uint32_t request = exchange_.new_request();
     const NcclGetMessage message{request, std::string(communicator), attempt, root, on_wire(timeout)};
-    return expect_value(exchange_.call(message, request, bounded(timeout)));
+    return expect_value(exchange_.call(message, request, bounded(timeout), cancel_fd));
   }
 
   Result<void> abort(std::string_view why) override {

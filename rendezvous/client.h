@@ -36,9 +36,10 @@ class Client {
   // A barrier of all ranks of the job; kTimeout names the missing ranks.
   virtual Result<void> barrier(std::string_view name, Milliseconds timeout) = 0;
   // The id (128 bytes) for one communicator and attempt: rank `root` calls `make`, and all ranks get its bytes. Two
-  // attempts never share an id.
+  // attempts never share an id. `cancel_fd` is as in get().
   virtual Result<std::string> nccl_id(std::string_view communicator, int attempt, int root,
-                                      const std::function<Result<std::string>()>& make, Milliseconds timeout) = 0;
+                                      const std::function<Result<std::string>()>& make, Milliseconds timeout,
+                                      int cancel_fd = -1) = 0;
   // Asks the launcher to end the job.
   virtual Result<void> abort(std::string_view why) = 0;
   // Reports to the launcher that another rank made this one fail. Waits for no reply.

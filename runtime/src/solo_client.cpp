@@ -32,7 +32,7 @@ class SoloClient final : public rendezvous::Client {
   Result<bool> erase(std::string_view key) override { return values_.erase(std::string(key)) > 0; }
   Result<void> barrier(std::string_view, Milliseconds) override { return {}; }
   Result<std::string> nccl_id(std::string_view, int, int, const std::function<Result<std::string>()>& make,
-                              Milliseconds) override {
+                              Milliseconds, int) override {
     return make();
   }
   Result<void> abort(std::string_view) override { return {}; }

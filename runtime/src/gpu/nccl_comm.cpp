@@ -34,7 +34,7 @@ Outcome<std::unique_ptr<NcclComm>> NcclComm::create(const JobContext& job_contex
         if (error == kNcclSuccess) return std::string(made.bytes, sizeof made.bytes);
         return drun::fail(Errc::kIo, std::string("ncclGetUniqueId: ") + nccl.GetErrorString(error));
       },
-      std::max(left, milliseconds(1)));
+      std::max(left, milliseconds(1)), job_context.interrupt_fd);
   if (!id) {
     if (auto alive = check_alive(job_context, what); !alive) return tl::unexpected<Failure>(alive.error());
     return tl::unexpected<Failure>(from_error(id.error(), what));

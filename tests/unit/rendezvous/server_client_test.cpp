@@ -1,6 +1,7 @@
 // A real server and real clients over loopback.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "server_thread.h"
 #include "tests/hostile_text.h"
 
@@ -458,6 +460,22 @@ TEST(Rendezvous, NcclIdThatCannotBeMadeEndsEverybodysWait) {
       EXPECT_EQ(id.error().message(), "rank 0 on node0 has no NCCL id: libnccl.so.2: not found");
     }
   });
+}
+
+TEST(Rendezvous, WaitsEndWhenTheyAreCanceled) {
+  ServerThread server(2);
+  auto client = server.join(0);
+  ASSERT_TRUE(client);
+  const Fd cancel(::eventfd(1, EFD_CLOEXEC));  // can be read from the start
+  const auto begin = std::chrono::steady_clock::now();
+  const auto value = (*client)->get("absent", 60s, cancel.get());
+  const auto id = (*client)->nccl_id("world", 0, 1, nullptr, 60s, cancel.get());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+  ASSERT_FALSE(value);
+  EXPECT_EQ(value.error().code, Errc::kCanceled);
+  ASSERT_FALSE(id);
+  EXPECT_EQ(id.error().code, Errc::kCanceled);
+  EXPECT_TRUE((*client)->set("key", "value")) << "the connection is still of use";
 }
 
 TEST(Rendezvous, ExpiredNcclIdNamesTheRoot) {

@@ -183,7 +183,8 @@ class FakeJob {
       return {};
     }
     Result<std::string> nccl_id(std::string_view communicator, int attempt, int root,
-                                const std::function<Result<std::string>()>& make, Milliseconds timeout) override {
+                                const std::function<Result<std::string>()>& make, Milliseconds timeout,
+                                int /*cancel_fd*/) override {
       const std::string key = "id of " + std::string(communicator) + " " + std::to_string(attempt);
       if (welcome_.rank != root) return get(key, timeout);
       auto made = make();
