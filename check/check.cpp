@@ -232,7 +232,7 @@ Task<CheckResult> check_links(asio::io_context& io, std::vector<launcher::AgentC
 
 CheckResult check_hosts(CheckOptions options, launcher::Reporter& reporter) {
   asio::io_context io(1);
-  transport::HelperPool helper(options.hosts.size());
+  transport::HelperPool helper;
   options.connect.keep_reachable = true;
   CheckResult out;
   const auto wall = std::chrono::system_clock::now();

@@ -1,7 +1,6 @@
 // Threads for blocking calls: name lookups, reading keys.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -10,12 +9,10 @@
 
 namespace drun::transport {
 
-// A name whose servers are silent takes its thread for many seconds, so all hosts may ask at once, up to a limit. The
-// destructor does not wait for running calls, because a lookup may never return.
+// The destructor does not wait for running calls, because a name lookup may never return.
 class HelperPool {
  public:
-  explicit HelperPool(std::size_t n_hosts)
-      : pool_(std::make_unique<asio::thread_pool>(std::clamp<std::size_t>(n_hosts, 1, 64))) {}
+  HelperPool() : pool_(std::make_unique<asio::thread_pool>(4)) {}
   ~HelperPool() {
     pool_->stop();
     std::thread([pool = std::move(pool_)] { pool->join(); }).detach();

@@ -97,7 +97,8 @@ class LibsshTransport final : public Transport {
     std::string phase = "connect";
     std::unique_ptr<ConnectionLimit::Pass> turn;
 
-    // Lookups, the turn at a jump host and earlier tries do not count for ConnectTimeout, as in OpenSSH.
+    // Lookups, the turn at a jump host and earlier tries do not count for ConnectTimeout, as in OpenSSH. (There each
+    // address has as much; here all share it.)
     void begin_connect() {
       start = Clock::now();
       connected_by = deadline;

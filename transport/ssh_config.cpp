@@ -173,10 +173,12 @@ class Filler {
       target_.proxy_jump = "none";
       return;
     }
+    std::optional<JumpHost> jump;
+    for (const auto part : split(target_.proxy_jump, ',')) {
+      jump = parse_jump_host(part);
+      if (!jump) return refuse(*value, "ProxyJump: not a host ([user@]host[:port]): '" + std::string(part) + "'");
+    }
     const auto comma = target_.proxy_jump.rfind(',');
-    const std::string last = target_.proxy_jump.substr(comma == std::string::npos ? 0 : comma + 1);
-    auto jump = parse_jump_host(last);
-    if (!jump) return refuse(*value, "ProxyJump: not a host ([user@]host[:port]): '" + last + "'");
     if (jump->uri.empty()) {
       for (auto* part : {&jump->user, &jump->host, &jump->port}) *part = keep(expand_tokens(*part, tokens_), *value);
     }

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <system_error>
+#include <thread>
 #include <tuple>
 
 #include "base/error_id.h"
@@ -20,6 +22,11 @@ namespace {
 using tcp = asio::ip::tcp;
 
 constexpr auto kMaxPerAddress = std::chrono::seconds(10);  // except for the last one
+// A name whose servers are silent takes its thread for many seconds. A lookup that has not begun by then has one for
+// itself, up to a limit.
+constexpr auto kTurn = std::chrono::milliseconds(200);
+constexpr int kMostOwnThreads = 60;
+std::atomic<int> n_own_threads{0};
 
 struct Addresses {
   TcpEndpoints endpoints;
@@ -71,6 +78,31 @@ class Waiting {
   Lookup& lookup_;
 };
 
+void run(const std::shared_ptr<Lookup>& lookup, const asio::any_io_executor& executor, const TcpTarget& target) {
+  if (lookup->is_begun.exchange(true)) return;
+  lookup->addresses = resolve(target.host, target.port, target.family, 0);
+  const std::lock_guard<std::mutex> lock(lookup->mutex);
+  if (lookup->waiter == nullptr) return;
+  asio::post(executor, [lookup] {
+    if (lookup->waiter != nullptr) lookup->waiter->notify();
+  });
+}
+
+void run_in_own_thread(const std::shared_ptr<Lookup>& lookup, const asio::any_io_executor& executor,
+                       const TcpTarget& target) {
+  if (n_own_threads.fetch_add(1) < kMostOwnThreads) {
+    try {
+      std::thread([lookup, executor, target] {
+        run(lookup, executor, target);
+        --n_own_threads;
+      }).detach();
+      return;
+    } catch (const std::system_error&) {  // no more threads: its turn comes later
+    }
+  }
+  --n_own_threads;
+}
+
 Error resolve_error(std::string cause) {
   return Error(Errc::kUnreachable, "resolve: " + std::move(cause)).with_id(error_id::kResolve);
 }
@@ -115,17 +147,13 @@ Task<Result<TcpEndpoints>> look_up(asio::thread_pool& helper, TcpTarget target, 
   Event done(executor);
   const auto lookup = std::make_shared<Lookup>();
   const Waiting waiting(*lookup, done);
-  asio::post(helper, [lookup, executor, target] {
-    lookup->is_begun = true;
-    lookup->addresses = resolve(target.host, target.port, target.family, 0);
-    const std::lock_guard<std::mutex> lock(lookup->mutex);
-    if (lookup->waiter == nullptr) return;
-    asio::post(executor, [lookup] {
-      if (lookup->waiter != nullptr) lookup->waiter->notify();
-    });
-  });
+  asio::post(helper, [lookup, executor, target] { run(lookup, executor, target); });
   const auto start = Clock::now();
-  const bool in_time = co_await done.wait_until(deadline);
+  bool in_time = false;
+  while (!in_time && Clock::now() < deadline) {
+    in_time = co_await done.wait_until(lookup->is_begun ? deadline : std::min(deadline, Clock::now() + kTurn));
+    if (!in_time && !lookup->is_begun && Clock::now() < deadline) run_in_own_thread(lookup, executor, target);
+  }
   if (!in_time) {
     const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - start).count();
     if (!lookup->is_begun) {

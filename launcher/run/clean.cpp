@@ -58,7 +58,7 @@ Task<void> run(asio::io_context& io, asio::thread_pool& helper, CleanOptions opt
 
 CleanResult clean_hosts(CleanOptions options, Reporter& reporter) {
   asio::io_context io(1);
-  transport::HelperPool helper(options.hosts.size());
+  transport::HelperPool helper;
   options.connect.keep_reachable = true;
   CleanResult out;
   run_on_loop(io, run(io, helper.get(), std::move(options), reporter, out));

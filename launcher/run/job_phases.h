@@ -36,7 +36,6 @@ class Job {
  public:
   Job(asio::io_context& io, JobOptions options, Reporter& reporter)
       : io_(io),
-        helper_(options.hosts.size()),
         options_(std::move(options)),
         reporter_(reporter),
         tasks_(io.get_executor()),

@@ -291,12 +291,12 @@ TEST_F(LibsshTransport, TriesAgainWhenAJumpHostDropsIts) {
   // holds for each try, not for all.
   const std::string first = "tries = open('" + path("tries") +
                             "', 'a+'); tries.write('x'); tries.seek(0)\n"
-                            "time.sleep(0.4)\n"
                             "if len(tries.read()) < 3:\n"
+                            "    time.sleep(1.1)\n"
                             "    sys.exit('kex_exchange_identification: Connection closed by remote host\\r\\n'\n"
                             "             'Connection closed by 192.0.2.7 port 22\\r')\n"
                             "tries.flush()\n";
-  EXPECT_EQ(out_of(sshd_.target("ConnectTimeout 1\n" + sshd_.proxy_command(first))), "in\n") << error_.message();
+  EXPECT_EQ(out_of(sshd_.target("ConnectTimeout 2\n" + sshd_.proxy_command(first))), "in\n") << error_.message();
   EXPECT_EQ(sshd_.folder().read("tries"), "xxx");
 }
 

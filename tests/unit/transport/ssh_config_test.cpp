@@ -143,7 +143,7 @@ TEST_F(SshConfig, GoesThroughJumpHostsAsOpensshDoes) {
   EXPECT_EQ(command("ssh://x%2By@j:22"), always + to + " -- ssh://x%2By@j:22");
   EXPECT_EQ(command("none"), "");
   EXPECT_EQ(good(head + "%e@j").needs_openssh.substr(0, 16), "unknown token %e");
-  for (const std::string bad : {"::1", "a,b,", "[::1", "@j"}) {
+  for (const std::string bad : {"::1", "a,b,", "a,,b", "::1,b", "[::1", "@j"}) {
     const auto refused = resolve(head + bad);
     ASSERT_FALSE(refused) << bad;
     EXPECT_NE(refused.error().cause.find("ProxyJump: not a host"), std::string::npos) << refused.error().message();

@@ -72,7 +72,7 @@ class Lookups : public ::testing::Test {
 TEST_F(Lookups, DoNotWaitForNamesWithoutAnAnswer) {
   constexpr std::size_t kSilent = 12;
   asio::io_context io(1);
-  HelperPool helper(kSilent + 1);
+  HelperPool helper;
   const Deadline late = Clock::now() + std::chrono::seconds(60);
   std::vector<Result<TcpEndpoints>> found(kSilent);
   TaskGroup group(io.get_executor());
@@ -92,18 +92,18 @@ TEST_F(Lookups, DoNotWaitForNamesWithoutAnAnswer) {
 
 TEST_F(Lookups, SayWhichNameGotNoAnswerAndWhichHadNoTurn) {
   asio::io_context io(1);
-  HelperPool helper(1);
+  asio::thread_pool helper(1);
   Result<TcpEndpoints> first, second;
   const auto both = [](asio::thread_pool& pool, Result<TcpEndpoints>& a, Result<TcpEndpoints>& b) -> Task<void> {
-    co_await keep(pool, "a.silent", Clock::now() + milliseconds(300), a);
+    co_await keep(pool, "a.silent", Clock::now() + milliseconds(1000), a);
     co_await keep(pool, "b.silent", Clock::now() + milliseconds(20), b);
   };
-  run_on_loop(io, both(helper.get(), first, second));
+  run_on_loop(io, both(helper, first, second));
+  name_server().answer();  // the pool waits for its thread
   ASSERT_FALSE(first);
-  EXPECT_EQ(first.error().cause, "resolve: no answer for 'a.silent' within 0 s");
+  EXPECT_EQ(first.error().cause.rfind("resolve: no answer for 'a.silent' within ", 0), 0u) << first.error().cause;
   ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().cause,
-            "resolve: 'b.silent' was not looked up within 0 s: the answers for other names took all the time");
+  EXPECT_EQ(second.error().cause.rfind("resolve: 'b.silent' was not looked up within ", 0), 0u) << second.error().cause;
 }
 
 TEST_F(Lookups, MayEndAfterAllElseIsGone) {
