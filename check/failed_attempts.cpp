@@ -67,14 +67,13 @@ FailedAttempts::List FailedAttempts::at_chosen(int from, int to) const {
 }
 
 Obstacle FailedAttempts::obstacle(const netdetect::AttemptResult& a) const {
-  const netdetect::Candidate& to = candidate(a);
   switch (a.result.outcome) {
     case netdetect::ProbeOutcome::kTimedOut:
-      return in_network_of(a.attempt.from, to.address) ? Obstacle::kFiltered : Obstacle::kWrongSubnet;
+      return is_elsewhere(a) ? Obstacle::kWrongSubnet : Obstacle::kFiltered;
     case netdetect::ProbeOutcome::kUnreachable:
-      return in_network_of(a.attempt.from, to.address) ? Obstacle::kNoRoute : Obstacle::kWrongSubnet;
+      return is_elsewhere(a) ? Obstacle::kWrongSubnet : Obstacle::kNoRoute;
     case netdetect::ProbeOutcome::kHostUnreachable:
-      return in_network_of(a.attempt.from, to.address) ? Obstacle::kRejected : Obstacle::kWrongSubnet;
+      return Obstacle::kRejected;
     case netdetect::ProbeOutcome::kRefused:
       return Obstacle::kRefused;
     case netdetect::ProbeOutcome::kWrongPeer:
@@ -82,6 +81,14 @@ Obstacle FailedAttempts::obstacle(const netdetect::AttemptResult& a) const {
     default:
       return Obstacle::kOther;
   }
+}
+
+bool FailedAttempts::is_elsewhere(const netdetect::AttemptResult& a) const {
+  const auto outcome = a.result.outcome;
+  const bool is_silent = outcome == netdetect::ProbeOutcome::kTimedOut ||
+                         outcome == netdetect::ProbeOutcome::kUnreachable ||
+                         outcome == netdetect::ProbeOutcome::kHostUnreachable;
+  return is_silent && !in_network_of(a.attempt.from, candidate(a).address);
 }
 
 bool FailedAttempts::in_network_of(int host, const netdetect::Address& address) const {
@@ -97,12 +104,12 @@ std::string FailedAttempts::line(const netdetect::AttemptResult& a) const {
   const netdetect::Candidate& to = candidate(a);
   const auto& nic = hosts_[static_cast<std::size_t>(to.host)].interfaces[static_cast<std::size_t>(to.interface)];
   std::string text = name(a.attempt.from) + " to " + name(to.host) + ", " + nic.name + " " + to.address.text() + ": ";
-  if (obstacle(a) == Obstacle::kWrongSubnet) return text + netdetect::outcome_words(a.result) + ", from another subnet";
+  if (is_elsewhere(a)) return text + netdetect::outcome_words(a.result) + ", from another subnet";
   return text + netdetect::outcome_words(a.result);
 }
 
 std::vector<std::string> FailedAttempts::lines(List attempts) const {
-  const auto elsewhere = [this](const netdetect::AttemptResult* a) { return obstacle(*a) == Obstacle::kWrongSubnet; };
+  const auto elsewhere = [this](const netdetect::AttemptResult* a) { return is_elsewhere(*a); };
   if (!std::all_of(attempts.begin(), attempts.end(), elsewhere)) {
     attempts.erase(std::remove_if(attempts.begin(), attempts.end(), elsewhere), attempts.end());
   }

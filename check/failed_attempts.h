@@ -36,6 +36,8 @@ class FailedAttempts {
   List at_chosen(int from, int to) const;
 
   Obstacle obstacle(const netdetect::AttemptResult& attempt) const;
+  // True if nothing of the target's came back, and the host that tried has no address in the target's network.
+  bool is_elsewhere(const netdetect::AttemptResult& attempt) const;
   // "host0 to host1, eth0 10.0.0.2: timed out".
   std::string line(const netdetect::AttemptResult& attempt) const;
   // Skips attempts at addresses of another subnet, which mean nothing, if one of the same subnet was tried.

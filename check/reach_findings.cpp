@@ -149,7 +149,7 @@ class Reach {
     for (const auto& [a, b] : pairs) {
       const auto attempts = attempts_.between(a, b);
       for (const netdetect::AttemptResult* r : attempts) {
-        other_subnets = other_subnets && attempts_.obstacle(*r) == Obstacle::kWrongSubnet;
+        other_subnets = other_subnets && attempts_.is_elsewhere(*r);
         no_routes = no_routes && r->result.outcome == netdetect::ProbeOutcome::kUnreachable;
       }
       for (auto& text : attempts_.lines(attempts)) details.push_back(std::move(text));
@@ -172,10 +172,7 @@ class Reach {
     }
     const std::string on = "  # on " + names(hosts);
     add(Severity::kFailure, "not-connected", std::move(hosts), std::move(text), std::move(details),
-        (!other_subnets ? "nft list ruleset"
-         : no_routes    ? "ip route"
-                        : "ip route; nft list ruleset") +
-            on);
+        (other_subnets ? "ip route; nft list ruleset" : "nft list ruleset") + on);
   }
 
   std::string networks_of(int host) const {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "netdetect/duplicates.h"
 #include "netdetect/link_stats.h"
 #include "netdetect/network.h"
 #include "netdetect/reachability_votes.h"
@@ -24,10 +25,13 @@ void join_lone_networks(const std::vector<HostInterfaces>& hosts, const Candidat
     }
     const std::size_t c = it->second.candidates.front();
     const auto& nics = hosts[static_cast<std::size_t>(candidates.tried[c].host)].interfaces;
-    auto& one = joined["subnets of " + nics[static_cast<std::size_t>(candidates.tried[c].interface)].name];
+    const Interface& nic = nics[static_cast<std::size_t>(candidates.tried[c].interface)];
+    it = networks.erase(it);
+    if (is_internal(nic)) continue;  // its packets go over another NIC's cable
+    auto& one = joined["subnets of " + nic.name];
+    one.is_joined = true;
     const auto same_host = [&](std::size_t other) { return candidates.tried[other].host == candidates.tried[c].host; };
     if (std::none_of(one.candidates.begin(), one.candidates.end(), same_host)) one.candidates.push_back(c);
-    it = networks.erase(it);
   }
   for (auto& [name, network] : joined) {
     network.network = name;

@@ -16,6 +16,7 @@ namespace drun::netdetect {
 struct NetworkToMeasure {
   std::string network;                  // "10.0.0.0/24", "subnets of eth1"
   std::vector<std::size_t> candidates;  // indices into Candidates::tried, one per host, ascending by host
+  bool is_joined = false;               // of several subnets
 };
 
 // Networks that good candidates share with other hosts, if some host has good candidates on several interfaces, in

@@ -240,8 +240,9 @@ class Report {
       }
     }
     const std::string allow = " TCP between these hosts: allow it on one network, all ports";
-    if (rejected) return "a firewall may reject" + allow;
     if (dropped) return "a firewall may drop" + allow;
+    if (rejected)
+      return "a firewall may reject" + allow + "; or nothing answers at the address, see on each: ip neighbor";
     return "connect the hosts to one network, and see on each: ip -brief address; ip route";
   }
 

@@ -31,8 +31,9 @@ Task<bool> choose_by_speed(NetworkProbe& probe, LinkCheck& links, std::vector<in
     auto pairs = netdetect::pairs_to_measure(network, probe.inventories, candidates);
     const auto measured = co_await links.rates(std::move(pairs), each, deadline);
     if (measured.empty()) co_return false;
-    // A network that was tried but moved nothing counts as the slowest.
-    speeds.push_back(std::max(1, netdetect::network_mbps(measured)));
+    // A network that was tried but moved nothing counts as the slowest. Between subnets another route may be to blame,
+    // as these addresses may have been reached from others only.
+    speeds.push_back(std::max(network.is_joined ? 0 : 1, netdetect::network_mbps(measured)));
   }
   netdetect::set_speeds(networks, speeds, candidates);
   probe.most = netdetect::choose_subset(probe.inventories, candidates, probe.results, gone);

@@ -265,8 +265,10 @@ def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None):
         state = _for_each_tensor(state, _OfGpu.of)
     state = broadcast_object(state, root_rank, "optimizer state", process_set)
     if not is_root:
-        own = {name: part for name, part in optimizer.state_dict().items() if name == "drun_feedback"}
-        optimizer.load_state_dict({**_on_devices(state, optimizer), **own})
+        state = _on_devices(state, optimizer)
+        if getattr(optimizer, "_drun_feedback", None) is not None:
+            state["drun_feedback"] = optimizer.state_dict()["drun_feedback"]
+        optimizer.load_state_dict(state)
 
 
 class _OfGpu:

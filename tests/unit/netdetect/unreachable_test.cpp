@@ -159,6 +159,16 @@ TEST(Unreachable, CarriesTheSystemsWords) {
   EXPECT_THAT(choice.error().context, HasSubstr("h0: eth0: 10.0.0.1 unreachable (No route to host) from h1"));
 }
 
+TEST(Unreachable, HintsAtAFirewallWhereOneMayBe) {
+  const auto hint = [](ProbeOutcome outcome) {
+    return run(simple_hosts(2), [outcome](int, const Candidate&) { return outcome; }).hint;
+  };
+  EXPECT_THAT(hint(ProbeOutcome::kTimedOut), HasSubstr("a firewall may drop TCP"));
+  EXPECT_THAT(hint(ProbeOutcome::kHostUnreachable), HasSubstr("a firewall may reject TCP"));
+  EXPECT_THAT(hint(ProbeOutcome::kHostUnreachable), HasSubstr("ip neighbor"));
+  EXPECT_EQ(hint(ProbeOutcome::kUnreachable).find("firewall"), std::string::npos);
+}
+
 TEST(Unreachable, SaysWhenNothingWasTried) {
   const auto hosts = simple_hosts(2);
   const auto choice = choose(hosts, *find_candidates(hosts, {}), {});
