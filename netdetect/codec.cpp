@@ -130,7 +130,7 @@ std::vector<ProbeResult> decode_results(ByteReader& in) {
     ProbeResult result;
     result.id = in.u32();
     const std::uint8_t outcome = in.u8();
-    const bool valid = outcome <= static_cast<std::uint8_t>(ProbeOutcome::kError);
+    const bool valid = outcome <= static_cast<std::uint8_t>(ProbeOutcome::kHostUnreachable);
     result.outcome = valid ? static_cast<ProbeOutcome>(outcome) : ProbeOutcome::kError;
     result.source = clean_line(in.str());
     result.micros = in.u32();

@@ -19,10 +19,10 @@ enum class ProbeOutcome : std::uint8_t {
   kReached,
   kRefused,
   kTimedOut,
-  kUnreachable,      // no route, or one that a local rule forbids
-  kHostUnreachable,  // a firewall rejects (firewalld does it so), or nothing answers at the address
+  kUnreachable,  // no route, or one that a local rule forbids
   kWrongPeer,
-  kError
+  kError,
+  kHostUnreachable,  // a firewall rejects (firewalld does it so), or nothing answers at the address
 };
 
 struct ProbeResult {
