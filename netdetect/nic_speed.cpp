@@ -13,8 +13,7 @@ namespace drun::netdetect {
 
 namespace {
 
-// Where packets are routed, each host may be alone in its subnet: such subnets of NICs of one name count as one
-// network.
+// Makes one network of all subnets in which a host is alone, for the NICs of each name. Routers join such subnets.
 void join_lone_networks(const std::vector<HostInterfaces>& hosts, const Candidates& candidates,
                         std::map<std::string, NetworkToMeasure>& networks) {
   std::map<std::string, NetworkToMeasure> joined;

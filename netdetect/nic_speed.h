@@ -11,8 +11,8 @@
 
 namespace drun::netdetect {
 
-// Good candidates of several hosts with addresses in one network, or each alone in its own, where packets are routed,
-// on interfaces of one name.
+// Good candidates of several hosts: with addresses in one network, or on NICs of one name that are each alone in a
+// subnet.
 struct NetworkToMeasure {
   std::string network;                  // "10.0.0.0/24", "subnets of eth1"
   std::vector<std::size_t> candidates;  // indices into Candidates::tried, one per host, ascending by host

@@ -62,22 +62,19 @@ std::vector<HostPair> limit_pairs(int n_hosts, const std::vector<HostPair>& pair
     ++at(wanted, a);
     ++at(wanted, b);
   }
-  // 0 remains in any case, 1 only if there is room.
-  const auto rank = [&](const HostPair& pair) {
+  const auto always_kept = [&](const HostPair& pair) {
     const int distance = std::abs(pair.first - pair.second);
     const bool follow = distance == 1 || distance == n_hosts - 1;
-    return follow || std::max(at(wanted, pair.first), at(wanted, pair.second)) <= most ? 0 : 1;
+    return follow || std::max(at(wanted, pair.first), at(wanted, pair.second)) <= most;
   };
-  std::vector<HostPair> out;
-  for (const int now : {0, 1}) {
-    for (const auto& pair : pairs) {
-      if (rank(pair) != now) continue;
-      int &a = at(kept, pair.first), &b = at(kept, pair.second);
-      if (now == 1 && std::max(a, b) >= most && std::min(a, b) > 0) continue;
-      ++a;
-      ++b;
-      out.push_back(pair);
-    }
+  std::vector<HostPair> sorted = pairs, out;
+  const auto optional = std::stable_partition(sorted.begin(), sorted.end(), always_kept);
+  for (auto pair = sorted.begin(); pair != sorted.end(); ++pair) {
+    int &a = at(kept, pair->first), &b = at(kept, pair->second);
+    if (pair >= optional && std::max(a, b) >= most && std::min(a, b) > 0) continue;
+    ++a;
+    ++b;
+    out.push_back(*pair);
   }
   return out;
 }

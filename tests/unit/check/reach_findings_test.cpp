@@ -196,7 +196,7 @@ TEST(ReachFindings, NamesSubnetsThatNothingJoins) {
     const Finding& finding = find(findings, "not-connected");
     EXPECT_THAT(finding.text, HasSubstr("different subnets"));
     EXPECT_THAT(finding.details, Contains("a is in 10.0.0.0/24"));
-    // Only where the kernel has no route a firewall is not named.
+    // The finding names a firewall, too, unless the kernel has no route.
     const bool sure = outcome == netdetect::ProbeOutcome::kUnreachable;
     EXPECT_EQ(finding.text.find("firewall") == std::string::npos, sure) << finding.text;
     EXPECT_THAT(finding.command, HasSubstr("ip route; nft list ruleset"));

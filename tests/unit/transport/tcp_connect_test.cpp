@@ -39,7 +39,7 @@ NameServer& name_server() {
 
 }  // namespace
 
-// In place of libc's, for all of this program.
+// Replaces libc's in all of this program.
 extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints, addrinfo** out) {
   using Function = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
   static const auto real = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "getaddrinfo"));
