@@ -1,10 +1,12 @@
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <mutex>
 #include <utility>
 
@@ -52,6 +54,11 @@ void write_through(Write write) { instead_of_stderr() = std::move(write); }
 
 Result<void> start(Level level, const std::string& file, Write to_stderr) {
   if (level == Level::kOff) return {};
+  if (!file.empty()) {
+    // spdlog would make missing folders.
+    const Fd writable(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    if (!writable) return fail(Errc::kUsage, "--log-file", errno_error(errno, file).cause);
+  }
   try {
     spdlog::sink_ptr sink;
     if (file.empty()) {

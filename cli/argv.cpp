@@ -16,7 +16,7 @@ bool are_digits(std::string_view text) {
 struct OtherWord {
   std::string_view typed, ours;
 };
-// Options of horovodrun, mpirun, srun and torchrun and their names in drun.
+// Options of horovodrun, mpirun, Hydra, srun and torchrun and their names in drun.
 constexpr OtherWord kOtherWords[] = {
     {"-np", "--num-proc"},
     {"-n", "--num-proc"},
@@ -24,11 +24,17 @@ constexpr OtherWord kOtherWords[] = {
     {"--ntasks", "--num-proc"},
     {"-host", "--hosts"},
     {"--host", "--hosts"},
+    {"-hosts", "--hosts"},
+    {"-f", "--hostfile"},
     {"-hostfile", "--hostfile"},
     {"-machinefile", "--hostfile"},
     {"--machinefile", "--hostfile"},
     {"-wdir", "--wdir"},
     {"--nproc_per_node", "--nproc-per-node"},
+    {"-ppn", "--nproc-per-node"},
+    {"-perhost", "--nproc-per-node"},
+    {"-iface", "--network-interfaces"},
+    {"-prepend-rank", "--tag-output"},
     {"-oversubscribe", "--oversubscribe"},
     {"-bind-to", "--bind-to"},
 };
@@ -61,6 +67,18 @@ bool takes_next(const std::string& option, const ValueOptions& value_options) {
   return false;
 }
 
+// True for letters behind one dash that drun would read as its own -h or -p: "-hostlist", "-pernode".
+bool is_misread(const std::string& option, const ValueOptions& value_options) {
+  if (option.size() < 3 || option[1] == '-') return false;
+  for (std::size_t i = 1; i < option.size(); ++i) {
+    if (option[i] == 'h') return true;
+    if (value_options.count(std::string{'-', option[i]}) == 0) continue;
+    const std::string_view value = std::string_view(option).substr(i + 1);
+    return option[i] == 'p' && !value.empty() && !are_digits(value.substr(value[0] == '=' ? 1 : 0));
+  }
+  return false;
+}
+
 struct Extent {
   std::size_t options_begin = 0, options_end = 0, command_begin = 0;
 };
@@ -88,6 +106,16 @@ std::vector<std::string> rewrite_argv(const std::vector<std::string>& args, cons
     if (takes_next(out[i], value_options)) ++i;  // its value
   }
   return out;
+}
+
+std::optional<std::string> misread_option(const std::vector<std::string>& args, const ValueOptions& value_options) {
+  const Extent extent = find_command(args, value_options);
+  for (std::size_t i = extent.options_begin; i < extent.options_end; ++i) {
+    const std::string option = long_form(args[i], value_options);
+    if (is_misread(option, value_options)) return option;
+    if (takes_next(option, value_options)) ++i;  // its value
+  }
+  return std::nullopt;
 }
 
 SplitArgs split_command(const std::vector<std::string>& args, const ValueOptions& value_options) {

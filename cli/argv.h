@@ -2,6 +2,7 @@
 // would read `-np` as the short options -n -p). Pure. `args` never holds the program's own name.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ struct SplitArgs {
 //
 // Other subcommands (`check`, `bench`, `clean`) have no command: remove the subcommand's word before calling.
 std::vector<std::string> rewrite_argv(const std::vector<std::string>& args, const ValueOptions& value_options);
+
+// The first option that is letters behind one dash, as other launchers write their options, and that CLI11 would read
+// as -h or as -p with a value that is no number: "-hostlist a" would print the help and end with 0.
+std::optional<std::string> misread_option(const std::vector<std::string>& args, const ValueOptions& value_options);
 
 // Options before the first positional, and the rest. Drops the `--` between them, and the word `run` if it is the very
 // first argument: `./run`, `-v run` and `-- run` are commands. Works before and after rewrite_argv(). CLI11 reports an

@@ -13,6 +13,8 @@
 #include "check/before_job.h"
 #include "cli/explain_env.h"
 #include "cli/subcommand.h"
+#include "cli/usage.h"
+#include "cli/whole_file.h"
 #include "launcher/plan/placement.h"
 
 namespace drun::cli {
@@ -142,6 +144,12 @@ int command_run(Options options, Printer& printer) {
   if (options.explained_rank) return explain_env(options, printer);
   if (options.dry_run) return dry_run(options, printer);
   if (options.check) options.job.examine_hosts = check::examine_before(options.job, *options.check);
+  if (!options.report_file.empty()) {
+    if (const auto ok = check_writable(options.report_file); !ok) {
+      printer.error(usage_error("--report", ok.error().cause));
+      return kExitUsage;
+    }
+  }
   printer.set_report_file(options.report_file);
   return launcher::run_job(std::move(options.job), printer);
 }

@@ -34,6 +34,7 @@ ValueOptions value_options(const std::vector<OptionRow>& rows) {
     for (const auto& name : row.names) {
       if (name != "-np") out.insert(name);  // cli/argv.h rewrites it
     }
+    out.insert(row.aliases.begin(), row.aliases.end());
   }
   return out;
 }

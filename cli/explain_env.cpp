@@ -34,7 +34,7 @@ Result<ExplainedRank> explain_rank(const Options& options) {
   const auto placed = launcher::place(job.hosts, job.np);
   if (!placed) return fail(placed.error());
   const int rank = options.explained_rank.value_or(0);
-  if (rank >= placed->size) {
+  if (rank < 0 || rank >= placed->size) {
     return fail(usage_error("--explain-env",
                             "there is no rank " + std::to_string(rank) + " among " +
                                 plural(static_cast<std::size_t>(placed->size), "worker"),

@@ -140,13 +140,15 @@ std::string_view target_of(const KnownOption& option, bool is_real) {
   return is_of_drun ? split(option.word, ' ').front() : std::string_view();
 }
 
-// True if `other` makes `one` void: the command line wins over a file, and --no-stall-check over its time.
+// True if `other` makes `one` void: the command line wins over a file, --no-stall-check over its time, and the last of
+// several options that set the same. Both are elements of one array.
 bool is_replaced(const Given& one, const Given& other, bool is_real) {
   const auto target = target_of(*one.option, is_real);
   const bool is_same = one.option == other.option || (!target.empty() && target == target_of(*other.option, is_real));
   if (!is_same) return false;
   if (one.is_of_file != other.is_of_file) return one.is_of_file;
-  return one.option->becomes == Becomes::kOption && other.option->becomes == Becomes::kFlag;
+  if (one.option->becomes == Becomes::kOption && other.option->becomes == Becomes::kFlag) return true;
+  return &one < &other && one.option->becomes == other.option->becomes && one.option->becomes != Becomes::kController;
 }
 
 void append_words(const Given& given, std::vector<std::string>& out) {
@@ -208,8 +210,12 @@ struct Typed {
 
 Typed typed_option(const std::string& word) {
   const auto equals = word.find('=');
-  if (equals == std::string::npos) return {word, std::nullopt};
-  return {word.substr(0, equals), word.substr(equals + 1)};
+  Typed out = {word.substr(0, equals), std::nullopt};
+  if (equals != std::string::npos) out.value = word.substr(equals + 1);
+  if (find_option(out.name) != nullptr || starts_with(word, "--")) return out;
+  const KnownOption* letter = find_option(word.substr(0, 2));
+  if (letter != nullptr && letter->n_values > 0) out = {word.substr(0, 2), word.substr(2)};  // -Hlocalhost:2
+  return out;
 }
 
 bool is_option(const std::string& word) { return word.size() > 1 && word[0] == '-' && word != "--"; }
@@ -222,7 +228,7 @@ Result<std::vector<Given>> read_options(const std::vector<std::string>& args, st
     if (typed.name == "--compat") return refuse(typed.name, "it comes first", "drun horovodrun --compat real-horovod");
     Given given{find_option(typed.name), typed.name, "", false};
     if (given.option == nullptr) {
-      return refuse(typed.name, "not an option of horovodrun", "drun run --help lists those of drun");
+      return refuse(typed.name, "not an option of horovodrun", "drun's own options go with drun --compat horovod");
     }
     if (given.option->n_values > 0) {
       if (!typed.value && at == args.size()) return refuse(typed.name, "its value is missing");
@@ -233,9 +239,21 @@ Result<std::vector<Given>> read_options(const std::vector<std::string>& args, st
   return out;
 }
 
+// "localhost:4" for -np 4 if no hosts are given; "" = they are, or there is no number.
+std::string this_machine(const std::vector<Given>& given) {
+  std::string out;
+  for (const Given& one : given) {
+    const std::string_view word = one.option->becomes == Becomes::kOption ? one.option->word : "";
+    if (word == "-H" || word == "--hostfile") return "";
+    if (word == "-np" && parse_number(one.value)) out = "localhost:" + one.value;
+  }
+  return out;
+}
+
 }  // namespace
 
-Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args, const TextReader& read) {
+Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args, const TextReader& read,
+                                        UnnamedHosts unnamed) {
   Horovodrun out;
   std::size_t at = 0;
   // drun's own option, which says what the options after it become, comes first.
@@ -261,6 +279,9 @@ Result<Horovodrun> translate_horovodrun(const std::vector<std::string>& args, co
                                      [&](const Given& other) { return is_replaced(one, other, out.is_real); });
     if (is_void) continue;
     if (auto ok = add_given(one, out); !ok) return fail(std::move(ok.error()));
+  }
+  if (const std::string here = this_machine(given); !here.empty() && unnamed == UnnamedHosts::kThisMachine) {
+    out.args.insert(out.args.end(), {"-H", here});
   }
   if (at < args.size() && args[at] != "--") out.args.emplace_back("--");
   out.args.insert(out.args.end(), args.begin() + static_cast<std::ptrdiff_t>(at), args.end());

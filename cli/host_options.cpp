@@ -41,7 +41,8 @@ void describe_connection(CLI::App& app, RawHostOptions& raw) {
       ->type_name("ssh|openssh")
       ->transform(one_of({"ssh", "openssh"}))
       ->group(kHosts);
-  app.add_option("--launch-agent", raw.launch_agent, "run CMD HOST COMMAND in place of ssh")
+  app.add_option("--launch-agent", raw.launch_agent,
+                 "run CMD HOST COMMAND in place of ssh; spaces separate CMD's words")
       ->type_name("CMD")
       ->group(kHosts);
   app.add_option("--agent-path", raw.agent_path,

@@ -91,8 +91,10 @@ int clean(const Arguments& args, Printer& printer) {
 }
 
 int horovodrun(const Arguments& args, Printer& printer) {
+  using drun::cli::UnnamedHosts;
   auto translated = drun::cli::translate_horovodrun(
-      args, [](const std::string& path) { return drun::read_file(path, drun::cli::kMaxConfigBytes); });
+      args, [](const std::string& path) { return drun::read_file(path, drun::cli::kMaxConfigBytes); },
+      own_environment().count("LSB_JOBID") > 0 ? UnnamedHosts::kBatchJob : UnnamedHosts::kThisMachine);
   if (!translated) {
     printer.error(translated.error());
     return drun::exit_status(translated.error().code);

@@ -22,6 +22,8 @@ OptionRow row_of(const CLI::Option& option, const std::string& heading) {
   OptionRow out;
   out.heading = heading;
   out.names = names_of(option);
+  const auto& long_names = option.get_lnames();
+  for (std::size_t i = 1; i < long_names.size(); ++i) out.aliases.push_back("--" + long_names[i]);
   const std::string type = option.get_type_name();  // the choices are appended: "quick|full:{quick,full}"
   out.value = type.substr(0, type.find(':'));
   out.optional_value = option.get_expected_max() == 0 && !out.value.empty();
@@ -32,8 +34,9 @@ OptionRow row_of(const CLI::Option& option, const std::string& heading) {
 
 // False for the name of a kind of value: "FILE", "RANK", and "0,8-15".
 bool is_choice(std::string_view word) {
-  return !word.empty() &&
-         std::all_of(word.begin(), word.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
 }
 
 }  // namespace
@@ -53,9 +56,11 @@ std::vector<OptionRow> option_rows(const CLI::App& app) {
 }
 
 const OptionRow* find_row(const std::vector<OptionRow>& rows, const std::string& name) {
-  const auto found = std::find_if(rows.begin(), rows.end(), [&name](const OptionRow& row) {
-    return std::find(row.names.begin(), row.names.end(), name) != row.names.end();
-  });
+  const auto has = [&name](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&has](const OptionRow& row) { return has(row.names) || has(row.aliases); });
   return found == rows.end() ? nullptr : &*found;
 }
 

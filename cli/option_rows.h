@@ -23,13 +23,14 @@ struct OptionRow {
   std::vector<std::string>
       names;          // as typed, short ones first: "-H", "--hosts". Spellings of other launchers are left out
   std::string value;  // the name of its value, "FILE" or "ssh|openssh"; "" = a flag
-  bool optional_value = false;  // typed only as --NAME=VALUE
-  std::string text;             // what it does, and its default
+  bool optional_value = false;       // typed only as --NAME=VALUE
+  std::string text;                  // what it does, and its default
+  std::vector<std::string> aliases;  // further long names, which are accepted and not shown
 };
 
 // Sorted by section; the order in a section is that in which the options were added to `app`.
 std::vector<OptionRow> option_rows(const CLI::App& app);
-// The row with this name, or null.
+// The row with this name or alias, or null.
 const OptionRow* find_row(const std::vector<OptionRow>& rows, const std::string& name);
 // The words that the option accepts, "all" and "none" of "RANK|all|none"; empty if it accepts anything.
 std::vector<std::string> choices(const OptionRow& row);

@@ -158,7 +158,6 @@ void describe(CLI::App& app, Raw& raw) {
   app.add_option("--explain-env", raw.explained_rank,
                  "show the environment that this worker would get, and start nothing")
       ->type_name("RANK")
-      ->check(CLI::NonNegativeNumber)
       ->group(kReports);
   app.add_flag("--json", raw.json, "with --dry-run or --explain-env: as JSON")->group(kReports);
   describe_log(app, raw);
@@ -207,7 +206,7 @@ Result<void> choose_stdin(const std::string& text, launcher::JobOptions& job) {
   return {};
 }
 
-// --nproc-per-node and --oversubscribe.
+// --nproc-per-node and --oversubscribe. Fewer workers than slots are a choice, more only with --oversubscribe.
 Result<void> fill_slots(const Raw& raw, launcher::JobOptions& job) {
   if (!raw.per_node.empty()) {
     const auto n = parse_number(raw.per_node);
@@ -216,17 +215,26 @@ Result<void> fill_slots(const Raw& raw, launcher::JobOptions& job) {
                               "--nproc-per-node 8"));
     }
     for (auto& host : job.hosts) {
-      if (host.slots_given && host.slots != static_cast<int>(*n)) {
+      if (host.slots_given && host.slots < static_cast<int>(*n) && !raw.oversubscribe) {
         return fail(usage_error("--nproc-per-node",
                                 host.name + " has " + plural(static_cast<std::size_t>(host.slots), "slot") +
-                                    " in the list of hosts, which is not " + raw.per_node,
-                                "leave one of the two out"));
+                                    " in the list of hosts, fewer than " + raw.per_node,
+                                "--oversubscribe to start more workers than slots"));
       }
       if (host.max_slots > 0 && host.max_slots < static_cast<int>(*n)) {
         return fail(usage_error("--nproc-per-node", host.name + " has max_slots=" + std::to_string(host.max_slots),
                                 "--nproc-per-node " + std::to_string(host.max_slots)));
       }
       host.slots = static_cast<int>(*n);
+    }
+    if (job.np > 0) {
+      const auto room = static_cast<std::uint64_t>(job.hosts.size()) * *n;
+      if (static_cast<std::uint64_t>(job.np) > room && !raw.oversubscribe) {
+        return fail(usage_error("-np " + raw.np,
+                                "only " + std::to_string(room) + " workers by --nproc-per-node " + raw.per_node +
+                                    " on " + plural(job.hosts.size(), "host"),
+                                "-np " + std::to_string(room) + ", or more hosts"));
+      }
     }
   }
   if (raw.oversubscribe) job.hosts = launcher::with_slots_for(std::move(job.hosts), job.np);
@@ -289,7 +297,8 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
   const auto named = own_env.find("DRUN_TIMELINE");
   const std::string timeline = raw.timeline.empty() && named != own_env.end() ? named->second : raw.timeline;
   if (timeline == "-") {
-    return fail(usage_error("--timeline", "stdout belongs to the workers", "--timeline timeline.json"));
+    return fail(usage_error(raw.timeline.empty() ? "DRUN_TIMELINE" : "--timeline", "stdout belongs to the workers",
+                            "a file, such as timeline.json"));
   }
   job.timeline_file = absolute(timeline);
   job.grace = *grace;
@@ -333,6 +342,7 @@ Result<Options> parse_options(std::vector<std::string> args, const launcher::Env
   CLI::App app;
   Raw raw;
   describe(app, raw);
+  if (auto misread = misread_error(app, args, "drun --help")) return fail(std::move(*misread));
   const ValueOptions with_value = value_options(app);
   const SplitArgs parts = split_command(rewrite_argv(args, with_value), with_value);
 

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string_view>
 
 #include "base/text.h"
 
@@ -15,6 +16,17 @@ std::vector<std::string> option_names(const CLI::App& app) {
     for (const auto& name : option->get_lnames()) out.push_back("--" + name);
   }
   return out;
+}
+
+// `name`: as typed.
+Error unknown_option(const CLI::App& app, const std::string& name, const std::string& help) {
+  if (name == "--num-proc") return usage_error("-np", "this command starts no workers", "leave it out");
+  const auto names = option_names(app);
+  auto near = nearest(name, names);
+  for (const auto& candidate : names) {
+    if (!near && name.size() > 3 && starts_with(candidate, name)) near = candidate;
+  }
+  return usage_error(name, "unknown option", near ? "did you mean " + *near + "?" : "see " + help);
 }
 
 }  // namespace
@@ -33,21 +45,28 @@ Error parse_error(const CLI::App& app, const CLI::ParseError& e, const std::vect
       const auto names = option_names(app);
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
       if (what.find(name) == std::string::npos) continue;
-      auto near = nearest(name, names);
-      for (const auto& candidate : names) {
-        if (!near && name.size() > 3 && starts_with(candidate, name)) near = candidate;
-      }
-      return usage_error(name, "unknown option", near ? "did you mean " + *near + "?" : "see " + help);
+      return unknown_option(app, name, help);
     }
     return usage_error("options", lower(what.substr(0, 1)) + what.substr(1), "see " + help);
   }
   std::string cause = lower(what.substr(0, 1)) + what.substr(1);
   while (!cause.empty() && (cause.back() == '.' || cause.back() == '\n')) cause.pop_back();
+  constexpr std::string_view kNoNumber = "could not convert: ";
+  if (const auto equals = cause.find(" = "); starts_with(cause, kNoNumber) && equals != std::string::npos) {
+    const std::string option = cause.substr(kNoNumber.size(), equals - kNoNumber.size());
+    return usage_error(option, "'" + cause.substr(equals + 3) + "' is not a number", "see " + help);
+  }
   const auto colon = cause.find(": ");
   if (starts_with(cause, "--") && colon != std::string::npos) {
     return usage_error(cause.substr(0, colon), cause.substr(colon + 2), "see " + help);
   }
   return usage_error("options", cause, "see " + help);
+}
+
+std::optional<Error> misread_error(const CLI::App& app, const std::vector<std::string>& args, const std::string& help) {
+  const auto option = misread_option(args, value_options(app));
+  if (!option) return std::nullopt;
+  return unknown_option(app, option->substr(0, option->find('=')), help);
 }
 
 Result<std::chrono::milliseconds> seconds(const char* option, double value, bool zero_allowed) {

@@ -45,6 +45,8 @@ FaultOr<Key> find_key(std::string_view word, std::size_t offset) {
     if (lower(word) == k.name) return k.key;
     names.emplace_back(k.name);
   }
+  if (lower(word) == "binding")
+    return fault(offset, "drun binds on every host alike", "--bind-to core, without binding=");
   const auto meant = nearest(lower(word), names);
   return fault(offset, "unknown key " + in_quotes(word),
                meant ? *meant + "=, if that was meant" : "slots=, max_slots=, port=, user= or gpus=");
@@ -116,6 +118,17 @@ FaultOr<void> apply(const Field& f, LineKeys& keys) {
   return {};
 }
 
+// Without the comments: from '#' or "//" on, and Open MPI's "/* ... */" within a line, which becomes blanks.
+std::string without_comments(std::string_view line) {
+  std::string out(line);
+  for (auto begin = out.find("/*"); begin != std::string::npos; begin = out.find("/*", begin)) {
+    const auto end = out.find("*/", begin + 2);
+    if (end == std::string::npos) break;
+    out.replace(begin, end + 2 - begin, end + 2 - begin, ' ');
+  }
+  return out.substr(0, std::min(out.find('#'), out.find("//")));
+}
+
 // `line` contains a host; its comment and line end are already removed.
 FaultOr<std::vector<Host>> parse_line(std::string_view line, std::size_t start, const std::string& where) {
   std::size_t at = std::min(line.find_first_of(kBlanks, start), line.size());
@@ -173,9 +186,9 @@ Result<std::vector<Host>> parse_hostfile(std::string_view text, const std::strin
     return file + ":" + std::to_string(line_number) + ":" + std::to_string(offset + 1);
   };
   if (starts_with(text, "\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, as Windows editors write it
-  for (std::string_view line : split(text, '\n')) {
+  for (const std::string_view whole : split(text, '\n')) {
     ++line_number;
-    line = line.substr(0, line.find('#'));
+    const std::string line = without_comments(whole);
     const auto start = line.find_first_not_of(kBlanks);
     if (start == std::string_view::npos) continue;
     auto hosts = parse_line(line, start, place(start));

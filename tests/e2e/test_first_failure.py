@@ -194,10 +194,18 @@ while True:
         self.assertEqual((report["status"], report["ranks"], report["first_failure"]), (127, [], None))
         self.assertIn("no-such-command", report["why"])
 
-    def test_a_report_that_cannot_be_written_is_a_warning(self):
-        job = self.drun("--report", "/no/such/dir/r.json", "-H", HOSTS, "true")
+    def test_a_report_that_cannot_be_written_is_told_before_the_start(self):
+        job = self.drun("--report", "/no/such/dir/r.json", "-H", HOSTS, "echo", "started")
+        self.assertEqual((job.status, job.out), (2, ""), str(job))
+        self.assertIn("drun: error: --report: /no/such/dir/r.json: no such file or directory", job.err)
+
+    def test_a_report_that_can_no_longer_be_written_is_a_warning(self):
+        job = self.drun("--report", "/tmp/gone/r.json", "-np", "1", "sh", "-c", "rm -r /tmp/gone")
+        self.assertEqual(job.status, 2, str(job))
+        self.cluster.shell("h0", "mkdir /tmp/gone")
+        job = self.drun("--report", "/tmp/gone/r.json", "-np", "1", "sh", "-c", "rm -r /tmp/gone")
         self.assertEqual(job.status, 0, str(job))
-        self.assertIn("drun: warning: --report: /no/such/dir/r.json", job.err)
+        self.assertIn("drun: warning: --report: /tmp/gone/r.json", job.err)
 
 
 # Sets the title, clears the screen, CSI as U+009B and as a byte, DEL, a byte that is not UTF-8, and a line of the box.

@@ -147,6 +147,11 @@ TEST_F(ChildChannel, LaunchAgentWordsComeBeforeHostAndCommand) {
   auto channel = loop_.open(*transport, target, "exec /bin/sh -c 'echo hi'");
   ASSERT_TRUE(channel);
   EXPECT_EQ(loop_.run(converse(loop_.io, std::move(*channel), "")).out, "host1|exec /bin/sh -c 'echo hi'|");
+  target.user = "bob";
+  target.user_by_item = true;
+  channel = loop_.open(*transport, target, "x");
+  ASSERT_TRUE(channel);
+  EXPECT_EQ(loop_.run(converse(loop_.io, std::move(*channel), "")).out, "bob@host1|x|");
 }
 
 }  // namespace

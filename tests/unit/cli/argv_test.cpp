@@ -103,6 +103,28 @@ TEST(Argv, RewritesAndSplits) {
   }
 }
 
+TEST(Argv, OptionsOfHydra) {
+  EXPECT_EQ(
+      rewrite_argv({"-hosts", "a,b", "-ppn", "2", "-f", "h", "-iface=eth0", "-perhost", "1", "-prepend-rank", "x"},
+                   kValues),
+      (Words{"--hosts", "a,b", "--nproc-per-node", "2", "--hostfile", "h", "--network-interfaces=eth0",
+             "--nproc-per-node", "1", "--tag-output", "x"}));
+}
+
+TEST(Argv, LettersBehindOneDashThatWouldBeMisread) {
+  const auto misread = [](const Words& args) { return misread_option(args, kValues).value_or(""); };
+  EXPECT_EQ(misread({"-hostlist", "a", "x"}), "-hostlist") << "not -h";
+  EXPECT_EQ(misread({"-v", "-pernode", "x"}), "-pernode") << "not -p ernode";
+  EXPECT_EQ(misread({"-vh", "x"}), "-vh");
+  EXPECT_EQ(misread({"-p=x", "y"}), "-p=x");
+  for (const Words& good :
+       {Words{"-h"}, Words{"-p12345", "x"}, Words{"-p=22", "x"}, Words{"-vp22", "x"}, Words{"-vp", "22", "x"},
+        Words{"-Hhost1", "x"}, Words{"-hosts", "a", "x"}, Words{"-hostfile", "h", "x"}, Words{"-x", "-hostlist", "y"},
+        Words{"-xhome", "y"}, Words{"y", "-hostlist"}, Words{"--", "-hostlist"}, Words{"--hostlist", "a"}}) {
+    EXPECT_EQ(misread(good), "") << good[0];
+  }
+}
+
 TEST(Argv, RewritingKeepsTheCommandInPlace) {
   EXPECT_EQ(rewrite_argv({"run", "-np", "2", "--", "x", "-np", "3"}, kValues),
             (Words{"run", "--num-proc", "2", "--", "x", "-np", "3"}));

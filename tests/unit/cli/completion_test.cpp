@@ -44,6 +44,8 @@ TEST(Completion, OptionNames) {
 TEST(Completion, ValuesOfOptions) {
   EXPECT_THAT(found({"--transport", ""}), Contains("openssh"));
   EXPECT_THAT(found({"--transport=open"}), ElementsAre("openssh"));
+  EXPECT_THAT(found({"--compat", "r"}), ElementsAre("real-horovod"));
+  EXPECT_THAT(found({"--network-interface", "eth0", "--vers"}), ElementsAre("--version")) << "the other spelling";
   EXPECT_EQ(of({"--transport=open"}).kept, "--transport=");
   EXPECT_THAT(found({"--tag-output=r"}), ElementsAre("rank"));
   EXPECT_THAT(found({"check", "--for", "n"}), ElementsAre("nccl"));

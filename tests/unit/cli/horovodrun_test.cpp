@@ -20,7 +20,7 @@ const TextReader kNoFiles = [](const std::string& path) -> Result<std::string> {
 
 // The arguments for drun behind `run --compat horovod --config none`.
 Words translated(const Words& args) {
-  auto out = translate_horovodrun(args, kNoFiles);
+  auto out = translate_horovodrun(args, kNoFiles, UnnamedHosts::kBatchJob);
   EXPECT_TRUE(out) << out.error().message();
   if (!out) return {};
   EXPECT_THAT(Words(out->args.begin(), out->args.begin() + 5),
@@ -46,13 +46,37 @@ TEST(Horovodrun, OptionsThatMeanTheSameKeepTheirValues) {
   EXPECT_THAT(translated({"-np", "1", "--", "-strange"}), ElementsAre("-np", "1", "--", "-strange"));
 }
 
+TEST(Horovodrun, WordsAreReadAsItsParserReadsThem) {
+  EXPECT_THAT(translated({"-np", "2", "-Hlocalhost:2", "-p12345", "-i/root/key", "a"}),
+              ElementsAre("-np", "2", "-H", "localhost:2", "-p", "12345", "-i", "/root/key", "--", "a"));
+  EXPECT_THAT(translated({"-H=a:1", "-np=1", "a"}), ElementsAre("-H", "a:1", "-np", "1", "--", "a"));
+  EXPECT_THAT(translated({"-np", "2", "-H", "a:1", "-np", "4", "--start-timeout", "9", "--hosts=b:4", "--start-timeout",
+                          "8", "--verbose", "--verbose", "a"}),
+              ElementsAre("-np", "4", "-H", "b:4", "--start-timeout", "8", "-v", "--", "a"))
+      << "the last one counts";
+}
+
+TEST(Horovodrun, WithoutHostsTheRanksAreHere) {
+  const auto args = [](const Words& typed, UnnamedHosts unnamed) {
+    const auto out = translate_horovodrun(typed, kNoFiles, unnamed);
+    return out ? Words(out->args.begin() + 5, out->args.end()) : Words{out.error().message()};
+  };
+  EXPECT_THAT(args({"-np", "4", "a"}, UnnamedHosts::kThisMachine),
+              ElementsAre("-np", "4", "-H", "localhost:4", "--", "a"));
+  EXPECT_THAT(args({"-np", "4", "a"}, UnnamedHosts::kBatchJob), ElementsAre("-np", "4", "--", "a"));
+  EXPECT_THAT(args({"-np", "4", "-hostfile", "f", "a"}, UnnamedHosts::kThisMachine),
+              ElementsAre("-np", "4", "--hostfile", "f", "--", "a"));
+  EXPECT_THAT(args({"-np", "x", "a"}, UnnamedHosts::kThisMachine), ElementsAre("-np", "x", "--", "a"));
+  EXPECT_THAT(args({"a"}, UnnamedHosts::kThisMachine), ElementsAre("--", "a"));
+}
+
 TEST(Horovodrun, WhatTunesHorovodIsIgnoredByName) {
-  const auto out =
-      translate_horovodrun({"--gloo", "--fusion-threshold-mb", "32", "--autotune", "-np", "1", "a"}, kNoFiles);
+  const auto out = translate_horovodrun({"--gloo", "--fusion-threshold-mb", "32", "--autotune", "-np", "1", "a"},
+                                        kNoFiles, UnnamedHosts::kBatchJob);
   ASSERT_TRUE(out);
   EXPECT_THAT(out->ignored, ElementsAre("--gloo", "--fusion-threshold-mb", "--autotune"));
   EXPECT_THAT(Words(out->args.begin() + 5, out->args.end()), ElementsAre("-np", "1", "--", "a"));
-  EXPECT_THAT(translate_horovodrun({"-np", "1", "a"}, kNoFiles)->ignored, IsEmpty());
+  EXPECT_THAT(translate_horovodrun({"-np", "1", "a"}, kNoFiles, UnnamedHosts::kBatchJob)->ignored, IsEmpty());
 }
 
 TEST(Horovodrun, WhatTunesARealHorovodIsPassedToIt) {
@@ -60,7 +84,7 @@ TEST(Horovodrun, WhatTunesARealHorovodIsPassedToIt) {
       translate_horovodrun({"--compat", "real-horovod", "--gloo", "--fusion-threshold-mb", "32", "--no-autotune",
                             "--timeline-filename=t.json", "--stall-check-warning-time-seconds", "9", "--no-stall-check",
                             "--log-without-timestamp", "--thread-affinity", "2", "-np", "1", "a"},
-                           kNoFiles);
+                           kNoFiles, UnnamedHosts::kBatchJob);
   ASSERT_TRUE(out) << out.error().message();
   EXPECT_THAT(out->args, ElementsAre("run", "--compat", "real-horovod", "--config", "none", "-x",
                                      "HOROVOD_FUSION_THRESHOLD=33554432", "-x", "HOROVOD_AUTOTUNE=0", "-x",
@@ -73,7 +97,7 @@ TEST(Horovodrun, WhatTunesARealHorovodIsPassedToIt) {
 
 TEST(Horovodrun, ElasticJobsAndTheUnknownAreRefused) {
   const auto refused = [](const Words& args) {
-    const auto out = translate_horovodrun(args, kNoFiles);
+    const auto out = translate_horovodrun(args, kNoFiles, UnnamedHosts::kBatchJob);
     return out ? "" : out.error().message() + "; " + out.error().hint;
   };
   EXPECT_THAT(refused({"-np", "2", "--min-np", "1", "a"}), HasSubstr("horovodrun --min-np: drun can't do that"));
@@ -94,7 +118,8 @@ TEST(Horovodrun, ElasticJobsAndTheUnknownAreRefused) {
 
 TEST(Horovodrun, TheCommandLineWinsOverTheFile) {
   const auto out = [](const std::string& text, const Words& args) {
-    return translate_horovodrun(args, [&text](const std::string&) -> Result<std::string> { return text; });
+    const auto read = [&text](const std::string&) -> Result<std::string> { return text; };
+    return translate_horovodrun(args, read, UnnamedHosts::kBatchJob);
   };
   const auto behind = [](const Result<Horovodrun>& all) { return Words(all->args.begin() + 5, all->args.end()); };
   const std::string file =
@@ -114,7 +139,7 @@ TEST(Horovodrun, ARealHorovodHasTheGlooController) {
     args.insert(args.begin(), {"--compat", "real-horovod", "--config-file", "f"});
     args.emplace_back("a");
     const auto read = [&](const std::string&) -> Result<std::string> { return "controller: " + controller + "\n"; };
-    const auto out = translate_horovodrun(args, read);
+    const auto out = translate_horovodrun(args, read, UnnamedHosts::kBatchJob);
     return out ? "" : out.error().message() + "; " + out.error().hint;
   };
   EXPECT_EQ(error("mpi", {}), "horovodrun f: controller: drun starts Horovod's Gloo controller; leave it out");
@@ -129,7 +154,8 @@ TEST(Horovodrun, TheFileOfARealHorovodBecomesItsVariables) {
     return std::string(
         "autotune: {enabled: true}\ntimeline: {filename: t.json}\nlibrary_options: {thread_affinity: 1}\n");
   };
-  const auto out = translate_horovodrun({"--compat", "real-horovod", "--no-autotune", "--config-file", "f", "a"}, read);
+  const auto out = translate_horovodrun({"--compat", "real-horovod", "--no-autotune", "--config-file", "f", "a"}, read,
+                                        UnnamedHosts::kBatchJob);
   ASSERT_TRUE(out) << out.error().message();
   EXPECT_THAT(Words(out->args.begin() + 5, out->args.end()),
               ElementsAre("-x", "HOROVOD_TIMELINE=t.json", "-x", "HOROVOD_THREAD_AFFINITY=1", "-x",

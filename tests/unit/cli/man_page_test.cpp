@@ -17,9 +17,9 @@ TEST(ManPage, OptionsInTextAreBold) {
 }
 
 TEST(ManPage, OptionsHaveSections) {
-  OptionRow hosts{"Hosts", {"-H", "--hosts"}, "LIST", false, "the hosts"};
-  OptionRow to{"Hosts", {"--stdin"}, "RANK|all", false, "who"};
-  OptionRow tag{"Output", {"--tag"}, "rank|host", true, "tags"};
+  OptionRow hosts{"Hosts", {"-H", "--hosts"}, "LIST", false, "the hosts", {}};
+  OptionRow to{"Hosts", {"--stdin"}, "RANK|all", false, "who", {}};
+  OptionRow tag{"Output", {"--tag"}, "rank|host", true, "tags", {}};
   EXPECT_EQ(roff_options({hosts, to, tag}),
             ".SS Hosts\n.TP\n\\fB\\-H\\fR, \\fB\\-\\-hosts\\fR \\fILIST\\fR\nthe hosts\n"
             ".TP\n\\fB\\-\\-stdin\\fR \\fIRANK\\fR|\\fBall\\fR\nwho\n"
@@ -27,7 +27,7 @@ TEST(ManPage, OptionsHaveSections) {
 }
 
 TEST(ManPage, MarksAreReplaced) {
-  OptionRow yes{"Options", {"--yes"}, "", false, "do it"};
+  OptionRow yes{"Options", {"--yes"}, "", false, "do it", {}};
   EXPECT_EQ(
       man_page(".TH X 1 @VERSION@\n.\\\" SUMMARY\ntext\n.\\\" OPTIONS\nend", "drun-x", "what it does", {yes}, "1.2"),
       ".TH X 1 1.2\ndrun\\-x \\- what it does\ntext\n.SS Options\n.TP\n\\fB\\-\\-yes\\fR\ndo it\nend\n");

@@ -152,6 +152,7 @@ TEST(Options, TimelineIsTheOptionOrTheVariable) {
   EXPECT_EQ(parse_options({"true"}, with)->job.timeline_file, "/tmp/v.json");
   EXPECT_EQ(parse_options({"--timeline", "/tmp/t.json", "true"}, with)->job.timeline_file, "/tmp/t.json");
   EXPECT_EQ(parse({"--timeline", "-", "true"}).error().subject, "--timeline");
+  EXPECT_EQ(parse_options({"true"}, {{"DRUN_TIMELINE", "-"}}).error().subject, "DRUN_TIMELINE");
 }
 
 TEST(Options, StallTimeoutIsAMinuteUnlessSaidOtherwise) {
@@ -227,7 +228,15 @@ TEST(Options, EachBadInputIsNamedWithWhatToType) {
       {{"cehck", "-H", "h1"}, "command", "drun check"},
       {{"--wdir", "~", "true"}, "--wdir", "\"$HOME\""},
       {{"--nproc-per-node", "0", "true"}, "--nproc-per-node", "from 1 to 1024"},
-      {{"--nproc-per-node", "2", "-H", "a:3", "true"}, "--nproc-per-node", "a has 3 slots"},
+      {{"--nproc-per-node", "4", "-H", "a:3", "true"}, "--nproc-per-node", "a has 3 slots"},
+      {{"-np", "8", "--nproc-per-node", "3", "-H", "a,b", "true"}, "-np 8", "-np 6, or more hosts"},
+      {{"-hostlist", "a", "true"}, "-hostlist", "unknown option"},
+      {{"-pernode", "true"}, "-pernode", "unknown option"},
+      {{"-p", "abc", "true"}, "--ssh-port", "'abc' is not a number"},
+      {{"--timeout", "1h", "true"}, "--timeout", "'1h' is not a number"},
+      {{"--explain-env", "x", "true"}, "--explain-env", "'x' is not a number"},
+      {{"--launch-agent", "la", "-p", "22", "-H", "a", "true"}, "--ssh-port", "does not get it"},
+      {{"--launch-agent", "la", "-F", "none", "-H", "a", "true"}, "--ssh-config", "does not get it"},
   };
   for (const auto& bad : table) {
     std::string line;
@@ -272,6 +281,8 @@ TEST(Options, WorkersOfEachHostInPlaceOfSlots) {
   ASSERT_TRUE(o.has_value()) << o.error().message();
   for (const auto& host : o->job.hosts) EXPECT_EQ(host.slots, 4);
   EXPECT_EQ(parse({"--nproc-per-node", "4", "true"})->job.hosts[0].slots, 4);
+  EXPECT_EQ(parse({"--nproc-per-node", "2", "-H", "a:8", "true"})->job.hosts[0].slots, 2);
+  EXPECT_EQ(parse({"--nproc-per-node", "8", "--oversubscribe", "-H", "a:2", "true"})->job.hosts[0].slots, 8);
 }
 
 TEST(Options, MoreWorkersThanSlotsWhereThatIsAskedFor) {

@@ -273,7 +273,7 @@ TEST_F(Calls, SubcommandsTakeTheKeysThatTheyHave) {
 
 TEST_F(Calls, HorovodrunReadsNoFile) {
   tree.folder.write("repo/drun.toml", "qqqq = 1\n");
-  auto args = translate_horovodrun({"-np", "2", "true"}, nullptr)->args;
+  auto args = translate_horovodrun({"-np", "2", "true"}, nullptr, UnnamedHosts::kThisMachine)->args;
   args.erase(std::find(args.begin(), args.end(), "--compat"), std::find(args.begin(), args.end(), "--config"));
   const auto job = parse_options(args, env);
   ASSERT_TRUE(job.has_value()) << job.error().message();
