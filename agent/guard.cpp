@@ -133,7 +133,9 @@ void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
     down->write.reset();
     up->read.reset();
     become_subreaper();
-    ::setpgid(0, 0);
+    // Without the user's terminal: a worker of this host that opened it would be stopped, as a program in the
+    // background, in silence.
+    ::setsid();
     ::prctl(PR_SET_NAME, "drun-agent");
     ::_exit(agent(std::move(link)));
   }

@@ -18,12 +18,14 @@ StdinPump::StdinPump(asio::io_context& io, Fd fd, bool is_pty, std::function<voi
 
 void StdinPump::deliver(std::string bytes) {
   if (ended_) return;
+  if (!bytes.empty()) in_line_ = bytes.back() != '\n';
   queue_.push_back(std::move(bytes));
   wake_.notify();
 }
 
 void StdinPump::end() {
-  if (is_pty_) queue_.push_back("\x04");  // a terminal's EOF
+  // A terminal's EOF key ends a line that has no end yet, or else the input.
+  if (is_pty_) queue_.push_back(in_line_ ? "\x04\x04" : "\x04");
   ended_ = true;
   wake_.notify();
 }
@@ -50,7 +52,10 @@ Task<StdinPump::Outcome> StdinPump::write(const std::string& bytes) {
   Deadline look_at = Clock::now() + kPollInterval;
   while (n_written < bytes.size()) {
     const auto rest = asio::buffer(bytes) + n_written;
-    DeadlineGuard poll(stream_.get_executor(), look_at, [this] { stream_.cancel(); });
+    DeadlineGuard poll(stream_.get_executor(), look_at, [this] {
+      boost::system::error_code ignored;  // close() may have come first
+      stream_.cancel(ignored);
+    });
     const auto [ec, n] = co_await stream_.async_write_some(rest, as_result);
     n_written += n;
     written_ += n;

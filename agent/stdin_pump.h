@@ -36,6 +36,7 @@ class StdinPump {
 
   asio::posix::stream_descriptor stream_;
   bool is_pty_;
+  bool in_line_ = false;  // what was delivered does not end with a line's end
   std::function<void(std::size_t)> consumed_;
   std::function<void()> refused_;
   std::deque<std::string> queue_;

@@ -40,6 +40,12 @@ Result<void> set_nonblocking(int fd, bool on) {
   return {};
 }
 
+Fd reopen_nonblocking(int fd, int access) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || (!S_ISFIFO(info.st_mode) && ::isatty(fd) != 1)) return {};
+  return Fd(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), access | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
 Result<std::string> read_to_end(int fd, std::size_t limit) {
   std::string out;
   // Reserves once: growing would copy a large file several times. st_size is meaningless in /proc and /sys.

@@ -41,6 +41,9 @@ struct Pipe {
 // Close-on-exec, and above the standard descriptors, which a child may redirect.
 Result<Pipe> make_pipe();
 Result<void> set_nonblocking(int fd, bool on);
+// The pipe or terminal behind `fd`, opened anew so that it does not block: `fd` may be shared with other programs,
+// whose flags stay. `access`: O_RDONLY or O_WRONLY. None for other kinds, and for those that this user may not open.
+Fd reopen_nonblocking(int fd, int access);
 // Reads from the present offset to the end of the file; an error if that is more than `limit` bytes. Works for /proc
 // and /sys. The error names no file.
 Result<std::string> read_to_end(int fd, std::size_t limit);

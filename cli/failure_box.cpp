@@ -4,6 +4,7 @@
 
 #include "base/clean_text.h"
 #include "base/error_id.h"
+#include "base/exit_status.h"
 #include "base/text.h"
 #include "base/text_width.h"
 #include "base/units.h"
@@ -180,7 +181,18 @@ void tell_others(Box& box, const Group& group, const launcher::FirstFailure& fai
 std::string_view id_of(const JobFailure& failure) {
   if (!failure.out_of_memory.empty()) return error_id::kOutOfMemory;
   if (failure.rank < 0) return error_id::kHostLost;
-  if (failure.exit_code < 0 && failure.signal == 0) return error_id::kPeerFailed;
+  if (failure.exit_code < 0 && failure.signal == 0) {
+    switch (failure.status) {  // it was not executed, or it ended the job itself
+      case kExitNotFound:
+        return error_id::kNotFound;
+      case kExitNotExecutable:
+        return error_id::kNotExecutable;
+      case kExitTimeout:
+        return error_id::kDeadline;
+      default:
+        return error_id::kPeerFailed;
+    }
+  }
   return failure.signal != 0 ? error_id::kWorkerSignal : error_id::kWorkerExit;
 }
 

@@ -56,7 +56,8 @@ void describe_slots(CLI::App& app, Raw& raw) {
 }
 
 void describe_environment(CLI::App& app, Raw& raw) {
-  app.add_option("-x", raw.exports, "environment for the workers: NAME, NAME=VALUE, 'GLOB*'; wins over what drun sets")
+  app.add_option("-x", raw.exports,
+                 "environment for the workers: NAME, NAME=VALUE, 'GLOB*'; RANK and the like stay drun's")
       ->type_name("NAME[=V]")
       ->allow_extra_args(false)
       ->group(kEnvironment);

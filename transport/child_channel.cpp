@@ -107,7 +107,7 @@ Result<std::unique_ptr<Channel>> spawn_child_channel(asio::io_context& io, const
   auto out = in ? make_pipe() : fail(in.error());
   auto err = out ? make_pipe() : fail(out.error());
   if (!err) return fail(err.error());
-  auto child = ChildProcess::start(io, argv, in->read.get(), out->write.get(), err->write.get());
+  auto child = ChildProcess::start(io, argv, in->read.get(), out->write.get(), err->write.get(), !ending.is_agent);
   if (!child) return fail(child.error());
   return std::make_unique<ChildChannel>(io, std::move(*child), ending, std::move(in->write), std::move(out->read),
                                         std::move(err->read));

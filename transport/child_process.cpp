@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -73,9 +74,14 @@ void cloexec_listed_descriptors() {
   }
 }
 
+// `parent`: 0, or the process with whose end the child gets SIGTERM.
 [[noreturn]] void exec_child(const std::vector<const char*>& paths, char* const* argv, int in, int out, int err,
-                             int error_fd) {
+                             int error_fd, pid_t parent) {
   ::setpgid(0, 0);
+  if (parent != 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::_exit(127);
+  }
   // Moves the descriptors above 2 first, because any of them may be 0, 1 or 2.
   error_fd = ::fcntl(error_fd, F_DUPFD_CLOEXEC, 10);
   in = ::fcntl(in, F_DUPFD_CLOEXEC, 10);
@@ -107,7 +113,8 @@ void cloexec_listed_descriptors() {
 }  // namespace
 
 Result<std::unique_ptr<ChildProcess>> ChildProcess::start(asio::io_context& io, const std::vector<std::string>& argv,
-                                                          int stdin_fd, int stdout_fd, int stderr_fd) {
+                                                          int stdin_fd, int stdout_fd, int stderr_fd,
+                                                          bool ends_with_us) {
   const auto candidates = exec_candidates(argv.at(0));
   std::vector<const char*> paths;
   for (const auto& path : candidates) paths.push_back(path.c_str());
@@ -121,8 +128,9 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(asio::io_context& io, 
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t parent = ends_with_us ? ::getpid() : 0;
   const pid_t pid = ::fork();
-  if (pid == 0) exec_child(paths, words.data(), stdin_fd, stdout_fd, stderr_fd, error_pipe->write.get());
+  if (pid == 0) exec_child(paths, words.data(), stdin_fd, stdout_fd, stderr_fd, error_pipe->write.get(), parent);
   const int fork_error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return fail(errno_error(fork_error, "fork"));

@@ -60,7 +60,7 @@ Result<std::unique_ptr<Proxy>> Proxy::start(asio::io_context& io, const std::vec
   Fd theirs(ends[1]);
   auto err = make_pipe();
   if (!err) return fail(err.error());
-  auto child = ChildProcess::start(io, command, theirs.get(), theirs.get(), err->write.get());
+  auto child = ChildProcess::start(io, command, theirs.get(), theirs.get(), err->write.get(), true);
   if (!child) return fail(child.error());
   std::unique_ptr<Proxy> proxy(new Proxy(io, std::move(*child), std::move(err->read)));
   socket = std::move(ours);

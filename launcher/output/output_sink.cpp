@@ -20,16 +20,15 @@ constexpr int kPollInterval = 100;  // ms between checks of the timeout
 }
 
 OutputSink::OutputSink(int fd) : fd_(fd) {
+  own_ = reopen_nonblocking(fd, O_WRONLY);
+  if (own_) {
+    kind_ = Kind::kOwn;
+    fd_ = own_.get();
+    return;
+  }
   struct stat info {};
   if (::fstat(fd, &info) != 0) return;
-  const bool can_reopen = S_ISFIFO(info.st_mode) || ::isatty(fd) == 1;
-  if (!can_reopen && !S_ISSOCK(info.st_mode)) return;
-  kind_ = Kind::kShared;
-  if (!can_reopen) return;
-  own_.reset(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!own_) return;
-  kind_ = Kind::kOwn;
-  fd_ = own_.get();
+  if (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || ::isatty(fd) == 1) kind_ = Kind::kShared;
 }
 
 long OutputSink::write_some(std::string_view bytes) const {

@@ -1,7 +1,9 @@
 #include "launcher/output/stdin_reader.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@ StdinReader::StdinReader(asio::io_context& io, std::size_t credit, OnBytes bytes
   Fd instance(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{};
   event.events = EPOLLIN;
+  own_ = reopen_nonblocking(STDIN_FILENO, O_RDONLY);
   // A regular file can't be polled (EPERM): it is always readable.
   if (instance && ::epoll_ctl(instance.get(), EPOLL_CTL_ADD, STDIN_FILENO, &event) == 0) {
     epoll_.assign(instance.release());
@@ -42,6 +45,7 @@ void StdinReader::stop() {
   stopping_ = true;
   boost::system::error_code ignored;
   epoll_.close(ignored);
+  own_.reset();
   wake_.notify();
 }
 
@@ -61,6 +65,12 @@ Task<bool> StdinReader::wait_readable() {
   co_return false;
 }
 
+long StdinReader::read_some(char* out, std::size_t n) const {
+  if (own_) return ::read(own_.get(), out, n);
+  const long received = ::recv(STDIN_FILENO, out, n, MSG_DONTWAIT);
+  return received < 0 && errno == ENOTSOCK ? ::read(STDIN_FILENO, out, n) : received;
+}
+
 Task<void> StdinReader::run() {
   std::string buffer(kChunk, '\0');
   while (!stopping_) {
@@ -70,7 +80,7 @@ Task<void> StdinReader::run() {
     }
     const bool readable = co_await wait_readable();
     if (!readable || stopping_) break;
-    const ssize_t n = ::read(STDIN_FILENO, buffer.data(), std::min(credit_, buffer.size()));
+    const long n = read_some(buffer.data(), std::min(credit_, buffer.size()));
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n <= 0) {
       ended_();

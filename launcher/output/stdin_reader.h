@@ -22,9 +22,13 @@ class StdinReader {
 
  private:
   Task<bool> wait_readable();
+  // Does not wait if another program has taken the bytes for which wait_readable() returned, as far as the kind of
+  // descriptor allows.
+  long read_some(char* out, std::size_t n) const;
 
   asio::posix::stream_descriptor epoll_;  // an epoll instance that holds fd 0: waiting on it does not change fd 0
   bool pollable_ = false;
+  Fd own_;  // fd 0 opened anew, if it is a pipe or a terminal
   std::size_t credit_;
   OnBytes bytes_;
   std::function<void()> ended_;

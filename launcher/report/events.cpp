@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "base/terminal.h"
 
 namespace drun::launcher {
 
@@ -30,6 +31,16 @@ Json phases_json(const Progress::Times& phases) {
 }
 
 Json or_null(bool known, Json value) { return known ? std::move(value) : Json(nullptr); }
+
+// `file` without what an earlier job wrote. If it is also drun's stdout or stderr ("--events /dev/stderr 2> job.err"),
+// that descriptor: with an offset of its own each would write over the other.
+Fd shared_or_empty(Fd file) {
+  for (const int fd : {STDERR_FILENO, STDOUT_FILENO}) {
+    if (is_same_file(file.get(), fd)) return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  }
+  [[maybe_unused]] const int emptied = ::ftruncate(file.get(), 0);  // fails for pipes and devices
+  return file;
+}
 
 }  // namespace
 
@@ -52,7 +63,8 @@ std::string rfc3339(std::chrono::system_clock::time_point time) {
 
 // Non-blocking, so that a pipe whose reader sleeps can't stop the I/O thread.
 Result<void> Events::open(const std::string& path) {
-  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666));
+  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666));
+  if (file) file = shared_or_empty(std::move(file));
   if (!file) {
     const bool no_reader = errno == ENXIO;
     Error error = Error(Errc::kUsage, "--events", errno_error(errno, path).cause);

@@ -42,10 +42,7 @@ int Job::report(const Error& error) {
 
 Task<int> Job::run() {
   const int status = co_await run_phases();
-  if (status != kExitOk) network_.forget();
-  write_timeline();
-  report_job(status);  // below everything that the workers wrote
-  co_return status;
+  co_return co_await finish(status);
 }
 
 Task<int> Job::run_phases() {
@@ -58,7 +55,7 @@ Task<int> Job::run_phases() {
   if (status == kExitOk) status = start_rendezvous();
   if (status == kExitOk) status = co_await prepare();
   if (status == kExitOk) status = co_await run_workers();
-  co_return co_await finish(status);
+  co_return status;
 }
 
 // From here on the job's end is the supervisor's.
@@ -200,6 +197,10 @@ Task<int> Job::finish(int status) {
   joins_.stop();
   stalls_.stop();
   if (input_) input_->stop();
+  if (status != kExitOk) network_.forget();
+  // Below everything that the workers wrote, and before a signal ends drun at once.
+  write_timeline();
+  report_job(status);
   signals_.release();
   co_await end_channels(io_, connected_.agents);
   rendezvous_.stop();

@@ -198,6 +198,7 @@ void JobState::lost(std::size_t host, const Error& error, std::optional<Deadline
   f.when = silent_since ? silence_until(time, *silent_since) : moment_of(time);
   add_lines(f.details, error.context);
   if (stopping_ && !failed_) say(true, "host " + name + " was lost: " + error.cause);
+  if (stopping_ && status_ == 0) status_ = kExitTimeout;  // its ranks ended well; their processes may be there
   failed(std::move(f), time);
   stop_if_all_over(time);
 }

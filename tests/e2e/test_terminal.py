@@ -98,6 +98,23 @@ class OnATerminal(ClusterTest):
         for host in ("h0", "h1"):
             self.cluster.shell(host, "touch /tmp/go")
 
+    def test_another_reader_of_the_terminal_does_not_stop_drun(self):
+        self.cluster.write("h0", "/tmp/shared.sh", "exec 3<&0\ncat <&3 >/dev/null &\n"
+                                                   "exec drun -np 1 sh -c 'touch /tmp/up; sleep 1; echo still here'\n")
+        self.type(80, "sh /tmp/shared.sh")
+        self.cluster.shell("h0", "while ! test -e /tmp/up; do sleep 0.02; done; rm /tmp/up")
+        for _ in range(10):
+            self.tmux("send-keys", "-t", "w80", *["x", "Enter"] * 100)  # both find the terminal readable; one is faster
+        rows = self.wait_for(80, lambda rows: "over 0" in rows)
+        self.assertIn("still here", rows)
+
+    def test_workers_of_this_host_have_no_terminal_that_could_stop_them(self):
+        self.type(80, "drun -np 2 -H localhost:1,host1:1 bash -ic 'echo bash of $RANK'")
+        rows = self.wait_for(80, lambda rows: rows[-1] == "over 0")
+        self.assertEqual(sorted(row for row in rows if "bash of" in row), ["[0] bash of 0", "[1] bash of 1"])
+        self.type(60, "drun -np 1 sh -c 'true 2>/dev/null </dev/tty || echo none'")
+        self.assertIn("none", self.wait_for(60, lambda rows: rows[-1] == "over 0"))
+
     def test_lines_of_one_rank_stand_above_the_bar_of_another(self):
         for columns in WIDTHS:
             self.type(columns, "drun -np 2 -H localhost:1,host1:1 python3 -SE /tmp/bar.py 50 0")

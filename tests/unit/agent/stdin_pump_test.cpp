@@ -1,10 +1,14 @@
 #include "agent/stdin_pump.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <numeric>
+#include <thread>
 #include <vector>
 
 namespace drun::agent {
@@ -62,6 +66,41 @@ class StdinPumpFixture : public ::testing::Test {
   std::vector<std::size_t> consumed_;
   int n_refused_ = 0;
 };
+
+// A program on the terminal that reads to the end, as cat does.
+std::vector<std::string> read_terminal(const std::vector<std::string>& delivered) {
+  int master = -1, slave = -1;
+  EXPECT_EQ(::openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
+  const Fd program(slave), open(master);  // the pump closes its own
+  asio::io_context io;
+  StdinPump pump(
+      io, Fd(::fcntl(master, F_DUPFD_CLOEXEC, 0)), true, [](std::size_t) {}, [] {});
+  for (const auto& bytes : delivered) pump.deliver(bytes);
+  pump.end();
+  TaskGroup tasks(io.get_executor());
+  tasks.spawn(pump.run());
+  std::thread pumping([&io] { io.run(); });
+  std::vector<std::string> out;
+  char buffer[100];
+  for (;;) {
+    pollfd p{program.get(), POLLIN, 0};
+    if (::poll(&p, 1, 5000) != 1) {
+      out.emplace_back("it waits for ever");
+      break;
+    }
+    const ssize_t n = ::read(program.get(), buffer, sizeof buffer);
+    if (n <= 0) break;
+    out.emplace_back(buffer, static_cast<std::size_t>(n));
+  }
+  pumping.join();
+  return out;
+}
+
+TEST(StdinPumpOfATerminal, EndsTheInputAlsoWithoutAFinalNewline) {
+  EXPECT_EQ(read_terminal({"abc\n"}), (std::vector<std::string>{"abc\n"}));
+  EXPECT_EQ(read_terminal({"abc\n", "de"}), (std::vector<std::string>{"abc\n", "de"}));
+  EXPECT_EQ(read_terminal({}), (std::vector<std::string>{}));
+}
 
 TEST_F(StdinPumpFixture, WhatThePipeTakesAtOnceIsToldAtOnce) {
   pump_->deliver("abc");

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -85,6 +86,29 @@ TEST(SetNonblocking, GoesOnAndOff) {
   ASSERT_TRUE(set_nonblocking(pipe->read.get(), false));
   EXPECT_FALSE(::fcntl(pipe->read.get(), F_GETFL) & O_NONBLOCK);
   EXPECT_FALSE(set_nonblocking(-1, true));
+}
+
+TEST(ReopenNonblocking, DoesNotBlockAndLeavesTheOtherAsItIs) {
+  auto pipe = make_pipe();
+  ASSERT_TRUE(pipe);
+  const Fd own = reopen_nonblocking(pipe->read.get(), O_RDONLY);
+  ASSERT_TRUE(own);
+  char c = 0;
+  EXPECT_EQ(::read(own.get(), &c, 1), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_FALSE(::fcntl(pipe->read.get(), F_GETFL) & O_NONBLOCK);
+  ASSERT_EQ(::write(pipe->write.get(), "x", 1), 1);
+  EXPECT_EQ(::read(own.get(), &c, 1), 1);
+}
+
+TEST(ReopenNonblocking, IsForPipesAndTerminalsAlone) {
+  const Fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  EXPECT_FALSE(reopen_nonblocking(file.get(), O_RDONLY)) << "it would begin anew";
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const Fd one(ends[0]), other(ends[1]);
+  EXPECT_FALSE(reopen_nonblocking(one.get(), O_RDONLY));
+  EXPECT_FALSE(reopen_nonblocking(-1, O_RDONLY));
 }
 
 TEST(WriteAll, WaitsForASlowReaderOfANonblockingPipe) {

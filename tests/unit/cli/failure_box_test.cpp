@@ -15,6 +15,7 @@ namespace {
 
 using launcher::JobFailure;
 using launcher::JobReport;
+using ::testing::EndsWith;
 
 JobReport job_of(int size) {
   JobReport report;
@@ -174,6 +175,24 @@ JobFailure raised(int rank, const std::string& host) {
                   "  File \"/home/me/a/rather/long/path/to/the/training/script/of/this/test.py\", line 12, in <module>",
                   "ValueError: bad batch on cuda:" + std::to_string(rank % 2) + " of rank " + std::to_string(rank)};
   return f;
+}
+
+TEST(FailureBox, AWorkerThatWasNotExecutedHasTheCodeOfItsReason) {
+  const auto first_line = [](int status) {
+    auto report = job_of(4);
+    report.failure.emplace();
+    JobFailure f = raised(1, "node1");
+    f.exit_code = -1;
+    f.status = status;
+    f.what = "why";
+    report.failure->first = {f};
+    const std::string text = format_failure(report, {});
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_THAT(first_line(127), EndsWith("[not-found]"));
+  EXPECT_THAT(first_line(126), EndsWith("[not-executable]"));
+  EXPECT_THAT(first_line(75), EndsWith("[deadline]"));
+  EXPECT_THAT(first_line(1), EndsWith("[peer-failed]")) << "it called abort";
 }
 
 TEST(FailureBox, TellsTheSameTracebackOfManyRanksOnce) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clean_text.h"
+#include "base/fd.h"
 #include "base/text.h"
 #include "tests/hostile_text.h"
 
@@ -110,6 +111,30 @@ TEST_F(EventsFile, AFailureThatIsNoWorkersDoingHasNoRank) {
 TEST_F(EventsFile, BytesThatAreNoUtf8StillGiveJson) {
   ASSERT_TRUE(events_.open(path_));
   events_.stop_ordered("because \xff\xfe", 1);
+  EXPECT_EQ(lines().size(), 1u);
+}
+
+TEST_F(EventsFile, DrunsOwnStderrKeepsWhatIsInIt) {
+  const Fd shell(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+  const Fd before(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  ASSERT_EQ(::dup2(shell.get(), STDERR_FILENO), STDERR_FILENO);
+  ASSERT_TRUE(write_all(STDERR_FILENO, "{\"event\": \"before\"}\n"));
+  const auto open = events_.open("/dev/stderr");
+  events_.job_ended(0);
+  const auto after = write_all(STDERR_FILENO, "{\"event\": \"after\"}\n");
+  ::dup2(before.get(), STDERR_FILENO);
+  ASSERT_TRUE(open && after);
+  const auto all = lines();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0]["event"], "before");
+  EXPECT_EQ(all[1]["event"], "job_ended");
+  EXPECT_EQ(all[2]["event"], "after");
+}
+
+TEST_F(EventsFile, AFileIsEmptiedFirst) {
+  std::ofstream(path_) << "earlier\n";
+  ASSERT_TRUE(events_.open(path_));
+  events_.job_ended(0);
   EXPECT_EQ(lines().size(), 1u);
 }
 

@@ -324,6 +324,17 @@ TEST_F(JobStateTest, AHostThatIsLostAfterAllOfItsOutputIsNoFailure) {
   EXPECT_THAT(taken<Say>(), IsEmpty());
 }
 
+TEST_F(JobStateTest, AHostThatIsLostAfterAGoodEndDoesNotSayThatItsProcessesAreGone) {
+  begin();
+  for (std::uint32_t rank = 0; rank < 4; ++rank) end(rank, 0);
+  finish(0);
+  lose(1);
+  state_.conclude();
+  EXPECT_EQ(state_.status(), kExitTimeout);
+  EXPECT_FALSE(state_.first_failure());
+  EXPECT_EQ(taken<Say>().size(), 1u);
+}
+
 TEST_F(JobStateTest, AnInterruptEndsTheJobWithItsStatusWhateverItsRanksDo) {
   begin();
   state_.stop(kExitSignal + SIGINT, "drun got SIGINT", at(seconds(1)));
