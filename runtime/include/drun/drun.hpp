@@ -100,9 +100,13 @@ inline void synchronize(void* stream, std::chrono::milliseconds timeout = {}) {
 // the group, the calls are canceled, because their buffers may be gone.
 class Group {
  public:
-  Group() { check(drun_group_start()); }
+  Group() {
+    check(drun_group_start());
+    ++n_open();
+  }
   ~Group() {
     if (!open_) return;
+    --n_open();
     if (std::uncaught_exceptions() > n_exceptions_) {
       drun_group_cancel();
     } else {
@@ -113,10 +117,17 @@ class Group {
   Group& operator=(const Group&) = delete;
   void end() {
     open_ = false;
+    --n_open();
     check(drun_group_end());
   }
+  // The calling thread's.
+  static bool is_open() { return n_open() > 0; }
 
  private:
+  static int& n_open() {
+    thread_local int n = 0;
+    return n;
+  }
   const int n_exceptions_ = std::uncaught_exceptions();
   bool open_ = true;
 };
@@ -208,9 +219,11 @@ class Communicator {
   void allreduce(std::vector<T>& data, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
     check(drun_allreduce(data.data(), data.data(), data.size(), dtype_of<T>(), op, comm_, options.c_of_host()));
   }
-  // Reduces one value of each rank; returns the result.
+  // Reduces one value of each rank; returns the result. Not asynchronous and not in a Group, because the value is not
+  // there before the call has ended: DRUN_ERROR_ARGUMENT.
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   T allreduce(T value, drun_op op = DRUN_SUM, const CallOptions& options = {}) {
+    check_ends_here(options);
     check(drun_allreduce(&value, &value, 1, dtype_of<T>(), op, comm_, options.c_of_host()));
     return value;
   }
@@ -239,9 +252,10 @@ class Communicator {
   void allgather(const T* send, T* recv, std::size_t count, const CallOptions& options = {}) {
     check(drun_allgather(send, recv, count, dtype_of<T>(), comm_, options.c()));
   }
-  // Returns one value of each rank, in rank order.
+  // Returns one value of each rank, in rank order. As allreduce of one value.
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   std::vector<T> allgather(T value, const CallOptions& options = {}) {
+    check_ends_here(options);
     std::vector<T> all(static_cast<std::size_t>(size()));
     allgather(&value, all.data(), 1, options);
     return all;
@@ -322,6 +336,10 @@ class Communicator {
   void check_size(const std::vector<std::size_t>& array, bool may_be_empty) const {
     if (array.size() == static_cast<std::size_t>(size()) || (may_be_empty && array.empty())) return;
     throw Error(DRUN_ERROR_ARGUMENT, "counts and offsets must have one entry per rank", -1, "");
+  }
+  static void check_ends_here(const CallOptions& options) {
+    if (options.request == nullptr && !Group::is_open()) return;
+    throw Error(DRUN_ERROR_ARGUMENT, "a call that returns its result can't be asynchronous or in a group", -1, "");
   }
   static const std::size_t* data_or_null(const std::vector<std::size_t>& array) {
     return array.empty() ? nullptr : array.data();

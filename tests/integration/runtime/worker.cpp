@@ -156,6 +156,24 @@ bool background(drun::Communicator& all) {
   const double ranks = size * (size - 1) / 2.0;
   right = right && a.back() == ranks && b.back() == 2 * ranks && c[0] == size && told[0] == size - 1;
 
+  // A call that returns its result can't be put off.
+  const auto is_refused = [](const auto& call) {
+    try {
+      call();
+      return false;
+    } catch (const drun::Error& e) {
+      return e.code == DRUN_ERROR_ARGUMENT;
+    }
+  };
+  right = right && is_refused([&] { all.allreduce(1, DRUN_SUM, later); });
+  right = right && is_refused([&] { all.allgather(1, later); });
+  {
+    drun::Group together;
+    right = right && drun::Group::is_open() && is_refused([&] { all.allreduce(1); });
+    together.end();
+  }
+  right = right && !drun::Group::is_open();
+
   // A wrong argument fails only its own call.
   std::vector<double> d(10, rank);
   std::int32_t* const nothing = nullptr;

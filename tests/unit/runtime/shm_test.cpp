@@ -289,6 +289,16 @@ TEST(SharedMemorySetUp, ARegionThatCannotBeHadIsAnErrorWithItsSize) {
       << segment.error().message();
 }
 
+TEST(SharedMemorySetUp, RegionsBeginWhereEveryKernelCanMapThem) {
+  auto arena = Arena::create(Fd(::memfd_create("test", MFD_CLOEXEC)));
+  ASSERT_TRUE(arena) << arena.error().message();
+  for (const std::size_t n_bytes : {1u, 4097u, 70000u}) {
+    const auto offset = (*arena)->reserve(n_bytes);
+    ASSERT_TRUE(offset) << offset.error().message();
+    EXPECT_EQ(*offset % 65536, 0u) << "the largest pages";
+  }
+}
+
 // As the agent makes it: sealed, so that no rank can cut off what the others have mapped.
 TEST(SharedMemorySetUp, MemoryThatCannotShrinkServesOneJobAfterAnother) {
   const Fd memory(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));

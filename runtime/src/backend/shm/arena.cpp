@@ -15,9 +15,10 @@
 namespace drun::runtime {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+// A multiple of every kernel's page size, because mmap takes no other offset: 64 KiB on some of ARM.
+constexpr std::size_t kPage = 64u << 10;
 constexpr std::size_t kAllotBytes = 1u << 20;
-constexpr std::uint64_t kLayout = 0x6472'756e'0000'0005;  // "drun", and the version of the memory's layout
+constexpr std::uint64_t kLayout = 0x6472'756e'0000'0006;  // "drun", and the version of the memory's layout
 
 std::size_t whole_pages(std::size_t n_bytes) { return (n_bytes + kPage - 1) / kPage * kPage; }
 

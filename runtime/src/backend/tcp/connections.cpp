@@ -20,7 +20,11 @@ constexpr milliseconds kStrangerTime{5000};  // in which a connection must prove
 constexpr std::size_t kMaxStrangers = 256;
 constexpr milliseconds kLongestWait{1000};  // in the rendezvous, between readings of the clock
 constexpr int kMaxAtOnce = 64;              // accepts in a row
-constexpr int kBacklog = 4096;              // all ranks may connect while this one is not in a call
+// Breaks a connection whose other side acknowledges nothing, or reads nothing. Not sooner: calls have deadlines of
+// their own, drun notices a dead host, and a peer that is stopped, or between two calls, may leave data unread for
+// long.
+constexpr std::chrono::hours kSilence{24};
+constexpr int kBacklog = 4096;  // all ranks may connect while this one is not in a call
 
 std::string endpoint_key(int rank) { return own_key("data/" + std::to_string(rank)); }
 std::string request_key(int dialer, int waiter) {
@@ -156,17 +160,13 @@ std::string Connections::why_not(int peer) const {
   return {};
 }
 
-void Connections::set_connect_timeout(milliseconds timeout) {
-  if (timeout <= user_timeout_) return;
-  user_timeout_ = timeout;
+void Connections::close() {
   for (const auto& [peer, streams] : connected_) {
     for (const Fd& fd : streams) {
-      if (fd) tune_tcp(fd.get(), user_timeout_);
+      // Children without exec, as a DataLoader's, have copies: without this the peer would not see the end.
+      if (fd && ::getpid() == owner_) ::shutdown(fd.get(), SHUT_RDWR);
     }
   }
-}
-
-void Connections::close() {
   connected_.clear();
   edges_.clear();
   incoming_.clear();
@@ -333,7 +333,7 @@ void Connections::connected(PeerHandshake& handshake) {
   streams.resize(n_streams());
   Fd& fd = streams[static_cast<std::size_t>(stream)];
   fd = handshake.take();
-  tune_tcp(fd.get(), user_timeout_);
+  tune_tcp(fd.get(), kSilence);
 }
 
 Failure Connections::missing() const {

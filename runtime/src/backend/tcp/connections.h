@@ -2,6 +2,8 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <list>
@@ -54,8 +56,6 @@ class Connections {
   Status advance(const std::string& during);
   // The reason why there is no connection with `peer`: "no connection with 10.0.0.7:4711: Connection refused".
   std::string why_not(int peer) const;
-  // Raises the time after which a connection breaks if its other side acknowledges nothing: as long as a call may take.
-  void set_connect_timeout(std::chrono::milliseconds timeout);
   // Closes all connections, also those that are being made, and stops listening.
   void close();
 
@@ -78,7 +78,7 @@ class Connections {
   };
 
   Connections(const JobContext& job_context, std::chrono::milliseconds dial_timeout)
-      : job_context_(job_context), dial_timeout_(dial_timeout), user_timeout_(job_context.timeouts.op) {}
+      : job_context_(job_context), dial_timeout_(dial_timeout) {}
 
   Status join();
   Status publish(StallWatch& stops);
@@ -100,9 +100,8 @@ class Connections {
   Failure missing() const;
 
   const JobContext& job_context_;
-  // user_timeout_ must be long: to Linux a peer that is alive but does not read looks dead, and a rank may be late for
-  // a collective by as long as an operation may take.
-  std::chrono::milliseconds dial_timeout_, user_timeout_;
+  std::chrono::milliseconds dial_timeout_;
+  const pid_t owner_ = ::getpid();
   bool joining_ = true;
   bool cannot_accept_ = false;  // the latest accept failed
   Clock::time_point deadline_, next_poll_;

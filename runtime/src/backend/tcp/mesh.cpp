@@ -81,7 +81,6 @@ std::vector<Mesh::Message> Mesh::messages_for(const std::vector<Part>& parts) {
   std::vector<Message> messages;
   messages.reserve(parts.size());  // the messages point to each other
   for (const auto& [operation, flow] : parts) {
-    connections_->set_connect_timeout(operation->timeout);
     Message message;
     message.operation = operation;
     message.flow = flow;
@@ -243,9 +242,11 @@ Status Mesh::check_header(const Message& message) {
   const int peer = message.peer;
   auto theirs = decode_header(message.header);
   if (!theirs) {
-    return failure(DRUN_ERROR_INTERNAL,
-                   name_of(operation) + ": " + job_context_.name_of(peer) + " sent something else than a message", peer,
-                   job_context_.host_of(peer));
+    Failure garbled{DRUN_ERROR_INTERNAL,
+                    name_of(operation) + ": " + job_context_.name_of(peer) + " sent something else than a message",
+                    peer, job_context_.host_of(peer)};
+    publish_failure(job_context_, garbled);
+    return tl::unexpected<Failure>(std::move(garbled));
   }
   const Operation ours = expected(operation, *message.flow);
   if (same_call(*theirs, ours)) return {};
