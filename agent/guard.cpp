@@ -108,6 +108,18 @@ JobMark GuardMessages::mark() const {
   return JobMark{job_id_, WorkerSocket::path_in(socket_directory_)};
 }
 
+namespace {
+
+// From here on this process and its children have no controlling terminal: a worker of this host that opened the user's
+// would be stopped, as a program in the background, in silence. It stays in its session, by which PBS counts what a job
+// uses.
+void leave_terminal() {
+  const Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+  if (terminal) ::ioctl(terminal.get(), TIOCNOTTY);
+}
+
+}  // namespace
+
 bool notify_guard(const GuardLink& guard, char what, const std::string& text) {
   const std::string line = what + text + "\n";
   if (line.size() > PIPE_BUF || text.find('\n') != std::string::npos) return false;
@@ -133,9 +145,8 @@ void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
     down->write.reset();
     up->read.reset();
     become_subreaper();
-    // Without the user's terminal: a worker of this host that opened it would be stopped, as a program in the
-    // background, in silence.
-    ::setsid();
+    ::setpgid(0, 0);
+    leave_terminal();
     ::prctl(PR_SET_NAME, "drun-agent");
     ::_exit(agent(std::move(link)));
   }

@@ -54,10 +54,10 @@ void write_through(Write write) { instead_of_stderr() = std::move(write); }
 
 Result<void> start(Level level, const std::string& file, Write to_stderr) {
   if (level == Level::kOff) return {};
+  Fd opened;  // until spdlog has opened it, too: the reader of a pipe sees no end before that
   if (!file.empty()) {
-    // spdlog would make missing folders.
-    const Fd writable(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    if (!writable) return fail(Errc::kUsage, "--log-file", errno_error(errno, file).cause);
+    opened.reset(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    if (!opened) return fail(Errc::kUsage, "--log-file", errno_error(errno, file).cause);  // spdlog makes folders
   }
   try {
     spdlog::sink_ptr sink;

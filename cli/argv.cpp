@@ -71,10 +71,10 @@ bool takes_next(const std::string& option, const ValueOptions& value_options) {
 bool is_misread(const std::string& option, const ValueOptions& value_options) {
   if (option.size() < 3 || option[1] == '-') return false;
   for (std::size_t i = 1; i < option.size(); ++i) {
-    if (option[i] == 'h') return true;
+    if (option[i] == 'h') return i + 1 < option.size();
     if (value_options.count(std::string{'-', option[i]}) == 0) continue;
     const std::string_view value = std::string_view(option).substr(i + 1);
-    return option[i] == 'p' && !value.empty() && !are_digits(value.substr(value[0] == '=' ? 1 : 0));
+    return option[i] == 'p' && !value.empty() && !are_digits(value);
   }
   return false;
 }

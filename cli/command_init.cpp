@@ -116,6 +116,7 @@ Result<void> fill_init(const CLI::App& app, const Raw& raw, const launcher::Envi
     return fail(usage_error("-H", "drun init reads no drun.toml, so it does not know the group @" + groups.front(),
                             "drun init -H host1:8,host2:8"));
   }
+  if (auto ok = check_launch_agent(raw, typed_ssh_option(app)); !ok) return ok;
   if (auto ok = check_output(out); !ok) return ok;
   out.is_found = is_found(out.output, own_env);
   const std::string folder = std::filesystem::path(absolute(out.output)).parent_path().string();

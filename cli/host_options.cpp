@@ -111,6 +111,19 @@ Result<std::vector<Host>> chosen_hosts(const RawHostOptions& raw, int default_sl
   return std::vector<Host>{host};
 }
 
+std::string typed_ssh_option(const CLI::App& app) {
+  for (const char* name : {"--ssh-port", "--ssh-identity-file", "--ssh-config"}) {
+    if (app.count(name) > 0) return name;
+  }
+  return {};
+}
+
+Result<void> check_launch_agent(const RawHostOptions& raw, const std::string& ssh_option) {
+  if (ssh_option.empty() || raw.launch_agent.empty()) return {};
+  return fail(usage_error(ssh_option, "--launch-agent's program does not get it",
+                          "the option as the program's own: --launch-agent 'ssh -p 2222'"));
+}
+
 Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw) {
   launcher::ConnectOptions out;
   if (raw.port < 0 || raw.port > 65535) {

@@ -45,6 +45,10 @@ Result<int> worker_count(const std::string& text);
 // is one of several tasks of srun or mpirun, unless all hosts are named and are localhost.
 Result<std::vector<Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
                                        const launcher::Environment& own_env);
+// The first option on the command line that is ssh's alone; "" = none. Call it before files are applied.
+std::string typed_ssh_option(const CLI::App& app);
+// Refuses `ssh_option` beside --launch-agent, whose program would not get it.
+Result<void> check_launch_agent(const RawHostOptions& raw, const std::string& ssh_option);
 Result<launcher::ConnectOptions> connect_options(const RawHostOptions& raw);
 log::Level log_level(const RawHostOptions& raw);
 

@@ -28,6 +28,7 @@
 #include "cli/job_options.h"
 #include "cli/options.h"
 #include "cli/printer.h"
+#include "launcher/plan/allocation.h"
 #include "launcher/plan/worker_env.h"
 #include "transport/ssh_hosts.h"
 
@@ -92,9 +93,12 @@ int clean(const Arguments& args, Printer& printer) {
 
 int horovodrun(const Arguments& args, Printer& printer) {
   using drun::cli::UnnamedHosts;
+  const auto& environment = own_environment();
+  // drun refuses to be one of several tasks, unless hosts are named.
+  const bool uses_batch_job = environment.count("LSB_JOBID") > 0 || drun::launcher::one_of_several_tasks(environment);
   auto translated = drun::cli::translate_horovodrun(
       args, [](const std::string& path) { return drun::read_file(path, drun::cli::kMaxConfigBytes); },
-      own_environment().count("LSB_JOBID") > 0 ? UnnamedHosts::kBatchJob : UnnamedHosts::kThisMachine);
+      uses_batch_job ? UnnamedHosts::kBatchJob : UnnamedHosts::kThisMachine);
   if (!translated) {
     printer.error(translated.error());
     return drun::exit_status(translated.error().code);

@@ -66,7 +66,7 @@ Error parse_error(const CLI::App& app, const CLI::ParseError& e, const std::vect
 std::optional<Error> misread_error(const CLI::App& app, const std::vector<std::string>& args, const std::string& help) {
   const auto option = misread_option(args, value_options(app));
   if (!option) return std::nullopt;
-  return unknown_option(app, option->substr(0, option->find('=')), help);
+  return unknown_option(app, *option, help);
 }
 
 Result<std::chrono::milliseconds> seconds(const char* option, double value, bool zero_allowed) {

@@ -197,18 +197,6 @@ std::vector<std::string> group_names(const std::string& named, const launcher::E
   return out;
 }
 
-namespace {
-
-// The first option on the command line that only ssh gets; "" = none. Before files are applied.
-std::string typed_ssh_option(const CLI::App& app) {
-  for (const char* name : {"--ssh-port", "--ssh-identity-file", "--ssh-config"}) {
-    if (app.count(name) > 0) return name;
-  }
-  return {};
-}
-
-}  // namespace
-
 Result<ConfigUse> read_config(CLI::App& app, const std::string& command, RawHostOptions& raw,
                               const launcher::Environment& own_env) {
   const bool is_named = app.count("--config") > 0;
@@ -217,10 +205,7 @@ Result<ConfigUse> read_config(CLI::App& app, const std::string& command, RawHost
   if (!files) return fail(Error(files.error()).with_id(error_id::kConfigFile));
   auto applied = apply_config(app, command, value_or_empty(own_env, "HOME"), *files);
   if (!applied) return fail(std::move(applied.error()).with_id(error_id::kConfigFile));
-  if (!ssh_option.empty() && !raw.launch_agent.empty()) {
-    return fail(usage_error(ssh_option, "--launch-agent's program does not get it",
-                            "the option as the program's own: --launch-agent 'ssh -p 2222'"));
-  }
+  if (auto ok = check_launch_agent(raw, ssh_option); !ok) return fail(std::move(ok.error()));
   const ConfigOrigins& origins = applied->origins;
   raw.hosts_are_found = !is_named && (origins.has("--hosts") || origins.has("--hostfile"));
   ConfigUse out;

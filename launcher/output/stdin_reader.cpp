@@ -15,6 +15,7 @@ namespace drun::launcher {
 namespace {
 constexpr std::size_t kChunk = 64u << 10;
 constexpr auto kBackgroundCheck = std::chrono::milliseconds(500);
+constexpr auto kTakenPause = std::chrono::milliseconds(10);
 
 bool in_background() {
   const pid_t foreground = ::tcgetpgrp(STDIN_FILENO);
@@ -49,11 +50,16 @@ void StdinReader::stop() {
   wake_.notify();
 }
 
+// Or until more credit or the end.
+Task<void> StdinReader::pause(std::chrono::milliseconds time) {
+  co_await wake_.wait_until(Clock::now() + time);
+  if (!stopping_) wake_.reset();
+}
+
 Task<bool> StdinReader::wait_readable() {
   while (!stopping_) {
     if (in_background()) {
-      co_await wake_.wait_until(Clock::now() + kBackgroundCheck);
-      if (!stopping_) wake_.reset();
+      co_await pause(kBackgroundCheck);
       continue;
     }
     if (!pollable_) co_return true;
@@ -81,7 +87,11 @@ Task<void> StdinReader::run() {
     const bool readable = co_await wait_readable();
     if (!readable || stopping_) break;
     const long n = read_some(buffer.data(), std::min(credit_, buffer.size()));
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {  // another program was faster
+      co_await pause(kTakenPause);
+      continue;
+    }
     if (n <= 0) {
       ended_();
       break;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -22,6 +23,7 @@ class StdinReader {
 
  private:
   Task<bool> wait_readable();
+  Task<void> pause(std::chrono::milliseconds time);
   // Does not wait if another program has taken the bytes for which wait_readable() returned, as far as the kind of
   // descriptor allows.
   long read_some(char* out, std::size_t n) const;

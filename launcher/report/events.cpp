@@ -1,6 +1,7 @@
 #include "launcher/report/events.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,10 +36,12 @@ Json or_null(bool known, Json value) { return known ? std::move(value) : Json(nu
 // `file` without what an earlier job wrote. If it is also drun's stdout or stderr ("--events /dev/stderr 2> job.err"),
 // that descriptor: with an offset of its own each would write over the other.
 Fd shared_or_empty(Fd file) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return file;
   for (const int fd : {STDERR_FILENO, STDOUT_FILENO}) {
     if (is_same_file(file.get(), fd)) return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
   }
-  [[maybe_unused]] const int emptied = ::ftruncate(file.get(), 0);  // fails for pipes and devices
+  [[maybe_unused]] const int emptied = ::ftruncate(file.get(), 0);
   return file;
 }
 

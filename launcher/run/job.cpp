@@ -198,10 +198,10 @@ Task<int> Job::finish(int status) {
   stalls_.stop();
   if (input_) input_->stop();
   if (status != kExitOk) network_.forget();
-  // Below everything that the workers wrote, and before a signal ends drun at once.
-  write_timeline();
-  report_job(status);
   signals_.release();
+  // Below everything that the workers wrote. Now, because a signal from here on ends drun at once.
+  report_job(status);
+  write_timeline();
   co_await end_channels(io_, connected_.agents);
   rendezvous_.stop();
   co_await tasks_.join();

@@ -155,7 +155,7 @@ void JobState::finished(std::size_t host, const control::Finished& message, JobT
     for (const auto& process : message.stuck) stuck.push_back(clean_line(process));
     say(true,
         ranks_.hosts()[host] + ": still there after KILL: " + list_some(stuck, kMaxNamed) + " (`drun clean` shows it)");
-    if (status_ == 0) status_ = kExitTimeout;
+    spoil(kExitTimeout, ranks_.hosts()[host] + ": processes of the job are still there after KILL");
   }
   if (active_ && !stopping_) agent_ended(host, time);
   workers_gone(host, false);
@@ -197,8 +197,9 @@ void JobState::lost(std::size_t host, const Error& error, std::optional<Deadline
   f.what = error.cause;
   f.when = silent_since ? silence_until(time, *silent_since) : moment_of(time);
   add_lines(f.details, error.context);
-  if (stopping_ && !failed_) say(true, "host " + name + " was lost: " + error.cause);
-  if (stopping_ && status_ == 0) status_ = kExitTimeout;  // its ranks ended well; their processes may be there
+  const std::string text = "host " + name + " was lost: " + error.cause;
+  if (stopping_ && !failed_) say(true, text);
+  if (stopping_) spoil(kExitTimeout, text);  // its ranks ended well; their processes may be there
   failed(std::move(f), time);
   stop_if_all_over(time);
 }

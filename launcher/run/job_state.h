@@ -135,6 +135,12 @@ class JobState {
   void stop_if_all_over(JobTime time);
   void order_stop(bool with_lead, std::chrono::milliseconds grace, JobTime time);
   void check_over();
+  // A status for a job that went well otherwise.
+  void spoil(int status, std::string why) {
+    if (status_ != 0) return;
+    status_ = status;
+    why_ = std::move(why);
+  }
   void say(bool is_warning, std::string text) { actions_.push_back(Say{is_warning, std::move(text)}); }
   void log(std::string text, bool is_debug = false) { actions_.push_back(Log{is_debug, std::move(text)}); }
   void say_what_is_going_on();

@@ -124,8 +124,7 @@ class Interrupted(ClusterTest):
         self.cluster.assert_clean()
 
     def test_ctrl_c_ends_the_programs_that_connect(self):
-        self.cluster.write("h0", "/root/waits", "#!/bin/sh\nexec sleep 1000\n")
-        self.cluster.shell("h0", "chmod 755 /root/waits")
+        self.cluster.write("h0", "/root/waits", "#!/bin/sh\nexec sleep 1000\n", mode=0o755)
         job = self.start_drun("--launch-agent", "/root/waits", "-H", "localhost:1,host1:1", "true")
         self.cluster.find("h0", r"^sleep$")
         job.signal(signal.SIGINT)

@@ -200,8 +200,6 @@ while True:
         self.assertIn("drun: error: --report: /no/such/dir/r.json: no such file or directory", job.err)
 
     def test_a_report_that_can_no_longer_be_written_is_a_warning(self):
-        job = self.drun("--report", "/tmp/gone/r.json", "-np", "1", "sh", "-c", "rm -r /tmp/gone")
-        self.assertEqual(job.status, 2, str(job))
         self.cluster.shell("h0", "mkdir /tmp/gone")
         job = self.drun("--report", "/tmp/gone/r.json", "-np", "1", "sh", "-c", "rm -r /tmp/gone")
         self.assertEqual(job.status, 0, str(job))

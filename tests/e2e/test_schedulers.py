@@ -57,9 +57,10 @@ class BatchJobs(ClusterTest):
             job = self.drun(*subcommand, *command, env={"PBS_JOBID": "7.head", "PBS_NODEFILE": "/nosuch"})
             self.assertEqual(job.status, 2, str(job))
             self.assertIn("PBS job 7.head: PBS_NODEFILE=/nosuch can't be read: no such file or directory [batch-job]\n  hint: -H ", job.err)
-        job = self.drun("hostname", env={**BATCH, "SLURM_STEP_NUM_TASKS": "3"})
-        self.assertEqual(job.status, 2, str(job))
-        self.assertIn("srun: started drun 3 times", job.err)
+        for command in (["hostname"], ["horovodrun", "--compat", "real-horovod", "-np", "3", "hostname"]):
+            job = self.drun(*command, env={**BATCH, "SLURM_STEP_NUM_TASKS": "3"})
+            self.assertEqual(job.status, 2, str(job))
+            self.assertIn("srun: started drun 3 times", job.err)
         job = self.drun("hostname", env=BATCH)  # port 22 has no listener
         self.assertEqual(job.status, 68, str(job))
         self.assertIn("drun reaches the hosts of Slurm job 4 by ssh, which the cluster must allow within a job", job.err)

@@ -115,10 +115,10 @@ TEST(Argv, LettersBehindOneDashThatWouldBeMisread) {
   const auto misread = [](const Words& args) { return misread_option(args, kValues).value_or(""); };
   EXPECT_EQ(misread({"-hostlist", "a", "x"}), "-hostlist") << "not -h";
   EXPECT_EQ(misread({"-v", "-pernode", "x"}), "-pernode") << "not -p ernode";
-  EXPECT_EQ(misread({"-vh", "x"}), "-vh");
+  EXPECT_EQ(misread({"-vhost", "x"}), "-vhost");
   EXPECT_EQ(misread({"-p=x", "y"}), "-p=x");
   for (const Words& good :
-       {Words{"-h"}, Words{"-p12345", "x"}, Words{"-p=22", "x"}, Words{"-vp22", "x"}, Words{"-vp", "22", "x"},
+       {Words{"-h"}, Words{"-vh"}, Words{"-p12345", "x"}, Words{"-vp22", "x"}, Words{"-vp", "22", "x"},
         Words{"-Hhost1", "x"}, Words{"-hosts", "a", "x"}, Words{"-hostfile", "h", "x"}, Words{"-x", "-hostlist", "y"},
         Words{"-xhome", "y"}, Words{"y", "-hostlist"}, Words{"--", "-hostlist"}, Words{"--hostlist", "a"}}) {
     EXPECT_EQ(misread(good), "") << good[0];

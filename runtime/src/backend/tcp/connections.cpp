@@ -333,7 +333,7 @@ void Connections::connected(PeerHandshake& handshake) {
   streams.resize(n_streams());
   Fd& fd = streams[static_cast<std::size_t>(stream)];
   fd = handshake.take();
-  tune_tcp(fd.get(), kSilence);
+  tune_tcp(fd.get(), std::max<milliseconds>(kSilence, job_context_.timeouts.op));
 }
 
 Failure Connections::missing() const {

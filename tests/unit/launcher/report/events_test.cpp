@@ -131,6 +131,18 @@ TEST_F(EventsFile, DrunsOwnStderrKeepsWhatIsInIt) {
   EXPECT_EQ(all[2]["event"], "after");
 }
 
+TEST_F(EventsFile, APipeThatIsStderrTooDoesNotBlock) {
+  auto pipe = make_pipe();
+  ASSERT_TRUE(pipe);
+  const Fd before(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  ASSERT_EQ(::dup2(pipe->write.get(), STDERR_FILENO), STDERR_FILENO);
+  const auto open = events_.open("/dev/stderr");
+  for (int i = 0; i < 2000; ++i) events_.stop_ordered(std::string(100, 'x'), 1);  // more than a pipe holds
+  ::dup2(before.get(), STDERR_FILENO);
+  ASSERT_TRUE(open);
+  EXPECT_EQ(recorder_.said.size(), 1u);
+}
+
 TEST_F(EventsFile, AFileIsEmptiedFirst) {
   std::ofstream(path_) << "earlier\n";
   ASSERT_TRUE(events_.open(path_));

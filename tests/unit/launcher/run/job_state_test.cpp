@@ -332,6 +332,7 @@ TEST_F(JobStateTest, AHostThatIsLostAfterAGoodEndDoesNotSayThatItsProcessesAreGo
   state_.conclude();
   EXPECT_EQ(state_.status(), kExitTimeout);
   EXPECT_FALSE(state_.first_failure());
+  EXPECT_THAT(state_.report().why, HasSubstr("node1 was lost"));
   EXPECT_EQ(taken<Say>().size(), 1u);
 }
 
