@@ -18,6 +18,7 @@ const ValueOptions kValues{"--hosts",
                            "-F",
                            "-x",
                            "--num-proc",
+                           "--nproc-per-node",
                            "--hostfile",
                            "--output-filename",
                            "--network-interfaces"};
