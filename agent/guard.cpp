@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -41,6 +42,14 @@ void drop_channel() {
   ::dup2(null, STDIN_FILENO);
   ::dup2(null, STDOUT_FILENO);
   if (null > STDERR_FILENO) ::close(null);
+}
+
+// From here on this process and its children have no controlling terminal: a worker of this host that opened the user's
+// would be stopped, as a program in the background, in silence. It stays in its session, by which PBS counts what a job
+// uses.
+void leave_terminal() {
+  const Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+  if (terminal) ::ioctl(terminal.get(), TIOCNOTTY);
 }
 
 // True: the agent closed its pipe (it is gone). False: it went silent.
@@ -107,18 +116,6 @@ JobMark GuardMessages::mark() const {
   if (job_id_.empty() || socket_directory_.empty()) return {};
   return JobMark{job_id_, WorkerSocket::path_in(socket_directory_)};
 }
-
-namespace {
-
-// From here on this process and its children have no controlling terminal: a worker of this host that opened the user's
-// would be stopped, as a program in the background, in silence. It stays in its session, by which PBS counts what a job
-// uses.
-void leave_terminal() {
-  const Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
-  if (terminal) ::ioctl(terminal.get(), TIOCNOTTY);
-}
-
-}  // namespace
 
 bool notify_guard(const GuardLink& guard, char what, const std::string& text) {
   const std::string line = what + text + "\n";

@@ -96,26 +96,31 @@ Extent find_command(const std::vector<std::string>& args, const ValueOptions& va
   return out;
 }
 
+// Calls `visit` with the index and the long form of each option.
+template <typename Visit>
+void for_each_option(const std::vector<std::string>& args, const ValueOptions& value_options, const Visit& visit) {
+  const Extent extent = find_command(args, value_options);
+  for (std::size_t i = extent.options_begin; i < extent.options_end; ++i) {
+    const std::string option = long_form(args[i], value_options);
+    visit(i, option);
+    if (takes_next(option, value_options)) ++i;  // its value
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> rewrite_argv(const std::vector<std::string>& args, const ValueOptions& value_options) {
   std::vector<std::string> out = args;
-  const Extent extent = find_command(args, value_options);
-  for (std::size_t i = extent.options_begin; i < extent.options_end; ++i) {
-    out[i] = long_form(args[i], value_options);
-    if (takes_next(out[i], value_options)) ++i;  // its value
-  }
+  for_each_option(args, value_options, [&out](std::size_t i, const std::string& option) { out[i] = option; });
   return out;
 }
 
 std::optional<std::string> misread_option(const std::vector<std::string>& args, const ValueOptions& value_options) {
-  const Extent extent = find_command(args, value_options);
-  for (std::size_t i = extent.options_begin; i < extent.options_end; ++i) {
-    const std::string option = long_form(args[i], value_options);
-    if (is_misread(option, value_options)) return option;
-    if (takes_next(option, value_options)) ++i;  // its value
-  }
-  return std::nullopt;
+  std::optional<std::string> first;
+  for_each_option(args, value_options, [&](std::size_t, const std::string& option) {
+    if (!first && is_misread(option, value_options)) first = option;
+  });
+  return first;
 }
 
 SplitArgs split_command(const std::vector<std::string>& args, const ValueOptions& value_options) {

@@ -161,8 +161,7 @@ Result<void> check_files(const CLI::App& app, const Raw& raw) {
     if (path->empty() || *path == "-") {
       return fail(usage_error(option, "is not written to standard output", std::string(option) + " FILE"));
     }
-    const auto ok = check_writable(*path);
-    if (!ok) return fail(usage_error(option, ok.error().cause));
+    if (auto ok = check_writable(option, *path); !ok) return ok;
   }
   return {};
 }

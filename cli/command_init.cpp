@@ -97,9 +97,7 @@ Result<void> check_output(const InitCommand& command) {
     return fail(usage_error("--output", shell_quote(command.output) + " is there already",
                             "--force to replace it, or --output FILE"));
   }
-  const auto ok = check_writable(command.output);
-  if (!ok) return fail(usage_error("--output", ok.error().cause));
-  return {};
+  return check_writable("--output", command.output);
 }
 
 Result<void> fill_init(const CLI::App& app, const Raw& raw, const launcher::Environment& own_env, InitCommand& out) {

@@ -13,7 +13,6 @@
 #include "check/before_job.h"
 #include "cli/explain_env.h"
 #include "cli/subcommand.h"
-#include "cli/usage.h"
 #include "cli/whole_file.h"
 #include "launcher/plan/placement.h"
 
@@ -145,8 +144,8 @@ int command_run(Options options, Printer& printer) {
   if (options.dry_run) return dry_run(options, printer);
   if (options.check) options.job.examine_hosts = check::examine_before(options.job, *options.check);
   if (!options.report_file.empty()) {
-    if (const auto ok = check_writable(options.report_file); !ok) {
-      printer.error(usage_error("--report", ok.error().cause));
+    if (const auto ok = check_writable("--report", options.report_file); !ok) {
+      printer.error(ok.error());
       return kExitUsage;
     }
   }

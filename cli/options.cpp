@@ -228,14 +228,12 @@ Result<void> fill_slots(const Raw& raw, launcher::JobOptions& job) {
       }
       host.slots = static_cast<int>(*n);
     }
-    if (job.np > 0) {
-      const auto room = static_cast<std::uint64_t>(job.hosts.size()) * *n;
-      if (static_cast<std::uint64_t>(job.np) > room && !raw.oversubscribe) {
-        return fail(usage_error("-np " + raw.np,
-                                "only " + std::to_string(room) + " workers by --nproc-per-node " + raw.per_node +
-                                    " on " + plural(job.hosts.size(), "host"),
-                                "-np " + std::to_string(room) + ", or more hosts"));
-      }
+    const auto room = static_cast<std::uint64_t>(job.hosts.size()) * *n;
+    if (static_cast<std::uint64_t>(job.np) > room && !raw.oversubscribe) {
+      return fail(usage_error("-np " + raw.np,
+                              "only " + std::to_string(room) + " workers by --nproc-per-node " + raw.per_node + " on " +
+                                  plural(job.hosts.size(), "host"),
+                              "-np " + std::to_string(room) + ", or more hosts"));
     }
   }
   if (raw.oversubscribe) job.hosts = launcher::with_slots_for(std::move(job.hosts), job.np);
@@ -343,8 +341,8 @@ Result<Options> parse_options(std::vector<std::string> args, const launcher::Env
   CLI::App app;
   Raw raw;
   describe(app, raw);
-  if (auto misread = misread_error(app, args, "drun --help")) return fail(std::move(*misread));
   const ValueOptions with_value = value_options(app);
+  if (auto misread = misread_error(app, args, with_value, "drun --help")) return fail(std::move(*misread));
   const SplitArgs parts = split_command(rewrite_argv(args, with_value), with_value);
 
   Options out;

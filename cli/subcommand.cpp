@@ -13,8 +13,9 @@
 namespace drun::cli {
 
 Result<bool> parse_words(CLI::App& app, const std::vector<std::string>& args, const std::string& name) {
-  if (auto misread = misread_error(app, args, name + " --help")) return fail(std::move(*misread));
-  const auto rewritten = rewrite_argv(args, value_options(app));
+  const ValueOptions with_value = value_options(app);
+  if (auto misread = misread_error(app, args, with_value, name + " --help")) return fail(std::move(*misread));
+  const auto rewritten = rewrite_argv(args, with_value);
   std::vector<std::string> reversed(rewritten.rbegin(), rewritten.rend());
   try {
     app.parse(reversed);

@@ -63,8 +63,9 @@ Error parse_error(const CLI::App& app, const CLI::ParseError& e, const std::vect
   return usage_error("options", cause, "see " + help);
 }
 
-std::optional<Error> misread_error(const CLI::App& app, const std::vector<std::string>& args, const std::string& help) {
-  const auto option = misread_option(args, value_options(app));
+std::optional<Error> misread_error(const CLI::App& app, const std::vector<std::string>& args,
+                                   const ValueOptions& value_options, const std::string& help) {
+  const auto option = misread_option(args, value_options);
   if (!option) return std::nullopt;
   return unknown_option(app, *option, help);
 }

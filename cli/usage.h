@@ -17,7 +17,8 @@ Error usage_error(const std::string& subject, const std::string& cause, const st
 Error parse_error(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& args,
                   const std::string& help);
 // Refuses a misread_option() as an unknown one. nullopt: there is none.
-std::optional<Error> misread_error(const CLI::App& app, const std::vector<std::string>& args, const std::string& help);
+std::optional<Error> misread_error(const CLI::App& app, const std::vector<std::string>& args,
+                                   const ValueOptions& value_options, const std::string& help);
 // A validator that lists the accepted values in its error, before which CLI11 puts the option, without CLI11's own list
 // in the help.
 CLI::Validator one_of(std::vector<std::string> words);

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/new_file.h"
+#include "cli/usage.h"
 
 namespace drun::cli {
 
@@ -38,12 +39,12 @@ Result<void> write_whole(const std::string& path, std::string_view text) {
   return file->commit();
 }
 
-Result<void> check_writable(const std::string& path) {
+Result<void> check_writable(const std::string& option, const std::string& path) {
   if (is_special(path)) {
-    if (::access(path.c_str(), W_OK) != 0) return fail(errno_error(errno, path));
+    if (::access(path.c_str(), W_OK) != 0) return fail(usage_error(option, errno_error(errno, path).cause));
     return {};
   }
-  if (auto file = create(path); !file) return fail(std::move(file.error()));
+  if (const auto file = create(path); !file) return fail(usage_error(option, file.error().cause));
   return {};
 }
 

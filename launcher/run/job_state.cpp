@@ -238,8 +238,7 @@ bool JobState::output_broken(int status, JobTime time) {
     return true;
   }
   if (status_ != 0 || failed_) return false;
-  status_ = status;  // all workers ended well, but not all that they wrote has arrived
-  why_ = why;
+  spoil(status, why);  // all workers ended well, but not all that they wrote has arrived
   return true;
 }
 

@@ -197,7 +197,7 @@ TEST(CheckCommand, APageThatCanNoLongerBeWrittenLeavesTheRestOfTheReport) {
 TEST(WholeFile, KeepsWhatIsThereIfItCanNotBeReplaced) {
   const Folder folder;
   ASSERT_TRUE(write_whole(folder / "a", "old").has_value());
-  ASSERT_TRUE(check_writable(folder / "a").has_value());
+  ASSERT_TRUE(check_writable("--html", folder / "a").has_value());
   EXPECT_EQ(*read_file(folder / "a"), "old");
   ASSERT_TRUE(write_whole(folder / "a", "new").has_value());
   EXPECT_EQ(*read_file(folder / "a"), "new");
@@ -205,7 +205,7 @@ TEST(WholeFile, KeepsWhatIsThereIfItCanNotBeReplaced) {
 }
 
 TEST(WholeFile, WritesToDevicesAsTheyAre) {
-  EXPECT_TRUE(check_writable("/dev/null").has_value());
+  EXPECT_TRUE(check_writable("--html", "/dev/null").has_value());
   EXPECT_TRUE(write_whole("/dev/null", "x").has_value());
   EXPECT_FALSE(fs::is_regular_file("/dev/null"));
   const auto full = write_whole("/dev/full", "x");

@@ -12,24 +12,14 @@
 #include "base/fd.h"
 #include "cli/printer.h"
 #include "tests/hostile_text.h"
+#include "tests/redirected_fd.h"
 
 namespace drun::cli {
 namespace {
 
+using drun::testing::RedirectedFd;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-// The test's own standard error, until the end of the object.
-class OwnStderr {
- public:
-  explicit OwnStderr(int fd) : before_(::dup(STDERR_FILENO)) { ::dup2(fd, STDERR_FILENO); }
-  ~OwnStderr() { ::dup2(before_.get(), STDERR_FILENO); }
-  OwnStderr(const OwnStderr&) = delete;
-  OwnStderr& operator=(const OwnStderr&) = delete;
-
- private:
-  Fd before_;
-};
 
 // Fills a pipe. Returns the number of bytes.
 std::size_t fill(int fd) {
@@ -63,7 +53,7 @@ TEST(MessageWriter, AReaderThatSleepsDoesNotStopTheLoop) {
   auto pipe = make_pipe();
   ASSERT_TRUE(pipe);
   const std::size_t n_before = fill(pipe->write.get());
-  const OwnStderr own(pipe->write.get());
+  const RedirectedFd own(STDERR_FILENO, pipe->write.get());
   Printer printer;
   std::string expected;
   for (int i = 0; i < 3; ++i) {
@@ -118,7 +108,7 @@ TEST(Printer, ItsProgressLineIsOneCleanLine) {
   const Fd terminal(::open(::ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
   ASSERT_TRUE(terminal);
   ::setenv("TERM", "xterm", 1);
-  const OwnStderr own(terminal.get());
+  const RedirectedFd own(STDERR_FILENO, terminal.get());
   Printer printer;
   printer.status(testing::kHostile);
   printer.flush();

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "tests/hostile_text.h"
+#include "tests/redirected_fd.h"
 
 namespace drun::launcher {
 namespace {
@@ -116,14 +117,13 @@ TEST_F(EventsFile, BytesThatAreNoUtf8StillGiveJson) {
 
 TEST_F(EventsFile, DrunsOwnStderrKeepsWhatIsInIt) {
   const Fd shell(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
-  const Fd before(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-  ASSERT_EQ(::dup2(shell.get(), STDERR_FILENO), STDERR_FILENO);
-  ASSERT_TRUE(write_all(STDERR_FILENO, "{\"event\": \"before\"}\n"));
-  const auto open = events_.open("/dev/stderr");
-  events_.job_ended(0);
-  const auto after = write_all(STDERR_FILENO, "{\"event\": \"after\"}\n");
-  ::dup2(before.get(), STDERR_FILENO);
-  ASSERT_TRUE(open && after);
+  {
+    const testing::RedirectedFd own(STDERR_FILENO, shell.get());
+    ASSERT_TRUE(write_all(STDERR_FILENO, "{\"event\": \"before\"}\n"));
+    ASSERT_TRUE(events_.open("/dev/stderr"));
+    events_.job_ended(0);
+    ASSERT_TRUE(write_all(STDERR_FILENO, "{\"event\": \"after\"}\n"));
+  }
   const auto all = lines();
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0]["event"], "before");
@@ -134,12 +134,9 @@ TEST_F(EventsFile, DrunsOwnStderrKeepsWhatIsInIt) {
 TEST_F(EventsFile, APipeThatIsStderrTooDoesNotBlock) {
   auto pipe = make_pipe();
   ASSERT_TRUE(pipe);
-  const Fd before(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-  ASSERT_EQ(::dup2(pipe->write.get(), STDERR_FILENO), STDERR_FILENO);
-  const auto open = events_.open("/dev/stderr");
+  const testing::RedirectedFd own(STDERR_FILENO, pipe->write.get());
+  ASSERT_TRUE(events_.open("/dev/stderr"));
   for (int i = 0; i < 2000; ++i) events_.stop_ordered(std::string(100, 'x'), 1);  // more than a pipe holds
-  ::dup2(before.get(), STDERR_FILENO);
-  ASSERT_TRUE(open);
   EXPECT_EQ(recorder_.said.size(), 1u);
 }
 
