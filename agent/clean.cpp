@@ -65,11 +65,11 @@ class Cleaner {
   bool poll() {
     // Root scans all users: a user's job may run programs as root, and it is running if the user's agent is.
     const ProcessList processes = list_processes(::geteuid() == 0 ? std::nullopt : scope_.uid);
-    const auto family = own_family(processes, guard_, ::getpid());
+    family_ = own_family(processes, guard_, ::getpid());
     const std::uint64_t now = now_in_ticks();
     running_.clear();
     spared_jobs_.clear();
-    for (const auto& found : find_leftovers(processes, scope_, family)) {
+    for (const auto& found : find_leftovers(processes, scope_, family_)) {
       const Process& p = processes.at(found.pid);
       control::LeftProcess report;
       report.job_id = found.job_id;
@@ -99,6 +99,12 @@ class Cleaner {
                        [&](const auto& t) { return t.second.report.job_id == job_id; });
   }
 
+  // cgroup.kill would also end the shell of the user who runs `drun clean` in it.
+  bool may_kill(const LeftDirectoryFound& directory) const {
+    return directory.is_cgroup && directory.populated && is_target(directory.job_id) &&
+           !holds_one_of(directory, family_);
+  }
+
   bool any_lives() const {
     return std::any_of(targets_.begin(), targets_.end(), [](const auto& t) { return lives(t.first, t.second.start); });
   }
@@ -118,7 +124,7 @@ class Cleaner {
     const Deadline give_up = Clock::now() + kKillTime;
     while (poll() && Clock::now() < give_up) {
       for (const auto& directory : find_directories(scope_)) {
-        if (directory.is_cgroup && directory.populated && is_target(directory.job_id)) kill_cgroup(directory.path);
+        if (may_kill(directory)) kill_cgroup(directory.path);
       }
       signal_all(SIGKILL);
       ::usleep(kPause);
@@ -131,7 +137,11 @@ class Cleaner {
   void directories(control::Cleaned& out) {
     for (const auto& found : find_directories(scope_)) {
       const auto is_its = [&](const std::string& job) { return may_be_of(found, job); };
-      if (found.populated || std::any_of(spared_jobs_.begin(), spared_jobs_.end(), is_its)) continue;
+      // Without its directory, a survivor would not be found again.
+      const bool has_survivor = std::any_of(out.processes.begin(), out.processes.end(), [&](const auto& process) {
+        return process.state == LeftState::kSurvived && is_its(process.job_id);
+      });
+      if (found.populated || has_survivor || std::any_of(spared_jobs_.begin(), spared_jobs_.end(), is_its)) continue;
       control::LeftDirectory report;
       report.job_id = found.job_id;
       report.path = found.path;
@@ -150,6 +160,7 @@ class Cleaner {
   pid_t guard_;
   CleanScope scope_;
   std::string passwd_;
+  std::set<pid_t> family_;
   Targets targets_;
   std::vector<control::LeftProcess> running_;
   std::set<std::string> spared_jobs_;

@@ -204,4 +204,14 @@ bool remove_directory(const LeftDirectoryFound& directory) {
   return remove_socket_directory(directory.path);
 }
 
+bool holds_one_of(const LeftDirectoryFound& cgroup, const std::set<pid_t>& pids) {
+  // No other cgroup has its name, and our PID namespace may see the hierarchy from another root.
+  const std::string step = cgroup.path.substr(cgroup.path.rfind('/')) + "/";
+  return std::any_of(pids.begin(), pids.end(), [&](pid_t pid) {
+    const auto text = read_file(proc_file(pid, "cgroup"));
+    const auto path = text ? cgroup2_path(*text) : std::nullopt;
+    return path && (*path + "/").find(step) != std::string::npos;
+  });
+}
+
 }  // namespace drun::agent

@@ -1,7 +1,7 @@
 // Finds what earlier jobs left on this host: processes, cgroups, and directories of sockets that do not answer.
 //
 // A job runs here as long as one of its processes has an agent above it. Every other process that carries the mark of
-// a job (DRUN_JOB_ID, its cgroup, or an ancestor that has it) is a leftover: a living agent would have ended it.
+// a job (its environment, its cgroup, or an ancestor that has one) is a leftover: a living agent would have ended it.
 #pragma once
 
 #include <sys/types.h>
@@ -59,5 +59,7 @@ bool may_be_of(const LeftDirectoryFound& directory, std::string_view job_id);
 // our own user only.
 std::vector<LeftDirectoryFound> find_directories(const CleanScope& scope);
 bool remove_directory(const LeftDirectoryFound& directory);
+// True if one of the processes is in that cgroup or below it.
+bool holds_one_of(const LeftDirectoryFound& cgroup, const std::set<pid_t>& pids);
 
 }  // namespace drun::agent

@@ -1,6 +1,7 @@
 #include "agent/process_list.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,10 +27,19 @@ bool is_job_id(std::string_view id) {
   });
 }
 
+// True if the agent of that process made its socket's folder on this host and didn't remove it: agents that end in
+// order do.
+bool has_agent_folder(const JobOfProcess& mark) {
+  const auto folder = mark.agent_socket.substr(0, mark.agent_socket.rfind('/'));
+  struct stat s {};
+  return ::lstat(folder.c_str(), &s) == 0 && S_ISDIR(s.st_mode);
+}
+
 JobOfProcess mark_of(pid_t pid) {
   JobOfProcess mark;
   if (const auto environment = read_file(proc_file(pid, "environ"))) mark = parse_environment(*environment);
-  if (!mark.job_id.empty()) return mark;
+  if (!mark.job_id.empty() && (mark.agent_socket.empty() || has_agent_folder(mark))) return mark;
+  mark = JobOfProcess();
   if (const auto cgroup = read_file(proc_file(pid, "cgroup"))) {
     if (const auto path = cgroup2_path(*cgroup)) mark.job_id = job_of_cgroup(*path);
   }
@@ -68,6 +78,7 @@ std::optional<std::uint32_t> parse_real_uid(std::string_view status) {
 JobOfProcess parse_environment(std::string_view environment) {
   constexpr std::string_view kJob = "DRUN_JOB_ID=";
   constexpr std::string_view kRank = "DRUN_RANK=";
+  constexpr std::string_view kAgent = "DRUN_AGENT=";
   JobOfProcess mark;
   for (const auto entry : split(environment, '\0')) {
     if (starts_with(entry, kJob) && mark.job_id.empty()) {
@@ -76,10 +87,11 @@ JobOfProcess parse_environment(std::string_view environment) {
     } else if (starts_with(entry, kRank)) {
       const auto rank = parse_number(entry.substr(kRank.size()));
       if (rank && *rank <= 1u << 24) mark.rank = static_cast<int>(*rank);
+    } else if (starts_with(entry, kAgent)) {
+      mark.agent_socket = std::string(entry.substr(kAgent.size()));
     }
   }
-  if (mark.job_id.empty()) mark.rank = -1;
-  return mark;
+  return mark.job_id.empty() ? JobOfProcess() : mark;
 }
 
 std::string printable_command(std::string_view cmdline, const std::string& name, std::size_t limit) {

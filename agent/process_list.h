@@ -20,8 +20,9 @@ std::optional<std::uint32_t> parse_real_uid(std::string_view status);
 
 // A job's mark in the environment of every process that it starts.
 struct JobOfProcess {
-  std::string job_id;  // "" = no job
-  int rank = -1;       // -1 = unknown
+  std::string job_id;        // "" = no job
+  int rank = -1;             // -1 = unknown
+  std::string agent_socket;  // DRUN_AGENT; "" = unknown
 };
 JobOfProcess parse_environment(std::string_view environment);
 // The command line: words separated by spaces, unprintable bytes as '?', at most `limit` bytes; "[name]" if there is
@@ -39,7 +40,10 @@ void for_each_pid(const std::function<bool(pid_t pid)>& visit);
 struct Process {
   ProcessStat stat;
   std::uint32_t uid = 0;
-  JobOfProcess mark;  // from the environment, else the cgroup; only read for the users asked for
+  // From the environment, else the cgroup; only read for the users asked for. An environment whose DRUN_AGENT is in a
+  // folder that this host doesn't have came from another host (a worker called sbatch) or from a job that has ended in
+  // order: it is no mark.
+  JobOfProcess mark;
   std::string command;
 };
 using ProcessList = std::map<pid_t, Process>;

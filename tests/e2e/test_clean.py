@@ -5,7 +5,7 @@ import re
 import signal
 import time
 
-from support import LIMIT_S, SLOWDOWN, ClusterTest
+from support import BIN, LIMIT_S, SLOWDOWN, ClusterTest
 
 ALL = "localhost:1,host1:1,host2:1"
 # The worker dies with its agent; its children don't: one ignores polite requests, one obeys them, one has neither the
@@ -114,9 +114,13 @@ class LeftOvers(CleanTest):
     def test_a_name_like_ours_is_nothing(self):
         others = [self.cluster.start("h1", "bash", "-c", f"exec -a {name} sleep 1005")
                   for name in ("drun-agent", "drun", "drun-worker")]
+        # A batch job has the environment of the worker that submitted it, but the worker's agent was elsewhere.
+        others.append(self.cluster.start("h1", "env", "DRUN_JOB_ID=0123456789abcdef", "DRUN_RANK=0",
+                                         "DRUN_AGENT=/tmp/drun-0123456789ab-aB3xYz/agent", "sleep", "1005"))
         for other in others:
             self.addCleanup(self._end, other)
-        self.cluster.find("h1", r"^drun-worker 1005")
+        for command in ("drun-worker", "sleep"):
+            self.cluster.find("h1", rf"^{command} 1005")
         self.orphans()
         shown = self.clean("-H", ALL, "--yes", "--grace", "0", status=0)
         self.assertNotIn("1005", shown.out)
@@ -286,6 +290,18 @@ class Cgroups(CleanTest):
         self.cluster.assert_clean()
         self.assertEqual(self.cgroups(job_id), [])
         self.assertEqual(self.clean("-H", "host1", status=0).out, "host1: nothing left\n")
+
+    def test_spare_the_shell_in_which_clean_is_called(self):
+        job_id = self.orphans(hosts="localhost:1,host1:1", wait_for=["sleep 1006"], script=f"""
+            (trap "" TERM; exec setsid sleep 1006) > /dev/null 2>&1 &
+            setsid sh -c 'while [ ! -e /tmp/go ]; do sleep 0.1; done
+                          {BIN}/drun clean --yes --grace 0 > /tmp/cleaned 2>&1; echo status $? >> /tmp/cleaned
+                          mv /tmp/cleaned /tmp/done' > /dev/null 2>&1 &
+            echo "ready $DRUN_JOB_ID"; wait; sleep 1000""")
+        said = self.cluster.shell("h1", "touch /tmp/go; until [ -e /tmp/done ]; do sleep 0.1; done; cat /tmp/done; "
+                                        "rm /tmp/go /tmp/done")
+        self.assertRegex(said, rf"localhost: ended \d+ process(es)? of job {job_id}(.|\n)*status 0\n$")
+        self.cluster.assert_clean()
 
     def test_left_empty_are_removed_by_clean(self):
         job, job_id = self.begin("localhost:1,host1:1", "echo ready $DRUN_JOB_ID; exec sleep 1000")

@@ -5,6 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <string>
+#include <vector>
+
 #include "base/fd.h"
 
 namespace drun::agent {
@@ -23,6 +27,11 @@ TEST(Environment, TellsJobAndRank) {
   const auto mark = parse_environment("PATH=/bin\0DRUN_RANK=12\0DRUN_JOB_ID=0123456789abcdef\0A=B\0"s);
   EXPECT_EQ(mark.job_id, "0123456789abcdef");
   EXPECT_EQ(mark.rank, 12);
+}
+
+TEST(Environment, TellsTheSocketOfTheAgent) {
+  EXPECT_EQ(parse_environment("DRUN_AGENT=/tmp/drun-ab/agent\0DRUN_JOB_ID=a\0"s).agent_socket, "/tmp/drun-ab/agent");
+  EXPECT_EQ(parse_environment("DRUN_AGENT=/tmp/drun-ab/agent\0"s).agent_socket, "");
 }
 
 TEST(Environment, OnlyAWholeNameIsAMark) {
@@ -63,27 +72,45 @@ TEST(Processes, ThisOneIsThereWithItsParent) {
   EXPECT_EQ(all.count(::getppid()), 1u);
 }
 
-TEST(Processes, TheMarkOfAChildIsRead) {
+// What the list tells about a `sleep 1000` with that environment.
+Process list_child(std::vector<std::string> environment) {
   auto ready = make_pipe();
-  ASSERT_TRUE(ready.has_value());
+  std::vector<char*> variables;
+  for (auto& variable : environment) variables.push_back(variable.data());
+  variables.push_back(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
     // The exec closes the child's end; by then the new environment is in place.
     const char* argv[] = {"sleep", "1000", nullptr};
-    const char* environment[] = {"DRUN_JOB_ID=feed", "DRUN_RANK=3", nullptr};
-    ::execve("/bin/sleep", const_cast<char**>(argv), const_cast<char**>(environment));
+    ::execve("/bin/sleep", const_cast<char**>(argv), variables.data());
     ::_exit(127);
   }
   ready->write.reset();
   char byte = 0;
-  ASSERT_EQ(::read(ready->read.get(), &byte, 1), 0);
-  const auto all = list_processes(std::nullopt);
-  ASSERT_EQ(all.count(child), 1u);
-  EXPECT_EQ(all.at(child).mark.job_id, "feed");
-  EXPECT_EQ(all.at(child).mark.rank, 3);
-  EXPECT_EQ(all.at(child).command, "sleep 1000");
+  EXPECT_EQ(::read(ready->read.get(), &byte, 1), 0);
+  auto all = list_processes(std::nullopt);
+  EXPECT_EQ(all.count(child), 1u);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
+  return all[child];
+}
+
+TEST(Processes, TheMarkOfAChildIsRead) {
+  const Process child = list_child({"DRUN_JOB_ID=feed", "DRUN_RANK=3"});
+  EXPECT_EQ(child.mark.job_id, "feed");
+  EXPECT_EQ(child.mark.rank, 3);
+  EXPECT_EQ(child.command, "sleep 1000");
+}
+
+TEST(Processes, AnEnvironmentOfAnAgentWithoutAFolderHereIsNoMark) {
+  std::string folder = "/tmp/drun-process-list-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::vector<std::string> environment = {"DRUN_JOB_ID=feed", "DRUN_RANK=3", "DRUN_AGENT=" + folder + "/agent"};
+  EXPECT_EQ(list_child(environment).mark.job_id, "feed");
+  ASSERT_EQ(::rmdir(folder.c_str()), 0);
+  const Process child = list_child(environment);
+  EXPECT_EQ(child.mark.job_id, "");
+  EXPECT_EQ(child.mark.rank, -1);
 }
 
 }  // namespace
