@@ -54,24 +54,34 @@ OutputWriter::OutputWriter(asio::io_context& io, OutputOptions options, OnWritte
       out_(STDOUT_FILENO),
       err_(STDERR_FILENO) {}
 
-Result<void> OutputWriter::open(const std::vector<RankLabel>& ranks, std::size_t credit) {
+void OutputWriter::open(const std::vector<RankLabel>& ranks, std::size_t credit) {
   credit_ = credit;
   accounts_.assign(2 * ranks.size(), {});
   Screen screen = screen_here();
   screen.merges_stderr = options_.merges_stderr;
   display_ = std::make_unique<OutputDisplay>(OutputTags(options_.tag, options_.timestamp, ranks), ranks.size(), screen);
-  if (options_.directory.empty()) return {};
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const std::string directory = options_.directory + "/rank." + std::to_string(rank);
-    std::error_code ec;
-    std::filesystem::create_directories(directory, ec);
-    if (ec) return fail(Errc::kUsage, "--output-filename", directory + ": " + ec.message());
-    for (std::size_t i = 0; i < files_per_rank(); ++i) {
-      const std::string path = directory + (i == 0 ? "/stdout" : "/stderr");
-      Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-      if (!fd) return fail(Error(Errc::kUsage, "--output-filename", errno_error(errno, path).cause));
-      files_.push_back(std::move(fd));
-    }
+}
+
+Task<Result<void>> OutputWriter::create_files() {
+  if (options_.directory.empty()) co_return Result<void>();
+  auto create_all = [this] {
+    Result<void> created;
+    for (std::size_t rank = 0; rank < accounts_.size() / 2 && created; ++rank) created = create_files_of(rank);
+    return created;
+  };
+  co_return co_await run_blocking(thread_, std::move(create_all));
+}
+
+Result<void> OutputWriter::create_files_of(std::size_t rank) {
+  const std::string directory = options_.directory + "/rank." + std::to_string(rank);
+  std::error_code ec;
+  std::filesystem::create_directories(directory, ec);
+  if (ec) return fail(Errc::kUsage, "--output-filename", directory + ": " + ec.message());
+  for (std::size_t i = 0; i < files_per_rank(); ++i) {
+    const std::string path = directory + (i == 0 ? "/stdout" : "/stderr");
+    Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!fd) return fail(Error(Errc::kUsage, "--output-filename", errno_error(errno, path).cause));
+    files_.push_back(std::move(fd));
   }
   return {};
 }

@@ -34,9 +34,11 @@ class OutputWriter {
   OutputWriter(asio::io_context& io, OutputOptions options, OnWritten written, OnBroken broken);
   static constexpr std::size_t kNoLimit = SIZE_MAX;
 
-  // Sets the labels of the ranks and creates their files. Must be called first. `credit`: what the agent of a rank has
-  // for each of its streams at the start.
-  Result<void> open(const std::vector<RankLabel>& ranks, std::size_t credit = kNoLimit);
+  // Sets the labels of the ranks. Must be called first. `credit`: what the agent of a rank has for each of its streams
+  // at the start.
+  void open(const std::vector<RankLabel>& ranks, std::size_t credit = kNoLimit);
+  // Creates the files of the ranks, on the writer's thread: their file system may be slow. After open(), before run().
+  Task<Result<void>> create_files();
   std::size_t tag_width() const { return display_->tag_width(); }  // after open()
   // An error if no agent may send this: more than its credit, another stream, output after the end. Then nothing is
   // taken.
@@ -82,6 +84,7 @@ class OutputWriter {
   Batch next_batch();
   Task<void> wait_for_work();
   // On the writer's thread.
+  Result<void> create_files_of(std::size_t rank);
   void wait_for_others();
   void write_batch(Batch& batch);
   void write_item(const Item& item, Error& error);
@@ -97,7 +100,7 @@ class OutputWriter {
   OnBroken broken_;
   IsWritten is_written_;
   std::size_t credit_ = kNoLimit;
-  std::vector<Account> accounts_;
+  std::vector<Account> accounts_;  // two per rank
   std::deque<Item> items_;
   Event wake_;
   Deadline draw_at_{};  // earliest time for drawing changed progress bars

@@ -60,7 +60,7 @@ Task<int> Job::run_phases() {
 
 // From here on the job's end is the supervisor's.
 Task<int> Job::run_workers() {
-  auto files = output_.open(hosts_, plan_.placement);
+  auto files = co_await output_.open(hosts_, plan_.placement);
   if (!files) co_return report(files.error());
   auto active = supervisor_.activate();
   if (!active) co_return report(active.error());

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <chrono>
+#include <functional>
 #include <utility>
 
 #include "base/log.h"
@@ -11,8 +13,13 @@
 
 namespace drun::launcher {
 
+namespace {
+constexpr auto kSlowFiles = std::chrono::seconds(3);
+}
+
 JobOutput::JobOutput(asio::io_context& io, OutputOptions options, Reporter& reporter, Supervisor& supervisor)
     : reporter_(reporter),
+      directory_(options.directory),
       writer_(
           io, std::move(options),
           [this](int rank, control::Stream stream, std::size_t n) { give_credit(rank, stream, n); },
@@ -21,14 +28,20 @@ JobOutput::JobOutput(asio::io_context& io, OutputOptions options, Reporter& repo
   writer_.write_after([&reporter](std::chrono::milliseconds limit) { return reporter.wait_written(limit); });
 }
 
-Result<void> JobOutput::open(std::vector<AgentChannel*> hosts, const Placement& placement) {
+Task<Result<void>> JobOutput::open(std::vector<AgentChannel*> hosts, const Placement& placement) {
   hosts_ = std::move(hosts);
   std::vector<RankLabel> labels;
   for (const auto& place : placement.ranks) {
     host_of_.push_back(place.host);
     labels.push_back(RankLabel{hosts_[static_cast<std::size_t>(place.host)]->name(), place.host});
   }
-  return writer_.open(labels, output_credit(labels.size()));
+  writer_.open(labels, output_credit(labels.size()));
+  std::function<void()> warn = [this] {
+    reporter_.warning("--output-filename: creating the files of the ranks in " + directory_ +
+                      " takes long: its file system answers slowly or not at all");
+  };
+  const DeadlineGuard slow(co_await asio::this_coro::executor, Clock::now() + kSlowFiles, std::move(warn));
+  co_return co_await writer_.create_files();
 }
 
 Task<void> JobOutput::run() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "base/asio.h"
@@ -20,8 +21,8 @@ class JobOutput {
  public:
   JobOutput(asio::io_context& io, OutputOptions options, Reporter& reporter, Supervisor& supervisor);
 
-  // Creates the files of the ranks. `hosts`: by used host.
-  Result<void> open(std::vector<AgentChannel*> hosts, const Placement& placement);
+  // Creates the files of the ranks, and says so if that takes long. `hosts`: by used host.
+  Task<Result<void>> open(std::vector<AgentChannel*> hosts, const Placement& placement);
   // Writes until finish(). drun's own messages go the same way from this call on.
   Task<void> run();
   // Returns when all is written; what is written last may fail, too. After run().
@@ -38,6 +39,7 @@ class JobOutput {
   void speak_through(const Reporter::Sink& sink);
 
   Reporter& reporter_;
+  std::string directory_;  // of the ranks' files; "" = no files
   std::vector<AgentChannel*> hosts_;
   std::vector<int> host_of_;  // by rank
   OutputWriter writer_;

@@ -66,6 +66,16 @@ class Slow(Mounts):
         self.assertGreater(time.monotonic() - began, LONGEST - 1, "nothing was slow")
         self.cluster.assert_clean()
 
+    def test_files_of_the_ranks_may_be_slow_longer_than_a_host_may_be_silent(self):
+        self.cluster.shell("h0", f"mkdir -p {FOLDER}/out/rank.0; touch {FOLDER}/out/rank.0/stdout")
+        point, _ = self.mount("h0", "open", 5, "stdout")
+        job = self.begin("host1", "echo", "in", options=("--output-filename", f"{point}/out", "--heartbeat-timeout", "2"))
+        self.assertEqual(job.finish(30 * SLOWDOWN), 0, str(job))
+        self.assertRegex(job.err, rf"warning: --output-filename: creating .* in {point}/out takes long")
+        self.assertEqual(job.out, "in\n")
+        self.assertEqual(self.cluster.shell("h0", f"cat {FOLDER}/out/rank.0/stdout"), "in\n")
+        self.cluster.assert_clean()
+
     def test_dead_is_an_error_of_its_host_in_time(self):
         cases = (
             ("chdir", "work", "{point}/work/pwd", "'{point}/work'"),

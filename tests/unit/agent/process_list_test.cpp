@@ -72,7 +72,7 @@ TEST(Processes, ThisOneIsThereWithItsParent) {
   EXPECT_EQ(all.count(::getppid()), 1u);
 }
 
-// What the list tells about a `sleep 1000` with that environment.
+// The entry of a `sleep 1000` with that environment.
 Process list_child(std::vector<std::string> environment) {
   auto ready = make_pipe();
   std::vector<char*> variables;

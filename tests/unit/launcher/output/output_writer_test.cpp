@@ -27,7 +27,7 @@ TEST(OutputWriter, GivesBackWhatTheAgentWasCharged) {
         given[{rank, stream}] += credit;
       },
       [](Error error) { ADD_FAILURE() << error.message(); });
-  ASSERT_TRUE(writer.open(std::vector<RankLabel>(2)).has_value());
+  writer.open(std::vector<RankLabel>(2));
 
   std::map<std::pair<int, Stream>, std::size_t> charged;
   const auto push = [&](std::uint32_t rank, Stream stream, std::size_t n_bytes) {
@@ -64,7 +64,7 @@ TEST(OutputWriter, WritesAfterWhatWasSaidBefore) {
   OutputWriter writer(
       io, OutputOptions(), [](int, Stream, std::size_t) {}, [](const Error&) {});
   ::dup2(before.get(), STDOUT_FILENO);
-  ASSERT_TRUE(writer.open(std::vector<RankLabel>(1)).has_value());
+  writer.open(std::vector<RankLabel>(1));
   std::vector<int> readable;  // the pipe, at each question
   writer.write_after([&](std::chrono::milliseconds) {
     pollfd p{pipe->read.get(), POLLIN, 0};
@@ -83,16 +83,25 @@ TEST(OutputWriter, WritesAfterWhatWasSaidBefore) {
   EXPECT_EQ(::poll(&p, 1, 0), 1);
 }
 
+Task<void> create_files(OutputWriter& writer) {
+  const auto created = co_await writer.create_files();
+  EXPECT_TRUE(created) << created.error().message();
+}
+
 TEST(OutputWriter, MergedStderrIsInTheFileOfStdout) {
   const testing::TempFolder folder;
   asio::io_context io;
   OutputOptions options;
-  options.directory = folder.path();
+  options.directory = folder.path("output");
   options.shown = {false, false};
   options.merges_stderr = true;
   OutputWriter writer(
       io, options, [](int, Stream, std::size_t) {}, [](Error error) { ADD_FAILURE() << error.message(); });
-  ASSERT_TRUE(writer.open(std::vector<RankLabel>(2)).has_value());
+  writer.open(std::vector<RankLabel>(2));
+  TaskGroup tasks(io.get_executor());
+  tasks.spawn(create_files(writer));
+  io.run_for(std::chrono::seconds(20));
+  io.restart();
   for (const std::uint32_t rank : {0u, 1u}) {
     for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
       control::Output output;
@@ -103,12 +112,11 @@ TEST(OutputWriter, MergedStderrIsInTheFileOfStdout) {
     }
   }
   writer.stop();
-  TaskGroup tasks(io.get_executor());
   tasks.spawn(writer.run());
   io.run_for(std::chrono::seconds(20));
-  EXPECT_EQ(folder.read("rank.0/stdout"), "0 out\n0 err\n");
-  EXPECT_EQ(folder.read("rank.1/stdout"), "1 out\n1 err\n");
-  EXPECT_FALSE(std::filesystem::exists(folder.path("rank.0/stderr")));
+  EXPECT_EQ(folder.read("output/rank.0/stdout"), "0 out\n0 err\n");
+  EXPECT_EQ(folder.read("output/rank.1/stdout"), "1 out\n1 err\n");
+  EXPECT_FALSE(std::filesystem::exists(folder.path("output/rank.0/stderr")));
 }
 
 TEST(OutputWriter, TakesNoMoreThanTheCreditThatIsOut) {
@@ -120,7 +128,7 @@ TEST(OutputWriter, TakesNoMoreThanTheCreditThatIsOut) {
       io, options, [&](int, Stream, std::size_t credit) { given += credit; },
       [](Error error) { ADD_FAILURE() << error.message(); });
   constexpr std::size_t kCredit = 4 * kMinCharge;
-  ASSERT_TRUE(writer.open(std::vector<RankLabel>(1), kCredit).has_value());
+  writer.open(std::vector<RankLabel>(1), kCredit);
   const auto push = [&](Stream stream, std::size_t n_bytes) {
     control::Output output;
     output.stream = stream;

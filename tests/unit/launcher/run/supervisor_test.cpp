@@ -94,7 +94,7 @@ class SupervisorTest : public ::testing::Test {
     parts.started = [this](const control::Started& m) { joins_.on_started(m); };
     parts.exited = [this](const control::Exited& m) { joins_.on_exited(m); };
     parts.stdin_taken = [this](int rank, std::uint64_t n_bytes) { taken_[rank].push_back(n_bytes); };
-    EXPECT_TRUE(output_.open(labels, kCredit));
+    output_.open(labels, kCredit);
     supervisor_.attach(std::move(parts));
     supervisor_.serve(server_);
     joins_.expect(&server_);
