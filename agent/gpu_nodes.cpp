@@ -13,6 +13,7 @@ namespace drun::agent {
 
 namespace {
 
+constexpr const char* kDriver = "/proc/driver/nvidia/gpus";
 constexpr std::size_t kLongestFile = 64u << 10;
 
 std::vector<std::string> names_in(const std::string& directory) {
@@ -60,7 +61,7 @@ std::vector<std::string> visible_devices(std::string_view list, std::size_t n_gp
 }  // namespace
 
 std::vector<GpuNode> read_gpu_nodes(const std::string& root) {
-  const std::string driver = root + "/proc/driver/nvidia/gpus";
+  const std::string driver = root + kDriver;
   std::vector<GpuNode> out;
   for (const auto& address : names_in(driver)) {  // "0000:1b:00.0"
     GpuNode gpu;
@@ -71,6 +72,11 @@ std::vector<GpuNode> read_gpu_nodes(const std::string& root) {
     out.push_back(std::move(gpu));
   }
   return out;
+}
+
+std::size_t count_gpus(const std::string& root, const std::optional<std::string>& visible) {
+  const std::size_t n_gpus = names_in(root + kDriver).size();
+  return visible ? visible_devices(*visible, n_gpus).size() : n_gpus;
 }
 
 std::vector<int> nodes_of_workers(const std::vector<std::string>& named, const std::vector<GpuNode>& gpus,

@@ -1,7 +1,9 @@
 // The NVIDIA GPUs of this machine, and the NUMA node that each is attached to.
 #pragma once
 
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,9 @@ struct GpuNode {
 // The GPUs by nvidia-smi's number, which is the order of their PCI addresses. Reads the driver's files; empty without
 // the driver. `root` is prepended to every path that is read; "" except in tests.
 std::vector<GpuNode> read_gpu_nodes(const std::string& root);
+
+// The number of GPUs that workers see. `visible`: CUDA_VISIBLE_DEVICES; nothing if it isn't set. Asks no driver.
+std::size_t count_gpus(const std::string& root, const std::optional<std::string>& visible);
 
 // The NUMA node of each worker's GPU, by local rank; -1 if unknown. A worker's GPU is the one that the host list
 // names for it (`named`, as Prepare::gpus), else the entry at its local rank in CUDA_VISIBLE_DEVICES of

@@ -43,7 +43,7 @@ struct Raw : RawJobOptions {
 };
 
 void describe_slots(CLI::App& app, Raw& raw) {
-  app.add_option("--nproc-per-node", raw.per_node, "workers on each host; default: its slots")
+  app.add_option("--nproc-per-node", raw.per_node, "workers on each host, or gpu: one on each GPU; default: its slots")
       ->type_name("N")
       ->group(kHosts);
   app.add_flag("--oversubscribe", raw.oversubscribe,
@@ -207,13 +207,34 @@ Result<void> choose_stdin(const std::string& text, launcher::JobOptions& job) {
   return {};
 }
 
+// --nproc-per-node gpu. Refuses what needs the number of workers before the hosts are connected, or changes it after.
+Result<void> choose_slot_per_gpu(const Raw& raw, launcher::JobOptions& job) {
+  const bool sets_devices = std::any_of(job.env.exports.begin(), job.env.exports.end(), [](const std::string& word) {
+    return word.substr(0, word.find('=')) == "CUDA_VISIBLE_DEVICES";
+  });
+  const std::pair<bool, const char*> refused[] = {{raw.dry_run, "--dry-run"},
+                                                  {raw.explained_rank.has_value(), "--explain-env"},
+                                                  {!raw.ranks.empty(), "--ranks"},
+                                                  {parse_number(raw.stdin_to).value_or(0) > 0, "--stdin"},
+                                                  {sets_devices, "-x CUDA_VISIBLE_DEVICES"}};
+  for (const auto& [is_given, option] : refused) {
+    if (!is_given) continue;
+    return fail(usage_error(option,
+                            "not with --nproc-per-node gpu: a host says how many GPUs it shows when it is connected",
+                            "--nproc-per-node with the number of GPUs"));
+  }
+  job.slot_per_gpu = true;
+  return {};
+}
+
 // --nproc-per-node and --oversubscribe. Fewer workers than slots are a choice, more only with --oversubscribe.
 Result<void> fill_slots(const Raw& raw, launcher::JobOptions& job) {
+  if (raw.per_node == "gpu") return choose_slot_per_gpu(raw, job);
   if (!raw.per_node.empty()) {
     const auto n = parse_number(raw.per_node);
     if (!n || *n == 0 || *n > static_cast<std::uint64_t>(launcher::kMaxSlots)) {
       return fail(usage_error("--nproc-per-node", "'" + raw.per_node + "' is not a number from 1 to 1024",
-                              "--nproc-per-node 8"));
+                              "--nproc-per-node 8, or --nproc-per-node gpu for a worker on each GPU"));
     }
     for (auto& host : job.hosts) {
       if (host.slots_given && host.slots < static_cast<int>(*n) && !raw.oversubscribe) {
@@ -303,14 +324,15 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
   job.grace = *grace;
   job.heartbeat_timeout = std::max(*heartbeat, std::chrono::milliseconds(1000));
   // Places once to see if there is more than one worker; the job itself places again with its own findings.
-  const auto placed = launcher::place(job.hosts, job.np);
+  const auto placed = launcher::place(job.hosts, job.slot_per_gpu ? 0 : job.np);
   if (!placed) return fail(placed.error());
   if (job.stdin_mode == launcher::StdinMode::kRank && job.stdin_rank >= placed->size) {
     return fail(usage_error("--stdin", "there is no rank " + std::to_string(job.stdin_rank) + " among " +
                                            plural(static_cast<std::size_t>(placed->size), "worker")));
   }
   using launcher::TagStyle;
-  if (placed->size > 1 || !raw.tag.empty()) job.output.tag = raw.tag == "host" ? TagStyle::kHost : TagStyle::kRank;
+  if (placed->size > 1 || job.slot_per_gpu || !raw.tag.empty())
+    job.output.tag = raw.tag == "host" ? TagStyle::kHost : TagStyle::kRank;
   if (raw.no_tag) job.output.tag = TagStyle::kNone;
   if (!raw.ranks.empty()) {
     auto shown = launcher::parse_rank_list(raw.ranks, placed->size, "--ranks");

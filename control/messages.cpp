@@ -54,7 +54,7 @@ std::tuple<Field...> all(Field&&... field) {
 
 auto fields(Is<Hello> auto& m) {
   return all(m.version, Line{m.host_name}, Line{m.machine}, m.boot_id, m.net_namespace, m.pid_namespace,
-             m.mnt_namespace, m.uid, m.pid, Line{m.path}, m.n_cpus, m.interfaces);
+             m.mnt_namespace, m.uid, m.pid, Line{m.path}, m.n_cpus, m.n_gpus, m.interfaces);
 }
 auto fields(Is<Configure> auto& m) { return all(m.job_id, m.heartbeat_ms, m.heartbeat_timeout_ms, m.grace_ms); }
 auto fields(Is<ProbeListen> auto& m) { return all(m.token); }

@@ -28,8 +28,9 @@ using ExamineHosts = std::function<Task<int>(asio::io_context& io, std::vector<A
 
 struct JobOptions {
   std::vector<std::string> command;
-  std::vector<Host> hosts;  // after add_slots()
-  int np = 0;               // 0 = all slots
+  std::vector<Host> hosts;    // after add_slots()
+  int np = 0;                 // 0 = all slots
+  bool slot_per_gpu = false;  // each host has as many slots as GPUs: known when it is connected
   ConnectOptions connect;
   std::vector<std::string> interfaces;  // --network-interfaces
   std::string cache_directory;          // for what probing found; "" = none

@@ -78,7 +78,7 @@ class Job {
 
   void on_frame(AgentChannel& host, control::Frame frame);
 
-  void report_events(const Placement& planned);
+  void report_events(const Placement& planned, const std::vector<Host>& on);
   void report_job(int status);
   void write_timeline();
   int report(const std::vector<Error>& errors);

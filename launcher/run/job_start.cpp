@@ -7,6 +7,7 @@
 #include "base/exit_status.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "launcher/plan/host_item.h"
 #include "launcher/run/job_phases.h"
 
 namespace drun::launcher {
@@ -17,6 +18,24 @@ namespace {
 Error late(Error error) {
   if (error.code != Errc::kTimeout || !error.hint.empty()) return error;
   return std::move(error).with_hint("slow hosts: raise --start-timeout");
+}
+
+// The machines with their slots.
+Result<std::vector<Host>> machines_of(const Connected& connected, bool slot_per_gpu) {
+  std::vector<Host> out;
+  for (const auto& agent : connected.agents) {
+    Host host = agent->host();
+    if (slot_per_gpu) {
+      const std::size_t n_gpus = host.gpus.empty() ? agent->hello().n_gpus : host.gpus.size();
+      if (n_gpus == 0) {
+        return fail(Error(Errc::kUsage, "--nproc-per-node gpu", host.name + " has no NVIDIA GPU that its workers see")
+                        .with_hint("leave " + host.name + " out, or write the number, as --nproc-per-node 8"));
+      }
+      host.slots = static_cast<int>(std::min(n_gpus, static_cast<std::size_t>(kMaxSlots)));
+    }
+    out.push_back(std::move(host));
+  }
+  return out;
 }
 
 }  // namespace
@@ -39,11 +58,11 @@ int Job::open_files() {
 
 Task<int> Job::connect() {
   // Bad placement shows before anything is connected; two names of one machine only afterwards.
-  auto planned = place(options_.hosts, options_.np);
+  auto planned = place(options_.hosts, options_.slot_per_gpu ? 0 : options_.np);
   if (!planned) co_return report(planned.error());
   auto enough_files = check_open_files(files_of(*planned), raise_open_file_limit());
   if (!enough_files) co_return report(enough_files.error());
-  report_events(*planned);
+  if (!options_.slot_per_gpu) report_events(*planned, options_.hosts);
   tasks_.spawn(watch_.draw());
 
   options_.connect.grace = options_.grace;
@@ -51,10 +70,11 @@ Task<int> Job::connect() {
   connected_ =
       co_await connect_hosts(io_, helper_.get(), channels_, options_.hosts, options_.connect, reporter_, &watch_);
   if (!connected_.errors.empty()) co_return report(connected_.errors);
-  std::vector<Host> machines;
-  for (const auto& agent : connected_.agents) machines.push_back(agent->host());
-  auto placed = place(machines, options_.np);
+  const auto machines = machines_of(connected_, options_.slot_per_gpu);
+  if (!machines) co_return report(machines.error());
+  auto placed = place(*machines, options_.np);
   if (!placed) co_return report(placed.error());
+  if (options_.slot_per_gpu) report_events(*placed, *machines);
   plan_.job_id = job_id_;
   plan_.placement = std::move(*placed);
   for (const int index : plan_.placement.host_indices) {
@@ -242,11 +262,11 @@ Task<void> Job::prepare_host(std::size_t host, std::vector<Error>& errors) {
   plan_.bindings[host] = std::move(prepared->bindings);
 }
 
-void Job::report_events(const Placement& planned) {
+void Job::report_events(const Placement& planned, const std::vector<Host>& on) {
   std::vector<Events::JobHost> hosts;
   for (std::size_t i = 0; i < planned.host_indices.size(); ++i) {
     Events::JobHost host;
-    host.name = options_.hosts[static_cast<std::size_t>(planned.host_indices[i])].name;
+    host.name = on[static_cast<std::size_t>(planned.host_indices[i])].name;
     host.n_workers = planned.local_sizes[i];
     hosts.push_back(std::move(host));
   }

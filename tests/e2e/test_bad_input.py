@@ -105,7 +105,7 @@ class Logins(ClusterTest):
         job = self.drun("-H", "localhost:1,h1:1", "-p", "12345", "id", "-un", user="drun-user", cwd="/home/drun-user")
         self.assertEqual((job.status, job.out.count("drun-user")), (0, 2), str(job))
 
-    def test_a_gpu_that_is_not_there_is_named(self):
+    def test_gpus_are_counted_and_one_that_is_not_there_is_named(self):
         about = "/proc/driver/nvidia/gpus/0000:00:06.0"
         self.addCleanup(self.cluster.shell, "h1", "umount /proc/driver")
         self.cluster.shell("h1", f"mount -t tmpfs none /proc/driver; mkdir -p {about}; "
@@ -114,6 +114,13 @@ class Logins(ClusterTest):
         job = self.drun("-H", "localhost:1,host1:gpus=0,1", "touch", "/root/started")
         self.assertEqual(job.status, 2, str(job))
         self.assertIn("host1: gpus=1: the host has 1 GPU, number 0", job.err)
+
+        self.cluster.shell("h1", f"mkdir {about}0")
+        job = self.good("--nproc-per-node", "gpu", "-H", "host1", "sh", "-c", "echo $LOCAL_RANK of $LOCAL_WORLD_SIZE")
+        self.assertEqual(sorted(job.out.splitlines()), ["[0] 0 of 2", "[1] 1 of 2"])
+        job = self.drun("--nproc-per-node", "gpu", "-H", "host1,localhost", "touch", "/root/started")
+        self.assertEqual(job.status, 2, str(job))
+        self.assertIn("localhost has no NVIDIA GPU", job.err)
         self.assertEqual(self.cluster.run("h0", "test", "-e", "/root/started").status, 1, str(job))
 
     def test_another_processor_type_is_named(self):

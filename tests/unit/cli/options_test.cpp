@@ -228,6 +228,12 @@ TEST(Options, EachBadInputIsNamedWithWhatToType) {
       {{"cehck", "-H", "h1"}, "command", "drun check"},
       {{"--wdir", "~", "true"}, "--wdir", "\"$HOME\""},
       {{"--nproc-per-node", "0", "true"}, "--nproc-per-node", "from 1 to 1024"},
+      {{"--nproc-per-node", "auto", "true"}, "--nproc-per-node", "--nproc-per-node gpu"},
+      {{"--nproc-per-node", "gpu", "--dry-run", "true"}, "--dry-run", "number of GPUs"},
+      {{"--nproc-per-node", "gpu", "--explain-env", "0", "true"}, "--explain-env", "number of GPUs"},
+      {{"--nproc-per-node", "gpu", "--ranks", "0", "true"}, "--ranks", "number of GPUs"},
+      {{"--nproc-per-node", "gpu", "--stdin", "1", "true"}, "--stdin", "number of GPUs"},
+      {{"--nproc-per-node", "gpu", "-x", "CUDA_VISIBLE_DEVICES=0", "true"}, "-x", "number of GPUs"},
       {{"--nproc-per-node", "4", "-H", "a:3", "true"}, "--nproc-per-node", "a has 3 slots"},
       {{"-np", "8", "--nproc-per-node", "3", "-H", "a,b", "true"}, "-np 8", "-np 6, or more hosts"},
       {{"-hostlist", "a", "true"}, "-hostlist", "unknown option"},
@@ -283,6 +289,15 @@ TEST(Options, WorkersOfEachHostInPlaceOfSlots) {
   EXPECT_EQ(parse({"--nproc-per-node", "4", "true"})->job.hosts[0].slots, 4);
   EXPECT_EQ(parse({"--nproc-per-node", "2", "-H", "a:8", "true"})->job.hosts[0].slots, 2);
   EXPECT_EQ(parse({"--nproc-per-node", "8", "--oversubscribe", "-H", "a:2", "true"})->job.hosts[0].slots, 8);
+}
+
+TEST(Options, AWorkerOnEachGpu) {
+  const auto o = parse({"--nproc-per-node", "gpu", "-np", "7", "-H", "a,b:2", "true"});
+  ASSERT_TRUE(o.has_value()) << o.error().message();
+  EXPECT_TRUE(o->job.slot_per_gpu);
+  EXPECT_EQ(o->job.np, 7);
+  EXPECT_EQ(o->job.output.tag, launcher::TagStyle::kRank);
+  EXPECT_FALSE(parse({"--nproc-per-node", "4", "true"})->job.slot_per_gpu);
 }
 
 TEST(Options, MoreWorkersThanSlotsWhereThatIsAskedFor) {

@@ -29,11 +29,12 @@ TEST(MessageBytes, OfTheStart) {
   hello.pid = -1;
   hello.path = "/a";
   hello.n_cpus = 7;
+  hello.n_gpus = 8;
   hello.interfaces.resize(1);
   hello.interfaces[0].name = "e";
   expect_bytes(hello,
                "00020000000168000000016d0000000162000000016e00000001700000000174000003e8ffffffff000000022f610000000700"
-               "0000010000000165000000000000000000000000000000000000000000ffffffffffffffff00000000");
+               "000008000000010000000165000000000000000000000000000000000000000000ffffffffffffffff00000000");
   Configure configure;
   configure.job_id = "id";
   configure.heartbeat_ms = 1;
