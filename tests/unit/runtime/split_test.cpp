@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <cstdint>
@@ -194,6 +195,46 @@ TEST(Transfers, AllAtOnceWaitForNobody) {
       }
     }
   });
+}
+
+// poll() fails if it gets more entries than the process may have open files. The files of this process are open
+// already.
+TEST(Transfers, InBothDirectionsWithEveryRankNeedOneOpenFilePerRank) {
+  constexpr int kSize = 8;
+  constexpr std::size_t kCount = 3'000'000;  // more than the buffers hold
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  FakeJob job(kSize, 60s);
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    std::vector<int> peers = {0};
+    if (rank == 0) {
+      peers.resize(kSize - 1);
+      std::iota(peers.begin(), peers.end(), 1);
+    }
+    std::vector<std::int32_t> out(kCount, rank);
+    std::vector<std::vector<std::int32_t>> in(peers.size(), std::vector<std::int32_t>(kCount));
+    const auto exchange = [&](std::size_t count) {
+      std::vector<Communicator::TransferCall> calls;
+      for (std::size_t i = 0; i < peers.size(); ++i) {
+        calls.push_back({OpKind::kSend, out.data(), count, DRUN_INT32, peers[i], {}});
+        calls.push_back({OpKind::kRecv, in[i].data(), count, DRUN_INT32, peers[i], {}});
+      }
+      return all->transfer(calls);
+    };
+    ASSERT_TRUE(exchange(1));
+    if (rank == 0) {
+      const rlimit few{kSize + 6, before.rlim_max};
+      ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    } else {
+      std::this_thread::sleep_for(300ms);  // so that rank 0 waits for all of them in both directions
+    }
+    const auto done = exchange(kCount);
+    EXPECT_TRUE(done) << done.error().text;
+    for (std::size_t i = 0; i < peers.size(); ++i) EXPECT_EQ(in[i].back(), peers[i]);
+  });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(Transfers, OfOnePairDoNotWaitForThoseOfAnother) {

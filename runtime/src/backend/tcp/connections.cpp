@@ -53,7 +53,9 @@ Status Connections::join() {
   next_poll_ = began + dial_timeout_;
   for (auto& edge : edges_) edge.next_try = edge.began = began;
   while (!edges_.empty()) {
-    deadline_ += stops.poll();
+    const auto stopped = stops.poll();
+    deadline_ += stopped;
+    for (auto& edge : edges_) edge.began += stopped;
     if (auto alive = check_alive(job_context_, "drun_init"); !alive) return alive;
     if (Clock::now() >= deadline_) return tl::unexpected<Failure>(missing());
     if (auto advanced = advance("drun_init"); !advanced) return advanced;
@@ -136,17 +138,16 @@ void Connections::add_to(std::vector<pollfd>& fds) const {
   }
 }
 
+// First takes in what has arrived: after a pause of this process, only then is it known which edges are late.
 Status Connections::advance(const std::string& during) {
-  for (auto& edge : edges_) {
-    if (auto dialed = dial(edge, during); !dialed) return dialed;
-  }
-  if (!edges_.empty() && Clock::now() >= next_poll_) {
-    if (auto looked = poll_rendezvous(during); !looked) return looked;
-  }
   accept_all();
   step_incoming();
   for (auto& edge : edges_) step_dial(edge);
   edges_.remove_if([this](const Edge& edge) { return made(edge.peer, edge.stream) >= 0; });
+  for (auto& edge : edges_) {
+    if (auto dialed = dial(edge, during); !dialed) return dialed;
+  }
+  if (!edges_.empty() && Clock::now() >= next_poll_) return poll_rendezvous(during);
   return {};
 }
 
@@ -242,14 +243,21 @@ void Connections::dial_failed(Edge& edge, const Error& error) {
   edge.next_try = Clock::now() + kRetry;
 }
 
-// Starts to dial if the higher rank `peer` has asked for it.
-void Connections::dial_if_asked(int peer) {
-  if (!job_context_.client->get(request_key(job_context_.rank(), peer), kPollWait)) return;
+// Starts to dial if the higher rank `peer` has asked for it; true if it has.
+bool Connections::dial_if_asked(int peer) {
+  if (!job_context_.client->get(request_key(job_context_.rank(), peer), kPollWait)) return false;
   for (auto& edge : edges_) {
     if (edge.peer != peer || edge.dial) continue;
     edge.dial = true;
     edge.began = edge.next_try = Clock::now();
   }
+  return true;
+}
+
+void Connections::move_to_back(int peer) {
+  auto last = edges_.begin();
+  while (last != edges_.end() && last->peer == peer) ++last;
+  edges_.splice(edges_.end(), edges_, edges_.begin(), last);
 }
 
 Status Connections::poll_rendezvous(const std::string& during) {
@@ -264,9 +272,10 @@ Status Connections::poll_rendezvous(const std::string& during) {
     // A rank that fails closes its connections, but we do not notice while we have none with it.
     if (auto reason = published_failure(job_context_, during, kPollWait))
       return tl::unexpected<Failure>(std::move(*reason));
-    // Many ranks may be late, but few can't reach us or have left: check one edge per poll, in turns.
+    // All ranks may have asked while this one was late for the call: their connections had no place in the backlog.
+    while (waits(edges_.front()) && dial_if_asked(edges_.front().peer)) move_to_back(edges_.front().peer);
+    // Many ranks may be late, but few have left: check one edge per poll, in turns.
     Edge& edge = edges_.front();
-    if (waits(edge)) dial_if_asked(edge.peer);
     // A handshake in progress ends by itself: the rank may have left after it, and after it sent its data.
     const bool half_way = edge.attempt && !edge.attempt->connecting();
     if (!half_way && has_left(job_context_, edge.peer, kPollWait)) {
@@ -275,11 +284,7 @@ Status Connections::poll_rendezvous(const std::string& during) {
       publish_failure(job_context_, gone);
       return tl::unexpected<Failure>(std::move(gone));
     }
-    for (const int peer = edge.peer; edges_.front().peer == peer && edges_.back().peer != peer;) {
-      auto last = edges_.begin();
-      while (last != edges_.end() && last->peer == peer) ++last;
-      edges_.splice(edges_.end(), edges_, edges_.begin(), last);
-    }
+    move_to_back(edge.peer);
   }
   next_poll_ = Clock::now() + kPollInterval;
   return {};

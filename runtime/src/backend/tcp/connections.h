@@ -91,7 +91,8 @@ class Connections {
   Status look_up(Edge& edge, const std::string& during);
   Status dial(Edge& edge, const std::string& during);
   void dial_failed(Edge& edge, const Error& error);
-  void dial_if_asked(int peer);
+  bool dial_if_asked(int peer);
+  void move_to_back(int peer);  // its edges, which are the first ones
   Status poll_rendezvous(const std::string& during);
   void accept_all();
   void step_incoming();

@@ -21,6 +21,22 @@ constexpr std::size_t kMaxAtOnce = 4u << 20;  // per system call, so that no flo
 // Interval of polls: a socket's buffer lasts for longer on links where this interval matters.
 constexpr std::chrono::microseconds kBetweenPolls{250};
 
+// Leaves one entry for each descriptor from `first` on. With two for each connection, there could be more than the
+// process may have open files, and poll() fails.
+void merge_entries(std::vector<pollfd>& fds, std::size_t first) {
+  const auto begin = fds.begin() + static_cast<std::ptrdiff_t>(first);
+  std::sort(begin, fds.end(), [](const pollfd& a, const pollfd& b) { return a.fd < b.fd; });
+  auto end = begin;
+  for (auto entry = begin; entry != fds.end(); ++entry) {
+    if (end != begin && (end - 1)->fd == entry->fd) {
+      (end - 1)->events = static_cast<short>((end - 1)->events | entry->events);
+    } else {
+      *end++ = *entry;
+    }
+  }
+  fds.erase(end, fds.end());
+}
+
 Window clipped(const Window& window) { return {window.data, std::min(window.n_bytes, kMaxAtOnce)}; }
 
 }  // namespace
@@ -276,6 +292,7 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
   if (job_context_.interrupt_fd >= 0) fds.push_back({job_context_.interrupt_fd, POLLIN, 0});
   const std::size_t n_control = fds.size();
   connections_->add_to(fds);
+  const std::size_t n_before = fds.size();
   for (const auto& message : messages) {
     if (message.finished() || !message.wants_io()) continue;
     const bool sends = message.flow->direction() == Flow::Direction::kSend;
@@ -290,12 +307,16 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
       fds.push_back({connections_->fd(message.peer, stream), events, 0});
     }
   }
+  merge_entries(fds, n_before);
   const auto left = call_deadline_.left(operation).count();
   if (left <= 0) return tl::unexpected<Failure>(timed_out(messages, operation));
   note_.waiting(job_context_, group_, operation, [&] { return waited_for(messages); });
   const auto longest = connections_->busy() ? Connections::kRetry : CallDeadline::kPollInterval;
   const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left + 1, longest.count())));
-  if (ready < 0 && errno != EINTR) return failure(DRUN_ERROR_SYSTEM, std::string("poll: ") + std::strerror(errno));
+  if (ready < 0 && errno != EINTR) {
+    Failure failed{DRUN_ERROR_SYSTEM, name_of(operation) + ": poll: " + std::strerror(errno), -1, {}};
+    return publish_own_failure(job_context_, std::move(failed));
+  }
   for (std::size_t i = 0; i < n_control; ++i) {
     if (fds[i].revents == 0) continue;
     if (auto alive = check_alive(job_context_, name_of(operation)); !alive) return alive;
