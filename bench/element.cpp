@@ -132,16 +132,16 @@ double wrapped(double value, drun_dtype dtype) {
   }
 }
 
-double tolerance(drun_dtype dtype) {
+double unit_roundoff(drun_dtype dtype) {
   switch (dtype) {
     case DRUN_FLOAT16:
       return 0x1p-11;
     case DRUN_BFLOAT16:
       return 0x1p-8;
     case DRUN_FLOAT32:
-      return 0x1p-23;  // an exact sum and its division
+      return 0x1p-24;
     case DRUN_FLOAT64:
-      return 0x1p-52;
+      return 0x1p-53;
     default:
       return 0;
   }

@@ -16,7 +16,8 @@ bool is_integer(drun_dtype dtype);
 bool is_unsigned(drun_dtype dtype);
 // `value`, a whole number, wrapped around to the range of this integer type.
 double wrapped(double value, drun_dtype dtype);
-// Maximum relative error of a result: one rounding; 0 for integers.
-double tolerance(drun_dtype dtype);
+// Maximum relative error of one rounding: 2^-p for a type with p significant bits, which represents all whole numbers
+// up to 2^p; 0 for integers.
+double unit_roundoff(drun_dtype dtype);
 
 }  // namespace drun::bench

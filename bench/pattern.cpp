@@ -11,7 +11,23 @@ namespace drun::bench {
 
 namespace {
 
-constexpr std::uint64_t kLargest = 7;  // max magnitude of a rank's input
+constexpr std::uint64_t kLargest = 7;        // max magnitude of a rank's input
+constexpr std::uint64_t kLeastAveraged = 4;  // min magnitude in averages of floating-point numbers
+
+// Relative error after n roundings, each of a relative error of `u` at most: (1 + u)^n - 1 (Higham, "Accuracy and
+// Stability of Numerical Algorithms", chapter 3). log1p and expm1 keep the digits that 1 + u loses.
+double compounded(double u, double n) { return std::expm1(n * std::log1p(u)); }
+
+// Returns how many ranks may contribute to one element of a sum or an average.
+//
+// Sums: every partial sum is a whole number up to n * kLargest. If that is 1/u at most, no addition is rounded.
+//
+// Averages: tolerance() is about u * n^2 * kLargest / n_ranks. A result without one rank, or with one twice, has as
+// large an error itself. Both together must be less than the least input, kLeastAveraged / n_ranks, which holds if
+// u * n^2 is less than 2/7; 0.15 leaves room for the lower terms, which matter for few contributors.
+std::size_t max_contributors(drun_op op, double u) {
+  return static_cast<std::size_t>(op == DRUN_AVG ? std::sqrt(0.15 / u) : 1 / (u * double{kLargest}));
+}
 
 }  // namespace
 
@@ -50,7 +66,15 @@ std::vector<Part> expected_parts(const Call& call) {
   return out;
 }
 
-Pattern::Pattern(const Call& call, std::uint64_t round) : call_(call), round_(round) {}
+Pattern::Pattern(const Call& call, std::uint64_t round)
+    : call_(call),
+      round_(round),
+      adds_floats_(info(call.kind).reduces && (call.op == DRUN_SUM || call.op == DRUN_AVG) && !is_integer(call.dtype)),
+      n_contributors_(static_cast<std::size_t>(call.n_ranks)) {
+  if (!adds_floats_) return;
+  first_ = hash(0, 0) % n_contributors_;
+  n_contributors_ = std::min(n_contributors_, max_contributors(call.op, unit_roundoff(call.dtype)));
+}
 
 // The mixing of splitmix64: every input bit affects about half of the output bits.
 std::uint64_t Pattern::hash(std::uint64_t a, std::uint64_t b) const {
@@ -58,6 +82,18 @@ std::uint64_t Pattern::hash(std::uint64_t a, std::uint64_t b) const {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
+}
+
+// The contributors to an element are consecutive ranks, modulo the number of ranks. Those to the next element follow
+// them, so that a few elements have a contribution of every rank.
+int Pattern::contributor(std::size_t k, std::size_t i) const {
+  const auto n = static_cast<std::size_t>(call_.n_ranks);
+  return static_cast<int>((first_ + i % kPeriod * n_contributors_ + k) % n);
+}
+
+bool Pattern::contributes(int rank, std::size_t i) const {
+  const int distance = rank - contributor(0, i);
+  return static_cast<std::size_t>(distance < 0 ? distance + call_.n_ranks : distance) < n_contributors_;
 }
 
 double Pattern::given(int rank, std::size_t i) const {
@@ -70,14 +106,17 @@ double Pattern::given(int rank, std::size_t i) const {
     const std::uint64_t chosen = hash(0, i), n = static_cast<std::uint64_t>(call_.n_ranks);
     const auto own = static_cast<std::uint64_t>(rank);
     magnitude = own == chosen % n || own == (chosen >> 32) % n ? 1 + magnitude : 1;
+  } else if (adds_floats_) {
+    if (!contributes(rank, i)) return 0;
+    if (call_.op == DRUN_AVG) magnitude = kLeastAveraged + h % (kLargest + 1 - kLeastAveraged);
   }
   return negative ? -static_cast<double>(magnitude) : static_cast<double>(magnitude);
 }
 
 double Pattern::reduced(std::size_t i) const {
-  double out = given(0, i);
-  for (int rank = 1; rank < call_.n_ranks; ++rank) {
-    const double value = given(rank, i);
+  double out = given(contributor(0, i), i);
+  for (std::size_t k = 1; k < n_contributors_; ++k) {
+    const double value = given(contributor(k, i), i);
     if (call_.op == DRUN_PROD) {
       out *= value;
     } else if (call_.op == DRUN_MIN) {
@@ -96,17 +135,38 @@ double Pattern::reduced(std::size_t i) const {
   return out;
 }
 
-std::vector<char> Pattern::encoded(int from) const {
+// libdrun divides the exact sum, which is one rounding, or two for halves. NCCL rounds 1/n to the type of the elements,
+// multiplies each rank's input by it, and adds the products along a ring or a tree, all in that type or a wider one
+// (ncclAvg is a ncclDevPreMulSum there; NVIDIA/nccl, src/enqueue.cc). In any order, n contributors take n - 1
+// additions; adding 0 is exact. So each contribution is rounded n + 1 times at most, and the computed average is that
+// of contributions that are wrong by this relative error. One more rounding is that of reduced(). 1/n is a normal
+// number of every type for up to 16,384 ranks.
+//
+// nccl-tests compares bits instead, with a tolerance that was fitted to many random sums (verifiable/verifiable.cu). A
+// bound that always holds is tight enough here, because few ranks contribute.
+double Pattern::tolerance(std::size_t i) const {
+  if (!adds_floats_ || call_.op != DRUN_AVG) return 0;
+  double magnitudes = 0;
+  for (std::size_t k = 0; k < n_contributors_; ++k) magnitudes += std::fabs(given(contributor(k, i), i));
+  const double n_roundings = static_cast<double>(n_contributors_) + 2;
+  return compounded(unit_roundoff(call_.dtype), n_roundings) * magnitudes / call_.n_ranks;
+}
+
+std::vector<double> Pattern::values(int from) const {
+  std::vector<double> out(kPeriod);
+  for (std::size_t i = 0; i < kPeriod; ++i) out[i] = from == kReduced ? reduced(i) : given(from, i);
+  return out;
+}
+
+std::vector<char> Pattern::encoded(const std::vector<double>& values) const {
   const std::size_t size = element_size(call_.dtype);
-  std::vector<char> out(kPeriod * size);
-  for (std::size_t i = 0; i < kPeriod; ++i) {
-    encode(from == kReduced ? reduced(i) : given(from, i), call_.dtype, out.data() + i * size);
-  }
+  std::vector<char> out(values.size() * size);
+  for (std::size_t i = 0; i < values.size(); ++i) encode(values[i], call_.dtype, out.data() + i * size);
   return out;
 }
 
 void Pattern::fill(void* into) const {
-  const std::vector<char> period = encoded(call_.rank);
+  const std::vector<char> period = encoded(values(call_.rank));
   const std::size_t n_bytes = call_.counts.send * element_size(call_.dtype);
   for (std::size_t at = 0; at < n_bytes; at += period.size()) {
     std::memcpy(static_cast<char*>(into) + at, period.data(), std::min(period.size(), n_bytes - at));
@@ -115,22 +175,22 @@ void Pattern::fill(void* into) const {
 
 std::uint64_t Pattern::count_wrong(const void* received) const {
   const std::size_t size = element_size(call_.dtype);
-  const double share = tolerance(call_.dtype);
   std::uint64_t wrong = 0;
+  std::vector<double> expected, tolerances(kPeriod, 0);
   std::vector<char> period;
   for (const Part& part : expected_parts(call_)) {
-    if (period.empty() || part.from != kReduced) period = encoded(part.from);
+    expected = values(part.from);
+    period = encoded(expected);
+    for (std::size_t i = 0; part.from == kReduced && i < kPeriod; ++i) tolerances[i] = tolerance(i);
     for (std::size_t i = 0; i < part.count;) {
       const std::size_t phase = (part.first + i) % kPeriod;
       const std::size_t n = std::min(kPeriod - phase, part.count - i);
       const char* got = static_cast<const char*>(received) + (part.at + i) * size;
-      const char* want = period.data() + phase * size;
       i += n;
-      if (std::memcmp(got, want, n * size) == 0) continue;
+      if (std::memcmp(got, period.data() + phase * size, n * size) == 0) continue;
       for (std::size_t k = 0; k < n; ++k) {
-        const double value = part.from == kReduced ? reduced(phase + k) : given(part.from, phase + k);
-        const double error = std::fabs(decode(got + k * size, call_.dtype) - value);
-        if (!(error <= share * std::fabs(value))) ++wrong;  // also NaN
+        const double error = std::fabs(decode(got + k * size, call_.dtype) - expected[phase + k]);
+        if (!(error <= tolerances[phase + k])) ++wrong;  // also NaN
       }
     }
   }

@@ -1,6 +1,8 @@
 // The data of one measurement: the input of every rank and the expected result, computed in double precision. The
-// numbers are small integers, so that sums are exact in every order. They repeat after a prime number of elements, so
-// that a block in a wrong place can't look right. Pure.
+// numbers are small integers. In sums of floating-point numbers only as many ranks contribute to one element as its
+// type can add exactly in every order; the input of all others is 0 there. In averages, whose terms are rounded, they
+// are so few that the input of one rank exceeds all rounding errors. The contributors change from element to element.
+// The numbers repeat after a prime number of elements, so that a block in a wrong place can't look right. Pure.
 #pragma once
 
 #include <cstddef>
@@ -48,16 +50,24 @@ class Pattern {
   // Element `i` of a rank's input, and of the reduction of all ranks' input.
   double given(int rank, std::size_t i) const;
   double reduced(std::size_t i) const;
+  // Max error of that element of a correct reduction: 0, except in averages of floating-point numbers.
+  double tolerance(std::size_t i) const;
 
   static constexpr std::size_t kPeriod = 1021;
 
  private:
-  // One period of the input of rank `from`, or of the reduction (kReduced), as bytes.
-  std::vector<char> encoded(int from) const;
+  // One period of the input of rank `from`, or of the reduction (kReduced).
+  std::vector<double> values(int from) const;
+  std::vector<char> encoded(const std::vector<double>& values) const;
+  int contributor(std::size_t k, std::size_t i) const;  // the rank that contributes to element `i` as number `k`
+  bool contributes(int rank, std::size_t i) const;
   std::uint64_t hash(std::uint64_t a, std::uint64_t b) const;
 
   Call call_;
   std::uint64_t round_;
+  bool adds_floats_;            // computes a sum or an average of floating-point numbers
+  std::size_t n_contributors_;  // to one element; all ranks, except in sums and averages of floats
+  std::size_t first_ = 0;       // the first contributor to element 0
 };
 
 }  // namespace drun::bench

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "bench/element.h"
@@ -183,6 +184,139 @@ TEST(BenchPattern, ProductsFitAllTypes) {
   }
   EXPECT_LE(largest, 64);
   EXPECT_GT(largest, 8);
+}
+
+// ---- Sums and averages as NCCL computes them: each step is rounded to the type of the elements.
+
+constexpr drun_dtype kFloats[] = {DRUN_FLOAT16, DRUN_BFLOAT16, DRUN_FLOAT32, DRUN_FLOAT64};
+
+double rounded(double value, drun_dtype dtype) {
+  char bytes[8] = {};
+  encode(is_integer(dtype) ? wrapped(value, dtype) : value, dtype, bytes);
+  return decode(bytes, dtype);
+}
+
+enum class Order { kRing, kTree };
+
+// Adds the numbers from `begin` to `end`, one after the other or in pairs of halves.
+double added(const double* begin, const double* end, Order order, drun_dtype dtype) {
+  if (end - begin == 1) return *begin;
+  const double* const middle = order == Order::kRing ? end - 1 : begin + (end - begin) / 2;
+  if (order == Order::kTree) {
+    return rounded(added(begin, middle, order, dtype) + added(middle, end, order, dtype), dtype);
+  }
+  double sum = *begin;
+  for (const double* value = begin + 1; value != end; ++value) sum = rounded(sum + *value, dtype);
+  return sum;
+}
+
+Call reduction_of(int n_ranks, drun_dtype dtype, drun_op op) {
+  Call call = call_of(Kind::kAllReduce, dtype, op, 0);
+  call.n_ranks = n_ranks;
+  call.counts.send = call.counts.recv = call.counts.call = Pattern::kPeriod;
+  return call;
+}
+
+// All ranks' input of one period, by element.
+using Inputs = std::vector<std::vector<double>>;
+Inputs inputs_of(const Call& call, const Pattern& pattern) {
+  Inputs out(Pattern::kPeriod);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    for (int rank = 0; rank < call.n_ranks; ++rank) out[i].push_back(pattern.given(rank, i));
+  }
+  return out;
+}
+
+// NCCL multiplies the input by the rounded 1/n before it adds. The chain of a ring may begin with any rank. Adding 0
+// rounds nothing, and is left out.
+std::vector<char> reduced_by_nccl(const Call& call, const Inputs& inputs, Order order, int first = 0) {
+  const double scale = rounded(1.0 / call.n_ranks, call.dtype);
+  std::vector<char> out;
+  std::vector<double> terms;
+  for (const auto& values : inputs) {
+    terms.clear();
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const double value = values[(k + static_cast<std::size_t>(first)) % values.size()];
+      if (value != 0) terms.push_back(call.op == DRUN_AVG ? rounded(value * scale, call.dtype) : value);
+    }
+    if (terms.empty()) terms.push_back(0);
+    char bytes[8] = {};
+    encode(added(terms.data(), terms.data() + terms.size(), order, call.dtype), call.dtype, bytes);
+    out.insert(out.end(), bytes, bytes + element_size(call.dtype));
+  }
+  return out;
+}
+
+std::string text_of(const Call& call) {
+  return dtype_name(call.dtype) + " " + op_name(call.op) + " on " + std::to_string(call.n_ranks);
+}
+
+TEST(BenchPattern, NcclsRoundingIsNotWrong) {
+  for (const auto dtype : kFloats) {
+    for (const auto op : {DRUN_SUM, DRUN_AVG}) {
+      for (const int n_ranks : {1, 2, 3, 6, 7, 24, 255, 256}) {
+        const Call call = reduction_of(n_ranks, dtype, op);
+        const Pattern pattern(call, 5);
+        const auto inputs = inputs_of(call, pattern);
+        for (const int first : {0, n_ranks / 3}) {
+          EXPECT_EQ(pattern.count_wrong(reduced_by_nccl(call, inputs, Order::kRing, first).data()), 0u)
+              << text_of(call) << ", ring from " << first;
+          EXPECT_EQ(pattern.count_wrong(reduced_by_nccl(call, inputs, Order::kTree, first).data()), 0u)
+              << text_of(call) << ", tree from " << first;
+        }
+      }
+    }
+  }
+}
+
+// The tolerance is below what a single rank contributes to an element.
+void expect_lost_and_doubled_are_counted(const Call& call) {
+  const Pattern pattern(call, 5);
+  const auto inputs = inputs_of(call, pattern);
+  const auto n_wrong = [&](const Inputs& changed) {
+    return pattern.count_wrong(reduced_by_nccl(call, changed, Order::kRing).data());
+  };
+  const auto n_ranks = static_cast<std::size_t>(call.n_ranks);
+  for (std::size_t rank = n_ranks / 3; rank < n_ranks; rank += 1 + n_ranks / 2) {
+    auto changed = inputs;
+    std::uint64_t n_contributed = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i][rank] != 0) ++n_contributed;
+      changed[i][rank] = 0;
+    }
+    EXPECT_GT(n_contributed, 4u) << text_of(call);
+    EXPECT_EQ(n_wrong(changed), n_contributed) << text_of(call) << " without " << rank;
+    for (std::size_t i = 0; i < inputs.size(); ++i) changed[i][rank] = inputs[i][(rank + 1) % n_ranks];
+    EXPECT_GT(n_wrong(changed), 0u) << text_of(call) << " with the next one in place of " << rank;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      changed[i][rank] = inputs[i][rank];
+      changed[i].push_back(inputs[i][rank]);
+    }
+    EXPECT_EQ(n_wrong(changed), n_contributed) << text_of(call) << " with twice " << rank;
+  }
+}
+
+// Averages of integers are left out: the quotient hides a lost rank from many elements, and that of int8 is 0 on 128
+// ranks and more.
+TEST(BenchPattern, ALostOrDoubledRankIsWrong) {
+  for (const int n_ranks : {2, 3, 24}) {
+    for (const auto dtype : all_dtypes()) expect_lost_and_doubled_are_counted(reduction_of(n_ranks, dtype, DRUN_SUM));
+    for (const auto dtype : kFloats) expect_lost_and_doubled_are_counted(reduction_of(n_ranks, dtype, DRUN_AVG));
+  }
+  for (const auto op : {DRUN_SUM, DRUN_AVG}) expect_lost_and_doubled_are_counted(reduction_of(700, DRUN_BFLOAT16, op));
+}
+
+// So that a short message, too, contains every rank's input.
+TEST(BenchPattern, EveryRankContributesToAFewElements) {
+  const Call call = reduction_of(1024, DRUN_BFLOAT16, DRUN_AVG);
+  for (const std::uint64_t round : {1u, 2u, 3u}) {
+    const Pattern pattern(call, round);
+    for (int rank = 0; rank < call.n_ranks; ++rank) {
+      int n_contributed = 0;
+      for (std::size_t i = 0; i < 256; ++i) n_contributed += pattern.given(rank, i) != 0 ? 1 : 0;
+      EXPECT_GE(n_contributed, 1) << rank;
+    }
+  }
 }
 
 }  // namespace
