@@ -36,16 +36,17 @@ print(sorted(last.items()))
 # The output of each rank, by its tags: argv is a file; prints "RANK BYTES SHA256 BREAKS".
 CHECK_BYTES = r"""
 import hashlib, re, sys
-data, ranks, last = open(sys.argv[1], "rb").read(), {}, None
-for line in data.split(b"\n")[:-1]:
+ranks = {}  # the lines of each, and the number of breaks
+for line in open(sys.argv[1], "rb"):
     match = re.match(rb"\[(\d+)(\+?)\] ", line)
     if not match:
         sys.exit(f"no tag: {line[:80]!r}")
-    text = ranks.setdefault(int(match[1]), [b"", 0])
+    text = ranks.setdefault(int(match[1]), [[], 0])
     if match[2]:
-        text[0], text[1] = text[0][:-1], text[1] + 1
-    text[0] += line[match.end():] + b"\n"
-for rank, (text, breaks) in sorted(ranks.items()):
+        text[0][-1], text[1] = text[0][-1][:-1], text[1] + 1
+    text[0].append(line[match.end():])
+for rank, (lines, breaks) in sorted(ranks.items()):
+    text = b"".join(lines)
     print(rank, len(text), hashlib.sha256(text).hexdigest(), breaks)
 """
 
