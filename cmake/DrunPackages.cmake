@@ -21,7 +21,7 @@ foreach(component drun development)
   install(FILES ${documents}/${package}/changelog.gz DESTINATION ${folder} COMPONENT ${component})
   install(FILES ${PROJECT_SOURCE_DIR}/packaging/debian/copyright DESTINATION ${folder} COMPONENT ${component})
 endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/drun COMPONENT drun)
+install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/drun COMPONENT drun)
 install(FILES ${PROJECT_SOURCE_DIR}/packaging/debian/lintian-overrides DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
   COMPONENT drun RENAME drun)
 if(DRUN_PORTABLE)
