@@ -167,6 +167,18 @@ void OutputWriter::write_file(const Item& item, Error& error) {
   if (!written && error.code == Errc::kNone) error = std::move(written.error()).with_subject("--output-filename");
 }
 
+// Network file systems tell of a full disk or quota only here.
+Error OutputWriter::close_files() {
+  Error first;
+  for (Fd& file : files_) {
+    if (::close(file.release()) != 0 && first.code == Errc::kNone) {
+      first = errno_error(errno, "close").with_subject("--output-filename");
+    }
+  }
+  files_.clear();
+  return first;
+}
+
 void OutputWriter::write_item(const Item& item, Error& error) {
   const auto rank = static_cast<int>(item.output.rank);
   const Stream stream = item.output.stream;
@@ -233,6 +245,14 @@ Task<void> OutputWriter::wait_for_work() {
 }
 
 Task<void> OutputWriter::run() {
+  co_await write_items();
+  auto close = [this] { return close_files(); };
+  auto closed = co_await run_blocking(thread_, std::move(close));
+  tell_broken(std::move(closed));
+  if (!items_.empty()) co_await write_items();  // what drun said about that
+}
+
+Task<void> OutputWriter::write_items() {
   for (bool is_over = false; !is_over || !items_.empty();) {
     co_await wait_for_work();
     Batch batch = next_batch();
@@ -245,9 +265,13 @@ Task<void> OutputWriter::run() {
       return true;
     };
     co_await run_blocking(thread_, std::move(job));
-    if (batch.error.code != Errc::kNone && !std::exchange(is_told_, true)) broken_(std::move(batch.error));
+    tell_broken(std::move(batch.error));
     give_credit_back(batch);
   }
+}
+
+void OutputWriter::tell_broken(Error error) {
+  if (error.code != Errc::kNone && !std::exchange(is_told_, true)) broken_(std::move(error));
 }
 
 void OutputWriter::stop() {

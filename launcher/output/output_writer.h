@@ -56,7 +56,7 @@ class OutputWriter {
   // The user wants drun to end: if a reader accepts nothing for this long, the rest of the output is dropped, so that
   // stop() need not wait for the reader.
   void limit_wait(std::chrono::milliseconds reader_timeout = std::chrono::seconds(2));
-  Task<void> run();  // until stop(); writes everything first
+  Task<void> run();  // until stop(); writes everything first, and closes the files
   void stop();
 
  private:
@@ -82,6 +82,7 @@ class OutputWriter {
   }
   Result<void> check_open(std::uint32_t rank, Stream stream);
   Batch next_batch();
+  Task<void> write_items();  // until stop()
   Task<void> wait_for_work();
   // On the writer's thread.
   Result<void> create_files_of(std::size_t rank);
@@ -89,9 +90,11 @@ class OutputWriter {
   void write_batch(Batch& batch);
   void write_item(const Item& item, Error& error);
   void write_file(const Item& item, Error& error);
+  Error close_files();
   std::size_t files_per_rank() const { return options_.merges_stderr ? 1 : 2; }
   void flush(Error& error);
   void flush_to(OutputSink& sink, bool& is_broken, const std::string& bytes, const char* name, Error& error);
+  void tell_broken(Error error);
   void give_credit_back(const Batch& batch);
 
   asio::thread_pool thread_{1};

@@ -51,13 +51,13 @@ Task<void> JobOutput::run() {
 
 Task<void> JobOutput::write() {
   co_await writer_.run();
+  speak_through(nullptr);  // at once: nobody would write what comes from now on
   done_.notify();
 }
 
 Task<void> JobOutput::finish() {
   writer_.stop();
   co_await done_.wait();
-  speak_through(nullptr);
   if (writer_.left_a_line_open()) reporter_.line_is_open();
 }
 

@@ -3,9 +3,10 @@
 //
 //   drun-test-faulty-fs FOLDER MOUNT_POINT OPERATION HOW [NAME]
 //
-// OPERATION: "stat", "chdir" (also access()), "open", "exec"; HOW: the delay in seconds, or "forever". Or "write"; HOW:
-// the error of each write(), "ENOSPC", "EDQUOT" or "EIO". NAME: only for the file or folder of that name; default: any.
-// Runs until it is unmounted or killed; when it is killed, the kernel ends all requests that wait.
+// OPERATION: "stat", "chdir" (also access()), "open", "exec"; HOW: the delay in seconds, or "forever". Or "write" or
+// "close"; HOW: the error of each write() or close(), "ENOSPC", "EDQUOT" or "EIO". NAME: only for the file or folder of
+// that name; default: any. Runs until it is unmounted or killed; when it is killed, the kernel ends all requests that
+// wait.
 #define FUSE_USE_VERSION 31
 #include <fcntl.h>
 #include <fuse.h>
@@ -28,7 +29,7 @@ struct Settings {
   std::string folder;
   std::string operation;
   unsigned seconds = 0;
-  int write_error = 0;
+  int write_error = 0, close_error = 0;
   std::string name;
 };
 Settings settings;
@@ -97,6 +98,9 @@ int error_of(const char* name) {
   return std::strcmp(name, "EDQUOT") == 0 ? EDQUOT : EIO;
 }
 
+// Each close() of a descriptor; close_file() comes after the last one, and nobody sees its result.
+int flush_file(const char*, fuse_file_info*) { return -settings.close_error; }
+
 int close_file(const char*, fuse_file_info* file) {
   ::close(static_cast<int>(file->fh));
   return 0;
@@ -114,6 +118,7 @@ int main(int argc, char** argv) {
   settings.folder = argv[1];
   settings.operation = argv[3];
   if (settings.operation == "write") settings.write_error = error_of(argv[4]);
+  if (settings.operation == "close") settings.close_error = error_of(argv[4]);
   settings.seconds = std::strcmp(argv[4], "forever") == 0 ? kForever : static_cast<unsigned>(std::atoi(argv[4]));
   if (argc > 5) settings.name = argv[5];
   fuse_operations operations{};
@@ -121,6 +126,7 @@ int main(int argc, char** argv) {
   operations.access = check_access;
   operations.open = open_file;
   operations.read = read_file;
+  operations.flush = flush_file;
   operations.release = close_file;
   operations.create = create_file;
   operations.write = write_file;

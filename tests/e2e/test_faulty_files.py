@@ -149,6 +149,14 @@ class Slow(Mounts):
 class Full(Mounts):
     """Each file that drun writes: the job goes on, or ends with the reason. No file is silently short."""
 
+    def test_an_error_that_comes_with_the_close_is_told(self):
+        point, _ = self.mount("h0", "close", "EDQUOT")
+        job = self.drun("--output-filename", f"{point}/output", "-np", "2", f"{BIN}/hello")
+        self.assertEqual(job.status, 68, str(job))
+        self.assertIn("disk quota exceeded", job.err.lower())
+        self.assertIn("--output-filename", job.err)
+        self.cluster.assert_clean()
+
     def test_errors_of_writes_are_told(self):
         for error, text in (("ENOSPC", "no space left on device"), ("EDQUOT", "disk quota exceeded"),
                             ("EIO", "input/output error")):
