@@ -74,10 +74,7 @@ std::vector<GpuNode> read_gpu_nodes(const std::string& root) {
   return out;
 }
 
-std::size_t count_gpus(const std::string& root, const std::optional<std::string>& visible) {
-  const std::size_t n_gpus = names_in(root + kDriver).size();
-  return visible ? visible_devices(*visible, n_gpus).size() : n_gpus;
-}
+std::size_t count_gpus(const std::string& root) { return names_in(root + kDriver).size(); }
 
 std::vector<int> nodes_of_workers(const std::vector<std::string>& named, const std::vector<GpuNode>& gpus,
                                   const std::map<std::string, std::string>& environment) {

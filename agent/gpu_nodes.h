@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +17,8 @@ struct GpuNode {
 // the driver. `root` is prepended to every path that is read; "" except in tests.
 std::vector<GpuNode> read_gpu_nodes(const std::string& root);
 
-// The number of GPUs that workers see. `visible`: CUDA_VISIBLE_DEVICES; nothing if it isn't set. Asks no driver.
-std::size_t count_gpus(const std::string& root, const std::optional<std::string>& visible);
+// The number of GPUs, without asking the driver.
+std::size_t count_gpus(const std::string& root);
 
 // The NUMA node of each worker's GPU, by local rank; -1 if unknown. A worker's GPU is the one that the host list
 // names for it (`named`, as Prepare::gpus), else the entry at its local rank in CUDA_VISIBLE_DEVICES of

@@ -183,9 +183,11 @@ void run_guarded(const std::function<int(GuardLink)>& agent, char** argv) {
   SweepLimits limits;
   limits.deadline = Clock::now() + kSweepTime;
   limits.stuck = kStuckTime;
-  sweep(limits, note, words.mark());  // the agent has done the same, if it ended in order: neither relies on the other
+  // The agent has done the same, if it ended in order: neither relies on the other.
+  const Swept swept = sweep(limits, note, words.mark());
   if (!words.cgroup().empty()) remove_cgroup(words.cgroup(), Clock::now() + std::chrono::seconds(1));
-  if (!words.socket_directory().empty()) remove_socket_directory(words.socket_directory());
+  // `drun clean` knows what is left by this directory.
+  if (!words.socket_directory().empty() && swept.stuck.empty()) remove_socket_directory(words.socket_directory());
   // Not exit(): its leak check stops this process to inspect it, and drun's SIGCONT (for a frozen guard) undoes that
   // stop, after which both wait forever.
   ::_exit(status);

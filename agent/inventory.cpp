@@ -3,8 +3,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <optional>
 #include <string>
 
 #include "agent/gpu_nodes.h"
@@ -21,11 +19,6 @@ std::string link_text(const std::string& path) {
   char buffer[4096];
   const ssize_t n = ::readlink(path.c_str(), buffer, sizeof buffer);
   return n > 0 ? std::string(buffer, static_cast<std::size_t>(n)) : std::string();
-}
-
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
 }  // namespace
@@ -46,7 +39,7 @@ control::Hello take_inventory(const CgroupFiles& cgroup_files) {
   hello.uid = ::getuid();
   hello.pid = ::getpid();
   hello.n_cpus = static_cast<std::uint32_t>(usable_cpus(cgroup_files));
-  hello.n_gpus = static_cast<std::uint32_t>(count_gpus("", variable("CUDA_VISIBLE_DEVICES")));
+  hello.n_gpus = static_cast<std::uint32_t>(count_gpus(""));
   hello.path = link_text("/proc/self/exe");
   if (auto interfaces = netdetect::list_interfaces()) hello.interfaces = std::move(*interfaces);
   return hello;

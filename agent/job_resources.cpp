@@ -81,6 +81,7 @@ Swept JobResources::end_processes(const Reaped& reaped) {
   const auto now = Clock::now();
   const Deadline end = swept.stuck.empty() ? std::max(limits.deadline, now + kCgroupTime) : now;
   if (cgroup_) remove_cgroup(cgroup_->directory(), end);
+  if (socket_ && !swept.stuck.empty()) socket_->keep_directory();
   return swept;
 }
 

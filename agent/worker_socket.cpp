@@ -79,7 +79,7 @@ Result<std::unique_ptr<WorkerSocket>> WorkerSocket::create(asio::io_context& io,
 }
 
 WorkerSocket::~WorkerSocket() {
-  if (!directory_.empty()) remove_socket_directory(directory_);
+  if (!directory_.empty() && !is_kept_) remove_socket_directory(directory_);
 }
 
 bool remove_socket_directory(const std::string& directory) {

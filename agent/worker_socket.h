@@ -20,7 +20,9 @@ class WorkerSocket {
   // Creates a directory of mode 0700 in the first writable one of /tmp, /var/tmp, /dev/shm, $XDG_RUNTIME_DIR. The last
   // only if it is this user's: it is deleted when its owner logs out, and `sudo -E` passes on another user's.
   static Result<std::unique_ptr<WorkerSocket>> create(asio::io_context& io, const std::string& job_id);
-  ~WorkerSocket();  // removes the directory and its contents
+  ~WorkerSocket();  // removes the directory and its contents, unless it is kept
+  // For `drun clean`: a process of the job is left, and is known by this directory.
+  void keep_directory() { is_kept_ = true; }
   const std::string& path() const { return path_; }
   const std::string& directory() const { return directory_; }
   static std::string path_in(const std::string& directory) { return directory + "/agent"; }
@@ -48,6 +50,7 @@ class WorkerSocket {
   asio::local::stream_protocol::acceptor acceptor_;
   TaskGroup sessions_;
   std::string directory_, path_, handout_;
+  bool is_kept_ = false;
   Fd lock_;  // life_lock.h: for `drun clean`
   void make_memory();
   MakeMemory make_memory_;  // empty: the workers share none, or it was called

@@ -208,13 +208,12 @@ Result<void> choose_stdin(const std::string& text, launcher::JobOptions& job) {
 }
 
 // --nproc-per-node gpu. Refuses what needs the number of workers before the hosts are connected, or changes it after.
-Result<void> choose_slot_per_gpu(const Raw& raw, launcher::JobOptions& job) {
-  const bool sets_devices = std::any_of(job.env.exports.begin(), job.env.exports.end(), [](const std::string& word) {
-    return word.substr(0, word.find('=')) == "CUDA_VISIBLE_DEVICES";
-  });
+Result<void> choose_slot_per_gpu(const Raw& raw, const launcher::Environment& own_env, launcher::JobOptions& job) {
+  const bool sets_devices = launcher::set_by_user(job.env, own_env, "CUDA_VISIBLE_DEVICES");
   const std::pair<bool, const char*> refused[] = {{raw.dry_run, "--dry-run"},
                                                   {raw.explained_rank.has_value(), "--explain-env"},
                                                   {!raw.ranks.empty(), "--ranks"},
+                                                  {raw.oversubscribe, "--oversubscribe"},
                                                   {parse_number(raw.stdin_to).value_or(0) > 0, "--stdin"},
                                                   {sets_devices, "-x CUDA_VISIBLE_DEVICES"}};
   for (const auto& [is_given, option] : refused) {
@@ -228,8 +227,8 @@ Result<void> choose_slot_per_gpu(const Raw& raw, launcher::JobOptions& job) {
 }
 
 // --nproc-per-node and --oversubscribe. Fewer workers than slots are a choice, more only with --oversubscribe.
-Result<void> fill_slots(const Raw& raw, launcher::JobOptions& job) {
-  if (raw.per_node == "gpu") return choose_slot_per_gpu(raw, job);
+Result<void> fill_slots(const Raw& raw, const launcher::Environment& own_env, launcher::JobOptions& job) {
+  if (raw.per_node == "gpu") return choose_slot_per_gpu(raw, own_env, job);
   if (!raw.per_node.empty()) {
     const auto n = parse_number(raw.per_node);
     if (!n || *n == 0 || *n > static_cast<std::uint64_t>(launcher::kMaxSlots)) {
@@ -281,7 +280,7 @@ Result<void> fill_run(const Raw& raw, const std::vector<std::string>& command, c
     job.env.compat_folder = std::move(*folder);
   }
   if (auto ok = fill_job(raw, own_env, job); !ok) return ok;
-  if (auto ok = fill_slots(raw, job); !ok) return ok;
+  if (auto ok = fill_slots(raw, own_env, job); !ok) return ok;
   const bool is_of_home = raw.wdir == "~" || starts_with(raw.wdir, "~/");
   if (is_of_home && ::access(raw.wdir.c_str(), F_OK) != 0) {
     return fail(usage_error("--wdir", "'" + raw.wdir + "': a '~' in quotes stays what it is",

@@ -28,7 +28,7 @@ struct Hello {
   std::int32_t pid = 0;
   std::string path;          // the agent's own executable
   std::uint32_t n_cpus = 0;  // that its workers may use at the same time
-  std::uint32_t n_gpus = 0;  // NVIDIA's, that its workers see
+  std::uint32_t n_gpus = 0;  // NVIDIA's
   std::vector<netdetect::Interface> interfaces;
 
   // Hosts with the same identity are the same machine, as far as a job can tell.

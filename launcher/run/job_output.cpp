@@ -51,7 +51,7 @@ Task<void> JobOutput::run() {
 
 Task<void> JobOutput::write() {
   co_await writer_.run();
-  speak_through(nullptr);  // at once: nobody would write what comes from now on
+  speak_through(nullptr);  // the writer has ended
   done_.notify();
 }
 

@@ -20,18 +20,30 @@ Error late(Error error) {
   return std::move(error).with_hint("slow hosts: raise --start-timeout");
 }
 
+// The number of workers on a host with a slot for each GPU; a number of slots in the list may make it smaller. 0: none.
+// `visible`: CUDA_VISIBLE_DEVICES of its workers; nullptr if it isn't set.
+int gpu_slots(const Host& host, std::size_t n_gpus, const std::string* visible) {
+  if (!host.gpus.empty()) n_gpus = host.gpus.size();
+  if (visible != nullptr && host.gpus.empty())
+    n_gpus = visible->empty() ? 0 : std::min(n_gpus, split(*visible, ',').size());
+  if (host.slots_given) n_gpus = std::min(n_gpus, static_cast<std::size_t>(host.slots));
+  return static_cast<int>(std::min(n_gpus, static_cast<std::size_t>(kMaxSlots)));
+}
+
 // The machines with their slots.
-Result<std::vector<Host>> machines_of(const Connected& connected, bool slot_per_gpu) {
+Result<std::vector<Host>> machines_of(const Connected& connected, const JobOptions& options) {
   std::vector<Host> out;
-  for (const auto& agent : connected.agents) {
-    Host host = agent->host();
-    if (slot_per_gpu) {
-      const std::size_t n_gpus = host.gpus.empty() ? agent->hello().n_gpus : host.gpus.size();
-      if (n_gpus == 0) {
+  for (std::size_t i = 0; i < connected.agents.size(); ++i) {
+    Host host = connected.agents[i]->host();
+    if (options.slot_per_gpu) {
+      // Other hosts' workers don't get drun's CUDA_VISIBLE_DEVICES.
+      const auto visible = options.own_env.find("CUDA_VISIBLE_DEVICES");
+      const bool is_seen = static_cast<int>(i) == connected.head && visible != options.own_env.end();
+      host.slots = gpu_slots(host, connected.agents[i]->hello().n_gpus, is_seen ? &visible->second : nullptr);
+      if (host.slots == 0) {
         return fail(Error(Errc::kUsage, "--nproc-per-node gpu", host.name + " has no NVIDIA GPU that its workers see")
                         .with_hint("leave " + host.name + " out, or write the number, as --nproc-per-node 8"));
       }
-      host.slots = static_cast<int>(std::min(n_gpus, static_cast<std::size_t>(kMaxSlots)));
     }
     out.push_back(std::move(host));
   }
@@ -70,7 +82,7 @@ Task<int> Job::connect() {
   connected_ =
       co_await connect_hosts(io_, helper_.get(), channels_, options_.hosts, options_.connect, reporter_, &watch_);
   if (!connected_.errors.empty()) co_return report(connected_.errors);
-  const auto machines = machines_of(connected_, options_.slot_per_gpu);
+  const auto machines = machines_of(connected_, options_);
   if (!machines) co_return report(machines.error());
   auto placed = place(*machines, options_.np);
   if (!placed) co_return report(placed.error());

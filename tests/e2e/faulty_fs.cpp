@@ -98,7 +98,7 @@ int error_of(const char* name) {
   return std::strcmp(name, "EDQUOT") == 0 ? EDQUOT : EIO;
 }
 
-// Each close() of a descriptor; close_file() comes after the last one, and nobody sees its result.
+// The kernel calls it for each close() of a descriptor, and returns its result. It drops that of close_file().
 int flush_file(const char*, fuse_file_info*) { return -settings.close_error; }
 
 int close_file(const char*, fuse_file_info* file) {

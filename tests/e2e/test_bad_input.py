@@ -107,7 +107,9 @@ class Logins(ClusterTest):
 
     def test_gpus_are_counted_and_one_that_is_not_there_is_named(self):
         about = "/proc/driver/nvidia/gpus/0000:00:06.0"
-        self.addCleanup(self.cluster.shell, "h1", "umount /proc/driver")
+        for host in ("h0", "h1"):
+            self.addCleanup(self.cluster.shell, host, "umount /proc/driver")
+        self.cluster.shell("h0", "mount -t tmpfs none /proc/driver")
         self.cluster.shell("h1", f"mount -t tmpfs none /proc/driver; mkdir -p {about}; "
                                  f"printf 'GPU UUID: \t GPU-1234\n' > {about}/information")
         self.good("-H", "localhost:1,host1:gpus=0", "true")
@@ -118,6 +120,7 @@ class Logins(ClusterTest):
         self.cluster.shell("h1", f"mkdir {about}0")
         job = self.good("--nproc-per-node", "gpu", "-H", "host1", "sh", "-c", "echo $LOCAL_RANK of $LOCAL_WORLD_SIZE")
         self.assertEqual(sorted(job.out.splitlines()), ["[0] 0 of 2", "[1] 1 of 2"])
+        self.assertEqual(self.good("--nproc-per-node", "gpu", "-H", "host1:1", "echo", "one").out, "[0] one\n")
         job = self.drun("--nproc-per-node", "gpu", "-H", "host1,localhost", "touch", "/root/started")
         self.assertEqual(job.status, 2, str(job))
         self.assertIn("localhost has no NVIDIA GPU", job.err)

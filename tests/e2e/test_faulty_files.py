@@ -119,7 +119,12 @@ class Slow(Mounts):
         self.assertLess(time.monotonic() - interrupted, (grace + 4) * SLOWDOWN, str(job))
         self.assertRegex(job.err, r"warning: host1: still there after KILL: pid \d+ \(cat\), in uninterruptible sleep")
         self.assertEqual(self.cluster.find_all("h1", f"^cat {point}"), [stuck], "nothing else is left there")
+        shown = self.drun("clean", "-H", "host1")
+        self.assertEqual(shown.status, 1, str(shown))
+        self.assertIn(f"cat {point}/data", shown.out)
         end()
+        self.cluster.assert_clean()
+        self.assertEqual(self.drun("clean", "-H", "host1", "--yes").status, 0)
         self.cluster.assert_clean()
 
     def wait_until_asleep(self, pid):

@@ -232,6 +232,7 @@ TEST(Options, EachBadInputIsNamedWithWhatToType) {
       {{"--nproc-per-node", "gpu", "--dry-run", "true"}, "--dry-run", "number of GPUs"},
       {{"--nproc-per-node", "gpu", "--explain-env", "0", "true"}, "--explain-env", "number of GPUs"},
       {{"--nproc-per-node", "gpu", "--ranks", "0", "true"}, "--ranks", "number of GPUs"},
+      {{"--nproc-per-node", "gpu", "--oversubscribe", "true"}, "--oversubscribe", "number of GPUs"},
       {{"--nproc-per-node", "gpu", "--stdin", "1", "true"}, "--stdin", "number of GPUs"},
       {{"--nproc-per-node", "gpu", "-x", "CUDA_VISIBLE_DEVICES=0", "true"}, "-x", "number of GPUs"},
       {{"--nproc-per-node", "4", "-H", "a:3", "true"}, "--nproc-per-node", "a has 3 slots"},

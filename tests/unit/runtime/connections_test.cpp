@@ -119,7 +119,7 @@ TEST(Connections, ToALateRankAreWaitedFor) {
   });
 }
 
-// The port of rank 0 that its 12 ranks without a connection are told leads nowhere, as if its backlog was full.
+// The port of rank 0 that its 15 ranks without a connection are told leads nowhere, as if its backlog was full.
 TEST(Connections, AreDialedByTheOtherSideWhereManyCannotReachIt) {
   constexpr int kSize = 24;
   FakeJob job(kSize);

@@ -51,8 +51,8 @@ class Connections {
   // Adds the descriptors for which advance() waits.
   void add_to(std::vector<pollfd>& fds) const;
   // Makes progress without blocking. When a requested connection is a second late, polls the rendezvous now and then,
-  // which takes up to 300 ms. Fails when the job is over or another rank has published a failure. `during` is for
-  // texts.
+  // which takes up to 300 ms, and a request for each rank that has asked to be dialed. Fails when the job is over or
+  // another rank has published a failure. `during` is for texts.
   Status advance(const std::string& during);
   // The reason why there is no connection with `peer`: "no connection with 10.0.0.7:4711: Connection refused".
   std::string why_not(int peer) const;
