@@ -186,7 +186,7 @@ Status Communicator::transfer_over_host(const std::vector<TransferCall>& calls) 
     transfers.push_back({std::move(*operation), call.data});
     if (!may_be_device) continue;
     Transfer& transfer = transfers.back();
-    auto& own = copies.emplace_back(transfer.operation, call.options, resources_->pinned(), check_job());
+    auto& own = copies.emplace_back(transfer.operation, call.options, resources_->pinned());
     const std::size_t n_bytes = call.count * size_of(call.dtype);
     Status ok;
     if (call.kind == OpKind::kSend) {
@@ -196,7 +196,7 @@ Status Communicator::transfer_over_host(const std::vector<TransferCall>& calls) 
     } else {
       ok = own.writes(transfer.data, n_bytes);
     }
-    if (!ok) return fail_in_copies(own, ok);
+    if (!ok) return fail_in(ok);
   }
   if (transfers.empty()) return {};
   Status done = finish(backend_->transfer(transfers));

@@ -1,17 +1,9 @@
 #include "runtime/src/gpu/host_copies.h"
 
-#include <chrono>
 #include <string>
 #include <utility>
 
-#include "runtime/src/call_deadline.h"
-
 namespace drun::runtime::gpu {
-namespace {
-
-constexpr std::chrono::milliseconds kCheckInterval{50};  // between checks of the job and of the deadline
-
-}  // namespace
 
 tl::unexpected<Failure> HostCopies::failed(const char* function, DriverResult error) const {
   return driver_failure(*driver_, describe(operation_), function, error);
@@ -77,20 +69,8 @@ Status HostCopies::copy_back() {
 }
 
 Status HostCopies::wait() {
-  CallDeadline deadline;
-  auto next_check = Clock::now() + kCheckInterval;
-  Status job;
-  const auto go_on = [&] {
-    if (Clock::now() < next_check) return true;
-    next_check = Clock::now() + kCheckInterval;
-    job = check_job_(operation_);
-    return job && deadline.left(operation_).count() > 0;
-  };
+  const auto go_on = [this] { return Clock::now() < operation_.deadline(); };
   const auto error = wait_for_stream(*driver_, stream_of(options_), go_on);
-  if (!job) {
-    is_interrupted_ = true;
-    return job;
-  }
   if (error == kNotReady) return own_gpu_timeout(operation_);
   if (error != kSuccess) return failed("cuStreamQuery", error);
   return {};

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <utility>
 #include <vector>
 
 #include "runtime/src/call_options.h"
@@ -20,12 +18,9 @@ namespace drun::runtime::gpu {
 // The copies of one call. Memory of the host is left as it is, at no cost if no driver is loaded.
 class HostCopies {
  public:
-  // Returns the failure of another call or of the job, after which waiting for this call is useless. Called
-  // periodically during a wait for a stream.
-  using CheckJob = std::function<Status(const Operation&)>;
-  // The first three must outlive it.
-  HostCopies(const Operation& operation, const CallOptions& options, PinnedMemory& pinned, CheckJob check_job)
-      : operation_(operation), options_(options), pinned_(pinned), check_job_(std::move(check_job)) {
+  // All three must outlive it.
+  HostCopies(const Operation& operation, const CallOptions& options, PinnedMemory& pinned)
+      : operation_(operation), options_(options), pinned_(pinned) {
     if (options.memory != DRUN_MEMORY_HOST) driver_ = loaded_driver();
   }
   ~HostCopies() {
@@ -51,8 +46,6 @@ class HostCopies {
     if (regions_.empty()) return {};
     return copy_back();
   }
-  // True if one of the above returned a failure of check_job(), which must not be attributed to this rank.
-  bool is_interrupted() const { return is_interrupted_; }
 
  private:
   struct Region {
@@ -70,14 +63,12 @@ class HostCopies {
   }
   Outcome<char*> add(DevicePointer device, std::size_t n_bytes, bool written);
   Status fetch(char* to, DevicePointer from, std::size_t n_bytes);
-  Status wait();  // for the stream, until the call's deadline or a failure of check_job()
+  Status wait();  // for the stream, until the call's deadline
   tl::unexpected<Failure> failed(const char* function, DriverResult error) const;
 
   const Operation& operation_;
   const CallOptions& options_;
   PinnedMemory& pinned_;
-  const CheckJob check_job_;
-  bool is_interrupted_ = false;
   const Driver* driver_ = nullptr;
   ContextScope context_;
   std::vector<Region> regions_;
