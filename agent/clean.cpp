@@ -130,18 +130,16 @@ class Cleaner {
       ::usleep(kPause);
     }
     for (auto& [pid, target] : targets_) {
-      target.report.state = lives(pid, target.start) ? LeftState::kSurvived : LeftState::kEnded;
+      const bool survived = lives(pid, target.start);
+      target.report.state = survived ? LeftState::kSurvived : LeftState::kEnded;
+      if (survived) spared_jobs_.insert(target.report.job_id);  // without its directory it would not be found again
     }
   }
 
   void directories(control::Cleaned& out) {
     for (const auto& found : find_directories(scope_)) {
       const auto is_its = [&](const std::string& job) { return may_be_of(found, job); };
-      // Without its directory, a survivor would not be found again.
-      const bool has_survivor = std::any_of(out.processes.begin(), out.processes.end(), [&](const auto& process) {
-        return process.state == LeftState::kSurvived && is_its(process.job_id);
-      });
-      if (found.populated || has_survivor || std::any_of(spared_jobs_.begin(), spared_jobs_.end(), is_its)) continue;
+      if (found.populated || std::any_of(spared_jobs_.begin(), spared_jobs_.end(), is_its)) continue;
       control::LeftDirectory report;
       report.job_id = found.job_id;
       report.path = found.path;
@@ -163,7 +161,7 @@ class Cleaner {
   std::set<pid_t> family_;
   Targets targets_;
   std::vector<control::LeftProcess> running_;
-  std::set<std::string> spared_jobs_;
+  std::set<std::string> spared_jobs_;  // whose directories stay
 };
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <string>
-
 #include "agent/gpu_nodes.h"
 #include "agent/usable_cpus.h"
 #include "base/fd.h"

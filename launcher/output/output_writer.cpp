@@ -63,7 +63,6 @@ void OutputWriter::open(const std::vector<RankLabel>& ranks, std::size_t credit)
 }
 
 Task<Result<void>> OutputWriter::create_files() {
-  if (options_.directory.empty()) co_return Result<void>();
   auto create_all = [this] {
     Result<void> created;
     for (std::size_t rank = 0; rank < accounts_.size() / 2 && created; ++rank) created = create_files_of(rank);
@@ -246,6 +245,7 @@ Task<void> OutputWriter::wait_for_work() {
 
 Task<void> OutputWriter::run() {
   co_await write_items();
+  if (files_.empty()) co_return;
   auto close = [this] { return close_files(); };
   auto closed = co_await run_blocking(thread_, std::move(close));
   tell_broken(std::move(closed));

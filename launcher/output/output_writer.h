@@ -37,7 +37,10 @@ class OutputWriter {
   // Sets the labels of the ranks. Must be called first. `credit`: what the agent of a rank has for each of its streams
   // at the start.
   void open(const std::vector<RankLabel>& ranks, std::size_t credit = kNoLimit);
-  // Creates the files of the ranks, on the writer's thread: their file system may be slow. After open(), before run().
+  // The folder of the ranks' files; "" = no files.
+  const std::string& directory() const { return options_.directory; }
+  // Creates the files of the ranks, on the writer's thread: their file system may be slow. After open(), before run();
+  // only with a directory.
   Task<Result<void>> create_files();
   std::size_t tag_width() const { return display_->tag_width(); }  // after open()
   // An error if no agent may send this: more than its credit, another stream, output after the end. Then nothing is

@@ -19,7 +19,6 @@ constexpr auto kSlowFiles = std::chrono::seconds(3);
 
 JobOutput::JobOutput(asio::io_context& io, OutputOptions options, Reporter& reporter, Supervisor& supervisor)
     : reporter_(reporter),
-      directory_(options.directory),
       writer_(
           io, std::move(options),
           [this](int rank, control::Stream stream, std::size_t n) { give_credit(rank, stream, n); },
@@ -36,8 +35,9 @@ Task<Result<void>> JobOutput::open(std::vector<AgentChannel*> hosts, const Place
     labels.push_back(RankLabel{hosts_[static_cast<std::size_t>(place.host)]->name(), place.host});
   }
   writer_.open(labels, output_credit(labels.size()));
+  if (writer_.directory().empty()) co_return Result<void>();
   std::function<void()> warn = [this] {
-    reporter_.warning("--output-filename: creating the files of the ranks in " + directory_ +
+    reporter_.warning("--output-filename: creating the files of the ranks in " + writer_.directory() +
                       " takes long: its file system answers slowly or not at all");
   };
   const DeadlineGuard slow(co_await asio::this_coro::executor, Clock::now() + kSlowFiles, std::move(warn));

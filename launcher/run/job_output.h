@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "base/asio.h"
@@ -39,7 +38,6 @@ class JobOutput {
   void speak_through(const Reporter::Sink& sink);
 
   Reporter& reporter_;
-  std::string directory_;  // of the ranks' files; "" = no files
   std::vector<AgentChannel*> hosts_;
   std::vector<int> host_of_;  // by rank
   OutputWriter writer_;

@@ -23,9 +23,11 @@ Error late(Error error) {
 // The number of workers on a host with a slot for each GPU; a number of slots in the list may make it smaller. 0: none.
 // `visible`: CUDA_VISIBLE_DEVICES of its workers; nullptr if it isn't set.
 int gpu_slots(const Host& host, std::size_t n_gpus, const std::string* visible) {
-  if (!host.gpus.empty()) n_gpus = host.gpus.size();
-  if (visible != nullptr && host.gpus.empty())
+  if (!host.gpus.empty()) {
+    n_gpus = host.gpus.size();
+  } else if (visible != nullptr) {
     n_gpus = visible->empty() ? 0 : std::min(n_gpus, split(*visible, ',').size());
+  }
   if (host.slots_given) n_gpus = std::min(n_gpus, static_cast<std::size_t>(host.slots));
   return static_cast<int>(std::min(n_gpus, static_cast<std::size_t>(kMaxSlots)));
 }
