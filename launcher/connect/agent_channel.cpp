@@ -190,11 +190,7 @@ Task<void> AgentChannel::beat_loop() {
     }
     const auto silence = now - last_heard_;
     if (silence >= times_.timeout) {
-      lost_in_silence_ = true;
-      lose(Error(Errc::kUnreachable, host_.name,
-                 "silent for " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silence).count()) +
-                     " s: the host is down, frozen or cut off")
-               .with_id(error_id::kHostLost));
+      lose_in_silence(silence);
       break;
     }
     if (silence < times_.warn) warned = false;
@@ -213,6 +209,20 @@ void AgentChannel::lose(Error error) {
   outgoing_.close();
   beat_wake_.notify();
   if (on_lost_) on_lost_(*this, std::move(error));
+}
+
+void AgentChannel::lose_in_silence(Clock::duration silence) {
+  if (lost_) return;
+  lost_in_silence_ = true;
+  lose(Error(Errc::kUnreachable, host_.name,
+             "silent for " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silence).count()) +
+                 " s: the host is down, frozen or cut off")
+           .with_id(error_id::kHostLost));
+}
+
+void AgentChannel::lose_if_silent() {
+  const auto silence = Clock::now() - last_heard_;
+  if (silence >= times_.warn) lose_in_silence(silence);
 }
 
 void AgentChannel::refuse(std::string cause) {

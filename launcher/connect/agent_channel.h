@@ -89,6 +89,9 @@ class AgentChannel {
   using IsMeant = std::function<bool(const control::Frame&)>;
   Task<Result<control::Frame>> request(control::Type type, std::string body, control::Type reply, std::string what,
                                        Deadline deadline, IsMeant is_meant = nullptr);
+  // For a job that waits no longer: a host that is silent for as long as the user is warned of (HeartbeatTimes::warn)
+  // is lost now. Any other host, for example one whose agent waits for a process that can't be killed, is not.
+  void lose_if_silent();
   // The channel can't go on, for example because the agent has sent what an agent of this host can't send. The host is
   // lost, and its agent ends its workers.
   void refuse(std::string cause);
@@ -106,6 +109,7 @@ class AgentChannel {
   Task<void> write_loop();
   Task<void> beat_loop();
   void lose(Error error);
+  void lose_in_silence(Clock::duration silence);
   void ping();
 
   asio::io_context& io_;

@@ -109,6 +109,7 @@ class JobState {
   bool active() const { return active_; }
   bool stopping() const { return stopping_; }
   bool over() const { return over_ || given_up_; }
+  bool finished(std::size_t host) const { return hosts_[host].finished; }  // or lost
   std::vector<std::string> unfinished_hosts() const;
 
   // Once it is over: finds the first failure, whose status is the job's.

@@ -254,6 +254,10 @@ Task<void> Supervisor::wait() {
     act();
     changed_.reset();
   }
+  // A host that died can be the cause of the end, but its silence is not as long yet as it takes to lose a host.
+  for (std::size_t i = 0; i < parts_.hosts.size(); ++i) {
+    if (!state_.finished(i)) parts_.hosts[i]->lose_if_silent();
+  }
   state_.conclude();
   if (const auto& failure = state_.first_failure()) {
     const JobFailure& first = failure->first.front();

@@ -252,6 +252,32 @@ TEST_F(SupervisorTest, AnAgentThatDoesNotFinishIsGivenUpAndNamed) {
   EXPECT_EQ(supervisor_.status(), kExitTimeout);
 }
 
+// Its peer fails soon, and the end of the job has a deadline before the host's silence has.
+TEST_F(SupervisorTest, ADeadHostIsTheFailureThoughTheJobIsGivenUpBeforeItCountsAsLost) {
+  begin();
+  agents_[1]->stop_reading();
+  const auto run_for = [this](int n_seconds) {
+    for (int second = 0; second < n_seconds; ++second) {
+      time_.run_for(seconds(1));
+      for (const std::size_t i : {0u, 2u}) agents_[i]->say(Type::kHeartbeat);
+    }
+  };
+  run_for(8);
+  supervisor_.on_complaint(0, "rank 2 closed its connection during allreduce");
+  end(0, SIGABRT);
+  settle();
+  for (const std::uint32_t rank : {1u, 4u, 5u}) end(rank, SIGTERM, true);
+  for (const std::size_t i : {0u, 2u}) agents_[i]->say(Type::kFinished, control::Finished());
+  run_for(14);
+  EXPECT_FALSE(over_);
+  run_for(2);
+  ASSERT_TRUE(over_);
+  EXPECT_EQ(supervisor_.status(), kExitUnreachable);
+  EXPECT_THAT(supervisor_.report().failure->first.front().sentence(),
+              HasSubstr("host node1 silent for 23 s: the host is down, frozen or cut off"));
+  EXPECT_THAT(supervisor_.unfinished_hosts(), IsEmpty()) << "it is known to be lost";
+}
+
 TEST_F(SupervisorTest, ASecondInterruptIsAnOrderWithoutGrace) {
   begin();
   supervisor_.stop(kExitSignal + SIGINT, "drun got SIGINT");
