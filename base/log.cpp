@@ -1,17 +1,14 @@
 #include "base/log.h"
 
-#include <fcntl.h>
 #include <spdlog/sinks/base_sink.h>
-#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
-#include <cerrno>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "base/clean_text.h"
-#include "base/fd.h"
 
 namespace drun::log {
 
@@ -26,55 +23,35 @@ Write& instead_of_stderr() {
   return write;
 }
 
-class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
+class WriterSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  explicit StderrSink(Write to_stderr) : to_stderr_(std::move(to_stderr)) {}
+  WriterSink(Write write, Place place) : write_(std::move(write)), place_(place) {}
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    const std::string text(line.data(), line.size());
-    if (const auto& write = instead_of_stderr()) {
-      write(text);
-    } else if (to_stderr_) {
-      to_stderr_(text);
-    } else {
-      write_all(STDERR_FILENO, text);
-    }
+    const auto& instead = instead_of_stderr();
+    (place_ == Place::kStderr && instead ? instead : write_)(std::string(line.data(), line.size()));
   }
   void flush_() override {}
 
-  Write to_stderr_;
+  Write write_;
+  Place place_;
 };
 
 }  // namespace
 
 void write_through(Write write) { instead_of_stderr() = std::move(write); }
 
-Result<void> start(Level level, const std::string& file, Write to_stderr) {
-  if (level == Level::kOff) return {};
-  Fd opened;  // until spdlog has opened it, too: the reader of a pipe sees no end before that
-  if (!file.empty()) {
-    opened.reset(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    if (!opened) return fail(Errc::kUsage, "--log-file", errno_error(errno, file).cause);  // spdlog makes folders
-  }
-  try {
-    spdlog::sink_ptr sink;
-    if (file.empty()) {
-      sink = std::make_shared<StderrSink>(std::move(to_stderr));
-    } else {
-      sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
-    }
-    logger() = std::make_shared<spdlog::logger>("drun", std::move(sink));
-  } catch (const spdlog::spdlog_ex& e) {
-    return fail(Errc::kUsage, "--log-file " + file, e.what());
-  }
+void start(Level level, Write write, Place place) {
+  if (level == Level::kOff) return;
+  logger() = std::make_shared<spdlog::logger>("drun", std::make_shared<WriterSink>(std::move(write), place));
   logger()->set_pattern("%H:%M:%S.%e drun %L %v");
   logger()->set_level(level == Level::kDebug ? spdlog::level::debug : spdlog::level::info);
-  logger()->flush_on(spdlog::level::debug);
-  return {};
 }
+
+void stop() { logger().reset(); }
 
 void info(const std::string& text) {
   if (logger()) logger()->info("{}", clean_line(text));

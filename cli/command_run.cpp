@@ -134,7 +134,7 @@ int command_run(Options options, Printer& printer) {
     case Action::kRun:
       break;
   }
-  if (auto ok = log::start(options.log_level, options.log_file, printer.log_writer()); !ok) {
+  if (auto ok = printer.start_log(options.log_level, options.log_file); !ok) {
     printer.error(ok.error());
     return kExitUsage;
   }

@@ -1,8 +1,10 @@
 #include "cli/printer.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <utility>
 
@@ -48,6 +50,8 @@ std::size_t terminal_columns() {
 }
 
 constexpr std::chrono::milliseconds kNoTime{0};
+constexpr std::chrono::milliseconds kLogTime{2000};  // for its last lines
+constexpr std::size_t kMaxLogWaiting = 64u << 20;    // bytes; lines above are dropped
 
 // The progress line is not drawn on a stopped terminal (Ctrl-S), where it would be old when it is shown.
 bool can_write_now() {
@@ -86,8 +90,13 @@ std::size_t Printer::status_width() const {
   return columns > own + 10 ? columns - own : 0;
 }
 
-MessageWriter& Printer::messages() {
-  if (messages_ == nullptr) messages_ = std::make_unique<MessageWriter>(STDERR_FILENO);
+Printer::~Printer() {
+  log::stop();
+  if (log_file_ && !log_file_->wait(kLogTime)) log_file_->leave();
+}
+
+launcher::BackgroundWriter& Printer::messages() {
+  if (messages_ == nullptr) messages_ = std::make_unique<launcher::BackgroundWriter>(STDERR_FILENO);
   return *messages_;
 }
 
@@ -97,8 +106,18 @@ void Printer::flush() {
   while (!wait_written(std::chrono::seconds(1))) continue;
 }
 
-log::Write Printer::log_writer() {
-  return [this](const std::string& text) { messages().push(text); };
+Result<void> Printer::start_log(log::Level level, const std::string& file) {
+  if (level == log::Level::kOff) return {};
+  if (file.empty()) {
+    log::start(level, [this](const std::string& text) { messages().push(text); });
+    return {};
+  }
+  Fd opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!opened) return fail(Errc::kUsage, "--log-file", errno_error(errno, file).cause);
+  log_file_ = std::make_unique<launcher::BackgroundWriter>(std::move(opened), kMaxLogWaiting);
+  log::start(
+      level, [this](const std::string& text) { log_file_->push(text); }, log::Place::kFile);
+  return {};
 }
 
 void Printer::status(const std::string& line) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "cli/message_writer.h"
+#include "launcher/output/background_writer.h"
 #include "launcher/report/reporter.h"
 
 namespace drun::cli {
@@ -22,6 +22,9 @@ std::string format_warning(const std::string& text, bool color);
 class Printer : public launcher::Reporter {
  public:
   Printer();
+  ~Printer() override;
+  Printer(const Printer&) = delete;
+  Printer& operator=(const Printer&) = delete;
   void note(const std::string& text) override;
   void warning(const std::string& text) override;
   void error(const Error& error) override;
@@ -34,22 +37,25 @@ class Printer : public launcher::Reporter {
   bool wait_written(std::chrono::milliseconds limit) override;
   // Returns when all messages are written: before text on stdout, which may be the same terminal. Blocks.
   void flush();
-  // Writes lines of the log to stderr, in their place among the messages.
-  log::Write log_writer();
+  // Starts the log: in `file`, or with "" on stderr, in its place among the messages. An error if the file can't be
+  // opened.
+  Result<void> start_log(log::Level level, const std::string& file);
   // Logs on the same terminal would garble the status line.
   void disable_status() { status_allowed_ = false; }
 
  private:
   void write(const std::string& text);
-  MessageWriter& messages();
+  launcher::BackgroundWriter& messages();
 
   bool color_;
   bool utf8_;
   std::string report_file_;
   bool status_allowed_;
   bool line_is_open_ = false;
-  bool drawn_ = false;                       // a status line is on the terminal
-  std::unique_ptr<MessageWriter> messages_;  // from the first message on; its destructor writes the last
+  bool drawn_ = false;  // a status line is on the terminal
+  // From the first message on; its destructor writes the last.
+  std::unique_ptr<launcher::BackgroundWriter> messages_;
+  std::unique_ptr<launcher::BackgroundWriter> log_file_;  // with --log-file
 };
 
 }  // namespace drun::cli

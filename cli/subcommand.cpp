@@ -39,7 +39,7 @@ std::optional<int> begin(const Subcommand& command, const std::vector<Host>& hos
     write_all(STDOUT_FILENO, command.help);
     return kExitOk;
   }
-  if (auto ok = log::start(command.log_level, command.log_file, printer.log_writer()); !ok) {
+  if (auto ok = printer.start_log(command.log_level, command.log_file); !ok) {
     printer.error(ok.error());
     return kExitUsage;
   }

@@ -1,26 +1,100 @@
-#include "cli/message_writer.h"
+#include "launcher/output/background_writer.h"
 
-#include <boost/asio/post.hpp>
-#include <future>
-#include <memory>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
-namespace drun::cli {
+#include "base/blocked_signals.h"
+#include "launcher/output/output_sink.h"
 
-void MessageWriter::push(std::string text) {
-  ++n_waiting_;
-  asio::post(thread_, [this, text = std::move(text)] {
-    (void)sink_.write(text, no_limit_);  // an error has no other place to go to
-    --n_waiting_;
-  });
+namespace drun::launcher {
+
+struct BackgroundWriter::State {
+  explicit State(int fd) : sink(fd) {}
+  State(Fd fd, std::size_t limit) : own(std::move(fd)), sink(own.get()), max_bytes(limit) {}
+
+  const Fd own;
+  OutputSink sink;
+  const std::size_t max_bytes = SIZE_MAX;
+  ReaderTimeout reader_timeout;
+
+  std::mutex mutex;  // of all below
+  std::condition_variable changed;
+  std::string waiting;
+  std::uint64_t n_pushed = 0, n_done = 0;  // bytes
+  std::optional<Error> error;
+  bool ending = false;
+};
+
+BackgroundWriter::BackgroundWriter(std::shared_ptr<State> state) : state_(std::move(state)) {
+  const BlockedSignals of_thread;  // they are for the I/O thread; a reader that is gone is an error of the write
+  thread_ = std::thread([state = state_] { run(state); });
 }
 
-bool MessageWriter::wait(std::chrono::milliseconds limit) {
-  if (n_waiting_ == 0) return true;
-  const auto written = std::make_shared<std::promise<void>>();
-  std::future<void> all = written->get_future();
-  asio::post(thread_, [written] { written->set_value(); });
-  return all.wait_for(limit) == std::future_status::ready;
+BackgroundWriter::BackgroundWriter(int fd) : BackgroundWriter(std::make_shared<State>(fd)) {}
+
+BackgroundWriter::BackgroundWriter(Fd fd, std::size_t max_bytes)
+    : BackgroundWriter(std::make_shared<State>(std::move(fd), max_bytes)) {}
+
+BackgroundWriter::~BackgroundWriter() {
+  if (!thread_.joinable()) return;
+  end();
+  thread_.join();
 }
 
-}  // namespace drun::cli
+void BackgroundWriter::end() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->ending = true;
+  }
+  state_->changed.notify_all();
+}
+
+void BackgroundWriter::leave() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->waiting.clear();
+  }
+  state_->reader_timeout.set(0);
+  end();
+  thread_.detach();
+}
+
+bool BackgroundWriter::push(std::string_view text) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (text.size() > state_->max_bytes - (state_->n_pushed - state_->n_done)) return false;
+    state_->waiting += text;
+    state_->n_pushed += text.size();
+  }
+  state_->changed.notify_all();
+  return true;
+}
+
+bool BackgroundWriter::wait(std::chrono::milliseconds limit) {
+  std::unique_lock lock(state_->mutex);
+  const std::uint64_t all = state_->n_pushed;
+  return state_->changed.wait_for(lock, limit, [&] { return state_->n_done >= all; });
+}
+
+std::optional<Error> BackgroundWriter::error() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->error;
+}
+
+void BackgroundWriter::run(const std::shared_ptr<State>& state) {
+  std::unique_lock lock(state->mutex);
+  for (;;) {
+    state->changed.wait(lock, [&] { return !state->waiting.empty() || state->ending; });
+    if (state->waiting.empty()) return;
+    const std::string text = std::exchange(state->waiting, {});
+    lock.unlock();
+    auto written = state->sink.write(text, state->reader_timeout);
+    lock.lock();
+    if (!written && !state->error) state->error = std::move(written.error());
+    state->n_done += text.size();
+    state->changed.notify_all();
+  }
+}
+
+}  // namespace drun::launcher

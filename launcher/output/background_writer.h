@@ -1,33 +1,46 @@
-// Writes drun's own messages to stderr, in order, on a thread of its own: a terminal that is stopped (Ctrl-S) or a
-// reader that sleeps must not stop the I/O thread, whose heartbeats keep the agents alive.
+// Writes texts to one descriptor, in order, on a thread of its own: a terminal that is stopped (Ctrl-S), a reader that
+// sleeps or a file system that hangs must not stop the I/O thread, whose heartbeats keep the agents alive.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 
-#include "base/asio.h"
-#include "launcher/output/output_sink.h"
+#include "base/error.h"
+#include "base/fd.h"
 
-namespace drun::cli {
+namespace drun::launcher {
 
-class MessageWriter {
+class BackgroundWriter {
  public:
-  explicit MessageWriter(int fd) : sink_(fd) {}  // borrows `fd`
-  ~MessageWriter() { thread_.join(); }           // returns when all is written, or the reader is gone
-  MessageWriter(const MessageWriter&) = delete;
-  MessageWriter& operator=(const MessageWriter&) = delete;
+  explicit BackgroundWriter(int fd);                                   // borrows `fd`; any number of texts may wait
+  explicit BackgroundWriter(Fd fd, std::size_t max_bytes = SIZE_MAX);  // `max_bytes`: of texts that wait
+  ~BackgroundWriter();  // returns when all is written, or the reader is gone; at once after leave()
+  BackgroundWriter(const BackgroundWriter&) = delete;
+  BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
-  void push(std::string text);
-  // Waits until all that was pushed before is written, at most for `limit`. Any thread may call it.
+  // Any thread may call these.
+  bool push(std::string_view text);  // false: more would wait than may; nothing was added
+  // Waits until all that was pushed before is written, or could not be, at most for `limit`.
   bool wait(std::chrono::milliseconds limit);
+  // The first one. Texts after it are still tried.
+  std::optional<Error> error() const;
+
+  // Drops what waits. The thread ends by itself, as soon as its file system or the reader lets it. The last call.
+  void leave();
 
  private:
-  launcher::OutputSink sink_;
-  const launcher::ReaderTimeout no_limit_;
-  std::atomic<std::size_t> n_waiting_{0};
-  asio::thread_pool thread_{1};
+  struct State;
+  BackgroundWriter(std::shared_ptr<State> state);
+  static void run(const std::shared_ptr<State>& state);
+  void end();
+
+  std::shared_ptr<State> state_;  // the thread may outlive this object
+  std::thread thread_;
 };
 
-}  // namespace drun::cli
+}  // namespace drun::launcher

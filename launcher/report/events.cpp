@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -22,6 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
+constexpr std::size_t kMaxWaiting = 16u << 20;  // bytes, of about 100,000 events
+constexpr const char* kTooSlow = "its reader is too slow";
 
 double rounded(std::chrono::duration<double> time) { return std::round(time.count() * 1e6) / 1e6; }
 
@@ -64,7 +65,7 @@ std::string rfc3339(std::chrono::system_clock::time_point time) {
   return text;
 }
 
-// Non-blocking, so that a pipe whose reader sleeps can't stop the I/O thread.
+// Non-blocking: a named pipe without a reader is an error.
 Result<void> Events::open(const std::string& path) {
   Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666));
   if (file) file = shared_or_empty(std::move(file));
@@ -75,32 +76,39 @@ Result<void> Events::open(const std::string& path) {
     return fail(std::move(error));
   }
   path_ = path;
-  file_ = std::move(file);
+  file_ = std::make_unique<BackgroundWriter>(std::move(file), kMaxWaiting);
   began_ = std::chrono::steady_clock::now();
   return {};
 }
 
+Events::~Events() {
+  if (file_) file_->leave();
+}
+
+void Events::close(std::chrono::milliseconds limit) {
+  if (!file_) return;
+  const bool written = file_->wait(limit);
+  if (const auto error = file_->error()) return give_up(error->cause);
+  if (!written) return give_up(kTooSlow);
+  file_.reset();
+}
+
+void Events::give_up(const std::string& why) {
+  file_->leave();
+  file_.reset();
+  reporter_.warning("--events: " + path_ + ": " + why + "; no more events are written");
+}
+
 void Events::write(const Line& line) {
   if (!file_) return;
+  if (const auto error = file_->error()) return give_up(error->cause);
   Json out = Json::object();
   if (std::exchange(first_, false)) out["schema"] = kSchema;
   out["event"] = line.name;
   out["time"] = rfc3339(std::chrono::system_clock::now());
   out["elapsed"] = rounded(std::chrono::steady_clock::now() - began_);
   out.update(line.fields);
-  const std::string text = json_text(out) + "\n";
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = ::write(file_.get(), text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      const std::string why = errno == EAGAIN ? "its reader is too slow" : std::strerror(errno);
-      file_.reset();
-      reporter_.warning("--events: " + path_ + ": " + why + "; no more events are written");
-      return;
-    }
-    done += static_cast<std::size_t>(n);
-  }
+  if (!file_->push(json_text(out) + "\n")) give_up(kTooSlow);
 }
 
 void Events::job_begun(const std::string& job_id, const std::vector<std::string>& command, int np,

@@ -2,23 +2,29 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "base/fd.h"
 #include "control/messages.h"
+#include "launcher/output/background_writer.h"
 #include "launcher/report/progress.h"
 #include "launcher/report/reporter.h"
 
 namespace drun::launcher {
 
-// Owned by the job; one thread. Before open() every call does nothing. A failed write causes one warning and ends the
-// file, never the job.
+// Owned by the job; one thread. Before open() every call does nothing. The file is written on a thread of its own, as
+// fast as its reader and its file system allow. A failed write causes one warning and ends the file, never the job.
 class Events {
  public:
   explicit Events(Reporter& reporter) : reporter_(reporter) {}
+  ~Events();
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
   Result<void> open(const std::string& path);
+  // Returns when all events are written, at most after `limit`. Later ones are dropped.
+  void close(std::chrono::milliseconds limit);
 
   struct JobHost {
     std::string name;
@@ -41,10 +47,11 @@ class Events {
  private:
   struct Line;
   void write(const Line& line);
+  void give_up(const std::string& why);
 
   Reporter& reporter_;
   std::string path_;
-  Fd file_;
+  std::unique_ptr<BackgroundWriter> file_;
   std::chrono::steady_clock::time_point began_;
   bool first_ = true;
 };

@@ -19,6 +19,7 @@ using std::chrono::milliseconds;
 constexpr std::uint32_t kTimelineEntries = 32768;
 constexpr auto kTimelineEvery = milliseconds(50);
 constexpr auto kTimelineEnd = milliseconds(5000);       // for what is still on its way when all workers are over
+constexpr auto kEventsEnd = milliseconds(2000);         // for the reader of the last events
 constexpr auto kJoinNoticeDelay = milliseconds(30000);  // then the ranks that have not joined are named, once
 
 }  // namespace
@@ -206,6 +207,7 @@ Task<int> Job::finish(int status) {
   rendezvous_.stop();
   co_await tasks_.join();
   co_await rendezvous_.join();
+  events_.close(kEventsEnd);
   co_return status;
 }
 

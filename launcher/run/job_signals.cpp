@@ -60,6 +60,7 @@ void JobSignals::end_job(int number) {
     // Nothing runs yet: the agents see the end of their channels and exit.
     reporter_.warning("ended by " + (number == SIGINT ? "Ctrl-C" : name) + " before anything was started");
     events_.job_ended(kExitSignal + number);
+    events_.close(kLastWords);
     reporter_.wait_written(kLastWords);
     std::_Exit(kExitSignal + number);
   }
