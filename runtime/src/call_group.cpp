@@ -75,7 +75,9 @@ std::vector<Status> carry_out_run(Process& process, const LaterCall* first, cons
         [&](Communicator& on, const std::vector<std::size_t>& good) {
           CallOptions together = first[good.front()].options;
           for (std::size_t i = 1; i < good.size(); ++i) {
-            together.names = digest_of_names(together.names, first[good[i]].options.names);
+            const CallOptions& other = first[good[i]].options;
+            together.names = digest_of_names(together.names, other.names);
+            together.timeout = std::max(on.timeout_of(together), on.timeout_of(other));
           }
           if (good.size() > 1) together.name = name_of_group(first, good);
           std::vector<Communicator::AllreduceCall> buffers;

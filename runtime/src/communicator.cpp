@@ -1,6 +1,7 @@
 #include "runtime/src/communicator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/src/arguments.h"
 #include "runtime/src/backend/recording_backend.h"
@@ -10,6 +11,13 @@
 #include "runtime/src/gpu/nccl_comm.h"
 
 namespace drun::runtime {
+namespace {
+
+// Interval between checks for failures that other ranks published, while a call waits for a stream.
+constexpr std::chrono::milliseconds kAskOthers{500};
+
+}  // namespace
+
 Outcome<std::unique_ptr<Communicator>> Communicator::create(JobContext job_context) {
   auto resources = JobResources::create(std::move(job_context));
   if (!resources) return tl::unexpected<Failure>(resources.error());
@@ -123,7 +131,7 @@ Operation Communicator::to_come(OpKind kind, std::size_t count, drun_dtype dtype
     operation.seq = seq_ + 1;
     operation.names = options.names;
   }
-  operation.timeout = options.timeout.count() > 0 ? options.timeout : job_context().timeouts.op;
+  operation.timeout = timeout_of(options);
   if (options.made != Clock::time_point{}) operation.queued = operation.clock.began() - options.made;
   operation.prescale = options.prescale;
   operation.postscale = options.postscale;
@@ -138,12 +146,32 @@ Status Communicator::fail_in(const Status& why) {
   return fail(std::move(failure));
 }
 
+// The call has the turn, so no other thread polls the job during the wait.
+gpu::HostCopies::CheckJob Communicator::check_job() {
+  return [this, asked = Clock::now()](const Operation& operation) mutable -> Status {
+    resources_->poll();
+    if (auto usable = check_usable(); !usable) return usable;
+    const std::string during = name_of(operation);
+    if (auto alive = check_alive(job_context(), during); !alive) return alive;
+    if (Clock::now() - asked < kAskOthers) return {};
+    asked = Clock::now();
+    if (auto cause = published_failure(job_context(), during, std::chrono::milliseconds(1)))
+      return tl::unexpected<Failure>(std::move(*cause));
+    return {};
+  };
+}
+
+Status Communicator::fail_in_copies(const gpu::HostCopies& copies, const Status& why) {
+  return copies.is_interrupted() ? finish(why) : fail_in(why);
+}
+
 Status Communicator::stage_buffers(gpu::HostCopies& copies, const Buffers& buffers) {
   if (buffers.written != nullptr) {
-    if (auto ok = copies.writes(*buffers.written, buffers.n_written, buffers.keeps); !ok) return fail_in(ok);
+    if (auto ok = copies.writes(*buffers.written, buffers.n_written, buffers.keeps); !ok)
+      return fail_in_copies(copies, ok);
   }
   if (buffers.read != nullptr) {
-    if (auto ok = copies.reads(*buffers.read, buffers.n_read); !ok) return fail_in(ok);
+    if (auto ok = copies.reads(*buffers.read, buffers.n_read); !ok) return fail_in_copies(copies, ok);
   }
   return {};
 }
@@ -151,7 +179,7 @@ Status Communicator::stage_buffers(gpu::HostCopies& copies, const Buffers& buffe
 Status Communicator::end(gpu::HostCopies& copies, Status done) {
   if (!done) return done;
   const Status copied = copies.finish();
-  return copied ? copied : fail_in(copied);
+  return copied ? copied : fail_in_copies(copies, copied);
 }
 
 Status Communicator::finish(Status status) {

@@ -111,6 +111,9 @@ class Communicator {
   void leave();
 
   const JobContext& job_context() const { return resources_->job_context(); }
+  std::chrono::milliseconds timeout_of(const CallOptions& options) const {
+    return options.timeout.count() > 0 ? options.timeout : job_context().timeouts.op;
+  }
   // Polls the calls on GPUs (JobResources::poll()). Must be called periodically once GPUs are in use.
   void poll() { resources_->poll(); }
   // Polls, then returns the failure, if there is one.
@@ -144,6 +147,10 @@ class Communicator {
   Status reduce_scatter_on_host(const Operation& operation, const void* send, void* recv);
   // fail() for a local failure in a call that other ranks wait for or count on; attributes it to this rank.
   Status fail_in(const Status& why);
+  // The copies of a call on the host call it during a wait.
+  gpu::HostCopies::CheckJob check_job();
+  // Publishes a failure of the copies, which is this rank's unless they were interrupted.
+  Status fail_in_copies(const gpu::HostCopies& copies, const Status& why);
   // Returns the result of a call after its output has been copied to the device.
   Status end(gpu::HostCopies& copies, Status done);
   // The memory of a collective on this rank. Where a copy on the host takes its place, the pointers are changed.
@@ -185,7 +192,7 @@ class Communicator {
       if (!nccl) return enqueued(tl::unexpected<Failure>(nccl.error()));
       if (*nccl != nullptr) return enqueued(over_nccl(**nccl, gpu::user_stream_of(options)));
     }
-    gpu::HostCopies copies(operation, options, resources_->pinned());
+    gpu::HostCopies copies(operation, options, resources_->pinned(), job_context().call_deadline, check_job());
     if (auto ok = stage_buffers(copies, buffers); !ok) return ok;
     return end(copies, on_host());
   }

@@ -186,7 +186,8 @@ Status Communicator::transfer_over_host(const std::vector<TransferCall>& calls) 
     transfers.push_back({std::move(*operation), call.data});
     if (!may_be_device) continue;
     Transfer& transfer = transfers.back();
-    auto& own = copies.emplace_back(transfer.operation, call.options, resources_->pinned());
+    auto& own = copies.emplace_back(transfer.operation, call.options, resources_->pinned(), job_context().call_deadline,
+                                    check_job());
     const std::size_t n_bytes = call.count * size_of(call.dtype);
     Status ok;
     if (call.kind == OpKind::kSend) {
@@ -196,7 +197,7 @@ Status Communicator::transfer_over_host(const std::vector<TransferCall>& calls) 
     } else {
       ok = own.writes(transfer.data, n_bytes);
     }
-    if (!ok) return fail_in(ok);
+    if (!ok) return fail_in_copies(own, ok);
   }
   if (transfers.empty()) return {};
   Status done = finish(backend_->transfer(transfers));

@@ -111,9 +111,10 @@ Status Communicator::allreduce_fused(std::vector<AllreduceCall> calls, std::size
   for (auto& call : calls) {
     const std::size_t n_bytes = call.count * size_of(dtype);
     own_options.push_back(with_memory_of(call, options));
-    auto& own = copies.emplace_back(operation, own_options.back(), resources_->pinned());
-    if (auto ok = own.writes(call.recv, n_bytes); !ok) return fail_in(ok);
-    if (auto ok = own.reads(call.send, n_bytes); !ok) return fail_in(ok);
+    auto& own = copies.emplace_back(operation, own_options.back(), resources_->pinned(), job_context().call_deadline,
+                                    check_job());
+    if (auto ok = own.writes(call.recv, n_bytes); !ok) return fail_in_copies(own, ok);
+    if (auto ok = own.reads(call.send, n_bytes); !ok) return fail_in_copies(own, ok);
     if (n_bytes > 0) copy_bytes(std::exchange(place, place + n_bytes), call.send, n_bytes);
   }
   CallOptions of_host = options;

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "rendezvous/client.h"
 #include "runtime/src/algorithm/choice.h"
+#include "runtime/src/call_deadline.h"
 #include "runtime/src/failure.h"
 #include "runtime/src/gpu/presence.h"
 #include "runtime/src/operation.h"
@@ -44,6 +45,9 @@ struct JobContext {
   // Time for which this process has been stopped (Ctrl-Z) since it began, in nanoseconds. Updated while GPUs are in
   // use; nullptr if it is not measured.
   std::shared_ptr<const std::atomic<std::int64_t>> stopped_ns;
+  // Everything that waits in the call under way uses it. With one for each, a wait of one would look to the next like a
+  // stop of this process.
+  mutable CallDeadline call_deadline;
   mutable std::uint64_t n_wait_notes = 0;  // number of notes that this rank has written, see WaitNote
   int interrupt_fd = -1;                   // readable once drun_abort was called; not owned
 

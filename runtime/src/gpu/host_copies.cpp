@@ -1,9 +1,15 @@
 #include "runtime/src/gpu/host_copies.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 
 namespace drun::runtime::gpu {
+namespace {
+
+constexpr std::chrono::milliseconds kCheckInterval{50};  // between checks of the job and of the deadline
+
+}  // namespace
 
 tl::unexpected<Failure> HostCopies::failed(const char* function, DriverResult error) const {
   return driver_failure(*driver_, describe(operation_), function, error);
@@ -25,8 +31,14 @@ Outcome<char*> HostCopies::add(DevicePointer device, std::size_t n_bytes, bool w
 
 Status HostCopies::fetch(char* to, DevicePointer from, std::size_t n_bytes) {
   const auto error = driver_->copy_to_host(to, from, n_bytes, stream_of(options_));
-  if (error != kSuccess) return failed("cuMemcpyDtoHAsync", error);
+  if (auto ok = started("cuMemcpyDtoHAsync", error); !ok) return ok;
   return wait();
+}
+
+Status HostCopies::started(const char* function, DriverResult error) {
+  if (error != kSuccess) return failed(function, error);
+  is_copying_ = true;
+  return {};
 }
 
 Status HostCopies::copy_written(void*& memory, std::size_t n_bytes, bool keeps) {
@@ -63,21 +75,39 @@ Status HostCopies::copy_back() {
   for (const Region& region : regions_) {
     if (!region.written) continue;
     const auto error = driver_->copy_to_device(region.device, region.host, region.n_bytes, stream_of(options_));
-    if (error != kSuccess) return failed("cuMemcpyHtoDAsync", error);
+    if (auto ok = started("cuMemcpyHtoDAsync", error); !ok) return ok;
   }
   return wait();
 }
 
 Status HostCopies::wait() {
-  const auto go_on = [this] { return Clock::now() < operation_.deadline(); };
+  auto next_check = Clock::now() + kCheckInterval;
+  Status job;
+  const auto go_on = [&] {
+    if (Clock::now() < next_check) return true;
+    next_check = Clock::now() + kCheckInterval;
+    job = check_job_(operation_);
+    return job && call_deadline_.left(operation_).count() > 0;
+  };
   const auto error = wait_for_stream(*driver_, stream_of(options_), go_on);
+  if (!job) {
+    is_interrupted_ = true;
+    return job;
+  }
   if (error == kNotReady) return own_gpu_timeout(operation_);
   if (error != kSuccess) return failed("cuStreamQuery", error);
+  is_copying_ = false;
   return {};
 }
 
 void HostCopies::release() {
-  for (const Region& region : regions_) pinned_.give_back(*driver_, region.host);
+  for (const Region& region : regions_) {
+    if (is_copying_) {
+      pinned_.leave(region.host);
+    } else {
+      pinned_.give_back(*driver_, region.host);
+    }
+  }
 }
 
 }  // namespace drun::runtime::gpu

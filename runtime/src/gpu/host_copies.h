@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <utility>
 #include <vector>
 
+#include "runtime/src/call_deadline.h"
 #include "runtime/src/call_options.h"
 #include "runtime/src/failure.h"
 #include "runtime/src/gpu/device.h"
@@ -18,9 +21,17 @@ namespace drun::runtime::gpu {
 // The copies of one call. Memory of the host is left as it is, at no cost if no driver is loaded.
 class HostCopies {
  public:
-  // All three must outlive it.
-  HostCopies(const Operation& operation, const CallOptions& options, PinnedMemory& pinned)
-      : operation_(operation), options_(options), pinned_(pinned) {
+  // Returns the failure of another call or of the job, after which waiting for this call is useless. Called
+  // periodically during a wait for a stream.
+  using CheckJob = std::function<Status(const Operation&)>;
+  // All but `check_job` must outlive it.
+  HostCopies(const Operation& operation, const CallOptions& options, PinnedMemory& pinned, CallDeadline& call_deadline,
+             CheckJob check_job)
+      : operation_(operation),
+        options_(options),
+        pinned_(pinned),
+        call_deadline_(call_deadline),
+        check_job_(std::move(check_job)) {
     if (options.memory != DRUN_MEMORY_HOST) driver_ = loaded_driver();
   }
   ~HostCopies() {
@@ -46,6 +57,8 @@ class HostCopies {
     if (regions_.empty()) return {};
     return copy_back();
   }
+  // True if one of the above returned a failure of check_job(), which must not be attributed to this rank.
+  bool is_interrupted() const { return is_interrupted_; }
 
  private:
   struct Region {
@@ -63,12 +76,17 @@ class HostCopies {
   }
   Outcome<char*> add(DevicePointer device, std::size_t n_bytes, bool written);
   Status fetch(char* to, DevicePointer from, std::size_t n_bytes);
-  Status wait();  // for the stream, until the call's deadline
+  Status started(const char* function, DriverResult error);  // a copy
+  Status wait();  // for the stream, until the call's deadline or a failure of check_job()
   tl::unexpected<Failure> failed(const char* function, DriverResult error) const;
 
   const Operation& operation_;
   const CallOptions& options_;
   PinnedMemory& pinned_;
+  CallDeadline& call_deadline_;
+  const CheckJob check_job_;
+  bool is_interrupted_ = false;
+  bool is_copying_ = false;  // the stream may still have copies from or to our memory
   const Driver* driver_ = nullptr;
   ContextScope context_;
   std::vector<Region> regions_;

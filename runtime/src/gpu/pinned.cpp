@@ -41,6 +41,11 @@ void PinnedMemory::give_back(const Driver& driver, char* memory) {
   }
 }
 
+void PinnedMemory::leave(char* memory) {
+  const auto is_it = [memory](const Block& block) { return block.memory == memory; };
+  blocks_.erase(std::remove_if(blocks_.begin(), blocks_.end(), is_it), blocks_.end());
+}
+
 PinnedMemory::~PinnedMemory() {
   const Driver* const driver = blocks_.empty() ? nullptr : loaded_driver();
   for (const Block& block : blocks_) {

@@ -21,6 +21,8 @@ class PinnedMemory {
   // Returns at least `n_bytes`; a context of a device must be current. nullptr: `error` has the driver's error.
   char* take(const Driver& driver, std::size_t n_bytes, DriverResult& error);
   void give_back(const Driver& driver, char* memory);
+  // In place of give_back(), for memory that a device may still read or write: it is never freed.
+  void leave(char* memory);
 
  private:
   struct Block {

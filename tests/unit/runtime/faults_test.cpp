@@ -155,6 +155,32 @@ TEST(Timeout, OfABroadcastBetweenHostsNamesTheRootThatNeverCame) {
   EXPECT_EQ(failed, 4);
 }
 
+// Rank 0 waits for rank 1 of its host first: that is no time in which it was stopped.
+TEST(Timeout, OfACallBetweenHostsCountsTheWaitsInsideThem) {
+  FakeJob job(3, 4s);
+  job.place_on_hosts({0, 0, 1});
+  std::atomic<bool> failed{false};
+  job.run([&](int rank) {
+    auto all = join(job, rank);
+    ASSERT_TRUE(all);
+    if (rank == 2) {
+      const auto until = Clock::now() + 20s;
+      while (!failed && Clock::now() < until) std::this_thread::sleep_for(1ms);
+      return;
+    }
+    if (rank == 1) std::this_thread::sleep_for(3s);  // the lateness is what is tested
+    const auto began = Clock::now();
+    float value = 1;
+    const auto done = all->allreduce(&value, &value, 1, DRUN_FLOAT32, DRUN_SUM);
+    ASSERT_FALSE(done);
+    if (rank == 1) return;
+    failed = true;
+    EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT) << done.error().text;
+    EXPECT_EQ(done.error().rank, 2) << done.error().text;
+    EXPECT_LT(Clock::now() - began, 6s);
+  });
+}
+
 TEST(Abort, EndsEveryWaitAtOnceAndNamesTheCulprit) {
   FakeJob job(4, 60s);
   std::atomic<int> waiting{0};

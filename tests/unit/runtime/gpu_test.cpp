@@ -264,6 +264,30 @@ TEST_F(Gpu, AStreamThatNeverEndsIsADeadlineThatNamesThisRank) {
       std::chrono::milliseconds(1500));
 }
 
+// The copy that waits in the stream comes later: its memory must still be there.
+TEST_F(Gpu, ACallThatWaitsForItsStreamSeesAFailureOfAnotherRank) {
+  static int busy_stream = 0;
+  const int n_before = fake().n_pinned();
+  const auto began = std::chrono::steady_clock::now();
+  run(2, [](Communicator& all) {
+    if (all.rank() == 0) {
+      EXPECT_FALSE(all.fail({DRUN_ERROR_SYSTEM, "the disk is full", 0, "node0"}));
+      return;
+    }
+    const Device data(2, 1);
+    CallOptions options;
+    options.stream = &busy_stream;
+    fake().block(&busy_stream, 10'000);
+    const Status done = all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM, options);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().rank, 0) << done.error().text;
+    EXPECT_NE(done.error().text.find("allreduce #1: rank 0 on node0 reports: the disk is full"), std::string::npos)
+        << done.error().text;
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(8));
+  EXPECT_EQ(fake().n_pinned(), n_before + 1);
+}
+
 TEST_F(Gpu, WhatTheDriverRefusesFailsTheCallOnAllRanks) {
   ::setenv("DRUN_FAKE_CUDA", "no-pinned", 1);
   run(2, [](Communicator& all) {

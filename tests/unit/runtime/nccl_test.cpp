@@ -579,6 +579,32 @@ TEST_F(NcclJobs, ARankThatDoesNotCallIsNamedAtTheDeadline) {
       std::chrono::milliseconds(3000));
 }
 
+// An average of integers goes through the host, after the call over NCCL in the same stream.
+TEST_F(NcclJobs, ACallThroughTheHostSeesThatTheCallBeforeItFails) {
+  run(
+      3,
+      [&](Communicator& all) {
+        const Device data(2, 1), numbers(2, 0);
+        ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM));
+        wait_for();
+        if (all.rank() == 2) {
+          EXPECT_FALSE(poll_until_broken(all, data));
+          return;
+        }
+        CallOptions options;
+        options.timeout = std::chrono::milliseconds(1000);
+        options.name = "grad.17";
+        ASSERT_DONE(all.allreduce(data.get(), data.get(), 2, DRUN_FLOAT32, DRUN_SUM, options));
+        const auto began = std::chrono::steady_clock::now();
+        const Status done = all.allreduce(numbers.get(), numbers.get(), 2, DRUN_INT32, DRUN_AVG);
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().rank, 2) << done.error().text;
+        EXPECT_THAT(done.error().text, HasSubstr("'grad.17' timed out after 1 s waiting for rank 2"));
+        EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20));
+      },
+      std::chrono::seconds(40));
+}
+
 TEST_F(NcclJobs, ARankWhoseOwnGpuIsStuckIsNamedAtTheDeadline) {
   run(
       2,

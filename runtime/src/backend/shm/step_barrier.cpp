@@ -149,7 +149,7 @@ Status StepBarrier::sleep(const Operation& operation, Phase phase, int rank, std
   Counter& counter = counter_of(rank, phase, step);
   auto poll_all = Clock::now() + kPollEvery;
   for (;;) {
-    const auto left = call_deadline_.left(operation);
+    const auto left = job_context_.call_deadline.left(operation);
     if (left.count() <= 0) return timed_out(operation, phase, step);
     note_.waiting(job_context_, group_, operation, [&] { return missing(phase, step); });
     const auto time = std::min(left + std::chrono::milliseconds(1), CallDeadline::kPollInterval);

@@ -12,7 +12,6 @@
 #include "runtime/src/backend/backend.h"
 #include "runtime/src/backend/failure_attribution.h"
 #include "runtime/src/backend/shm/segment.h"
-#include "runtime/src/call_deadline.h"
 #include "runtime/src/dtype.h"
 #include "runtime/src/failure.h"
 #include "runtime/src/group.h"
@@ -134,7 +133,6 @@ class StepBarrier {
   bool waited_ = false;       // wait_for_all() had to wait for longer than a poll takes
   std::uint64_t digest_ = 0;  // of the current call; a copy, because reading the shared one would wait for its line
   std::uint32_t step_;
-  CallDeadline call_deadline_;
   WaitNote note_;
   Meanwhile meanwhile_;
 };

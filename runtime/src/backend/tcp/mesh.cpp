@@ -63,7 +63,8 @@ std::unique_ptr<Mesh::Run> Mesh::begin(const Operation& operation, const std::ve
 Outcome<std::chrono::microseconds> Mesh::advance(Run& run) {
   const Operation* operation = most_urgent(run.messages);
   if (operation == nullptr) return CallDeadline::kPollInterval;
-  (void)call_deadline_.left(*operation);  // the caller's time does not count as time for which we were stopped
+  // The caller's time does not count as time for which we were stopped.
+  (void)job_context_.call_deadline.left(*operation);
   links_need_care_ = connections_->busy();
   const auto moved = move_some(run.messages, *operation);
   if (!moved) {
@@ -308,7 +309,7 @@ Status Mesh::wait(const std::vector<Message>& messages, const Operation& operati
     }
   }
   merge_entries(fds, n_before);
-  const auto left = call_deadline_.left(operation).count();
+  const auto left = job_context_.call_deadline.left(operation).count();
   if (left <= 0) return tl::unexpected<Failure>(timed_out(messages, operation));
   note_.waiting(job_context_, group_, operation, [&] { return waited_for(messages); });
   const auto longest = connections_->busy() ? Connections::kRetry : CallDeadline::kPollInterval;

@@ -12,7 +12,6 @@
 #include "runtime/src/backend/failure_attribution.h"
 #include "runtime/src/backend/tcp/connections.h"
 #include "runtime/src/backend/tcp/stripes.h"
-#include "runtime/src/call_deadline.h"
 #include "runtime/src/group.h"
 #include "runtime/src/job_context.h"
 
@@ -88,7 +87,6 @@ class Mesh final : public PeerFlows {
   std::shared_ptr<Connections> connections_;
   Group group_;
   bool links_need_care_ = false;
-  CallDeadline call_deadline_;
   WaitNote note_;
   Operation current_, previous_;  // collectives
 };
