@@ -28,17 +28,19 @@ bool is_job_id(std::string_view id) {
 }
 
 // True if the agent of that process made its socket's folder on this host and didn't remove it: agents that end in
-// order do.
-bool has_agent_folder(const JobOfProcess& mark) {
+// order do. An agent may see other mounts than we do (a private /tmp of sshd's session or of a service), but its
+// workers see what it does.
+bool has_agent_folder(pid_t pid, const JobOfProcess& mark) {
   const auto folder = mark.agent_socket.substr(0, mark.agent_socket.rfind('/'));
   struct stat s {};
-  return ::lstat(folder.c_str(), &s) == 0 && S_ISDIR(s.st_mode);
+  return (::lstat(folder.c_str(), &s) == 0 || ::lstat((proc_file(pid, "root") + folder).c_str(), &s) == 0) &&
+         S_ISDIR(s.st_mode);
 }
 
 JobOfProcess mark_of(pid_t pid) {
   JobOfProcess mark;
   if (const auto environment = read_file(proc_file(pid, "environ"))) mark = parse_environment(*environment);
-  if (!mark.job_id.empty() && (mark.agent_socket.empty() || has_agent_folder(mark))) return mark;
+  if (!mark.job_id.empty() && (mark.agent_socket.empty() || has_agent_folder(pid, mark))) return mark;
   mark = JobOfProcess();
   if (const auto cgroup = read_file(proc_file(pid, "cgroup"))) {
     if (const auto path = cgroup2_path(*cgroup)) mark.job_id = job_of_cgroup(*path);

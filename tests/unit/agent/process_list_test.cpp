@@ -1,7 +1,10 @@
 #include "agent/process_list.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,14 +75,22 @@ TEST(Processes, ThisOneIsThereWithItsParent) {
   EXPECT_EQ(all.count(::getppid()), 1u);
 }
 
-// The entry of a `sleep 1000` with that environment.
-Process list_child(std::vector<std::string> environment) {
+// In this process alone, /tmp has nothing but that folder.
+bool hide_tmp_but(const std::string& folder) {
+  return ::unshare(CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER)) == 0 &&
+         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("none", "/tmp", "tmpfs", 0, nullptr) == 0 && ::mkdir(folder.c_str(), 0700) == 0;
+}
+
+// The entry of a `sleep 1000` with that environment, and perhaps a /tmp of its own with that folder.
+Process list_child(std::vector<std::string> environment, const std::string& private_folder = "") {
   auto ready = make_pipe();
   std::vector<char*> variables;
   for (auto& variable : environment) variables.push_back(variable.data());
   variables.push_back(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
+    if (!private_folder.empty() && !hide_tmp_but(private_folder)) ::_exit(126);
     // The exec closes the child's end; by then the new environment is in place.
     const char* argv[] = {"sleep", "1000", nullptr};
     ::execve("/bin/sleep", const_cast<char**>(argv), variables.data());
@@ -111,6 +122,7 @@ TEST(Processes, AnEnvironmentOfAnAgentWithoutAFolderHereIsNoMark) {
   const Process child = list_child(environment);
   EXPECT_EQ(child.mark.job_id, "");
   EXPECT_EQ(child.mark.rank, -1);
+  EXPECT_EQ(list_child(environment, folder).mark.job_id, "feed") << "its /tmp is its own";
 }
 
 }  // namespace
