@@ -13,7 +13,7 @@ namespace drun::bench {
 namespace {
 
 constexpr int kSuccess = 0, kNoDevice = 100;
-constexpr std::size_t kNameBytes = 64;
+constexpr std::size_t kNameBytes = 64, kUuidBytes = 16;
 
 }  // namespace
 
@@ -23,6 +23,7 @@ struct Device::Driver {
   int (*device_count)(int*) = nullptr;
   int (*device_get)(int*, int) = nullptr;
   int (*device_name)(char*, int, int) = nullptr;
+  int (*device_uuid)(void*, int) = nullptr;
   int (*retain_context)(void**, int) = nullptr;
   int (*set_context)(void*) = nullptr;
   int (*memory_info)(std::size_t*, std::size_t*) = nullptr;
@@ -36,6 +37,12 @@ struct Device::Driver {
       function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(library, name));
       if (function == nullptr) missing = name;
     };
+    // Version 2 tells MIG instances of one GPU apart. Drivers before 11.4 have only version 1.
+    find("cuDeviceGetUuid_v2", device_uuid);
+    if (device_uuid == nullptr) {
+      missing = nullptr;  // so far only version 2 is
+      find("cuDeviceGetUuid", device_uuid);
+    }
     find("cuInit", init);
     find("cuDeviceGetCount", device_count);
     find("cuDeviceGet", device_get);
@@ -80,19 +87,21 @@ Result<std::unique_ptr<Device>> Device::open(int local_rank) {
   if (n_devices == 0) return fail(Errc::kInternal, "", "this host has a driver of NVIDIA's, but no GPU");
   std::unique_ptr<Device> out(new Device);
   // Ranks may share a GPU: libdrun refuses that or supports it.
-  out->n_devices_ = n_devices;
   out->ordinal_ = local_rank % n_devices;
   int device = 0;
   void* context = nullptr;
-  char name[kNameBytes] = {};
+  char name[kNameBytes] = {}, uuid[kUuidBytes] = {};
   if (auto ok = driver.check("cuDeviceGet", driver.device_get(&device, out->ordinal_)); !ok)
     return fail(std::move(ok.error()));
   if (auto ok = driver.check("cuDeviceGetName", driver.device_name(name, sizeof name - 1, device)); !ok)
+    return fail(std::move(ok.error()));
+  if (auto ok = driver.check("cuDeviceGetUuid", driver.device_uuid(uuid, device)); !ok)
     return fail(std::move(ok.error()));
   if (auto ok = driver.check("cuDevicePrimaryCtxRetain", driver.retain_context(&context, device)); !ok)
     return fail(std::move(ok.error()));
   if (auto ok = driver.check("cuCtxSetCurrent", driver.set_context(context)); !ok) return fail(std::move(ok.error()));
   out->name_ = name;
+  out->uuid_.assign(uuid, sizeof uuid);
   out->driver_ = std::move(found);
   return out;
 }

@@ -19,7 +19,8 @@ class Device {
   ~Device();
 
   int ordinal() const { return ordinal_; }
-  int n_devices() const { return n_devices_; }       // that this process sees
+  // The 16 bytes of its UUID, or of that of its MIG instance: the same for all processes of a host.
+  const std::string& uuid() const { return uuid_; }
   const std::string& name() const { return name_; }  // "NVIDIA H100 80GB HBM3"
   Result<std::uint64_t> free_bytes() const;
   // Copies from host memory to GPU memory and waits until it is done. drun_gpu_read is the other direction.
@@ -31,8 +32,8 @@ class Device {
   struct Driver;
 
   Device();
-  int ordinal_ = 0, n_devices_ = 1;
-  std::string name_;
+  int ordinal_ = 0;
+  std::string name_, uuid_;
   std::unique_ptr<const Driver> driver_;
 };
 

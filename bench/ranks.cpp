@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "bench/buffer_limit.h"
 #include "bench/copy_speed.h"
 #include "bench/line_rate.h"
 #include "runtime/include/drun/drun.h"
@@ -22,14 +23,15 @@ constexpr std::size_t kMinCopy = 4u << 20, kMaxCopy = 32u << 20, kCopyOfHost = 2
 
 // The facts that ranks exchange about themselves.
 struct Words {
-  std::uint64_t max_bytes = 0;
-  std::uint64_t line_rate = 0;  // bits per second; 0: unknown
+  std::uint64_t host_bytes = 0, gpu_bytes = 0;  // memory that it may take
+  std::uint64_t line_rate = 0;                  // bits per second; 0: unknown
   std::int32_t pid = 0;
   std::int32_t local_rank = 0;
   char host[64] = {};
   char nic[32] = {};
   std::int32_t device = 0;
   char device_name[64] = {};
+  char gpu[16] = {};
 };
 
 template <std::size_t n>
@@ -37,33 +39,28 @@ void put(char (&into)[n], const std::string& text) {
   text.copy(into, n - 1);
 }
 
-// Maximum size of one buffer: the two buffers of each rank share four fifths of the host's available memory.
-std::uint64_t affordable() {
+std::uint64_t available_on_host() {
   const auto text = read_file("/proc/meminfo");
   if (!text) return std::numeric_limits<std::uint64_t>::max();
   for (const auto line : split(*text, '\n')) {
     if (!starts_with(line, "MemAvailable:")) continue;
     const auto digits = trim(line.substr(line.find(':') + 1));
     const auto kib = parse_number(digits.substr(0, digits.find(' ')));
-    if (kib) return *kib * 1024 / 10 * 4 / static_cast<std::uint64_t>(std::max(drun_local_size(), 1));
+    if (kib) return *kib * 1024;
   }
   return std::numeric_limits<std::uint64_t>::max();
 }
 
 Result<Words> own_words(const Device* device) {
   Words out;
-  out.max_bytes = affordable();
+  out.host_bytes = available_on_host();
   out.device = drun_local_rank();
   put(out.device_name, "cpu");
   if (device != nullptr) {
     const auto free_bytes = device->free_bytes();
     if (!free_bytes) return fail(free_bytes.error());
-    // Ranks that share a GPU, as DRUN_SHARED_GPU=1 allows, are staged through the host, which also needs pinned
-    // memory for both buffers.
-    const auto n_sharing =
-        static_cast<std::uint64_t>((std::max(drun_local_size(), 1) + device->n_devices() - 1) / device->n_devices());
-    if (n_sharing > 1) out.max_bytes /= 2;
-    out.max_bytes = std::min(out.max_bytes, *free_bytes / 10 * 4 / n_sharing);
+    out.gpu_bytes = *free_bytes;
+    device->uuid().copy(out.gpu, sizeof out.gpu);
     out.device = device->ordinal();
     put(out.device_name, device->name());
   }
@@ -98,6 +95,23 @@ void find_line_rate(const std::vector<Words>& all, Ranks& ranks) {
   ranks.bound_text = "line rate, " + giga(static_cast<double>(slowest->line_rate)) + " Gb/s (" + nic + ")";
 }
 
+// Max size of one buffer on all ranks. `ranks`: their hosts.
+std::uint64_t common_limit(const std::vector<Words>& all, const Ranks& ranks, bool on_gpu) {
+  std::vector<std::string> gpus;
+  for (const Words& w : all) gpus.emplace_back(w.gpu, sizeof w.gpu);
+  const auto n_on_gpu = ranks_on_gpu(ranks.host_of_rank, gpus);
+  std::uint64_t out = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    RankMemory memory;
+    memory.host_bytes = all[rank].host_bytes;
+    memory.n_on_host = ranks.ranks_of_host[ranks.host_of_rank[rank]];
+    memory.gpu_bytes = all[rank].gpu_bytes;
+    memory.n_on_gpu = on_gpu ? n_on_gpu[rank] : 0;
+    out = std::min(out, max_buffer_bytes(memory));
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<void> checked(int drun_status) {
@@ -114,7 +128,6 @@ Result<Ranks> meet(const Device* device) {
     return fail(std::move(ok.error()));
   }
   Ranks out;
-  out.max_bytes = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t rank = 0; rank < size; ++rank) {
     const Words& w = all[rank];
     RankPlace place;
@@ -128,8 +141,8 @@ Result<Ranks> meet(const Device* device) {
     if (w.local_rank == 0) out.ranks_of_host.push_back(0);  // ranks are packed host by host
     ++out.ranks_of_host.back();
     out.host_of_rank.push_back(out.ranks_of_host.size() - 1);
-    out.max_bytes = std::min(out.max_bytes, w.max_bytes);
   }
+  out.max_bytes = common_limit(all, out, device != nullptr);
   if (device != nullptr) {
     out.bound_text = "unknown: nothing is known of the ways between GPUs";
     return out;

@@ -49,6 +49,11 @@ class Bench(unittest.TestCase):
         self.assertRegex(done.stdout, r"\n# Reducing maxBytes to 26843544 due to memory limitation\n")
         self.assertEqual([row[0] for row in self.rows(done)], [str(8 << 20)])
 
+    def test_ranks_that_see_one_gpu_each_do_not_share_it(self):
+        # DRUN_GPU=0: the stand-in for NCCL has no processes that talk to each other.
+        done = self.bench("-H", "localhost:gpus=0,1", n=2, sizes=("-b", "64", "-e", "8G", "-f", "10000000"), DRUN_GPU="0")
+        self.assertIn("# Reducing maxBytes to 26843544 due to memory limitation\n", done.stdout, done.stderr)
+
     def test_registered_buffers(self):
         for words, n_registered in ((("-R", "1"), 1), ((), 0)):
             done = self.bench("--json", *words, sizes=("-b", "8M", "-e", "8M"))
