@@ -4,12 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "base/terminal.h"
+#include "base/units.h"
 #include "control/output_credit.h"
 
 namespace drun::launcher {
@@ -62,13 +66,27 @@ void OutputWriter::open(const std::vector<RankLabel>& ranks, std::size_t credit)
   display_ = std::make_unique<OutputDisplay>(OutputTags(options_.tag, options_.timestamp, ranks), ranks.size(), screen);
 }
 
-Task<Result<void>> OutputWriter::create_files() {
-  auto create_all = [this] {
+Task<Result<void>> OutputWriter::create_files(Deadline deadline) {
+  struct Creation {
+    explicit Creation(const asio::any_io_executor& executor) : over(executor) {}
+    Result<void> result;
+    Event over;
+  };
+  const auto executor = co_await asio::this_coro::executor;
+  const auto creation = std::make_shared<Creation>(executor);
+  asio::post(thread_, [this, executor, creation] {
     Result<void> created;
     for (std::size_t rank = 0; rank < accounts_.size() / 2 && created; ++rank) created = create_files_of(rank);
-    return created;
-  };
-  co_return co_await run_blocking(thread_, std::move(create_all));
+    creation->result = std::move(created);
+    asio::post(executor, [creation] { creation->over.notify(); });
+  });
+  const auto began = Clock::now();
+  const bool is_over = co_await creation->over.wait_until(deadline);
+  if (is_over) co_return std::move(creation->result);
+  is_stuck_ = true;
+  const auto waited = std::chrono::round<std::chrono::seconds>(Clock::now() - began);
+  co_return fail(Errc::kTimeout, "--output-filename",
+                 options_.directory + ": its file system has given no answer within " + limit_text(waited));
 }
 
 Result<void> OutputWriter::create_files_of(std::size_t rank) {

@@ -39,9 +39,11 @@ class OutputWriter {
   void open(const std::vector<RankLabel>& ranks, std::size_t credit = kNoLimit);
   // The folder of the ranks' files; "" = no files.
   const std::string& directory() const { return options_.directory; }
-  // Creates the files of the ranks, on the writer's thread: their file system may be slow. After open(), before run();
-  // only with a directory.
-  Task<Result<void>> create_files();
+  // Creates the files of the ranks, on the writer's thread: their file system may be slow. Errc::kTimeout if that is
+  // not done by the deadline. After open(), before run(); only with a directory.
+  Task<Result<void>> create_files(Deadline deadline);
+  // After create_files(): the writer's thread is still in it, and the destructor would wait for it.
+  bool is_stuck() const { return is_stuck_; }
   std::size_t tag_width() const { return display_->tag_width(); }  // after open()
   // An error if no agent may send this: more than its credit, another stream, output after the end. Then nothing is
   // taken.
@@ -112,6 +114,7 @@ class OutputWriter {
   Deadline draw_at_{};  // earliest time for drawing changed progress bars
   bool stopping_ = false;
   bool is_told_ = false;  // an error was already reported
+  bool is_stuck_ = false;
 
   // Belongs to the writer's thread while a batch is being written.
   std::unique_ptr<OutputDisplay> display_;

@@ -21,7 +21,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
-constexpr std::size_t kMaxWaiting = 16u << 20;  // bytes, of about 100,000 events
 constexpr const char* kTooSlow = "its reader is too slow";
 
 double rounded(std::chrono::duration<double> time) { return std::round(time.count() * 1e6) / 1e6; }
@@ -76,7 +75,7 @@ Result<void> Events::open(const std::string& path) {
     return fail(std::move(error));
   }
   path_ = path;
-  file_ = std::make_unique<BackgroundWriter>(std::move(file), kMaxWaiting);
+  file_ = std::make_unique<BackgroundWriter>(std::move(file), max_waiting_);
   began_ = std::chrono::steady_clock::now();
   return {};
 }

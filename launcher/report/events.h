@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +19,9 @@ namespace drun::launcher {
 // fast as its reader and its file system allow. A failed write causes one warning and ends the file, never the job.
 class Events {
  public:
-  explicit Events(Reporter& reporter) : reporter_(reporter) {}
+  // `max_waiting`: bytes of events that a slow reader has not taken; more end the file.
+  explicit Events(Reporter& reporter, std::size_t max_waiting = 16u << 20)
+      : reporter_(reporter), max_waiting_(max_waiting) {}
   ~Events();
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
@@ -50,6 +53,7 @@ class Events {
   void give_up(const std::string& why);
 
   Reporter& reporter_;
+  const std::size_t max_waiting_;
   std::string path_;
   std::unique_ptr<BackgroundWriter> file_;
   std::chrono::steady_clock::time_point began_;

@@ -1,6 +1,7 @@
 #include "launcher/run/job.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "base/exit_status.h"
@@ -19,6 +20,7 @@ using std::chrono::milliseconds;
 constexpr std::uint32_t kTimelineEntries = 32768;
 constexpr auto kTimelineEvery = milliseconds(50);
 constexpr auto kTimelineEnd = milliseconds(5000);       // for what is still on its way when all workers are over
+constexpr auto kLastWords = milliseconds(2000);         // to write them, before an end that waits for no thread
 constexpr auto kEventsEnd = milliseconds(2000);         // for the reader of the last events
 constexpr auto kJoinNoticeDelay = milliseconds(30000);  // then the ranks that have not joined are named, once
 
@@ -61,7 +63,7 @@ Task<int> Job::run_phases() {
 
 // From here on the job's end is the supervisor's.
 Task<int> Job::run_workers() {
-  auto files = co_await output_.open(hosts_, plan_.placement);
+  auto files = co_await output_.open(hosts_, plan_.placement, start_deadline_);
   if (!files) co_return report(files.error());
   auto active = supervisor_.activate();
   if (!active) co_return report(active.error());
@@ -222,6 +224,10 @@ int run_job(JobOptions options, Reporter& reporter) {
   int status = kExitInternal;
   Job job(io, std::move(options), reporter);
   run_on_loop(io, run_and_store(job, status));
+  if (job.has_stuck_thread()) {
+    reporter.wait_written(kLastWords);
+    std::_Exit(status);
+  }
   return status;
 }
 

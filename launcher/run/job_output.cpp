@@ -27,7 +27,7 @@ JobOutput::JobOutput(asio::io_context& io, OutputOptions options, Reporter& repo
   writer_.write_after([&reporter](std::chrono::milliseconds limit) { return reporter.wait_written(limit); });
 }
 
-Task<Result<void>> JobOutput::open(std::vector<AgentChannel*> hosts, const Placement& placement) {
+Task<Result<void>> JobOutput::open(std::vector<AgentChannel*> hosts, const Placement& placement, Deadline deadline) {
   hosts_ = std::move(hosts);
   std::vector<RankLabel> labels;
   for (const auto& place : placement.ranks) {
@@ -41,7 +41,7 @@ Task<Result<void>> JobOutput::open(std::vector<AgentChannel*> hosts, const Place
                       " takes long: its file system answers slowly or not at all");
   };
   const DeadlineGuard slow(co_await asio::this_coro::executor, Clock::now() + kSlowFiles, std::move(warn));
-  co_return co_await writer_.create_files();
+  co_return co_await writer_.create_files(deadline);
 }
 
 Task<void> JobOutput::run() {

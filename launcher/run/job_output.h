@@ -20,13 +20,15 @@ class JobOutput {
  public:
   JobOutput(asio::io_context& io, OutputOptions options, Reporter& reporter, Supervisor& supervisor);
 
-  // Creates the files of the ranks, and says so if that takes long. `hosts`: by used host.
-  Task<Result<void>> open(std::vector<AgentChannel*> hosts, const Placement& placement);
+  // Creates the files of the ranks, at the latest until the deadline, and says so if that takes long. `hosts`: by used
+  // host.
+  Task<Result<void>> open(std::vector<AgentChannel*> hosts, const Placement& placement, Deadline deadline);
   // Writes until finish(). drun's own messages go the same way from this call on.
   Task<void> run();
   // Returns when all is written; what is written last may fail, too. After run().
   Task<void> finish();
   OutputWriter& writer() { return writer_; }
+  const OutputWriter& writer() const { return writer_; }
 
   // The size that the workers' terminals have, or should have by now.
   control::WindowSize window();

@@ -53,6 +53,7 @@ class Job {
         signals_(io, reporter, channels_, supervisor_, events_, output_.writer()) {}
 
   Task<int> run();
+  bool has_stuck_thread() const { return output_.writer().is_stuck(); }  // after run(): no destructor must be called
 
  private:
   // The phases of a job. Each returns kExitOk, or the status with which the job ends there, reported.

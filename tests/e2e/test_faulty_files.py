@@ -30,6 +30,7 @@ class Mounts(ClusterTest):
         server = subprocess.Popen(["nsenter", f"--mount=/proc/{pid}/ns/mnt", f"{BIN}/drun-test-faulty-fs", FOLDER, point,
                                    operation, str(how), name], stderr=subprocess.DEVNULL)
         ended = []
+        self.server = server
 
         def end():
             if not ended:
@@ -92,6 +93,12 @@ class Slow(Mounts):
                 began = time.monotonic()
                 job = self.begin(host, command.format(point=point), options=options, start_timeout=START_TIMEOUT)
                 jobs.append((operation, host, words.format(point=point), job, end, began))
+        # Files of drun's own. It waits where SIGKILL reaches it, as with NFS.
+        point, end = self.mount("h0", "stat", 0)
+        self.server.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        job = self.begin("host1", "echo", "in", options=("--output-filename", f"{point}/out"), start_timeout=START_TIMEOUT)
+        jobs.append(("stop", "--output-filename", f"{point}/out: its file system has given no answer within", job, end, began))
         for operation, host, words, job, end, began in jobs:
             self.assertEqual(job.finish(30 * SLOWDOWN), 75, f"{operation}\n{job}")
             # The job has no worker that runs, so --grace is not waited for.

@@ -84,7 +84,7 @@ TEST(OutputWriter, WritesAfterWhatWasSaidBefore) {
 }
 
 Task<void> create_files(OutputWriter& writer) {
-  const auto created = co_await writer.create_files();
+  const auto created = co_await writer.create_files(Deadline::max());
   EXPECT_TRUE(created) << created.error().message();
 }
 

@@ -55,7 +55,7 @@ class EventsFile : public ::testing::Test {
 
   std::string path_;
   Recorder recorder_;
-  Events events_{recorder_};
+  Events events_{recorder_, 512u << 10};
 };
 
 TEST_F(EventsFile, OnlyTheFirstLineHasTheSchema) {
@@ -187,7 +187,7 @@ TEST_F(EventsFile, AReaderThatSleepsIsOneWarningAndNobodyWaits) {
   EXPECT_NE(unread.error().hint.find("reader"), std::string::npos);
   const Fd reader(::open(path_.c_str(), O_RDONLY | O_NONBLOCK));
   ASSERT_TRUE(events_.open(path_));
-  for (int i = 0; i < 200; ++i) events_.stop_ordered(std::string(100'000, 'x'), 1);
+  for (int i = 0; i < 100; ++i) events_.stop_ordered(std::string(10'000, 'x'), 1);
   ASSERT_EQ(recorder_.said.size(), 1u);
   EXPECT_NE(recorder_.said[0].find("its reader is too slow"), std::string::npos) << recorder_.said[0];
 }
