@@ -41,8 +41,8 @@ struct Process {
   ProcessStat stat;
   std::uint32_t uid = 0;
   // From the environment, else the cgroup; only read for the users asked for. An environment whose DRUN_AGENT is in a
-  // folder that this host doesn't have came from another host (a worker called sbatch) or from a job that has ended in
-  // order: it is no mark.
+  // folder that we don't see, nor the process itself, came from another host (a worker called sbatch) or from a job
+  // that has ended in order: it is no mark.
   JobOfProcess mark;
   std::string command;
 };

@@ -92,7 +92,10 @@ std::size_t Printer::status_width() const {
 
 Printer::~Printer() {
   log::stop();
-  if (log_file_ && !log_file_->wait(kLogTime)) log_file_->leave();
+  if (!log_file_) return;
+  auto closed = log_file_->close(kLogTime);
+  if (closed && log_is_cut_) closed = fail(Errc::kTimeout, "", "its file system is too slow; lines are missing");
+  if (!closed) warning("--log-file: " + log_path_ + ": " + closed.error().cause);
 }
 
 launcher::BackgroundWriter& Printer::messages() {
@@ -101,6 +104,11 @@ launcher::BackgroundWriter& Printer::messages() {
 }
 
 bool Printer::wait_written(std::chrono::milliseconds limit) { return messages_ == nullptr || messages_->wait(limit); }
+
+void Printer::last_words(std::chrono::milliseconds limit) {
+  if (log_file_) log_file_->wait(limit);
+  wait_written(limit);
+}
 
 void Printer::flush() {
   while (!wait_written(std::chrono::seconds(1))) continue;
@@ -115,8 +123,9 @@ Result<void> Printer::start_log(log::Level level, const std::string& file) {
   Fd opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!opened) return fail(Errc::kUsage, "--log-file", errno_error(errno, file).cause);
   log_file_ = std::make_unique<launcher::BackgroundWriter>(std::move(opened), kMaxLogWaiting);
-  log::start(
-      level, [this](const std::string& text) { log_file_->push(text); }, log::Place::kFile);
+  log_path_ = file;
+  const auto write = [this](const std::string& text) { log_is_cut_ = !log_file_->push(text) || log_is_cut_; };
+  log::start(level, write, log::Place::kFile);
   return {};
 }
 

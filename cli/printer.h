@@ -35,6 +35,7 @@ class Printer : public launcher::Reporter {
   void status(const std::string& line) override;
   void line_is_open() override { line_is_open_ = true; }
   bool wait_written(std::chrono::milliseconds limit) override;
+  void last_words(std::chrono::milliseconds limit) override;
   // Returns when all messages are written: before text on stdout, which may be the same terminal. Blocks.
   void flush();
   // Starts the log: in `file`, or with "" on stderr, in its place among the messages. An error if the file can't be
@@ -56,6 +57,8 @@ class Printer : public launcher::Reporter {
   // From the first message on; its destructor writes the last.
   std::unique_ptr<launcher::BackgroundWriter> messages_;
   std::unique_ptr<launcher::BackgroundWriter> log_file_;  // with --log-file
+  std::string log_path_;
+  bool log_is_cut_ = false;  // more lines waited than may
 };
 
 }  // namespace drun::cli

@@ -1,6 +1,10 @@
 #include "launcher/output/background_writer.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <utility>
 
@@ -13,22 +17,22 @@ struct BackgroundWriter::State {
   explicit State(int fd) : sink(fd) {}
   State(Fd fd, std::size_t limit) : own(std::move(fd)), sink(own.get()), max_bytes(limit) {}
 
-  const Fd own;
+  Fd own;
   OutputSink sink;
   const std::size_t max_bytes = SIZE_MAX;
   ReaderTimeout reader_timeout;
 
   std::mutex mutex;  // of all below
   std::condition_variable changed;
-  std::string waiting;
+  std::deque<std::string> waiting;         // each is one write, which others of the same pipe can't tear if it is short
   std::uint64_t n_pushed = 0, n_done = 0;  // bytes
   std::optional<Error> error;
-  bool ending = false;
+  bool ending = false, closed = false;
 };
 
 BackgroundWriter::BackgroundWriter(std::shared_ptr<State> state) : state_(std::move(state)) {
   const BlockedSignals of_thread;  // they are for the I/O thread; a reader that is gone is an error of the write
-  thread_ = std::thread([state = state_] { run(state); });
+  thread_ = std::thread([state = state_] { run(*state); });
 }
 
 BackgroundWriter::BackgroundWriter(int fd) : BackgroundWriter(std::make_shared<State>(fd)) {}
@@ -50,6 +54,22 @@ void BackgroundWriter::end() {
   state_->changed.notify_all();
 }
 
+Result<void> BackgroundWriter::close(std::chrono::milliseconds limit) {
+  end();
+  std::unique_lock lock(state_->mutex);
+  const bool in_time = state_->changed.wait_for(lock, limit, [&] { return state_->closed; });
+  const auto error = state_->error;
+  lock.unlock();
+  if (in_time) {
+    thread_.join();
+  } else {
+    leave();
+  }
+  if (error) return fail(*error);
+  if (!in_time) return fail(Errc::kTimeout, "write", "its reader or file system is too slow");
+  return {};
+}
+
 void BackgroundWriter::leave() {
   {
     const std::lock_guard lock(state_->mutex);
@@ -64,7 +84,7 @@ bool BackgroundWriter::push(std::string_view text) {
   {
     const std::lock_guard lock(state_->mutex);
     if (text.size() > state_->max_bytes - (state_->n_pushed - state_->n_done)) return false;
-    state_->waiting += text;
+    state_->waiting.emplace_back(text);
     state_->n_pushed += text.size();
   }
   state_->changed.notify_all();
@@ -82,19 +102,30 @@ std::optional<Error> BackgroundWriter::error() const {
   return state_->error;
 }
 
-void BackgroundWriter::run(const std::shared_ptr<State>& state) {
-  std::unique_lock lock(state->mutex);
+void BackgroundWriter::run(State& state) {
+  std::unique_lock lock(state.mutex);
+  const auto note = [&state](Error error) {
+    if (!state.error) state.error = std::move(error);
+  };
   for (;;) {
-    state->changed.wait(lock, [&] { return !state->waiting.empty() || state->ending; });
-    if (state->waiting.empty()) return;
-    const std::string text = std::exchange(state->waiting, {});
+    state.changed.wait(lock, [&] { return !state.waiting.empty() || state.ending; });
+    if (state.waiting.empty()) break;
+    const std::string text = std::move(state.waiting.front());
+    state.waiting.pop_front();
     lock.unlock();
-    auto written = state->sink.write(text, state->reader_timeout);
+    auto written = state.sink.write(text, state.reader_timeout);
     lock.lock();
-    if (!written && !state->error) state->error = std::move(written.error());
-    state->n_done += text.size();
-    state->changed.notify_all();
+    if (!written) note(std::move(written.error()));
+    state.n_done += text.size();
+    state.changed.notify_all();
   }
+  lock.unlock();
+  const bool is_good = !state.own || ::close(state.own.release()) == 0;
+  const int close_error = errno;
+  lock.lock();
+  if (!is_good) note(errno_error(close_error, "close"));
+  state.closed = true;
+  state.changed.notify_all();
 }
 
 }  // namespace drun::launcher

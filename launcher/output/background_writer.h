@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/error.h"
@@ -30,13 +31,16 @@ class BackgroundWriter {
   // The first one. Texts after it are still tried.
   std::optional<Error> error() const;
 
-  // Drops what waits. The thread ends by itself, as soon as its file system or the reader lets it. The last call.
+  // These two are the last call. The thread closes its own descriptor: that may take as long as a write, and fail as
+  // one. Writes what waits and closes, at most for `limit`; then leave(). The first error of all; Errc::kTimeout.
+  Result<void> close(std::chrono::milliseconds limit);
+  // Drops what waits. The thread ends by itself, as soon as its file system or the reader lets it.
   void leave();
 
  private:
   struct State;
   BackgroundWriter(std::shared_ptr<State> state);
-  static void run(const std::shared_ptr<State>& state);
+  static void run(State& state);
   void end();
 
   std::shared_ptr<State> state_;  // the thread may outlive this object

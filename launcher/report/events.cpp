@@ -86,15 +86,18 @@ Events::~Events() {
 
 void Events::close(std::chrono::milliseconds limit) {
   if (!file_) return;
-  const bool written = file_->wait(limit);
-  if (const auto error = file_->error()) return give_up(error->cause);
-  if (!written) return give_up(kTooSlow);
+  const auto closed = file_->close(limit);
   file_.reset();
+  if (!closed) warn(closed.error().cause);
 }
 
 void Events::give_up(const std::string& why) {
   file_->leave();
   file_.reset();
+  warn(why);
+}
+
+void Events::warn(const std::string& why) {
   reporter_.warning("--events: " + path_ + ": " + why + "; no more events are written");
 }
 

@@ -51,6 +51,7 @@ class Events {
   struct Line;
   void write(const Line& line);
   void give_up(const std::string& why);
+  void warn(const std::string& why);
 
   Reporter& reporter_;
   const std::size_t max_waiting_;

@@ -32,6 +32,8 @@ class Reporter {
   // Messages may be written by another thread. Waits until those before this call are, at most for `limit`; false if
   // they are not. Any thread may call it.
   virtual bool wait_written(std::chrono::milliseconds /*limit*/) { return true; }
+  // Before an end of the process that calls no destructors: waits for messages and the log, at most for `limit` each.
+  virtual void last_words(std::chrono::milliseconds limit) { wait_written(limit); }
   // The workers' last line on stderr has no end: the next text begins a new line.
   virtual void line_is_open() {}
 

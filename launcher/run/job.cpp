@@ -225,7 +225,7 @@ int run_job(JobOptions options, Reporter& reporter) {
   Job job(io, std::move(options), reporter);
   run_on_loop(io, run_and_store(job, status));
   if (job.has_stuck_thread()) {
-    reporter.wait_written(kLastWords);
+    reporter.last_words(kLastWords);
     std::_Exit(status);
   }
   return status;

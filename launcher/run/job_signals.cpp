@@ -61,7 +61,7 @@ void JobSignals::end_job(int number) {
     reporter_.warning("ended by " + (number == SIGINT ? "Ctrl-C" : name) + " before anything was started");
     events_.job_ended(kExitSignal + number);
     events_.close(kLastWords);
-    reporter_.wait_written(kLastWords);
+    reporter_.last_words(kLastWords);
     std::_Exit(kExitSignal + number);
   }
   ++n_ends_;

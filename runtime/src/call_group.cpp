@@ -77,7 +77,7 @@ std::vector<Status> carry_out_run(Process& process, const LaterCall* first, cons
           for (std::size_t i = 1; i < good.size(); ++i) {
             const CallOptions& other = first[good[i]].options;
             together.names = digest_of_names(together.names, other.names);
-            together.timeout = std::max(on.timeout_of(together), on.timeout_of(other));
+            together.timeout = std::max(on.timeout_of(together), on.timeout_of(other));  // of those over NCCL
           }
           if (good.size() > 1) together.name = name_of_group(first, good);
           std::vector<Communicator::AllreduceCall> buffers;
@@ -86,6 +86,7 @@ std::vector<Status> carry_out_run(Process& process, const LaterCall* first, cons
             buffers.back().memory = first[i].options.memory;
             buffers.back().stream = first[i].options.stream;
             buffers.back().later = first[i].options.later;
+            buffers.back().timeout = on.timeout_of(first[i].options);
           }
           return on.allreduce_all(buffers, kind.dtype, kind.op, together);
         });

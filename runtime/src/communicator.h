@@ -82,11 +82,13 @@ class Communicator {
     const void* send;
     void* recv;
     std::size_t count;
-    drun_memory memory = DRUN_MEMORY_AUTO;  // these three replace those of the options
+    drun_memory memory = DRUN_MEMORY_AUTO;  // these four replace those of the options
     void* stream = nullptr;
     gpu::StreamWait* later = nullptr;
+    std::chrono::milliseconds timeout{0};
   };
-  static CallOptions with_memory_of(const AllreduceCall& call, CallOptions options) {
+  static CallOptions with_options_of(const AllreduceCall& call, CallOptions options) {
+    options.timeout = call.timeout;
     options.memory = call.memory;
     options.stream = call.stream;
     options.later = call.later;

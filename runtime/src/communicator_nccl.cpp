@@ -225,7 +225,7 @@ std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<Allred
   if (first == nullptr) return std::nullopt;
   Operation all = to_come(OpKind::kAllreduce, count, dtype, options);
   all.op = op;
-  const CallOptions own_options = with_memory_of(*first, options);
+  const CallOptions own_options = with_options_of(*first, options);
   if (!may_be_of_gpu(own_options)) return std::nullopt;
   auto nccl = choose_route(all, own_options, {first->send, first->recv});
   if (!nccl) return enqueued(tl::unexpected<Failure>(nccl.error()));

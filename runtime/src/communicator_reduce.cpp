@@ -110,7 +110,7 @@ Status Communicator::allreduce_fused(std::vector<AllreduceCall> calls, std::size
   char* place = fused.data();
   for (auto& call : calls) {
     const std::size_t n_bytes = call.count * size_of(dtype);
-    own_options.push_back(with_memory_of(call, options));
+    own_options.push_back(with_options_of(call, options));
     auto& own = copies.emplace_back(operation, own_options.back(), resources_->pinned(), job_context().call_deadline,
                                     check_job());
     if (auto ok = own.writes(call.recv, n_bytes); !ok) return fail_in_copies(own, ok);
@@ -142,12 +142,15 @@ Status Communicator::allreduce_all(const std::vector<AllreduceCall>& calls, drun
     std::size_t count = 0;
     while (last != calls.end() && count + last->count <= most) count += (last++)->count;
     if (last - first < 2) {
-      const CallOptions own = with_memory_of(*first, options);
+      const CallOptions own = with_options_of(*first, options);
       if (auto done = allreduce(first->send, first->recv, first->count, dtype, op, own); !done) return done;
       ++first;
       continue;
     }
-    if (auto done = allreduce_fused({first, last}, count, dtype, op, options); !done) return done;
+    CallOptions together = options;
+    const auto ends_sooner = [](const AllreduceCall& a, const AllreduceCall& b) { return a.timeout < b.timeout; };
+    together.timeout = std::max_element(first, last, ends_sooner)->timeout;
+    if (auto done = allreduce_fused({first, last}, count, dtype, op, together); !done) return done;
     first = last;
   }
   return {};

@@ -51,7 +51,8 @@ class Bench(unittest.TestCase):
 
     def test_ranks_that_see_one_gpu_each_do_not_share_it(self):
         # DRUN_GPU=0: the stand-in for NCCL has no processes that talk to each other.
-        done = self.bench("-H", "localhost:gpus=0,1", n=2, sizes=("-b", "64", "-e", "8G", "-f", "10000000"), DRUN_GPU="0")
+        done = self.bench("-H", "localhost:gpus=0,1", n=2, sizes=("-b", "64", "-e", "8G", "-f", "10000000"),
+                          DRUN_GPU="0", DRUN_FAKE_CUDA="visible")
         self.assertIn("# Reducing maxBytes to 26843544 due to memory limitation\n", done.stdout, done.stderr)
 
     def test_registered_buffers(self):

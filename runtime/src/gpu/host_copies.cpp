@@ -81,6 +81,7 @@ Status HostCopies::copy_back() {
 }
 
 Status HostCopies::wait() {
+  (void)call_deadline_.left(operation_);  // what came before this wait was no stop of the process
   auto next_check = Clock::now() + kCheckInterval;
   Status job;
   const auto go_on = [&] {

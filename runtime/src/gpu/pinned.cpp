@@ -1,6 +1,8 @@
 #include "runtime/src/gpu/pinned.h"
 
 #include <algorithm>
+#include <mutex>
+#include <vector>
 
 namespace drun::runtime::gpu {
 
@@ -44,6 +46,10 @@ void PinnedMemory::give_back(const Driver& driver, char* memory) {
 void PinnedMemory::leave(char* memory) {
   const auto is_it = [memory](const Block& block) { return block.memory == memory; };
   blocks_.erase(std::remove_if(blocks_.begin(), blocks_.end(), is_it), blocks_.end());
+  static std::mutex mutex;
+  static auto* const left = new std::vector<char*>;  // for tools that look for leaks
+  const std::lock_guard lock(mutex);
+  left->push_back(memory);
 }
 
 PinnedMemory::~PinnedMemory() {

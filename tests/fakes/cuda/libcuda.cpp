@@ -422,10 +422,10 @@ Result cuDeviceGetUuid(void* uuid, int device) {
   std::memset(uuid, 0, 16);
   // Ranks of tests are threads: each has its own GPU, unless they share one.
   static std::atomic<unsigned char> next{1};
-  // A process that sees some GPUs has these, not one per thread.
-  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  const auto first = static_cast<unsigned char>(visible == nullptr ? 0 : std::atoi(visible) + 100);
-  static_cast<unsigned char*>(uuid)[15] = visible != nullptr ? first : told("one-gpu") ? 1 : next++;
+  // Ranks that are processes have the GPUs that they see.
+  const char* const visible = told("visible") ? std::getenv("CUDA_VISIBLE_DEVICES") : nullptr;
+  const auto seen = static_cast<unsigned char>(visible == nullptr ? 0 : std::atoi(visible) + device + 100);
+  static_cast<unsigned char*>(uuid)[15] = visible != nullptr ? seen : told("one-gpu") ? 1 : next++;
   return device < kDevices ? kSuccess : kInvalidValue;
 }
 Result cuDeviceGetPCIBusId(char* text, int n_bytes, int device) {

@@ -1,5 +1,6 @@
 #include "agent/process_list.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -75,10 +76,16 @@ TEST(Processes, ThisOneIsThereWithItsParent) {
   EXPECT_EQ(all.count(::getppid()), 1u);
 }
 
-// In this process alone, /tmp has nothing but that folder.
+// In this process alone, /tmp has nothing but that folder. False: the system does not allow that.
 bool hide_tmp_but(const std::string& folder) {
-  return ::unshare(CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER)) == 0 &&
-         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+  const std::string own = std::to_string(::getuid()) + " " + std::to_string(::getuid()) + " 1";
+  const bool has_rights = ::unshare(CLONE_NEWNS) == 0;
+  if (!has_rights) {
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    const Fd map(::open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC));
+    if (!map || !write_all(map.get(), own)) return false;
+  }
+  return ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          ::mount("none", "/tmp", "tmpfs", 0, nullptr) == 0 && ::mkdir(folder.c_str(), 0700) == 0;
 }
 
@@ -122,7 +129,9 @@ TEST(Processes, AnEnvironmentOfAnAgentWithoutAFolderHereIsNoMark) {
   const Process child = list_child(environment);
   EXPECT_EQ(child.mark.job_id, "");
   EXPECT_EQ(child.mark.rank, -1);
-  EXPECT_EQ(list_child(environment, folder).mark.job_id, "feed") << "its /tmp is its own";
+  const Process apart = list_child(environment, folder);
+  if (apart.stat.over) GTEST_SKIP() << "no mount namespaces for this user";
+  EXPECT_EQ(apart.mark.job_id, "feed") << "its /tmp is its own";
 }
 
 }  // namespace

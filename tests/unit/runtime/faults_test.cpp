@@ -177,7 +177,7 @@ TEST(Timeout, OfACallBetweenHostsCountsTheWaitsInsideThem) {
     failed = true;
     EXPECT_EQ(done.error().status, DRUN_ERROR_TIMEOUT) << done.error().text;
     EXPECT_EQ(done.error().rank, 2) << done.error().text;
-    EXPECT_LT(Clock::now() - began, 6s);
+    EXPECT_LT(Clock::now() - began, 8s) << "its deadline, and 2 s to find a reason; not 3 s more";
   });
 }
 
