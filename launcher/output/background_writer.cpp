@@ -80,12 +80,12 @@ void BackgroundWriter::leave() {
   thread_.detach();
 }
 
-bool BackgroundWriter::push(std::string_view text) {
+bool BackgroundWriter::push(std::string text) {
   {
     const std::lock_guard lock(state_->mutex);
     if (text.size() > state_->max_bytes - (state_->n_pushed - state_->n_done)) return false;
-    state_->waiting.emplace_back(text);
     state_->n_pushed += text.size();
+    state_->waiting.push_back(std::move(text));
   }
   state_->changed.notify_all();
   return true;

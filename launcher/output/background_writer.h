@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 
 #include "base/error.h"
@@ -25,7 +24,7 @@ class BackgroundWriter {
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
   // Any thread may call these.
-  bool push(std::string_view text);  // false: more would wait than may; nothing was added
+  bool push(std::string text);  // false: more would wait than may; nothing was added
   // Waits until all that was pushed before is written, or could not be, at most for `limit`.
   bool wait(std::chrono::milliseconds limit);
   // The first one. Texts after it are still tried.

@@ -20,7 +20,6 @@ using std::chrono::milliseconds;
 constexpr std::uint32_t kTimelineEntries = 32768;
 constexpr auto kTimelineEvery = milliseconds(50);
 constexpr auto kTimelineEnd = milliseconds(5000);       // for what is still on its way when all workers are over
-constexpr auto kLastWords = milliseconds(2000);         // to write them, before an end that waits for no thread
 constexpr auto kEventsEnd = milliseconds(2000);         // for the reader of the last events
 constexpr auto kJoinNoticeDelay = milliseconds(30000);  // then the ranks that have not joined are named, once
 

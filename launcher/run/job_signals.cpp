@@ -14,8 +14,6 @@ namespace drun::launcher {
 
 namespace {
 
-constexpr auto kLastWords = std::chrono::milliseconds(2000);  // to write them; a stopped terminal shows none
-
 bool ignored_at_start(int number) {
   struct sigaction action {};
   return ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;

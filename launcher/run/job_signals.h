@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/signal_set.hpp>
+#include <chrono>
 #include <functional>
 #include <utility>
 
@@ -14,6 +15,9 @@
 #include "launcher/run/supervisor.h"
 
 namespace drun::launcher {
+
+// To write them, before an end that waits for no thread; a stopped terminal shows none.
+inline constexpr std::chrono::milliseconds kLastWords{2000};
 
 // Owned by the job, on its thread. The objects passed to it must outlive it.
 class JobSignals {

@@ -166,6 +166,17 @@ TEST_F(EventsFile, AFailedWriteIsOneWarning) {
   EXPECT_NE(recorder_.said[0].find("/dev/full"), std::string::npos);
 }
 
+TEST_F(EventsFile, EachLineIsThereAsSoonAsItHappened) {
+  ::unlink(path_.c_str());
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const Fd reader(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(events_.open(path_));
+  for (int rank = 0; rank < 3; ++rank) {
+    events_.worker_started(rank, "a", 12);
+    EXPECT_EQ(Json::parse(testing::read_to(reader.get(), "\n"))["rank"], rank);
+  }
+}
+
 // As 2,400 workers do that start at once: more than a pipe holds.
 TEST_F(EventsFile, AReaderThatIsLateGetsEveryEvent) {
   ::unlink(path_.c_str());
