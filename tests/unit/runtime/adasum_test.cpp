@@ -58,34 +58,36 @@ void check(int size, drun_dtype dtype, double tolerance) {
   std::vector<std::vector<T>> results;
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, (17u << 18) / sizeof(T) + 3}) {
     results.clear();
+    std::vector<std::vector<T>> given;
+    for (int rank = 0; rank < size; ++rank) given.push_back(gradient<T>(rank, count));
     FakeJob job(size);
     job.run([&](int rank) {
       auto all = join(job, rank);
       ASSERT_TRUE(all);
-      const auto given = gradient<T>(rank, count);
+      const std::vector<T> sent = given[static_cast<std::size_t>(rank)];
       std::vector<T> result(count);
-      const auto done = all->allreduce(given.data(), result.data(), count, dtype, DRUN_ADASUM);
+      const auto done = all->allreduce(sent.data(), result.data(), count, dtype, DRUN_ADASUM);
       ASSERT_TRUE(done) << done.error().text;
-      EXPECT_EQ(given, gradient<T>(rank, count));
+      EXPECT_EQ(sent, given[static_cast<std::size_t>(rank)]);
       const std::lock_guard<std::mutex> lock(mutex);
       results.push_back(std::move(result));
     });
     std::vector<std::vector<long double>> all;
-    for (int rank = 0; rank < size; ++rank) {
-      const auto given = gradient<T>(rank, count);
-      all.emplace_back(given.begin(), given.end());
-    }
+    for (const auto& one : given) all.emplace_back(one.begin(), one.end());
     const auto expected = oracle(std::move(all));
     ASSERT_EQ(results.size(), static_cast<std::size_t>(size));
     for (const auto& result : results) {
       if (count == 0) continue;
       ASSERT_EQ(std::memcmp(result.data(), results[0].data(), count * sizeof(T)), 0) << "not the same bits";
     }
+    std::vector<std::size_t> wrong;
     for (std::size_t i = 0; i < count; ++i) {
-      ASSERT_NEAR(results[0][i], static_cast<double>(expected[i]),
-                  tolerance * (1 + std::fabs(static_cast<double>(expected[i]))))
-          << i;
+      const auto want = static_cast<double>(expected[i]);
+      if (!(std::fabs(static_cast<double>(results[0][i]) - want) <= tolerance * (1 + std::fabs(want))))
+        wrong.push_back(i);
     }
+    ASSERT_TRUE(wrong.empty()) << wrong.size() << " of " << count << ", the first at " << wrong[0] << ": "
+                               << results[0][wrong[0]] << " in place of " << expected[wrong[0]];
   }
 }
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -85,6 +86,22 @@ std::int32_t value(int rank, std::size_t i, std::uint64_t seq) {
   return static_cast<std::int32_t>(i * 31 + static_cast<std::size_t>(rank) * 1009 + seq * 7);
 }
 
+// Returns value(rank, i, seq) for each i below `count`.
+std::vector<std::int32_t> values(int rank, std::size_t count, std::uint64_t seq) {
+  std::vector<std::int32_t> result(count);
+  for (std::size_t i = 0; i < count; ++i) result[i] = value(rank, i, seq);
+  return result;
+}
+
+// Returns the sums of all ranks' values(). A value is linear in its rank, so the loop does not depend on `size`: under
+// ThreadSanitizer each access costs as much as many additions.
+std::vector<std::int32_t> sums_of_values(int size, std::size_t count, std::uint64_t seq) {
+  auto result = values(0, count, seq);
+  const std::int32_t of_ranks = 1009 * (size * (size - 1) / 2);
+  for (auto& v : result) v = v * size + of_ranks;
+  return result;
+}
+
 class SharedMemory : public ::testing::TestWithParam<int> {};
 
 // Calls of all kinds, with sizes around every limit, follow each other without a pause: data that one leaves in the
@@ -103,40 +120,30 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
     std::uint64_t seq = 0;
     for (int round = 0; round < 2; ++round) {
       for (const std::size_t count : counts) {
-        std::vector<std::int32_t> data(count), expected(count);
         ++seq;
-        for (std::size_t i = 0; i < count; ++i) {
-          data[i] = value(rank, i, seq);
-          for (int r = 0; r < size; ++r) expected[i] += value(r, i, seq);
-        }
+        auto data = values(rank, count, seq);
         auto done = backend->allreduce(call(OpKind::kAllreduce, seq, count), span_of(data));
         ASSERT_TRUE(done) << done.error().text;
-        ASSERT_EQ(data, expected) << "allreduce of " << count;
+        ASSERT_EQ(data, sums_of_values(size, count, seq)) << "allreduce of " << count;
 
         const int root =
             static_cast<int>((seq / 6 + static_cast<std::uint64_t>(round)) % static_cast<std::uint64_t>(size));
         ++seq;
-        for (std::size_t i = 0; i < count; ++i) {
-          data[i] = rank == root ? value(root, i, seq) : -1;
-          expected[i] = value(root, i, seq);
-        }
+        const auto of_root = values(root, count, seq);
+        data = rank == root ? of_root : std::vector<std::int32_t>(count, -1);
         auto broadcast = call(OpKind::kBroadcast, seq, count);
         broadcast.root = root;
         ASSERT_TRUE(backend->broadcast(broadcast, data.data(), count * sizeof(std::int32_t)));
-        ASSERT_EQ(data, expected) << "broadcast of " << count;
+        ASSERT_EQ(data, of_root) << "broadcast of " << count;
 
         // A reduce: only the root gets the result.
         ++seq;
-        for (std::size_t i = 0; i < count; ++i) {
-          data[i] = value(rank, i, seq);
-          expected[i] = 0;
-          for (int r = 0; r < size; ++r) expected[i] += value(r, i, seq);
-        }
+        data = values(rank, count, seq);
         auto reduce = call(OpKind::kReduce, seq, count);
         reduce.root = root;
         ASSERT_TRUE(backend->reduce(reduce, span_of(data)));
         if (rank == root) {
-          ASSERT_EQ(data, expected) << "reduce of " << count;
+          ASSERT_EQ(data, sums_of_values(size, count, seq)) << "reduce of " << count;
         }
 
         // A block per rank, of very different sizes.
@@ -148,29 +155,26 @@ TEST_P(SharedMemory, CallsOfAnyKindAndSizeFollowEachOther) {
           parts.push_back({begin * sizeof(std::int32_t), n * sizeof(std::int32_t)});
           begin += n;
         }
-        for (std::size_t i = 0; i < count; ++i) {
-          data[i] = value(rank, i, seq);
-          expected[i] = 0;
-          for (int r = 0; r < size; ++r) expected[i] += value(r, i, seq);
-        }
+        data = values(rank, count, seq);
         ASSERT_TRUE(backend->reduce_to_blocks(call(OpKind::kReduceScatter, seq, count), span_of(data), parts));
         const Block own = parts[static_cast<std::size_t>(rank)];
+        const auto expected = sums_of_values(size, count, seq);
         for (std::size_t i = own.offset / sizeof(std::int32_t); i < (own.offset + own.n_bytes) / sizeof(std::int32_t);
              ++i) {
           ASSERT_EQ(data[i], expected[i]) << "block of " << count;
         }
 
         ++seq;
-        std::vector<std::int32_t> blocks(count * static_cast<std::size_t>(size), -1), all(blocks.size());
-        for (int r = 0; r < size; ++r) {
-          for (std::size_t i = 0; i < count; ++i) {
-            all[static_cast<std::size_t>(r) * count + i] = value(r, i, seq);
-            if (r == rank) blocks[static_cast<std::size_t>(r) * count + i] = value(r, i, seq);
-          }
-        }
+        std::vector<std::int32_t> blocks, all;
         std::vector<Block> places;
         const std::size_t n_bytes = count * sizeof(std::int32_t);
-        for (int r = 0; r < size; ++r) places.push_back({static_cast<std::size_t>(r) * n_bytes, n_bytes});
+        for (int r = 0; r < size; ++r) {
+          const auto of_rank = values(r, count, seq);
+          all.insert(all.end(), of_rank.begin(), of_rank.end());
+          blocks.resize(all.size(), -1);
+          if (r == rank) std::copy(of_rank.begin(), of_rank.end(), blocks.end() - static_cast<std::ptrdiff_t>(count));
+          places.push_back({static_cast<std::size_t>(r) * n_bytes, n_bytes});
+        }
         ASSERT_TRUE(backend->allgather(call(OpKind::kAllgather, seq, count), blocks.data(), places));
         ASSERT_EQ(blocks, all) << "allgather of " << count;
         ++seq;
@@ -192,14 +196,10 @@ TEST_P(SharedMemory, NobodyOvertakesByMoreThanTheSlotsHold) {
     const std::size_t slot = Segment::kSlotBytes / sizeof(std::int32_t);
     for (std::uint64_t seq = 1; seq <= 60; ++seq) {
       const std::size_t count = seq % 3 == 0 ? 2 * slot + seq : seq;
-      std::vector<std::int32_t> data(count), expected(count);
-      for (std::size_t i = 0; i < count; ++i) {
-        data[i] = value(rank, i, seq);
-        for (int r = 0; r < size; ++r) expected[i] += value(r, i, seq);
-      }
+      auto data = values(rank, count, seq);
       if (seq % static_cast<std::uint64_t>(size) == static_cast<std::uint64_t>(rank)) ::usleep(2000);
       ASSERT_TRUE(backend->allreduce(call(OpKind::kAllreduce, seq, count), span_of(data)));
-      ASSERT_EQ(data, expected) << seq;
+      ASSERT_EQ(data, sums_of_values(size, count, seq)) << seq;
     }
   });
 }
@@ -222,13 +222,9 @@ TEST(SharedMemorySteps, AfterBillionsOfSmallCallsALargeOneIsStillRight) {
       const JobContext job_context = job.job_context(rank);
       auto backend = make_shm_backend(job_context, Group::all(job_context), segment, std::make_unique<NoNetwork>());
       for (std::uint64_t seq = 1; seq <= 3; ++seq) {
-        std::vector<std::int32_t> data(300'000), expected(data.size());
-        for (std::size_t i = 0; i < data.size(); ++i) {
-          data[i] = value(rank, i, seq);
-          for (int r = 0; r < 3; ++r) expected[i] += value(r, i, seq);
-        }
+        auto data = values(rank, 300'000, seq);
         ASSERT_TRUE(backend->allreduce(call(OpKind::kAllreduce, seq, data.size()), span_of(data)));
-        ASSERT_EQ(data, expected) << seq;
+        ASSERT_EQ(data, sums_of_values(3, data.size(), seq)) << seq;
       }
     });
   }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -317,7 +318,8 @@ TEST(GroupedAllreduce, FusedOnesAreTheSameAsEachByItself) {
     ASSERT_TRUE(done) << done.error().text;
     for (std::size_t i = 0; i < counts.size(); ++i) {
       ASSERT_TRUE(all->allreduce(given[i].data(), each[i].data(), counts[i], DRUN_FLOAT32, DRUN_AVG));
-      ASSERT_EQ(together[i], each[i]) << i;
+      ASSERT_TRUE(counts[i] == 0 || std::memcmp(together[i].data(), each[i].data(), counts[i] * sizeof(float)) == 0)
+          << i;
     }
   });
 }

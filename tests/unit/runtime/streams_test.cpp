@@ -82,32 +82,36 @@ TEST_P(Streams, CarryWhatOneWouldCarry) {
   job.run([&](int rank) {
     auto all = join(job, rank);
     ASSERT_TRUE(all);
-    const auto value = [](int of, std::size_t i) { return static_cast<std::int64_t>(i * 31) + of * 1000; };
+    const auto values = [](std::size_t count, std::int64_t times, std::int64_t first) {
+      std::vector<std::int64_t> result(count);
+      for (std::size_t i = 0; i < count; ++i) result[i] = static_cast<std::int64_t>(i * 31) * times + first;
+      return result;
+    };
+    const auto values_of = [&](int of, std::size_t count) { return values(count, 1, of * 1000); };
     for (const std::size_t count : {1u, 8192u, 8193u, 100'000u, 1'000'003u}) {
       const auto n = static_cast<std::size_t>(size);
-      std::vector<std::int64_t> data(count), gathered(count * n), moved(count * n);
-      for (std::size_t i = 0; i < count; ++i) data[i] = value(rank, i);
+      const std::vector<std::int64_t> own = values_of(rank, count);
+      std::vector<std::int64_t> data = own, gathered(count * n), moved(count * n);
       ASSERT_TRUE(all->allgather(data.data(), gathered.data(), count, DRUN_INT64));
       ASSERT_TRUE(all->alltoall(gathered.data(), moved.data(), count, DRUN_INT64));
       ASSERT_TRUE(all->allreduce(data.data(), data.data(), count, DRUN_INT64, DRUN_SUM));
       ASSERT_TRUE(all->barrier());
-      std::size_t wrong = 0;
-      for (std::size_t i = 0; i < count; ++i) {
-        std::int64_t sum = 0;
-        for (int from = 0; from < size; ++from) {
-          sum += value(from, i);
-          wrong += gathered[static_cast<std::size_t>(from) * count + i] == value(from, i) ? 0 : 1;
-          wrong += moved[static_cast<std::size_t>(from) * count + i] == value(rank, i) ? 0 : 1;
-        }
-        wrong += data[i] == sum ? 0 : 1;
+      for (int from = 0; from < size; ++from) {
+        const auto begin = static_cast<std::ptrdiff_t>(count) * from;
+        const auto theirs = values_of(from, count);
+        EXPECT_TRUE(std::equal(theirs.begin(), theirs.end(), gathered.begin() + begin)) << count << " from " << from;
+        EXPECT_TRUE(std::equal(own.begin(), own.end(), moved.begin() + begin)) << count << " from " << from;
       }
-      EXPECT_EQ(wrong, 0u) << count;
+      EXPECT_TRUE(data == values(count, size, 1000 * (size * (size - 1) / 2))) << "sum of " << count;
       const int root = static_cast<int>(count) % size;
-      for (std::size_t i = 0; i < count; ++i) data[i] = rank == root ? value(root, i) : -1;
+      const auto of_root = values_of(root, count);
+      if (rank == root) {
+        data = own;
+      } else {
+        std::fill(data.begin(), data.end(), -1);
+      }
       ASSERT_TRUE(all->broadcast(data.data(), count, DRUN_INT64, root));
-      wrong = 0;
-      for (std::size_t i = 0; i < count; ++i) wrong += data[i] == value(root, i) ? 0 : 1;
-      EXPECT_EQ(wrong, 0u) << "broadcast of " << count;
+      EXPECT_TRUE(data == of_root) << "broadcast of " << count;
     }
   });
 }
