@@ -18,6 +18,10 @@ def trees_of(python):
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.split("\n")[:2]
 
 
+# The limit for all tests of a rank in a row. They take half a minute, and several beside processes that compute.
+LIMIT_S = 240
+
+
 class TwoHosts(ClusterTest):
     options = [word for tree in trees_of(INSTALLED) for word in ("--tree", tree)] if INSTALLED else ()
 
@@ -34,14 +38,14 @@ class TwoHosts(ClusterTest):
 
     def test_two_ranks_on_each(self):
         job = self.good("-np", "4", "-H", "localhost:2,host1:2", PYTHON, f"{BIN}/tests/run", "rank", cwd=BIN,
-                        env=self.environment)
+                        env=self.environment, limit=LIMIT_S)
         self.assertEqual(job.err.count("FAILED"), 0, str(job))
         self.cluster.assert_clean()
 
     if not INSTALLED:  # the wheel has a drun of its own, which its own test starts
         def test_horovods_names_on_each(self):
             job = self.good("horovodrun", "-np", "4", "--gloo", "-H", "localhost:2,host1:2", PYTHON, f"{BIN}/tests/run",
-                            "compat_rank", cwd=BIN, env=self.environment)
+                            "compat_rank", cwd=BIN, env=self.environment, limit=LIMIT_S)
             self.assertEqual(job.err.count("FAILED"), 0, str(job))
             self.assertIn("without a meaning here: --gloo", job.err)
             self.cluster.assert_clean()
