@@ -11,12 +11,6 @@
 #include "runtime/src/gpu/nccl_comm.h"
 
 namespace drun::runtime {
-namespace {
-
-// Interval between checks for failures that other ranks published, while a call waits for a stream.
-constexpr std::chrono::milliseconds kAskOthers{500};
-
-}  // namespace
 
 Outcome<std::unique_ptr<Communicator>> Communicator::create(JobContext job_context) {
   auto resources = JobResources::create(std::move(job_context));
@@ -151,13 +145,7 @@ gpu::HostCopies::CheckJob Communicator::check_job() {
   return [this, asked = Clock::now()](const Operation& operation) mutable -> Status {
     resources_->poll();
     if (auto usable = check_usable(); !usable) return usable;
-    const std::string during = name_of(operation);
-    if (auto alive = check_alive(job_context(), during); !alive) return alive;
-    if (Clock::now() - asked < kAskOthers) return {};
-    asked = Clock::now();
-    if (auto cause = published_failure(job_context(), during, std::chrono::milliseconds(1)))
-      return tl::unexpected<Failure>(std::move(*cause));
-    return {};
+    return check_others(job_context(), name_of(operation), asked);
   };
 }
 

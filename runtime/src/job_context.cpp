@@ -10,7 +10,7 @@ namespace drun::runtime {
 namespace {
 
 constexpr const char* kFailureKey = "failure";
-constexpr std::chrono::milliseconds kExplainWait{1000};
+constexpr std::chrono::milliseconds kExplainWait{1000}, kAskOthers{500};
 
 std::string left_key(int rank) { return own_key("left/" + std::to_string(rank)); }
 
@@ -102,6 +102,14 @@ std::optional<Failure> published_failure(const JobContext& job_context, const st
   result.text = during + ": " + job_context.name_of(reporter) + " reports: " + text;
   job_context.client->complain(result.text);
   return result;
+}
+
+Status check_others(const JobContext& job_context, const std::string& during, Clock::time_point& asked) {
+  if (auto alive = check_alive(job_context, during); !alive) return alive;
+  if (Clock::now() - asked < kAskOthers) return {};
+  asked = Clock::now();
+  auto cause = published_failure(job_context, during, std::chrono::milliseconds(1));
+  return cause ? Status(tl::unexpected<Failure>(std::move(*cause))) : Status();
 }
 
 Failure explain_closed(const JobContext& job_context, int peer, const std::string& during,

@@ -74,6 +74,9 @@ tl::unexpected<Failure> publish_own_failure(const JobContext& job_context, Failu
 // close.
 void publish_leaving(const JobContext& job_context);
 bool has_left(const JobContext& job_context, int rank, std::chrono::milliseconds wait);
+// check_alive(), and every 500 ms also the failure that another rank has published: for waits in which no connection
+// closes. `asked`: when this was last asked for; the caller keeps it between calls.
+Status check_others(const JobContext& job_context, const std::string& during, Clock::time_point& asked);
 // Returns the failure that another rank published, waiting for it up to `wait`, or the ABORT that has come meanwhile.
 std::optional<Failure> published_failure(const JobContext& job_context, const std::string& during,
                                          std::chrono::milliseconds wait);

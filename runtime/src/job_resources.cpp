@@ -18,8 +18,6 @@ namespace drun::runtime {
 namespace {
 
 constexpr const char* kReady = "ready ";
-// Interval between checks for failures that other ranks published, once GPUs are in use: there no connection closes.
-constexpr std::chrono::milliseconds kAskOthers{500};
 constexpr std::size_t kLeaversAtOnce = 8;
 // Poll interval and time limit at the end of a job.
 constexpr std::chrono::milliseconds kPollAtEnd{2}, kEndTime{5000};
@@ -238,12 +236,9 @@ void JobResources::poll() {
               nccl_.end());
   const std::string during = waiting != nullptr ? waiting->pending_call() : "collectives on GPUs";
   const auto break_what_waits = [&](const Failure& why) { waiting != nullptr ? break_later(why) : break_all(why); };
-  if (auto alive = check_alive(job_context_, during); !alive) return break_what_waits(alive.error());
-  if (Clock::now() - asked_ < kAskOthers) return;
-  asked_ = Clock::now();
-  if (auto cause = published_failure(job_context_, during, std::chrono::milliseconds(1)))
-    return break_what_waits(*cause);
-  if (waiting != nullptr) poll_for_leavers(waiting->waiting(), during);
+  const auto asked_before = asked_;
+  if (auto well = check_others(job_context_, during, asked_); !well) return break_what_waits(well.error());
+  if (asked_ != asked_before && waiting != nullptr) poll_for_leavers(waiting->waiting(), during);
 }
 
 std::string JobResources::under_way() const {

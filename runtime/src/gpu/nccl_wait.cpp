@@ -12,9 +12,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kSpin = std::chrono::microseconds(50), kPause = std::chrono::microseconds(200);
-// Intervals of a wait for NCCL: between polls of the job and of failures that other ranks have published; and the wait
-// for another rank's explanation of an error.
-constexpr milliseconds kPollJob{20}, kPollOthers{500}, kExplain{1000};
+// The interval between looks at the job in a wait for NCCL, and the wait for another rank's explanation of an error.
+constexpr milliseconds kPollJob{20}, kExplain{1000};
 
 }  // namespace
 
@@ -52,18 +51,12 @@ Status NcclWait::settle(NcclHandle comm, const Operation& operation, const char*
     const auto now = Clock::now();
     if (now - polled >= kPollJob) {
       polled = now;
-      if (auto alive = check_alive(job_context_, name_of(operation)); !alive) return alive;
-      if (call_deadline_.left(operation).count() <= 0) {
+      if (auto well = check_others(job_context_, name_of(operation), asked); !well) return well;
+      if (job_context_.call_deadline.left(operation).count() <= 0) {
         const auto where = [function](int) {
           return std::string("in ") + function + ", which does not say for whom it waits";
         };
         return tl::unexpected<Failure>(timeout_failure(job_context_, group_, operation, group_.others(), where));
-      }
-    }
-    if (now - asked >= kPollOthers) {
-      asked = now;
-      if (auto cause = published_failure(job_context_, name_of(operation), milliseconds(1))) {
-        return tl::unexpected<Failure>(std::move(*cause));
       }
     }
     if (now - began > kSpin) std::this_thread::sleep_for(kPause);

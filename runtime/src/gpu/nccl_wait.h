@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "runtime/src/call_deadline.h"
 #include "runtime/src/failure.h"
 #include "runtime/src/gpu/nccl_library.h"
 #include "runtime/src/group.h"
@@ -33,7 +32,6 @@ class NcclWait {
   const JobContext& job_context_;
   const Group& group_;
   const Nccl& nccl_;
-  CallDeadline call_deadline_;
 };
 
 }  // namespace drun::runtime::gpu
