@@ -18,6 +18,9 @@ constexpr const char* kThrottleFields[] = {",clocks_event_reasons.active", ",clo
 constexpr std::size_t kMaxText = 64u << 10;  // of a program's output
 constexpr auto kShortest = std::chrono::milliseconds(100);
 constexpr auto kLongest = std::chrono::seconds(60);
+// For the working directory, in addition. Without it no job starts, so a busy machine, or a file system that is just
+// being mounted, must not look like a dead file server.
+constexpr auto kMoreForDirectory = std::chrono::seconds(5);
 
 // The directories in sys.path have installed packages as NAME-VERSION.dist-info. Avoids importlib.metadata, whose
 // import takes longer than all of this, and never imports the packages themselves: torch takes seconds.
@@ -174,7 +177,7 @@ Task<void> FactsGatherer::read_files(Question& q) {
   const std::string directory = q.asked.working_directory.empty() ? "." : q.asked.working_directory;
   const std::string script = "stat -f -c '%S %b %a' \"$1\" && test -w \"$1\" && echo writable";
   const std::vector<std::string> argv = {"/bin/sh", "-c", script, "sh", directory};
-  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
+  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline + kMoreForDirectory, kMaxText);
   if (output.late) {
     q.facts.unknown["working directory"] = directory + ": " + not_in_time(output);
     co_return;

@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <random>
+#include <optional>
 
 #include "base/error_id.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "transport/backoff.h"
 #include "transport/connection_limit.h"
 #include "transport/host_key_check.h"
 #include "transport/libssh_channel.h"
@@ -16,9 +17,6 @@
 namespace drun::transport {
 namespace {
 
-// sshd drops connections if too many log in at once (MaxStartups): before its banner, without a message.
-constexpr int kMaxTries = 8;
-constexpr auto kFirstPause = std::chrono::milliseconds(50);
 // All connections through a jump host log in there: fewer at once than the 10 from which its sshd drops some.
 constexpr int kProxiesAtOnce = 8;
 constexpr auto kProxyTurn = std::chrono::seconds(2);
@@ -63,14 +61,13 @@ class LibsshTransport final : public Transport {
       co_return co_await openssh_->open(target, command, deadline, on_phase);
     }
     const std::string algorithms = HostKeyCheck::algorithms(target, known);
-    Clock::duration pause = kFirstPause;
-    for (int tries = 1;; ++tries) {
+    Backoff backoff;
+    for (;;) {
       Try attempt(target, command, algorithms, deadline, on_phase);
       auto channel = co_await open_once(attempt);
       if (channel) co_return channel;
-      pause = pause * 2;
-      const Deadline next = Clock::now() + pause / 2 + pause * static_cast<int>(random_() % 100) / 100;
-      if (!attempt.dropped || tries == kMaxTries || next >= deadline) {
+      const auto next = attempt.dropped ? backoff.next(deadline) : std::nullopt;
+      if (!next) {
         Error error = std::move(channel.error());
         if (error.subject.empty()) error.subject = target.alias;
         if (error.hint.empty()) error.hint = try_hint(target);
@@ -78,7 +75,7 @@ class LibsshTransport final : public Transport {
         co_return fail(std::move(error));
       }
       log::debug(target.alias + ": dropped before the banner, trying again: " + channel.error().cause);
-      co_await sleep_until(next);
+      co_await sleep_until(*next);
     }
   }
 
@@ -218,7 +215,6 @@ class LibsshTransport final : public Transport {
   Login login_;
   ConnectionLimit proxies_;
   std::unique_ptr<Transport> openssh_;
-  std::minstd_rand random_{std::random_device{}()};
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error_id.h"
-#include "base/stall_watch.h"
 #include "launcher/connect/host_words.h"
 
 namespace drun::launcher {
@@ -33,6 +32,7 @@ AgentChannel::AgentChannel(asio::io_context& io, AgentChannels& group, Host host
       outgoing_(io.get_executor()),
       beat_wake_(io.get_executor()),
       last_heard_(Clock::now()),
+      own_stops_(kPollInterval),
       ended_(io.get_executor()) {
   group_.channels_.insert(this);
 }
@@ -175,20 +175,18 @@ Task<void> AgentChannel::write_loop() {
 
 Task<void> AgentChannel::beat_loop() {
   Deadline last_sent = Clock::now();
-  StallWatch own_silence(kPollInterval);
   bool warned = false;
   while (!closed_ && !lost_ && !ending_) {
     const Deadline poll_at = Clock::now() + std::min(times_.interval, kPollInterval);
     co_await beat_wake_.wait_until(std::min(poll_at, last_heard_ + times_.timeout));
     if (closed_ || lost_ || ending_) break;
+    const auto silence = silent_for();
     const auto now = Clock::now();
-    last_heard_ = std::min(now, last_heard_ + own_silence.poll());
     if (now - last_sent >= times_.interval) {
       send(control::Type::kHeartbeat, {});
       if (clock_.ours(0)) ping();  // the job has begun: clocks drift
       last_sent = now;
     }
-    const auto silence = now - last_heard_;
     if (silence >= times_.timeout) {
       lose_in_silence(silence);
       break;
@@ -220,8 +218,14 @@ void AgentChannel::lose_in_silence(Clock::duration silence) {
            .with_id(error_id::kHostLost));
 }
 
+Clock::duration AgentChannel::silent_for() {
+  const auto now = Clock::now();
+  last_heard_ = std::min(now, last_heard_ + own_stops_.poll());
+  return now - last_heard_;
+}
+
 void AgentChannel::lose_if_silent() {
-  const auto silence = Clock::now() - last_heard_;
+  const auto silence = silent_for();
   if (silence >= times_.warn) lose_in_silence(silence);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/asio.h"
 #include "base/host.h"
+#include "base/stall_watch.h"
 #include "control/clock_alignment.h"
 #include "control/frame_queue.h"
 #include "control/frames.h"
@@ -110,6 +111,8 @@ class AgentChannel {
   Task<void> beat_loop();
   void lose(Error error);
   void lose_in_silence(Clock::duration silence);
+  // Without the time for which this process was stopped.
+  Clock::duration silent_for();
   void ping();
 
   asio::io_context& io_;
@@ -128,6 +131,7 @@ class AgentChannel {
   control::FrameQueue outgoing_;
   Event beat_wake_;
   Deadline last_heard_;
+  StallWatch own_stops_;
   control::ClockAlignment clock_;
   int pings_left_ = 0;
 

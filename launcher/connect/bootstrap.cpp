@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -268,6 +269,22 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
     text.append(chunk, 0, *n);
     if (text.size() > kNoiseLimit) co_return fail(no_hello(host, channel, text));
   }
+}
+
+bool was_dropped(const transport::Channel& channel) {
+  if (channel.exit_status() != kSshFailed) return false;
+  // "kex_exchange_identification: Connection closed by remote host"; "ssh_..." before OpenSSH 7.9. Then "Connection
+  // closed by ADDRESS port N".
+  const auto words = lines_of_host(channel.stderr_text());
+  const auto has = [](const char* part) {
+    return [part](const std::string& line) { return line.find(part) != std::string::npos; };
+  };
+  const auto is_drop = has("_exchange_identification: ");
+  const auto n_drops = std::count_if(words.begin(), words.end(), is_drop);
+  // A proxy's end is a drop for the client behind it. The proxy was dropped itself if it says so, and if it says
+  // nothing, the host has dropped the connection through it; otherwise it has said what is wrong.
+  const bool is_behind_proxy = std::any_of(words.begin(), words.end(), has("Connection closed by UNKNOWN port"));
+  return n_drops > 1 || (n_drops == 1 && (!is_behind_proxy || is_drop(words.front())));
 }
 
 }  // namespace drun::launcher

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "launcher/connect/host_words.h"
 #include "launcher/connect/same_machine.h"
+#include "transport/backoff.h"
 #include "transport/child_channel.h"
 
 namespace drun::launcher {
@@ -104,10 +105,16 @@ Error late_agent(const Attempt& attempt, const Tools& tools, const std::string& 
   return std::move(error).with_hint("a slow host: raise --start-timeout");
 }
 
-// `damaged`: becomes the path of the host's own agent, if that ended without a hello, or says nothing for a third of
-// the time that is left: then there is time to deliver another one.
+// Why a try that failed may be repeated.
+struct Mishap {
+  // The path of the host's own agent, if that ended without a hello, or said nothing for a third of the time that was
+  // left: then there is time to deliver another one.
+  std::string damaged;
+  bool is_dropped = false;  // see was_dropped()
+};
+
 Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, const Tools& tools, bool delivers_anew,
-                                                     std::string& damaged) {
+                                                     Mishap& mishap) {
   const std::string nonce = random_hex(6);
   std::string nonce_of_command = nonce;
   auto opened = co_await open_channel(attempt, tools, std::move(nonce_of_command), delivers_anew);
@@ -132,7 +139,7 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
     is_silent = silence && silence->fired();
   }
   if (!hello) {
-    if (!late) damaged = std::move(cached);
+    if (!late) mishap = {std::move(cached), was_dropped(*raw)};
     Error error = late ? late_agent(attempt, tools, raw->stderr_text())
                   : is_silent
                       ? Error(Errc::kUnreachable, attempt.host.name, "agent: no hello").with_id(error_id::kAgent)
@@ -147,12 +154,21 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
 
 // A damaged file in the host's cache (a full disk, a power cut) is replaced, once, also if its program hangs.
 Task<Result<std::unique_ptr<AgentChannel>>> connect_host(const Attempt& attempt, const Tools& tools) {
-  std::string damaged;
-  auto agent = co_await try_host(attempt, tools, false, damaged);
-  if (agent || damaged.empty()) co_return agent;
-  tools.reporter.note(attempt.host.name + ": " + damaged +
+  Mishap mishap;
+  transport::Backoff backoff;
+  auto agent = co_await try_host(attempt, tools, false, mishap);
+  while (!agent && mishap.is_dropped) {
+    const auto next = backoff.next(tools.deadline);
+    if (!next) co_return agent;
+    log::debug(attempt.host.name + ": dropped before the banner, trying again: " + agent.error().cause);
+    co_await sleep_until(*next);
+    mishap = {};
+    agent = co_await try_host(attempt, tools, false, mishap);
+  }
+  if (agent || mishap.damaged.empty()) co_return agent;
+  tools.reporter.note(attempt.host.name + ": " + mishap.damaged +
                       " did not start, and is delivered again: " + agent.error().cause);
-  agent = co_await try_host(attempt, tools, true, damaged);
+  agent = co_await try_host(attempt, tools, true, mishap);
   co_return agent;
 }
 

@@ -21,7 +21,7 @@ class FakeTransport : public transport::Transport {
   struct Host {
     explicit Host(asio::io_context& io) : agent(io), second_agent(io) {}
     FakeAgent agent;
-    FakeAgent second_agent;                    // of a second login
+    FakeAgent second_agent;                    // of later logins
     std::vector<std::string> commands;         // one per login
     std::optional<transport::Phase> hangs_in;  // until the deadline
     std::optional<Error> fails;                // after the login

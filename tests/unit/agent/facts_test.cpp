@@ -192,6 +192,18 @@ TEST_F(Facts, AHangingProgramEndsAtTheDeadline) {
   EXPECT_TRUE(facts.nvidia_smi_late);
 }
 
+// A failure there keeps a job from starting: a machine that is only busy is not taken for a dead file server.
+TEST_F(Facts, AWorkingDirectoryHasMoreTimeThanAProgram) {
+  write("slow/stat", "#!/bin/sh\nsleep 1\nPATH=/usr/bin:/bin exec stat \"$@\"\n");
+  fs::permissions(root_ / "slow/stat", fs::perms::owner_all);
+  auto q = question();
+  q.tool_ms = 200;
+  q.environment["PATH"] = (root_ / "slow").string() + ":/usr/bin:/bin";
+  const auto facts = gather(q);
+  EXPECT_EQ(facts.unknown.count("working directory"), 0u);
+  EXPECT_GT(facts.disks.at(0).size_mib, 0);
+}
+
 TEST_F(Facts, StopEndsWhatRuns) {
   use_gpus("hang");
   const auto began = Clock::now();

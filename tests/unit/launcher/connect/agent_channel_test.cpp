@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/fakes/fake_channel.h"
 #include "tests/fakes/virtual_time.h"
 #include "tests/hostile_text.h"
@@ -104,6 +106,20 @@ TEST_F(AgentChannelTest, AStopOfDrunItselfIsNoSilenceOfTheHost) {
   node_.agent.say(Type::kHeartbeat);
   time_.run_for(seconds(5));
   EXPECT_THAT(node_.lost, IsEmpty());
+}
+
+// As by SIGSTOP, of which drun only sees that time has passed.
+TEST_F(AgentChannelTest, AJobThatWaitsNoLongerDoesNotTakeAStopOfDrunForSilence) {
+  HeartbeatTimes times;
+  times.warn = seconds(1);
+  node_.link->set_times(times);
+  time_.run_for(milliseconds(100));
+  std::this_thread::sleep_for(milliseconds(2700));
+  node_.link->lose_if_silent();
+  EXPECT_THAT(node_.lost, IsEmpty());
+  time_.run_for(milliseconds(1100));
+  node_.link->lose_if_silent();
+  EXPECT_THAT(node_.lost, ElementsAre(HasSubstr("silent for ")));
 }
 
 TEST_F(AgentChannelTest, TheEndOfTheConnectionHasTheLastWordsOfTheOtherSide) {

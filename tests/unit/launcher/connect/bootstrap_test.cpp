@@ -145,6 +145,26 @@ TEST_F(Bootstrap, AFailedConnectionOfOpensshIsItsOwnError) {
   EXPECT_THAT(result_, HasSubstr("node1: ssh: ssh: connect to host node1 port 22: No route to host"));
 }
 
+// The words of OpenSSH 9.2.
+TEST_F(Bootstrap, ADropBeforeTheBannerIsToldFromOtherFailures) {
+  const std::string kex = "kex_exchange_identification: ", end = kex + "Connection closed by remote host\r\n",
+                    of_host = "Connection closed by 10.77.0.2 port 12345\r\n",
+                    of_proxy = "Connection closed by UNKNOWN port 65535\r\n";
+  const auto dropped = [this](int status, const std::string& words) {
+    far_.exit(status, words);
+    return was_dropped(*channel_);
+  };
+  EXPECT_TRUE(dropped(255, end + of_host)) << "by the host";
+  EXPECT_TRUE(dropped(255, kex + "read: Connection reset by peer\r\nConnection reset by 10.77.0.2 port 12345\r\n"));
+  EXPECT_TRUE(dropped(255, "ssh_exchange_identification: Connection closed by remote host\r\n")) << "by an old ssh";
+  EXPECT_TRUE(dropped(255, "Authorized users only.\r\n" + end + of_host + end + of_proxy)) << "by the jump host";
+  EXPECT_TRUE(dropped(255, end + of_proxy)) << "by the host behind the jump host";
+  EXPECT_FALSE(dropped(255, "Host key verification failed.\r\n" + end + of_proxy)) << "the jump host can't be used";
+  EXPECT_FALSE(dropped(255, "no way out\n" + end + of_proxy)) << "the proxy has failed";
+  EXPECT_FALSE(dropped(255, "root@node1: Permission denied (publickey).\r\n"));
+  EXPECT_FALSE(dropped(1, end + of_host)) << "words of the host";
+}
+
 TEST_F(Bootstrap, AHostThatPrintsForEverIsGivenUp) {
   for (int i = 0; i < 50 && result_.empty(); ++i) print(std::string(100'000, 'y') + "\n");
   EXPECT_THAT(result_, HasSubstr("no hello"));

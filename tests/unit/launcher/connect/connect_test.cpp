@@ -226,6 +226,37 @@ TEST_F(Connect, AnAgentOfTheCacheHasItsHelloTakenUpToAThirdOfTheTime) {
   EXPECT_FALSE(host.agent.is_closed);
 }
 
+// As OpenSSH's client says it of an sshd, or of one of its jump hosts, with too many logins at once.
+constexpr const char* kDropped =
+    "kex_exchange_identification: Connection closed by remote host\n"
+    "Connection closed by UNKNOWN port 65535\n";
+
+TEST_F(Connect, AHostWhoseSshdDropsOpensshsClientIsTriedAgain) {
+  begin(1);
+  auto& host = transport_.host("node1");
+  host.agent.exit(255, kDropped);
+  time_.run_for(seconds(1));
+  ASSERT_THAT(host.commands, SizeIs(2));
+  EXPECT_FALSE(is_done_);
+  host.second_agent.write(hello("1"));
+  time_.run_for(milliseconds(10));
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(errors(), IsEmpty());
+  EXPECT_THAT(reporter_.notes, IsEmpty());
+}
+
+TEST_F(Connect, AHostThatDropsOpensshsClientEachTimeIsGivenUp) {
+  begin(1);
+  auto& host = transport_.host("node1");
+  host.agent.exit(255, kDropped);
+  host.second_agent.exit(255, kDropped);
+  time_.run_for(seconds(20));
+  ASSERT_TRUE(is_done_);
+  EXPECT_THAT(host.commands.size(), ::testing::AllOf(::testing::Ge(6u), ::testing::Le(8u)));
+  ASSERT_THAT(errors(), ElementsAre(HasSubstr("node1: ssh: Connection closed by UNKNOWN port 65535")));
+  EXPECT_THAT(out_.errors[0].context, HasSubstr("ssh: kex_exchange_identification: Connection closed by remote host"));
+}
+
 TEST_F(Connect, AHostWithoutAnAgentIsNotTriedAgain) {
   begin(1);
   auto& host = transport_.host("node1");
