@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/json_text.h"
+#include "base/new_file.h"
 #include "recorder/layout.h"
 #include "recorder/words.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr mode_t kMode = 0666;                               // less the umask
 constexpr std::uint64_t kLatestNs = std::uint64_t{1} << 61;  // later than any clock shows: no sum overflows
 
 std::string text_of(const Json& json) { return json_text(json); }
@@ -151,9 +153,9 @@ std::string TimelineCalls::event(std::size_t number, const Call& call) const {
 // ---- the file
 
 Result<void> Timeline::open(const std::string& path) {
-  auto file = NewFile::create(path, 0666);
+  const auto file = NewFile::create(path, kMode);
   if (!file) return fail(Error(Errc::kUsage, "--timeline", file.error().cause));
-  file_ = std::move(*file);
+  path_ = path;
   return {};
 }
 
@@ -188,13 +190,14 @@ Task<void> Timeline::wait(Deadline deadline) {
 }
 
 Result<void> Timeline::write(const std::string& job_id) {
+  auto file = NewFile::create(std::exchange(path_, {}), kMode);
+  if (!file) return fail(std::move(file.error()).with_subject("--timeline"));
   Result<void> written;
   calls_.write(job_id, [&](std::string_view piece) {
-    written = write_all(file_.fd(), piece);
+    written = write_all(file->fd(), piece);
     return written.has_value();
   });
-  if (written) written = file_.commit();
-  file_ = NewFile();
+  if (written) written = file->commit();
   if (!written) return fail(std::move(written.error()).with_subject("--timeline"));
   return {};
 }

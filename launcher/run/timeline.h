@@ -8,7 +8,6 @@
 
 #include "base/asio.h"
 #include "base/error.h"
-#include "base/new_file.h"
 #include "control/messages.h"
 #include "launcher/connect/agent_channel.h"
 #include "launcher/report/clock_track.h"
@@ -75,10 +74,10 @@ class TimelineCalls {
 class Timeline {
  public:
   explicit Timeline(asio::io_context& io) : changed_(io.get_executor()) {}
-  // Opens a file beside `path`, which is renamed to `path` at the end: a path that can't be written fails before the
-  // job begins.
+  // The timeline is to be written to `path`. Makes a new file beside it and removes it again: a path that can't be
+  // written fails before the job begins, and a drun that is killed leaves nothing.
   Result<void> open(const std::string& path);
-  bool is_open() const { return static_cast<bool>(file_); }
+  bool is_open() const { return !path_.empty(); }
   void expect(const std::vector<AgentChannel*>& hosts, const RankTable& ranks, std::int64_t begin_ns);
   void take(const AgentChannel& host, const control::Timeline& message);
   void host_lost() { changed_.notify(); }
@@ -98,7 +97,7 @@ class Timeline {
   TimelineCalls calls_;
   std::vector<HostEnd> hosts_;
   Event changed_;
-  NewFile file_;
+  std::string path_;
 };
 
 }  // namespace drun::launcher

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+
+#include "tests/temp_folder.h"
 
 namespace drun::launcher {
 namespace {
@@ -155,6 +158,22 @@ TEST(Timeline, AWriterThatFailsEndsIt) {
   TimelineCalls calls;
   calls.expect(ranks, 0);
   EXPECT_FALSE(calls.write("0011", [](std::string_view) { return false; }));
+}
+
+TEST(TimelineFile, IsThereOnceItIsWhole) {
+  const testing::TempFolder folder;
+  const RankTable ranks = ranks_on({0});
+  asio::io_context io(1);
+  Timeline timeline(io);
+  EXPECT_FALSE(timeline.is_open());
+  ASSERT_FALSE(timeline.open(folder.path("missing/timeline.json")));
+  ASSERT_TRUE(timeline.open(folder.path("timeline.json")));
+  EXPECT_TRUE(timeline.is_open());
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "a drun that is killed now would leave it";
+  timeline.expect({}, ranks, 0);
+  ASSERT_TRUE(timeline.write("0011"));
+  EXPECT_EQ(Json::parse(folder.read("timeline.json"))["otherData"]["lost"], Json::parse("{}"));
+  EXPECT_FALSE(timeline.is_open());
 }
 
 }  // namespace
