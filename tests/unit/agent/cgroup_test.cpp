@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "agent/leftovers.h"
 #include "agent/life_lock.h"
+#include "tests/temp_folder.h"
 
 namespace drun::agent {
 namespace {
@@ -79,7 +83,7 @@ TEST(CgroupName, TheInnermostJobOwnsAProcess) {
 }
 
 // Real cgroups, if this user may make them.
-class JobCgroups : public testing::Test {
+class JobCgroups : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto announce = [this](const std::string& directory) {
@@ -101,7 +105,7 @@ class JobCgroups : public testing::Test {
   }
   // Mounts the hierarchy for this process alone, if none is mounted, as in a bare chroot.
   bool mount_own() {
-    std::string place = testing::TempDir() + "drun-cgroup-XXXXXX";
+    std::string place = ::testing::TempDir() + "drun-cgroup-XXXXXX";
     if (::mkdtemp(place.data()) == nullptr) return false;
     const bool mounted = ::unshare(CLONE_NEWNS) == 0 &&
                          ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -118,6 +122,33 @@ class JobCgroups : public testing::Test {
   std::string announced_, mounted_;
   JobCgroup cgroup_;
 };
+
+// A kernel before 5.14 has no cgroup.kill. Its files are those of a plain folder here.
+TEST(OldKernelsCgroups, EndPidByPidWithThoseBelowThem) {
+  const testing::TempFolder folder;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 3; ++i) {
+    children.push_back(::fork());
+    ASSERT_GE(children.back(), 0);
+    if (children.back() == 0) {
+      for (;;) ::pause();
+    }
+  }
+  folder.write("cgroup.procs", std::to_string(children[0]) + "\n");
+  folder.write("below/of/it/cgroup.procs", std::to_string(children[1]) + "\n");
+  kill_cgroup(folder.path());
+  int status = 0;
+  EXPECT_EQ(::waitpid(children[2], &status, WNOHANG), 0) << "no member";
+  ::kill(children[2], SIGTERM);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    if (i < 2 && ::waitpid(children[i], &status, WNOHANG) == 0) {
+      ADD_FAILURE() << "child " << i << " was not killed";
+      ::kill(children[i], SIGKILL);
+    }
+    ::waitpid(children[i], &status, 0);
+    EXPECT_EQ(WTERMSIG(status), i < 2 ? SIGKILL : SIGTERM);
+  }
+}
 
 TEST_F(JobCgroups, AreAnnouncedAsTheyAreMade) {
   EXPECT_EQ(announced_, cgroup_.directory());
