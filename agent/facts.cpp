@@ -18,9 +18,9 @@ constexpr const char* kThrottleFields[] = {",clocks_event_reasons.active", ",clo
 constexpr std::size_t kMaxText = 64u << 10;  // of a program's output
 constexpr auto kShortest = std::chrono::milliseconds(100);
 constexpr auto kLongest = std::chrono::seconds(60);
-// For the working directory, in addition. Without it no job starts, so a busy machine, or a file system that is just
+// The working directory has at least this: without it no job starts, so a busy machine, or a file system that is just
 // being mounted, must not look like a dead file server.
-constexpr auto kMoreForDirectory = std::chrono::seconds(5);
+constexpr auto kForDirectory = std::chrono::milliseconds(7500);
 
 // The directories in sys.path have installed packages as NAME-VERSION.dist-info. Avoids importlib.metadata, whose
 // import takes longer than all of this, and never imports the packages themselves: torch takes seconds.
@@ -177,23 +177,24 @@ Task<void> FactsGatherer::read_files(Question& q) {
   const std::string directory = q.asked.working_directory.empty() ? "." : q.asked.working_directory;
   const std::string script = "stat -f -c '%S %b %a' \"$1\" && test -w \"$1\" && echo writable";
   const std::vector<std::string> argv = {"/bin/sh", "-c", script, "sh", directory};
-  const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline + kMoreForDirectory, kMaxText);
+  const Deadline deadline = std::max(q.deadline, Clock::now() + kForDirectory);
+  const ToolOutput output = co_await tools_.run(argv, q.environment, deadline, kMaxText);
   if (output.late) {
     q.facts.unknown["working directory"] = directory + ": " + not_in_time(output);
     co_return;
   }
   q.facts.disks.insert(q.facts.disks.begin(), parse_file_system(directory, output.text));
-  co_await hash_files(q);
+  co_await hash_files(q, deadline);
 }
 
-Task<void> FactsGatherer::hash_files(Question& q) {
+Task<void> FactsGatherer::hash_files(Question& q, Deadline deadline) {
   if (q.asked.argv.empty()) co_return;
   const ForkedFunction hash = [&q](const ReportStep& step) {
     control::Facts answer;
     hash_command(q.asked, q.environment, step, answer.facts);
     return control::encode(answer);
   };
-  const ForkedResult result = co_await files_.call(hash, q.deadline);
+  const ForkedResult result = co_await files_.call(hash, deadline);
   auto answer = control::decode<control::Facts>(result.value.value_or(""));
   if (!answer) {
     q.facts.unknown["command"] = result.step + " could not be read to its end in time";

@@ -43,7 +43,7 @@ class FactsGatherer {
   Task<void> ask_own_name(Question& q);
   Task<void> ask_gpus(Question& q);
   Task<void> read_files(Question& q);
-  Task<void> hash_files(Question& q);
+  Task<void> hash_files(Question& q, Deadline deadline);
 
   asio::io_context& io_;
   Tools tools_;

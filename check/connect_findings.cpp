@@ -49,8 +49,10 @@ Advice advice(transport::Phase phase) {
       return {"the login is slow: UseDNS or GSSAPIAuthentication in sshd_config, PAM, or a home directory that is slow",
               "ssh -vvv "};
     case transport::Phase::kSsh:
-      return {"OpenSSH's client does not say how far it got: a busy sshd, the login, or the shell's startup files",
-              "ssh -vvv "};
+      return {
+          "OpenSSH's client does not say how far it got: a busy sshd, MaxStartups, the login, or the shell's startup "
+          "files",
+          "ssh -vvv "};
     default:
       return {
           "the shell that ssh starts is slow: what its startup files do (.bashrc, conda, modules), or the home "

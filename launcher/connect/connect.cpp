@@ -101,7 +101,7 @@ Task<Result<std::unique_ptr<transport::Channel>>> open_channel(const Attempt& at
 Error late_agent(const Attempt& attempt, const Tools& tools, const std::string& words) {
   Error error(Errc::kUnreachable, attempt.host.name, missing_answer(attempt.phase, tools.options.start_timeout));
   error.id = error_id::kAgent;
-  for (const auto& line : lines_of_host(words)) error = std::move(error).with_context("it said: " + line);
+  for (const auto& line : last_lines_of_host(words)) error = std::move(error).with_context("it said: " + line);
   return std::move(error).with_hint("a slow host: raise --start-timeout");
 }
 
@@ -110,7 +110,7 @@ struct Mishap {
   // The path of the host's own agent, if that ended without a hello, or said nothing for a third of the time that was
   // left: then there is time to deliver another one.
   std::string damaged;
-  bool is_dropped = false;  // see was_dropped()
+  bool is_dropped = false;  // see was_dropped(); the host has not begun to answer
 };
 
 Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, const Tools& tools, bool delivers_anew,
@@ -139,7 +139,7 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
     is_silent = silence && silence->fired();
   }
   if (!hello) {
-    if (!late) mishap = {std::move(cached), was_dropped(*raw)};
+    if (!late) mishap = {std::move(cached), attempt.phase == transport::Phase::kSsh && was_dropped(*raw)};
     Error error = late ? late_agent(attempt, tools, raw->stderr_text())
                   : is_silent
                       ? Error(Errc::kUnreachable, attempt.host.name, "agent: no hello").with_id(error_id::kAgent)
@@ -154,22 +154,29 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
 
 // A damaged file in the host's cache (a full disk, a power cut) is replaced, once, also if its program hangs.
 Task<Result<std::unique_ptr<AgentChannel>>> connect_host(const Attempt& attempt, const Tools& tools) {
-  Mishap mishap;
   transport::Backoff backoff;
-  auto agent = co_await try_host(attempt, tools, false, mishap);
-  while (!agent && mishap.is_dropped) {
-    const auto next = backoff.next(tools.deadline);
-    if (!next) co_return agent;
-    log::debug(attempt.host.name + ": dropped before the banner, trying again: " + agent.error().cause);
-    co_await sleep_until(*next);
-    mishap = {};
-    agent = co_await try_host(attempt, tools, false, mishap);
+  bool delivers_anew = false;
+  std::string drop;
+  for (;;) {
+    Mishap mishap;
+    auto agent = co_await try_host(attempt, tools, delivers_anew, mishap);
+    if (agent) co_return agent;
+    const auto next = mishap.is_dropped ? backoff.next(tools.deadline) : std::nullopt;
+    if (next) {
+      drop = agent.error().cause;
+      log::debug(attempt.host.name + ": dropped before the banner, trying again: " + drop);
+      co_await sleep_until(*next);
+    } else if (!delivers_anew && !mishap.damaged.empty()) {
+      tools.reporter.note(attempt.host.name + ": " + mishap.damaged +
+                          " did not start, and is delivered again: " + agent.error().cause);
+      delivers_anew = true;
+    } else {
+      if (!drop.empty() && !mishap.is_dropped) {
+        co_return fail(std::move(agent.error()).with_context("an earlier try: " + drop));
+      }
+      co_return agent;
+    }
   }
-  if (agent || mishap.damaged.empty()) co_return agent;
-  tools.reporter.note(attempt.host.name + ": " + mishap.damaged +
-                      " did not start, and is delivered again: " + agent.error().cause);
-  agent = co_await try_host(attempt, tools, true, mishap);
-  co_return agent;
 }
 
 Task<void> connect_one(Attempt& attempt, const Tools& tools, StartWatch* watch, std::size_t index) {

@@ -1,5 +1,6 @@
 #include "launcher/connect/host_words.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clean_text.h"
@@ -14,6 +15,14 @@ std::vector<std::string> lines_of_host(std::string_view bytes) {
     if (text.find_first_not_of("@ ") != std::string::npos) out.push_back(std::move(text));
   }
   return out;
+}
+
+std::vector<std::string> last_lines_of_host(std::string_view bytes) {
+  if (bytes.size() > kShownBytes) {
+    bytes.remove_prefix(bytes.size() - kShownBytes);
+    bytes.remove_prefix(std::min(bytes.size(), bytes.find('\n') + 1));  // the rest of a line
+  }
+  return lines_of_host(bytes);
 }
 
 }  // namespace drun::launcher

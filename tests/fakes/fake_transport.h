@@ -19,9 +19,10 @@ namespace drun::testing {
 class FakeTransport : public transport::Transport {
  public:
   struct Host {
-    explicit Host(asio::io_context& io) : agent(io), second_agent(io) {}
+    explicit Host(asio::io_context& io) : agent(io), second_agent(io), third_agent(io) {}
     FakeAgent agent;
-    FakeAgent second_agent;                    // of later logins
+    FakeAgent second_agent, third_agent;       // of later logins; the last one of all others
+    bool uses_openssh = false;                 // which does not say how far it got
     std::vector<std::string> commands;         // one per login
     std::optional<transport::Phase> hangs_in;  // until the deadline
     std::optional<Error> fails;                // after the login
@@ -48,9 +49,11 @@ class FakeTransport : public transport::Transport {
       co_return fail(Errc::kUnreachable, target.alias, std::string(transport::phase_name(phase)) + ": timed out");
     }
     if (host.fails) co_return fail(*host.fails);
-    transport::notify_phase(on_phase, Phase::kAgent);
+    transport::notify_phase(on_phase, host.uses_openssh ? Phase::kSsh : Phase::kAgent);
     host.commands.push_back(command);
-    co_return host.commands.size() == 1 ? host.agent.channel() : host.second_agent.channel();
+    const auto n = host.commands.size();
+    FakeAgent& agent = n == 1 ? host.agent : n == 2 ? host.second_agent : host.third_agent;
+    co_return agent.channel();
   }
 
  private:

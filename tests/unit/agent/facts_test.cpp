@@ -199,8 +199,11 @@ TEST_F(Facts, AWorkingDirectoryHasMoreTimeThanAProgram) {
   auto q = question();
   q.tool_ms = 200;
   q.environment["PATH"] = (root_ / "slow").string() + ":/usr/bin:/bin";
+  q.argv = {"cat"};
   const auto facts = gather(q);
   EXPECT_EQ(facts.unknown.count("working directory"), 0u);
+  EXPECT_EQ(facts.unknown.count("command"), 0u);
+  EXPECT_EQ(facts.command, "/usr/bin/cat");
   EXPECT_GT(facts.disks.at(0).size_mib, 0);
 }
 

@@ -21,5 +21,13 @@ TEST(HostWords, AreCleanAndBounded) {
   EXPECT_THAT(lines_of_host(std::string(kShownBytes, 'x') + "y"), ElementsAre(std::string(kShownBytes, 'x')));
 }
 
+TEST(HostWords, OfStderrTheLastOnesCount) {
+  const std::string banner = "Welcome\n" + std::string(kShownBytes - 10, 'x') + "\n";
+  EXPECT_THAT(last_lines_of_host(banner + "Permission denied\n"), ElementsAre("Permission denied"));
+  EXPECT_THAT(last_lines_of_host("a\nb\n"), ElementsAre("a", "b"));
+  EXPECT_THAT(last_lines_of_host(std::string(kShownBytes, 'x') + "y"),
+              ElementsAre(std::string(kShownBytes - 1, 'x') + "y"));
+}
+
 }  // namespace
 }  // namespace drun::launcher
