@@ -5,10 +5,30 @@
 #include <chrono>
 #include <optional>
 #include <random>
+#include <string_view>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 namespace drun::transport {
+
+// True if the words of OpenSSH's client on stderr, at LogLevel INFO, are those of a connection that a server on the way
+// closed before its banner. The end of a proxy looks like a drop to the client behind it, so a drop counts if it comes
+// first, or if there are two: that of the proxy, and the client's own. A proxy that fails without a word is not told
+// from a drop.
+inline bool says_dropped(std::string_view words) {
+  int n_drops = 0;
+  bool has_other_words = false;  // before the first drop
+  for (const auto line : split(words, '\n')) {
+    // "kex_exchange_identification: Connection closed by remote host"; "ssh_..." before OpenSSH 7.9.
+    if (line.find("_exchange_identification: ") != std::string_view::npos) {
+      ++n_drops;
+    } else if (n_drops == 0 && !trim(line).empty() && !starts_with(line, "Warning: ")) {
+      has_other_words = true;
+    }
+  }
+  return n_drops > 1 || (n_drops == 1 && !has_other_words);
+}
 
 class Backoff {
  public:

@@ -77,8 +77,10 @@ void cloexec_listed_descriptors() {
 // `parent`: 0, or the process with whose end the child gets SIGTERM.
 [[noreturn]] void exec_child(const std::vector<const char*>& paths, char* const* argv, int in, int out, int err,
                              int error_fd, pid_t parent) {
-  ::setpgid(0, 0);
-  if (parent != 0) {
+  if (parent == 0) {
+    ::setpgid(0, 0);
+  } else {
+    ::setsid();  // an ssh behind a proxy that asked on the terminal would be stopped there, and wait without a word
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(127);
   }
@@ -134,7 +136,6 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(asio::io_context& io, 
   const int fork_error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return fail(errno_error(fork_error, "fork"));
-  ::setpgid(pid, pid);  // also here: end() may come before the child has run
 
   error_pipe->write.reset();
   int problem = 0;

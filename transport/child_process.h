@@ -19,7 +19,8 @@ class ChildProcess {
  public:
   // Starts argv[0] (searched in PATH if it has no slash) in a process group of its own, with the three descriptors as
   // stdin, stdout and stderr and no other, signals unblocked and at their defaults. The caller keeps the descriptors.
-  // `ends_with_us`: it gets SIGTERM if the calling thread ends, in whatever way.
+  // `ends_with_us`: it gets SIGTERM if the calling thread ends, in whatever way, and has a session of its own, without
+  // a terminal on which it could ask.
   static Result<std::unique_ptr<ChildProcess>> start(asio::io_context& io, const std::vector<std::string>& argv,
                                                      int stdin_fd, int stdout_fd, int stderr_fd, bool ends_with_us);
   ~ChildProcess();

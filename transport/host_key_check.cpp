@@ -19,7 +19,7 @@ std::vector<std::string> algorithms_of(const std::string& key_type) {
 }
 
 std::string plain_name(const SshTarget& target) {
-  return target.port == 22 || !target.host_key_alias.empty() ? "" : lower(target.host_name);
+  return target.port == 22 || !target.host_key_alias.empty() ? "" : known_hosts_name(target.host_name, 22, "");
 }
 
 struct ServerKey {

@@ -1,5 +1,7 @@
 #include "transport/known_hosts.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 
 #include "base/text.h"
@@ -22,8 +24,15 @@ std::string_view next_word(std::string_view& line) {
 
 std::string known_hosts_name(std::string_view host, int port, std::string_view alias) {
   if (!alias.empty()) return lower(alias);
-  if (port == 22) return lower(host);
-  return "[" + lower(host) + "]:" + std::to_string(port);
+  std::string name = lower(host);
+  in6_addr address{};
+  char text[INET6_ADDRSTRLEN] = {};
+  // As OpenSSH: fd00:0:0::2 is fd00::2.
+  if (::inet_pton(AF_INET6, name.c_str(), &address) == 1 &&
+      ::inet_ntop(AF_INET6, &address, text, sizeof text) != nullptr) {
+    name = text;
+  }
+  return port == 22 ? name : "[" + name + "]:" + std::to_string(port);
 }
 
 void KnownHostLines::append(std::string_view text) {

@@ -253,7 +253,9 @@ Task<void> LibsshChannel::watch(Direction direction) {
 
 Error LibsshChannel::lost(const std::string& why) const {
   std::string cause = "connection lost: " + why;
-  if (proxy_ && !proxy_->stderr_text().empty()) cause += " (" + proxy_->stderr_text() + ")";
+  if (const auto words = proxy_ ? proxy_->words() : std::vector<std::string>(); !words.empty()) {
+    cause += " (" + words.back() + ")";
+  }
   return Error(Errc::kIo, subject_, std::move(cause)).with_id(error_id::kHostLost);
 }
 

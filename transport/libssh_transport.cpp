@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/error_id.h"
 #include "base/log.h"
@@ -57,7 +58,12 @@ class LibsshTransport final : public Transport {
     const auto known = host_keys_.known(target);
     if (reason.empty() && known.has_authority()) reason = "@cert-authority in known_hosts";
     if (!reason.empty()) {
-      notice_(target.alias + ": reached through OpenSSH's own client (" + reason + ")");
+      const std::string words = target.alias + ": reached through OpenSSH's own client (" + reason + ")";
+      if (openssh_reasons_.insert(reason).second) {
+        notice_(words);
+      } else {
+        log::debug(words);
+      }
       co_return co_await openssh_->open(target, command, deadline, on_phase);
     }
     const std::string algorithms = HostKeyCheck::algorithms(target, known);
@@ -145,11 +151,13 @@ class LibsshTransport final : public Transport {
     if (proxy) {  // no channel has taken it over
       if (!result && attempt.phase == "handshake") {
         co_await proxy->settle();
-        const std::string words = proxy->stderr_text();
-        if (!words.empty()) {
-          result.error().cause = "connect: proxy: " + words;
+        auto words = proxy->words();
+        if (proxy->failed() && !words.empty()) {  // else they are a banner, or a warning
+          result.error().cause = "connect: proxy: " + words.back();
           result.error().id = error_id::kConnect;
+          words.pop_back();
         }
+        for (const auto& line : words) result = fail(std::move(result.error()).with_context("the proxy said: " + line));
         // A proxy that fails by itself exits with an error; one whose far end hung up exits with 0 or keeps running.
         attempt.dropped = attempt.dropped && (proxy->was_dropped() || !proxy->failed());
       }
@@ -215,6 +223,7 @@ class LibsshTransport final : public Transport {
   Login login_;
   ConnectionLimit proxies_;
   std::unique_ptr<Transport> openssh_;
+  std::set<std::string> openssh_reasons_;  // that were told
 };
 
 }  // namespace

@@ -18,6 +18,9 @@ std::string agent_socket(const SshTarget& target) {
   return path != nullptr ? path : "";
 }
 
+// A server hangs up at the sixth failure (MaxAuthTries), which would hide the reason.
+constexpr std::size_t kFewKeys = 4;
+
 std::string method_words(unsigned methods) {
   std::vector<std::string> words;
   if (methods & SSH_AUTH_METHOD_PUBLICKEY) words.push_back("publickey");
@@ -75,7 +78,8 @@ Task<int> Login::try_file(Attempt& attempt, const Identity& identity) {
   attempt.tried.push_back(identity.path);
   const auto raw = attempt.session.raw();
   const auto key = identity.key;
-  auto step = [raw, key] { return ssh_userauth_publickey(raw, nullptr, key.get()); };
+  const char* const user = attempt.target.user.c_str();
+  auto step = [raw, user, key] { return ssh_userauth_publickey(raw, user, key.get()); };
   auto answer = co_await attempt.session.until_done(std::move(step), SSH_AUTH_AGAIN);
   co_return answer ? *answer : SSH_AUTH_ERROR;
 }
@@ -86,13 +90,14 @@ Task<int> Login::try_agent(Attempt& attempt, std::vector<SshAgentKey> keys) {
   if (!signer_) signer_ = std::make_unique<asio::thread_pool>(1);
   attempt.n_agent_keys += keys.size();
   const auto raw = attempt.session.raw();
+  const char* const user = attempt.target.user.c_str();
   SshAgentFilter filter(io_, attempt.socket_path, std::move(keys));
   auto end = filter.start(attempt.deadline);
   if (!end) co_return SSH_AUTH_DENIED;
   ssh_set_agent_socket(raw, end->release());
   int answer = SSH_AUTH_ERROR;
   for (;;) {
-    auto step = [raw] { return ssh_userauth_agent(raw, nullptr); };
+    auto step = [raw, user] { return ssh_userauth_agent(raw, user); };
     answer = co_await run_blocking(*signer_, std::move(step));
     if (answer != SSH_AUTH_AGAIN || !attempt.session.alive()) break;
     if (!attempt.session.watched().is_open()) break;
@@ -144,12 +149,13 @@ Task<Result<void>> Login::run(LibsshSession& session, const SshTarget& target, D
     answer = co_await try_file(attempt, *identity);
   }
   if (go_on() && !agent_keys.empty()) answer = co_await try_agent(attempt, std::move(agent_keys));
-  if (go_on() && attempt.tried.empty() && attempt.n_agent_keys == 0) {
-    // There is no key to offer: asks which methods the server accepts. Some servers let any user in.
+  if (go_on() && attempt.tried.size() + attempt.n_agent_keys <= kFewKeys) {
+    // Asks which methods the server accepts. Some servers let a user in without a key, whatever keys are offered.
     const auto raw = session.raw();
-    auto step = [raw] { return ssh_userauth_none(raw, nullptr); };
+    const char* const user = target.user.c_str();
+    auto step = [raw, user] { return ssh_userauth_none(raw, user); };
     auto none = co_await session.until_done(std::move(step), SSH_AUTH_AGAIN);
-    answer = none ? *none : SSH_AUTH_ERROR;
+    if (!none || *none == SSH_AUTH_SUCCESS) answer = none ? SSH_AUTH_SUCCESS : SSH_AUTH_ERROR;
   }
   if (answer == SSH_AUTH_SUCCESS) co_return Result<void>{};
   co_return fail(attempt.denied());

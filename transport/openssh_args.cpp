@@ -24,7 +24,7 @@ std::vector<std::string> openssh_argv(const SshTarget& target, const std::string
     argv.push_back(std::string("-oStrictHostKeyChecking=") + strict_host_key_checking(target.host_keys));
   }
   argv.insert(argv.end(), {"-T", "-x", "-a", "-oBatchMode=yes", "-oClearAllForwardings=yes", "-oControlMaster=no",
-                           "-oControlPath=none", "-oPermitLocalCommand=no", "-oRemoteCommand=none"});
+                           "-oControlPath=none", "-oPermitLocalCommand=no", "-oRemoteCommand=none", "-oLogLevel=INFO"});
   if (target.connect_timeout.count() == 0) {
     argv.push_back("-oConnectTimeout=" + std::to_string(connect_timeout_s));
   }

@@ -8,12 +8,15 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/clean_text.h"
 #include "base/text.h"
+#include "transport/backoff.h"
 #include "transport/text_tail.h"
 
 namespace drun::transport {
 namespace {
 
+constexpr std::size_t kMaxWords = 10;  // lines
 constexpr auto kSettle = std::chrono::milliseconds(500);
 
 bool given(const std::string& value) { return !value.empty() && value != "none"; }
@@ -35,8 +38,13 @@ std::vector<std::string> Proxy::command_for(const SshTarget& target) {
   if (given(target.proxy_command)) return {user_shell(), "-c", "exec " + target.proxy_command};
   const JumpHost& jump = target.last_jump;
   if (jump.host.empty()) return {};
-  std::vector<std::string> words = {"ssh", "-oBatchMode=yes", "-oClearAllForwardings=yes", "-oControlMaster=no",
-                                    "-oControlPath=none"};
+  // says_dropped() and errors need the words of LogLevel INFO.
+  std::vector<std::string> words = {"ssh",
+                                    "-oBatchMode=yes",
+                                    "-oClearAllForwardings=yes",
+                                    "-oControlMaster=no",
+                                    "-oControlPath=none",
+                                    "-oLogLevel=INFO"};
   const auto add = [&words](const char* option, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {option, value});
   };
@@ -87,18 +95,23 @@ Task<void> Proxy::drain_stderr() {
 
 void Proxy::end() { child_->end(); }
 
-std::string Proxy::stderr_text() const {
+std::vector<std::string> Proxy::words() const {
+  std::vector<std::string> out;
   const std::string text = impl_->tail.str();
-  std::string_view rest = trim(text);
-  while (!rest.empty() && rest.back() == '\n') rest = trim(rest.substr(0, rest.size() - 1));
-  const auto line = rest.rfind('\n');
-  return std::string(trim(line == std::string_view::npos ? rest : rest.substr(line + 1)));
+  for (const auto line : split(text, '\n')) {
+    if (!trim(line).empty()) out.push_back(clean_line(trim(line)));
+  }
+  if (out.size() > kMaxWords) out.erase(out.begin(), out.end() - static_cast<std::ptrdiff_t>(kMaxWords));
+  return out;
 }
 
-// ssh writes this line first, and "Connection closed by ..." after it.
-bool Proxy::was_dropped() const { return impl_->tail.str().find("kex_exchange_identification: ") != std::string::npos; }
+bool Proxy::was_dropped() const { return says_dropped(impl_->tail.str()); }
 
-Task<void> Proxy::settle() { co_await stderr_done_.wait_until(Clock::now() + kSettle); }
+Task<void> Proxy::settle() {
+  const Deadline deadline = Clock::now() + kSettle;
+  co_await stderr_done_.wait_until(deadline);
+  co_await child_->wait_until(deadline);
+}
 
 Task<void> Proxy::join() {
   co_await child_->join();

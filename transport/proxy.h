@@ -24,11 +24,11 @@ class Proxy {
 
   void end();
   bool failed() const { return child_->ended() && child_->exit_status() != 0; }
-  // The last line it wrote to stderr.
-  std::string stderr_text() const;
+  // The last lines that it wrote to stderr, clean and without blank ones.
+  std::vector<std::string> words() const;
   // True for an ssh client whose server hung up before its banner (MaxStartups on a jump host).
   bool was_dropped() const;
-  // Waits briefly for the rest of its stderr once the connection has ended.
+  // Waits briefly for the rest of its stderr, and for its exit status, once the connection has ended.
   Task<void> settle();
   Task<void> join();
 

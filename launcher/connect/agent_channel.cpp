@@ -149,7 +149,7 @@ Task<void> AgentChannel::read_frames() {
       Error error(Errc::kUnreachable, host_.name, std::move(cause));
       error.id = error_id::kHostLost;
       // Each line says whose it is, so that none can pass for drun's.
-      for (const auto& line : lines_of_host(channel_->stderr_text())) {
+      for (const auto& line : last_lines_of_host(channel_->stderr_text())) {
         error = std::move(error).with_context("its last words: " + line);
       }
       lose(std::move(error));

@@ -4,7 +4,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "base/text.h"
 #include "launcher/connect/bootstrap_answer.h"
 #include "launcher/connect/host_words.h"
+#include "transport/backoff.h"
 
 namespace drun::launcher {
 
@@ -33,7 +33,7 @@ std::string sha256_hex(const std::string& bytes) {
 
 // The last line of stderr is the cause; the lines before it and the output of rc files are context.
 Error no_hello(const std::string& host, const transport::Channel& channel, const std::string& noise) {
-  auto words = lines_of_host(channel.stderr_text());
+  auto words = last_lines_of_host(channel.stderr_text());
   const int status = channel.exit_status();
   const bool from_ssh = status == kSshFailed && !words.empty();
   std::string cause = from_ssh ? "ssh" : "agent: no hello";
@@ -256,7 +256,7 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
         co_return fail(not_delivered(host, answer, agent));
       case BootstrapAnswer::kBroken: {
         Error error = not_delivered(host, answer, agent);
-        for (const auto& line : lines_of_host(channel.stderr_text())) {
+        for (const auto& line : last_lines_of_host(channel.stderr_text())) {
           error = std::move(error).with_context("it said: " + line);
         }
         co_return fail(std::move(error));
@@ -272,19 +272,7 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
 }
 
 bool was_dropped(const transport::Channel& channel) {
-  if (channel.exit_status() != kSshFailed) return false;
-  // "kex_exchange_identification: Connection closed by remote host"; "ssh_..." before OpenSSH 7.9. Then "Connection
-  // closed by ADDRESS port N".
-  const auto words = lines_of_host(channel.stderr_text());
-  const auto has = [](const char* part) {
-    return [part](const std::string& line) { return line.find(part) != std::string::npos; };
-  };
-  const auto is_drop = has("_exchange_identification: ");
-  const auto n_drops = std::count_if(words.begin(), words.end(), is_drop);
-  // A proxy's end is a drop for the client behind it. The proxy was dropped itself if it says so, and if it says
-  // nothing, the host has dropped the connection through it; otherwise it has said what is wrong.
-  const bool is_behind_proxy = std::any_of(words.begin(), words.end(), has("Connection closed by UNKNOWN port"));
-  return n_drops > 1 || (n_drops == 1 && (!is_behind_proxy || is_drop(words.front())));
+  return channel.exit_status() == kSshFailed && transport::says_dropped(channel.stderr_text());
 }
 
 }  // namespace drun::launcher

@@ -48,8 +48,8 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
                                          std::string host, control::FrameParser& parser, const OnCached& on_cached,
                                          const transport::OnPhase* on_phase = nullptr);
 
-// True if OpenSSH's client, which does not try again by itself, has ended because a server on the way closed the
-// connection before its banner: so does an sshd with too many logins at once (MaxStartups). Judged by ssh's words.
+// True if OpenSSH's client, which does not try again by itself, seems to have ended because a server on the way closed
+// the connection before its banner: so does an sshd with too many logins at once (MaxStartups). Judged by its words.
 bool was_dropped(const transport::Channel& channel);
 
 }  // namespace drun::launcher

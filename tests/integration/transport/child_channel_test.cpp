@@ -75,15 +75,16 @@ TEST_F(ChildChannel, GivesTheChildNothingButStdio) {
   EXPECT_EQ(run("exec ls /proc/self/fd").out, "0\n1\n2\n3\n");
 }
 
-TEST_F(ChildChannel, GivesTheChildDefaultSignalsAndAGroupOfItsOwn) {
+TEST_F(ChildChannel, GivesTheChildDefaultSignalsAndASessionOfItsOwn) {
   const auto before = ::signal(SIGUSR1, SIG_IGN);
-  const auto outcome = run("grep -E 'SigBlk|SigIgn' /proc/self/status | tr -d '\\n'; ps -o pid=,pgid= -p $$");
+  const auto outcome = run("grep -E 'SigBlk|SigIgn' /proc/self/status | tr -d '\\n'; ps -o pid=,pgid=,sid= -p $$");
   ::signal(SIGUSR1, before);
   EXPECT_TRUE(starts_with(outcome.out, "SigBlk:\t0000000000000000SigIgn:\t0000000000000000")) << outcome.out;
-  int pid = 0, group = -1;
+  int pid = 0, group = -1, session = -1;
   const std::string tail = outcome.out.substr(std::string("SigBlk:\t0000000000000000SigIgn:\t0000000000000000").size());
-  ASSERT_EQ(std::sscanf(tail.c_str(), "%d %d", &pid, &group), 2) << tail;
+  ASSERT_EQ(std::sscanf(tail.c_str(), "%d %d %d", &pid, &group, &session), 3) << tail;
   EXPECT_EQ(pid, group);
+  EXPECT_EQ(pid, session) << "it could ask on the terminal";
 }
 
 TEST_F(ChildChannel, ATermIsEnoughForMost) {

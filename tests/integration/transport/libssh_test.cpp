@@ -232,8 +232,9 @@ TEST_F(LibsshTransport, MakesTheFolderOfKnownHosts) {
 }
 
 TEST_F(LibsshTransport, HandsOverToOpensshWhatLibsshCannotDo) {
-  EXPECT_EQ(out_of(sshd_.target("Match exec true\n Compression yes\nMatch all")), "in\n") << error_.cause;
-  ASSERT_EQ(loop_.notices.size(), 1u);
+  const auto target = sshd_.target("Match exec true\n Compression yes\nMatch all");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(out_of(target), "in\n") << error_.cause;
+  ASSERT_EQ(loop_.notices.size(), 1u) << "one for one reason";
   EXPECT_NE(loop_.notices[0].find("Match exec in "), std::string::npos) << loop_.notices[0];
 }
 
@@ -298,6 +299,31 @@ TEST_F(LibsshTransport, TriesAgainWhenAJumpHostDropsIts) {
                             "tries.flush()\n";
   EXPECT_EQ(out_of(sshd_.target("ConnectTimeout 2\n" + sshd_.proxy_command(first))), "in\n") << error_.message();
   EXPECT_EQ(sshd_.folder().read("tries"), "xxx");
+}
+
+TEST_F(LibsshTransport, TriesAJumpHostOnceThatRefusesTheLogin) {
+  const std::string first = "open('" + path("tries") +
+                            "', 'a').write('x')\n"
+                            "sys.exit('me@jump: Permission denied (publickey).\\r\\n'\n"
+                            "         'kex_exchange_identification: Connection closed by remote host\\r\\n'\n"
+                            "         'Connection closed by UNKNOWN port 65535\\r')\n";
+  const Error error = error_of(sshd_.target(sshd_.proxy_command(first)));
+  EXPECT_NE(error.context.find("the proxy said: me@jump: Permission denied (publickey)."), std::string::npos)
+      << error.message() << "\n"
+      << error.context;
+  EXPECT_EQ(sshd_.folder().read("tries"), "x");
+}
+
+// libssh takes letters, digits, '-' and '.' alone.
+TEST_F(LibsshTransport, TakesTheNamesThatOpensshTakes) {
+  std::string proxy = sshd_.proxy_command();
+  proxy.replace(proxy.find("%h"), 2, "127.0.0.1");
+  auto target = sshd_.target(proxy);
+  target.host_name = "gpu_node_1";
+  EXPECT_EQ(out_of(target), "in\n") << error_.message();
+  target.user = "CORP\\alice";
+  EXPECT_NE(error_of(target).message().find("login: permission denied as CORP\\alice"), std::string::npos)
+      << error_.message();
 }
 
 TEST_F(LibsshTransport, LeavesNoDescriptorBehind) {

@@ -23,6 +23,9 @@ TEST(KnownHosts, NamesCarryThePortUnlessItIs22) {
   EXPECT_EQ(known_hosts_name("Host1", 22, ""), "host1");
   EXPECT_EQ(known_hosts_name("host1", 12345, ""), "[host1]:12345");
   EXPECT_EQ(known_hosts_name("fd00::2", 12345, ""), "[fd00::2]:12345");
+  EXPECT_EQ(known_hosts_name("FD00:0:0:0::02", 22, ""), "fd00::2") << "an address has one name";
+  EXPECT_EQ(known_hosts_name("fd00:0::2", 12345, ""), "[fd00::2]:12345");
+  EXPECT_EQ(known_hosts_name("fd00:0::2", 22, "fd00:0::2"), "fd00:0::2") << "an alias is no address";
   EXPECT_EQ(known_hosts_name("host1", 12345, "The-Alias"), "the-alias");
 }
 
@@ -125,6 +128,7 @@ TEST(OpensshArgs, SayOnlyWhatOptionsAndHostItemSaid) {
   EXPECT_EQ(words().find(" -l "), std::string::npos);
   EXPECT_EQ(words().find(" -F "), std::string::npos);
   EXPECT_NE(words().find(" -oBatchMode=yes "), std::string::npos);
+  EXPECT_NE(words().find(" -oLogLevel=INFO "), std::string::npos) << "errors are judged by its words";
   EXPECT_NE(words().find(" -oConnectTimeout=9 "), std::string::npos);
   EXPECT_NE(words().find(" -oStrictHostKeyChecking=accept-new "), std::string::npos);
   EXPECT_TRUE(words().ends_with(" -- host1 run it "));

@@ -134,7 +134,7 @@ TEST_F(SshConfig, GoesThroughJumpHostsAsOpensshDoes) {
   const std::string config = " -F " + options_.config_file;
   const std::string always =
       "ssh -oBatchMode=yes -oClearAllForwardings=yes -oControlMaster=no -oControlPath=none "
-      "-oStrictHostKeyChecking=accept-new" +
+      "-oLogLevel=INFO -oStrictHostKeyChecking=accept-new" +
       config;
   const std::string to = " -W [fd00::9]:99";
   EXPECT_EQ(command("jump"), always + to + " -- jump");

@@ -159,7 +159,9 @@ TEST_F(Bootstrap, ADropBeforeTheBannerIsToldFromOtherFailures) {
   EXPECT_TRUE(dropped(255, "ssh_exchange_identification: Connection closed by remote host\r\n")) << "by an old ssh";
   EXPECT_TRUE(dropped(255, "Authorized users only.\r\n" + end + of_host + end + of_proxy)) << "by the jump host";
   EXPECT_TRUE(dropped(255, end + of_proxy)) << "by the host behind the jump host";
+  EXPECT_TRUE(dropped(255, "Warning: Permanently added 'node1' (ED25519) to the list of known hosts.\r\n" + end));
   EXPECT_FALSE(dropped(255, "Host key verification failed.\r\n" + end + of_proxy)) << "the jump host can't be used";
+  EXPECT_FALSE(dropped(255, "Host key verification failed.\r\n" + end)) << "the same with LogLevel ERROR";
   EXPECT_FALSE(dropped(255, "no way out\n" + end + of_proxy)) << "the proxy has failed";
   EXPECT_FALSE(dropped(255, "root@node1: Permission denied (publickey).\r\n"));
   EXPECT_FALSE(dropped(1, end + of_host)) << "words of the host";
