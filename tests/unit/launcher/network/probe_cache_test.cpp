@@ -228,12 +228,16 @@ TEST_F(Cache, KeepsTheNewestEntries) {
     cache().store(name(i), results(), kNow);
     const std::filesystem::path path = directory() + "/probe-" + name(i);
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - minutes(60 - i));
+    if (i > 0) continue;
+    std::ofstream(directory() + "/agent-0") << "older than all entries";
+    std::filesystem::last_write_time(directory() + "/agent-0", std::filesystem::last_write_time(path) - minutes(1));
   }
   std::size_t n = 0;
   for (std::size_t i = 0; i < ProbeCache::kMaxEntries + 5; ++i) n += cache().load(name(i), 2, 3, kNow) ? 1 : 0;
   EXPECT_EQ(n, ProbeCache::kMaxEntries);
   EXPECT_FALSE(cache().load(name(0), 2, 3, kNow));
   EXPECT_TRUE(cache().load(name(ProbeCache::kMaxEntries + 4), 2, 3, kNow));
+  EXPECT_TRUE(std::filesystem::exists(directory() + "/agent-0")) << "agents are in the same directory";
 }
 
 TEST_F(Cache, DoesNothingWithoutADirectoryOrWhereItCantWrite) {

@@ -32,6 +32,28 @@ TEST(Placement, PacksHostByHost) {
   EXPECT_EQ(p->local_sizes, (std::vector<int>{2, 2}));
 }
 
+std::vector<int> slots_for(const std::vector<Host>& list, int np) {
+  std::vector<int> out;
+  for (const auto& host : with_slots_for(list, np)) out.push_back(host.slots);
+  return out;
+}
+
+TEST(Oversubscription, AddsEachHostsSlotsAgainUpToItsMaximum) {
+  auto list = hosts("a:2,b:1,c:1");
+  list[1].max_slots = 2;
+  list[2].max_slots = 1;
+  EXPECT_EQ(slots_for(list, 4), (std::vector<int>{2, 1, 1}));
+  EXPECT_EQ(slots_for(list, 6), (std::vector<int>{4, 1, 1}));
+  EXPECT_EQ(slots_for(list, 9), (std::vector<int>{6, 2, 1}));
+}
+
+TEST(Oversubscription, EndsWhereNoHostHasRoom) {
+  auto list = hosts("a:2,b:5");
+  list[0].max_slots = 2;
+  list[1].max_slots = 3;  // of its five slots, three count
+  EXPECT_EQ(slots_for(list, 20), (std::vector<int>{2, 5}));
+}
+
 TEST(Placement, AnotherHostCanLead) {
   auto list = hosts("a:2,b:1,c:3,d:1");
   list[2].gpus = {"5", "6", "7"};
