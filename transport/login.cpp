@@ -155,7 +155,7 @@ Task<Result<void>> Login::run(LibsshSession& session, const SshTarget& target, D
     const char* const user = target.user.c_str();
     auto step = [raw, user] { return ssh_userauth_none(raw, user); };
     auto none = co_await session.until_done(std::move(step), SSH_AUTH_AGAIN);
-    if (!none || *none == SSH_AUTH_SUCCESS) answer = none ? SSH_AUTH_SUCCESS : SSH_AUTH_ERROR;
+    if (none && *none == SSH_AUTH_SUCCESS) answer = SSH_AUTH_SUCCESS;
   }
   if (answer == SSH_AUTH_SUCCESS) co_return Result<void>{};
   co_return fail(attempt.denied());
