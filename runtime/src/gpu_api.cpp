@@ -1,6 +1,7 @@
 // The C functions of drun/gpu.h.
 #include "runtime/include/drun/gpu.h"
 
+#include <algorithm>
 #include <string>
 
 #include "runtime/src/dtype.h"
@@ -34,7 +35,7 @@ Status over_pieces(gpu::Work& work, const std::string& kernel, const drun_gpu_pi
   arguments.n_pieces = arguments.n_chunks = 0;
   const auto launch = [&]() -> Status {
     if (arguments.n_pieces == 0) return {};
-    auto done = work.launch(kernel, &arguments, arguments.n_chunks);
+    auto done = work.launch(kernel, &arguments, std::max<std::uint64_t>(arguments.n_chunks, 1));
     arguments.n_pieces = arguments.n_chunks = 0;
     return done;
   };
@@ -42,9 +43,8 @@ Status over_pieces(gpu::Work& work, const std::string& kernel, const drun_gpu_pi
   for (std::size_t i = 0; i < n_pieces; ++i) {
     const auto [data, count] = pieces[i];
     if (count == 0) continue;
-    if (data == nullptr) return gpu::wrong_argument(work.during(), "piece " + std::to_string(i) + " is a null pointer");
     arguments.pieces[arguments.n_pieces++] = {gpu::device_pointer(data), count, begin, arguments.n_chunks};
-    arguments.n_chunks += gpu::parts_of(count);
+    if (data != nullptr) arguments.n_chunks += gpu::parts_of(count);
     begin += count;
     if (arguments.n_pieces < gpu::kMaxPieces) continue;
     if (auto ok = launch(); !ok) return ok;
@@ -57,12 +57,13 @@ Status copy_one_by_one(const gpu::Work& work, const drun_gpu_piece* pieces, std:
                        gpu::DevicePointer bucket, bool into_bucket) {
   for (std::size_t i = 0; i < n_pieces; ++i) {
     const std::size_t n_bytes = pieces[i].count * size_of(dtype);
-    const auto piece = gpu::device_pointer(pieces[i].data);
-    const auto error = n_bytes == 0  ? gpu::kSuccess
-                       : into_bucket ? work.driver().copy_on_device(bucket, piece, n_bytes, work.stream())
-                                     : work.driver().copy_on_device(piece, bucket, n_bytes, work.stream());
-    if (error != gpu::kSuccess) return work.failed("cuMemcpyDtoDAsync", error);
+    const auto place = bucket, piece = gpu::device_pointer(pieces[i].data);
     bucket += n_bytes;
+    if (n_bytes == 0 || (piece == 0 && !into_bucket)) continue;
+    const auto error = piece == 0    ? work.driver().set_bytes(place, 0, n_bytes, work.stream())
+                       : into_bucket ? work.driver().copy_on_device(place, piece, n_bytes, work.stream())
+                                     : work.driver().copy_on_device(piece, place, n_bytes, work.stream());
+    if (error != gpu::kSuccess) return work.failed(piece == 0 ? "cuMemsetD8Async" : "cuMemcpyDtoDAsync", error);
   }
   return {};
 }

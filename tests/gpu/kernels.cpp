@@ -16,6 +16,7 @@
 
 #include "drun/gpu.h"
 #include "drun/training/compression.hpp"
+#include "drun/training/layout.hpp"
 #include "drun/training/selection.hpp"
 #include "runtime/src/gpu/kernels/arguments.h"
 #include "tests/gpu/card.h"
@@ -299,14 +300,19 @@ void speed(const Card& card, std::size_t n, int rounds) {
   const Buffer<std::uint64_t> counter(card, std::vector<std::uint64_t>{0}, stream);
   const Buffer<std::uint32_t> indices(card, n);
   const Buffer<char> selection(card, drun_gpu_selection_bytes(n));
-  // Like the tensors of a model: most are large, every fourth is small. After a small one of odd length, pieces begin
-  // at odd places of the bucket.
+  // Like the tensors of a model: most are large, every fourth is small. After one of odd length there is a gap.
   const auto pieces_with = [&](std::size_t n_small) {
+    const std::size_t alignment = training::alignment_of(DRUN_FLOAT32);
     std::vector<drun_gpu_piece> result;
+    std::size_t n_tensors = 0;
     for (std::size_t begin = 0; begin < n;) {
-      const std::size_t count = std::min(n - begin, result.size() % 4 == 3 ? n_small : std::size_t{1} << 19);
+      const std::size_t count = std::min(n - begin, ++n_tensors % 4 == 0 ? n_small : std::size_t{1} << 19);
       result.push_back({data.get() + begin, count});
-      begin += (count + 3) / 4 * 4;  // tensors are aligned
+      begin += count;
+      if (const std::size_t odd = begin % alignment; odd > 0 && begin < n) {
+        result.push_back({nullptr, std::min(n - begin, alignment - odd)});
+        begin += result.back().count;
+      }
     }
     return result;
   };

@@ -63,19 +63,21 @@ DRUN_API int drun_gpu_clear(void* memory, size_t n_bytes, void* stream);
 /* Copies bytes to memory of the host, and waits for the stream. */
 DRUN_API int drun_gpu_read(void* host, const void* memory, size_t n_bytes, void* stream);
 
-/* `count` elements at `data`. Arrays of pieces are memory of the host, and are read before the functions return. */
+/* `count` elements at `data`; with a null pointer a gap of as many in the bucket. Arrays of pieces are memory of the
+ * host, and are read before the functions return. Copies are fastest if each piece is aligned to 16 bytes, both in
+ * memory and in the bucket. */
 typedef struct drun_gpu_piece {
   void* data;
   size_t count;
 } drun_gpu_piece;
 
-/* Copies pieces of one element type to `bucket`, one behind the other; and back. */
+/* Copies pieces of one element type to `bucket`, one behind the other, and zeros to its gaps; and back. */
 DRUN_API int drun_gpu_pack(const drun_gpu_piece* pieces, size_t n_pieces, drun_dtype dtype, void* bucket, void* stream);
 DRUN_API int drun_gpu_unpack(const void* bucket, const drun_gpu_piece* pieces, size_t n_pieces, drun_dtype dtype,
                              void* stream);
 /* Divides the elements of pieces, f32 or f64, by `divisor`, and writes them to `bucket` as halves (DRUN_FLOAT16 or
  * DRUN_BFLOAT16). A finite element whose quotient is above `limit` in magnitude becomes `limit`, with its sign; the
- * number of these is added to *n_cut, which is in memory of the GPU, too. */
+ * number of these is added to *n_cut, which is in memory of the GPU, too. Gaps become zeros. */
 DRUN_API int drun_gpu_narrow(const drun_gpu_piece* pieces, size_t n_pieces, drun_dtype dtype, double divisor,
                              double limit, void* bucket, drun_dtype half, uint64_t* n_cut, void* stream);
 /* The reverse: converts halves back and multiplies each by `factor`. */

@@ -48,8 +48,18 @@ class Buckets(unittest.TestCase):
                 found[tuple(bucket.names)] = (str(flat.device), flat.dtype, flat.numel())
                 self.assertEqual(bucket.unpack(flat), {})
         self.assertEqual(found, {
-            ("e",): ("meta", torch.float32, 600000), ("c", "a"): ("meta", torch.float32, 19),
+            ("e",): ("meta", torch.float32, 600000), ("c", "a"): ("meta", torch.float32, 20),
             ("b",): ("cpu", torch.float32, 5), ("d",): ("meta", torch.float16, 2)})
+
+    def test_gradients_begin_at_aligned_places_with_zeros_between_them(self):
+        with torch.no_grad():
+            bucket = _gradients._Bucket(torch.float32, torch.device("cpu"))
+            for name, n in (("a", 3), ("none", 0), ("b", 16), ("c", 1)):
+                one = parameter((n,), "cpu")
+                one.grad.fill_(7)
+                bucket.add(name, one)
+            self.assertEqual(bucket.places, [0, 8, 8, 24])
+            self.assertEqual(bucket.pack().tolist(), [7.0] * 3 + [0.0] * 5 + [7.0] * 17)
 
     def test_a_missing_gradient_gets_memory_on_the_parameters_device(self):
         with torch.no_grad():

@@ -74,6 +74,15 @@ void pack_and_unpack(drun_dtype dtype) {
   const std::size_t n_pieces = 2 * gpu::kMaxPieces + 5;
   for (std::size_t i = 0; i < n_pieces; ++i) {
     const std::size_t n = i == 3 ? 3 * gpu::kChunk + 5 : i % 7 == 0 ? 0 : random() % 300, offset = random() % 5;
+    if (i % 5 == 4) {
+      const std::size_t n_gap = i == 4 ? gpu::kChunk + 3 : n;
+      arrays.emplace_back(0, 0);
+      others.emplace_back(0, 0);
+      pieces.push_back({nullptr, n_gap});
+      targets.push_back({nullptr, n_gap});
+      all.insert(all.end(), n_gap, T{0});
+      continue;
+    }
     std::vector<T> values(n);
     for (T& value : values) value = static_cast<T>(random());
     arrays.emplace_back(values, offset);
@@ -83,7 +92,7 @@ void pack_and_unpack(drun_dtype dtype) {
     all.insert(all.end(), values.begin(), values.end());
   }
   for (const std::size_t offset : {0u, 1u}) {
-    const Array<T> bucket(all.size(), offset);
+    const Array<T> bucket(std::vector<T>(all.size(), T{77}), offset);
     ASSERT_OK(drun_gpu_pack(pieces.data(), pieces.size(), dtype, bucket.get(), nullptr));
     EXPECT_EQ(bucket.values(), all);
     ASSERT_OK(drun_gpu_unpack(bucket.get(), targets.data(), targets.size(), dtype, nullptr));
@@ -128,10 +137,12 @@ void narrow_and_widen() {
       std::vector<std::uint16_t> expected(n);
       const std::uint64_t n_cut = training::narrow<Half>(given.data(), n, kRanks, expected.data());
       const Array<T> values(given, offset);
-      const Array<std::uint16_t> halves(n, offset);
+      constexpr std::size_t kGap = 5;
+      expected.insert(expected.begin() + static_cast<std::ptrdiff_t>(n / 2), kGap, 0);
+      const Array<std::uint16_t> halves(std::vector<std::uint16_t>(n + kGap, 77), offset);
       const Array<std::uint64_t> counted(std::vector<std::uint64_t>{100});
-      const drun_gpu_piece pieces[] = {{values.get(), n / 2}, {values.get() + n / 2, n - n / 2}};
-      ASSERT_OK(drun_gpu_narrow(pieces, 2, kDtype<T>, kRanks, static_cast<double>(training::largest_of<Half>(kRanks)),
+      const drun_gpu_piece pieces[] = {{values.get(), n / 2}, {nullptr, kGap}, {values.get() + n / 2, n - n / 2}};
+      ASSERT_OK(drun_gpu_narrow(pieces, 3, kDtype<T>, kRanks, static_cast<double>(training::largest_of<Half>(kRanks)),
                                 halves.get(), Half::kDtype, counted.get(), nullptr));
       EXPECT_EQ(halves.values(), expected) << n;
       EXPECT_EQ(counted.values().front(), 100 + n_cut) << n;
@@ -139,7 +150,9 @@ void narrow_and_widen() {
         EXPECT_GT(n_cut, 0u);
       }
 
-      ASSERT_OK(drun_gpu_widen(halves.get(), Half::kDtype, kRanks, pieces, 2, kDtype<T>, nullptr));
+      expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(n / 2),
+                     expected.begin() + static_cast<std::ptrdiff_t>(n / 2 + kGap));
+      ASSERT_OK(drun_gpu_widen(halves.get(), Half::kDtype, kRanks, pieces, 3, kDtype<T>, nullptr));
       std::vector<T> back(n);
       training::widen<Half>(expected.data(), n, static_cast<T>(kRanks), back.data());
       EXPECT_TRUE(same_bits(values.values(), back)) << n;
@@ -537,8 +550,8 @@ TEST_F(GpuKernels, WhatCanNotBeDoneIsSaid) {
   says(drun_gpu_scale(data.get(), 2, DRUN_INT32, 2, nullptr), DRUN_ERROR_ARGUMENT, "must be of a floating type");
   says(drun_gpu_divide(data.get(), 2, DRUN_FLOAT16, 2, nullptr), DRUN_ERROR_ARGUMENT, "must be f32 or f64");
   says(drun_gpu_add(data.get(), nullptr, 2, DRUN_FLOAT32, nullptr), DRUN_ERROR_ARGUMENT, "other is a null pointer");
-  const drun_gpu_piece pieces[] = {{data.get(), 1}, {nullptr, 1}};
-  says(drun_gpu_pack(pieces, 2, DRUN_FLOAT32, data.get(), nullptr), DRUN_ERROR_ARGUMENT, "piece 1 is a null pointer");
+  const drun_gpu_piece pieces[] = {{data.get(), 1}, {data.get() + 1, 1}};
+  says(drun_gpu_pack(nullptr, 2, DRUN_FLOAT32, data.get(), nullptr), DRUN_ERROR_ARGUMENT, "pieces is a null pointer");
   says(drun_gpu_pack(pieces, 2, DRUN_FLOAT32, nullptr, nullptr), DRUN_ERROR_ARGUMENT, "bucket is a null pointer");
   says(drun_gpu_pack(pieces, 1, static_cast<drun_dtype>(77), data.get(), nullptr), DRUN_ERROR_ARGUMENT,
        "no element type 77");
@@ -655,13 +668,14 @@ TEST_F(GpuKernels, AGpuThatTheyAreNotForIsSaid) {
                                       "them (CUDA_ERROR_NO_BINARY_FOR_GPU)"))
       << drun_last_error();
   // Moving elements needs no kernel.
-  const Array<float> one(std::vector<float>{3}), bucket(std::vector<float>{0, 0, 0}), back(std::vector<float>{0, 0});
+  const Array<float> one(std::vector<float>{3}), bucket(std::vector<float>{7, 7, 7, 7}), back(std::vector<float>{0, 0});
   for (const auto* array : {&one, &bucket, &back}) fake().put_on(array->get(), 1);
-  const drun_gpu_piece pieces[] = {{data.get(), 2}, {nullptr, 0}, {one.get(), 1}}, halves[] = {{back.get(), 2}};
+  const drun_gpu_piece pieces[] = {{data.get(), 2}, {nullptr, 1}, {one.get(), 1}};
+  const drun_gpu_piece others[] = {{nullptr, 2}, {back.get(), 2}};
   ASSERT_OK(drun_gpu_pack(pieces, 3, DRUN_FLOAT32, bucket.get(), nullptr));
-  EXPECT_EQ(bucket.values(), (std::vector<float>{1, 2, 3}));
-  ASSERT_OK(drun_gpu_unpack(bucket.get(), halves, 1, DRUN_FLOAT32, nullptr));
-  EXPECT_EQ(back.values(), (std::vector<float>{1, 2}));
+  EXPECT_EQ(bucket.values(), (std::vector<float>{1, 2, 0, 3}));
+  ASSERT_OK(drun_gpu_unpack(bucket.get(), others, 2, DRUN_FLOAT32, nullptr));
+  EXPECT_EQ(back.values(), (std::vector<float>{0, 3}));
   ::unsetenv("DRUN_FAKE_CUDA");
   ASSERT_OK(drun_gpu_scale(data.get(), 2, DRUN_FLOAT32, 2, nullptr));  // a failed load is tried again
   EXPECT_EQ(data.values(), (std::vector<float>{2, 4}));

@@ -65,6 +65,39 @@ TEST(Bucketer, AveragesManyTensorsInFewCalls) {
   });
 }
 
+class GapsAreZeros final : public Forwarding {
+ public:
+  using Forwarding::Forwarding;
+  void allreduce(void* data, std::size_t count, drun_dtype dtype, drun_op op, const std::string& name) override {
+    if (name == "b..c") {
+      const char* const gap = static_cast<const char*>(data) + 3 * training::size_of(dtype);
+      EXPECT_EQ(std::string(gap, 5 * training::size_of(dtype)), std::string(5 * training::size_of(dtype), '\0'));
+      ++n_seen;
+    }
+    Forwarding::allreduce(data, count, dtype, op, name);
+  }
+  int n_seen = 0;
+};
+
+// The memory of a bucket has data of the one before. Adasum, for one, would take it into account.
+TEST(Bucketer, WhatIsBetweenTensorsTravelsAsZeros) {
+  run_ranks(2, [](Transport& ranks) {
+    GapsAreZeros checking(ranks);
+    Bucketer bucketer(checking, 64);
+    std::vector<float> a(8, 1), a2(8, 1), b(3, 2), c(4, 3);
+    bucketer.add("a", a.data(), a.size());
+    bucketer.add("a2", a2.data(), a2.size());
+    bucketer.add("b", b.data(), b.size());
+    bucketer.add("c", c.data(), c.size());
+    bucketer.allreduce(DRUN_SUM);
+    bucketer.allreduce(DRUN_SUM, Compression::bf16);
+    EXPECT_EQ(checking.n_seen, 2);
+    EXPECT_EQ(a2, std::vector<float>(8, 4));
+    EXPECT_EQ(b, std::vector<float>(3, 8));
+    EXPECT_EQ(c, std::vector<float>(4, 12));
+  });
+}
+
 TEST(Bucketer, TensorsThatComeTooLateAreRefused) {
   run_ranks(1, [](Transport& ranks) {
     Bucketer bucketer(ranks);

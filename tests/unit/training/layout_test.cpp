@@ -26,19 +26,33 @@ using Names = std::vector<std::string>;
 
 TEST(Layout, FillsBucketsInOrder) {
   const auto list = tensors({{3, DRUN_FLOAT32}, {4, DRUN_FLOAT32}, {2, DRUN_FLOAT32}, {7, DRUN_FLOAT32}});
-  EXPECT_EQ(names(lay_out(list, whole(list), 32)), (Names{"t0..t1:7", "t2:2", "t3:7"}));
-  EXPECT_EQ(names(lay_out(list, whole(list), 1000)), (Names{"t0..t3:16"}));
+  EXPECT_EQ(names(lay_out(list, whole(list), 48)), (Names{"t0..t1:12", "t2:2", "t3:7"}));
+  EXPECT_EQ(names(lay_out(list, whole(list), 1000)), (Names{"t0..t3:31"}));
+}
+
+TEST(Layout, PiecesBeginAtAlignedPlaces) {
+  for (const auto& [dtype, places] : {std::pair{DRUN_FLOAT64, std::vector<std::size_t>{0, 8, 24}},
+                                      std::pair{DRUN_BFLOAT16, std::vector<std::size_t>{0, 8, 24}},
+                                      std::pair{DRUN_UINT8, std::vector<std::size_t>{0, 16, 32}}}) {
+    const auto list = tensors({{3, dtype}, {0, dtype}, {16, dtype}, {1, dtype}});
+    const auto buckets = lay_out(list, whole(list), 1000);
+    ASSERT_EQ(buckets.size(), 1u);
+    std::vector<std::size_t> seen;
+    for (const auto& piece : buckets.front().pieces) seen.push_back(piece.place);
+    EXPECT_EQ(seen, places);
+    EXPECT_EQ(buckets.front().count, places.back() + 1);
+  }
 }
 
 TEST(Layout, SplitsOnlyWhatIsLargerThanABucket) {
   const auto list = tensors({{1, DRUN_FLOAT64}, {9, DRUN_FLOAT64}, {3, DRUN_FLOAT64}, {4, DRUN_FLOAT64}});
-  EXPECT_EQ(names(lay_out(list, whole(list), 32)), (Names{"t0:1", "t1:4", "t1:4", "t1..t2:4", "t3:4"}));
+  EXPECT_EQ(names(lay_out(list, whole(list), 32)), (Names{"t0:1", "t1:4", "t1:4", "t1:1", "t2:3", "t3:4"}));
   EXPECT_EQ(lay_out(list, whole(list), 0).size(), 17u) << "an element at least";
 }
 
 TEST(Layout, SeparatesTypesAndLeavesOutWhatIsEmpty) {
   const auto list = tensors({{2, DRUN_FLOAT32}, {0, DRUN_FLOAT64}, {2, DRUN_FLOAT32}, {2, DRUN_FLOAT16}});
-  EXPECT_EQ(names(lay_out(list, whole(list), 1000)), (Names{"t0..t2:4", "t3:2"}));
+  EXPECT_EQ(names(lay_out(list, whole(list), 1000)), (Names{"t0..t2:10", "t3:2"}));
   EXPECT_TRUE(lay_out(tensors({}), {}, 1000).empty());
   EXPECT_TRUE(lay_out(tensors({{0, DRUN_FLOAT32}}), {{0, 0, 0}}, 1000).empty());
 }
@@ -65,7 +79,9 @@ TEST(Layout, BucketsAndPartsCoverEverythingOnce) {
       for (const auto& bucket : lay_out(list, pieces, limit)) {
         std::size_t count = 0;
         for (const auto& piece : bucket.pieces) {
-          count += piece.count;
+          EXPECT_GE(piece.place, count);
+          EXPECT_LT(piece.place - count, alignment_of(bucket.dtype));
+          count = piece.place + piece.count;
           EXPECT_EQ(list[piece.tensor].dtype, bucket.dtype);
           for (std::size_t i = 0; i < piece.count; ++i) ++seen.at(piece.tensor).at(piece.offset + i);
         }

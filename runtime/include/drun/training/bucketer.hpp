@@ -1,6 +1,7 @@
 // Tensor fusion: many tensors, few collectives.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -50,16 +51,16 @@ class BucketReducer {
     }
     const std::size_t element = size_of(bucket.dtype);
     bytes_.resize(bucket.count * element);
-    char* place = bytes_.data();
+    char* end = bytes_.data();
     for (const Piece& piece : bucket.pieces) {
+      char* const place = bytes_.data() + piece.place * element;
+      std::fill(end, place, '\0');
       std::memcpy(place, tensors[piece.tensor].at(piece.offset), piece.count * element);
-      place += piece.count * element;
+      end = place + piece.count * element;
     }
     transport.allreduce(bytes_.data(), bucket.count, bucket.dtype, op, bucket.name);
-    place = bytes_.data();
     for (const Piece& piece : bucket.pieces) {
-      std::memcpy(tensors[piece.tensor].at(piece.offset), place, piece.count * element);
-      place += piece.count * element;
+      std::memcpy(tensors[piece.tensor].at(piece.offset), bytes_.data() + piece.place * element, piece.count * element);
     }
   }
 
@@ -68,18 +69,19 @@ class BucketReducer {
   void compressed(Transport& transport, const TensorList& tensors, const Bucket& bucket, bool is_sum,
                   HalfSum<Half>& sum) {
     halves_.resize(bucket.count);
-    std::uint16_t* place = halves_.data();
+    std::uint16_t* end = halves_.data();
     for (const Piece& piece : bucket.pieces) {
       const auto* data = reinterpret_cast<const T*>(tensors[piece.tensor].at(piece.offset));
+      std::uint16_t* const place = halves_.data() + piece.place;
+      std::fill(end, place, std::uint16_t{0});
       n_cut_ += narrow<Half>(data, piece.count, transport.size(), place);
-      place += piece.count;
+      end = place + piece.count;
     }
     sum(transport, halves_.data(), bucket.count, bucket.name);
-    place = halves_.data();
     const T factor = is_sum ? static_cast<T>(transport.size()) : T{1};
     for (const Piece& piece : bucket.pieces) {
-      widen<Half>(place, piece.count, factor, reinterpret_cast<T*>(tensors[piece.tensor].at(piece.offset)));
-      place += piece.count;
+      auto* const data = reinterpret_cast<T*>(tensors[piece.tensor].at(piece.offset));
+      widen<Half>(halves_.data() + piece.place, piece.count, factor, data);
     }
   }
 

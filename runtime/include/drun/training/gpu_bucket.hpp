@@ -53,8 +53,11 @@ class GpuBucketReducer {
  private:
   void find_pieces(const TensorList& tensors, const Bucket& bucket) {
     pieces_.clear();
+    std::size_t end = 0;
     for (const Piece& piece : bucket.pieces) {
+      if (piece.place > end) pieces_.push_back({nullptr, piece.place - end});
       pieces_.push_back({tensors[piece.tensor].at(piece.offset), piece.count});
+      end = piece.place + piece.count;
     }
   }
 

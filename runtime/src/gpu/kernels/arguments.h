@@ -16,10 +16,11 @@ inline constexpr unsigned kNeighbors = 4, kRounds = static_cast<unsigned>(kTile)
 inline constexpr unsigned kDigitBits = 11, kBins = 1u << kDigitBits;
 inline constexpr std::uint64_t kSampleGroup = 32;  // neighbors that are sampled together
 
-// A piece of a bucket: `count` elements at `memory`, which begin at element `begin` of the bucket.
+// A piece of a bucket: `count` elements at `memory`, which begin at element `begin` of the bucket. A gap, which is to
+// be filled with zeros, if `memory` is 0.
 struct PieceArgument {
   std::uint64_t memory, count, begin;
-  std::uint64_t first_chunk;  // number of chunks of the pieces before
+  std::uint64_t first_chunk;  // number of chunks of the pieces before; gaps have none
 };
 
 struct PieceArguments {

@@ -29,9 +29,21 @@ DRUN_DEVICE void each_chunk(const Block& block, const PieceArguments& a, F visit
   }
 }
 
+// This thread's part of this block's gaps.
+template <typename T>
+DRUN_DEVICE void clear_gaps(const Block& block, unsigned thread, const PieceArguments& a) {
+  DRUN_NO_UNROLL for (u64 number = block.number(); number < a.n_pieces; number += block.n_blocks()) {
+    const PieceArgument& piece = a.pieces[number];
+    if (piece.memory != 0) continue;
+    T* const gap = at<T>(a.bucket) + piece.begin;
+    DRUN_NO_UNROLL for (u64 i = thread; i < piece.count; i += kThreads) gap[i] = 0;
+  }
+}
+
 template <typename T>
 DRUN_DEVICE void pack(const Block& block, const PieceArguments& a) {
   block.last([&](unsigned thread) {
+    clear_gaps<T>(block, thread, a);
     each_chunk<T>(block, a,
                   [&](const T* memory, u64 begin, u64 n) { copy(thread, memory, at<T>(a.bucket) + begin, n); });
   });
@@ -50,6 +62,7 @@ template <typename T, typename Half>
 DRUN_DEVICE void narrow(const Block& block, const PieceArguments& a) {
   const T limit = static_cast<T>(a.limit), divisor = static_cast<T>(a.factor);
   block.last([&](unsigned thread) {
+    clear_gaps<std::uint16_t>(block, thread, a);
     u64 n_cut = 0;
     each_chunk<T>(block, a, [&](const T* memory, u64 begin, u64 n) {
       map(thread, memory, at<std::uint16_t>(a.bucket) + begin, n, [&](T given) {
