@@ -1,6 +1,8 @@
 #include "rendezvous/horovod_server.h"
 
+#include <netinet/tcp.h>
 #include <sodium.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -62,6 +64,9 @@ class HorovodServerImpl final : public HorovodServer {
     if (!acceptor) return fail(acceptor.error());
     const int port = acceptor->local_endpoint().port();
     acceptor_.emplace(std::move(*acceptor));
+    // Clients speak first: the kernel hands a connection over with its request, so the thread wakes up once for both.
+    const int seconds = static_cast<int>(kHeadTimeout.count());
+    ::setsockopt(acceptor_->native_handle(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
     std::function<void(Tcp::socket)> take = [this](Tcp::socket socket) { adopt(Socket(std::move(socket))); };
     tasks_.spawn(accept_all(*acceptor_, std::move(take)));
     return port;
