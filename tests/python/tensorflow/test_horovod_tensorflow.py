@@ -2,6 +2,7 @@
 import os
 import tempfile
 import unittest
+from unittest import mock
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -12,11 +13,74 @@ import tensorflow as tf  # noqa: E402
 import horovod.keras as hvd_keras  # noqa: E402
 import horovod.tensorflow as hvd  # noqa: E402
 from horovod._keras import Distributed, load_model  # noqa: E402
+from horovod.tensorflow import _memory  # noqa: E402
 from horovod.tensorflow.aggregation import Aggregation  # noqa: E402
 from horovod.tensorflow.gradients import BUCKET_BYTES, buckets  # noqa: E402
 
+import drun  # noqa: E402  horovod finds it
+from drun import _dlpack  # noqa: E402
+
 hvd.init()
 RANK, SIZE = hvd.rank(), hvd.size()
+
+
+class OnGpu(_memory.Shared):
+    """A tensor of the CPU that says that it is on a GPU: there is none in these tests."""
+
+    def __init__(self, tensor):
+        super().__init__(tensor)
+        self.is_on_gpu = True
+
+    def __dlpack_device__(self):
+        return _dlpack.CPU, 0
+
+
+class Memory(unittest.TestCase):
+    def results(self):
+        """Of all collectives, in a graph, for a tensor of which each element is this rank's number and one."""
+
+        @tf.function
+        def all_of_them(given):
+            received, rows = hvd.alltoall(given, splits=[1] + [2] * (SIZE - 1) if RANK == 0 else [2] * (SIZE - 1) + [1])
+            return {"sum": hvd.allreduce(given, op=hvd.Sum), "grouped": hvd.grouped_allreduce([given, 2 * given], op=hvd.Sum),
+                    "adasum": hvd.allreduce(tf.cast(given, tf.float16), op=hvd.Adasum),
+                    "scaled": hvd.allreduce(tf.cast(given, tf.int64), op=hvd.Sum, postscale_factor=0.5),
+                    "int32": hvd.allreduce(tf.cast(given, tf.int32), op=hvd.Max),
+                    "gathered": hvd.allgather(given), "broadcast": hvd.broadcast(given, 1),
+                    "received": received, "rows": rows, "scattered": hvd.reducescatter(given, op=hvd.Sum)}
+
+        given = tf.fill([2 * SIZE - 1], RANK + 1.0)
+        result = tf.nest.map_structure(lambda one: one.numpy().tolist(), all_of_them(given))
+        self.assertEqual(given.numpy().tolist(), [RANK + 1.0] * (2 * SIZE - 1))  # drun writes to no tensor of others
+        return result
+
+    def test_operations_of_graphs_have_the_memory_of_tensors_where_there_are_gpus(self):
+        expected = self.results()
+        self.assertEqual(expected["sum"], [SIZE * (SIZE + 1) / 2] * (2 * SIZE - 1))
+        seen = []
+
+        def taken(tensor):
+            seen.append(tf.is_tensor(tensor))
+            return actual(tensor)
+
+        actual = _memory.taken
+        with mock.patch.object(_memory, "has_gpus", lambda: True), mock.patch.object(_memory, "taken", taken):
+            self.assertEqual(self.results(), expected)
+        self.assertTrue(seen and all(seen))
+
+    def test_tensors_of_a_gpu_are_read_when_drun_s_call_has_ended(self):
+        expected = self.results()
+        with mock.patch.object(_memory, "has_gpus", lambda: True), mock.patch.object(_memory, "Shared", OnGpu), \
+                mock.patch.object(drun, "synchronize_stream") as wait:
+            self.assertEqual(self.results(), expected)
+        self.assertGreaterEqual(wait.call_count, 8)  # of 10 collectives, one is of int32, and one has rows left over
+        self.assertEqual({call.args for call in wait.call_args_list}, {(0,)})
+
+    def test_an_eager_result_is_its_own(self):
+        given = tf.range(4, dtype=tf.float32)
+        for result in (hvd.allreduce(given, op=hvd.Max), hvd.broadcast(given, 0), hvd.allgather(given)[:4]):
+            self.assertEqual(result.numpy().tolist(), [0, 1, 2, 3])
+            self.assertIsNot(result, given)
 
 
 class Buckets(unittest.TestCase):

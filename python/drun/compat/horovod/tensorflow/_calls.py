@@ -1,26 +1,28 @@
-"""Collectives of drun on TensorFlow's tensors: at once if they are eager, else as an operation of the graph.
-
-Memory is shared with numpy, without a copy of the input. A tensor on a GPU is copied to the host's memory first."""
+"""Collectives of drun on TensorFlow's tensors: at once if they are eager, else as an operation of the graph."""
 import re
 
-import numpy as np
 import tensorflow as tf
 
 import drun
 from drun import Adasum
 from drun import _library as lib
-from drun._groups import check_added
+from drun._groups import Group, check_added
+
+from . import _memory
 
 _EXACT = ("int8", "uint8", "int32", "uint32", "int64", "uint64")
-_HALVES = ("float16", "bfloat16")
+HALVES = ("float16", "bfloat16")
 
 
 def carry_out(work, tensors, outputs):
-    """work(*arrays) returns a list of arrays. outputs: (dtype, static shape) of each. Returns a list of tensors."""
+    """work(*memory) returns a list, of memory as _memory.taken() gives it or arrays of numpy. outputs: (dtype, static
+    shape) of each. Returns a list of tensors."""
     if tf.executing_eagerly():
         return [tf.convert_to_tensor(one) for one in _guarded(work, True)(*tensors)]
-    # A numpy_function is stateful: in a tf.function those of one function are carried out in the order of the program.
-    results = tf.numpy_function(_guarded(work, False), tensors, [dtype for dtype, _ in outputs])
+    # Both are stateful: in a tf.function those of one function are carried out in the order of the program. A
+    # numpy_function takes less time, but copies tensors of a GPU.
+    function = tf.py_function if _memory.has_gpus() else tf.numpy_function
+    results = function(_guarded(work, False), tensors, [dtype for dtype, _ in outputs])
     for result, (_, shape) in zip(results, outputs):
         result.set_shape(shape)
     return results
@@ -36,9 +38,9 @@ def after(*made):
 def _guarded(work, is_eager):
     """Gives TensorFlow's error of the same meaning for one of drun."""
 
-    def call(*arrays):
+    def call(*tensors):
         try:
-            return work(*[np.asarray(array, order="C") for array in arrays])
+            return [_memory.given_back(one) for one in work(*[_memory.taken(one) for one in tensors])]
         except drun.DrunError as error:
             if error.status == lib.ERROR_MISMATCH:
                 # In a graph it arrives as an UnknownError: a numpy_function can't give another class.
@@ -76,12 +78,14 @@ class Reduction:
         self._process_set = process_set
 
     def of(self, array, name):
-        given = array.dtype
+        given = array.dtype.name
         prescale, postscale, after = self._prescale, self._postscale, 1.0
-        if given.name in _EXACT and (prescale, postscale) != (1.0, 1.0):
-            array, prescale, postscale, after = (array * np.float64(prescale)).astype(given), 1.0, 1.0, postscale
-        elif self._op == Adasum and given.name in _HALVES:
-            array = array.astype(np.float32)
+        if given in _EXACT and (prescale, postscale) != (1.0, 1.0):
+            array, prescale, postscale, after = _memory.scaled(array, prescale), 1.0, 1.0, postscale
+        elif self._op == Adasum and given in HALVES:
+            array = _memory.cast(array, "float32")
+        if self._function is drun.reducescatter and array.shape and array.shape[0] % Group(self._process_set).size:
+            array = _memory.on_host(array)  # drun takes rows of a GPU's tensor only if they can be divided
         result = self._function(array, name=name, op=self._op, prescale_factor=prescale,
                                 postscale_factor=postscale, process_set=self._process_set)
-        return (result * np.float64(after) if after != 1.0 else result).astype(given, copy=False)
+        return _memory.cast(_memory.scaled(result, after), given)

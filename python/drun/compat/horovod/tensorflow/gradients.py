@@ -11,7 +11,8 @@ import tensorflow as tf
 import drun
 from drun import Adasum, Average, synchronize
 
-from ._calls import after, carry_out
+from . import _memory
+from ._calls import HALVES, after, carry_out
 from .reductions import allreduce
 
 BUCKET_BYTES = 32 << 20
@@ -98,18 +99,19 @@ class _Bucket:
         return carry_out(_wait, [self.ticket], [(one.dtype, one.shape) for one in self._tensors])
 
     def _begin(self, *arrays):
-        flat = np.concatenate([one.reshape(-1) for one in arrays])
-        half = flat.astype(np.float32) if self._options["op"] == Adasum and flat.dtype.itemsize == 2 else flat
+        flat = _memory.concatenated(arrays)
+        dtype = flat.dtype.name
+        if self._options["op"] == Adasum and dtype in HALVES:
+            flat = _memory.cast(flat, "float32")
         ticket = next(_tickets)
-        _begun[ticket] = (drun.allreduce_async_(half, **self._options), flat.dtype, [one.shape for one in arrays])
+        begin = drun.allreduce_async_ if _memory.is_own(flat) else drun.allreduce_async
+        _begun[ticket] = (begin(flat, **self._options), dtype, [one.shape for one in arrays])
         return [np.array(ticket, np.int64)]
 
 
 def _wait(ticket):
     handle, dtype, shapes = _begun.pop(int(ticket))
-    flat = synchronize(handle).astype(dtype, copy=False)
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-    return [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes)]
+    return _memory.split(_memory.cast(synchronize(handle), dtype), shapes)
 
 
 def _divided(gradient, n):

@@ -128,11 +128,11 @@ def alltoall(tensor, splits=None, name=None, ignore_name_scope=False, process_se
 
         def work(array, numbers):
             if splits is None:
-                if array.ndim == 0 or array.shape[0] % size_of_set:
+                if not array.shape or array.shape[0] % size_of_set:
                     drun.alltoall(array, None, own, process_set)  # raises the error
                 numbers = np.full(size_of_set, array.shape[0] // size_of_set)
-            received, got = drun.alltoall(array, numbers.astype(np.int32), own, process_set)
-            return [received, got.astype(np.int32)]
+            received, got = drun.alltoall(array, np.asarray(numbers, np.int32), own, process_set)
+            return [received, np.asarray(got, np.int32)]
 
         return carry_out(work, [given, by_rank], [(given.dtype, _rows_of_any(given.shape)), (tf.int32, [size_of_set])])
 
