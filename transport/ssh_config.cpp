@@ -32,19 +32,27 @@ LocalAccount local_account() {
 
 namespace {
 
-Result<SshConfigValues> read_configs(const SshOptions& options, const SshConfigSubject& subject) {
+std::vector<SshConfigFile> config_files(const SshOptions& options, const std::string& home) {
+  const std::string folder = home + "/.ssh";
+  if (options.config_file == "none") return {};
+  if (!options.config_file.empty()) return {{options.config_file, folder, false, true}};
+  return {{folder + "/config", folder, true, false}, {"/etc/ssh/ssh_config", "/etc/ssh", false, false}};
+}
+
+// As ssh does, a second pass adds what the first one left open, if a line is `Match final`.
+Result<SshConfigValues> read_configs(const SshOptions& options, SshConfigSubject subject) {
   SshConfigValues values;
-  const std::string folder = subject.home + "/.ssh";
-  if (options.config_file == "none") return values;
-  if (!options.config_file.empty()) {
-    const SshConfigFile only{options.config_file, folder, false, true};
-    if (auto ok = read_ssh_config(only, subject, values); !ok) return fail(ok.error());
-    return values;
-  }
-  const SshConfigFile user{folder + "/config", folder, true, false};
-  const SshConfigFile system{"/etc/ssh/ssh_config", "/etc/ssh", false, false};
-  if (auto ok = read_ssh_config(user, subject, values); !ok) return fail(ok.error());
-  if (auto ok = read_ssh_config(system, subject, values); !ok) return fail(ok.error());
+  const auto files = config_files(options, subject.home);
+  const auto read_all = [&]() -> Result<void> {
+    for (const auto& file : files) {
+      if (auto ok = read_ssh_config(file, subject, values); !ok) return ok;
+    }
+    return {};
+  };
+  if (auto ok = read_all(); !ok) return fail(ok.error());
+  if (!values.wants_final_pass) return values;
+  subject.final_host = lower(host_name_of(values, subject));
+  if (auto ok = read_all(); !ok) return fail(ok.error());
   return values;
 }
 
@@ -116,6 +124,7 @@ class Filler {
     target_.macs = values_.word("macs");
     target_.kex_algorithms = values_.word("kexalgorithms");
     target_.host_key_algorithms = values_.word("hostkeyalgorithms");
+    target_.key_algorithms = values_.word("pubkeyacceptedalgorithms");
   }
 
   void identities(const SshOptions& options) {

@@ -45,6 +45,7 @@ struct SshTarget {
   std::string address_family;  // any, inet, inet6
   std::string bind_address;
   std::string ciphers, macs, kex_algorithms, host_key_algorithms;  // "" = default
+  std::string key_algorithms;                                      // of the user's keys, likewise
   bool compression = false;
   std::chrono::seconds connect_timeout{0};  // 0 = drun's own timeout
   // The reason why only OpenSSH's client can reach this host (a keyword that libssh lacks); "" = libssh can.
@@ -66,9 +67,9 @@ struct LocalAccount {
 };
 LocalAccount local_account();
 
-// Reads config files (Include, Host, Match host/originalhost/user/localuser/all; Match exec, canonical and final set
-// needs_openssh and is_partial). Order of precedence: option, host item, user config, system config, default. Errors:
-// Errc::kUsage with file:line.
+// Reads config files (Include, Host, Match host/originalhost/user/localuser/all/final/canonical; Match exec and others
+// set needs_openssh and is_partial). Order of precedence: option, host item, user config, system config, default.
+// Errors: Errc::kUsage with file:line.
 Result<SshTarget> resolve_ssh_target(const Host& host, const SshOptions& options);
 
 // Checks the file of -i before any connection: kUsage if it can't be read.

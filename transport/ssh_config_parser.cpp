@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -20,6 +21,11 @@ constexpr std::size_t kMaxIdentities = 100;
 
 bool keeps_all(std::string_view keyword) { return keyword == "identityfile" || keyword == "certificatefile"; }
 bool takes_rest(std::string_view keyword) { return keyword == "proxycommand"; }
+
+// The name of today, for an older one.
+std::string current_name(const std::string& keyword) {
+  return keyword == "pubkeyacceptedkeytypes" ? "pubkeyacceptedalgorithms" : keyword;
+}
 
 // One pass over one file and its includes.
 class Reader {
@@ -67,28 +73,32 @@ class Reader {
     value.where = where;
     if (value.words.empty()) return fail(Errc::kUsage, where, "missing argument of " + line->keyword);
     if (line->keyword == "host") {
-      block.active = block.may_match && host_patterns_match(value.words, subject_.host);
+      block.active =
+          block.may_match && host_patterns_match(value.words, is_final() ? subject_.final_host : subject_.host);
     } else if (line->keyword == "match") {
       return take_match(value, block);
     } else if (line->keyword == "include") {
       return take_include(value, block.active, depth);
-    } else if (block.active) {
-      values_.add(line->keyword, std::move(value));
+    } else if (block.active && !(is_final() && line->keyword == "hostname")) {
+      values_.add(current_name(line->keyword), std::move(value));
     }
     return {};
   }
 
+  bool is_final() const { return !subject_.final_host.empty(); }
+
   Result<void> take_match(const SshConfigValue& value, Block& block) {
     MatchSubject now;
     now.original_host = subject_.host;
-    now.host = values_.word("hostname").empty() ? subject_.host : values_.word("hostname");
-    if (const auto at = now.host.find("%h"); at != std::string::npos) now.host.replace(at, 2, subject_.host);
+    now.host = is_final() ? subject_.final_host : host_name_of(values_, subject_);
+    now.is_final_pass = is_final();
     now.user = !subject_.user.empty() ? subject_.user : values_.word("user");
     if (now.user.empty()) now.user = subject_.local_user;
     now.local_user = subject_.local_user;
     const auto verdict = evaluate_match(value.words, now);
     if (!verdict) return fail(Error(verdict.error()).with_subject(value.where));
     block.active = block.may_match && verdict->matches;
+    if (verdict->wants_final_pass) values_.wants_final_pass = true;
     if (block.may_match && !verdict->needs_openssh.empty() && values_.needs_openssh.empty()) {
       values_.needs_openssh = "Match " + verdict->needs_openssh + " in " + value.where;
     }
@@ -135,12 +145,23 @@ void SshConfigValues::add(const std::string& keyword, SshConfigValue value) {
   // In OpenSSH a later value counts behind this one.
   if (keyword == "connecttimeout" && value.words.front() == "none") return;
   auto& list = values_[keyword];
-  if (list.empty() || (keeps_all(keyword) && list.size() < kMaxIdentities)) list.push_back(std::move(value));
+  const bool is_known = std::any_of(list.begin(), list.end(), [&](const SshConfigValue& other) {
+    return other.words.front() == value.words.front();
+  });
+  if (list.empty() || (keeps_all(keyword) && !is_known && list.size() < kMaxIdentities))
+    list.push_back(std::move(value));
 }
 
 Result<void> read_ssh_config(const SshConfigFile& file, const SshConfigSubject& subject, SshConfigValues& values) {
   Reader reader(file, subject, values);
   return reader.read(file.path, true, 0, file.must_exist);
+}
+
+std::string host_name_of(const SshConfigValues& values, const SshConfigSubject& subject) {
+  const std::string word = values.word("hostname");
+  if (word.empty()) return subject.host;
+  const SshTokens tokens = {{'h', subject.host}};
+  return expand_tokens(word, tokens).value_or(word);
 }
 
 std::vector<std::string> included_files(const std::string& word, const std::string& home,

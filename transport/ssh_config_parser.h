@@ -16,6 +16,9 @@ struct SshConfigSubject {
   std::string user;  // from the host item; "" = config decides
   std::string local_user;
   std::string home;  // from the password database, as in OpenSSH
+  // In the second pass, which `Match final` asks for: the HostName of the first one, with which Host lines are
+  // compared.
+  std::string final_host = "";
 };
 
 struct SshConfigValue {
@@ -24,7 +27,8 @@ struct SshConfigValue {
   std::string where;  // file:line
 };
 
-// Values by keyword, in lower case. Only the first value counts, except for IdentityFile and CertificateFile.
+// Values by keyword, in lower case. Only the first value counts, except for IdentityFile and CertificateFile, which
+// have several that differ.
 class SshConfigValues {
  public:
   const SshConfigValue* find(std::string_view keyword) const;
@@ -32,7 +36,8 @@ class SshConfigValues {
   const std::vector<SshConfigValue>& all(std::string_view keyword) const;
   void add(const std::string& keyword, SshConfigValue value);
 
-  std::string needs_openssh;  // the first line that only OpenSSH can evaluate, and why
+  std::string needs_openssh;      // the first line that only OpenSSH can evaluate, and why
+  bool wants_final_pass = false;  // a line is `Match final`
 
  private:
   std::map<std::string, std::vector<SshConfigValue>, std::less<>> values_;
@@ -47,6 +52,9 @@ struct SshConfigFile {
 
 // Adds the values that `file` has for the host. Errors: kUsage, subject file:line.
 Result<void> read_ssh_config(const SshConfigFile& file, const SshConfigSubject& subject, SshConfigValues& values);
+
+// HostName as set so far, or the host as typed.
+std::string host_name_of(const SshConfigValues& values, const SshConfigSubject& subject);
 
 // The files that a word of an Include line names, which may be a pattern, in the order of names.
 std::vector<std::string> included_files(const std::string& word, const std::string& home,

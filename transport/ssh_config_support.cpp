@@ -29,9 +29,6 @@ const std::vector<Limit>& limits() {
       {"verifyhostkeydns", "VerifyHostKeyDNS", {"no", "false"}},
       {"revokedhostkeys", "RevokedHostKeys", {"none"}},
       {"pubkeyauthentication", "PubkeyAuthentication", {"yes", "true", "unbound", "host-bound"}},
-      {"pubkeyacceptedalgorithms", "PubkeyAcceptedAlgorithms", {}},
-      {"pubkeyacceptedkeytypes", "PubkeyAcceptedKeyTypes", {}},
-      {"casignaturealgorithms", "CASignatureAlgorithms", {}},
       {"bindinterface", "BindInterface", {}},
   };
   return kLimits;
@@ -46,11 +43,9 @@ const SshConfigValue* value_beyond(const Limit& limit, const SshConfigValues& va
   return is_harmless ? nullptr : value;
 }
 
-bool names_publickey(const std::string& methods) {
-  for (const auto method : split(methods, ',')) {
-    if (method == "publickey") return true;
-  }
-  return false;
+bool names(const std::string& list, std::string_view word) {
+  const auto words = split(list, ',');
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 std::string at(const SshConfigValue& value) { return " in " + value.where; }
@@ -68,13 +63,18 @@ std::string beyond_libssh(const SshConfigValues& values) {
     if (const auto* value = value_beyond(limit, values)) return limit.spelled + at(*value);
   }
   if (const auto* value = values.find("preferredauthentications")) {
-    if (!names_publickey(value->words.front())) return "PreferredAuthentications" + at(*value);
+    if (!names(value->words.front(), "publickey")) return "PreferredAuthentications" + at(*value);
   }
-  for (const char* keyword : {"ciphers", "macs", "kexalgorithms", "hostkeyalgorithms"}) {
+  for (const char* keyword : {"ciphers", "macs", "kexalgorithms", "hostkeyalgorithms", "pubkeyacceptedalgorithms"}) {
     const auto* value = values.find(keyword);
     if (value == nullptr) continue;
     const std::string& list = value->words.front();
     if (list.find_first_of("+-^") == 0 || list.find_first_of("*?") != std::string::npos) return keyword + at(*value);
+  }
+  // With ssh-agent libssh takes the better of the two, whatever the list says.
+  if (const auto* value = values.find("pubkeyacceptedalgorithms")) {
+    const std::string& list = value->words.front();
+    if (names(list, "rsa-sha2-256") && !names(list, "rsa-sha2-512")) return "PubkeyAcceptedAlgorithms" + at(*value);
   }
   return "";
 }

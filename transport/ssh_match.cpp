@@ -15,14 +15,13 @@ std::optional<std::string> subject_of(const std::string& criterion, const MatchS
   return std::nullopt;
 }
 
-bool has_argument(const std::string& criterion) { return criterion != "canonical" && criterion != "final"; }
+bool is_about_pass(const std::string& criterion) { return criterion == "canonical" || criterion == "final"; }
 
 bool known_to_openssh(const std::string& criterion) {
-  for (const char* name :
-       {"exec", "canonical", "final", "localnetwork", "tagged", "version", "sessiontype", "command"}) {
+  for (const char* name : {"exec", "localnetwork", "tagged", "version", "sessiontype", "command"}) {
     if (criterion == name) return true;
   }
-  return false;
+  return is_about_pass(criterion);
 }
 
 }  // namespace
@@ -63,10 +62,15 @@ Result<MatchVerdict> evaluate_match(const std::vector<std::string>& words, const
       if (negated) verdict.matches = false;
       continue;
     }
+    if (is_about_pass(criterion)) {
+      if (subject.is_final_pass == negated) verdict.matches = false;
+      if (criterion == "final") verdict.wants_final_pass = true;
+      continue;
+    }
     const auto word = subject_of(criterion, subject);
     if (!word && !known_to_openssh(criterion))
       return fail(Errc::kUsage, "unsupported Match criterion '" + criterion + "'");
-    if (!argument && has_argument(criterion)) {
+    if (!argument) {
       if (++i == words.size()) return fail(Errc::kUsage, "Match " + criterion + ": missing argument");
       argument = words[i];
     }

@@ -19,11 +19,13 @@ struct MatchSubject {
   std::string original_host;
   std::string user;
   std::string local_user;
+  bool is_final_pass = false;
 };
 
 struct MatchVerdict {
   bool matches = false;
-  std::string needs_openssh;  // the deciding criterion that only OpenSSH can evaluate: "exec", "final", ...
+  bool wants_final_pass = false;  // "final" is among the criteria, whatever they say
+  std::string needs_openssh;      // the deciding criterion that only OpenSSH can evaluate: "exec", "tagged", ...
 };
 
 // Errors: kUsage, without subject.

@@ -69,6 +69,20 @@ TEST_F(LibsshTransport, LogsInWithEveryKindOfKey) {
   EXPECT_EQ(out_of(sshd_.target("IdentityFile " + allowed_key("pem", "-t rsa -b 2048 -m PEM -N ''"))), "in\n");
 }
 
+// A list of a crypto policy has kinds of keys that libssh does not know.
+TEST_F(LibsshTransport, OffersKeysOfTheAcceptedAlgorithmsOnly) {
+  const std::string key = allowed_key("rsa", "-t rsa -b 2048 -N ''");
+  Agent agent(sshd_.folder());
+  agent.add(key);
+  const std::string by_file = "\nIdentityAgent none\nIdentityFile " + key,
+                    by_agent = "\nIdentityFile none\nIdentityAgent " + agent.path();
+  for (const auto& way : {by_file, by_agent}) {
+    const std::string policy = "PubkeyAcceptedAlgorithms sk-ssh-ed25519-cert-v01@openssh.com,of-tomorrow@example.org,";
+    EXPECT_EQ(out_of(sshd_.target(policy + "rsa-sha2-256,rsa-sha2-512" + way)), "in\n") << way << error_.cause;
+    EXPECT_NE(error_of(sshd_.target(policy + "ssh-ed25519" + way)).cause, "") << way;
+  }
+}
+
 TEST_F(LibsshTransport, NamesEveryKeyThatItTried) {
   const std::string locked = allowed_key("locked", "-t ed25519 -N secret");
   const auto error = error_of(sshd_.target("IdentityFile " + locked));

@@ -66,6 +66,25 @@ const Case kCases[] = {
     {"MatchLocalUserOther", "b", "Match localuser nobody-here\n Port 9\n"},
     {"MatchTwo", "b", "Match host b user carol\n Port 9\nMatch originalhost b host b\n User z\n"},
     {"MatchAll", "b", "Match host a\n Port 1\nMatch all\n Port 2\n"},
+    {"MatchFinal", "web", "Match final\n Port 9\nHost web\n HostName x.example.org\n User u\n"},
+    {"MatchFinalAll", "web", "Match final all\n Port 9\n User late\nHost web\n User u\n"},
+    {"MatchFinalAfterFirstValue", "web", "Host web\n Port 5\nMatch final all\n Port 9\n"},
+    {"MatchFinalHost", "web", "Host web\n HostName %h.example.org\nMatch final host web.example.org\n Port 9\n"},
+    {"MatchFinalHostAsTyped", "web",
+     "Host web\n HostName x\nMatch final host web\n Port 9\nMatch final originalhost web\n User u\n"},
+    {"MatchNotFinal", "web", "Match !final\n Port 9\nMatch final\n Port 8\n User u\n"},
+    {"MatchCanonical", "web", "Match canonical\n Port 9\nMatch all\n User u\n"},
+    {"MatchCanonicalInAFinalPass", "web", "Match canonical\n Port 9\nMatch final user nobody-here\n User u\n"},
+    {"HostLinesOfAFinalPass", "web", "Host 10.*\n Port 9\nHost web\n HostName 10.0.0.1\nMatch final\n User u\n"},
+    {"HostLinesOfAFinalPassByTheName", "web",
+     "Host web\n HostName 10.0.0.1\nMatch final\n User u\nHost web\n Port 9\n"},
+    {"HostNameOfAFinalPass", "web", "Match final\n HostName other\n Port 9\n"},
+    {"HostNameOfAHostInAFinalPass", "web",
+     "Host web\n HostName b\nHost b\n HostName c\n Port 9\nMatch final\n User u\n"},
+    {"IdentityFilesOfTwoPasses", "web",
+     "IdentityFile /k1\nIdentityFile ~/k2\nIdentityFile /k1\nMatch final\n IdentityFile /k3\n"},
+    {"MatchFinalInAnInclude", "web", "Host other\n Include %DIR%/final\nMatch all\n Port 7\n"},
+    {"IncludeOfAFinalPass", "web", "Match final all\n Include %DIR%/inc_b\nHost *\n Port 7\n"},
     {"Include", "inc", "Include %DIR%/inc_a\nHost inc\n Port 4\n User late\n"},
     {"IncludeGlob", "inc", "Include %DIR%/inc_*\n"},
     {"IncludeInactive", "other", "Host inc\n Include %DIR%/inc_b\n"},
@@ -90,6 +109,7 @@ TEST_P(Oracle, AgreesWithSshG) {
   folder.write("inc_a", "Host inc\n User early\n HostName inc.example.org\n");
   folder.write("inc_b", "User from-b\n");
   folder.write("with_match", "Match exec true\n User from-c\nMatch all\n User from-all\n");
+  folder.write("final", "Match final\n User from-d\n");
   folder.write("nested", "Host inc\n Include " + folder.path("inc_a") + "\n");
   std::string config = GetParam().config;
   for (auto at = config.find("%DIR%"); at != std::string::npos; at = config.find("%DIR%")) {

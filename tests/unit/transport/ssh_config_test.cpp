@@ -206,14 +206,15 @@ TEST_F(SshConfig, LeavesToOpensshWhatLibsshCannotDo) {
                          "PubkeyAuthentication no",
                          "PreferredAuthentications password",
                          "PubkeyAcceptedAlgorithms +ssh-rsa",
+                         "PubkeyAcceptedAlgorithms ssh-ed25519,rsa-sha2-256",
                          "Ciphers +aes128-cbc",
                          "MACs -hmac-sha1",
                          "KexAlgorithms ^curve25519-sha256",
                          "HostKeyAlgorithms +ssh-rsa",
                          "IdentityFile /keys/%C",
                          "Match exec true\n Port 5",
-                         "Match final\n Port 5",
-                         "Match canonical\n Port 5"};
+                         "Match final exec true\n Port 5",
+                         "Match tagged x\n Port 5"};
   for (const auto* line : lines) EXPECT_NE(good(line).needs_openssh, "") << line;
   EXPECT_EQ(good("Port 5\nMatch exec \"test -f /x\"\n User y\n").needs_openssh,
             "Match exec in " + folder_ + "/config:2");
@@ -233,8 +234,29 @@ TEST_F(SshConfig, KeepsLibsshWhereSuchKeywordsChangeNothing) {
                          "Ciphers aes128-ctr",
                          "PubkeyAuthentication yes",
                          "Match host other exec true\n Port 5",
+                         "Match canonical exec true\n Port 5",
+                         "PubkeyAcceptedAlgorithms ssh-ed25519,rsa-sha2-512",
+                         "CASignatureAlgorithms ssh-ed25519",
                          "Host other\n PKCS11Provider /x"};
   for (const auto* line : lines) EXPECT_EQ(good(line).needs_openssh, "") << line;
+}
+
+// As Red Hat's /etc/ssh/ssh_config.d/50-redhat.conf and the file of its crypto policy that it includes.
+TEST_F(SshConfig, TakesAPolicyForAllHostsAtTheEnd) {
+  write("policy",
+        "Ciphers aes256-gcm@openssh.com,aes256-ctr\nMACs hmac-sha2-256\nGSSAPIKeyExchange no\n"
+        "KexAlgorithms curve25519-sha256\n"
+        "PubkeyAcceptedAlgorithms ssh-ed25519,ssh-ed25519-cert-v01@openssh.com,sk-ssh-ed25519@openssh.com\n"
+        "CASignatureAlgorithms ssh-ed25519\nRequiredRSASize 2048\n");
+  const auto target =
+      good("Match final all\n Include " + folder_ +
+           "/policy\n GSSAPIAuthentication yes\n ForwardX11Trusted yes\nHost box\n Ciphers aes128-ctr\n");
+  EXPECT_EQ(target.needs_openssh, "");
+  EXPECT_FALSE(target.is_partial);
+  EXPECT_EQ(target.ciphers, "aes128-ctr") << "the user's own";
+  EXPECT_EQ(target.macs, "hmac-sha2-256");
+  EXPECT_EQ(target.key_algorithms, "ssh-ed25519,ssh-ed25519-cert-v01@openssh.com,sk-ssh-ed25519@openssh.com");
+  EXPECT_EQ(good("PubkeyAcceptedKeyTypes ssh-ed25519\n").key_algorithms, "ssh-ed25519");
 }
 
 TEST_F(SshConfig, LooksForCertificatesAndSecurityKeysBesideIdentities) {
