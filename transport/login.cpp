@@ -96,13 +96,19 @@ Task<int> Login::try_agent(Attempt& attempt, std::vector<SshAgentKey> keys) {
   if (!end) co_return SSH_AUTH_DENIED;
   ssh_set_agent_socket(raw, end->release());
   int answer = SSH_AUTH_ERROR;
-  for (;;) {
+  for (std::size_t n_refused = 0;;) {
     auto step = [raw, user] { return ssh_userauth_agent(raw, user); };
     answer = co_await run_blocking(*signer_, std::move(step));
-    if (answer != SSH_AUTH_AGAIN || !attempt.session.alive()) break;
-    if (!attempt.session.watched().is_open()) break;
-    co_await attempt.session.wait_for_socket();
+    if (!attempt.session.alive() || !attempt.session.watched().is_open()) break;
+    if (answer == SSH_AUTH_AGAIN) {
+      co_await attempt.session.wait_for_socket();
+    } else if (answer == SSH_AUTH_ERROR && filter.refused().size() > n_refused) {
+      n_refused = filter.refused().size();
+    } else {
+      break;
+    }
   }
+  for (const auto& key : filter.refused()) attempt.skipped.push_back(key + " (ssh-agent refused to sign)");
   filter.stop();
   co_await filter.join();
   co_return answer;

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
@@ -132,6 +133,15 @@ void SshAgentFilter::stop() {
   ours_.close(ignored);
 }
 
+// The server has refused those before it.
+void SshAgentFilter::drop_through(const std::string& blob) {
+  const auto key =
+      std::find_if(offered_.begin(), offered_.end(), [&](const SshAgentKey& one) { return one.blob == blob; });
+  if (key == offered_.end()) return;
+  refused_.push_back(key->comment);
+  offered_.erase(offered_.begin(), key + 1);
+}
+
 Task<void> SshAgentFilter::serve(Deadline deadline) {
   DeadlineGuard guard(io_.get_executor(), deadline, [this] { stop(); });
   for (;;) {
@@ -142,8 +152,10 @@ Task<void> SshAgentFilter::serve(Deadline deadline) {
     if (type == kRequestIdentities) {
       reply = identities_answer(offered_);
     } else if (type == kSignRequest) {
+      const std::string blob = ByteReader(std::string_view(*request).substr(1)).str();
       auto answer = co_await ask(io_, socket_path_, std::move(*request), deadline);
       if (answer) reply = std::move(*answer);
+      if (static_cast<std::uint8_t>(reply.front()) == kFailure) drop_through(blob);
     }
     auto sent = co_await send(ours_, std::move(reply));
     if (!sent) break;

@@ -35,22 +35,28 @@ class SshAgents {
 };
 
 // A filter between libssh and ssh-agent for one login. libssh offers every key that ssh-agent lists, in order, so the
-// filter lists only `offered` and forwards only signature requests. libssh's end blocks: use a helper thread.
+// filter lists only `offered` and forwards only signature requests. libssh gives up at the first key for which
+// ssh-agent refuses to sign; if it is started again, the filter lists the keys after that one. libssh's end blocks: use
+// a helper thread.
 class SshAgentFilter {
  public:
   SshAgentFilter(asio::io_context& io, std::string socket_path, std::vector<SshAgentKey> offered);
   // libssh's end, for ssh_set_agent_socket, which owns it. Call once.
   Result<Fd> start(Deadline deadline);
+  // The comments of the keys for which ssh-agent has refused to sign.
+  const std::vector<std::string>& refused() const { return refused_; }
   // Closes this side's end; libssh sees the end of ssh-agent. Idempotent.
   void stop();
   Task<void> join() { return tasks_.join(); }
 
  private:
   Task<void> serve(Deadline deadline);
+  void drop_through(const std::string& blob);
 
   asio::io_context& io_;
   std::string socket_path_;
   std::vector<SshAgentKey> offered_;
+  std::vector<std::string> refused_;
   asio::local::stream_protocol::socket ours_;
   TaskGroup tasks_;
 };

@@ -63,6 +63,38 @@ class Agent {
   Daemon daemon_;
 };
 
+// Passes requests on to an agent, but refuses the first `n_refused` to sign; with -1 it answers none of these.
+class AgentProxy {
+ public:
+  AgentProxy(const TempFolder& folder, const Agent& agent, int n_refused)
+      : path_(folder.path("agent-proxy" + std::to_string(n_refused))) {
+    folder.write("agent_proxy.py",
+                 "import socket, sys, threading\n"
+                 "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(9)\n"
+                 "left = int(sys.argv[3])\n"
+                 "def serve(c):\n"
+                 "    global left\n"
+                 "    while d := c.recv(65536):\n"
+                 "        if d[4] == 13 and left != 0:\n"
+                 "            left -= 1\n"
+                 "            if left >= 0:\n"
+                 "                c.sendall(bytes([0, 0, 0, 1, 5]))\n"
+                 "            continue\n"
+                 "        a = socket.socket(socket.AF_UNIX); a.connect(sys.argv[2]); a.sendall(d)\n"
+                 "        c.sendall(a.recv(65536))\n"
+                 "while True: threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()\n");
+    const std::string script = folder.path("agent_proxy.py");
+    daemon_.emplace(
+        std::vector<std::string>{"/usr/bin/env", "python3", script, path_, agent.path(), std::to_string(n_refused)});
+    for (int i = 0; i < 1000 && ::access(path_.c_str(), F_OK) != 0; ++i) ::usleep(10000);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  std::optional<Daemon> daemon_;
+};
+
 TEST_F(LibsshTransport, LogsInWithEveryKindOfKey) {
   EXPECT_EQ(out_of(sshd_.target("IdentityFile " + allowed_key("rsa", "-t rsa -b 2048 -N ''"))), "in\n");
   EXPECT_EQ(out_of(sshd_.target("IdentityFile " + allowed_key("ecdsa", "-t ecdsa -N ''"))), "in\n");
@@ -150,23 +182,33 @@ TEST_F(LibsshTransport, DoesNotWaitForASilentAgentBeyondTheDeadline) {
   const std::string key = allowed_key("rsa", "-t rsa -b 2048 -N ''");
   Agent agent(sshd_.folder());
   agent.add(key);
-  const std::string script = path("mute.py");
-  sshd_.folder().write("mute.py",
-                       "import os, socket, sys, threading\n"
-                       "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(9)\n"
-                       "def serve(c):\n"
-                       "    while d := c.recv(65536):\n"
-                       "        if d[4] == 11:\n"
-                       "            a = socket.socket(socket.AF_UNIX); a.connect(sys.argv[2]); a.sendall(d)\n"
-                       "            c.sendall(a.recv(65536))\n"
-                       "while True: threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()\n");
-  Daemon mute({"/usr/bin/env", "python3", script, path("mute"), agent.path()});
-  for (int i = 0; i < 1000 && ::access(path("mute").c_str(), F_OK) != 0; ++i) ::usleep(10000);
+  const AgentProxy mute(sshd_.folder(), agent, -1);
   ::unlink(key.c_str());
   const auto start = Clock::now();
-  const auto error = error_of(sshd_.target("IdentityAgent " + path("mute")), std::chrono::seconds(4));
+  const auto error = error_of(sshd_.target("IdentityAgent " + mute.path()), std::chrono::seconds(4));
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(8));
   EXPECT_NE(error.cause.find("login: no answer within 4 s"), std::string::npos) << error.cause;
+}
+
+// As one whose user does not confirm the use of a key, or whose card is not there.
+TEST_F(LibsshTransport, GoesOnWithTheNextKeyIfTheAgentRefusesToSign) {
+  std::string allowed;
+  Agent agent(sshd_.folder());
+  for (const char* name : {"first", "second"}) {
+    const std::string key = allowed_key(name, "-t ed25519 -N '' -C " + std::string(name));
+    allowed += sshd_.folder().read(std::string(name) + ".pub");
+    agent.add(key);
+    ::unlink(key.c_str());
+  }
+  sshd_.folder().write("authorized_keys", allowed);
+  for (const int n_refused : {1, 2}) {
+    const AgentProxy proxy(sshd_.folder(), agent, n_refused);
+    const auto target = sshd_.target("IdentityFile none\nIdentityAgent " + proxy.path());
+    EXPECT_EQ(out_of(target), n_refused == 1 ? "in\n" : "") << error_.message();
+  }
+  EXPECT_NE(error_.cause.find("skipped first (ssh-agent refused to sign), second (ssh-agent refused to sign)"),
+            std::string::npos)
+      << error_.cause;
 }
 
 TEST_F(LibsshTransport, SaysWhichLineHoldsTheOldKey) {
