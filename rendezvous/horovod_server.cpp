@@ -65,7 +65,8 @@ class HorovodServerImpl final : public HorovodServer {
     const int port = acceptor->local_endpoint().port();
     acceptor_.emplace(std::move(*acceptor));
     // Clients speak first: the kernel hands a connection over with its request, so the thread wakes up once for both.
-    const int seconds = static_cast<int>(kHeadTimeout.count());
+    // One that says nothing comes after a second.
+    const int seconds = 1;
     ::setsockopt(acceptor_->native_handle(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
     std::function<void(Tcp::socket)> take = [this](Tcp::socket socket) { adopt(Socket(std::move(socket))); };
     tasks_.spawn(accept_all(*acceptor_, std::move(take)));

@@ -64,6 +64,14 @@ Fd connected(const HorovodServerThread& server) {
   return fd ? std::move(*fd) : Fd();
 }
 
+// Has begun a request: the kernel hands it over at once.
+Fd stranger(const HorovodServerThread& server) {
+  BlockingDeadline deadline = SteadyClock::now() + 10s;
+  Fd fd = connected(server);
+  EXPECT_TRUE(send_all(fd.get(), "G", deadline));
+  return fd;
+}
+
 void send(const Fd& fd, const std::string& method, const std::string& target, const std::string& body = "") {
   BlockingDeadline deadline = SteadyClock::now() + 10s;
   const std::string bytes = method + " /" + target +
@@ -145,7 +153,7 @@ TEST(HorovodServer, TellsNothingWithoutTheToken) {
 TEST(HorovodServer, ClosesTheOldestStrangerForOneMore) {
   HorovodServerThread server(3);
   std::vector<Fd> silent;
-  for (int i = 0; i < 3; ++i) silent.push_back(connected(server));
+  for (int i = 0; i < 3; ++i) silent.push_back(stranger(server));
   while (server.n_connections() < 3) std::this_thread::yield();
   EXPECT_EQ(ask(server, "PUT", "secret:1/global/0", "address"), "200 ");
   EXPECT_EQ(server.n_connections(), 2U) << "not only after its time";
@@ -155,7 +163,7 @@ TEST(HorovodServer, ClosesTheOldestStrangerForOneMore) {
 
 TEST(HorovodServer, StopsWhileClientsWait) {
   HorovodServerThread server;
-  const Fd waits = connected(server), is_silent = connected(server), is_cut = connected(server);
+  const Fd waits = connected(server), is_silent = stranger(server), is_cut = connected(server);
   send(waits, "GET", "secret:1/global/1");
   BlockingDeadline deadline = SteadyClock::now() + 10s;
   EXPECT_TRUE(send_all(is_cut.get(), "PUT /secret:1/global/0 HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc", deadline));
