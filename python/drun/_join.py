@@ -20,6 +20,7 @@ JOIN, ALLREDUCE, MEAN_OF_PRESENT, BARRIER, OTHER = range(5)
 enabled = False
 _joined = set()  # as of the last exchange
 _device = None  # torch's, of the last tensor on a GPU that was reduced
+_namespace = None  # the library and the device of the last one that DLPack shared (https://data-apis.org/array-api)
 
 # on_gpu: the call's memory is that of a GPU; of JOIN: this rank can make zeros there.
 _Call = collections.namedtuple("_Call", "kind dtype op count on_gpu prescale postscale",
@@ -43,17 +44,19 @@ def announce(group, *fields):
 
 def note_device(tensor):
     """Called with the user's tensor on a GPU that is being reduced."""
-    global _device
+    global _device, _namespace
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(tensor, torch.Tensor):
         _device = tensor.device
+    elif hasattr(tensor, "__array_namespace__"):
+        _namespace = (tensor.__array_namespace__(), tensor.device)
 
 
 def join(device=None):
     """Announces that this rank has no more data, and waits until all ranks have joined; returns the last one to join.
     Until then this rank adds zeros to the others' allreduces (sums and averages). If their data is on GPUs, so are the
     zeros: on `device`, or, if that is None or -1, on the GPU of this rank's last such tensor, else on the current GPU of
-    torch or CuPy. Ranks that join at different times need init(join=True) or calls that are ordered by name."""
+    torch or CuPy. (TensorFlow: on that of the last tensor, always.) Ranks that join at different times need init(join=True) or calls that are ordered by name."""
     group = Group(None)
     # Here, because another thread may serve, in which another GPU is the current one.
     by_name = _by_name.order
@@ -128,7 +131,10 @@ def _zeros_on_gpu(device):
         where = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
         return (lambda n_bytes: torch.zeros(n_bytes, dtype=torch.uint8, device=where)) if where.type == "cuda" else None
     if cupy is None:
-        return None
+        if _namespace is None:
+            return None
+        library, where = _namespace
+        return lambda n_bytes: library.zeros(n_bytes, dtype=library.uint8, device=where)
     where = cupy.cuda.Device() if device is None else cupy.cuda.Device(device)
 
     def zeros(n_bytes):

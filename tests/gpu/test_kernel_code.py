@@ -1,4 +1,4 @@
-"""The machine code of the kernels: no spilled registers, enough loads in flight, and no comparison of f32 in double
+"""The machine code of the kernels: no spilled registers, enough loads in flight, and no arithmetic of f32 in double
 precision, which takes 64 times as long on GeForce cards. DRUN_NVCC is nvcc with the options
 of the build, separated by "|"; DRUN_KERNELS is kernels.cu. Loads are counted in the machine code by nvdisasm
 (beside nvcc, in PATH, or from the Python package nvidia-cuda-nvdisasm), or without one in nvcc's PTX."""

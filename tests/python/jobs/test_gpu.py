@@ -162,6 +162,33 @@ class Gpu(unittest.TestCase):
                 hvd.shutdown()
             """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"), DRUN_FAKE_NCCL_FOLDER=folder)
 
+    def test_a_rank_that_has_joined_makes_zeros_by_the_library_of_its_last_tensor(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.job(2, """
+                import types
+                os.environ["NCCL_HOSTID"] = os.environ["DRUN_RANK"]
+                hvd.init(join=True, op_timeout=10)
+                made = []
+                library = types.SimpleNamespace(
+                    uint8="a byte",
+                    zeros=lambda n, dtype, device: made.append((n, dtype, device)) or Array([0.0] * (n // 4)))
+
+                class Shared(Array):
+                    device = "GPU 3"
+
+                    def __array_namespace__(self):
+                        return library
+
+                data = Shared([3.0] * 8)
+                hvd.allreduce_(data, op=hvd.Average)
+                if hvd.rank() == 1:
+                    hvd.allreduce_(data, op=hvd.Average)
+                    assert data.values() == [1.5] * 8, data.values()
+                assert hvd.join() == 1
+                assert made == ([(32, "a byte", "GPU 3")] if hvd.rank() == 0 else []), made
+                hvd.shutdown()
+            """, DRUN_GPU="1", DRUN_NCCL_LIB=os.path.join(FAKES, "libnccl.so.2"), DRUN_FAKE_NCCL_FOLDER=folder)
+
     def test_a_rank_that_has_joined_without_a_library_for_gpus(self):
         self.job(2, """
             os.environ["NCCL_HOSTID"] = os.environ["DRUN_RANK"]

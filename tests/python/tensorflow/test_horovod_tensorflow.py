@@ -2,6 +2,7 @@
 import os
 import tempfile
 import unittest
+import weakref
 from unittest import mock
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -73,8 +74,50 @@ class Memory(unittest.TestCase):
         with mock.patch.object(_memory, "has_gpus", lambda: True), mock.patch.object(_memory, "Shared", OnGpu), \
                 mock.patch.object(drun, "synchronize_stream") as wait:
             self.assertEqual(self.results(), expected)
-        self.assertGreaterEqual(wait.call_count, 8)  # of 10 collectives, one is of int32, and one has rows left over
-        self.assertEqual({call.args for call in wait.call_args_list}, {(0,)})
+        # One for each operation but that of int32, and one more for the two that make something of drun's result: Adasum of
+        # float16 and the scaled integers.
+        self.assertEqual([call.args for call in wait.call_args_list], [(0,)] * 10)
+
+    def gradients(self, in_graph):
+        """Of variables of which the first, and then the last, is a single number."""
+        result = []
+        for shapes in ([(), (3,), (2, 2)], [(3,), (2, 2), ()], [(2,)]):
+            variables = [tf.Variable(tf.ones(shape)) for shape in shapes]
+
+            def step(variables=variables):
+                with hvd.DistributedGradientTape(tf.GradientTape(), op=hvd.Sum) as tape:
+                    loss = tf.add_n([tf.reduce_sum(one * one) for one in variables]) * (RANK + 1.0)
+                return tape.gradient(loss, variables)
+
+            result.append([one.numpy().tolist() for one in (tf.function(step) if in_graph else step)()])
+        return result
+
+    def test_buckets_are_of_the_tensors_memory(self):
+        sums = float(SIZE * (SIZE + 1))
+        for in_graph in (False, True):
+            self.assertEqual(self.gradients(in_graph), [[sums, [sums] * 3, [[sums] * 2] * 2], [[sums] * 3, [[sums] * 2] * 2, sums],
+                                                        [[sums] * 2]])
+
+    def test_buckets_of_a_gpu_are_kept_until_drun_s_call_has_ended(self):
+        expected, alive = self.gradients(False), []
+
+        def wait(_):
+            alive.append([one() is not None for one in given])
+
+        def concatenated(parts):
+            flat = actual(parts)
+            given.append(weakref.ref(flat))
+            return flat
+
+        actual = _memory.concatenated
+        for in_graph in (False, True):
+            given = []
+            with mock.patch.object(_memory, "has_gpus", lambda: True), mock.patch.object(_memory, "Shared", OnGpu), \
+                    mock.patch.object(_memory, "concatenated", concatenated), mock.patch.object(drun, "synchronize_stream", wait):
+                self.assertEqual(self.gradients(in_graph), expected)
+            self.assertEqual(len(given), 3)
+        self.assertEqual(len(alive), 6)
+        self.assertTrue(all(one[-1] for one in alive), alive)
 
     def test_an_eager_result_is_its_own(self):
         given = tf.range(4, dtype=tf.float32)

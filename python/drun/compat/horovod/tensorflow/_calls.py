@@ -77,8 +77,8 @@ class Reduction:
         self._prescale, self._postscale = prescale, postscale
         self._process_set = process_set
 
-    def of(self, array, name):
-        given = array.dtype.name
+    def of(self, values, name):
+        array, given = values, values.dtype.name
         prescale, postscale, after = self._prescale, self._postscale, 1.0
         if given in _EXACT and (prescale, postscale) != (1.0, 1.0):
             array, prescale, postscale, after = _memory.scaled(array, prescale), 1.0, 1.0, postscale
@@ -86,6 +86,7 @@ class Reduction:
             array = _memory.cast(array, "float32")
         if self._function is drun.reducescatter and array.shape and array.shape[0] % Group(self._process_set).size:
             array = _memory.on_host(array)  # drun takes rows of a GPU's tensor only if they can be divided
-        result = self._function(array, name=name, op=self._op, prescale_factor=prescale,
-                                postscale_factor=postscale, process_set=self._process_set)
+        with _memory.kept([] if array is values and after == 1.0 else [array]):
+            result = self._function(array, name=name, op=self._op, prescale_factor=prescale,
+                                    postscale_factor=postscale, process_set=self._process_set)
         return _memory.cast(_memory.scaled(result, after), given)

@@ -1,4 +1,8 @@
-"""Memory of TensorFlow's tensors for drun: shared by DLPack, on the CPU and on GPUs."""
+"""Memory of TensorFlow's tensors for drun: shared by DLPack, on the CPU and on GPUs.
+
+TensorFlow waits for all work of a device before it shares a tensor there, but orders nothing after drun's calls, and gives
+freed memory to the next operation. So who has memory on a GPU in a call of drun keeps it until wait_for() returns."""
+import contextlib
 import math
 
 import numpy as np
@@ -7,13 +11,15 @@ import tensorflow as tf
 import drun
 from drun import _dlpack
 
-# bool has no type in TensorFlow's DLPack, and int32 is in the host's memory, also if its device is a GPU.
+# bool has no type in TensorFlow's DLPack. int32 may be in the host's memory, also if its device is a GPU.
 _SHARED_TYPES = {tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int8, tf.uint8, tf.int64}
 
 
 def has_gpus():
-    """True if tensors of graphs may be on a GPU."""
-    return bool(tf.config.get_visible_devices("GPU"))
+    """True if operations of graphs get tensors on GPUs. In a session of TensorFlow 1 they are copied to the host: a
+    py_function would set up the GPUs a second time."""
+    return tf.test.is_built_with_cuda() and tf.compat.v1.executing_eagerly_outside_functions() and \
+        bool(tf.config.get_visible_devices("GPU"))
 
 
 class Shared:
@@ -24,13 +30,13 @@ class Shared:
         self.tensor = tensor
         self.shape = tuple(tensor.shape)
         self.dtype = tensor.dtype
-        self.device = tensor.device
-        place = tf.DeviceSpec.from_string(tensor.backing_device)
+        self.device = tensor.backing_device  # of the memory; `device` is that of the operation
+        place = tf.DeviceSpec.from_string(self.device)
         self.is_on_gpu = place.device_type == "GPU"
         self._number = place.device_index or 0
 
     def __dlpack__(self, *, stream=None, max_version=None):
-        del stream, max_version  # TensorFlow waits for all work of the device
+        del stream, max_version
         return tf.experimental.dlpack.to_dlpack(self.tensor)
 
     def __dlpack_device__(self):
@@ -47,13 +53,20 @@ class Shared:
 class _Namespace:
     """What drun wants of an array's own library."""
 
+    uint8 = tf.uint8
+
     @staticmethod
     def empty(shape, *, dtype, device):
-        with tf.device(device):
+        with tf.device(device), contextlib.suppress(tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
             made = Shared(tf.raw_ops.Empty(shape=list(shape), dtype=dtype, init=False))
-            if "GPU" in device and not made.is_on_gpu:  # TensorFlow has this operation for few types there
-                made = Shared(tf.raw_ops.Fill(dims=list(shape), value=tf.cast(0, dtype)))
-        return made
+            if made.device == device:  # on a GPU TensorFlow has this operation for few types
+                return made
+        return _Namespace.zeros(shape, dtype=dtype, device=device)
+
+    @staticmethod
+    def zeros(shape, *, dtype, device):
+        with tf.device(device):
+            return Shared(tf.raw_ops.Fill(dims=[shape] if isinstance(shape, int) else list(shape), value=tf.cast(0, dtype)))
 
     @staticmethod
     def asarray(obj, *, copy):
@@ -64,39 +77,54 @@ class _Namespace:
 
 def taken(tensor):
     """What drun takes for a tensor, or an array in a numpy_function: the tensor's memory, or an array of numpy."""
-    if tf.is_tensor(tensor) and tensor.dtype in _SHARED_TYPES and tensor.shape.rank:
-        return Shared(tensor)
+    if tf.is_tensor(tensor) and tensor.dtype in _SHARED_TYPES:
+        shared = Shared(tensor)
+        if "CPU" in shared.device or (shared.is_on_gpu and tf.test.is_built_with_cuda()):
+            return shared
     return np.asarray(tensor, order="C")
 
 
 def given_back(result):
-    return wait_for(result).tensor if isinstance(result, Shared) else result
+    return result.tensor if isinstance(result, Shared) else result
 
 
-def wait_for(result):
-    """Returns the result when it is there: TensorFlow's streams are not ordered after drun's calls."""
-    if isinstance(result, Shared) and result.is_on_gpu:
+def wait_for(several):
+    """Returns when drun's calls have ended with the memory of these."""
+    if any(isinstance(one, Shared) and one.is_on_gpu for one in several):
         drun.synchronize_stream(0)
-    return result
+
+
+@contextlib.contextmanager
+def kept(several):
+    """Keeps memory that drun may have in calls until these have ended, also if the block fails."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(drun.DrunError):
+            wait_for(several)
+        raise
+    wait_for(several)
 
 
 def cast(values, name):
     if values.dtype.name == name:
         return values
-    if isinstance(values, Shared):
-        return Shared(tf.cast(wait_for(values).tensor, name))
-    return values.astype(tf.dtypes.as_dtype(name).as_numpy_dtype)
+    return _computed(values, lambda tensor: tf.cast(tensor, name)) if isinstance(values, Shared) else \
+        values.astype(tf.dtypes.as_dtype(name).as_numpy_dtype)
 
 
 def scaled(values, factor):
     """In double precision."""
     if factor == 1.0:
         return values
-    return cast(_product(cast(values, "float64"), factor), values.dtype.name)
+    wide = cast(values, "float64")
+    product = _computed(wide, lambda tensor: tensor * factor) if isinstance(wide, Shared) else wide * np.float64(factor)
+    return cast(product, values.dtype.name)
 
 
-def _product(values, factor):
-    return Shared(values.tensor * tf.constant(factor, tf.float64)) if isinstance(values, Shared) else values * np.float64(factor)
+def _computed(values, function):
+    with tf.device(values.device):
+        return Shared(function(values.tensor))
 
 
 def on_host(values):
@@ -109,7 +137,7 @@ def is_own(values):
 
 
 def concatenated(parts):
-    """A flat array of all."""
+    """A flat array of all, which are of one type."""
     if not isinstance(parts[0], Shared):
         return np.concatenate([np.reshape(one, -1) for one in parts])
     with tf.device(parts[0].device):
@@ -122,5 +150,4 @@ def split(flat, shapes):
     if not isinstance(flat, Shared):
         return [part.reshape(shape) for part, shape in zip(np.split(flat, np.cumsum(sizes)[:-1]), shapes)]
     with tf.device(flat.device):
-        parts = tf.split(wait_for(flat).tensor, sizes)
-        return [tf.reshape(part, shape) for part, shape in zip(parts, shapes)]
+        return [tf.reshape(part, shape) for part, shape in zip(tf.split(flat.tensor, sizes), shapes)]

@@ -81,7 +81,7 @@ def buckets(tensors, op):
     return done + [numbers for numbers, _ in open_buckets.values()]
 
 
-_begun = {}  # ticket: (handle, flat array, shapes), of buckets that a graph has begun
+_begun = {}  # ticket: (handle, what was given, type, shapes), of buckets that a graph has begun
 _tickets = itertools.count(1)
 
 
@@ -105,13 +105,15 @@ class _Bucket:
             flat = _memory.cast(flat, "float32")
         ticket = next(_tickets)
         begin = drun.allreduce_async_ if _memory.is_own(flat) else drun.allreduce_async
-        _begun[ticket] = (begin(flat, **self._options), dtype, [one.shape for one in arrays])
+        _begun[ticket] = (begin(flat, **self._options), flat, dtype, [one.shape for one in arrays])
         return [np.array(ticket, np.int64)]
 
 
 def _wait(ticket):
-    handle, dtype, shapes = _begun.pop(int(ticket))
-    return _memory.split(_memory.cast(synchronize(handle), dtype), shapes)
+    handle, given, dtype, shapes = _begun.pop(int(_memory.on_host(ticket)))
+    with _memory.kept([given]):
+        result = synchronize(handle)
+    return _memory.split(_memory.cast(result, dtype), shapes)
 
 
 def _divided(gradient, n):

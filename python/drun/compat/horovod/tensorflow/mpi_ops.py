@@ -18,6 +18,7 @@ from ..common.exceptions import HorovodInternalError
 from ..common.process_sets import (ProcessSet, add_process_set, global_process_set, is_process_set_included,
                                    remove_process_set)
 from ..common.util import num_rank_is_power_2 as check_num_rank_power_of_2  # noqa: F401
+from . import _memory
 from ._calls import Reduction, call_name, carry_out
 
 
@@ -60,7 +61,11 @@ def _each(kind, call, tensors, name, ignore_name_scope=False, shape_of=lambda sh
     own = call_name(kind, tensors, name, ignore_name_scope)
 
     def work(*arrays):
-        return [call(one, own if own is None or len(arrays) == 1 else f"{own}.{number}") for number, one in enumerate(arrays)]
+        results = []
+        with _memory.kept(arrays):
+            for number, one in enumerate(arrays):
+                results.append(call(one, own if own is None or len(arrays) == 1 else f"{own}.{number}"))
+        return results
 
     return carry_out(work, tensors, [(one.dtype, shape_of(one.shape)) for one in tensors])
 
@@ -131,7 +136,8 @@ def alltoall(tensor, splits=None, name=None, ignore_name_scope=False, process_se
                 if not array.shape or array.shape[0] % size_of_set:
                     drun.alltoall(array, None, own, process_set)  # raises the error
                 numbers = np.full(size_of_set, array.shape[0] // size_of_set)
-            received, got = drun.alltoall(array, np.asarray(numbers, np.int32), own, process_set)
+            with _memory.kept([array]):
+                received, got = drun.alltoall(array, np.asarray(numbers, np.int32), own, process_set)
             return [received, np.asarray(got, np.int32)]
 
         return carry_out(work, [given, by_rank], [(given.dtype, _rows_of_any(given.shape)), (tf.int32, [size_of_set])])
