@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "base/clean_text.h"
 #include "transport/sha1.h"
 
 namespace drun::transport {
@@ -138,7 +139,7 @@ void SshAgentFilter::drop_through(const std::string& blob) {
   const auto key =
       std::find_if(offered_.begin(), offered_.end(), [&](const SshAgentKey& one) { return one.blob == blob; });
   if (key == offered_.end()) return;
-  refused_.push_back(key->comment);
+  refused_.push_back(key->comment.empty() ? "a key" : clean_line(key->comment));
   offered_.erase(offered_.begin(), key + 1);
 }
 

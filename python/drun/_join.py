@@ -56,7 +56,8 @@ def join(device=None):
     """Announces that this rank has no more data, and waits until all ranks have joined; returns the last one to join.
     Until then this rank adds zeros to the others' allreduces (sums and averages). If their data is on GPUs, so are the
     zeros: on `device`, or, if that is None or -1, on the GPU of this rank's last such tensor, else on the current GPU of
-    torch or CuPy. (TensorFlow: on that of the last tensor, always.) Ranks that join at different times need init(join=True) or calls that are ordered by name."""
+    torch or CuPy (TensorFlow's are always on that of the last tensor). Ranks that join at different times need
+    init(join=True) or calls that are ordered by name."""
     group = Group(None)
     # Here, because another thread may serve, in which another GPU is the current one.
     by_name = _by_name.order

@@ -71,9 +71,8 @@ typedef struct drun_gpu_piece {
   size_t count;
 } drun_gpu_piece;
 
-/* Copies pieces of one element type to `bucket`, one behind the other, and zeros to its gaps; and back, without the
- * gaps.
- */
+/* Copies pieces of one element type to `bucket`, one behind the other, and zeros to gaps; and back, where gaps are left
+ * out. */
 DRUN_API int drun_gpu_pack(const drun_gpu_piece* pieces, size_t n_pieces, drun_dtype dtype, void* bucket, void* stream);
 DRUN_API int drun_gpu_unpack(const void* bucket, const drun_gpu_piece* pieces, size_t n_pieces, drun_dtype dtype,
                              void* stream);
