@@ -59,6 +59,7 @@ Result<std::unique_ptr<LibsshSession>> LibsshSession::create(asio::io_context& i
   set_text(SSH_OPTIONS_KEY_EXCHANGE, "KexAlgorithms", target.kex_algorithms);
   set_text(SSH_OPTIONS_HOSTKEYS, "HostKeyAlgorithms", host_keys);
   set_text(SSH_OPTIONS_PUBLICKEY_ACCEPTED_TYPES, "PubkeyAcceptedAlgorithms", target.key_algorithms);
+  if (target.min_rsa_bits > 0) set(SSH_OPTIONS_RSA_MIN_SIZE, "RequiredRSASize", &target.min_rsa_bits);
   if (target.compression) set(SSH_OPTIONS_COMPRESSION, "Compression", "yes");
   if (refused != nullptr) {
     return fail(Error(Errc::kUnreachable, std::string("ssh config: ") + refused + ": " + session->error_text())

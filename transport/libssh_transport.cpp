@@ -58,12 +58,7 @@ class LibsshTransport final : public Transport {
     const auto known = host_keys_.known(target);
     if (reason.empty() && known.has_authority()) reason = "@cert-authority in known_hosts";
     if (!reason.empty()) {
-      const std::string words = target.alias + ": reached through OpenSSH's own client (" + reason + ")";
-      if (openssh_reasons_.insert(reason).second) {
-        notice_(words);
-      } else {
-        log::debug(words);
-      }
+      tell_openssh(target, reason);
       co_return co_await openssh_->open(target, command, deadline, on_phase);
     }
     const std::string algorithms = HostKeyCheck::algorithms(target, known);
@@ -72,6 +67,10 @@ class LibsshTransport final : public Transport {
       Try attempt(target, command, algorithms, deadline, on_phase);
       auto channel = co_await open_once(attempt);
       if (channel) co_return channel;
+      if (attempt.may_have_ticket) {
+        tell_openssh(target, "its server offers gssapi, and GSSAPIAuthentication is yes");
+        co_return co_await openssh_->open(target, command, deadline, on_phase);
+      }
       const auto next = attempt.dropped ? backoff.next(deadline) : std::nullopt;
       if (!next) {
         Error error = std::move(channel.error());
@@ -95,8 +94,9 @@ class LibsshTransport final : public Transport {
     Deadline deadline;
     const OnPhase* on_phase;
     Clock::time_point start = Clock::now();
-    Deadline connected_by;  // key exchange included: `deadline`, or earlier by ssh's ConnectTimeout
-    bool dropped = false;   // the server closed the connection before its banner
+    Deadline connected_by;         // key exchange included: `deadline`, or earlier by ssh's ConnectTimeout
+    bool dropped = false;          // the server closed the connection before its banner
+    bool may_have_ticket = false;  // no key was good, but ssh could log in by Kerberos
     std::string phase = "connect";
     std::unique_ptr<ConnectionLimit::Pass> turn;
 
@@ -108,6 +108,16 @@ class LibsshTransport final : public Transport {
       if (target.connect_timeout.count() > 0) connected_by = std::min(deadline, start + target.connect_timeout);
     }
   };
+
+  // Once for each reason.
+  void tell_openssh(const SshTarget& target, const std::string& reason) {
+    const std::string words = target.alias + ": reached through OpenSSH's own client (" + reason + ")";
+    if (openssh_reasons_.insert(reason).second) {
+      notice_(words);
+    } else {
+      log::debug(words);
+    }
+  }
 
   Task<Result<std::unique_ptr<Channel>>> open_once(Try& attempt) {
     Fd socket;
@@ -203,7 +213,11 @@ class LibsshTransport final : public Transport {
     notify_phase(attempt.on_phase, Phase::kLogin);
     auto logged_in = co_await login_.run(s, attempt.target, attempt.deadline);
     if (guard.fired()) co_return fail(timed_out());
-    if (!logged_in) co_return fail(std::move(logged_in.error()));
+    if (!logged_in) {
+      const auto methods = static_cast<unsigned>(ssh_userauth_list(s.raw(), nullptr));
+      attempt.may_have_ticket = attempt.target.tries_gssapi && (methods & SSH_AUTH_METHOD_GSSAPI_MIC) != 0;
+      co_return fail(std::move(logged_in.error()));
+    }
     attempt.phase = "exec";
     notify_phase(attempt.on_phase, Phase::kAgent);
     auto channel = std::make_unique<LibsshChannel>(io_, std::move(session), std::move(proxy), attempt.target.alias);

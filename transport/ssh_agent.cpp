@@ -21,7 +21,8 @@ namespace {
 using Socket = asio::local::stream_protocol::socket;
 
 // https://datatracker.ietf.org/doc/html/draft-miller-ssh-agent
-constexpr std::uint8_t kFailure = 5, kRequestIdentities = 11, kIdentitiesAnswer = 12, kSignRequest = 13;
+constexpr std::uint8_t kFailure = 5, kRequestIdentities = 11, kIdentitiesAnswer = 12, kSignRequest = 13,
+                       kSignResponse = 14;
 constexpr std::uint32_t kMaxMessage = 256 * 1024;
 constexpr auto kListTimeout = std::chrono::seconds(5);
 
@@ -155,8 +156,11 @@ Task<void> SshAgentFilter::serve(Deadline deadline) {
     } else if (type == kSignRequest) {
       const std::string blob = ByteReader(std::string_view(*request).substr(1)).str();
       auto answer = co_await ask(io_, socket_path_, std::move(*request), deadline);
-      if (answer) reply = std::move(*answer);
-      if (static_cast<std::uint8_t>(reply.front()) == kFailure) drop_through(blob);
+      if (answer && static_cast<std::uint8_t>(answer->front()) == kSignResponse) {
+        reply = std::move(*answer);
+      } else if (answer) {
+        drop_through(blob);
+      }
     }
     auto sent = co_await send(ours_, std::move(reply));
     if (!sent) break;

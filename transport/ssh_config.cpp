@@ -4,6 +4,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <optional>
@@ -31,6 +32,8 @@ LocalAccount local_account() {
 }
 
 namespace {
+
+constexpr int kMinRsaBits = 1024;  // as in OpenSSH
 
 std::vector<SshConfigFile> config_files(const SshOptions& options, const std::string& home) {
   const std::string folder = home + "/.ssh";
@@ -68,9 +71,9 @@ std::optional<HostKeyPolicy> host_key_policy(const SshConfigValues& values) {
 // The policy that ssh would read for a jump host from the lines for its own name; kStrict if only ssh can tell.
 HostKeyPolicy policy_of_jump(const JumpHost& jump, const SshOptions& options, SshConfigSubject subject) {
   subject.host = jump.host;
-  subject.user.clear();
+  subject.user = jump.user;
   const auto values = read_configs(options, subject);
-  if (!values || !values->needs_openssh.empty()) return HostKeyPolicy::kStrict;
+  if (!values || !values->needs_openssh.empty() || canonicalizes(*values)) return HostKeyPolicy::kStrict;
   return host_key_policy(*values).value_or(HostKeyPolicy::kStrict);
 }
 
@@ -109,6 +112,12 @@ class Filler {
     target_.identities_only = flag("identitiesonly");
     target_.compression = flag("compression");
     target_.hash_known_hosts = flag("hashknownhosts");
+    target_.tries_gssapi = flag("gssapiauthentication");
+    if (const auto* value = values_.find("requiredrsasize")) {
+      const auto bits = parse_number(value->words.front());
+      if (!bits || *bits > INT_MAX) refuse(*value, "RequiredRSASize: not a number: '" + value->words.front() + "'");
+      target_.min_rsa_bits = std::max(kMinRsaBits, static_cast<int>(bits.value_or(0)));
+    }
     if (const auto* value = values_.find("connecttimeout"); value != nullptr && value->words.front() != "none") {
       const auto seconds = parse_ssh_time(value->words.front());
       if (!seconds) refuse(*value, "ConnectTimeout: not a time: '" + value->words.front() + "'");

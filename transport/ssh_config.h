@@ -46,6 +46,8 @@ struct SshTarget {
   std::string bind_address;
   std::string ciphers, macs, kex_algorithms, host_key_algorithms;  // "" = default
   std::string key_algorithms;                                      // of the user's keys, likewise
+  int min_rsa_bits = 0;       // RequiredRSASize: of the host's keys and the user's; 0 = default
+  bool tries_gssapi = false;  // GSSAPIAuthentication, which libssh's logins here do not try
   bool compression = false;
   std::chrono::seconds connect_timeout{0};  // 0 = drun's own timeout
   // The reason why only OpenSSH's client can reach this host (a keyword that libssh lacks); "" = libssh can.

@@ -24,7 +24,8 @@ bool takes_rest(std::string_view keyword) { return keyword == "proxycommand"; }
 
 // The name of today, for an older one.
 std::string current_name(const std::string& keyword) {
-  return keyword == "pubkeyacceptedkeytypes" ? "pubkeyacceptedalgorithms" : keyword;
+  if (keyword == "pubkeyacceptedkeytypes") return "pubkeyacceptedalgorithms";
+  return keyword == "rsaminsize" ? "requiredrsasize" : keyword;
 }
 
 // One pass over one file and its includes.

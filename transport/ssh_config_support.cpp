@@ -48,6 +48,15 @@ bool names(const std::string& list, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+// A list of kinds of keys: libssh has no certificates and no security keys, and for an RSA key of ssh-agent it takes
+// the best algorithm, whatever the list says.
+bool libssh_serves(const std::string& list) {
+  const bool has_best_of_rsa = names(list, "rsa-sha2-512");
+  if (!has_best_of_rsa && (names(list, "rsa-sha2-256") || names(list, "ssh-rsa"))) return false;
+  return has_best_of_rsa || names(list, "ssh-ed25519") || names(list, "ecdsa-sha2-nistp256") ||
+         names(list, "ecdsa-sha2-nistp384") || names(list, "ecdsa-sha2-nistp521");
+}
+
 std::string at(const SshConfigValue& value) { return " in " + value.where; }
 
 }  // namespace
@@ -71,10 +80,8 @@ std::string beyond_libssh(const SshConfigValues& values) {
     const std::string& list = value->words.front();
     if (list.find_first_of("+-^") == 0 || list.find_first_of("*?") != std::string::npos) return keyword + at(*value);
   }
-  // With ssh-agent libssh takes the better of the two, whatever the list says.
   if (const auto* value = values.find("pubkeyacceptedalgorithms")) {
-    const std::string& list = value->words.front();
-    if (names(list, "rsa-sha2-256") && !names(list, "rsa-sha2-512")) return "PubkeyAcceptedAlgorithms" + at(*value);
+    if (!libssh_serves(value->words.front())) return "PubkeyAcceptedAlgorithms" + at(*value);
   }
   return "";
 }

@@ -46,7 +46,8 @@ bool pattern_list_match(std::string_view patterns, const std::string& word) {
 Result<MatchVerdict> evaluate_match(const std::vector<std::string>& words, const MatchSubject& subject) {
   MatchVerdict verdict;
   verdict.matches = true;
-  for (std::size_t i = 0; i < words.size(); ++i) {
+  std::size_t n_criteria = 0;
+  for (std::size_t i = 0; i < words.size(); ++i, ++n_criteria) {
     std::string criterion = words[i];
     std::optional<std::string> argument;
     if (const auto equals = criterion.find('='); equals != std::string::npos) {
@@ -56,13 +57,13 @@ Result<MatchVerdict> evaluate_match(const std::vector<std::string>& words, const
     const bool negated = starts_with(criterion, "!");
     criterion = lower(negated ? criterion.substr(1) : criterion);
     if (criterion == "all") {
-      if (words.size() > 2 || (words.size() == 2 && !known_to_openssh(lower(words[0])))) {
+      if (n_criteria > 1 || i + 1 < words.size()) {
         return fail(Errc::kUsage, "Match all can't be combined with other criteria");
       }
       if (negated) verdict.matches = false;
       continue;
     }
-    if (is_about_pass(criterion)) {
+    if (is_about_pass(criterion)) {  // in OpenSSH from 10.1 on "!final" asks for no second pass
       if (subject.is_final_pass == negated) verdict.matches = false;
       if (criterion == "final") verdict.wants_final_pass = true;
       continue;

@@ -20,7 +20,7 @@ JOIN, ALLREDUCE, MEAN_OF_PRESENT, BARRIER, OTHER = range(5)
 enabled = False
 _joined = set()  # as of the last exchange
 _device = None  # torch's, of the last tensor on a GPU that was reduced
-_namespace = None  # the library and the device of the last one that DLPack shared (https://data-apis.org/array-api)
+_namespace = None  # the library and the device of the last one, if DLPack shared it (https://data-apis.org/array-api)
 
 # on_gpu: the call's memory is that of a GPU; of JOIN: this rank can make zeros there.
 _Call = collections.namedtuple("_Call", "kind dtype op count on_gpu prescale postscale",
@@ -46,9 +46,10 @@ def note_device(tensor):
     """Called with the user's tensor on a GPU that is being reduced."""
     global _device, _namespace
     torch = sys.modules.get("torch")
+    _namespace = None
     if torch is not None and isinstance(tensor, torch.Tensor):
         _device = tensor.device
-    elif hasattr(tensor, "__array_namespace__"):
+    elif hasattr(tensor, "__array_namespace__") and not hasattr(tensor, "__cuda_array_interface__"):
         _namespace = (tensor.__array_namespace__(), tensor.device)
 
 
@@ -125,6 +126,9 @@ def _check_possible(said):
 
 def _zeros_on_gpu(device):
     """A function that makes so many bytes of zeros on a GPU; None if there is none."""
+    if device is None and _namespace is not None:
+        library, there = _namespace
+        return lambda n_bytes: library.zeros(n_bytes, dtype=library.uint8, device=there)
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and torch.cuda.is_available():
         if device is None:
@@ -132,10 +136,7 @@ def _zeros_on_gpu(device):
         where = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
         return (lambda n_bytes: torch.zeros(n_bytes, dtype=torch.uint8, device=where)) if where.type == "cuda" else None
     if cupy is None:
-        if _namespace is None:
-            return None
-        library, where = _namespace
-        return lambda n_bytes: library.zeros(n_bytes, dtype=library.uint8, device=where)
+        return None
     where = cupy.cuda.Device() if device is None else cupy.cuda.Device(device)
 
     def zeros(n_bytes):

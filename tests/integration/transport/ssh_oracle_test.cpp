@@ -73,6 +73,8 @@ const Case kCases[] = {
     {"MatchFinalHostAsTyped", "web",
      "Host web\n HostName x\nMatch final host web\n Port 9\nMatch final originalhost web\n User u\n"},
     {"MatchNotFinal", "web", "Match !final\n Port 9\nMatch final\n Port 8\n User u\n"},
+    {"MatchNotFinalAll", "web", "Match !final all\n Port 9\n"},
+    {"MatchHostAll", "web", "Match host web all\n Port 9\nMatch host other all\n User u\n"},
     {"MatchCanonical", "web", "Match canonical\n Port 9\nMatch all\n User u\n"},
     {"MatchCanonicalInAFinalPass", "web", "Match canonical\n Port 9\nMatch final user nobody-here\n User u\n"},
     {"HostLinesOfAFinalPass", "web", "Host 10.*\n Port 9\nHost web\n HostName 10.0.0.1\nMatch final\n User u\n"},

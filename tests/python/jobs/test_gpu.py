@@ -173,17 +173,22 @@ class Gpu(unittest.TestCase):
                     uint8="a byte",
                     zeros=lambda n, dtype, device: made.append((n, dtype, device)) or Array([0.0] * (n // 4)))
 
-                class Shared(Array):
+                class Shared:
                     device = "GPU 3"
 
                     def __array_namespace__(self):
                         return library
 
-                data = Shared([3.0] * 8)
+                sys.modules["cupy"] = types.ModuleType("cupy")
+                cupy = sys.modules["cupy"]
+                cupy.ndarray = type("ndarray", (), {})
+                cupy.cuda = types.SimpleNamespace(Device=None)  # is not asked
+                data = Array([3.0] * 8)
                 hvd.allreduce_(data, op=hvd.Average)
                 if hvd.rank() == 1:
                     hvd.allreduce_(data, op=hvd.Average)
                     assert data.values() == [1.5] * 8, data.values()
+                hvd._join.note_device(Shared())
                 assert hvd.join() == 1
                 assert made == ([(32, "a byte", "GPU 3")] if hvd.rank() == 0 else []), made
                 hvd.shutdown()

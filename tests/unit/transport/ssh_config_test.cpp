@@ -110,6 +110,16 @@ TEST_F(SshConfig, ReadsTheHostKeyPolicy) {
   EXPECT_EQ(good("StrictHostKeyChecking off").host_keys, HostKeyPolicy::kOff);
 }
 
+TEST_F(SshConfig, TakesNoPolicyOfAJumpHostWhoseNameSshCompletes) {
+  const auto target = good(
+      "Host box\n ProxyJump bastion\nHost bastion\n CanonicalizeHostname yes\nMatch canonical all\n"
+      " StrictHostKeyChecking yes\n");
+  EXPECT_EQ(target.jump_host_keys, HostKeyPolicy::kStrict);
+  EXPECT_EQ(
+      good("Host box\n ProxyJump me@bastion\nMatch host bastion user me\n StrictHostKeyChecking yes\n").jump_host_keys,
+      HostKeyPolicy::kStrict);
+}
+
 TEST_F(SshConfig, ReadsTheHostKeyPolicyOfTheLastJumpHost) {
   const std::string strict = "Host bastion fd00::1\n StrictHostKeyChecking yes\nHost box\n ProxyJump ";
   for (const std::string jump :
@@ -207,6 +217,8 @@ TEST_F(SshConfig, LeavesToOpensshWhatLibsshCannotDo) {
                          "PreferredAuthentications password",
                          "PubkeyAcceptedAlgorithms +ssh-rsa",
                          "PubkeyAcceptedAlgorithms ssh-ed25519,rsa-sha2-256",
+                         "PubkeyAcceptedAlgorithms ssh-ed25519,ssh-rsa",
+                         "PubkeyAcceptedAlgorithms ssh-ed25519-cert-v01@openssh.com,sk-ssh-ed25519@openssh.com",
                          "Ciphers +aes128-cbc",
                          "MACs -hmac-sha1",
                          "KexAlgorithms ^curve25519-sha256",
@@ -256,7 +268,12 @@ TEST_F(SshConfig, TakesAPolicyForAllHostsAtTheEnd) {
   EXPECT_EQ(target.ciphers, "aes128-ctr") << "the user's own";
   EXPECT_EQ(target.macs, "hmac-sha2-256");
   EXPECT_EQ(target.key_algorithms, "ssh-ed25519,ssh-ed25519-cert-v01@openssh.com,sk-ssh-ed25519@openssh.com");
+  EXPECT_EQ(target.min_rsa_bits, 2048);
+  EXPECT_TRUE(target.tries_gssapi);
   EXPECT_EQ(good("PubkeyAcceptedKeyTypes ssh-ed25519\n").key_algorithms, "ssh-ed25519");
+  EXPECT_EQ(good("RSAMinSize 3072\n").min_rsa_bits, 3072);
+  EXPECT_EQ(good("RequiredRSASize 7\n").min_rsa_bits, 1024);
+  EXPECT_FALSE(resolve("RequiredRSASize many\n"));
 }
 
 TEST_F(SshConfig, LooksForCertificatesAndSecurityKeysBesideIdentities) {
