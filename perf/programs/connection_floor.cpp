@@ -3,10 +3,8 @@
 // milliseconds, the number of requests, 0, and the milliseconds of the server's processor time.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,20 +15,14 @@
 #include <string>
 #include <vector>
 
+#include "perf/programs/processors.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr int kBacklog = 4096, kEvents = 128;
 constexpr std::size_t kRequestBytes = 150, kSmallReply = 80, kAddressBytes = 136;
-
-// Both have a processor of their own, as in horovod_start.
-void use_processor(int number) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(number, &one);
-  ::sched_setaffinity(0, sizeof one, &one);
-}
 
 void check(bool is_good, const char* what) {
   if (is_good) return;
@@ -141,18 +133,15 @@ int main(int argc, char** argv) {
         "listen");
   const pid_t child = ::fork();
   if (child == 0) {
-    use_processor(1);
+    perf::use_processor(1);
     serve(listener, replies);
   }
-  use_processor(0);
+  perf::use_processor(0);
   const auto begin = Clock::now();
   ask_all(server, n_ranks, replies.size());
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
   ::kill(child, SIGKILL);
-  rusage use{};
-  ::wait4(child, nullptr, 0, &use);
-  const long cpu_ms =
-      1000 * (use.ru_utime.tv_sec + use.ru_stime.tv_sec) + (use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1000;
-  std::printf("%lld %zu 0 %ld\n", static_cast<long long>(took.count()), replies.size(), cpu_ms);
+  ::waitpid(child, nullptr, 0);
+  std::printf("%lld %zu 0 %ld\n", static_cast<long long>(took.count()), replies.size(), perf::cpu_ms_of_children());
   return 0;
 }

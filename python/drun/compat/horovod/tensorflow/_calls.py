@@ -1,6 +1,7 @@
 """Collectives of drun on TensorFlow's tensors: at once if they are eager, else as an operation of the graph."""
 import re
 
+import numpy as np
 import tensorflow as tf
 
 import drun
@@ -85,7 +86,7 @@ class Reduction:
         elif self._op == Adasum and given in HALVES:
             array = _memory.cast(array, "float32")
         if self._function is drun.reducescatter and array.shape and array.shape[0] % Group(self._process_set).size:
-            array = _memory.on_host(array)  # drun takes rows of a GPU's tensor only if they can be divided
+            array = np.asarray(array)  # drun takes rows of a GPU's tensor only if they can be divided
         with _memory.kept([] if array is values and after == 1.0 else [array]):
             result = self._function(array, name=name, op=self._op, prescale_factor=prescale,
                                     postscale_factor=postscale, process_set=self._process_set)

@@ -127,10 +127,6 @@ def _computed(values, function):
         return Shared(function(values.tensor))
 
 
-def on_host(values):
-    return np.asarray(values)
-
-
 def is_own(values):
     """False: others may have the memory, too. TensorFlow shares it where it can."""
     return not isinstance(values, Shared)

@@ -110,7 +110,7 @@ class _Bucket:
 
 
 def _wait(ticket):
-    handle, given, dtype, shapes = _begun.pop(int(_memory.on_host(ticket)))
+    handle, given, dtype, shapes = _begun.pop(int(np.asarray(ticket)))
     with _memory.kept([given]):
         result = synchronize(handle)
     return _memory.split(_memory.cast(result, dtype), shapes)
