@@ -31,6 +31,20 @@ std::string method_words(unsigned methods) {
   return join(words, ", ");
 }
 
+// Why libssh denied the last key without a question to the server: an option of ssh config, or its own least. "": it
+// asked.
+std::string why_excluded(const LibsshSession& session, const SshTarget& target) {
+  const std::string words = session.error_text();
+  const auto by = [](bool is_given, const char* option) {
+    return is_given ? std::string("excluded by ") + option : std::string("of a kind that is not used by default");
+  };
+  if (words.find("PUBLICKEY_ACCEPTED_TYPES") != std::string::npos) {
+    return by(!target.key_algorithms.empty(), "PubkeyAcceptedAlgorithms");
+  }
+  if (words.find("RSA_MIN_SIZE") != std::string::npos) return by(target.min_rsa_bits > 0, "RequiredRSASize");
+  return "";
+}
+
 }  // namespace
 
 // One host's login: what has been tried, for the error.
@@ -81,7 +95,13 @@ Task<int> Login::try_file(Attempt& attempt, const Identity& identity) {
   const char* const user = attempt.target.user.c_str();
   auto step = [raw, user, key] { return ssh_userauth_publickey(raw, user, key.get()); };
   auto answer = co_await attempt.session.until_done(std::move(step), SSH_AUTH_AGAIN);
-  co_return answer ? *answer : SSH_AUTH_ERROR;
+  if (!answer) co_return SSH_AUTH_ERROR;
+  const std::string why = *answer == SSH_AUTH_DENIED ? why_excluded(attempt.session, attempt.target) : "";
+  if (!why.empty()) {
+    attempt.tried.pop_back();
+    attempt.skipped.push_back(identity.path + " (" + why + ")");
+  }
+  co_return *answer;
 }
 
 // libssh makes blocking calls to ssh-agent, so its steps run on the signer thread. This coroutine waits for them, so

@@ -1,4 +1,5 @@
 // The libssh transport beyond the contract of all transports: keys, agents, host keys, deadlines.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -118,6 +119,17 @@ TEST_F(LibsshTransport, OffersKeysOfTheAcceptedAlgorithmsOnly) {
     EXPECT_EQ(out_of(sshd_.target(policy + "rsa-sha2-256,rsa-sha2-512" + way)), "in\n") << way << error_.cause;
     EXPECT_NE(error_of(sshd_.target(policy + "ssh-ed25519" + way)).cause, "") << way;
   }
+  const auto skipped = [&](const std::string& option) { return "skipped " + key + " (excluded by " + option + ")"; };
+  EXPECT_THAT(error_of(sshd_.target("PubkeyAcceptedAlgorithms ssh-ed25519" + by_file)).cause,
+              ::testing::HasSubstr(skipped("PubkeyAcceptedAlgorithms")));
+  EXPECT_THAT(error_of(sshd_.target("RequiredRSASize 8192" + by_file)).cause,
+              ::testing::HasSubstr(skipped("RequiredRSASize")));
+  const std::string denied = path("denied");
+  output_of("ssh-keygen -q -t ed25519 -N '' -f " + denied);
+  const auto error =
+      error_of(sshd_.target("PubkeyAcceptedAlgorithms ssh-ed25519" + by_file + "\nIdentityFile " + denied));
+  EXPECT_THAT(error.cause, ::testing::HasSubstr("(tried " + denied)) << "the server denied it";
+  EXPECT_THAT(error.cause, ::testing::EndsWith(skipped("PubkeyAcceptedAlgorithms")));
 }
 
 TEST_F(LibsshTransport, NamesEveryKeyThatItTried) {
