@@ -35,6 +35,7 @@ struct Raw : RawJobOptions {
 void describe(CLI::App& app, Raw& raw) {
   app.set_help_flag("-h,--help", "print this help")->group(kOther);
   describe_hosts(app, raw);
+  app.get_option("--exclude")->description("leave out these hosts: b,n[03-05]");
   app.get_option("--hosts")->description("a:2,me@b,n[01-16]:8,[fd00::2]:2,c:gpus=0,2");
   describe_interfaces(app, raw);
   app.add_option("--from", raw.from, "also take the options of this YAML file of horovodrun --config-file")
@@ -110,9 +111,16 @@ Result<void> fill_init(const CLI::App& app, const Raw& raw, const launcher::Envi
   if (raw.hosts.empty() && !out.has_hostfile && raw.from.empty()) {
     return fail(usage_error("-H", "the hosts are missing", "drun init -H host1:8,host2:8"));
   }
-  if (const auto groups = groups_in(raw.hosts); !groups.empty()) {
-    return fail(usage_error("-H", "drun init reads no drun.toml, so it does not know the group @" + groups.front(),
+  for (const auto& [option, list] : {std::pair{"-H", &raw.hosts}, {"--exclude", &raw.exclude}}) {
+    const auto groups = groups_in(*list);
+    if (groups.empty()) continue;
+    return fail(usage_error(option, "drun init reads no drun.toml, so it does not know the group @" + groups.front(),
                             "drun init -H host1:8,host2:8"));
+  }
+  if (raw.hosts.empty() && !raw.exclude.empty()) {
+    const std::string cause = out.has_hostfile ? "the drun.toml will name the hostfile, and its hosts stay there"
+                                               : "there is no -H from which it could leave out hosts";
+    return fail(usage_error("--exclude", cause, "drun init -H host1:8,host2:8 --exclude host2"));
   }
   if (auto ok = check_launch_agent(raw, typed_ssh_option(app)); !ok) return ok;
   if (auto ok = check_output(out); !ok) return ok;

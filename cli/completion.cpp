@@ -98,7 +98,7 @@ Completion host_list(const std::string& typed, const Words& options, const HostS
 // Completes the value of an option, of which `typed` is there.
 Completion value_of(const OptionRow& row, const std::string& typed, const Words& options, const HostSource& source) {
   Completion out;
-  if (row.names.back() == "--hosts") return host_list(typed, options, source);
+  if (row.names.back() == "--hosts" || row.names.back() == "--exclude") return host_list(typed, options, source);
   if (row.names.front() == "-o") return list_element(typed, bench::kind_names(), ",");
   for (const auto& word : choices(row)) add(out, word, "", typed);
   if (row.value == "FILE" || row.value == "PATH" || row.value == "CMD") out.kind = Kind::kFiles;

@@ -8,6 +8,7 @@
 #include "cli/help.h"
 #include "cli/usage.h"
 #include "launcher/plan/allocation.h"
+#include "launcher/plan/exclude.h"
 #include "launcher/plan/hostfile.h"
 #include "launcher/plan/hostlist.h"
 #include "transport/ssh_config.h"
@@ -23,6 +24,10 @@ void describe_hosts(CLI::App& app, RawHostOptions& raw, Letters letters) {
   app.add_option("--hostfile", raw.hostfile,
                  "the same from a file, as mpirun, MPICH and DeepSpeed take it (also -hostfile F)")
       ->type_name("FILE")
+      ->group(kHosts);
+  app.add_option("--exclude", raw.exclude, "leave out these hosts: b,n[03-05],@bad")
+      ->type_name("LIST")
+      ->allow_extra_args(false)
       ->group(kHosts);
   app.add_option("-p,--ssh-port", raw.port, "ssh port of every host")->type_name("PORT")->group(kHosts);
   const std::string identity = letters == Letters::kAll ? "-i,--ssh-identity-file" : "--ssh-identity-file";
@@ -88,10 +93,8 @@ Result<std::vector<Host>> named_hosts(const RawHostOptions& raw) {
   return launcher::add_slots(std::move(*hosts));
 }
 
-}  // namespace
-
-Result<std::vector<Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
-                                       const launcher::Environment& own_env) {
+Result<std::vector<Host>> all_hosts(const RawHostOptions& raw, int default_slots,
+                                    const launcher::Environment& own_env) {
   auto named = named_hosts(raw);
   if (!named) return named;
   const bool elsewhere =
@@ -109,6 +112,42 @@ Result<std::vector<Host>> chosen_hosts(const RawHostOptions& raw, int default_sl
   host.slots = std::max(default_slots, 1);
   host.where = "the default";
   return std::vector<Host>{host};
+}
+
+Result<std::vector<Host>> excluded_hosts(const RawHostOptions& raw) {
+  std::vector<Host> out;
+  std::vector<std::string> groups;
+  for (const auto& item : launcher::split_hostlist(join(raw.exclude, ","))) {
+    if (starts_with(item, "@")) {
+      groups.push_back(item);
+      continue;
+    }
+    auto hosts = launcher::parse_excluded(item);
+    if (!hosts) return hosts;
+    out.insert(out.end(), hosts->begin(), hosts->end());
+  }
+  if (groups.empty()) return out;
+  auto list = expand_groups(groups, raw.groups);
+  if (!list) {
+    Error error = list.error();
+    error.subject = "--exclude";
+    if (starts_with(error.hint, "-H ")) error.hint.replace(0, 2, "--exclude");
+    return fail(std::move(error));
+  }
+  auto hosts = launcher::parse_hostlist(join(*list, ","));
+  if (hosts) out.insert(out.end(), hosts->begin(), hosts->end());
+  return hosts ? out : std::move(hosts);
+}
+
+}  // namespace
+
+Result<std::vector<Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
+                                       const launcher::Environment& own_env) {
+  auto hosts = all_hosts(raw, default_slots, own_env);
+  if (!hosts || raw.exclude.empty()) return hosts;
+  auto excluded = excluded_hosts(raw);
+  if (!excluded) return excluded;
+  return launcher::leave_out(std::move(*hosts), *excluded);
 }
 
 std::string typed_ssh_option(const CLI::App& app) {

@@ -18,6 +18,7 @@ namespace drun::cli {
 struct RawHostOptions {
   std::vector<std::string> hosts;
   std::string hostfile;
+  std::vector<std::string> exclude;
   int port = 0;
   std::string identity, ssh_config;
   double start_timeout = 60;
@@ -40,9 +41,9 @@ void describe_config(CLI::App& app, RawHostOptions& raw);
 
 // The number after -np; 0: there is none.
 Result<int> worker_count(const std::string& text);
-// Hosts with their slots added up. Without -H and --hostfile these are the hosts of the batch scheduler's job in
-// `own_env`, or those of a drun.toml that was found, or localhost with `default_slots` (at least 1). An error if drun
-// is one of several tasks of srun or mpirun, unless all hosts are named and are localhost.
+// Hosts with their slots added up, without those of --exclude. Without -H and --hostfile these are the hosts of the
+// batch scheduler's job in `own_env`, or those of a drun.toml that was found, or localhost with `default_slots` (at
+// least 1). An error if drun is one of several tasks of srun or mpirun, unless all hosts are named and are localhost.
 Result<std::vector<Host>> chosen_hosts(const RawHostOptions& raw, int default_slots,
                                        const launcher::Environment& own_env);
 // The first option on the command line that is ssh's alone; "" = none. Call it before files are applied.

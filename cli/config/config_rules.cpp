@@ -23,6 +23,7 @@ constexpr ConfigRule kRules[] = {
     {"--bind-to", Scope::kAnyFile, ""},
     {"--hosts", Scope::kAnyFile, ""},
     {"--hostfile", Scope::kAnyFile, ""},
+    {"--exclude", Scope::kCommandLine, ""},
     {"--ssh-port", Scope::kAnyFile, ""},
     {"--ssh-identity-file", Scope::kOwnFile, kLogsIn},
     {"--ssh-config", Scope::kOwnFile, kLogsIn},

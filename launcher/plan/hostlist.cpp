@@ -57,6 +57,12 @@ Error list_error(std::size_t number, std::string_view item, std::size_t offset, 
 
 }  // namespace
 
+std::vector<std::string> split_hostlist(std::string_view text) {
+  std::vector<std::string> out;
+  for (const auto& item : split_items(text)) out.emplace_back(item.text);
+  return out;
+}
+
 Result<std::vector<Host>> parse_hostlist(std::string_view text) {
   if (trim(text).empty()) {
     return fail(Error(Errc::kUsage, "-H", "the list is empty")

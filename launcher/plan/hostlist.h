@@ -15,6 +15,9 @@ namespace drun::launcher {
 // type as the hint. A host that is named twice is returned twice: see add_slots().
 Result<std::vector<Host>> parse_hostlist(std::string_view text);
 
+// The items of a list, without the blanks around them. Commas inside brackets or a list of GPUs separate nothing.
+std::vector<std::string> split_hostlist(std::string_view text);
+
 // Parses one item of a list or hostfile, with brackets expanded; `where` is stored in Host::where. A bare IPv6 address
 // without brackets ("fd00::2") is accepted as a host without slots. "fd00::2:4" is ambiguous and rejected, with the
 // bracketed form as the hint.

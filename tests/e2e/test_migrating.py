@@ -41,6 +41,8 @@ OPTIONS = {
     "-H root@localhost": row("rank=0 of=1"),
     "-H @all": row("rank=1 of=2 local=0 node=1"),
     "--hostfile hosts": row(*FOUR),
+    "--exclude localhost": row("rank=1 of=2 local=1 node=0", more="--hostfile hosts", absent=["of=4"]),
+    "--exclude host1": row("rank=1 of=2", more="--hostfile hosts", absent=["of=4"]),
     "-hosts localhost,host1": row("rank=0 of=2 local=0 node=0", "rank=1 of=2 local=0 node=1"),
     "-f hosts.mpich": row(*FOUR),
     "--nproc-per-node 2": row(*FOUR, more=TWO),

@@ -93,6 +93,23 @@ TEST_F(Init, GivenInterfacesAndHostfilesStay) {
   EXPECT_THAT(text(), Not(HasSubstr("hosts = [")));
 }
 
+TEST_F(Init, LeavesOutHostsOfAListAndNotOfAFile) {
+  EXPECT_EQ(run({"-H", "a,b", "--exclude", "b"}, with_gpus({{"a", 8}})), 0);
+  EXPECT_THAT(text(), HasSubstr("\nhosts = [\n  \"a:8\",  # 8 GPUs (NVIDIA H100), 64 processors\n]\n"));
+  EXPECT_THAT(text(), Not(HasSubstr("exclude")));
+  ASSERT_TRUE(write_whole(folder_.path("hosts"), "a\nb\n"));
+  ASSERT_TRUE(write_whole(folder_.path("old.yaml"), "params:\n  num-proc: 2\n"));
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"--hostfile", folder_.path("hosts")},
+                                               {"--from", folder_.path("old.yaml")},
+                                               {"-H", "a,b", "--exclude", "@bad"}}) {
+    auto with = args;
+    with.insert(with.end(), {"--exclude", "b"});
+    const auto refused = parse_init(with);
+    ASSERT_FALSE(refused) << args.front();
+    EXPECT_EQ(refused.error().subject, "--exclude");
+  }
+}
+
 TEST_F(Init, WritesNothingForHostsThatAreNotReady) {
   EXPECT_EQ(run({"-H", "a,b"}, samples::one_unreachable(2), 68), 68);
   EXPECT_EQ(text(), "no file");

@@ -63,6 +63,7 @@ TEST(Completion, ValuesOfOptions) {
 TEST(Completion, GroupsOfHosts) {
   EXPECT_THAT(found({"-H", "@"}), ElementsAre("@gpu", "@cpu"));
   EXPECT_THAT(found({"-H", "node1,@g"}), ElementsAre("@gpu"));
+  EXPECT_THAT(found({"--exclude", "node1,@g"}), ElementsAre("@gpu"));
   EXPECT_EQ(of({"-H", "node1,@g"}).kept, "node1,");
   EXPECT_THAT(found({"-H", "@gpu,@"}), ElementsAre("@cpu"));
   EXPECT_THAT(found({"--config", "other.toml", "--hosts=@"}), ElementsAre("@elsewhere"));

@@ -74,6 +74,10 @@ TEST(Options, NoHostsMeanThoseOfTheBatchJob) {
   ASSERT_TRUE(per_node.has_value()) << per_node.error().message();
   EXPECT_EQ(per_node->job.hosts[0].slots, 8);
   EXPECT_EQ(per_node->job.hosts[1].slots, 8);
+  const auto without = parse_options({"--exclude", "n1", "hostname"}, kSlurm);
+  ASSERT_TRUE(without.has_value()) << without.error().message();
+  ASSERT_EQ(without->job.hosts.size(), 1u);
+  EXPECT_EQ(without->job.hosts[0].name, "n2");
   const auto more = parse_options({"-np", "5", "hostname"}, kSlurm);
   ASSERT_FALSE(more.has_value());
   EXPECT_EQ(more.error().hint, "-np 4, or -H n1:4,n2:1");
@@ -224,6 +228,14 @@ TEST(Options, EachBadInputIsNamedWithWhatToType) {
       {{"-x", "NO_SUCH_NAME_HERE", "true"}, "", "NO_SUCH_NAME_HERE"},
       {{"-H", "a:1", "--hostfile", "f", "true"}, "-H", "--hostfile"},
       {{"-H", "h1 h2\th3  h4", "true"}, "-H", "h1,h2,h3,h4"},
+      {{"-H", "a:1,b:1", "--exclude", "c", "true"}, "--exclude", "c is not among the hosts: a, b"},
+      {{"-H", "a:1,b:1", "--exclude", "a:0,1", "true"}, "--exclude", "whole hosts"},
+      {{"-H", "a:1,b:1", "--exclude", "@bad,a:1", "true"}, "--exclude", "whole hosts"},
+      {{"-H", "a:1,b:1", "--exclude", "b", "--exclude", "a", "true"}, "--exclude", "no host is left"},
+      {{"-H", "a:1,b:1", "--exclude", "", "true"}, "--exclude", "--exclude b,n[03-05]"},
+      {{"-H", "a:1,b:1", "--exclude", "b,,a", "true"}, "--exclude", "an item is empty"},
+      {{"-H", "a:1,b:1", "--exclude", "@bad", "true"}, "--exclude", "@bad"},
+      {{"-np", "2", "-H", "a:1,b:1", "--exclude", "b", "true"}, "-np 2", "only 1 slot"},
       {{"-np", "1", "./a", ":", "-np", "1", "./b"}, "command", "one program"},
       {{"cehck", "-H", "h1"}, "command", "drun check"},
       {{"--wdir", "~", "true"}, "--wdir", "\"$HOME\""},

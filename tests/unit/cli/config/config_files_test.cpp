@@ -246,6 +246,13 @@ TEST_F(Calls, GroupsServeTheListOfHosts) {
   EXPECT_EQ(typed->config.hosts_note(), "the hosts are those of drun.toml");
   EXPECT_EQ(run()->job.hosts.at(0).slots, 2);
   EXPECT_EQ(run({"-H", "@gpu", "-H", "@gpu"})->job.hosts.at(0).slots, 16) << "slots are added, as of any host";
+  EXPECT_EQ(run({"--exclude", "localhost", "-H", "@default,@gpu", "--exclude", "g1"})->job.hosts.at(0).name, "g2");
+  EXPECT_EQ(run({"-H", "@gpu,h9:2", "--exclude=h9"})->job.hosts.size(), 2u);
+  EXPECT_EQ(run({"-H", "localhost,g1,g2", "--exclude=@default"})->job.hosts.size(), 2u);
+  const auto mistyped = run({"-H", "a", "--exclude", "@gpx"});
+  ASSERT_FALSE(mistyped);
+  EXPECT_EQ(mistyped.error().message(), "--exclude: there is no group @gpx among @default, @gpu");
+  EXPECT_EQ(mistyped.error().hint, "--exclude @gpu");
   EXPECT_EQ(run({"-H", "@gpx"}).error().message(), "-H: there is no group @gpx among @default, @gpu");
 }
 
