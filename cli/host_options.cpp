@@ -135,8 +135,9 @@ Result<std::vector<Host>> excluded_hosts(const RawHostOptions& raw) {
     return fail(std::move(error));
   }
   auto hosts = launcher::parse_hostlist(join(*list, ","));
-  if (hosts) out.insert(out.end(), hosts->begin(), hosts->end());
-  return hosts ? out : std::move(hosts);
+  if (!hosts) return hosts;
+  out.insert(out.end(), hosts->begin(), hosts->end());
+  return out;
 }
 
 }  // namespace

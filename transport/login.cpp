@@ -89,19 +89,19 @@ struct Login::Attempt {
 };
 
 Task<int> Login::try_file(Attempt& attempt, const Identity& identity) {
-  attempt.tried.push_back(identity.path);
   const auto raw = attempt.session.raw();
   const auto key = identity.key;
   const char* const user = attempt.target.user.c_str();
   auto step = [raw, user, key] { return ssh_userauth_publickey(raw, user, key.get()); };
   auto answer = co_await attempt.session.until_done(std::move(step), SSH_AUTH_AGAIN);
-  if (!answer) co_return SSH_AUTH_ERROR;
-  const std::string why = *answer == SSH_AUTH_DENIED ? why_excluded(attempt.session, attempt.target) : "";
-  if (!why.empty()) {
-    attempt.tried.pop_back();
+  const int result = answer ? *answer : SSH_AUTH_ERROR;
+  const std::string why = result == SSH_AUTH_DENIED ? why_excluded(attempt.session, attempt.target) : "";
+  if (why.empty()) {
+    attempt.tried.push_back(identity.path);
+  } else {
     attempt.skipped.push_back(identity.path + " (" + why + ")");
   }
-  co_return *answer;
+  co_return result;
 }
 
 // libssh makes blocking calls to ssh-agent, so its steps run on the signer thread. This coroutine waits for them, so

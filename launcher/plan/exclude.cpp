@@ -7,6 +7,7 @@
 #include "base/error_id.h"
 #include "base/text.h"
 #include "launcher/plan/host_item.h"
+#include "launcher/plan/hostlist.h"
 
 namespace drun::launcher {
 namespace {
@@ -18,15 +19,11 @@ tl::unexpected<Error> refused(const std::string& cause, const std::string& hint)
   return fail(Error(Errc::kUsage, "--exclude", cause).with_hint(hint).with_id(error_id::kHostList));
 }
 
-std::string shown(const Host& host) {
-  const bool is_ipv6 = host.name.find(':') != std::string::npos;
-  return (host.user.empty() ? "" : host.user + "@") + (is_ipv6 ? "[" + host.name + "]" : host.name);
-}
-
 std::string list_of(const std::vector<Host>& hosts) {
   const auto n = std::min(hosts.size(), kMaxShown);
   std::vector<std::string> names;
-  std::transform(hosts.begin(), hosts.begin() + static_cast<std::ptrdiff_t>(n), std::back_inserter(names), shown);
+  std::transform(hosts.begin(), hosts.begin() + static_cast<std::ptrdiff_t>(n), std::back_inserter(names),
+                 [](const Host& host) { return to_item(host); });
   const std::string others = hosts.size() > n ? " and " + plural(hosts.size() - n, "other") : "";
   return join(names, ", ") + others;
 }
@@ -80,7 +77,7 @@ std::string probably_meant(const Host& out, const std::vector<Host>& hosts) {
   std::vector<std::string> same, near;
   for (const auto& host : hosts) {
     if (!out.user.empty() && host.name == out.user) return "commas between hosts: " + out.user + "," + out.name;
-    if (lower(host.name) == lower(out.name)) same.push_back("--exclude " + shown(host));
+    if (lower(host.name) == lower(out.name)) same.push_back("--exclude " + to_item(host));
     const bool differs = numbered(host.name, true) != numbered(out.name, true);
     if (differs && numbered(host.name, false) == numbered(out.name, false)) continue;
     near.push_back(host.name);
@@ -88,7 +85,7 @@ std::string probably_meant(const Host& out, const std::vector<Host>& hosts) {
   if (!same.empty()) return join(same, ", or ");
   const auto of_short_name = [&out](const Host& host) { return short_name(host.name) == short_name(out.name); };
   const auto found = std::find_if(hosts.begin(), hosts.end(), of_short_name);
-  if (found != hosts.end()) return "--exclude " + shown(*found);
+  if (found != hosts.end()) return "--exclude " + to_item(*found);
   if (out.name.size() <= kShort) return "";
   const auto name = nearest(out.name, near);
   return name ? "--exclude " + *name : "";
@@ -145,7 +142,7 @@ Result<std::vector<Host>> leave_out(std::vector<Host> hosts, const std::vector<H
       stays[i] = false;
     }
     if (!is_there)
-      return refused(shown(out) + " is not among the hosts: " + list_of(hosts), probably_meant(out, hosts));
+      return refused(to_item(out) + " is not among the hosts: " + list_of(hosts), probably_meant(out, hosts));
   }
   if (std::find(stays.begin(), stays.end(), true) == stays.end()) {
     return refused("no host is left of " + list_of(hosts), "");

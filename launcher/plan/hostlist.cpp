@@ -117,11 +117,12 @@ std::vector<Host> add_slots(std::vector<Host> hosts) {
   return out;
 }
 
-std::string to_item(const Host& host, std::int64_t slots) {
-  std::string out = host.user.empty() ? "" : host.user + "@";
-  out += host.name.find(':') == std::string::npos ? host.name : "[" + host.name + "]";
-  return out + ":" + std::to_string(slots);
+std::string to_item(const Host& host) {
+  const std::string user = host.user.empty() ? "" : host.user + "@";
+  return user + (host.name.find(':') == std::string::npos ? host.name : "[" + host.name + "]");
 }
+
+std::string to_item(const Host& host, std::int64_t slots) { return to_item(host) + ":" + std::to_string(slots); }
 
 bool looks_like_host_item(std::string_view word) {
   const auto hosts = host_item(word, "");

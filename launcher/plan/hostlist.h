@@ -27,7 +27,8 @@ Result<std::vector<Host>> parse_host_item(std::string_view item, const std::stri
 // does.
 std::vector<Host> add_slots(std::vector<Host> hosts);
 
-// A host as an item of the list: "root@a:2", "[fd00::2]:2".
+// A host as an item of the list: "root@a:2", "[fd00::2]:2"; without slots "root@a", "[fd00::2]".
+std::string to_item(const Host& host);
 std::string to_item(const Host& host, std::int64_t slots);
 
 // True if `word` looks like a forgotten `host:slots` (`-H a:2 b:2 ./train`): used for a hint on the command.
