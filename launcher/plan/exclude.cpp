@@ -72,20 +72,26 @@ std::string numbered(const std::string& name, bool with_numbers) {
 
 std::string short_name(const std::string& name) { return name.substr(0, name.find('.')); }
 
+// True for "n1" and "n1.x.org", in lower case: one of both has a domain. Addresses have none.
+bool differ_in_domain(const std::string& a, const std::string& b) {
+  const auto has_domain = [](const std::string& name) { return name.find('.') != std::string::npos; };
+  const std::string name = short_name(a);
+  const bool has_letter = std::any_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  return has_domain(a) != has_domain(b) && name == short_name(b) && has_letter;
+}
+
 // A hint at a name that was probably meant, or "". node1 is no misspelling of node5, which would be another machine.
 std::string probably_meant(const Host& out, const std::vector<Host>& hosts) {
   std::vector<std::string> same, near;
   for (const auto& host : hosts) {
     if (!out.user.empty() && host.name == out.user) return "commas between hosts: " + out.user + "," + out.name;
-    if (lower(host.name) == lower(out.name)) same.push_back("--exclude " + to_item(host));
+    const std::string name = lower(host.name), typed = lower(out.name);
+    if (name == typed || differ_in_domain(name, typed)) same.push_back("--exclude " + to_item(host));
     const bool differs = numbered(host.name, true) != numbered(out.name, true);
     if (differs && numbered(host.name, false) == numbered(out.name, false)) continue;
     near.push_back(host.name);
   }
   if (!same.empty()) return join(same, ", or ");
-  const auto of_short_name = [&out](const Host& host) { return short_name(host.name) == short_name(out.name); };
-  const auto found = std::find_if(hosts.begin(), hosts.end(), of_short_name);
-  if (found != hosts.end()) return "--exclude " + to_item(*found);
   if (out.name.size() <= kShort) return "";
   const auto name = nearest(out.name, near);
   return name ? "--exclude " + *name : "";
@@ -94,7 +100,7 @@ std::string probably_meant(const Host& out, const std::vector<Host>& hosts) {
 // The places of hosts by their names.
 class Places {
  public:
-  explicit Places(const std::vector<Host>& hosts) {
+  explicit Places(const std::vector<Host>& hosts) : hosts_(hosts) {
     for (std::size_t i = 0; i < hosts.size(); ++i) {
       const std::string name = lower(hosts[i].name);
       by_name_[name].push_back(i);
@@ -106,12 +112,16 @@ class Places {
     const std::string name = lower(typed);
     const auto found = by_name_.find(name);
     if (found != by_name_.end()) return found->second;
-    const auto short_one = by_short_name_.find(short_name(name));
-    return short_one != by_short_name_.end() && short_one->second.size() == 1 ? short_one->second
-                                                                              : std::vector<std::size_t>{};
+    const auto near = by_short_name_.find(short_name(name));
+    if (near == by_short_name_.end()) return {};
+    std::vector<std::size_t> out;
+    std::copy_if(near->second.begin(), near->second.end(), std::back_inserter(out),
+                 [&](std::size_t i) { return differ_in_domain(name, lower(hosts_[i].name)); });
+    return out.size() == 1 ? out : std::vector<std::size_t>{};
   }
 
  private:
+  const std::vector<Host>& hosts_;
   std::map<std::string, std::vector<std::size_t>> by_name_, by_short_name_;
 };
 

@@ -62,6 +62,13 @@ TEST(Exclude, ShortNamesMeanHostsOfAJobInTheirDomain) {
   EXPECT_EQ(left_of("n1:1,n2:1", "n2.x.org", "PBS job 4"), "n1:1");
   EXPECT_EQ(left_of("n1.x.org:1,n1.y.org:1", "n1", "PBS job 4").substr(0, 38),
             "--exclude: n1 is not among the hosts: ");
+  const auto refused = [](const std::string& list, const std::string& item) {
+    const std::string out = left_of(list, item, "PBS job 4");
+    return out.find(" is not among the hosts: ") == std::string::npos ? out : out.substr(out.find(" | "));
+  };
+  EXPECT_EQ(refused("n1.x.org:1,n1.y.org:1", "n1"), " | --exclude n1.x.org, or --exclude n1.y.org");
+  EXPECT_EQ(refused("n1.x.org:1,n2.x.org:1", "n1.y.org"), " | --exclude n1.x.org") << "another domain is another host";
+  EXPECT_EQ(refused("10.0.0.1:1,n2:1", "10.0.0.9"), " | ");
   EXPECT_EQ(left_of("n1.x.org:1,n2:1", "n1"),
             "--exclude: n1 is not among the hosts: n1.x.org, n2 | --exclude n1.x.org");
 }
