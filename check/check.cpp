@@ -171,7 +171,7 @@ Task<void> run_check(asio::io_context& io, asio::thread_pool& helper, const Chec
     launcher::AgentChannel& agent = *connected.agents[i];
     configure(agent);
     agents.push_back(&agent);
-    times.push_back(ConnectTimes{agent.name(), connected.times[i]});
+    times.push_back(ConnectTimes{agent.name(), agent.login(), connected.times[i]});
   }
   std::unique_ptr<Check> check;
   if (!agents.empty()) {

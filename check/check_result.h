@@ -22,6 +22,7 @@ enum class CheckDepth : std::uint8_t { kQuick, kDefault, kFull };
 struct CheckedHost {
   std::string name;       // as the user wrote it
   std::string host_name;  // uname -n
+  std::string login;      // TypedLogin::words
   int slots = 1;
   std::optional<Error> error;  // can't be reached, can't be logged in to, or was lost during the check
   Verdict verdict = Verdict::kReady;

@@ -22,6 +22,7 @@ CheckResult begin_result(const std::vector<launcher::AgentChannel*>& agents) {
     CheckedHost host;
     host.name = agent->name();
     host.host_name = agent->hello().host_name;
+    host.login = agent->login().words;
     host.slots = agent->host().slots;
     host.interfaces = agent->hello().interfaces;
     out.hosts.push_back(std::move(host));

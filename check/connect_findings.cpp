@@ -29,35 +29,41 @@ Seconds median(std::vector<Seconds> times) {
   return *middle;
 }
 
+// "ssh -vvv host1 true"; a program of the user's in place of ssh may not know the option.
+std::string with_words_of_ssh(const std::string& login) {
+  constexpr std::string_view kSsh = "ssh ";
+  return (starts_with(login, kSsh) ? "ssh -vvv " + login.substr(kSsh.size()) : login) + " true";
+}
+
 struct Advice {
   const char* meaning;
-  const char* command;  // the host's name is appended
+  std::string command;
 };
 
-Advice advice(transport::Phase phase) {
+Advice advice(transport::Phase phase, const launcher::TypedLogin& login) {
   switch (phase) {
     case transport::Phase::kResolve:
-      return {"the name server is slow, or one of several does not answer", "getent ahosts "};
+      return {"the name server is slow, or one of several does not answer", "getent ahosts " + login.address};
     case transport::Phase::kConnect:
-      return {"packets are lost on the way to the port of sshd", "ping -c 20 "};
+      return {"packets are lost on the way to the port of sshd", "ping -c 20 " + login.address};
     case transport::Phase::kHandshake:
       return {
           "sshd is slow to answer: a busy host, MaxStartups, or UseDNS in sshd_config with a name server that is not "
           "there",
-          "ssh -vvv "};
+          with_words_of_ssh(login.words)};
     case transport::Phase::kLogin:
       return {"the login is slow: UseDNS or GSSAPIAuthentication in sshd_config, PAM, or a home directory that is slow",
-              "ssh -vvv "};
+              with_words_of_ssh(login.words)};
     case transport::Phase::kSsh:
       return {
           "OpenSSH's client does not say how far it got: a busy sshd, MaxStartups, the login, or the shell's startup "
           "files",
-          "ssh -vvv "};
+          with_words_of_ssh(login.words)};
     default:
       return {
           "the shell that ssh starts is slow: what its startup files do (.bashrc, conda, modules), or the home "
           "directory",
-          "time ssh "};
+          "time " + login.words + " true"};
   }
 }
 
@@ -91,7 +97,7 @@ std::vector<Finding> connect_findings(const std::vector<ConnectTimes>& hosts) {
     for (const auto& phase : hosts[i].phases) {
       if (phase.first != transport::Phase::kDelivery && phase.second > worst.second) worst = phase;
     }
-    const Advice about = advice(worst.first);
+    Advice about = advice(worst.first, hosts[i].login);
     Finding finding;
     finding.severity = Severity::kWarning;
     finding.code = "ssh-slow";
@@ -100,7 +106,7 @@ std::vector<Finding> connect_findings(const std::vector<ConnectTimes>& hosts) {
     finding.text = "ssh takes " + time_text(all[i]) + ", typical is " + time_text(typical) + "; " +
                    time_text(worst.second) + " of it in " + transport::phase_name(worst.first);
     finding.details = {about.meaning};
-    finding.command = about.command + hosts[i].name + (starts_with(about.command, "time") ? " true" : "");
+    finding.command = std::move(about.command);
     out.push_back(std::move(finding));
   }
   return out;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "check/finding.h"
+#include "launcher/connect/agent_channel.h"
 #include "launcher/report/progress.h"
 
 namespace drun::check {
@@ -15,6 +16,7 @@ Finding unreachable_finding(int host, const Error& error);
 
 struct ConnectTimes {
   std::string name;
+  launcher::TypedLogin login;
   launcher::Progress::Times phases;  // as returned by connect_hosts()
 };
 

@@ -15,7 +15,8 @@
 namespace drun::check {
 
 struct ExaminedHost {
-  std::string name;  // as the user wrote it
+  std::string name;   // as the user wrote it
+  std::string login;  // launcher::TypedLogin::words
   int slots = 1;
   const control::HostFacts* facts = nullptr;    // null: the host could not be asked, and is left out
   std::optional<std::int64_t> clock_offset_ms;  // its wall clock - drun's; wall_clock.h

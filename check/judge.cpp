@@ -52,6 +52,7 @@ std::vector<ExaminedHost> examined_hosts(const Observations& seen, const CheckRe
     const CheckedHost& host = result.hosts[i];
     ExaminedHost examined;
     examined.name = host.name;
+    examined.login = host.login;
     examined.slots = host.slots;
     if (host.facts) {
       examined.facts = &*host.facts;

@@ -85,14 +85,19 @@ void find_disk_limits(const control::DiskFacts& disk, int slots, bool has_comman
   }
 }
 
-void find_command_problem(const control::HostFacts& f, const std::string& host_name, int host, FindingList& out) {
+// The command line for a user who is on drun's host.
+std::string typed_there(const std::string& login, const std::string& command) {
+  return login.empty() ? command : login + " " + shell_quote(command);
+}
+
+void find_command_problem(const control::HostFacts& f, const std::string& login, int host, FindingList& out) {
   if (f.command_problem.empty()) return;
   out.add(Severity::kFailure, "command-missing", host, f.command_problem,
-          f.command.empty() ? "ssh " + host_name + " 'echo $PATH'" : "ls -l " + shell_quote(f.command),
+          f.command.empty() ? typed_there(login, "echo $PATH") : "ls -l " + shell_quote(f.command),
           {"the PATH of a login without a terminal: " + f.path});
 }
 
-void find_unknown_facts(const control::HostFacts& f, const std::string& host_name, int host, FindingList& out) {
+void find_unknown_facts(const control::HostFacts& f, const std::string& login, int host, FindingList& out) {
   std::vector<std::string> missing;
   for (const auto& [name, why] : f.unknown) {
     if (name != "working directory") {
@@ -104,7 +109,7 @@ void find_unknown_facts(const control::HostFacts& f, const std::string& host_nam
   }
   if (!missing.empty()) {
     out.add(Severity::kNote, "facts-missing", host, "some things could not be found out",
-            "time ssh " + host_name + " true", std::move(missing));
+            "time " + typed_there(login, "true"), std::move(missing));
   }
 }
 
@@ -119,8 +124,8 @@ void find_limits(const std::vector<ExaminedHost>& hosts, const HostQuestion& que
     const int host = static_cast<int>(i);
     find_process_limits(f, hosts[i].slots, n_ranks, host, out);
     for (const auto& disk : f.disks) find_disk_limits(disk, hosts[i].slots, question.has_command, host, out);
-    if (question.has_command) find_command_problem(f, hosts[i].name, host, out);
-    find_unknown_facts(f, hosts[i].name, host, out);
+    if (question.has_command) find_command_problem(f, hosts[i].login, host, out);
+    find_unknown_facts(f, hosts[i].login, host, out);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error_id.h"
 #include "base/text.h"
+#include "transport/openssh_args.h"
 #include "transport/proxy.h"
 
 namespace drun::transport {
@@ -67,9 +68,15 @@ std::string first_file(const SshTarget& target) {
   return target.user_known_hosts.front();
 }
 
-std::string keyscan_hint(const SshTarget& target) {
+// How the user brings the key of an unknown host to drun. ssh-keyscan knows neither proxies nor aliases.
+std::string unknown_key_hint(const SshTarget& target) {
+  const std::string file = first_file(target);
+  if (file == "/dev/null") return "the host's key in a file that UserKnownHostsFile or GlobalKnownHostsFile names";
+  if (!target.host_key_alias.empty() || !Proxy::command_for(target).empty()) {
+    return typed_ssh(target, "-o StrictHostKeyChecking=ask") + " true";
+  }
   const std::string port = target.port == 22 ? "" : "-p " + std::to_string(target.port) + " ";
-  return "ssh-keyscan " + port + target.host_name + " >> " + shell_quote(first_file(target));
+  return "ssh-keyscan " + port + target.host_name + " >> " + shell_quote(file);
 }
 
 // Hosts behind different jump hosts may have the same address.
@@ -132,7 +139,10 @@ Task<Result<void>> HostKeyCheck::check(ssh_session session, const SshTarget& tar
   const auto [first, last] = in_memory_.equal_range(in_memory_name(target));
   for (auto at = first; at != last; ++at) trusted = trusted || at->second == server->key;
   if (trusted) co_return Result<void>{};
-  if (first != last) co_return fail(refused(target, "another key than a moment ago", keyscan_hint(target)));
+  if (first != last) {
+    co_return fail(refused(target, "another key than a moment ago",
+                           "a name or an address of its own for each machine behind " + target.host_name));
+  }
   if (changed != nullptr) {
     std::string why = "has changed: " + server->key.type + " " + server->fingerprint + " is not the one in ";
     why += changed->file + ":" + std::to_string(changed->line);
@@ -143,7 +153,7 @@ Task<Result<void>> HostKeyCheck::check(ssh_session session, const SshTarget& tar
   if (target.host_keys == HostKeyPolicy::kStrict) {
     const std::string why =
         "unknown " + server->key.type + " " + server->fingerprint + ", and StrictHostKeyChecking forbids to accept it";
-    co_return fail(refused(target, why, keyscan_hint(target)));
+    co_return fail(refused(target, why, unknown_key_hint(target)));
   }
   co_return co_await accept_new(target, name, server->key, server->fingerprint);
 }

@@ -11,6 +11,7 @@
 #include "transport/libssh_channel.h"
 #include "transport/libssh_session.h"
 #include "transport/login.h"
+#include "transport/openssh_args.h"
 #include "transport/proxy.h"
 #include "transport/tcp_connect.h"
 #include "transport/transport.h"
@@ -21,15 +22,6 @@ namespace {
 // All connections through a jump host log in there: fewer at once than the 10 from which its sshd drops some.
 constexpr int kProxiesAtOnce = 8;
 constexpr auto kProxyTurn = std::chrono::seconds(2);
-
-std::string try_hint(const SshTarget& target) {
-  std::string words = "ssh";
-  if (!target.config_file.empty()) words += " -F " + shell_quote(target.config_file);
-  if (target.port_by_option) words += " -p " + std::to_string(target.port);
-  if (target.identity_by_option) words += " -i " + shell_quote(target.identity_files.at(0));
-  words += " " + (target.user_by_item ? target.user + "@" : std::string()) + target.alias;
-  return words + " true";
-}
 
 std::string_view id_of_phase(std::string_view phase) {
   for (const auto id : {error_id::kConnect, error_id::kHandshake, error_id::kLogin, error_id::kExec}) {
@@ -75,7 +67,7 @@ class LibsshTransport final : public Transport {
       if (!next) {
         Error error = std::move(channel.error());
         if (error.subject.empty()) error.subject = target.alias;
-        if (error.hint.empty()) error.hint = try_hint(target);
+        if (error.hint.empty()) error.hint = typed_ssh(target) + " true";
         error.code = Errc::kUnreachable;
         co_return fail(std::move(error));
       }

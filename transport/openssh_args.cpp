@@ -1,5 +1,7 @@
 #include "transport/openssh_args.h"
 
+#include "base/text.h"
+
 namespace drun::transport {
 namespace {
 
@@ -35,6 +37,19 @@ std::vector<std::string> openssh_argv(const SshTarget& target, const std::string
   if (target.user_by_item) argv.insert(argv.end(), {"-l", target.user});
   argv.insert(argv.end(), {"--", target.alias, command});
   return argv;
+}
+
+std::string typed_host(const SshTarget& target) {
+  return (target.user_by_item ? target.user + "@" : "") + target.alias;
+}
+
+std::string typed_ssh(const SshTarget& target, const std::string& options) {
+  std::string words = "ssh";
+  if (!options.empty()) words += " " + options;
+  if (!target.config_file.empty()) words += " -F " + shell_quote(target.config_file);
+  if (target.port_by_option) words += " -p " + std::to_string(target.port);
+  if (target.identity_by_option) words += " -i " + shell_quote(target.identity_files.at(0));
+  return words + " " + typed_host(target);
 }
 
 }  // namespace drun::transport

@@ -23,7 +23,7 @@ class OpensshTransport final : public Transport {
     if (argv.empty()) {
       argv = openssh_argv(target, config_file_, command, static_cast<int>(std::clamp<long>(left, 1, 3600)));
     } else {
-      argv.push_back((target.user_by_item ? target.user + "@" : "") + target.alias);
+      argv.push_back(typed_host(target));
       argv.push_back(command);
     }
     auto channel = spawn_child_channel(io_, argv);

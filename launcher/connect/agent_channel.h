@@ -29,6 +29,12 @@ struct HeartbeatTimes {
   std::chrono::milliseconds timeout{30000};
 };
 
+// For hints: words by which a user reaches a host as drun does.
+struct TypedLogin {
+  std::string words;    // before a command: `ssh -p 12345 me@host1`; empty for the agent of this host
+  std::string address;  // to which ssh connects: HostName of the ssh config
+};
+
 class AgentChannel;
 
 // Every channel of a job, those of hosts that are still connecting included: a stop of drun by Ctrl-Z concerns all of
@@ -74,6 +80,8 @@ class AgentChannel {
     host_.gpus.insert(host_.gpus.end(), again.gpus.begin(), again.gpus.end());
   }
   const control::Hello& hello() const { return hello_; }
+  void set_login(TypedLogin login) { login_ = std::move(login); }
+  const TypedLogin& login() const { return login_; }
   bool lost() const { return lost_; }
   const Error& lost_error() const { return lost_error_; }  // why, once it is lost
   Deadline last_heard() const { return last_heard_; }
@@ -120,6 +128,7 @@ class AgentChannel {
   Host host_;
   std::unique_ptr<transport::Channel> channel_;
   control::Hello hello_;
+  TypedLogin login_;
   control::FrameParser parser_;
   HeartbeatTimes times_;
   OnFrame on_frame_;

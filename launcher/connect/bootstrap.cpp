@@ -32,7 +32,8 @@ std::string sha256_hex(const std::string& bytes) {
 }
 
 // The last line of stderr is the cause; the lines before it and the output of rc files are context.
-Error no_hello(const std::string& host, const transport::Channel& channel, const std::string& noise) {
+Error no_hello(const std::string& host, const std::string& login, const transport::Channel& channel,
+               const std::string& noise) {
   auto words = last_lines_of_host(channel.stderr_text());
   const int status = channel.exit_status();
   const bool from_ssh = status == kSshFailed && !words.empty();
@@ -47,8 +48,9 @@ Error no_hello(const std::string& host, const transport::Channel& channel, const
   // Behind words of drun's own: a line of the host's alone could look like one of a box of drun's.
   for (const auto& line : words) error = std::move(error).with_context((from_ssh ? "ssh: " : "it said: ") + line);
   for (const auto& line : lines_of_host(noise)) error = std::move(error).with_context("the host printed: " + line);
-  return std::move(error).with_hint(from_ssh ? "ssh " + host + " true"
-                                             : "does the login allow commands? ssh " + host + " uname -m");
+  if (login.empty()) return error;
+  return std::move(error).with_hint(from_ssh ? login + " true"
+                                             : "does the login allow commands? " + login + " uname -m");
 }
 
 Result<control::Hello> hello_of(const control::Frame& frame, const std::string& host) {
@@ -210,8 +212,8 @@ std::string bootstrap_command(const AgentBinary& agent, const std::string& nonce
 }
 
 Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const AgentBinary& agent, std::string nonce,
-                                         std::string host, control::FrameParser& parser, const OnCached& on_cached,
-                                         const transport::OnPhase* on_phase) {
+                                         std::string host, std::string login, control::FrameParser& parser,
+                                         const OnCached& on_cached, const transport::OnPhase* on_phase) {
   std::string text;
   std::string chunk(4u << 10, '\0');
   int n_deliveries = 0;
@@ -228,7 +230,7 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
           if (*frame) co_return hello_of(**frame, host);
           const auto buffer = asio::buffer(chunk);
           const auto n = co_await channel.read_some(buffer);
-          if (!n || *n == 0) co_return fail(no_hello(host, channel, {}));
+          if (!n || *n == 0) co_return fail(no_hello(host, login, channel, {}));
           parser.push(std::string_view(chunk).substr(0, *n));
         }
       }
@@ -246,7 +248,7 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
         transport::notify_phase(on_phase, transport::Phase::kDelivery);
         const auto buffer = asio::buffer(form_of(answer.kind, agent));
         const auto written = co_await channel.write(buffer);
-        if (!written) co_return fail(no_hello(host, channel, text));
+        if (!written) co_return fail(no_hello(host, login, channel, text));
         transport::notify_phase(on_phase, transport::Phase::kAgent);
         continue;
       }
@@ -264,10 +266,10 @@ Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const Agen
     }
     const auto buffer = asio::buffer(chunk);
     const auto n = co_await channel.read_some(buffer);
-    if (!n || *n == 0) co_return fail(no_hello(host, channel, text));
+    if (!n || *n == 0) co_return fail(no_hello(host, login, channel, text));
     if (text.empty() && n_deliveries == 0) transport::notify_phase(on_phase, transport::Phase::kAgent);
     text.append(chunk, 0, *n);
-    if (text.size() > kNoiseLimit) co_return fail(no_hello(host, channel, text));
+    if (text.size() > kNoiseLimit) co_return fail(no_hello(host, login, channel, text));
   }
 }
 

@@ -43,10 +43,11 @@ using OnCached = std::function<void(std::string)>;
 // Reads until the agent's magic, delivers the agent if the host requests it (again for each directory in which it had
 // no room), then reads the hello. Bytes beyond the hello stay in `parser`. Errors: kUnreachable, with what the host
 // printed instead; kProtocol for a malformed answer. `on_phase` (may be null) is called when the host begins to answer
-// and while the agent is being delivered.
+// and while the agent is being delivered. `login` is what a user types before a command to run it there, for
+// hints (`ssh -p 12345 host1`), or empty.
 Task<Result<control::Hello>> bring_agent(transport::Channel& channel, const AgentBinary& agent, std::string nonce,
-                                         std::string host, control::FrameParser& parser, const OnCached& on_cached,
-                                         const transport::OnPhase* on_phase = nullptr);
+                                         std::string host, std::string login, control::FrameParser& parser,
+                                         const OnCached& on_cached, const transport::OnPhase* on_phase = nullptr);
 
 // True if OpenSSH's client, which does not try again by itself, seems to have ended because a server on the way closed
 // the connection before its banner: so does an sshd with too many logins at once (MaxStartups). Judged by its words.

@@ -13,6 +13,7 @@
 #include "launcher/connect/same_machine.h"
 #include "transport/backoff.h"
 #include "transport/child_channel.h"
+#include "transport/openssh_args.h"
 
 namespace drun::launcher {
 
@@ -97,6 +98,14 @@ Task<Result<std::unique_ptr<transport::Channel>>> open_channel(const Attempt& at
   co_return std::move(*opened);
 }
 
+TypedLogin typed_login(const Attempt& attempt, const Tools& tools) {
+  if (attempt.local) return {"", "localhost"};
+  const auto& agent = tools.options.launch_agent;
+  return {agent.empty() ? transport::typed_ssh(attempt.target)
+                        : join(agent, " ") + " " + transport::typed_host(attempt.target),
+          attempt.target.host_name};
+}
+
 // The error of a host whose agent said nothing until the deadline.
 Error late_agent(const Attempt& attempt, const Tools& tools, const std::string& words) {
   Error error(Errc::kUnreachable, attempt.host.name, missing_answer(attempt.phase, tools.options.start_timeout));
@@ -117,6 +126,7 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
                                                      Mishap& mishap) {
   const std::string nonce = random_hex(6);
   std::string nonce_of_command = nonce;
+  TypedLogin login = typed_login(attempt, tools);
   auto opened = co_await open_channel(attempt, tools, std::move(nonce_of_command), delivers_anew);
   if (!opened) co_return fail(std::move(opened.error()));
   auto channel = std::move(*opened);
@@ -134,7 +144,8 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
       const auto now = Clock::now();
       silence.emplace(tools.io.get_executor(), now + (tools.deadline - now) / 3, close);
     };
-    hello = co_await bring_agent(*raw, tools.agent, nonce, attempt.host.name, parser, on_cached, &attempt.on_phase);
+    hello = co_await bring_agent(*raw, tools.agent, nonce, attempt.host.name, login.words, parser, on_cached,
+                                 &attempt.on_phase);
     late = guard.fired();
     is_silent = silence && silence->fired();
   }
@@ -148,8 +159,10 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
     co_return fail(std::move(error));
   }
   log::debug(attempt.host.name + ": agent " + std::to_string(hello->pid) + " (" + hello->path + ")");
-  co_return std::make_unique<AgentChannel>(tools.io, tools.group, attempt.host, std::move(channel), std::move(*hello),
-                                           std::move(parser));
+  auto agent = std::make_unique<AgentChannel>(tools.io, tools.group, attempt.host, std::move(channel),
+                                              std::move(*hello), std::move(parser));
+  agent->set_login(std::move(login));
+  co_return agent;
 }
 
 // A damaged file in the host's cache (a full disk, a power cut) is replaced, once, also if its program hangs.

@@ -248,6 +248,17 @@ TEST_F(LibsshTransport, TellsWhatToTypeForAnUnknownKey) {
   EXPECT_TRUE(loop_.notices.empty());
 }
 
+TEST_F(LibsshTransport, LeavesAnUnknownKeyToOpensshWhereKeyscanWouldNotFindTheHost) {
+  const std::string strict = "StrictHostKeyChecking yes\n";
+  for (const auto& line : {std::string("HostKeyAlias the-box"), sshd_.proxy_command()}) {
+    const auto target = sshd_.target(strict + line);
+    EXPECT_EQ(error_of(target).hint,
+              "ssh -o StrictHostKeyChecking=ask -F " + target.config_file + " " + target.alias + " true");
+  }
+  EXPECT_EQ(error_of(sshd_.target(strict + "UserKnownHostsFile none")).hint,
+            "the host's key in a file that UserKnownHostsFile or GlobalKnownHostsFile names");
+}
+
 TEST_F(LibsshTransport, TrustsWhatOpensshTrusts) {
   const std::string key = sshd_.host_key_line();
   const std::string strict = "StrictHostKeyChecking yes\n";

@@ -9,6 +9,7 @@ using std::chrono::duration;
 
 ConnectTimes host(std::string name, double connect, double handshake, double login, double agent, double delivery = 0) {
   ConnectTimes out;
+  out.login = {"ssh -p 12345 me@" + name, "10.0.0.1"};
   out.name = std::move(name);
   out.phases = {{transport::Phase::kConnect, duration<double>(connect)},
                 {transport::Phase::kHandshake, duration<double>(handshake)},
@@ -26,7 +27,7 @@ TEST(ConnectFindings, OneSlowHostIsNamedWithThePhaseThatTakesTheTime) {
   EXPECT_EQ(findings[0].hosts, std::vector<int>{1});
   EXPECT_EQ(findings[0].severity, Severity::kWarning);
   EXPECT_EQ(findings[0].text, "ssh takes 4.2 s, typical is 400 ms; 4 s of it in login");
-  EXPECT_EQ(findings[0].command, "ssh -vvv b");
+  EXPECT_EQ(findings[0].command, "ssh -vvv -p 12345 me@b true");
 }
 
 TEST(ConnectFindings, OfTwoHostsTheSlowerOneIsNamed) {
@@ -39,7 +40,7 @@ TEST(ConnectFindings, OfTwoHostsTheSlowerOneIsNamed) {
 TEST(ConnectFindings, AShellThatIsSlowToStartIsNotTheLogin) {
   const auto findings = connect_findings({host("a", 0, 0, 0, 5), host("b", 0, 0.1, 0, 0)});
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].command, "time ssh a true");
+  EXPECT_EQ(findings[0].command, "time ssh -p 12345 me@a true");
 }
 
 TEST(ConnectFindings, OpensshsClientSaysNoMoreThanThatItIsSlow) {
@@ -47,8 +48,20 @@ TEST(ConnectFindings, OpensshsClientSaysNoMoreThanThatItIsSlow) {
   slow.phases.emplace_back(transport::Phase::kSsh, duration<double>(4));
   const auto findings = connect_findings({slow, host("b", 0, 0.1, 0, 0)});
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].command, "ssh -vvv a");
+  EXPECT_EQ(findings[0].command, "ssh -vvv -p 12345 me@a true");
   EXPECT_NE(findings[0].details.at(0).find("does not say how far it got"), std::string::npos);
+}
+
+TEST(ConnectFindings, NamesAndPacketsAreTriedWithWhatSshConnectsTo) {
+  auto findings = connect_findings({host("a", 5, 0, 0, 0), host("b", 0, 0.1, 0, 0)});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].command, "ping -c 20 10.0.0.1");
+  auto slow = host("a", 0, 0, 0, 5);
+  slow.login.words = "lsh --fast a";
+  slow.phases.front() = {transport::Phase::kSsh, duration<double>(9)};
+  findings = connect_findings({slow, host("b", 0, 0.1, 0, 0)});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].command, "lsh --fast a true") << "no ssh";
 }
 
 TEST(ConnectFindings, HostsThatAreAllAlikeAreNot) {

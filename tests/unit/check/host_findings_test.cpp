@@ -41,6 +41,7 @@ struct Cluster {
       }
       ExaminedHost host;
       host.name = "host" + std::to_string(i);
+      host.login = i == 0 ? "" : "ssh -p 12345 " + host.name;
       host.slots = slots;
       host.clock_offset_ms = (i * 37) % 200 - 100;
       host.interface = "eth0";
@@ -103,6 +104,24 @@ const Finding* find(const std::vector<Finding>& findings, const std::string& cod
     if (f.code == code) return &f;
   }
   return nullptr;
+}
+
+TEST(HostFindings, WhatToTypeReachesTheHostAsDrunDoes) {
+  Cluster c(2);
+  c.question.has_command = true;
+  for (auto& f : c.facts) f.command_problem = "no 'train' in PATH=/bin";
+  std::vector<std::string> commands;
+  for (const auto& f : c.findings()) {
+    if (f.code == "command-missing") commands.push_back(f.command);
+  }
+  EXPECT_EQ(commands, (std::vector<std::string>{"echo $PATH", "ssh -p 12345 host1 'echo $PATH'"}));
+  for (auto& f : c.facts) f.command_problem.clear();
+  for (auto& f : c.facts) f.unknown["gpus"] = "no answer";
+  commands.clear();
+  for (const auto& f : c.findings()) {
+    if (f.code == "facts-missing") commands.push_back(f.command);
+  }
+  EXPECT_EQ(commands, (std::vector<std::string>{"time true", "time ssh -p 12345 host1 true"}));
 }
 
 TEST(HostFindings, NothingIsWrongWithHealthyHosts) {

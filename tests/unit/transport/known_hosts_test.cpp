@@ -140,6 +140,19 @@ TEST(OpensshArgs, SayOnlyWhatOptionsAndHostItemSaid) {
   EXPECT_EQ(words().find("ConnectTimeout"), std::string::npos);
 }
 
+TEST(OpensshArgs, AreTypedInHintsAsDrunLogsIn) {
+  SshTarget target;
+  target.alias = "host1";
+  target.user = "from-config";
+  target.port = 12345;
+  EXPECT_EQ(typed_ssh(target), "ssh host1") << "ssh reads its config itself";
+  target.port_by_option = target.user_by_item = target.identity_by_option = true;
+  target.identity_files = {"/my key"};
+  target.config_file = "/c";
+  EXPECT_EQ(typed_ssh(target), "ssh -F /c -p 12345 -i '/my key' from-config@host1");
+  EXPECT_EQ(typed_ssh(target, "-v"), "ssh -v -F /c -p 12345 -i '/my key' from-config@host1");
+}
+
 TEST(OpensshArgs, NeverLetSshAcceptAChangedKey) {
   SshTarget target;
   target.alias = "host1";

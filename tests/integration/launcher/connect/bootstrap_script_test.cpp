@@ -88,9 +88,10 @@ class BootstrapScript : public ::testing::Test {
     auto channel = transport::spawn_child_channel(io, {"/bin/sh", "-c", command});
     EXPECT_TRUE(channel);
     control::FrameParser parser;
-    std::string nonce = "abc123", host = "node1";
+    std::string nonce = "abc123", host = "node1", login;
     const OnCached on_cached = [this](std::string path) { cached_ = std::move(path); };
-    const auto hello = co_await bring_agent(**channel, agent_, std::move(nonce), std::move(host), parser, on_cached);
+    const auto hello =
+        co_await bring_agent(**channel, agent_, std::move(nonce), std::move(host), std::move(login), parser, on_cached);
     result = hello ? std::to_string(hello->pid) : hello.error().cause + "\n" + hello.error().context;
     (*channel)->close();
     co_await (*channel)->join();

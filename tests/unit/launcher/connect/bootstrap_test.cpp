@@ -31,11 +31,12 @@ class Bootstrap : public ::testing::Test {
 
   Task<void> bring() {
     control::FrameParser parser;
-    std::string nonce = "abc123", host = "node1";
-    auto hello =
-        co_await bring_agent(*channel_, agent_, std::move(nonce), std::move(host), parser, on_cached_, &on_phase_);
+    std::string nonce = "abc123", host = "node1", login = "ssh -p 12345 node1";
+    auto hello = co_await bring_agent(*channel_, agent_, std::move(nonce), std::move(host), std::move(login), parser,
+                                      on_cached_, &on_phase_);
     result_ = hello ? "hello of pid " + std::to_string(hello->pid) : hello.error().message();
     context_ = hello ? "" : hello.error().context;
+    hint_ = hello ? "" : hello.error().hint;
   }
   void print(const std::string& text) {
     far_.write(text);
@@ -56,7 +57,7 @@ class Bootstrap : public ::testing::Test {
   transport::OnPhase on_phase_;
   const std::function<void(std::string)> on_cached_ = [this](std::string path) { cached_ = std::move(path); };
   std::vector<Phase> phases_;
-  std::string result_, context_, cached_;
+  std::string result_, context_, hint_, cached_;
 };
 
 TEST_F(Bootstrap, AnAgentThatIsThereSaysHello) {
@@ -137,12 +138,14 @@ TEST_F(Bootstrap, AHostThatStartsSomethingElseIsShownAsItAnswered) {
   time_.settle();
   EXPECT_THAT(result_, HasSubstr("no hello (the remote command ended with status 1): /usr/sbin/nologin: refused"));
   EXPECT_THAT(context_, HasSubstr("the host printed: This account is currently not available."));
+  EXPECT_EQ(hint_, "does the login allow commands? ssh -p 12345 node1 uname -m");
 }
 
 TEST_F(Bootstrap, AFailedConnectionOfOpensshIsItsOwnError) {
   far_.exit(255, "ssh: connect to host node1 port 22: No route to host\n");
   time_.settle();
   EXPECT_THAT(result_, HasSubstr("node1: ssh: ssh: connect to host node1 port 22: No route to host"));
+  EXPECT_EQ(hint_, "ssh -p 12345 node1 true");
 }
 
 // The words of OpenSSH 9.2.
