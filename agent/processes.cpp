@@ -22,12 +22,13 @@ void OwnProcesses::signal_child(pid_t pid, int number) { ::kill(pid, number); }
 
 bool OwnProcesses::has_members(pid_t group) {
   if (::kill(-group, 0) != 0) return false;
-  const auto now = Clock::now();
-  if (now - seen_at_ > kSeenFor) {
-    seen_ = agent::descendants();
-    seen_at_ = now;
-  }
-  return std::any_of(seen_.begin(), seen_.end(), [group](pid_t pid) { return ::getpgid(pid) == group; });
+  const auto is_seen = [&] {
+    return std::any_of(seen_.begin(), seen_.end(), [group](pid_t pid) { return ::getpgid(pid) == group; });
+  };
+  if (Clock::now() - seen_at_ <= kSeenFor && is_seen()) return true;
+  seen_ = agent::descendants();  // a member may be younger than those that were seen
+  seen_at_ = Clock::now();
+  return is_seen();
 }
 
 bool OwnProcesses::has_children() { return agent::has_children(); }
