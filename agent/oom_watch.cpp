@@ -58,37 +58,50 @@ OomWatch::OomWatch(const CgroupFiles& files) : kernel_log_(::open("/dev/kmsg", O
     for (auto& file : mount) {
       const auto text = read_file(file);
       if (!text) continue;
-      counters_.push_back(Counter{std::move(file), oom_kills(*text)});
+      const std::uint64_t before = oom_kills(*text);
+      counters_.push_back(Counter{std::move(file), before, before});
       break;
     }
   }
   if (kernel_log_ && ::lseek(kernel_log_.get(), 0, SEEK_END) < 0) kernel_log_.reset();
 }
 
-std::string OomWatch::evidence(pid_t pid) {
-  std::string out;
+void OomWatch::read_counters() {
   for (auto& counter : counters_) {
-    const auto text = read_file(counter.file);
-    const std::uint64_t now = text ? oom_kills(*text) : 0;
-    if (now <= counter.seen) continue;
-    if (out.empty()) {
-      out = "the kernel's out-of-memory killer was at work (" + counter.file + ": oom_kill " +
-            std::to_string(counter.seen) + " -> " + std::to_string(now) + ")";
-    }
-    counter.seen = now;
+    if (const auto text = read_file(counter.file)) counter.now = oom_kills(*text);
   }
-  const std::string words = "Killed process " + std::to_string(pid) + " (";
+}
+
+void OomWatch::read_kernel_log() {
+  constexpr std::string_view kWords = "Killed process ";
   char record[8192];
   while (kernel_log_) {
     const ssize_t n = ::read(kernel_log_.get(), record, sizeof record);
     if (n < 0 && (errno == EPIPE || errno == EINTR)) continue;  // EPIPE: records were overwritten meanwhile
-    if (n <= 0) break;
+    if (n <= 0) return;
     const std::string_view text(record, static_cast<std::size_t>(n));
-    const auto at = text.find(words);
+    const auto at = text.find(kWords);
     if (at == std::string_view::npos) continue;
     const auto line = text.substr(at, text.find('\n', at) - at);
-    out = "the kernel log: " + std::string(line.substr(0, 200));
+    const auto number = line.substr(kWords.size());
+    const auto pid = parse_number(number.substr(0, number.find(' ')));
+    if (pid) killed_[static_cast<pid_t>(*pid)] = line.substr(0, 200);
   }
+}
+
+std::string OomWatch::evidence(pid_t pid) {
+  read_counters();
+  read_kernel_log();
+  std::string out;
+  for (auto& counter : counters_) {
+    if (counter.now <= counter.explained) continue;
+    if (out.empty()) {
+      out = "the kernel's out-of-memory killer was at work (" + counter.file + ": oom_kill " +
+            std::to_string(counter.explained) + " -> " + std::to_string(counter.now) + ")";
+    }
+    ++counter.explained;
+  }
+  if (const auto line = killed_.extract(pid)) out = "the kernel log: " + line.mapped();
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,15 +24,21 @@ std::uint64_t oom_kills(std::string_view text);
 class OomWatch {
  public:
   explicit OomWatch(const CgroupFiles& files);  // earlier kills do not count
-  // The evidence, in words, that the OOM killer ended a process that SIGKILL has just ended; "" if there is none.
+  // The evidence, in words, that the OOM killer ended a process that SIGKILL has just ended; "" if there is none. Each
+  // process that it ended, of several at once, too, has evidence of its own.
   std::string evidence(pid_t pid);
 
  private:
   struct Counter {
     std::string file;
-    std::uint64_t seen = 0;
+    std::uint64_t explained = 0;  // the count at the start, and a kill for each process that got it as evidence
+    std::uint64_t now = 0;
   };
+  void read_counters();
+  void read_kernel_log();
+
   std::vector<Counter> counters_;
+  std::map<pid_t, std::string> killed_;  // lines of the kernel log, by the process that they name
   Fd kernel_log_;
 };
 

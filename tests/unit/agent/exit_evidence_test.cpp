@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +27,26 @@ TEST(ExitEvidence, AFailureHasTorchsErrorFile) { EXPECT_EQ(error_file_of(1 << 8,
 TEST(ExitEvidence, ASuccessHasNone) { EXPECT_EQ(error_file_of(0, false), ""); }
 
 TEST(ExitEvidence, AWorkerThatDrunEndedHasNone) { EXPECT_EQ(error_file_of(15, true), ""); }
+
+// The evidence that a worker has which ends after a kill for want of memory.
+std::string out_of_memory_of(int wait_status) {
+  const testing::TempFolder folder;
+  folder.write("slice/memory.events", "oom_kill 0\n");
+  OomWatch oom(CgroupFiles{"0::/slice\n", "30 23 0:26 / " + folder.path() + " rw - cgroup2 none rw\n"});
+  folder.write("slice/memory.events", "oom_kill 1\n");
+  control::Exited report;
+  report.pid = 1 << 22;
+  report.wait_status = wait_status;
+  add_evidence(report, oom, [] { return std::string(); });
+  return report.out_of_memory;
+}
+
+TEST(ExitEvidence, AKilledWorkerMayHaveRunOutOfMemory) {
+  EXPECT_NE(out_of_memory_of(SIGKILL), "");
+  EXPECT_NE(out_of_memory_of((128 + SIGKILL) << 8), "") << "as a shell says it of its child";
+  EXPECT_EQ(out_of_memory_of(SIGTERM), "");
+  EXPECT_EQ(out_of_memory_of(1 << 8), "");
+}
 
 class ErrorFileTest : public ::testing::Test {
  protected:

@@ -68,6 +68,17 @@ TEST(OomWatch, WithoutACounterOfOursThatOfTheNextAncestorCounts) {
   EXPECT_NE(watch.evidence(1 << 22).find("/slice/memory.events: oom_kill 1 -> 2"), std::string::npos);
 }
 
+// By memory.oom.group, say.
+TEST(OomWatch, EachOfSeveralThatWereKilledTogetherHasEvidence) {
+  const drun::testing::TempFolder folder;
+  folder.write("slice/memory.events", "oom_kill 1\n");
+  OomWatch watch(CgroupFiles{"0::/slice\n", "30 23 0:26 / " + folder.path() + " rw - cgroup2 none rw\n"});
+  folder.write("slice/memory.events", "oom_kill 3\n");
+  EXPECT_NE(watch.evidence(1 << 22).find("oom_kill 1 -> 3"), std::string::npos);
+  EXPECT_NE(watch.evidence((1 << 22) + 1).find("oom_kill 2 -> 3"), std::string::npos);
+  EXPECT_EQ(watch.evidence((1 << 22) + 2), "");
+}
+
 TEST(OomWatch, HasNoEvidenceWhereNothingHappened) { EXPECT_EQ(OomWatch(read_cgroup_files()).evidence(1 << 22), ""); }
 
 }  // namespace
