@@ -58,13 +58,15 @@ bool signal_if(pid_t pid, int number, IsWanted is_wanted) {
   return ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0) == 0;
 }
 
-// Kills the strays and adds them to `killed`. Returns their number.
-std::size_t end_strays(const JobMark& mark, Deadline deadline, std::set<pid_t>& killed) {
+// Kills the strays and adds them to `killed`, and those that live on to `left`. Returns their number.
+std::size_t end_strays(const JobMark& mark, Deadline deadline, std::set<pid_t>& killed,
+                       std::vector<ProcessStat>& left) {
   std::size_t n = 0;
   for (const pid_t pid : strays(mark, deadline)) {
     if (!signal_if(pid, SIGKILL, [&] { return is_stray(pid, mark); })) continue;
     ++n;
     killed.insert(pid);
+    if (auto stat = stat_of(pid); stat && !stat->over) left.push_back(std::move(*stat));
   }
   return n;
 }
@@ -193,7 +195,7 @@ Swept sweep(const SweepLimits& limits, const Reaped& reaped, const JobMark& mark
     const bool has_none = child < 0 && errno == ECHILD;
     if (has_none) {
       left.clear();
-      if (end_strays(mark, limits.deadline, killed) == 0) break;
+      if (end_strays(mark, limits.deadline, killed, left) == 0) break;
     }
     const auto now = Clock::now();
     if (!are_stuck(left)) not_stuck_at = now;

@@ -134,6 +134,23 @@ class Slow(Mounts):
         self.assertEqual(self.drun("clean", "-H", "host1", "--yes").status, 0)
         self.cluster.assert_clean()
 
+    def test_a_process_outside_the_tree_in_uninterruptible_sleep_is_named_too(self):
+        point, end = self.mount("h1", "open", "forever", "data")
+        self.cluster.shell("h1", f"touch {FOLDER}/data")
+        job = self.start_drun("--grace", "1", "-np", "1", "-H", "host1:1", "sh", "-c", "echo up; exec sleep 1000")
+        job.wait_for("up")
+        with open(f"/proc/{self.cluster.find('h1', '^sleep 1000')}/environ", encoding="utf-8") as environ:
+            marks = [one for one in environ.read().split("\0") if one.startswith(("DRUN_JOB_ID=", "DRUN_AGENT="))]
+        self.assertEqual(len(marks), 2)
+        stray = self.cluster.start("h1", "env", *marks, "cat", f"{point}/data")  # as `docker exec` would be
+        self.wait_until_asleep(self.cluster.find("h1", f"^cat {point}"))
+        job.signal(signal.SIGINT)
+        self.assertEqual(job.finish(30 * SLOWDOWN), 130, str(job))
+        self.assertRegex(job.err, r"warning: host1: still there after KILL: pid \d+ \(cat\), in uninterruptible sleep")
+        end()
+        stray.finish()
+        self.cluster.assert_clean()
+
     def wait_until_asleep(self, pid):
         """Until the process waits for the file system: in FUSE, until a signal makes it uninterruptible."""
         limit = time.monotonic() + 10 * SLOWDOWN
@@ -180,7 +197,7 @@ class Full(Mounts):
                     words = ("-v",) if option == "--log-file" else ()
                     job = self.drun(option, f"{point}/{path}", *words, "-np", "2", f"{BIN}/hello")
                     self.assertIn(text, job.err.lower(), str(job))
-                    self.assertIn(path, job.err)
+                    self.assertIn(f"{point}/{path}", job.err)
                     if status is not None:
                         self.assertEqual(job.status, status, str(job))
                     if status != 68:
