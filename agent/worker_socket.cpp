@@ -72,8 +72,12 @@ Result<std::unique_ptr<WorkerSocket>> WorkerSocket::create(asio::io_context& io,
     socket->acceptor_.open(endpoint.protocol(), ec);
     if (!ec) socket->acceptor_.bind(endpoint, ec);
     if (!ec) socket->acceptor_.listen(1024, ec);
-    if (ec) return fail(asio_error(ec, socket->path_));
-    return socket;
+    if (!ec) return socket;
+    tried += (tried.empty() ? "" : ", ") + place + " (" + ec.message() + ")";  // a file system without sockets
+    boost::system::error_code ignored;
+    socket->acceptor_.close(ignored);
+    socket->lock_ = Fd();
+    ::rmdir(std::exchange(socket->directory_, {}).c_str());
   }
   return fail(Errc::kIo, "no place for the worker socket (tried " + tried + ")");
 }

@@ -93,6 +93,8 @@ int remove_file(const char* path) { return result(::unlink(real(path).c_str()));
 
 int make_folder(const char* path, mode_t mode) { return result(::mkdir(real(path).c_str(), mode)); }
 
+int remove_folder(const char* path) { return result(::rmdir(real(path).c_str())); }
+
 int error_of(const char* name) {
   if (std::strcmp(name, "ENOSPC") == 0) return ENOSPC;
   return std::strcmp(name, "EDQUOT") == 0 ? EDQUOT : EIO;
@@ -135,6 +137,7 @@ int main(int argc, char** argv) {
   operations.rename = rename_file;
   operations.unlink = remove_file;
   operations.mkdir = make_folder;
+  operations.rmdir = remove_folder;
   operations.init = start;
   char foreground[] = "-f", option[] = "-o", options[] = "allow_other";
   char* words[] = {argv[0], foreground, option, options, argv[2], nullptr};

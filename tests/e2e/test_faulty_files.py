@@ -151,6 +151,15 @@ class Slow(Mounts):
         stray.finish()
         self.cluster.assert_clean()
 
+    def test_a_place_without_sockets_is_left_for_the_next_one(self):
+        point, _ = self.mount("h1", "open", 0, "nothing")
+        self.cluster.shell("h1", f"mount --bind {point} /tmp")
+        self.addCleanup(self.cluster.shell, "h1", "umount /tmp")
+        job = self.good("-H", "host1:1", "sh", "-c", f"echo $DRUN_AGENT; ls {FOLDER}")
+        self.assertRegex(job.out, r"^/var/tmp/drun-", str(job))
+        self.assertNotIn("drun-", job.out.split("\n", 1)[1], "left in /tmp")
+        self.cluster.assert_clean()
+
     def wait_until_asleep(self, pid):
         """Until the process waits for the file system: in FUSE, until a signal makes it uninterruptible."""
         limit = time.monotonic() + 10 * SLOWDOWN
