@@ -40,7 +40,7 @@ Agent::Agent(GuardLink guard)
       prepare_calls_(io_),
       queries_(io_, channel_.outgoing(), workers_),
       feed_(io_.get_executor(), channel_.outgoing(), workers_),
-      runtimes_(io_.get_executor(), channel_.outgoing(), workers_),
+      runtimes_(io_, channel_.outgoing(), workers_),
       child_signal_(io_, SIGCHLD),
       end_signals_(io_, SIGTERM, SIGINT, SIGHUP),
       tasks_(io_.get_executor()),
@@ -199,6 +199,7 @@ Task<void> Agent::reap() {
 void Agent::on_reaped(pid_t pid, int wait_status) {
   prepare_calls_.reaped(pid);
   queries_.reaped(pid);
+  runtimes_.reaped(pid);
   workers_.reaped(pid, wait_status);
 }
 

@@ -78,9 +78,16 @@ struct FactsGatherer::Question {
   control::HostFacts facts;
 };
 
+// The path of the first that is there, or "". What could not be found out becomes the fact of that name.
+Task<std::string> FactsGatherer::find_tool(Question& q, std::vector<std::string> names, std::string fact) {
+  FoundTool found = co_await tools_.find(std::move(names), q.deadline);
+  if (!found.problem.empty()) q.facts.unknown[fact] = std::move(found.problem);
+  co_return found.path;
+}
+
 Task<void> FactsGatherer::ask_glibc(Question& q) {
   std::vector<std::string> names = {"getconf", "ldd"};
-  const std::string tool = co_await tools_.find(std::move(names), q.deadline);
+  const std::string tool = co_await find_tool(q, std::move(names), "glibc");
   if (tool.empty()) co_return;
   const std::vector<std::string> argv = {tool, tool.ends_with("/ldd") ? "--version" : "GNU_LIBC_VERSION"};
   const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
@@ -96,7 +103,7 @@ Task<void> FactsGatherer::ask_glibc(Question& q) {
 
 Task<void> FactsGatherer::ask_python(Question& q) {
   std::vector<std::string> names = {"python3"};
-  const std::string python = co_await tools_.find(std::move(names), q.deadline);
+  const std::string python = co_await find_tool(q, std::move(names), "python");
   if (python.empty()) co_return;
   const std::vector<std::string> argv = {python, "-c", kPythonScript};
   const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
@@ -111,7 +118,7 @@ Task<void> FactsGatherer::ask_python(Question& q) {
 
 Task<void> FactsGatherer::ask_ofed(Question& q) {
   std::vector<std::string> names = {"ofed_info"};
-  const std::string ofed_info = co_await tools_.find(std::move(names), q.deadline);
+  const std::string ofed_info = co_await find_tool(q, std::move(names), "ofed");
   if (ofed_info.empty()) co_return;
   const std::vector<std::string> argv = {ofed_info, "-s"};
   const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
@@ -136,7 +143,7 @@ Task<void> FactsGatherer::ask_own_name(Question& q) {
 Task<void> FactsGatherer::ask_gpus(Question& q) {
   auto& facts = q.facts;
   std::vector<std::string> names = {"nvidia-smi"};
-  const std::string smi = co_await tools_.find(std::move(names), q.deadline);
+  const std::string smi = co_await find_tool(q, std::move(names), "nvidia-smi");
   if (smi.empty()) co_return;
   facts.has_nvidia_smi = true;
   const std::string fields = kGpuFields;
@@ -187,6 +194,26 @@ Task<void> FactsGatherer::read_files(Question& q) {
   co_await hash_files(q, deadline);
 }
 
+// /usr/local, a home or $NCCL_CONF_FILE may be on a dead network file system, too.
+Task<void> FactsGatherer::read_shared_files(Question& q) {
+  const ForkedFunction read = [this](const ReportStep& step) {
+    control::Facts answer;
+    step("the versions of libraries in /usr");
+    read_versions(root_, answer.facts);
+    step("nccl.conf of the system, the home and NCCL_CONF_FILE");
+    read_nccl_conf(root_, answer.facts);
+    return control::encode(answer);
+  };
+  const ForkedResult result = co_await files_.call(read, q.deadline);
+  auto answer = control::decode<control::Facts>(result.value.value_or(""));
+  if (!answer) {
+    q.facts.unknown["files"] = result.late ? result.step + ": not read to the end in time" : result.problem;
+    co_return;
+  }
+  q.facts.versions.merge(answer->facts.versions);
+  q.facts.nccl_conf = std::move(answer->facts.nccl_conf);
+}
+
 Task<void> FactsGatherer::hash_files(Question& q, Deadline deadline) {
   if (q.asked.argv.empty()) co_return;
   const ForkedFunction hash = [&q](const ReportStep& step) {
@@ -197,7 +224,7 @@ Task<void> FactsGatherer::hash_files(Question& q, Deadline deadline) {
   const ForkedResult result = co_await files_.call(hash, deadline);
   auto answer = control::decode<control::Facts>(result.value.value_or(""));
   if (!answer) {
-    q.facts.unknown["command"] = result.step + " could not be read to its end in time";
+    q.facts.unknown["command"] = result.late ? result.step + " could not be read to its end in time" : result.problem;
     co_return;
   }
   q.facts.command = std::move(answer->facts.command);
@@ -223,12 +250,11 @@ Task<control::HostFacts> FactsGatherer::gather(control::AskFacts question) {
   group.spawn(ask_ofed(q));
   group.spawn(ask_own_name(q));
   group.spawn(read_files(q));
+  group.spawn(read_shared_files(q));
   // These run while the programs run.
-  read_versions(root_, q.facts);
   read_limits(q.facts);
   read_kernel_log(root_, q.facts);
   read_network(root_, q.facts);
-  read_nccl_conf(root_, q.facts);
   co_await group.join();
   read_clocks(q.facts);
   co_return std::move(q.facts);

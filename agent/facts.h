@@ -37,12 +37,14 @@ class FactsGatherer {
 
  private:
   struct Question;  // shared by the coroutines of one gather()
+  Task<std::string> find_tool(Question& q, std::vector<std::string> names, std::string fact);
   Task<void> ask_glibc(Question& q);
   Task<void> ask_python(Question& q);
   Task<void> ask_ofed(Question& q);
   Task<void> ask_own_name(Question& q);
   Task<void> ask_gpus(Question& q);
   Task<void> read_files(Question& q);
+  Task<void> read_shared_files(Question& q);
   Task<void> hash_files(Question& q, Deadline deadline);
 
   asio::io_context& io_;

@@ -87,10 +87,16 @@ Task<ForkedResult> ForkedCalls::call(ForkedFunction function, Deadline deadline)
     co_return result;
   }
   auto pipe = make_pipe();
-  if (!pipe) co_return result;
+  if (!pipe) {
+    result.problem = pipe.error().message();
+    co_return result;
+  }
   const SharedStep last_step;
   const pid_t pid = fork_child();
-  if (pid < 0) co_return result;
+  if (pid < 0) {
+    result.problem = errno_error(errno, "fork").message();
+    co_return result;
+  }
   if (pid == 0) run_and_answer(function, last_step, pipe->write);
   pipe->write.reset();
   set_nonblocking(pipe->read.get(), true);
@@ -118,6 +124,7 @@ Task<ForkedResult> ForkedCalls::call(ForkedFunction function, Deadline deadline)
   }
   result.value = answer.value();
   result.step = last_step.get();
+  if (!result.value && !result.late) result.problem = "a child process ended early";
   co_return result;
 }
 

@@ -21,7 +21,8 @@ using ForkedFunction = std::function<std::string(const ReportStep&)>;
 struct ForkedResult {
   std::optional<std::string> value;  // what the function returned; nothing if it did not return in time
   std::string step;                  // the last that it reported
-  bool late = false;                 // the deadline has passed, or stop() was called; else the child could not be made
+  bool late = false;                 // the deadline has passed, or stop() was called
+  std::string problem;  // why there is neither a value nor `late`: "fork: Resource temporarily unavailable"
 };
 
 // Parses what a child writes: its value. Pure.

@@ -114,7 +114,7 @@ Task<void> HostQueries::send_cleaned(control::Clean order, pid_t guard) {
   const ForkedResult result = co_await cleaning_.call(clean, Clock::now() + milliseconds(order.grace_ms) + kCleanTime);
   control::Cleaned failed;
   failed.error = result.late ? "reading /proc took too long: a process may be stuck in the kernel (ps axl)"
-                             : "reading /proc failed";
+                             : "reading /proc failed: " + result.problem;
   to_drun_.push(Type::kCleaned, result.value.value_or(control::encode(failed)));
 }
 

@@ -17,9 +17,9 @@ constexpr std::size_t kMaxText = 64u << 10;
 Task<ToolOutput> ask_own_name(Tools& tools, std::string name, std::map<std::string, std::string> environment,
                               Deadline deadline) {
   std::vector<std::string> programs = {"getent"};
-  const std::string getent = co_await tools.find(std::move(programs), deadline);
-  if (getent.empty() || name.empty()) co_return ToolOutput();
-  std::vector<std::string> argv = {getent, "ahosts", std::move(name)};
+  const FoundTool getent = co_await tools.find(std::move(programs), deadline);
+  if (getent.path.empty() || name.empty()) co_return ToolOutput();
+  std::vector<std::string> argv = {getent.path, "ahosts", std::move(name)};
   co_return co_await tools.run(std::move(argv), std::move(environment), deadline, kMaxText);
 }
 

@@ -44,7 +44,7 @@ Task<void> find_command(PreparedJob& job, ForkedCalls& calls, control::Prepared&
   control::Problem problem;
   problem.kind = control::ProblemKind::kNoAnswer;
   problem.cause = result.late ? "'" + result.step + "': its file system has given no answer within " + limit_text(limit)
-                              : "the check of the command failed";
+                              : "the check of the command failed: " + result.problem;
   if (result.late) problem.hint = "is it a network file system whose server is down? on that host: df " + result.step;
   reply.problems.push_back(std::move(problem));
 }

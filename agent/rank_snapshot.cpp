@@ -88,11 +88,14 @@ std::vector<control::ProcessState> ProcessTable::family_of(pid_t worker) const {
   return out;
 }
 
-// The command that reads the stack; empty if there is no tool.
-Task<std::vector<std::string>> SnapshotReader::tool_for(pid_t pid, Deadline deadline) {
+// The command that reads the stack; empty if there is no tool, with the reason in `problem`.
+Task<std::vector<std::string>> SnapshotReader::tool_for(pid_t pid, std::string& problem, Deadline deadline) {
   std::vector<std::string> names = {"eu-stack", "gdb"};
   if (is_python(pid)) names.insert(names.begin(), "py-spy");
-  const std::string tool = co_await tools_.find(std::move(names), deadline);
+  FoundTool found = co_await tools_.find(std::move(names), deadline);
+  problem = found.problem.empty() ? "neither eu-stack nor gdb is there (Debian: apt-get install elfutils)"
+                                  : std::move(found.problem);
+  const std::string& tool = found.path;
   const std::string name = tool.substr(tool.rfind('/') + 1);
   const std::string number = std::to_string(pid);
   std::vector<std::string> command;
@@ -105,9 +108,10 @@ Task<std::vector<std::string>> SnapshotReader::tool_for(pid_t pid, Deadline dead
 }
 
 Task<void> SnapshotReader::read_stack(control::ProcessState& process, Deadline deadline) {
-  const std::vector<std::string> tool = co_await tool_for(process.pid, deadline);
+  std::string no_tool;
+  const std::vector<std::string> tool = co_await tool_for(process.pid, no_tool, deadline);
   if (tool.empty()) {
-    process.problem = "neither eu-stack nor gdb is there (Debian: apt-get install elfutils)";
+    process.problem = std::move(no_tool);
     co_return;
   }
   std::map<std::string, std::string> environment;

@@ -5,8 +5,9 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
-#include "agent/rank_snapshot.h"
+#include "agent/forked_call.h"
 #include "agent/worker_group.h"
 #include "base/asio.h"
 #include "control/frame_queue.h"
@@ -16,17 +17,20 @@ namespace drun::agent {
 class RuntimeWatch {
  public:
   // `workers` must outlive this.
-  RuntimeWatch(const asio::any_io_executor& executor, control::FrameQueue& to_drun, const WorkerGroup& workers);
+  RuntimeWatch(asio::io_context& io, control::FrameQueue& to_drun, const WorkerGroup& workers);
   void start();
+  // Called by the agent's reaper for every pid.
+  void reaped(pid_t pid) { reads_.reaped(pid); }
   void stop();
   Task<void> join() { return tasks_.join(); }
 
  private:
   Task<void> watch();
-  std::string poll(bool settled) const;
+  std::vector<pid_t> executed_workers() const;
 
   control::FrameQueue& to_drun_;
   const WorkerGroup& workers_;
+  ForkedCalls reads_;  // /proc/PID/maps may not be read while a thread of the process is stuck in the kernel
   TaskGroup tasks_;
   Event wake_;
   bool is_stopped_ = false;

@@ -19,21 +19,29 @@ Tools::Tools(asio::io_context& io, const std::string& path) : io_(io), lookups_(
   for (const char* usual : {"/usr/local/bin", "/usr/bin", "/bin"}) folders_.emplace_back(usual);
 }
 
-Task<std::string> Tools::find(std::vector<std::string> names, Deadline deadline) {
-  if (const auto known = found_.find(names.front()); known != found_.end()) co_return known->second;
-  const ForkedFunction find = [this, &names](const ReportStep&) {
+Task<FoundTool> Tools::find(std::vector<std::string> names, Deadline deadline) {
+  FoundTool out;
+  if (const auto known = found_.find(names.front()); known != found_.end()) {
+    out.path = known->second;
+    co_return out;
+  }
+  const ForkedFunction find = [this, &names](const ReportStep& report) {
     for (const auto& name : names) {
       for (const auto& folder : folders_) {
         std::string path = folder + "/" + name;
+        report(path);
         if (::access(path.c_str(), X_OK) == 0) return path;
       }
     }
     return std::string();
   };
   const ForkedResult result = co_await lookups_.call(find, deadline);
-  std::string path = result.value.value_or("");
-  if (!path.empty()) found_[path.substr(path.rfind('/') + 1)] = path;
-  co_return path;
+  out.path = result.value.value_or("");
+  if (!out.path.empty()) found_[out.path.substr(out.path.rfind('/') + 1)] = out.path;
+  if (result.late)
+    out.problem = "looking for " + (result.step.empty() ? names.front() : result.step) + " did not end in time";
+  if (!result.problem.empty()) out.problem = "looking for " + names.front() + ": " + result.problem;
+  co_return out;
 }
 
 Task<ToolOutput> Tools::run(std::vector<std::string> argv, std::map<std::string, std::string> environment,

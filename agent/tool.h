@@ -22,15 +22,19 @@ struct ToolOutput {
   std::chrono::milliseconds took{0};
 };
 
+struct FoundTool {
+  std::string path;     // in full; "" if there is none, or if that is not known
+  std::string problem;  // not empty: why it is not known
+};
+
 // Owned by its user; runs on the agent's thread. stop() ends the running programs, and thereby run().
 class Tools {
  public:
   // `path`: directories to search, as in $PATH; the usual directories are searched after them.
   Tools(asio::io_context& io, const std::string& path);
 
-  // The full path of the first of these programs that is there; "" if there is none by the deadline. A child looks,
-  // because a directory may be on a dead network file system.
-  Task<std::string> find(std::vector<std::string> names, Deadline deadline);
+  // The first of these programs that is there. A child looks, because a directory may be on a dead network file system.
+  Task<FoundTool> find(std::vector<std::string> names, Deadline deadline);
   // argv[0] is the full path. The child has its own process group and an empty stdin.
   Task<ToolOutput> run(std::vector<std::string> argv, std::map<std::string, std::string> environment, Deadline deadline,
                        std::size_t limit);

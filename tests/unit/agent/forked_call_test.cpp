@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +110,21 @@ TEST_F(ForkedCallsTest, AChildThatDiesIsNotLate) {
   const ForkedResult result = call([](const ReportStep&) -> std::string { ::_exit(3); });
   EXPECT_FALSE(result.value);
   EXPECT_FALSE(result.late);
+  EXPECT_EQ(result.problem, "a child process ended early");
+}
+
+// A login node where the user is at a limit.
+TEST_F(ForkedCallsTest, AChildThatCannotBeMadeHasItsReason) {
+  io_.poll();  // opens what asio itself needs
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit none{3, files.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const ForkedResult result = call([](const ReportStep&) { return std::string(); });
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  EXPECT_FALSE(result.value);
+  EXPECT_FALSE(result.late);
+  EXPECT_NE(result.problem.find("too many open files"), std::string::npos) << result.problem;
 }
 
 TEST_F(ForkedCallsTest, StopEndsACallAtOnce) {

@@ -79,6 +79,12 @@ class FakeProcesses : public Processes {
 
   void restart_clock() { began_ = Clock::now(); }
   void write(pid_t pid, const std::string& text) { write_all(stdout_[pid].get(), text); }
+  // As much as the pipe takes at once.
+  std::size_t write_some(pid_t pid, const std::string& text) {
+    set_nonblocking(stdout_[pid].get(), true);
+    const ssize_t n = ::write(stdout_[pid].get(), text.data(), text.size());
+    return n > 0 ? static_cast<std::size_t>(n) : 0;
+  }
   std::string read_stdin(pid_t pid) {
     char bytes[256];
     const ssize_t n = ::read(stdin_[pid].get(), bytes, sizeof bytes);
@@ -399,6 +405,20 @@ TEST_F(WorkerGroupTest, TheRestOfAGroupMayWriteForAMoment) {
   EXPECT_EQ(received<control::Output>(Type::kOutputEnd).size(), 4u);
 }
 
+// It may say the reason then, or that it has saved its state.
+TEST_F(WorkerGroupTest, TheRestOfAGroupMayWriteUntilTheEndOfItsGraceTime) {
+  start(1);
+  exit(100, 1 << 8, {150});
+  order_end(seconds(5));
+  time_.run_for(milliseconds(800));
+  processes_.write(100, "saved\n");
+  time_.run_for(milliseconds(100));
+  const auto outputs = received<control::Output>(Type::kOutput);
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].bytes, "saved\n");
+  processes_.groups[100].clear();
+}
+
 TEST_F(WorkerGroupTest, PauseStopsAndResumeContinues) {
   start(2);
   group_.pause();
@@ -483,6 +503,20 @@ TEST_F(WorkerGroupTest, OutputWithoutAReaderIsNotWaitedFor) {
   group_.reader_lost();
   time_.settle();
   EXPECT_EQ(tasks_.running(), 0);
+}
+
+// A worker that is blocked in a write could not act on SIGTERM.
+TEST_F(WorkerGroupTest, OutputWithoutAReaderDoesNotBlockItsWorker) {
+  start(1);
+  const std::string much(1u << 20, 'x');
+  EXPECT_LT(processes_.write_some(100, much) + processes_.write_some(100, much), much.size())
+      << "credit and pipe are full";
+  to_drun_.close();
+  group_.reader_lost();
+  for (int i = 0; i < 8; ++i) {
+    time_.settle();
+    EXPECT_GT(processes_.write_some(100, much), 0u) << i;
+  }
 }
 
 }  // namespace
