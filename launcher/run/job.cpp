@@ -84,12 +84,10 @@ Task<int> Job::run_workers() {
   if (timeout_.has_passed()) co_await timeout_.finish_report();
   if (timeline_.is_open()) co_await timeline_.wait(Clock::now() + kTimelineEnd);
   co_await output_.finish();
-  int status = timeout_.has_passed() ? kExitTimeout : supervisor_.status();
   if (const auto late = supervisor_.unfinished_hosts(); !late.empty()) {
     reporter_.warning(join(late, ", ") + " did not confirm that all its workers have ended");
-    if (status == kExitOk) status = kExitTimeout;
   }
-  co_return status;
+  co_return timeout_.has_passed() ? static_cast<int>(kExitTimeout) : supervisor_.status();
 }
 
 void Job::spawn(Deadline deadline) {

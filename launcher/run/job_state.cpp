@@ -345,6 +345,7 @@ void JobState::conclude() {
     find_same_tracebacks();
     status_ = first_failure_->first.front().status;
   }
+  if (status_ == kExitOk && !unfinished_hosts().empty()) status_ = kExitTimeout;
   say_what_was_left();
 }
 

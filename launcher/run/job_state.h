@@ -112,7 +112,8 @@ class JobState {
   bool finished(std::size_t host) const { return hosts_[host].finished; }  // or lost
   std::vector<std::string> unfinished_hosts() const;
 
-  // Once it is over: finds the first failure, whose status is the job's.
+  // Once it is over: finds the first failure, whose status is the job's. A job without a failure has kExitTimeout if a
+  // host did not confirm the end of its workers.
   void conclude();
   int status() const { return status_; }
   const std::optional<FirstFailure>& first_failure() const { return first_failure_; }

@@ -385,6 +385,28 @@ TEST_F(JobStateTest, AgentsThatDoNotFinishAreGivenUpAtTheDeadlineAndNamed) {
   EXPECT_THAT(state_.unfinished_hosts(), ElementsAre("node1"));
 }
 
+TEST_F(JobStateTest, WithoutTheWordOfEveryAgentAJobIsNoSuccess) {
+  begin();
+  for (std::uint32_t rank = 0; rank < 4; ++rank) end(rank, 0);
+  finish(0);
+  state_.time_passed(at(seconds(60)));
+  ASSERT_TRUE(state_.over());
+  state_.conclude();
+  EXPECT_THAT(state_.unfinished_hosts(), ElementsAre("node1"));
+  EXPECT_EQ(state_.status(), kExitTimeout);
+}
+
+TEST_F(JobStateTest, AFailureIsTheStatusThoughAnAgentSaysNothing) {
+  begin();
+  end(0, kStatus3);
+  for (std::uint32_t rank = 1; rank < 4; ++rank) end(rank, SIGTERM, milliseconds(1500), true);
+  finish(0);
+  state_.time_passed(at(seconds(60)));
+  ASSERT_TRUE(state_.over());
+  state_.conclude();
+  EXPECT_EQ(state_.status(), 3);
+}
+
 TEST_F(JobStateTest, OutputThatIsReadSlowlyHasNoDeadline) {
   begin();
   for (std::uint32_t rank = 0; rank < 4; ++rank) exit(rank, 0);

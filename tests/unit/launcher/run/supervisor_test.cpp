@@ -7,6 +7,7 @@
 
 #include "base/exit_status.h"
 #include "launcher/run/collective_progress.h"
+#include "launcher/run/job_timeout.h"
 #include "launcher/run/join_tracker.h"
 #include "launcher/run/stall_report.h"
 #include "tests/fakes/fake_channel.h"
@@ -235,6 +236,22 @@ TEST_F(SupervisorTest, AFrozenHostIsLostAfterItsHeartbeatTimeoutAndEndsTheJob) {
   EXPECT_TRUE(over_);
   EXPECT_EQ(supervisor_.status(), kExitUnreachable);
   EXPECT_THAT(supervisor_.unfinished_hosts(), IsEmpty()) << "it is known to be lost";
+}
+
+// A pager that is at its first page, say.
+TEST_F(SupervisorTest, AJobThatHasEndedIsNotTimedOutWhileItsOutputIsRead) {
+  begin();
+  JobTimeout timeout(io_, reporter_, supervisor_, milliseconds(0));
+  const Placement placement;
+  bool has_ended = false;
+  run(timeout.watch(
+      hosts_, placement, seconds(2), [] { return std::vector<int>{}; }, [&has_ended] { has_ended = true; }));
+  time_.run_for(seconds(1));
+  supervisor_.stop(0, "all ranks have ended");
+  time_.run_for(seconds(2));
+  EXPECT_FALSE(timeout.has_passed());
+  EXPECT_FALSE(has_ended);
+  stop_all();
 }
 
 TEST_F(SupervisorTest, AnAgentThatDoesNotFinishIsGivenUpAndNamed) {
