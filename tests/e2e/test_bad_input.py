@@ -25,7 +25,7 @@ class BadInput(ClusterTest):
         self.bad(2, ["-np"], "-np", "0", *run)
         self.bad(2, ["-np"], "-np", "-1", *run)
         self.bad(2, ["-np"], "-np", "many", *run)
-        self.bad(2, ["3", "2"], "-np", "3", "-H", "localhost:2", *run)
+        self.bad(2, ["only 2 slots"], "-np", "3", "-H", "localhost:2", *run)
         self.bad(2, ["-H"], "-H", "", *run)
         self.bad(2, ["-H"], "-H", "host1:1,,host2:1", *run)
         self.bad(2, ["-H", "zero slots"], "-H", "host1:0", *run)
@@ -42,7 +42,7 @@ class BadInput(ClusterTest):
         self.bad(2, ["hosts:3:"], "--hostfile", "hosts", "touch", "/root/started", cwd="/root")
 
     def test_a_forgotten_comma_is_noticed(self):
-        self.bad(2, [","], "-np", "4", "-H", "localhost:2", "host1:2", "./train")
+        self.bad(2, ["a comma may be missing", "-H localhost:2,host1:2"], "-np", "4", "-H", "localhost:2", "host1:2", "./train")
 
     def test_commands_that_do_not_exist_or_cannot_be_executed(self):
         self.bad(127, ["no-such-command"], "-np", "1", "-H", "localhost:1", "no-such-command")

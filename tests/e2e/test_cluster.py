@@ -68,7 +68,7 @@ class Life(unittest.TestCase):
         begin = time.monotonic()
         cluster = Cluster(16)
         self.addCleanup(cluster.down)
-        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(time.monotonic() - begin, 30)  # a second or two if nothing else runs
 
     def test_nothing_is_left_when_the_supervisor_is_killed(self):
         cluster = Cluster(3)

@@ -58,7 +58,10 @@ class FirstFailure(ClusterTest):
         self.assertEqual([r["rank"] for r in report["ranks"]], [0, 1, 2])
         self.assertEqual(report["ranks"][2]["signal"], 9)
         # Ranks that drun ended are not among the failures.
-        for failure in report["first_failure"]["consequences"]:
+        consequences = report["first_failure"]["consequences"]
+        self.assertTrue(consequences, report)
+        for failure in consequences:
+            self.assertIn(failure["rank"], (0, 1), report)
             self.assertFalse(report["ranks"][failure["rank"]]["ended_by_drun"], report)
         self.cluster.assert_clean()
 
@@ -93,9 +96,11 @@ class FirstFailure(ClusterTest):
         job = self.start_drun("-x", f"DRUN_OP_TIMEOUT={limit}", "-np", "3", "train", "--epochs", "100000")
         job.wait_for(r"epoch")
         frozen = self.cluster.find_all("h0", r"^train")[1]
+        with open(f"/proc/{frozen}/environ", encoding="utf-8") as environ:
+            rank = re.search(r"(?:^|\0)RANK=(\d)", environ.read())[1]
         os.kill(frozen, signal.SIGSTOP)
         self.assertEqual(job.finish(30 * SLOWDOWN), 1, str(job))
-        self.assertRegex(job.err, rf"train: allreduce #\d+ '[^']+' timed out after {limit} s waiting for rank \d on localhost")
+        self.assertRegex(job.err, rf"train: allreduce #\d+ '[^']+' timed out after {limit} s waiting for rank {rank} on localhost")
         self.cluster.assert_clean()
 
     def test_workers_that_did_not_join_get_term_at_once(self):

@@ -30,9 +30,15 @@ class Decoys(ClusterTest):
             self.assertEqual(found[rank]["MASTER_ADDR"], "10.77.0.3")
 
     def test_interfaces_by_network(self):
-        job = self.good("-H", "localhost:1,host1:1", "--network-interfaces", "10.77.0.0/24", "env")
-        for rank, env in environments(job.out).items():
-            self.assertEqual(env["NCCL_SOCKET_IFNAME"], f"={self.nics()[rank]}")
+        for rank, nic in enumerate(self.nics()[:2]):  # without the option it would be 10.77.0.0/24
+            self.cluster.shell(f"h{rank}", f"ip address add 10.78.0.{rank + 1}/24 dev {nic}")
+            self.addCleanup(self.cluster.shell, f"h{rank}", f"ip address delete 10.78.0.{rank + 1}/24 dev {nic}")
+        for network, head in (("10.77.0.0/24", "10.77.0.1"), ("10.78.0.0/24", "10.78.0.1")):
+            found = environments(self.good("-H", "localhost:1,host1:1", "--network-interfaces", network, "env").out)
+            self.assertEqual(len(found), 2)
+            for rank, env in found.items():
+                self.assertEqual(env["NCCL_SOCKET_IFNAME"], f"={self.nics()[rank]}")
+                self.assertEqual(env["MASTER_ADDR"], head)
 
     def test_an_interface_that_does_not_exist_is_an_error_that_lists_what_there_is(self):
         job = self.drun("-H", "localhost:1,host1:1", "--network-interfaces", "nosuch0", "hostname")
@@ -47,8 +53,8 @@ class Decoys(ClusterTest):
                             output=['oifname != "eno1" accept', "tcp sport 12345 accept", new])
         self.addCleanup(self.cluster.unfilter, "h3")
         job = self.drun("-H", "host1:1,host3:1", "hostname")
-        self.assertNotIn(job.status, (0, 70), str(job))
-        self.assertIn("10.77.0.4", job.err)
+        self.assertEqual(job.status, 68, str(job))
+        self.assertRegex(job.err, r"10\.77\.0\.4.* timed out|timed out.* 10\.77\.0\.4")
         self.cluster.assert_clean()
 
 
@@ -256,7 +262,7 @@ class Cut(ClusterTest):
         job.finish(30 * SLOWDOWN)
         self.assertNotIn(job.status, (0, 70), str(job))
         self.assertLess(time.monotonic() - begin, 15 * SLOWDOWN)
-        self.assertIn("host1", job.err)
+        self.assertRegex(job.err, r"host1.* silent for [3-9] s")
         end = time.monotonic() + 15 * SLOWDOWN  # the host that is cut off ends its workers by itself
         while any("sleep" in command for host in self.cluster.processes().values() for _, _, command in host):
             self.assertLess(time.monotonic(), end, str(self.cluster.processes()))

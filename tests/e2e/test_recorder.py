@@ -90,7 +90,7 @@ class Recorder(ClusterTest):
         self.cluster.assert_clean()
 
     def test_nobody_is_told_of_ranks_that_compute_or_when_the_limit_is_0(self):
-        for limit, *actions in (("1", "barrier", "sleep:2.5", "barrier"), ("0", "barrier", "1@sleep:2.5", "barrier")):
+        for limit, *actions in (("2", "barrier", "sleep:4.5", "barrier"), ("0", "barrier", "1@sleep:2.5", "barrier")):
             job = self.caller(*actions, options=("--stall-timeout", limit))
             self.assertEqual((job.status, job.err), (0, ""), str(job))
 

@@ -45,7 +45,11 @@ class OneMachine(ClusterTest):
         self.assertEqual(sorted(untagged(job.out)), [(r, f"rank {r} of 4 local {r}") for r in range(4)])
 
     def test_train_gives_the_same_model_for_one_worker_without_drun(self):
-        self.assertEqual(self.cluster.run("h0", "./train", cwd=BIN).status, 0)
+        def model(job):
+            return re.search(r"final loss (\S+), norm (\S+)", job.out).groups()
+        alone = self.cluster.run("h0", "./train", "--epochs", "3", cwd=BIN)
+        self.assertEqual(alone.status, 0, str(alone))
+        self.assertEqual(model(alone), model(self.good("-np", "1", "./train", "--epochs", "3", cwd=BIN)))
 
     def test_a_program_of_mpi_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -142,8 +146,7 @@ class TwoMachines(ClusterTest):
 
     def test_the_interface_given_is_exported(self):
         job = self.good("-np", "2", "-H", "localhost:1,host1:1", "--network-interfaces", "enp3s0", "env")
-        for env in environments(job.out).values():
-            self.assertEqual(env["NCCL_SOCKET_IFNAME"], "=enp3s0")
+        self.assertEqual([env["NCCL_SOCKET_IFNAME"] for env in environments(job.out).values()], ["=enp3s0"] * 2)
 
     def test_train_through_openssh(self):
         job = self.drun("-np", "2", "-H", "localhost:1,host1:1", "-p", "12345", "--transport", "openssh", "./train",
@@ -152,9 +155,11 @@ class TwoMachines(ClusterTest):
         self.cluster.assert_clean()
 
     def test_an_ssh_compatible_hook_reaches_the_host(self):
-        self.cluster.write("h0", "/root/hook", "#!/bin/sh\nhost=$1; shift; exec ssh -T -oBatchMode=yes $host \"$@\"\n", 0o755)
+        self.cluster.write("h0", "/root/hook", "#!/bin/sh\nhost=$1; echo $host >> /root/hooked; shift\n"
+                           "exec ssh -T -oBatchMode=yes $host \"$@\"\n", 0o755)
         job = self.good("--launch-agent", "/root/hook", "-H", "localhost:1,host1:1", "hostname")
         self.assertEqual(sorted(job.out.splitlines()), ["[0] h0", "[1] h1"])
+        self.assertEqual(self.cluster.shell("h0", "cat /root/hooked"), "host1\n")
         self.cluster.assert_clean()
 
     def test_a_working_directory_that_a_host_lacks_is_named(self):

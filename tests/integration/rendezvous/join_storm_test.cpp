@@ -75,7 +75,7 @@ std::function<void(int, int)> relay_process(int server_port, Clock::duration del
   };
 }
 
-// Connects and says nothing, and connects again when the server closes.
+// Connects and says nothing until the server closes.
 Task<void> be_a_stranger(int server_port, int& n_connected) {
   Tcp::socket socket(co_await asio::this_coro::executor);
   const auto server = at(server_port);

@@ -20,7 +20,7 @@ double mean(int size, std::size_t i) {
   return sum / size;
 }
 
-// Returns the largest distance from the mean.
+// Returns the largest distance from the mean, or NaN if there is one.
 double error_of(drun::Communicator& all, const std::string& method) {
   std::vector<float> parameters(kCount), gradient(kCount);
   drun::DistributedOptimizer optimizer(
@@ -34,7 +34,10 @@ double error_of(drun::Communicator& all, const std::string& method) {
   optimizer.step();
   optimizer.synchronise();
   double largest = 0;
-  for (std::size_t i = 0; i < kCount; ++i) largest = std::max(largest, std::abs(parameters[i] - mean(all.size(), i)));
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const double distance = std::abs(parameters[i] - mean(all.size(), i));
+    if (std::isnan(distance) || distance > largest) largest = distance;
+  }
   return largest;
 }
 

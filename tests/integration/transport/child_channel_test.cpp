@@ -90,7 +90,7 @@ TEST_F(ChildChannel, GivesTheChildDefaultSignalsAndASessionOfItsOwn) {
 TEST_F(ChildChannel, ATermIsEnoughForMost) {
   auto channel = spawn("echo up; sleep 100");
   EXPECT_EQ(read_line(*channel), "up\n");
-  EXPECT_LT(loop_.run(close_and_join(std::move(channel))), std::chrono::milliseconds(1500));
+  EXPECT_LT(loop_.run(close_and_join(std::move(channel))), std::chrono::milliseconds(1900)) << "KILL comes after 2 s";
 }
 
 TEST_F(ChildChannel, AChildThatIgnoresTermIsKilledWithItsGroup) {
@@ -100,8 +100,10 @@ TEST_F(ChildChannel, AChildThatIgnoresTermIsKilledWithItsGroup) {
   const auto took = loop_.run(close_and_join(std::move(channel)));
   EXPECT_GE(took, std::chrono::milliseconds(1900));
   EXPECT_LT(took, std::chrono::seconds(4));
-  const std::string state = read_file("/proc/" + std::to_string(grandchild) + "/stat").value_or(" Z ");
-  EXPECT_NE(state.find(" Z "), std::string::npos) << state;
+  const auto state = [&] { return read_file("/proc/" + std::to_string(grandchild) + "/stat").value_or(" Z "); };
+  // It has the signal, but may not have run since.
+  for (int i = 0; i < 500 && state().find(" Z ") == std::string::npos; ++i) ::usleep(10000);
+  EXPECT_NE(state().find(" Z "), std::string::npos) << state();
 }
 
 TEST_F(ChildChannel, CloseEndsAPendingRead) {

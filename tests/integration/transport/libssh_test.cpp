@@ -464,10 +464,12 @@ TEST_F(LibsshTransport, CloseWhileWritingCancelsTheWrite) {
 }
 
 TEST_F(LibsshTransport, KeepsABoundedInboxForASleepingReader) {
-  auto channel = loop_.open(*transport_, sshd_.target(), "head -c 33554432 /dev/zero");
+  const std::string all_sent = path("all_sent");
+  auto channel = loop_.open(*transport_, sshd_.target(), "head -c 33554432 /dev/zero; touch " + all_sent);
   ASSERT_TRUE(channel);
-  auto reader = [](asio::io_context&, std::unique_ptr<Channel> c) -> Task<std::size_t> {
-    co_await sleep_until(Clock::now() + std::chrono::milliseconds(300));
+  auto reader = [](std::unique_ptr<Channel> c, std::string mark) -> Task<std::size_t> {
+    co_await sleep_until(Clock::now() + std::chrono::milliseconds(1000));
+    EXPECT_NE(::access(mark.c_str(), F_OK), 0) << "the host could send 32 MiB to a reader that sleeps";
     std::size_t n = 0;
     std::vector<char> buffer(1 << 20);
     for (;;) {
@@ -479,7 +481,8 @@ TEST_F(LibsshTransport, KeepsABoundedInboxForASleepingReader) {
     co_await c->join();
     co_return n;
   };
-  EXPECT_EQ(loop_.run(reader(loop_.io, std::move(*channel))), 33554432u);
+  EXPECT_EQ(loop_.run(reader(std::move(*channel), all_sent)), 33554432u);
+  EXPECT_EQ(::access(all_sent.c_str(), F_OK), 0);
 }
 
 }  // namespace

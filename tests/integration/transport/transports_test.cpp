@@ -127,7 +127,7 @@ TEST_P(Transports, NoticeAtOnceThatThePeerWasKilled) {
   sshd_.kill_everything();
   const auto start = Clock::now();
   const auto outcome = loop_.run(converse(loop_.io, std::move(*channel), ""));
-  EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
   EXPECT_TRUE(outcome.exit_status == 255 || outcome.error.find("connection lost") != std::string::npos)
       << outcome.exit_status << " " << words_of(outcome);
 }
@@ -210,8 +210,10 @@ TEST_P(Transports, CarryTheWordsOfAProxyThatFails) {
   EXPECT_NE(words_of(outcome).find("no way out"), std::string::npos) << words_of(outcome);
 }
 
-TEST_P(Transports, OpenManySessionsThroughAJumpHost) {
-  if (GetParam() == Kind::kOpenssh) return;
+// With the client of OpenSSH each session would be an ssh, and another to the jump host.
+class LibsshAlone : public Transports {};
+
+TEST_P(LibsshAlone, OpensManySessionsThroughAJumpHost) {
   auto transport = make();
   const auto target = sshd_.target("Host box\n ProxyJump box2");
   EXPECT_EQ(loop_.run(open_all(loop_.io, *transport, target, 24)), 24);
@@ -246,8 +248,12 @@ TEST(OpensshTransport, HasThePolicyOfSshForTheLinesThatOnlySshEvaluates) {
   for (const std::string policy : {"yes", "ask", "accept-new", "no"}) EXPECT_EQ(run(policy), "") << policy;
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, Transports, ::testing::Values(Kind::kLibssh, Kind::kOpenssh),
-                         [](const auto& test) { return test.param == Kind::kLibssh ? "Libssh" : "Openssh"; });
+std::string name_of(const ::testing::TestParamInfo<Kind>& test) {
+  return test.param == Kind::kLibssh ? "Libssh" : "Openssh";
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Transports, ::testing::Values(Kind::kLibssh, Kind::kOpenssh), name_of);
+INSTANTIATE_TEST_SUITE_P(Over, LibsshAlone, ::testing::Values(Kind::kLibssh), name_of);
 
 }  // namespace
 }  // namespace drun::transport::testing

@@ -509,8 +509,7 @@ TEST_F(WorkerGroupTest, OutputWithoutAReaderIsNotWaitedFor) {
 TEST_F(WorkerGroupTest, OutputWithoutAReaderDoesNotBlockItsWorker) {
   start(1);
   const std::string much(1u << 20, 'x');
-  EXPECT_LT(processes_.write_some(100, much) + processes_.write_some(100, much), much.size())
-      << "credit and pipe are full";
+  while (processes_.write_some(100, much) > 0) time_.settle();  // until credit and pipe are used up
   to_drun_.close();
   group_.reader_lost();
   for (int i = 0; i < 8; ++i) {

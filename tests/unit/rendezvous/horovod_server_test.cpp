@@ -161,6 +161,19 @@ TEST(HorovodServer, ClosesTheOldestStrangerForOneMore) {
   EXPECT_EQ(ask(server, "GET", "secret:1/global/0"), "200 address");
 }
 
+TEST(HorovodServer, RefusesOneMoreWhereAllHaveShownTheToken) {
+  HorovodServerThread server(2);
+  std::vector<Fd> waiting;
+  for (int i = 0; i < 2; ++i) {
+    waiting.push_back(connected(server));
+    send(waiting.back(), "GET", "secret:1/global/1");
+  }
+  while (server.n_connections() < 2) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i) server.n_connections();  // each lets the server read what has come
+  EXPECT_EQ(read_to_end(stranger(server)), "");
+  EXPECT_EQ(server.n_connections(), 2U);
+}
+
 TEST(HorovodServer, StopsWhileClientsWait) {
   HorovodServerThread server;
   const Fd waits = connected(server), is_silent = stranger(server), is_cut = connected(server);

@@ -1,5 +1,6 @@
 // A real server and real clients over loopback.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -137,6 +138,19 @@ TEST(Rendezvous, CarriesTheLargestValueAndRefusesMore) {
   EXPECT_TRUE((*client)->set("k", "still of use"));
 }
 
+// The limit of what waits to be sent to a client is no limit of all that it is sent.
+TEST(Rendezvous, AClientMayGetAnyNumberOfLargeValues) {
+  ServerThread server(1);
+  auto client = server.join(0);
+  ASSERT_TRUE(client);
+  ASSERT_TRUE((*client)->set("k", std::string(kMaxValue, 'x')));
+  for (int i = 0; i < 6; ++i) {
+    const auto value = (*client)->get("k", 20s);
+    ASSERT_TRUE(value) << i << ": " << value.error().message();
+    EXPECT_EQ(value->size(), kMaxValue);
+  }
+}
+
 TEST(Rendezvous, KeysAreWriteOnceUnlessOverwritten) {
   ServerThread server(1);
   auto client = server.join(0);
@@ -242,6 +256,39 @@ TEST(Rendezvous, RankThatFollowsAnotherWaitsForItsSeat) {
   EXPECT_TRUE((*joined)->set("a", "b"));
   EXPECT_TRUE(server.told("lost 0"));
   EXPECT_TRUE(server.told("joined 0", 2));
+}
+
+// A busy server closes connections that have not joined yet.
+TEST(Rendezvous, JoinIsTriedAgainWhenTheServerClosesTheConnection) {
+  ServerThread server(1, "");
+  const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(
+      ::bind(listener.get(), any, length) | ::listen(listener.get(), 8) | ::getsockname(listener.get(), any, &length),
+      0);
+  const timeval limit{10, 0};  // of accept(), too
+  ASSERT_EQ(::setsockopt(listener.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+  auto joining = std::async(std::launch::async,
+                            [&] { return Client::join("127.0.0.1", ntohs(address.sin_port), server.key(), 0, 20s); });
+  for (int i = 0; i < 2; ++i) {  // without a word, and after some
+    const Fd refused(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    char byte = 0;
+    const bool reads = i == 1;
+    EXPECT_TRUE(!reads || ::recv(refused.get(), &byte, 1, 0) == 1);
+  }
+  const int taken = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC);
+  ASSERT_GE(taken, 0) << "it was not tried again";
+  server.on_loop([&] {
+    asio::generic::stream_protocol::socket socket(server.io(), {AF_INET, IPPROTO_TCP}, taken);
+    server.server().adopt(std::move(socket));
+  });
+  auto client = joining.get();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_TRUE((*client)->set("a", "b"));
 }
 
 TEST(Rendezvous, RankThatIsLeftBehindIsToldAtOnce) {
