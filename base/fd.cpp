@@ -74,7 +74,7 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   return text;
 }
 
-Result<void> write_all(int fd, std::string_view bytes) {
+Result<void> write_all(int fd, std::string_view bytes, const std::string& what) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n >= 0) {
@@ -87,7 +87,7 @@ Result<void> write_all(int fd, std::string_view bytes) {
       ::poll(&p, 1, -1);
       continue;
     }
-    return fail(errno_error(errno, "write"));
+    return fail(errno_error(errno, what));
   }
   return {};
 }

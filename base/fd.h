@@ -49,8 +49,9 @@ Fd reopen_nonblocking(int fd, int access);
 Result<std::string> read_to_end(int fd, std::size_t limit);
 // Opens and reads the whole file, in the same way. The error names the path.
 Result<std::string> read_file(const std::string& path, std::size_t limit = 64u << 20);
-// Blocks until all is written, also on a non-blocking descriptor; retries after EINTR and short writes.
-Result<void> write_all(int fd, std::string_view bytes);
+// Blocks until all is written, also on a non-blocking descriptor; retries after EINTR and short writes. The error names
+// `what`, such as the path.
+Result<void> write_all(int fd, std::string_view bytes, const std::string& what = "write");
 // Closes all descriptors from `first` on, except `keep`; for a child before its exec.
 void close_others(int first, int keep);
 // Raises the soft limit on open files to the hard limit. Returns the limit now in force.

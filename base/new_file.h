@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/fd.h"
@@ -22,6 +23,7 @@ class NewFile {
   static Result<NewFile> create(const std::string& path, mode_t mode);
   explicit operator bool() const { return static_cast<bool>(file_); }
   int fd() const { return file_.get(); }
+  Result<void> write(std::string_view bytes) { return write_all(file_.get(), bytes, path_); }
   // Closes it and gives it its path. On an error the old file is still there.
   Result<void> commit();
 

@@ -31,11 +31,11 @@ Result<void> write_whole(const std::string& path, std::string_view text) {
   if (is_special(path)) {
     const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!fd) return fail(errno_error(errno, path));
-    return write_all(fd.get(), text);
+    return write_all(fd.get(), text, path);
   }
   auto file = create(path);
   if (!file) return fail(std::move(file.error()));
-  if (auto written = write_all(file->fd(), text); !written) return written;
+  if (auto written = file->write(text); !written) return written;
   return file->commit();
 }
 

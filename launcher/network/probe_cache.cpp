@@ -142,7 +142,7 @@ void ProbeCache::store(const std::string& key, const std::vector<netdetect::Atte
 
   make_directories(directory_);
   auto file = NewFile::create(path(key), 0600);
-  if (!file || !write_all(file->fd(), out.bytes()) || !file->commit()) return;
+  if (!file || !file->write(out.bytes()) || !file->commit()) return;
   make_room();
 }
 

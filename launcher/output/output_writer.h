@@ -97,6 +97,8 @@ class OutputWriter {
   void write_file(const Item& item, Error& error);
   Error close_files();
   std::size_t files_per_rank() const { return options_.merges_stderr ? 1 : 2; }
+  std::string directory_of(std::size_t rank) const;
+  std::string path_of_file(std::size_t i) const;  // of files_[i]
   void flush(Error& error);
   void flush_to(OutputSink& sink, bool& is_broken, const std::string& bytes, const char* name, Error& error);
   void tell_broken(Error error);

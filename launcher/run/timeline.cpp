@@ -194,7 +194,7 @@ Result<void> Timeline::write(const std::string& job_id) {
   if (!file) return fail(std::move(file.error()).with_subject("--timeline"));
   Result<void> written;
   calls_.write(job_id, [&](std::string_view piece) {
-    written = write_all(file->fd(), piece);
+    written = file->write(piece);
     return written.has_value();
   });
   if (written) written = file->commit();
