@@ -1,6 +1,7 @@
 #include "agent/facts.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "agent/facts_text.h"
@@ -62,6 +63,15 @@ std::string not_in_time(const ToolOutput& output) {
   return "it did not answer within " + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
 }
 
+constexpr std::array<const char*, 7> kPythonFacts = {"python",     "torch", "jax",           "jaxlib",
+                                                     "tensorflow", "numpy", "nccl-of-python"};
+
+void set_unknown(control::HostFacts& facts, const std::vector<std::string>& names, const std::string& why) {
+  for (const auto& name : names) {
+    if (!why.empty()) facts.unknown[name] = why;
+  }
+}
+
 std::string first_line(const std::string& text) {
   for (const auto line : split(text, '\n')) {
     if (const auto words = trim(line); !words.empty()) return std::string(words.substr(0, 300));
@@ -78,16 +88,18 @@ struct FactsGatherer::Question {
   control::HostFacts facts;
 };
 
-// The path of the first that is there, or "". What could not be found out becomes the fact of that name.
-Task<std::string> FactsGatherer::find_tool(Question& q, std::vector<std::string> names, std::string fact) {
+// The path of the first that is there, or "". `facts`: what it would tell, which is unknown if the search failed.
+Task<std::string> FactsGatherer::find_tool(Question& q, std::vector<std::string> names,
+                                           std::vector<std::string> facts) {
   FoundTool found = co_await tools_.find(std::move(names), q.deadline);
-  if (!found.problem.empty()) q.facts.unknown[fact] = std::move(found.problem);
+  set_unknown(q.facts, facts, found.problem);
   co_return found.path;
 }
 
 Task<void> FactsGatherer::ask_glibc(Question& q) {
   std::vector<std::string> names = {"getconf", "ldd"};
-  const std::string tool = co_await find_tool(q, std::move(names), "glibc");
+  std::vector<std::string> facts = {"glibc"};
+  const std::string tool = co_await find_tool(q, std::move(names), std::move(facts));
   if (tool.empty()) co_return;
   const std::vector<std::string> argv = {tool, tool.ends_with("/ldd") ? "--version" : "GNU_LIBC_VERSION"};
   const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
@@ -103,14 +115,13 @@ Task<void> FactsGatherer::ask_glibc(Question& q) {
 
 Task<void> FactsGatherer::ask_python(Question& q) {
   std::vector<std::string> names = {"python3"};
-  const std::string python = co_await find_tool(q, std::move(names), "python");
+  std::vector<std::string> facts = {kPythonFacts.begin(), kPythonFacts.end()};
+  const std::string python = co_await find_tool(q, std::move(names), facts);
   if (python.empty()) co_return;
   const std::vector<std::string> argv = {python, "-c", kPythonScript};
   const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
   if (output.late) {
-    for (const char* name : {"python", "torch", "jax", "jaxlib", "tensorflow", "numpy", "nccl-of-python"}) {
-      q.facts.unknown[name] = python + ": " + not_in_time(output);
-    }
+    set_unknown(q.facts, facts, python + ": " + not_in_time(output));
     co_return;
   }
   for (auto& [name, version] : parse_versions(output.text)) q.facts.versions[name] = version;
@@ -118,7 +129,8 @@ Task<void> FactsGatherer::ask_python(Question& q) {
 
 Task<void> FactsGatherer::ask_ofed(Question& q) {
   std::vector<std::string> names = {"ofed_info"};
-  const std::string ofed_info = co_await find_tool(q, std::move(names), "ofed");
+  std::vector<std::string> facts = {"ofed"};
+  const std::string ofed_info = co_await find_tool(q, std::move(names), std::move(facts));
   if (ofed_info.empty()) co_return;
   const std::vector<std::string> argv = {ofed_info, "-s"};
   const ToolOutput output = co_await tools_.run(argv, q.environment, q.deadline, kMaxText);
@@ -134,7 +146,7 @@ Task<void> FactsGatherer::ask_ofed(Question& q) {
 Task<void> FactsGatherer::ask_own_name(Question& q) {
   const ToolOutput output = co_await agent::ask_own_name(tools_, q.facts.host_name, q.environment, q.deadline);
   if (output.late) {
-    q.facts.unknown["own name"] = "getent: " + not_in_time(output);
+    q.facts.unknown["own name"] = output.problem.empty() ? "getent: " + not_in_time(output) : output.problem;
     co_return;
   }
   q.facts.own_addresses = parse_ahosts(output.text);
@@ -143,7 +155,12 @@ Task<void> FactsGatherer::ask_own_name(Question& q) {
 Task<void> FactsGatherer::ask_gpus(Question& q) {
   auto& facts = q.facts;
   std::vector<std::string> names = {"nvidia-smi"};
-  const std::string smi = co_await find_tool(q, std::move(names), "nvidia-smi");
+  const FoundTool found = co_await tools_.find(std::move(names), q.deadline);
+  const std::string& smi = found.path;
+  if (!found.problem.empty()) {
+    facts.nvidia_smi_problem = found.problem;
+    facts.nvidia_smi_late = true;
+  }
   if (smi.empty()) co_return;
   facts.has_nvidia_smi = true;
   const std::string fields = kGpuFields;
@@ -194,20 +211,21 @@ Task<void> FactsGatherer::read_files(Question& q) {
   co_await hash_files(q, deadline);
 }
 
-// /usr/local, a home or $NCCL_CONF_FILE may be on a dead network file system, too.
+// /usr/local, the home and $NCCL_CONF_FILE may be on a dead network file system, too.
 Task<void> FactsGatherer::read_shared_files(Question& q) {
   const ForkedFunction read = [this](const ReportStep& step) {
     control::Facts answer;
-    step("the versions of libraries in /usr");
-    read_versions(root_, answer.facts);
-    step("nccl.conf of the system, the home and NCCL_CONF_FILE");
+    step("libraries in /usr");
+    read_library_versions(root_, answer.facts);
+    step("nccl.conf in /etc, the home and NCCL_CONF_FILE");
     read_nccl_conf(root_, answer.facts);
     return control::encode(answer);
   };
   const ForkedResult result = co_await files_.call(read, q.deadline);
   auto answer = control::decode<control::Facts>(result.value.value_or(""));
   if (!answer) {
-    q.facts.unknown["files"] = result.late ? result.step + ": not read to the end in time" : result.problem;
+    set_unknown(q.facts, {"cuda", "nccl", "libdrun", "nccl.conf"},
+                result.late ? result.step + " could not be read to the end in time" : result.problem);
     co_return;
   }
   q.facts.versions.merge(answer->facts.versions);
@@ -252,6 +270,7 @@ Task<control::HostFacts> FactsGatherer::gather(control::AskFacts question) {
   group.spawn(read_files(q));
   group.spawn(read_shared_files(q));
   // These run while the programs run.
+  read_versions(root_, q.facts);
   read_limits(q.facts);
   read_kernel_log(root_, q.facts);
   read_network(root_, q.facts);

@@ -37,7 +37,7 @@ class FactsGatherer {
 
  private:
   struct Question;  // shared by the coroutines of one gather()
-  Task<std::string> find_tool(Question& q, std::vector<std::string> names, std::string fact);
+  Task<std::string> find_tool(Question& q, std::vector<std::string> names, std::vector<std::string> facts);
   Task<void> ask_glibc(Question& q);
   Task<void> ask_python(Question& q);
   Task<void> ask_ofed(Question& q);
@@ -55,7 +55,9 @@ class FactsGatherer {
 
 // ---- the parts that only read files
 
-void read_versions(const FactsRoot& root, control::HostFacts& facts);
+void read_versions(const FactsRoot& root, control::HostFacts& facts);  // from /proc and /sys
+// From /usr, which may be on a network file system, as may the files of read_nccl_conf().
+void read_library_versions(const FactsRoot& root, control::HostFacts& facts);
 void read_machine(const FactsRoot& root, control::HostFacts& facts);
 void read_limits(control::HostFacts& facts);
 void read_kernel_log(const FactsRoot& root, control::HostFacts& facts);

@@ -104,14 +104,10 @@ std::optional<std::string> hash_of(const Fd& file) {
 
 }  // namespace
 
-void read_versions(const FactsRoot& root, control::HostFacts& facts) {
+void read_library_versions(const FactsRoot& root, control::HostFacts& facts) {
   const auto set = [&](const std::string& name, std::string value) {
     if (!value.empty()) facts.versions[name] = std::move(value);
   };
-  utsname names{};
-  ::uname(&names);
-  set("kernel", names.release);
-  set("driver", first_version(text_of(root.at("/proc/driver/nvidia/version"))));
   set("cuda", cuda_version(text_of(root.at("/usr/local/cuda/version.json"))));
   std::vector<std::string> folders;
   for (const char* usual : {"/usr/local/lib", "/usr/local/nccl/lib", "/usr/local/cuda/lib64", "/usr/lib64",
@@ -120,6 +116,16 @@ void read_versions(const FactsRoot& root, control::HostFacts& facts) {
   }
   set("nccl", library_in(folders, "libnccl.so."));
   set("libdrun", library_in(folders, "libdrun.so."));
+}
+
+void read_versions(const FactsRoot& root, control::HostFacts& facts) {
+  const auto set = [&](const std::string& name, std::string value) {
+    if (!value.empty()) facts.versions[name] = std::move(value);
+  };
+  utsname names{};
+  ::uname(&names);
+  set("kernel", names.release);
+  set("driver", first_version(text_of(root.at("/proc/driver/nvidia/version"))));
   // One word if all CPUs have the same governor.
   std::set<std::string> governors;
   const std::string cpus = root.at("/sys/devices/system/cpu");

@@ -18,7 +18,12 @@ Task<ToolOutput> ask_own_name(Tools& tools, std::string name, std::map<std::stri
                               Deadline deadline) {
   std::vector<std::string> programs = {"getent"};
   const FoundTool getent = co_await tools.find(std::move(programs), deadline);
-  if (getent.path.empty() || name.empty()) co_return ToolOutput();
+  if (getent.path.empty() || name.empty()) {
+    ToolOutput none;
+    none.problem = getent.problem;
+    none.late = !none.problem.empty();
+    co_return none;
+  }
   std::vector<std::string> argv = {getent.path, "ahosts", std::move(name)};
   co_return co_await tools.run(std::move(argv), std::move(environment), deadline, kMaxText);
 }

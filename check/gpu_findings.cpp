@@ -114,8 +114,8 @@ void find_gpu_trouble(const std::vector<ExaminedHost>& hosts, FindingList& out) 
   for (const auto& host : hosts) {
     if (host.facts == nullptr) continue;
     const control::HostFacts& f = *host.facts;
-    driver = driver || !f.gpus.empty() || f.nvidia_smi_late || f.versions.count("driver") > 0;
-    driver = driver || (f.has_nvidia_smi && f.nvidia_smi_problem.empty());
+    driver = driver || !f.gpus.empty() || f.versions.count("driver") > 0;
+    driver = driver || (f.has_nvidia_smi && (f.nvidia_smi_late || f.nvidia_smi_problem.empty()));
     for (const auto& gpu : host.facts->gpus) widths.emplace(gpu.pcie_width, gpu.pcie_width_max);
   }
   const bool widths_differ = widths.size() > 1;

@@ -193,7 +193,7 @@ void find_settings(const std::vector<ExaminedHost>& hosts, const HostQuestion& q
               mend);
     }
     find_nccl_settings(f, hosts[i].name, host, out);
-    confs.push_back({host, nccl_conf_of(f)});
+    if (f.unknown.count("nccl.conf") == 0) confs.push_back({host, nccl_conf_of(f)});
     find_loopback_name(f, host, out);
   }
   find_conf_difference(confs, out);
