@@ -38,4 +38,8 @@ std::string left_running_text(const std::vector<LeftRunning>& hosts) {
          "drun";
 }
 
+std::string unconfirmed_text(const std::vector<std::string>& hosts) {
+  return join(hosts, ", ") + " did not confirm that all its workers have ended";
+}
+
 }  // namespace drun::launcher

@@ -1,5 +1,4 @@
-// The message for a job that ended well but left processes in the background, such as services that daemonize, which
-// drun has ended too. Without the message the user assumes that they still run. Pure.
+// Messages about what a job that ended well left. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +13,10 @@ struct LeftRunning {
   std::string name;  // name of one of them; "" = not known
 };
 
-// One sentence for all hosts. `hosts` is not empty.
+// For a job that left processes in the background, such as services that daemonize, which drun has ended too. Without
+// the message the user assumes that they still run. One sentence for all hosts. `hosts` is not empty.
 std::string left_running_text(const std::vector<LeftRunning>& hosts);
+// For hosts whose agents did not say how their workers ended.
+std::string unconfirmed_text(const std::vector<std::string>& hosts);
 
 }  // namespace drun::launcher

@@ -7,6 +7,7 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "launcher/report/left_running.h"
 #include "launcher/run/job_phases.h"
 
 namespace drun::launcher {
@@ -84,9 +85,7 @@ Task<int> Job::run_workers() {
   if (timeout_.has_passed()) co_await timeout_.finish_report();
   if (timeline_.is_open()) co_await timeline_.wait(Clock::now() + kTimelineEnd);
   co_await output_.finish();
-  if (const auto late = supervisor_.unfinished_hosts(); !late.empty()) {
-    reporter_.warning(join(late, ", ") + " did not confirm that all its workers have ended");
-  }
+  if (const auto late = supervisor_.unfinished_hosts(); !late.empty()) reporter_.warning(unconfirmed_text(late));
   co_return timeout_.has_passed() ? static_cast<int>(kExitTimeout) : supervisor_.status();
 }
 
