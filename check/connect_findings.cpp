@@ -41,6 +41,7 @@ struct Advice {
 };
 
 Advice advice(transport::Phase phase, const launcher::TypedLogin& login) {
+  if (login.words.empty()) return {"the agent of this host started late: is the host busy?", "uptime"};
   switch (phase) {
     case transport::Phase::kResolve:
       return {"the name server is slow, or one of several does not answer", "getent ahosts " + login.address};
@@ -79,7 +80,7 @@ Finding unreachable_finding(int host, const Error& error) {
   for (const auto line : split(error.context, '\n')) {
     if (!line.empty()) finding.details.emplace_back(line);
   }
-  finding.command = error.hint.empty() ? "ssh -vvv " + error.subject + " true" : error.hint;
+  finding.command = error.hint;
   return finding;
 }
 

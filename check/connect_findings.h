@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "check/finding.h"
-#include "launcher/connect/agent_channel.h"
+#include "launcher/connect/typed_login.h"
 #include "launcher/report/progress.h"
 
 namespace drun::check {

@@ -85,16 +85,12 @@ void find_disk_limits(const control::DiskFacts& disk, int slots, bool has_comman
   }
 }
 
-// The command line for a user who is on drun's host.
-std::string typed_there(const std::string& login, const std::string& command) {
-  return login.empty() ? command : login + " " + shell_quote(command);
-}
-
 void find_command_problem(const control::HostFacts& f, const std::string& login, int host, FindingList& out) {
   if (f.command_problem.empty()) return;
-  out.add(Severity::kFailure, "command-missing", host, f.command_problem,
-          f.command.empty() ? typed_there(login, "echo $PATH") : "ls -l " + shell_quote(f.command),
-          {"the PATH of a login without a terminal: " + f.path});
+  out.add(
+      Severity::kFailure, "command-missing", host, f.command_problem,
+      f.command.empty() ? login.empty() ? "echo $PATH" : login + " 'echo $PATH'" : "ls -l " + shell_quote(f.command),
+      {"the PATH of a login without a terminal: " + f.path});
 }
 
 void find_unknown_facts(const control::HostFacts& f, const std::string& login, int host, FindingList& out) {
@@ -109,7 +105,7 @@ void find_unknown_facts(const control::HostFacts& f, const std::string& login, i
   }
   if (!missing.empty()) {
     out.add(Severity::kNote, "facts-missing", host, "some things could not be found out",
-            "time " + typed_there(login, "true"), std::move(missing));
+            login.empty() ? "uptime" : "time " + login + " true", std::move(missing));
   }
 }
 

@@ -49,7 +49,7 @@ std::string typed_ssh(const SshTarget& target, const std::string& options) {
   if (!target.config_file.empty()) words += " -F " + shell_quote(target.config_file);
   if (target.port_by_option) words += " -p " + std::to_string(target.port);
   if (target.identity_by_option) words += " -i " + shell_quote(target.identity_files.at(0));
-  return words + " " + typed_host(target);
+  return words + " " + shell_quote(typed_host(target));
 }
 
 }  // namespace drun::transport

@@ -19,6 +19,7 @@
 #include "control/frame_queue.h"
 #include "control/frames.h"
 #include "control/messages.h"
+#include "launcher/connect/typed_login.h"
 #include "transport/transport.h"
 
 namespace drun::launcher {
@@ -27,12 +28,6 @@ struct HeartbeatTimes {
   std::chrono::milliseconds interval{5000};
   std::chrono::milliseconds warn{10000};
   std::chrono::milliseconds timeout{30000};
-};
-
-// For hints: words by which a user reaches a host as drun does.
-struct TypedLogin {
-  std::string words;    // before a command: `ssh -p 12345 me@host1`; empty for the agent of this host
-  std::string address;  // to which ssh connects: HostName of the ssh config
 };
 
 class AgentChannel;

@@ -102,7 +102,7 @@ TypedLogin typed_login(const Attempt& attempt, const Tools& tools) {
   if (attempt.local) return {"", "localhost"};
   const auto& agent = tools.options.launch_agent;
   return {agent.empty() ? transport::typed_ssh(attempt.target)
-                        : join(agent, " ") + " " + transport::typed_host(attempt.target),
+                        : join(agent, " ") + " " + shell_quote(transport::typed_host(attempt.target)),
           attempt.target.host_name};
 }
 
@@ -155,6 +155,7 @@ Task<Result<std::unique_ptr<AgentChannel>>> try_host(const Attempt& attempt, con
                   : is_silent
                       ? Error(Errc::kUnreachable, attempt.host.name, "agent: no hello").with_id(error_id::kAgent)
                       : std::move(hello.error());
+    if (error.hint.empty() && !login.words.empty()) error.hint = login.words + " true";
     co_await close_channel(std::move(channel));
     co_return fail(std::move(error));
   }

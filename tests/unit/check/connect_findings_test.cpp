@@ -64,6 +64,14 @@ TEST(ConnectFindings, NamesAndPacketsAreTriedWithWhatSshConnectsTo) {
   EXPECT_EQ(findings[0].command, "lsh --fast a true") << "no ssh";
 }
 
+TEST(ConnectFindings, TheOwnHostHasNoLogin) {
+  auto slow = host("localhost", 0, 0, 0, 5);
+  slow.login = {"", "localhost"};
+  const auto findings = connect_findings({slow, host("b", 0, 0.1, 0, 0)});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].command, "uptime");
+}
+
 TEST(ConnectFindings, HostsThatAreAllAlikeAreNot) {
   EXPECT_TRUE(connect_findings({}).empty());
   EXPECT_TRUE(connect_findings({host("a", 0, 9, 0, 0)}).empty());

@@ -121,7 +121,7 @@ TEST(HostFindings, WhatToTypeReachesTheHostAsDrunDoes) {
   for (const auto& f : c.findings()) {
     if (f.code == "facts-missing") commands.push_back(f.command);
   }
-  EXPECT_EQ(commands, (std::vector<std::string>{"time true", "time ssh -p 12345 host1 true"}));
+  EXPECT_EQ(commands, (std::vector<std::string>{"uptime", "time ssh -p 12345 host1 true"}));
 }
 
 TEST(HostFindings, NothingIsWrongWithHealthyHosts) {

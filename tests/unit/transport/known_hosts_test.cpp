@@ -150,7 +150,8 @@ TEST(OpensshArgs, AreTypedInHintsAsDrunLogsIn) {
   target.identity_files = {"/my key"};
   target.config_file = "/c";
   EXPECT_EQ(typed_ssh(target), "ssh -F /c -p 12345 -i '/my key' from-config@host1");
-  EXPECT_EQ(typed_ssh(target, "-v"), "ssh -v -F /c -p 12345 -i '/my key' from-config@host1");
+  target.user = "CORP\\me";
+  EXPECT_EQ(typed_ssh(target, "-v"), "ssh -v -F /c -p 12345 -i '/my key' 'CORP\\me@host1'");
 }
 
 TEST(OpensshArgs, NeverLetSshAcceptAChangedKey) {
