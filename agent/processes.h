@@ -38,7 +38,8 @@ class OwnProcesses final : public Processes {
   std::vector<pid_t> descendants() override;
 
  private:
-  std::vector<pid_t> seen_;  // descendants as of seen_at_: the groups of all workers need one pass over /proc
+  // Descendants as of seen_at_: one pass over /proc for all groups whose members are among them.
+  std::vector<pid_t> seen_;
   Deadline seen_at_{};
 };
 

@@ -47,6 +47,7 @@ Task<void> RuntimeWatch::watch() {
     co_await wake_.wait_until(began + time);
     if (is_stopped_ || to_drun_.is_closed()) co_return;
     const std::vector<pid_t> workers = executed_workers();
+    if (workers.empty()) continue;
     const ForkedFunction read = [&workers, time](const ReportStep&) {
       return warning_about(workers, time >= kSettled);
     };

@@ -40,7 +40,8 @@ using Reaped = std::function<void(pid_t pid, int wait_status)>;
 
 struct Swept {
   std::size_t n_killed = 0;
-  // Descendants that are still there: "pid 12 (train), in uninterruptible sleep until the kernel lets it go".
+  // Descendants and strays that are still there: "pid 12 (train), in uninterruptible sleep until the kernel lets it
+  // go".
   std::vector<std::string> stuck;
 };
 struct SweepLimits {

@@ -77,6 +77,7 @@ Result<std::unique_ptr<WorkerSocket>> WorkerSocket::create(asio::io_context& io,
     boost::system::error_code ignored;
     socket->acceptor_.close(ignored);
     socket->lock_ = Fd();
+    ::unlink(socket->path_.c_str());
     ::rmdir(std::exchange(socket->directory_, {}).c_str());
   }
   return fail(Errc::kIo, "no place for the worker socket (tried " + tried + ")");

@@ -17,8 +17,9 @@ namespace drun::agent {
 
 class WorkerSocket {
  public:
-  // Creates a directory of mode 0700 in the first writable one of /tmp, /var/tmp, /dev/shm, $XDG_RUNTIME_DIR. The last
-  // only if it is this user's: it is deleted when its owner logs out, and `sudo -E` passes on another user's.
+  // Creates a directory of mode 0700 in /tmp, /var/tmp, /dev/shm or $XDG_RUNTIME_DIR: the first in which it can make a
+  // socket. The last only if it is this user's: it is deleted when its owner logs out, and `sudo -E` passes on another
+  // user's.
   static Result<std::unique_ptr<WorkerSocket>> create(asio::io_context& io, const std::string& job_id);
   ~WorkerSocket();  // removes the directory and its contents, unless it is kept
   // For `drun clean`: a process of the job is left, and is known by this directory.

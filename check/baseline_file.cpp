@@ -28,7 +28,7 @@ Error about_errno(const std::string& path) { return {Errc::kUsage, path, std::st
 
 Result<void> write_baseline(const std::string& path, const Baseline& baseline) {
   auto file = NewFile::create(path, 0666);
-  auto written = file ? write_all(file->fd(), to_json(baseline)) : Result<void>(fail(file.error()));
+  auto written = file ? file->write(to_json(baseline)) : Result<void>(fail(file.error()));
   if (written) written = file->commit();
   if (written) return {};
   Error error = std::move(written.error());

@@ -109,7 +109,10 @@ Task<Result<Stored>> KnownHostFiles::store(std::string path, std::string name, H
   if (!line) co_return fail(line.error());
   const std::string& before = (*file)->text;
   const bool whole_lines = before.empty() || before.back() == '\n';
-  if (auto written = write_all(fd.get(), whole_lines ? *line : "\n" + *line); !written) co_return fail(written.error());
+  const std::string& text = *line;
+  if (auto written = write_all(fd.get(), whole_lines ? text : "\n" + text, path); !written) {
+    co_return fail(written.error());
+  }
   // Spares the next host to read the file again, unless somebody without the lock has written to it, too.
   struct stat state {};
   const auto expected = static_cast<off_t>(before.size() + line->size());

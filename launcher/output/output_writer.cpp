@@ -89,24 +89,16 @@ Task<Result<void>> OutputWriter::create_files(Deadline deadline) {
                  options_.directory + ": its file system has given no answer within " + limit_text(waited));
 }
 
-std::string OutputWriter::directory_of(std::size_t rank) const {
-  return options_.directory + "/rank." + std::to_string(rank);
-}
-
-std::string OutputWriter::path_of_file(std::size_t i) const {
-  return directory_of(i / files_per_rank()) + (i % files_per_rank() == 0 ? "/stdout" : "/stderr");
-}
-
 Result<void> OutputWriter::create_files_of(std::size_t rank) {
-  const std::string directory = directory_of(rank);
+  const std::string directory = options_.directory + "/rank." + std::to_string(rank);
   std::error_code ec;
   std::filesystem::create_directories(directory, ec);
   if (ec) return fail(Errc::kUsage, "--output-filename", directory + ": " + ec.message());
   for (std::size_t i = 0; i < files_per_rank(); ++i) {
-    const std::string path = path_of_file(files_.size());
+    std::string path = directory + (i == 0 ? "/stdout" : "/stderr");
     Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (!fd) return fail(Error(Errc::kUsage, "--output-filename", errno_error(errno, path).cause));
-    files_.push_back(std::move(fd));
+    files_.push_back({std::move(fd), std::move(path)});
   }
   return {};
 }
@@ -187,17 +179,17 @@ void OutputWriter::flush(Error& error) {
 
 void OutputWriter::write_file(const Item& item, Error& error) {
   const bool is_apart = item.output.stream == Stream::kStderr && !options_.merges_stderr;
-  const std::size_t i = files_per_rank() * item.output.rank + (is_apart ? 1 : 0);
-  auto written = write_all(files_[i].get(), item.output.bytes, path_of_file(i));
+  const File& file = files_[files_per_rank() * item.output.rank + (is_apart ? 1 : 0)];
+  auto written = write_all(file.fd.get(), item.output.bytes, file.path);
   if (!written && error.code == Errc::kNone) error = std::move(written.error()).with_subject("--output-filename");
 }
 
 // Network file systems tell of a full disk or quota only here.
 Error OutputWriter::close_files() {
   Error first;
-  for (std::size_t i = 0; i < files_.size(); ++i) {
-    if (::close(files_[i].release()) != 0 && first.code == Errc::kNone) {
-      first = errno_error(errno, path_of_file(i)).with_subject("--output-filename");
+  for (File& file : files_) {
+    if (::close(file.fd.release()) != 0 && first.code == Errc::kNone) {
+      first = errno_error(errno, file.path).with_subject("--output-filename");
     }
   }
   files_.clear();

@@ -97,8 +97,6 @@ class OutputWriter {
   void write_file(const Item& item, Error& error);
   Error close_files();
   std::size_t files_per_rank() const { return options_.merges_stderr ? 1 : 2; }
-  std::string directory_of(std::size_t rank) const;
-  std::string path_of_file(std::size_t i) const;  // of files_[i]
   void flush(Error& error);
   void flush_to(OutputSink& sink, bool& is_broken, const std::string& bytes, const char* name, Error& error);
   void tell_broken(Error error);
@@ -122,7 +120,11 @@ class OutputWriter {
   std::unique_ptr<OutputDisplay> display_;
   OutputSink out_, err_;
   bool out_broken_ = false, err_broken_ = false;
-  std::vector<Fd> files_;  // of each rank stdout, and stderr if it is apart; empty without a directory
+  struct File {
+    Fd fd;
+    std::string path;
+  };
+  std::vector<File> files_;  // of each rank stdout, and stderr if it is apart; empty without a directory
   ReaderTimeout reader_timeout_;
 };
 
