@@ -267,9 +267,9 @@ TEST(Rendezvous, JoinIsTriedAgainWhenTheServerClosesTheConnection) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
   auto* const any = reinterpret_cast<sockaddr*>(&address);
-  ASSERT_EQ(
-      ::bind(listener.get(), any, length) | ::listen(listener.get(), 8) | ::getsockname(listener.get(), any, &length),
-      0);
+  ASSERT_EQ(::bind(listener.get(), any, length), 0);
+  ASSERT_EQ(::listen(listener.get(), 8), 0);
+  ASSERT_EQ(::getsockname(listener.get(), any, &length), 0);
   const timeval limit{10, 0};  // of accept(), too
   ASSERT_EQ(::setsockopt(listener.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
   auto joining = std::async(std::launch::async,
