@@ -49,6 +49,7 @@ class Facts : public testing::Test {
     control::HostFacts facts;
     bool done = false;
     TaskGroup group(io.get_executor());
+    if (stop_after == milliseconds(0)) gatherer.stop();
     group.spawn(keep(gatherer, std::move(question), facts, done));
     Timer timer(io);
     if (stop_after) {
@@ -219,6 +220,19 @@ TEST_F(Facts, StopEndsWhatRuns) {
   for (pid_t pid; (pid = ::waitpid(-1, &status, 0)) > 0;)
     killed = killed || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   EXPECT_TRUE(killed);
+}
+
+// As if everything in PATH, /usr and the home were on a dead network file system.
+TEST_F(Facts, WhatCouldNotBeReadIsUnknownByTheNamesUnderWhichItIsCompared) {
+  const auto facts = gather(question(), milliseconds(0));
+  for (const char* name : {"glibc", "python", "torch", "nccl-of-python", "ofed", "cuda", "nccl", "libdrun", "nccl.conf",
+                           "own name", "working directory"}) {
+    EXPECT_EQ(facts.unknown.count(name), 1u) << name;
+  }
+  EXPECT_TRUE(facts.nvidia_smi_late);
+  EXPECT_FALSE(facts.has_nvidia_smi);
+  EXPECT_EQ(facts.nvidia_smi_problem, "looking for nvidia-smi did not end in time");
+  EXPECT_EQ(facts.versions.count("kernel"), 1u) << "it is in no file";
 }
 
 TEST_F(Facts, CommandAndScriptAreHashed) {

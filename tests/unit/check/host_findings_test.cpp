@@ -364,7 +364,7 @@ INSTANTIATE_TEST_SUITE_P(
              "2 routing rules"},
         Case{"NcclConf",
              [](Cluster& c) {
-               for (auto& f : c.facts) f.nccl_conf["/etc/nccl.conf"] = {"NCCL_DEBUG=INFO"};
+               for (auto& f : c.facts) f.nccl_conf["/etc/nccl.conf"] = {"NCCL_BUFFSIZE=8388608"};
                c.facts[1].nccl_conf["/etc/nccl.conf"] = {"NCCL_IB_DISABLE=1"};
              },
              "nccl-conf-differs", Severity::kWarning, {1}, "its nccl.conf is not that of 3 other hosts"},
@@ -407,6 +407,43 @@ TEST(HostFindings, AStrayNvidiaSmiIsNoFailureWhereNobodyHasADriver) {
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].code, "nvidia-smi-failed");
   EXPECT_EQ(findings[0].severity, Severity::kWarning);
+}
+
+TEST(HostFindings, WhatCouldNotBeReadIsNotSaidToBeAbsent) {
+  Cluster c(4);
+  for (auto& f : c.facts) {
+    f.versions["cuda"] = "12.4";
+    f.versions["nccl"] = "2.28.9";
+    f.nccl_conf["/etc/nccl.conf"] = {"NCCL_BUFFSIZE=8388608"};
+  }
+  control::HostFacts& f = c.facts[2];
+  for (const char* name : {"cuda", "nccl"}) f.versions.erase(name);
+  f.nccl_conf.clear();
+  const auto has = [&c](const std::string& code) {
+    const auto findings = c.findings();
+    return find(findings, code) != nullptr;
+  };
+  EXPECT_TRUE(has("versions-differ") && has("nccl-conf-differs"));
+  for (const char* name : {"cuda", "nccl", "libdrun", "nccl.conf"}) f.unknown[name] = "not read in time";
+  EXPECT_FALSE(has("versions-differ") || has("nccl-conf-differs"));
+  EXPECT_TRUE(has("facts-missing"));
+}
+
+TEST(HostFindings, ASearchForNvidiaSmiThatWasLateProvesNothing) {
+  for (const int n_gpus : {0, 8}) {
+    Cluster c(3, 8);
+    if (n_gpus > 0) c.add_gpus(n_gpus);
+    control::HostFacts& f = c.facts[1];
+    f.gpus.clear();
+    f.has_nvidia_smi = false;
+    f.nvidia_smi_ms = -1;
+    f.nvidia_smi_late = true;
+    f.nvidia_smi_problem = "looking for nvidia-smi did not end in time";
+    const auto findings = serious(c);
+    ASSERT_EQ(findings.size(), 1u) << n_gpus;
+    EXPECT_EQ(findings[0].code, "nvidia-smi-failed");
+    EXPECT_EQ(findings[0].severity, Severity::kWarning);
+  }
 }
 
 TEST(HostFindings, AHostWithoutGpusAmongThoseWithThem) {
