@@ -221,12 +221,13 @@ class Wording {
 
 std::vector<Finding> link_findings(const std::vector<LinkHost>& hosts, const netdetect::LinkReport& report) {
   std::vector<Finding> out = Wording(hosts, judge_links(hosts, report)).findings();
-  std::set<int> named, lossy;
+  std::set<int> named, slow, lossy;
   for (const Finding& finding : out) {
     named.insert(finding.hosts.begin(), finding.hosts.end());
+    if (finding.code != "link-latency") slow.insert(finding.hosts.begin(), finding.hosts.end());
     if (finding.code == "link-loss" && finding.hosts.size() == 1) lossy.insert(finding.hosts[0]);
   }
-  const auto limits = report.max_rate > 0 ? std::vector<Finding>() : rate_limit_findings(hosts, report, named);
+  const auto limits = report.max_rate > 0 ? std::vector<Finding>() : rate_limit_findings(hosts, report, slow);
   for (auto& more : {unmeasured_findings(hosts, report, lossy), limits, mtu_findings(hosts, report),
                      sharing_findings(hosts, report, named)}) {
     out.insert(out.end(), more.begin(), more.end());

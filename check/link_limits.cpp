@@ -16,6 +16,7 @@ namespace {
 // A few TCP connections of one thread do not fill a faster link, so no more than this is expected of a link.
 constexpr double kTcpReaches = 10e9;
 constexpr double kFarBelowNominal = 0.3;
+constexpr double kMuchFaster = 2;
 // Headers take 6 %; a rate above 100 Mb/s was not measured on a link of 100 Mb/s.
 constexpr double k10Mbit = 12e6, k100MbitLeast = 85e6, k100MbitMost = 101e6;
 constexpr double kOversubscribed = 0.5, kVeryOversubscribed = 0.25;
@@ -82,7 +83,15 @@ Finding about(const std::vector<LinkHost>& hosts, const std::vector<int>& which,
 struct Best {
   double bits_per_second = 0, of_nominal = 1;
   bool nominal_known = false;
+  std::set<int> peers;  // with which it was measured
 };
+
+// True if its only peer, which was measured with others too, may be why it is slow.
+bool may_be_its_peer(const std::map<int, Best>& best, const Best& own) {
+  if (own.peers.size() != 1) return false;
+  const Best& peer = best.at(*own.peers.begin());
+  return peer.peers.size() > 1 && peer.bits_per_second < kMuchFaster * own.bits_per_second;
+}
 
 void add_nominal(const std::vector<LinkHost>& hosts, const std::vector<int>& which, std::vector<std::string>& details) {
   for (const int host : which) {
@@ -250,6 +259,8 @@ std::vector<Finding> rate_limit_findings(const std::vector<LinkHost>& hosts, con
     const LinkHost &from = at(hosts, pair.first), &to = at(hosts, pair.second);
     const bool known = from.speed_mbps > 0 && to.speed_mbps > 0 && wired(from, to);
     const double promised = std::min(std::min(from.speed_mbps, to.speed_mbps) * 1e6, kTcpReaches);
+    best[pair.first].peers.insert(pair.second);
+    best[pair.second].peers.insert(pair.first);
     for (const int host : {pair.first, pair.second}) {
       Best& b = best[host];
       b.bits_per_second = std::max(b.bits_per_second, edge.bits_per_second);
@@ -265,7 +276,7 @@ std::vector<Finding> rate_limit_findings(const std::vector<LinkHost>& hosts, con
     std::vector<int> which;
     double most = 0;
     for (const auto& [host, b] : best) {
-      if (told.contains(host) || negotiated_mbps(b.bits_per_second) != mbps) continue;
+      if (told.contains(host) || negotiated_mbps(b.bits_per_second) != mbps || may_be_its_peer(best, b)) continue;
       which.push_back(host);
       most = std::max(most, b.bits_per_second);
     }
@@ -282,6 +293,7 @@ std::vector<Finding> rate_limit_findings(const std::vector<LinkHost>& hosts, con
   double most = 0;
   for (const auto& [host, b] : best) {
     if (told.contains(host) || !b.nominal_known || b.of_nominal >= kFarBelowNominal) continue;
+    if (may_be_its_peer(best, b)) continue;
     below.push_back(host);
     most = std::max(most, b.bits_per_second);
   }

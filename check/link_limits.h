@@ -21,7 +21,8 @@ std::string negotiated_words(double bits_per_second);
 // frames, which explains why a single connection of theirs may be late.
 std::vector<Finding> unmeasured_findings(const std::vector<LinkHost>& hosts, const netdetect::LinkReport& report,
                                          const std::set<int>& lossy);
-// link-slow (as 10 or 100 Mb/s), link-below-nominal; not for hosts in `named`, which already have a finding.
+// link-slow (as 10 or 100 Mb/s), link-below-nominal; not for hosts in `named`, which already have a finding about rates
+// or loss, nor for those whose only measured peer may be the reason.
 std::vector<Finding> rate_limit_findings(const std::vector<LinkHost>& hosts, const netdetect::LinkReport& report,
                                          const std::set<int>& named);
 // mtu-mismatch, mtu-path.

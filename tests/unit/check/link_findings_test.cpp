@@ -508,6 +508,26 @@ TEST(LinkFindings, OfTwoHostsTellsWhatLooksLikeAWrongNegotiation) {
   }
 }
 
+TEST(LinkFindings, AHostThatIsFarMayBeSlowToo) {
+  FakeNetwork network(5);
+  for (auto& host : network.hosts) host.sends = host.receives = 9.4e6;
+  network[2].extra_us = 2000;
+  EXPECT_THAT(heads(network.findings()), UnorderedElementsAre("link-latency h2 eth2", "link-slow all hosts"));
+}
+
+// The others were measured with it alone, for want of time.
+TEST(LinkFindings, TheOnlyPeerOfTwoHostsMayBeWhyTheyAreSlow) {
+  for (const double rate : {9.4e6, 94e6}) {
+    FakeNetwork network(3);
+    network.has_second_pass = false;
+    network[2].sends = network[2].receives = rate;
+    network.left_out = [](int a, int b) { return a == 0 && b == 1; };
+    EXPECT_THAT(heads(network.findings()), ElementsAre("link-slow h2 eth2"));
+    network[0].sends = network[0].receives = network[1].sends = network[1].receives = rate;
+    EXPECT_THAT(heads(network.findings()), ElementsAre("link-slow h2 eth2")) << "as far as it is known";
+  }
+}
+
 TEST(LinkFindings, AllHostsAtTenMegabitsAreOneFinding) {
   FakeNetwork network(6);
   for (auto& host : network.hosts) host.sends = host.receives = 9.4e6;
