@@ -205,6 +205,7 @@ Task<void> FactsGatherer::read_files(Question& q) {
   const ToolOutput output = co_await tools_.run(argv, q.environment, deadline, kMaxText);
   if (output.late) {
     q.facts.unknown["working directory"] = directory + ": " + not_in_time(output);
+    if (!q.asked.argv.empty()) set_unknown(q.facts, {"command", "script"}, "the working directory does not respond");
     co_return;
   }
   q.facts.disks.insert(q.facts.disks.begin(), parse_file_system(directory, output.text));
@@ -212,24 +213,36 @@ Task<void> FactsGatherer::read_files(Question& q) {
 }
 
 // /usr/local, the home and $NCCL_CONF_FILE may be on a dead network file system, too.
-Task<void> FactsGatherer::read_shared_files(Question& q) {
-  const ForkedFunction read = [this](const ReportStep& step) {
+Task<void> FactsGatherer::read_shared_libraries(Question& q) {
+  const ForkedFunction read = [this](const ReportStep&) {
     control::Facts answer;
-    step("libraries in /usr");
     read_library_versions(root_, answer.facts);
-    step("nccl.conf in /etc, the home and NCCL_CONF_FILE");
+    return control::encode(answer);
+  };
+  const ForkedResult result = co_await files_.call(read, q.deadline);
+  auto answer = control::decode<control::Facts>(result.value.value_or(""));
+  if (answer) {
+    q.facts.versions.merge(answer->facts.versions);
+  } else {
+    const std::string why = "the libraries in /usr could not be read in time";
+    set_unknown(q.facts, {"cuda", "nccl", "libdrun"}, result.late ? why : result.problem);
+  }
+}
+
+Task<void> FactsGatherer::read_shared_settings(Question& q) {
+  const ForkedFunction read = [this](const ReportStep&) {
+    control::Facts answer;
     read_nccl_conf(root_, answer.facts);
     return control::encode(answer);
   };
   const ForkedResult result = co_await files_.call(read, q.deadline);
   auto answer = control::decode<control::Facts>(result.value.value_or(""));
-  if (!answer) {
-    set_unknown(q.facts, {"cuda", "nccl", "libdrun", "nccl.conf"},
-                result.late ? result.step + " could not be read to the end in time" : result.problem);
-    co_return;
+  if (answer) {
+    q.facts.nccl_conf = std::move(answer->facts.nccl_conf);
+  } else {
+    const std::string why = "those of /etc, the home and NCCL_CONF_FILE could not be read in time";
+    set_unknown(q.facts, {"nccl.conf"}, result.late ? why : result.problem);
   }
-  q.facts.versions.merge(answer->facts.versions);
-  q.facts.nccl_conf = std::move(answer->facts.nccl_conf);
 }
 
 Task<void> FactsGatherer::hash_files(Question& q, Deadline deadline) {
@@ -242,7 +255,8 @@ Task<void> FactsGatherer::hash_files(Question& q, Deadline deadline) {
   const ForkedResult result = co_await files_.call(hash, deadline);
   auto answer = control::decode<control::Facts>(result.value.value_or(""));
   if (!answer) {
-    q.facts.unknown["command"] = result.late ? result.step + " could not be read to its end in time" : result.problem;
+    set_unknown(q.facts, {"command", "script"},
+                result.late ? result.step + " could not be read to its end in time" : result.problem);
     co_return;
   }
   q.facts.command = std::move(answer->facts.command);
@@ -268,7 +282,8 @@ Task<control::HostFacts> FactsGatherer::gather(control::AskFacts question) {
   group.spawn(ask_ofed(q));
   group.spawn(ask_own_name(q));
   group.spawn(read_files(q));
-  group.spawn(read_shared_files(q));
+  group.spawn(read_shared_libraries(q));
+  group.spawn(read_shared_settings(q));
   // These run while the programs run.
   read_versions(root_, q.facts);
   read_limits(q.facts);

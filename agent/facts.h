@@ -44,7 +44,8 @@ class FactsGatherer {
   Task<void> ask_own_name(Question& q);
   Task<void> ask_gpus(Question& q);
   Task<void> read_files(Question& q);
-  Task<void> read_shared_files(Question& q);
+  Task<void> read_shared_libraries(Question& q);
+  Task<void> read_shared_settings(Question& q);
   Task<void> hash_files(Question& q, Deadline deadline);
 
   asio::io_context& io_;

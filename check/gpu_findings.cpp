@@ -126,7 +126,8 @@ void find_gpu_trouble(const std::vector<ExaminedHost>& hosts, FindingList& out) 
     if (!f.nvidia_smi_problem.empty()) {
       // Without a driver on any host, GPUs are not meant to be used; a timeout below kSmiFailMs proves little.
       const bool waited = !f.nvidia_smi_late || f.nvidia_smi_ms >= kSmiFailMs;
-      out.add(driver && waited ? Severity::kFailure : Severity::kWarning, "nvidia-smi-failed", host,
+      const Severity other = driver || f.has_nvidia_smi ? Severity::kWarning : Severity::kNote;
+      out.add(driver && waited ? Severity::kFailure : other, "nvidia-smi-failed", host,
               "nvidia-smi: " + f.nvidia_smi_problem, "dmesg | grep -i nvrm; nvidia-smi");
     } else {
       if (f.nvidia_smi_ms > kSmiWarnMs) {

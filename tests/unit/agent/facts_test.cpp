@@ -224,11 +224,14 @@ TEST_F(Facts, StopEndsWhatRuns) {
 
 // As if everything in PATH, /usr and the home were on a dead network file system.
 TEST_F(Facts, WhatCouldNotBeReadIsUnknownByTheNamesUnderWhichItIsCompared) {
-  const auto facts = gather(question(), milliseconds(0));
+  control::AskFacts asked = question();
+  asked.argv = {"python3", "train.py"};
+  const auto facts = gather(std::move(asked), milliseconds(0));
   for (const char* name : {"glibc", "python", "torch", "nccl-of-python", "ofed", "cuda", "nccl", "libdrun", "nccl.conf",
-                           "own name", "working directory"}) {
+                           "own name", "working directory", "command", "script"}) {
     EXPECT_EQ(facts.unknown.count(name), 1u) << name;
   }
+  EXPECT_EQ(facts.unknown.at("nccl"), "the libraries in /usr could not be read in time");
   EXPECT_TRUE(facts.nvidia_smi_late);
   EXPECT_FALSE(facts.has_nvidia_smi);
   EXPECT_EQ(facts.nvidia_smi_problem, "looking for nvidia-smi did not end in time");
