@@ -80,9 +80,11 @@ HostQuestion host_question(const CheckOptions& options) {
 void judge_hosts(const Observations& seen, const CheckOptions& options, CheckResult& result) {
   append(result.findings, host_findings(examined_hosts(seen, result), host_question(options)));
   for (std::size_t i = 0; i < result.hosts.size(); ++i) {
-    if (result.hosts[i].error) {
-      result.findings.push_back(unreachable_finding(static_cast<int>(i), *result.hosts[i].error));
-    }
+    const CheckedHost& host = result.hosts[i];
+    if (!host.error) continue;
+    Finding finding = unreachable_finding(static_cast<int>(i), *host.error);
+    if (finding.command.empty() && !host.login.empty()) finding.command = host.login + " true";  // lost meanwhile
+    result.findings.push_back(std::move(finding));
   }
 }
 

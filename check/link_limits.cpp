@@ -16,7 +16,7 @@ namespace {
 // A few TCP connections of one thread do not fill a faster link, so no more than this is expected of a link.
 constexpr double kTcpReaches = 10e9;
 constexpr double kFarBelowNominal = 0.3;
-constexpr double kMuchFaster = 2;
+constexpr double kAlike = 1.5;
 // Headers take 6 %; a rate above 100 Mb/s was not measured on a link of 100 Mb/s.
 constexpr double k10Mbit = 12e6, k100MbitLeast = 85e6, k100MbitMost = 101e6;
 constexpr double kOversubscribed = 0.5, kVeryOversubscribed = 0.25;
@@ -90,7 +90,13 @@ struct Best {
 bool may_be_its_peer(const std::map<int, Best>& best, const Best& own) {
   if (own.peers.size() != 1) return false;
   const Best& peer = best.at(*own.peers.begin());
-  return peer.peers.size() > 1 && peer.bits_per_second < kMuchFaster * own.bits_per_second;
+  return peer.peers.size() > 1 && peer.bits_per_second < kAlike * own.bits_per_second;
+}
+
+// For hosts that are not named, because they were measured with one that is alone.
+std::string measured_alone(const std::vector<LinkHost>& hosts, const std::vector<int>& which) {
+  return list_some(names_of(hosts, which), netdetect::kHostsShown) +
+         ": measured with such a host alone, and may be as slow";
 }
 
 void add_nominal(const std::vector<LinkHost>& hosts, const std::vector<int>& which, std::vector<std::string>& details) {
@@ -273,10 +279,14 @@ std::vector<Finding> rate_limit_findings(const std::vector<LinkHost>& hosts, con
   std::vector<Finding> out;
   std::set<int> told = named;
   for (const int mbps : {10, 100}) {
-    std::vector<int> which;
+    std::vector<int> which, alone;
     double most = 0;
     for (const auto& [host, b] : best) {
-      if (told.contains(host) || negotiated_mbps(b.bits_per_second) != mbps || may_be_its_peer(best, b)) continue;
+      if (told.contains(host) || negotiated_mbps(b.bits_per_second) != mbps) continue;
+      if (may_be_its_peer(best, b)) {
+        alone.push_back(host);
+        continue;
+      }
       which.push_back(host);
       most = std::max(most, b.bits_per_second);
     }
@@ -286,6 +296,7 @@ std::vector<Finding> rate_limit_findings(const std::vector<LinkHost>& hosts, con
     finding.text = "moves " + rate_text(most) + " at most" + negotiated_words(most);
     finding.command = on_host(hosts, which[0], "ethtool " + at(hosts, which[0]).interface);
     add_nominal(hosts, which, finding.details);
+    if (!alone.empty()) finding.details.push_back(measured_alone(hosts, alone));
     told.insert(which.begin(), which.end());
     out.push_back(std::move(finding));
   }
