@@ -25,7 +25,8 @@ class OomWatch {
  public:
   explicit OomWatch(const CgroupFiles& files);  // earlier kills do not count
   // The evidence, in words, that the OOM killer ended a process that SIGKILL has just ended; "" if there is none. Each
-  // process that it ended, of several at once, too, has evidence of its own.
+  // of several that were killed at once has its own. The counter does not say whom it counts: a kill of a worker's
+  // child, say, is evidence for the next worker that is killed, by whomever.
   std::string evidence(pid_t pid);
 
  private:

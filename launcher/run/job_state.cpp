@@ -345,8 +345,8 @@ void JobState::conclude() {
     find_same_tracebacks();
     status_ = first_failure_->first.front().status;
   }
-  say_what_was_left();
   if (const auto late = unfinished_hosts(); !late.empty()) spoil(kExitTimeout, unconfirmed_text(late));
+  say_what_was_left();
 }
 
 // Workers that drun ended had the same failure if they wrote the first failure's traceback.
