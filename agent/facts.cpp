@@ -212,37 +212,21 @@ Task<void> FactsGatherer::read_files(Question& q) {
   co_await hash_files(q, deadline);
 }
 
-// /usr/local, the home and $NCCL_CONF_FILE may be on a dead network file system, too.
-Task<void> FactsGatherer::read_shared_libraries(Question& q) {
-  const ForkedFunction read = [this](const ReportStep&) {
+// For files that may be on a dead network file system, too. `facts`: what they would tell; `what` they are.
+Task<void> FactsGatherer::read_shared(Question& q, ReadFacts read, std::vector<std::string> facts, std::string what) {
+  const ForkedFunction read_in_child = [this, read](const ReportStep&) {
     control::Facts answer;
-    read_library_versions(root_, answer.facts);
+    read(root_, answer.facts);
     return control::encode(answer);
   };
-  const ForkedResult result = co_await files_.call(read, q.deadline);
+  const ForkedResult result = co_await files_.call(read_in_child, q.deadline);
   auto answer = control::decode<control::Facts>(result.value.value_or(""));
-  if (answer) {
-    q.facts.versions.merge(answer->facts.versions);
-  } else {
-    const std::string why = "the libraries in /usr could not be read in time";
-    set_unknown(q.facts, {"cuda", "nccl", "libdrun"}, result.late ? why : result.problem);
+  if (!answer) {
+    set_unknown(q.facts, facts, result.late ? what + " could not be read in time" : result.problem);
+    co_return;
   }
-}
-
-Task<void> FactsGatherer::read_shared_settings(Question& q) {
-  const ForkedFunction read = [this](const ReportStep&) {
-    control::Facts answer;
-    read_nccl_conf(root_, answer.facts);
-    return control::encode(answer);
-  };
-  const ForkedResult result = co_await files_.call(read, q.deadline);
-  auto answer = control::decode<control::Facts>(result.value.value_or(""));
-  if (answer) {
-    q.facts.nccl_conf = std::move(answer->facts.nccl_conf);
-  } else {
-    const std::string why = "those of /etc, the home and NCCL_CONF_FILE could not be read in time";
-    set_unknown(q.facts, {"nccl.conf"}, result.late ? why : result.problem);
-  }
+  q.facts.versions.merge(answer->facts.versions);
+  q.facts.nccl_conf.merge(answer->facts.nccl_conf);
 }
 
 Task<void> FactsGatherer::hash_files(Question& q, Deadline deadline) {
@@ -282,8 +266,8 @@ Task<control::HostFacts> FactsGatherer::gather(control::AskFacts question) {
   group.spawn(ask_ofed(q));
   group.spawn(ask_own_name(q));
   group.spawn(read_files(q));
-  group.spawn(read_shared_libraries(q));
-  group.spawn(read_shared_settings(q));
+  group.spawn(read_shared(q, read_library_versions, {"cuda", "nccl", "libdrun"}, "the libraries in /usr"));
+  group.spawn(read_shared(q, read_nccl_conf, {"nccl.conf"}, "those of /etc, the home and NCCL_CONF_FILE"));
   // These run while the programs run.
   read_versions(root_, q.facts);
   read_limits(q.facts);

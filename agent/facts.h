@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/forked_call.h"
 #include "agent/tool.h"
@@ -44,8 +45,8 @@ class FactsGatherer {
   Task<void> ask_own_name(Question& q);
   Task<void> ask_gpus(Question& q);
   Task<void> read_files(Question& q);
-  Task<void> read_shared_libraries(Question& q);
-  Task<void> read_shared_settings(Question& q);
+  using ReadFacts = void (*)(const FactsRoot& root, control::HostFacts& facts);
+  Task<void> read_shared(Question& q, ReadFacts read, std::vector<std::string> facts, std::string what);
   Task<void> hash_files(Question& q, Deadline deadline);
 
   asio::io_context& io_;

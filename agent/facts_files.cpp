@@ -102,30 +102,28 @@ std::optional<std::string> hash_of(const Fd& file) {
   return hex(digest);
 }
 
+void set_version(control::HostFacts& facts, const std::string& name, std::string value) {
+  if (!value.empty()) facts.versions[name] = std::move(value);
+}
+
 }  // namespace
 
 void read_library_versions(const FactsRoot& root, control::HostFacts& facts) {
-  const auto set = [&](const std::string& name, std::string value) {
-    if (!value.empty()) facts.versions[name] = std::move(value);
-  };
-  set("cuda", cuda_version(text_of(root.at("/usr/local/cuda/version.json"))));
+  set_version(facts, "cuda", cuda_version(text_of(root.at("/usr/local/cuda/version.json"))));
   std::vector<std::string> folders;
   for (const char* usual : {"/usr/local/lib", "/usr/local/nccl/lib", "/usr/local/cuda/lib64", "/usr/lib64",
                             "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"}) {
     folders.push_back(root.at(usual));
   }
-  set("nccl", library_in(folders, "libnccl.so."));
-  set("libdrun", library_in(folders, "libdrun.so."));
+  set_version(facts, "nccl", library_in(folders, "libnccl.so."));
+  set_version(facts, "libdrun", library_in(folders, "libdrun.so."));
 }
 
 void read_versions(const FactsRoot& root, control::HostFacts& facts) {
-  const auto set = [&](const std::string& name, std::string value) {
-    if (!value.empty()) facts.versions[name] = std::move(value);
-  };
   utsname names{};
   ::uname(&names);
-  set("kernel", names.release);
-  set("driver", first_version(text_of(root.at("/proc/driver/nvidia/version"))));
+  set_version(facts, "kernel", names.release);
+  set_version(facts, "driver", first_version(text_of(root.at("/proc/driver/nvidia/version"))));
   // One word if all CPUs have the same governor.
   std::set<std::string> governors;
   const std::string cpus = root.at("/sys/devices/system/cpu");
@@ -135,7 +133,7 @@ void read_versions(const FactsRoot& root, control::HostFacts& facts) {
       governors.insert(std::move(governor));
     }
   }
-  set("governor", join({governors.begin(), governors.end()}, " and "));
+  set_version(facts, "governor", join({governors.begin(), governors.end()}, " and "));
   std::map<std::string, std::set<std::string>> firmware;
   const std::string rdma = root.at("/sys/class/infiniband");
   for (const auto& device : names_in(rdma)) {
@@ -143,7 +141,9 @@ void read_versions(const FactsRoot& root, control::HostFacts& facts) {
     const std::string board = word_of(rdma + "/" + device + "/board_id");
     if (!version.empty()) firmware["firmware " + (board.empty() ? device : board)].insert(version);
   }
-  for (const auto& [name, versions] : firmware) set(name, join({versions.begin(), versions.end()}, " and "));
+  for (const auto& [name, versions] : firmware) {
+    set_version(facts, name, join({versions.begin(), versions.end()}, " and "));
+  }
 }
 
 void read_machine(const FactsRoot& root, control::HostFacts& facts) {

@@ -58,18 +58,11 @@ OomWatch::OomWatch(const CgroupFiles& files) : kernel_log_(::open("/dev/kmsg", O
     for (auto& file : mount) {
       const auto text = read_file(file);
       if (!text) continue;
-      const std::uint64_t before = oom_kills(*text);
-      counters_.push_back(Counter{std::move(file), before, before});
+      counters_.push_back(Counter{std::move(file), oom_kills(*text)});
       break;
     }
   }
   if (kernel_log_ && ::lseek(kernel_log_.get(), 0, SEEK_END) < 0) kernel_log_.reset();
-}
-
-void OomWatch::read_counters() {
-  for (auto& counter : counters_) {
-    if (const auto text = read_file(counter.file)) counter.now = oom_kills(*text);
-  }
 }
 
 void OomWatch::read_kernel_log() {
@@ -90,14 +83,15 @@ void OomWatch::read_kernel_log() {
 }
 
 std::string OomWatch::evidence(pid_t pid) {
-  read_counters();
   read_kernel_log();
   std::string out;
   for (auto& counter : counters_) {
-    if (counter.now <= counter.explained) continue;
+    const auto text = read_file(counter.file);
+    const std::uint64_t now = text ? oom_kills(*text) : 0;
+    if (now <= counter.explained) continue;
     if (out.empty()) {
       out = "the kernel's out-of-memory killer was at work (" + counter.file + ": oom_kill " +
-            std::to_string(counter.explained) + " -> " + std::to_string(counter.now) + ")";
+            std::to_string(counter.explained) + " -> " + std::to_string(now) + ")";
     }
     ++counter.explained;
   }

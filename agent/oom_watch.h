@@ -33,9 +33,7 @@ class OomWatch {
   struct Counter {
     std::string file;
     std::uint64_t explained = 0;  // the count at the start, and a kill for each process that got it as evidence
-    std::uint64_t now = 0;
   };
-  void read_counters();
   void read_kernel_log();
 
   std::vector<Counter> counters_;

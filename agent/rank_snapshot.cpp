@@ -88,32 +88,28 @@ std::vector<control::ProcessState> ProcessTable::family_of(pid_t worker) const {
   return out;
 }
 
-// The command that reads the stack; empty if there is no tool, with the reason in `problem`.
-Task<std::vector<std::string>> SnapshotReader::tool_for(pid_t pid, std::string& problem, Deadline deadline) {
-  std::vector<std::string> names = {"eu-stack", "gdb"};
-  if (is_python(pid)) names.insert(names.begin(), "py-spy");
-  FoundTool found = co_await tools_.find(std::move(names), deadline);
-  problem = found.problem.empty() ? "neither eu-stack nor gdb is there (Debian: apt-get install elfutils)"
-                                  : std::move(found.problem);
-  const std::string& tool = found.path;
-  const std::string name = tool.substr(tool.rfind('/') + 1);
+namespace {
+
+// The command by which that tool (a path) prints the stacks of the process.
+std::vector<std::string> stack_command(const std::string& tool, pid_t pid) {
   const std::string number = std::to_string(pid);
-  std::vector<std::string> command;
-  if (name == "py-spy") command = {tool, "dump", "--pid", number};
-  if (name == "eu-stack") command = {tool, "-n", kMaxFrames, "-p", number};
-  if (name == "gdb") {
-    command = {tool, "-nx", "-batch", "-p", number, "-ex", std::string("thread apply all bt ") + kMaxFrames};
-  }
-  co_return command;
+  if (tool.ends_with("/py-spy")) return {tool, "dump", "--pid", number};
+  if (tool.ends_with("/eu-stack")) return {tool, "-n", kMaxFrames, "-p", number};
+  return {tool, "-nx", "-batch", "-p", number, "-ex", std::string("thread apply all bt ") + kMaxFrames};
 }
 
+}  // namespace
+
 Task<void> SnapshotReader::read_stack(control::ProcessState& process, Deadline deadline) {
-  std::string no_tool;
-  const std::vector<std::string> tool = co_await tool_for(process.pid, no_tool, deadline);
-  if (tool.empty()) {
-    process.problem = std::move(no_tool);
+  std::vector<std::string> names = {"eu-stack", "gdb"};
+  if (is_python(process.pid)) names.insert(names.begin(), "py-spy");
+  const FoundTool found = co_await tools_.find(std::move(names), deadline);
+  if (found.path.empty()) {
+    process.problem =
+        found.problem.empty() ? "neither eu-stack nor gdb is there (Debian: apt-get install elfutils)" : found.problem;
     co_return;
   }
+  const std::vector<std::string> tool = stack_command(found.path, process.pid);
   std::map<std::string, std::string> environment;
   environment["PATH"] = "/usr/local/bin:/usr/bin:/bin";
   environment["LC_ALL"] = "C";

@@ -40,7 +40,6 @@ class SnapshotReader {
   struct Question;
   Task<void> take_turns(Question& question);
   Task<void> read_stack(control::ProcessState& process, Deadline deadline);
-  Task<std::vector<std::string>> tool_for(pid_t pid, std::string& problem, Deadline deadline);
 
   asio::io_context& io_;
   Tools tools_;

@@ -47,12 +47,16 @@ TEST(OomWatch, ReadsBothKindsOfCounters) {
   EXPECT_EQ(oom_kills(""), 0u);
 }
 
+OomWatch watch_of(const drun::testing::TempFolder& cgroups, const std::string& own) {
+  return OomWatch(CgroupFiles{"0::" + own + "\n", "30 23 0:26 / " + cgroups.path() + " rw - cgroup2 none rw\n"});
+}
+
 // A cgroup with its parent as folders: another job's process was killed, and then one of ours.
 TEST(OomWatch, AKillInAnAncestorIsNoEvidence) {
   const drun::testing::TempFolder folder;
   folder.write("slice/memory.events", "oom_kill 1\n");
   folder.write("slice/own/memory.events", "oom_kill 0\n");
-  OomWatch watch(CgroupFiles{"0::/slice/own\n", "30 23 0:26 / " + folder.path() + " rw - cgroup2 none rw\n"});
+  OomWatch watch = watch_of(folder, "/slice/own");
   folder.write("slice/memory.events", "oom_kill 2\n");
   EXPECT_EQ(watch.evidence(1 << 22), "");
   folder.write("slice/memory.events", "oom_kill 3\n");
@@ -63,7 +67,7 @@ TEST(OomWatch, AKillInAnAncestorIsNoEvidence) {
 TEST(OomWatch, WithoutACounterOfOursThatOfTheNextAncestorCounts) {
   const drun::testing::TempFolder folder;
   folder.write("slice/memory.events", "oom_kill 1\n");
-  OomWatch watch(CgroupFiles{"0::/slice/own\n", "30 23 0:26 / " + folder.path() + " rw - cgroup2 none rw\n"});
+  OomWatch watch = watch_of(folder, "/slice/own");
   folder.write("slice/memory.events", "oom_kill 2\n");
   EXPECT_NE(watch.evidence(1 << 22).find("/slice/memory.events: oom_kill 1 -> 2"), std::string::npos);
 }
@@ -72,7 +76,7 @@ TEST(OomWatch, WithoutACounterOfOursThatOfTheNextAncestorCounts) {
 TEST(OomWatch, EachOfSeveralThatWereKilledTogetherHasEvidence) {
   const drun::testing::TempFolder folder;
   folder.write("slice/memory.events", "oom_kill 1\n");
-  OomWatch watch(CgroupFiles{"0::/slice\n", "30 23 0:26 / " + folder.path() + " rw - cgroup2 none rw\n"});
+  OomWatch watch = watch_of(folder, "/slice");
   folder.write("slice/memory.events", "oom_kill 3\n");
   EXPECT_NE(watch.evidence(1 << 22).find("oom_kill 1 -> 3"), std::string::npos);
   EXPECT_NE(watch.evidence((1 << 22) + 1).find("oom_kill 2 -> 3"), std::string::npos);
