@@ -71,7 +71,7 @@ Outcome<gpu::NcclComm*> Communicator::choose_route(const Operation& operation, c
                                                    const std::array<const void*, 2>& memory) {
   if (has_chosen_ && nccl_ == nullptr) return nullptr;
   const bool is_adasum = reduces(operation.kind) && operation.op == DRUN_ADASUM;
-  if (reduces(operation.kind) && !is_adasum && !gpu::nccl_can_reduce(operation)) return nullptr;
+  if (reduces(operation.kind) && !is_adasum && !gpu::nccl_can_reduce(operation, size())) return nullptr;
   const gpu::Driver& driver = *gpu::loaded_driver();
   Memory kind = Memory::kNone;
   const auto info = examine(driver, memory);

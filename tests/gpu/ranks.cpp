@@ -244,6 +244,37 @@ void requests_groups_and_parts(const Card& card, Handle stream) {
   done(drun_comm_free(&part), "free");
 }
 
+// Averages and scales, among all ranks and for a rank alone. NCCL's blocks share the larger counts unevenly.
+template <typename T>
+void averages_and_scales(const Card& card, Handle stream) {
+  drun_comm alone = nullptr;
+  done(drun_comm_split(DRUN_COMM_WORLD, rank, 0, &alone, nullptr), "split");
+  const auto check = [&](drun_comm comm, std::size_t count, drun_op op, double scale) {
+    auto options = on(stream);
+    options.prescale = 4 * scale;
+    options.postscale = 0.25;
+    const double factor = scale / (op == DRUN_AVG && comm == DRUN_COMM_WORLD ? size : 1);
+    const auto sums = comm == DRUN_COMM_WORLD ? reduced<T>(count, DRUN_SUM) : values<T>(rank, count);
+    const Buffer<T> given(card, values<T>(rank, count), stream), got(card, std::vector<T>(count, T{-1}), stream);
+    done(drun_allreduce(given.get(), got.get(), count, dtype_of<T>(), op, comm, &options), "allreduce");
+    const auto results = got.values(stream);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double wanted = static_cast<double>(sums[i]) * factor;
+      if (std::abs(static_cast<double>(results[i]) - wanted) <= 1e-6 * wanted) continue;
+      give_up(std::string(op == DRUN_AVG ? "average" : "scaled sum") + (comm == alone ? " of one rank" : "") +
+              ": element " + std::to_string(i) + " of " + std::to_string(count) + " is " + std::to_string(results[i]));
+    }
+  };
+  for (const std::size_t count : {std::size_t{17}, std::size_t{4913}, std::size_t{100'003}}) {
+    for (const drun_comm comm : {DRUN_COMM_WORLD, alone}) {
+      check(comm, count, DRUN_AVG, 1);
+      check(comm, count, DRUN_AVG, 2);
+      check(comm, count, DRUN_SUM, 0.5);
+    }
+  }
+  done(drun_comm_free(&alone), "free");
+}
+
 // Communicators of the ranks of our host, and of the ranks with our local rank on all hosts. The same collectives on
 // host memory give the expected results.
 void local_and_cross(const Card& card, Handle stream) {
@@ -300,6 +331,8 @@ void collectives(const Card& card) {
     moves<float>(card, stream, count);
     moves<double>(card, stream, count);
   }
+  averages_and_scales<float>(card, stream);
+  averages_and_scales<double>(card, stream);
   order_of_streams(card);
   requests_groups_and_parts(card, stream);
   local_and_cross(card, stream);

@@ -22,11 +22,12 @@ void write_scale(double scale, drun_dtype dtype, char out[8]) {
 }  // namespace
 
 // Sums and averages can be scaled by one factor of their type, which is too imprecise for halves. The CPU path scales
-// other reductions, and averages integers, which NCCL rounds differently.
-bool nccl_can_reduce(const Operation& operation) {
+// other reductions, and averages integers, which NCCL rounds differently. A scaled reduction of one rank leaves its
+// last elements unwritten before NCCL 2.29.7 (https://github.com/NVIDIA/nccl/issues/1950).
+bool nccl_can_reduce(const Operation& operation, int n_members) {
   if (operation.op == DRUN_AVG && !is_float(operation.dtype)) return false;
   const bool adds = operation.op == DRUN_SUM || operation.op == DRUN_AVG;
-  return scale_of(operation) == 1 || (adds && is_wide_float(operation.dtype));
+  return scale_of(operation) == 1 || (adds && is_wide_float(operation.dtype) && n_members > 1);
 }
 
 NcclReductions::~NcclReductions() {
@@ -48,7 +49,8 @@ NcclResult NcclReductions::add(const Operation& operation, NcclRedOp& op) {
     default:
       break;
   }
-  op = operation.op == DRUN_AVG ? kNcclAvg : kNcclSum;
+  // NCCL's average of one rank is a scaled reduction; its sum is a copy.
+  op = operation.op == DRUN_AVG && n_members_ > 1 ? kNcclAvg : kNcclSum;
   if (scale == 1) return kNcclSuccess;
   char scalar[8] = {};
   write_scale(operation.op == DRUN_AVG ? scale / n_members_ : scale, operation.dtype, scalar);

@@ -9,8 +9,8 @@
 
 namespace drun::runtime::gpu {
 
-// False for reductions that NCCL does not have: they go through the host. Pure.
-bool nccl_can_reduce(const Operation& operation);
+// False for reductions of `n_members` ranks that NCCL does not have, or gets wrong: they go through the host. Pure.
+bool nccl_can_reduce(const Operation& operation, int n_members);
 
 // NCCL's operations for the reductions of one call, or of calls that are enqueued together. Must live until all of them
 // are enqueued; the destructor destroys the operations that were made for them.

@@ -26,21 +26,27 @@ Operation reduction(drun_op op, drun_dtype dtype, double prescale = 1, double po
 TEST(NcclCanReduce, EverythingWithoutAScaleExceptAveragesOfIntegers) {
   for (const drun_op op : {DRUN_SUM, DRUN_PROD, DRUN_MIN, DRUN_MAX}) {
     for (const drun_dtype dtype : {DRUN_INT8, DRUN_UINT64, DRUN_FLOAT16, DRUN_BFLOAT16, DRUN_FLOAT32, DRUN_FLOAT64}) {
-      EXPECT_TRUE(nccl_can_reduce(reduction(op, dtype))) << op << " of " << dtype;
+      EXPECT_TRUE(nccl_can_reduce(reduction(op, dtype), 2)) << op << " of " << dtype;
     }
   }
-  EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_BFLOAT16)));
-  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_INT32)));
+  EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_BFLOAT16), 2));
+  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_INT32), 2));
 }
 
 TEST(NcclCanReduce, ScaledSumsAndAveragesOfWideFloatsOnly) {
   for (const drun_dtype dtype : {DRUN_FLOAT32, DRUN_FLOAT64}) {
-    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_SUM, dtype, 0.5)));
-    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_AVG, dtype, 1, 3)));
-    EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_MAX, dtype, 0.5)));
-    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_MAX, dtype, 0.5, 2))) << "the scales cancel";
+    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_SUM, dtype, 0.5), 2));
+    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_AVG, dtype, 1, 3), 2));
+    EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_MAX, dtype, 0.5), 2));
+    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_MAX, dtype, 0.5, 2), 2)) << "the scales cancel";
   }
-  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_SUM, DRUN_FLOAT16, 0.5)));
+  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_SUM, DRUN_FLOAT16, 0.5), 2));
+}
+
+TEST(NcclCanReduce, NothingScaledForOneRank) {
+  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_SUM, DRUN_FLOAT32, 0.5), 1));
+  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_FLOAT64, 1, 3), 1));
+  EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_FLOAT16), 1));
 }
 
 // The requests to the fake NCCL.
@@ -87,6 +93,14 @@ TEST(NcclReductions, MakeNothingForNcclsOwnOperations) {
   }
   EXPECT_THAT(asked.scales, IsEmpty());
   EXPECT_THAT(asked.destroyed, IsEmpty());
+}
+
+TEST(NcclReductions, SumWhereOneRankAverages) {
+  const Nccl nccl = fake_nccl();
+  NcclReductions reductions(nccl, nullptr, 1);
+  NcclRedOp op = -1;
+  EXPECT_EQ(reductions.add(reduction(DRUN_AVG, DRUN_BFLOAT16), op), kNcclSuccess);
+  EXPECT_EQ(op, kNcclSum);
 }
 
 TEST(NcclReductions, ScaleByOneFactorAndAreDestroyedTogether) {
