@@ -136,7 +136,7 @@ class _Alltoall(Collective):
         group = Group(process_set)
         self._source = take(tensor)
         super().__init__(group, name, (self._source.caller_stream,))
-        self._has_splits = splits is not None
+        self._given_splits = splits
         size, rows = self.group.size, self._source.rows
         if not self._source.shape:
             raise ValueError("alltoall deals out the first dimension, and one number alone has none")
@@ -146,7 +146,7 @@ class _Alltoall(Collective):
                 raise ValueError(f"alltoall without splits: {rows} rows can't be divided among {size} ranks")
             self._splits = [each] * size
         else:
-            self._splits = [int(n) for n in splits]
+            self._splits = [int(n) for n in (splits.tolist() if hasattr(splits, "tolist") else splits)]
             if len(self._splits) != size or min(self._splits) < 0 or sum(self._splits) != rows:
                 raise ValueError(f"alltoall: splits {self._splits} must have one number per rank ({size}), which add up to "
                                  f"the {rows} rows of the tensor")
@@ -162,20 +162,20 @@ class _Alltoall(Collective):
         row = source.row_count * factor
         call("drun_alltoallv", source.pointer, lib.size_array([n * row for n in self._splits]), None, target.pointer,
              lib.size_array([n * row for n in got]), None, dtype, comm, lib.call_options(self.name, stream=source.stream))
-        return (target.object, _as_given(source, list(got))) if self._has_splits else target.object
+        return target.object if self._given_splits is None else (target.object, self._as_given(list(got)))
+
+    def _as_given(self, numbers):
+        """The received splits, as a tensor if the data is one: on the device of the given splits."""
+        torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+        if torch is not None and isinstance(self._source.object, torch.Tensor):
+            device = self._given_splits.device if isinstance(self._given_splits, torch.Tensor) else "cpu"
+            return torch.tensor(numbers, dtype=torch.int32, device=device)
+        if numpy is not None and isinstance(self._source.object, numpy.ndarray):
+            return numpy.array(numbers, "int32")
+        return numbers
 
     def fields(self):
         return [f"rows of {list(self._source.row_shape)} {self._source.type_name}"]
-
-
-def _as_given(source, numbers):
-    """The received splits, as a tensor if the splits were given as one."""
-    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    if torch is not None and isinstance(source.object, torch.Tensor):
-        return torch.tensor(numbers, dtype=torch.int32)
-    if numpy is not None and isinstance(source.object, numpy.ndarray):
-        return numpy.array(numbers, "int32")
-    return numbers
 
 
 def alltoall(tensor, splits=None, name=None, process_set=None):

@@ -11,6 +11,7 @@ import drun
 import horovod
 import horovod.torch as hvd
 from horovod.common.exceptions import HorovodInternalError
+from horovod.torch import mpi_ops
 
 
 def setUpModule():
@@ -111,6 +112,21 @@ class Types(unittest.TestCase):
         self.assertEqual([one.tolist() for one in both], [[3 * n], [1.5 * n]])
         rows = torch.ones(n, dtype=torch.int64)
         self.assertEqual(hvd.reducescatter(rows, op=hvd.Sum, prescale_factor=3.0).tolist(), [3 * n])
+
+    def test_halves_on_a_gpu_are_scaled_there_by_a_half(self):
+        on_gpu = mpi_ops._Changed(torch.empty(3, dtype=torch.float16, device="meta"), hvd.Sum, 0.3, 0.5)
+        self.assertEqual((on_gpu.prescale, on_gpu.postscale), (1.0, 1.0))
+        for one in (on_gpu.tensor, on_gpu.back(on_gpu.tensor)):
+            self.assertEqual((one.device.type, one.dtype), ("meta", torch.float16))
+        on_host = mpi_ops._Changed(torch.ones(3).half(), hvd.Sum, 0.3, 0.5)
+        self.assertEqual((on_host.prescale, on_host.postscale), (0.3, 0.5))
+        scaled = mpi_ops._scaled(torch.tensor([3.0]).half(), 0.3)
+        self.assertEqual((scaled.dtype, scaled.item()), (torch.float16, 0.900390625))
+        self.assertEqual(torch.tensor(3.0 * 0.3).half().item(), 0.89990234375)
+
+    def test_a_group_on_gpus_and_the_host_is_refused(self):
+        with self.assertRaisesRegex(HorovodInternalError, "some on the CPU"):
+            hvd.grouped_allreduce([torch.ones(1), torch.ones(1, device="meta")])
 
     def test_adasum_of_halves(self):
         self.assertEqual(hvd.allreduce(torch.tensor([1.0, 2.0]).half(), op=hvd.Adasum).tolist(), [1.0, 2.0])

@@ -2,7 +2,8 @@
 
 Gradients: that of an allgather and of a broadcast is averaged over the ranks, that of a reducescatter that averages is
 1, that of one that sums is the number of ranks. (drun's own package has those of the sum of all ranks' losses.)
-Integers can be scaled, in double precision. Adasum takes halves, which are reduced as float32."""
+Integers can be scaled, in double precision. Halves on a GPU are scaled there, by the factor as a half. Adasum takes
+halves, which are reduced as float32."""
 import torch
 
 import drun
@@ -24,6 +25,18 @@ join = drun.join
 barrier = drun.barrier
 
 
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+def _scaled(tensor, factor):
+    """As Horovod scales on a GPU."""
+    if factor == 1.0:
+        return tensor
+    if tensor.dtype in _HALVES:
+        return tensor * torch.tensor(factor, dtype=tensor.dtype, device="cpu").item()
+    return (tensor.double() * factor).to(tensor.dtype)
+
+
 class _Changed:
     """A tensor as drun reduces it, and the way back."""
 
@@ -31,23 +44,21 @@ class _Changed:
         self._given = tensor
         self.prescale, self.postscale = prescale, postscale
         self.is_changed = True
-        if not (tensor.is_floating_point() or tensor.is_complex()) and (prescale, postscale) != (1.0, 1.0):
-            self.prescale = self.postscale = 1.0
-            self._factor = postscale
-            self.tensor = (tensor.double() * prescale).to(tensor.dtype)
-        elif op == Adasum and tensor.dtype in (torch.float16, torch.bfloat16):
+        is_exact = not (tensor.is_floating_point() or tensor.is_complex())
+        is_scaled = (prescale, postscale) != (1.0, 1.0)
+        if op == Adasum and tensor.dtype in _HALVES:
             self._factor = 1.0
             self.tensor = tensor.float()
+        elif is_scaled and (is_exact or (tensor.dtype in _HALVES and tensor.device.type != "cpu")):
+            self.prescale = self.postscale = 1.0
+            self._factor = postscale
+            self.tensor = _scaled(tensor, prescale)
         else:
             self.tensor = tensor
             self.is_changed = False
 
     def back(self, result):
-        if not self.is_changed:
-            return result
-        if self._factor != 1.0:
-            result = result.double() * self._factor
-        return result.to(self._given.dtype)
+        return _scaled(result, self._factor).to(self._given.dtype) if self.is_changed else result
 
     def back_in_place(self, result):
         return self._given.copy_(self.back(result)) if self.is_changed else result
@@ -78,6 +89,8 @@ def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, po
 
 
 def _group_async(function, tensors, name, op, prescale, postscale, process_set, in_place):
+    if len({tensor.device.type for tensor in tensors}) > 1:
+        raise HorovodInternalError("a grouped allreduce: some of its tensors are on a GPU and some on the CPU", drun.ERROR_ARGUMENT)
     several = [_Changed(tensor, op, prescale, postscale) for tensor in tensors]
     if len({one.is_changed for one in several}) > 1:  # integers and others: the factors differ
         one_async = allreduce_async_ if in_place else allreduce_async
