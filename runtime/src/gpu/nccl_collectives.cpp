@@ -22,15 +22,18 @@ NcclResult grouped(const Nccl& nccl, const Calls& calls) {
 }  // namespace
 
 Status NcclComm::with_reduction(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-                                FunctionRef<NcclResult(std::size_t, NcclRedOp, Stream)> enqueue) {
+                                FunctionRef<NcclResult(std::size_t, Elements, NcclRedOp, Stream)> enqueue) {
   return run(operations, streams, [&](Stream ours) {
     NcclReductions reductions(nccl_, comm_, group_.size());
     const auto all = [&] {
       NcclResult result = kNcclSuccess;
       for (std::size_t i = 0; i < operations.size() && is_begun(result); ++i) {
+        const Operation& o = *operations[i];
         NcclRedOp op = kNcclSum;
-        result = reductions.add(*operations[i], op);
-        if (is_begun(result)) result = enqueue(i, op, ours);
+        result = reductions.add(o, op);
+        const std::size_t at_once = n_reduced_at_once(o, group_.size());
+        if (is_begun(result)) result = enqueue(i, {0, at_once}, op, ours);
+        if (is_begun(result) && at_once < o.count) result = enqueue(i, {at_once, o.count - at_once}, op, ours);
       }
       return result;
     };
@@ -45,9 +48,11 @@ Status NcclComm::allreduce(const std::vector<Allreduce>& calls) {
     operations.push_back(&call.operation);
     streams.push_back(call.stream);
   }
-  return with_reduction(operations, streams, [&](std::size_t i, NcclRedOp op, Stream ours) {
-    const Operation& o = calls[i].operation;
-    return nccl_.AllReduce(calls[i].send, calls[i].recv, o.count, nccl_type_of(o.dtype), op, comm_, ours);
+  return with_reduction(operations, streams, [&](std::size_t i, Elements part, NcclRedOp op, Stream ours) {
+    const drun_dtype dtype = calls[i].operation.dtype;
+    const std::size_t offset = part.first * size_of(dtype);
+    return nccl_.AllReduce(at(calls[i].send, offset), at(calls[i].recv, offset), part.count, nccl_type_of(dtype), op,
+                           comm_, ours);
   });
 }
 
@@ -71,14 +76,18 @@ Status NcclComm::adasum(const Operation& operation, const UserStream& stream, co
 }
 
 Status NcclComm::reduce(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
-  return with_reduction({&operation}, {stream}, [&](std::size_t, NcclRedOp op, Stream ours) {
-    return nccl_.Reduce(send, recv, operation.count, nccl_type_of(operation.dtype), op, operation.root, comm_, ours);
+  return with_reduction({&operation}, {stream}, [&](std::size_t, Elements part, NcclRedOp op, Stream ours) {
+    const std::size_t offset = part.first * size_of(operation.dtype);
+    return nccl_.Reduce(at(send, offset), at(recv, offset), part.count, nccl_type_of(operation.dtype), op,
+                        operation.root, comm_, ours);
   });
 }
 
 Status NcclComm::reduce_scatter(const Operation& operation, const UserStream& stream, const void* send, void* recv) {
-  return with_reduction({&operation}, {stream}, [&](std::size_t, NcclRedOp op, Stream ours) {
-    return nccl_.ReduceScatter(send, recv, operation.count, nccl_type_of(operation.dtype), op, comm_, ours);
+  return with_reduction({&operation}, {stream}, [&](std::size_t, Elements part, NcclRedOp op, Stream ours) {
+    const std::size_t offset = part.first * size_of(operation.dtype);
+    return nccl_.ReduceScatter(at(send, offset), at(recv, offset), part.count, nccl_type_of(operation.dtype), op, comm_,
+                               ours);
   });
 }
 

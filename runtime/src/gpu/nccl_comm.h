@@ -144,8 +144,12 @@ class NcclComm {
   void publish(Failure& failure, const char* remedy = "") const;
   // Limit for one of NCCL's calls that CallWatch does not watch.
   static std::chrono::milliseconds longest(const Operation& during);
+  struct Elements {
+    std::size_t first, count;
+  };
+  // `enqueue` gives NCCL elements of operation i.
   Status with_reduction(const std::vector<const Operation*>& operations, const std::vector<UserStream>& streams,
-                        FunctionRef<NcclResult(std::size_t i, NcclRedOp op, Stream ours)> enqueue);
+                        FunctionRef<NcclResult(std::size_t i, Elements part, NcclRedOp op, Stream ours)> enqueue);
   void forget();  // leaves NCCL's communicator as it is
   // No work is in progress: a thread of ours carries out `how`, and we wait for it for at most `wait`. With a graph it
   // only deregisters memory, because NCCL can't end before the graph.

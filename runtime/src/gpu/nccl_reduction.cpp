@@ -22,12 +22,17 @@ void write_scale(double scale, drun_dtype dtype, char out[8]) {
 }  // namespace
 
 // Sums and averages can be scaled by one factor of their type, which is too imprecise for halves. The CPU path scales
-// other reductions, and averages integers, which NCCL rounds differently. A scaled reduction of one rank leaves its
-// last elements unwritten before NCCL 2.29.7 (https://github.com/NVIDIA/nccl/issues/1950).
-bool nccl_can_reduce(const Operation& operation, int n_members) {
+// other reductions, and averages integers, which NCCL rounds differently.
+bool nccl_can_reduce(const Operation& operation) {
   if (operation.op == DRUN_AVG && !is_float(operation.dtype)) return false;
   const bool adds = operation.op == DRUN_SUM || operation.op == DRUN_AVG;
-  return scale_of(operation) == 1 || (adds && is_wide_float(operation.dtype) && n_members > 1);
+  return scale_of(operation) == 1 || (adds && is_wide_float(operation.dtype));
+}
+
+std::size_t n_reduced_at_once(const Operation& operation, int n_members) {
+  if (n_members > 1 || scale_of(operation) == 1) return operation.count;
+  const std::size_t block = (std::size_t{16} << 10) / size_of(operation.dtype);
+  return operation.count < block ? operation.count : operation.count / block * block;
 }
 
 NcclReductions::~NcclReductions() {

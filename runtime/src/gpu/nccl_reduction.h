@@ -9,8 +9,14 @@
 
 namespace drun::runtime::gpu {
 
-// False for reductions of `n_members` ranks that NCCL does not have, or gets wrong: they go through the host. Pure.
-bool nccl_can_reduce(const Operation& operation, int n_members);
+// False for reductions that NCCL does not have: they go through the host. Pure.
+bool nccl_can_reduce(const Operation& operation);
+
+// How many of the operation's elements NCCL reduces in one call, from the first on; another call reduces the others.
+// NCCL scales the data of one rank in blocks of 16 KiB, or of a 32nd if that is more. Before 2.29.7 it leaves the last
+// elements unwritten if the blocks share them unevenly (https://github.com/NVIDIA/nccl/issues/1950), so the second call
+// gets what is less than a block. Pure.
+std::size_t n_reduced_at_once(const Operation& operation, int n_members);
 
 // NCCL's operations for the reductions of one call, or of calls that are enqueued together. Must live until all of them
 // are enqueued; the destructor destroys the operations that were made for them.

@@ -80,6 +80,7 @@ std::size_t size_of(int type) {
 struct Reduction {
   int op = kSum;
   double scale = 1;
+  bool is_scaled = false;
 };
 
 struct Comm {
@@ -179,6 +180,13 @@ void put(double v, char* data, std::size_t i, int type) {
   std::memcpy(data + 2 * i, &half, 2);
 }
 
+// NCCL before 2.29.7 writes so many of `count` elements that it scales for one rank: blocks of equal length may leave
+// some out.
+std::size_t n_written(std::size_t count, std::size_t size) {
+  const std::size_t pack = 16 / size, blocks = std::min<std::size_t>(32, (count * size + 16383) / 16384);
+  return blocks == 0 ? 0 : std::min(count, blocks * ((count / blocks + pack - 1) / pack * pack));
+}
+
 std::string reduced(const std::vector<std::string>& from, std::size_t first, std::size_t count, int type,
                     Reduction how) {
   std::string out(count * size_of(type), '\0');
@@ -191,6 +199,7 @@ std::string reduced(const std::vector<std::string>& from, std::size_t first, std
     if (how.op == kAvg) sum /= static_cast<double>(from.size());
     put(sum, out.data(), i, type);
   }
+  if (from.size() == 1 && how.is_scaled) out.resize(n_written(count, size_of(type)) * size_of(type));
   if (!out.empty() && told("wrong-sums")) out.back() = static_cast<char>(out.back() ^ 1);
   return out;
 }
@@ -232,7 +241,7 @@ Result split_now(Comm& comm, int color, int key, void** part) {
 }
 
 Reduction reduction_of(const Comm& comm, int op) {
-  return op < kFirstMade ? Reduction{op, 1} : comm.made[static_cast<std::size_t>(op - kFirstMade)];
+  return op < kFirstMade ? Reduction{op, 1, op == kAvg} : comm.made[static_cast<std::size_t>(op - kFirstMade)];
 }
 
 // The calls of a group wait for its end. Sends go first, so that no receive waits for a later send.
@@ -495,7 +504,7 @@ Result ncclRecv(void* data, std::size_t count, int type, int peer, void* handle,
 Result ncclRedOpCreatePreMulSum(int* op, void* scalar, int type, int residence, void* handle) {
   const auto comm = share(handle);
   if (residence != 1) return kInvalidArgument;
-  comm->made.push_back({kSum, value(static_cast<const char*>(scalar), 0, type)});
+  comm->made.push_back({kSum, value(static_cast<const char*>(scalar), 0, type), true});
   *op = kFirstMade + static_cast<int>(comm->made.size()) - 1;
   return kSuccess;
 }

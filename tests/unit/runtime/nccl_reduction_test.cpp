@@ -26,27 +26,35 @@ Operation reduction(drun_op op, drun_dtype dtype, double prescale = 1, double po
 TEST(NcclCanReduce, EverythingWithoutAScaleExceptAveragesOfIntegers) {
   for (const drun_op op : {DRUN_SUM, DRUN_PROD, DRUN_MIN, DRUN_MAX}) {
     for (const drun_dtype dtype : {DRUN_INT8, DRUN_UINT64, DRUN_FLOAT16, DRUN_BFLOAT16, DRUN_FLOAT32, DRUN_FLOAT64}) {
-      EXPECT_TRUE(nccl_can_reduce(reduction(op, dtype), 2)) << op << " of " << dtype;
+      EXPECT_TRUE(nccl_can_reduce(reduction(op, dtype))) << op << " of " << dtype;
     }
   }
-  EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_BFLOAT16), 2));
-  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_INT32), 2));
+  EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_BFLOAT16)));
+  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_INT32)));
 }
 
 TEST(NcclCanReduce, ScaledSumsAndAveragesOfWideFloatsOnly) {
   for (const drun_dtype dtype : {DRUN_FLOAT32, DRUN_FLOAT64}) {
-    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_SUM, dtype, 0.5), 2));
-    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_AVG, dtype, 1, 3), 2));
-    EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_MAX, dtype, 0.5), 2));
-    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_MAX, dtype, 0.5, 2), 2)) << "the scales cancel";
+    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_SUM, dtype, 0.5)));
+    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_AVG, dtype, 1, 3)));
+    EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_MAX, dtype, 0.5)));
+    EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_MAX, dtype, 0.5, 2))) << "the scales cancel";
   }
-  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_SUM, DRUN_FLOAT16, 0.5), 2));
+  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_SUM, DRUN_FLOAT16, 0.5)));
 }
 
-TEST(NcclCanReduce, NothingScaledForOneRank) {
-  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_SUM, DRUN_FLOAT32, 0.5), 1));
-  EXPECT_FALSE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_FLOAT64, 1, 3), 1));
-  EXPECT_TRUE(nccl_can_reduce(reduction(DRUN_AVG, DRUN_FLOAT16), 1));
+TEST(NcclReducesAtOnce, WholeBlocksIfItScalesTheDataOfOneRank) {
+  const auto at_once = [](std::size_t count, drun_dtype dtype, double scale, int n_members) {
+    Operation operation = reduction(DRUN_SUM, dtype, scale);
+    operation.count = count;
+    return n_reduced_at_once(operation, n_members);
+  };
+  EXPECT_EQ(at_once(0, DRUN_FLOAT32, 0.5, 1), 0u);
+  EXPECT_EQ(at_once(4095, DRUN_FLOAT32, 0.5, 1), 4095u);
+  EXPECT_EQ(at_once(4097, DRUN_FLOAT32, 0.5, 1), 4096u);
+  EXPECT_EQ(at_once(100'000, DRUN_FLOAT64, 0.5, 1), 98'304u);
+  EXPECT_EQ(at_once(4097, DRUN_FLOAT32, 1, 1), 4097u);
+  EXPECT_EQ(at_once(4097, DRUN_FLOAT32, 0.5, 2), 4097u);
 }
 
 // The requests to the fake NCCL.
