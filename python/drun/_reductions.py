@@ -117,11 +117,6 @@ class _GroupedAllreduce(Collective):
         self._arguments = (op, prescale, postscale)
 
     def work(self, requests=None):
-        for numbers in self._parts():
-            self._reduce(numbers, requests)
-        return [target.object for target in self._targets]
-
-    def _reduce(self, numbers, requests):
         # libdrun merges small tensors of the same type that follow each other. Ranks that have joined can't take part
         # in groups.
         together = not _join.announces(self.group) and not self.n_joined
@@ -129,7 +124,7 @@ class _GroupedAllreduce(Collective):
         if together:
             call("drun_group_start")
         try:
-            for number in numbers:
+            for number in self._by_type():
                 name = None if self.name is None else f"{self.name}.{number}"
                 _reduce(self.group, self._sources[number], self._targets[number], op, name, prescale, postscale, requests)
         except BaseException:
@@ -138,16 +133,14 @@ class _GroupedAllreduce(Collective):
             raise
         if together:
             call("drun_group_end")
+        return [target.object for target in self._targets]
 
-    def _parts(self):
-        """The numbers of the tensors by type; those on GPUs apart, because what travels as one is in one kind of memory."""
-        by_type = sorted(range(len(self._sources)), key=lambda number: self._sources[number].dtype)
-        parts = [[number for number in by_type if (self._sources[number].stream is not None) == on_gpu] for on_gpu in (False, True)]
-        return [part for part in parts if part]
+    def _by_type(self):
+        return sorted(range(len(self._sources)), key=lambda number: self._sources[number].dtype)
 
     def fields(self):
         """In the order of work()."""
-        return [_announced(self._sources[number], *self._arguments) for part in self._parts() for number in part]
+        return [_announced(self._sources[number], *self._arguments) for number in self._by_type()]
 
 
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,

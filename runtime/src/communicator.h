@@ -141,6 +141,9 @@ class Communicator {
     return {};
   }
   [[gnu::cold]] tl::unexpected<Failure> earlier_failure() const;
+  // Runs all calls in as few messages as possible.
+  Status allreduce_over_host(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
+                             const CallOptions& options);
   // Runs all calls in one message of `count` elements in total.
   Status allreduce_fused(std::vector<AllreduceCall> calls, std::size_t count, drun_dtype dtype, drun_op op,
                          const CallOptions& options);
@@ -205,9 +208,10 @@ class Communicator {
   Status set_up_nccl(const Operation& operation, const void* memory);
   // Splits the NCCL communicators of the local and the cross communicator off that of all ranks, as decided.
   Status split_nccl(gpu::NcclComm& all, const gpu::NcclDecision& decision, const Operation& operation);
-  // Runs all calls in one NCCL call; nullopt if NCCL does not carry them out.
+  // Runs the calls on memory of GPUs in one NCCL call, and gives those on memory of the host in `of_host`, which are
+  // still to be run; nullopt if NCCL carries none out.
   std::optional<Status> allreduce_over_nccl(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
-                                            const CallOptions& options);
+                                            const CallOptions& options, std::vector<AllreduceCall>& of_host);
   Status transfer_over_host(const std::vector<TransferCall>& calls);
   Status transfer_with_nccl(const std::vector<TransferCall>& calls);  // requires nccl_
   Outcome<Operation> begin_transfer(const TransferCall& call);

@@ -71,7 +71,7 @@ Outcome<gpu::NcclComm*> Communicator::choose_route(const Operation& operation, c
                                                    const std::array<const void*, 2>& memory) {
   if (has_chosen_ && nccl_ == nullptr) return nullptr;
   const bool is_adasum = reduces(operation.kind) && operation.op == DRUN_ADASUM;
-  if (reduces(operation.kind) && !is_adasum && !gpu::nccl_can_reduce(operation, size())) return nullptr;
+  if (reduces(operation.kind) && !is_adasum && !gpu::nccl_can_reduce(operation)) return nullptr;
   const gpu::Driver& driver = *gpu::loaded_driver();
   Memory kind = Memory::kNone;
   const auto info = examine(driver, memory);
@@ -208,19 +208,27 @@ Status Communicator::split_nccl(gpu::NcclComm& all, const gpu::NcclDecision& dec
 }
 
 std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<AllreduceCall>& calls, drun_dtype dtype,
-                                                        drun_op op, const CallOptions& options) {
+                                                        drun_op op, const CallOptions& options,
+                                                        std::vector<AllreduceCall>& of_host) {
   // Adasum combines each vector by itself.
   if (calls.size() < 2 || op == DRUN_ADASUM || gpu::loaded_driver() == nullptr) return std::nullopt;
   if (auto usable = check_usable(); !usable) return usable;
-  Memory kind = Memory::kNone;
   const AllreduceCall* first = nullptr;
+  bool is_any_mixed = false;
   std::size_t count = 0;
+  std::vector<const AllreduceCall*> on_gpu;  // and those without elements
   for (const auto& call : calls) {
-    if (call.count == 0) continue;
+    Memory kind = call.count == 0 ? Memory::kDevice : Memory::kNone;
+    if (call.count > 0) add(kind, *gpu::loaded_driver(), call.memory, call.send);
+    if (call.count > 0 && call.recv != call.send) add(kind, *gpu::loaded_driver(), call.memory, call.recv);
+    if (kind == Memory::kHost) {
+      of_host.push_back(call);
+      continue;
+    }
+    is_any_mixed = is_any_mixed || kind == Memory::kBoth;
     count += call.count;
-    if (first == nullptr) first = &call;
-    add(kind, *gpu::loaded_driver(), call.memory, call.send);
-    if (call.recv != call.send) add(kind, *gpu::loaded_driver(), call.memory, call.recv);
+    if (first == nullptr && call.count > 0) first = &call;
+    on_gpu.push_back(&call);
   }
   if (first == nullptr) return std::nullopt;
   Operation all = to_come(OpKind::kAllreduce, count, dtype, options);
@@ -230,15 +238,15 @@ std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<Allred
   auto nccl = choose_route(all, own_options, {first->send, first->recv});
   if (!nccl) return enqueued(tl::unexpected<Failure>(nccl.error()));
   if (*nccl == nullptr) return std::nullopt;
-  if (kind != Memory::kDevice) return enqueued(mixed(describe(all), job_context()));
+  if (is_any_mixed) return enqueued(mixed(describe(all), job_context()));
   std::vector<gpu::NcclComm::Allreduce> together;
-  for (const auto& call : calls) {
-    auto operation = begin(OpKind::kAllreduce, call.count, dtype, options);
+  for (const AllreduceCall* call : on_gpu) {
+    auto operation = begin(OpKind::kAllreduce, call->count, dtype, options);
     if (!operation) return enqueued(tl::unexpected<Failure>(operation.error()));
     operation->op = op;
-    if (call.count == 0) continue;
+    if (call->count == 0) continue;
     together.push_back(
-        {std::move(*operation), {static_cast<gpu::Stream>(call.stream), call.later}, call.send, call.recv});
+        {std::move(*operation), {static_cast<gpu::Stream>(call->stream), call->later}, call->send, call->recv});
   }
   return enqueued((*nccl)->allreduce(together));
 }

@@ -135,7 +135,14 @@ Status Communicator::allreduce_all(const std::vector<AllreduceCall>& calls, drun
   for (const auto& call : calls) {
     if (auto ok = check_allreduce(call, dtype, op, options); !ok) return ok;
   }
-  if (auto done = allreduce_over_nccl(calls, dtype, op, options)) return *done;
+  std::vector<AllreduceCall> of_host;
+  const auto done = allreduce_over_nccl(calls, dtype, op, options, of_host);
+  if (!done) return allreduce_over_host(calls, dtype, op, options);
+  return *done ? allreduce_over_host(of_host, dtype, op, options) : *done;
+}
+
+Status Communicator::allreduce_over_host(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
+                                         const CallOptions& options) {
   const std::size_t most = op == DRUN_ADASUM ? 0 : kFusedBytes / size_of(dtype);  // Adasum is per vector: never fused
   for (auto first = calls.begin(); first != calls.end();) {
     auto last = first;

@@ -262,6 +262,34 @@ TEST_F(NcclJobs, ManyAllreducesAreOneGroup) {
   EXPECT_EQ(n_groups(), before + 2);  // one on each rank
 }
 
+TEST_F(NcclJobs, CallsOfAGroupOnTheHostGoTheirOwnWay) {
+  const int before = fake().n_pinned_ever();
+  run(2, [](Communicator& all) {
+    const auto own = static_cast<float>(all.rank() + 1);
+    const Device first(3, own), second(5, 10 * own);
+    std::vector<float> host(4, own), other(2, own);
+    for (const bool begins_on_gpu : {true, false}) {
+      std::vector<Communicator::AllreduceCall> calls = {{first.get(), first.get(), 3},
+                                                        {host.data(), host.data(), 4},
+                                                        {second.get(), second.get(), 5},
+                                                        {other.data(), other.data(), 2}};
+      if (!begins_on_gpu) std::reverse(calls.begin(), calls.end());
+      ASSERT_DONE(all.allreduce_all(calls, DRUN_FLOAT32, DRUN_SUM));
+      wait_for();
+      const float sum = begins_on_gpu ? 3 : 6;
+      EXPECT_EQ(first.values(), repeated(3, sum));
+      EXPECT_EQ(second.values(), repeated(5, 10 * sum));
+      EXPECT_EQ(host, repeated(4, sum));
+      EXPECT_EQ(other, repeated(2, sum));
+    }
+    const auto refused =
+        all.allreduce_all({{first.get(), first.get(), 3}, {host.data(), second.get(), 4}}, DRUN_FLOAT32, DRUN_SUM);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().status, DRUN_ERROR_ARGUMENT);
+  });
+  EXPECT_EQ(fake().n_pinned_ever(), before) << "data of a GPU went through the host";
+}
+
 TEST_F(NcclJobs, ACallComesAfterTheStreamsWorkAndBeforeItsNextAndWaitsForNeither) {
   run(2, [](Communicator& all) {
     int stream = 0;
