@@ -136,7 +136,7 @@ class _Alltoall(Collective):
         group = Group(process_set)
         self._source = take(tensor)
         super().__init__(group, name, (self._source.caller_stream,))
-        self._given_splits = splits
+        self._has_splits = splits is not None
         size, rows = self.group.size, self._source.rows
         if not self._source.shape:
             raise ValueError("alltoall deals out the first dimension, and one number alone has none")
@@ -162,20 +162,29 @@ class _Alltoall(Collective):
         row = source.row_count * factor
         call("drun_alltoallv", source.pointer, lib.size_array([n * row for n in self._splits]), None, target.pointer,
              lib.size_array([n * row for n in got]), None, dtype, comm, lib.call_options(self.name, stream=source.stream))
-        return target.object if self._given_splits is None else (target.object, self._as_given(list(got)))
-
-    def _as_given(self, numbers):
-        """The received splits, as a tensor if the data is one: on the device of the given splits."""
-        torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-        if torch is not None and isinstance(self._source.object, torch.Tensor):
-            device = self._given_splits.device if isinstance(self._given_splits, torch.Tensor) else "cpu"
-            return torch.tensor(numbers, dtype=torch.int32, device=device)
-        if numpy is not None and isinstance(self._source.object, numpy.ndarray):
-            return numpy.array(numbers, "int32")
-        return numbers
+        return (target.object, _as_given(source, list(got))) if self._has_splits else target.object
 
     def fields(self):
         return [f"rows of {list(self._source.row_shape)} {self._source.type_name}"]
+
+
+def _as_given(source, numbers):
+    """The received splits, as a tensor if the splits were given as one."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(source.object, torch.Tensor):
+        return torch.tensor(numbers, dtype=torch.int32)
+    if numpy is not None and isinstance(source.object, numpy.ndarray):
+        return numpy.array(numbers, "int32")
+    return numbers
+
+
+def _beside_given(splits):
+    """A function that moves the received splits to the device of the given ones; None if they are there. For the
+    caller's thread, whose current stream waits for the copy."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(splits, torch.Tensor) or splits.device.type == "cpu":
+        return None
+    return lambda result: (result[0], result[1].to(splits.device))
 
 
 def alltoall(tensor, splits=None, name=None, process_set=None):
@@ -184,11 +193,15 @@ def alltoall(tensor, splits=None, name=None, process_set=None):
     autograd = autograd_for(tensor)
     if autograd:
         return autograd.alltoall(tensor, splits, name, process_set)
-    return _Alltoall(tensor, splits, name, process_set).run()
+    result = _Alltoall(tensor, splits, name, process_set).run()
+    move = _beside_given(splits)
+    return move(result) if move else result
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=None):
-    return _Alltoall(tensor, splits, name, process_set).begin()
+    handle = _Alltoall(tensor, splits, name, process_set).begin()
+    move = _beside_given(splits)
+    return CombinedHandle([handle], move) if move else handle
 
 
 def barrier(process_set=None):

@@ -125,8 +125,9 @@ class RequestHandle:
 
 
 class CombinedHandle:
-    """Handle of several asynchronous calls. finish: makes one result of theirs. Calling the handle returns the result
-    too: Horovod's handles of sparse tensors are used like that."""
+    """Handle of several asynchronous calls. finish: makes one result of theirs, in the thread that waits, or that polls
+    when they are done. Calling the handle returns the result too: Horovod's handles of sparse tensors are used like
+    that."""
 
     def __init__(self, handles, finish=lambda *results: list(results)):
         self._handles = handles
@@ -137,8 +138,14 @@ class CombinedHandle:
         return all(handle.done() for handle in self._handles)
 
     def order_current_stream(self):
-        for handle in self._handles:
-            handle.order_current_stream()
+        if self._finish is None:
+            for handle in self._handles:
+                handle.order_current_stream()
+            return
+        try:
+            self.wait()
+        except lib.DrunError:
+            pass  # wait() raises it again
 
     def wait(self):
         if self._finish is not None:

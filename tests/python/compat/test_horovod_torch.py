@@ -125,8 +125,26 @@ class Types(unittest.TestCase):
         self.assertEqual(torch.tensor(3.0 * 0.3).half().item(), 0.89990234375)
 
     def test_a_group_on_gpus_and_the_host_is_refused(self):
-        with self.assertRaisesRegex(HorovodInternalError, "some on the CPU"):
-            hvd.grouped_allreduce([torch.ones(1), torch.ones(1, device="meta")])
+        with self.assertRaisesRegex(HorovodInternalError, "'both': some of its tensors are on a GPU, and some on the CPU"):
+            hvd.grouped_allreduce_async((torch.ones(1, device=where) for where in ("cpu", "meta")), name="both")
+
+    def test_what_is_scaled_here_is_written_once_a_poll_sees_the_end(self):
+        given = torch.full((2,), 3, dtype=torch.int32)
+        handle = hvd.allreduce_async_(given, op=hvd.Sum, postscale_factor=2.0)
+        while not hvd.poll(handle):
+            pass
+        self.assertEqual(given.tolist(), [6 * hvd.size()] * 2)
+        self.assertIs(hvd.synchronize(handle), given)
+        self.assertEqual(given.tolist(), [6 * hvd.size()] * 2)
+
+    def test_autograd_sees_nothing_of_calls_in_place(self):
+        weight = torch.nn.Parameter(torch.ones(2).half())
+        self.assertIs(hvd.allreduce_(weight, op=hvd.Adasum), weight)
+        for prescale in (1.0, 0.5):
+            on_gpu = torch.nn.Parameter(torch.empty(2, dtype=torch.float16, device="meta"))
+            one = mpi_ops._Changed(on_gpu, hvd.Sum, prescale, 0.5)
+            self.assertFalse(one.tensor.requires_grad)
+            self.assertIs(one.back_in_place(one.tensor), on_gpu)
 
     def test_adasum_of_halves(self):
         self.assertEqual(hvd.allreduce(torch.tensor([1.0, 2.0]).half(), op=hvd.Adasum).tolist(), [1.0, 2.0])

@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import drun as hvd
-from drun import _data_movement, _gradients, _partial, _reductions, _sync_batch_norm
+from drun import _gradients, _partial, _sync_batch_norm
 from drun import torch as drun_torch
 from drun._tensor import take
 
@@ -220,32 +220,16 @@ class Hooks(unittest.TestCase):
         reducer.remove()
 
 
-class GroupsOnGpusAndTheHost(unittest.TestCase):
-    def test_travel_in_two_groups(self):
-        def argument(letter, stream):
-            result = take(array.array(letter, [1.0]))
-            result.stream = stream
-            return result
-
-        given = [argument("d", 7), argument("f", None), argument("f", 7), argument("d", None)]
-        numbers = {one.pointer: number for number, one in enumerate(given)}
-        called = []
-        with mock.patch.object(hvd._join, "note_device"), mock.patch.object(
-                _reductions, "call", lambda name, source=None, *_: called.append(numbers.get(source, name))):
-            group = _reductions._GroupedAllreduce(given, True, hvd.Sum, None, 1.0, 1.0, None)
-            group.work()
-        self.assertEqual(called, ["drun_group_start", 1, 3, "drun_group_end", "drun_group_start", 2, 0, "drun_group_end"])
-        self.assertEqual([(one[1], one[-2]) for one in group.fields()],
-                         [("float32", False), ("float64", False), ("float32", True), ("float64", True)])
-
-
 class ReceivedSplits(unittest.TestCase):
     def test_are_where_the_given_ones_are(self):
         rows = torch.ones(hvd.size())
-        one = _data_movement._Alltoall(rows, torch.ones(hvd.size(), dtype=torch.int32), None, None)
-        self.assertEqual(one.work()[1].tolist(), [1] * hvd.size())
-        one._given_splits = torch.empty(hvd.size(), dtype=torch.int32, device="meta")
-        self.assertEqual(one.work()[1].device.type, "meta")
+        given = torch.ones(hvd.size(), dtype=torch.int32)
+        on_device = mock.Mock(wraps=given, spec=torch.Tensor)
+        on_device.device = torch.device("meta")
+        for begin in (hvd.alltoall, lambda *how: hvd.synchronize(hvd.alltoall_async(*how))):
+            self.assertEqual(begin(rows, given)[1].tolist(), [1] * hvd.size())
+            result, received = begin(rows, on_device)
+            self.assertEqual((result.tolist(), received.device.type), ([1.0] * hvd.size(), "meta"))
 
 
 class Stream:

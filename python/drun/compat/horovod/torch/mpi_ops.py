@@ -29,7 +29,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def _scaled(tensor, factor):
-    """As Horovod scales on a GPU."""
+    """By a factor of the tensor's type, as Horovod scales halves on a GPU; integers in double precision."""
     if factor == 1.0:
         return tensor
     if tensor.dtype in _HALVES:
@@ -38,7 +38,7 @@ def _scaled(tensor, factor):
 
 
 class _Changed:
-    """A tensor as drun reduces it, and the way back."""
+    """A tensor as drun reduces it, and the way back. Autograd sees nothing of it, as it sees nothing of libdrun."""
 
     def __init__(self, tensor, op, prescale, postscale):
         self._given = tensor
@@ -48,20 +48,27 @@ class _Changed:
         is_scaled = (prescale, postscale) != (1.0, 1.0)
         if op == Adasum and tensor.dtype in _HALVES:
             self._factor = 1.0
-            self.tensor = tensor.float()
+            self.tensor = tensor.detach().float()
         elif is_scaled and (is_exact or (tensor.dtype in _HALVES and tensor.device.type != "cpu")):
             self.prescale = self.postscale = 1.0
             self._factor = postscale
-            self.tensor = _scaled(tensor, prescale)
+            self.tensor = _scaled(tensor.detach(), prescale)
         else:
             self.tensor = tensor
             self.is_changed = False
 
     def back(self, result):
-        return _scaled(result, self._factor).to(self._given.dtype) if self.is_changed else result
+        if not self.is_changed:
+            return result
+        if result.is_cuda:  # its memory is of the stream of the call
+            result.record_stream(torch.cuda.current_stream(result.device))
+        return _scaled(result, self._factor).to(self._given.dtype)
 
     def back_in_place(self, result):
-        return self._given.copy_(self.back(result)) if self.is_changed else result
+        if self.is_changed:
+            self._given.detach().copy_(self.back(result))
+            return self._given
+        return result
 
 
 def _one_async(function, tensor, name, op, prescale, postscale, process_set, in_place):
@@ -89,8 +96,10 @@ def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, po
 
 
 def _group_async(function, tensors, name, op, prescale, postscale, process_set, in_place):
+    tensors = list(tensors)
     if len({tensor.device.type for tensor in tensors}) > 1:
-        raise HorovodInternalError("a grouped allreduce: some of its tensors are on a GPU and some on the CPU", drun.ERROR_ARGUMENT)
+        raise HorovodInternalError(f"grouped_allreduce{'' if name is None else f' {name!r}'}: some of its tensors are on a GPU, "
+                                   "and some on the CPU: make two groups", drun.ERROR_ARGUMENT)
     several = [_Changed(tensor, op, prescale, postscale) for tensor in tensors]
     if len({one.is_changed for one in several}) > 1:  # integers and others: the factors differ
         one_async = allreduce_async_ if in_place else allreduce_async
