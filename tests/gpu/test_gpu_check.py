@@ -92,7 +92,7 @@ class GpuCheck(unittest.TestCase):
         """There is no torch with CUDA here: its syntax at least."""
         script = (ROOT / "scripts/gpu-check").read_text(encoding="utf-8")
         programs = re.findall(r"^(\w+)='\n((?:import|from) .*?)^'$", script, re.DOTALL | re.MULTILINE)
-        self.assertEqual([name for name, _ in programs], ["interop", "uneven", "own_nccl", "topk"])
+        self.assertEqual([name for name, _ in programs], ["interop", "uneven", "own_nccl", "as_horovod", "topk", "steps"])
         for name, text in programs:
             compile(text, name, "exec")
 
