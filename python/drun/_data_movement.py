@@ -179,12 +179,21 @@ def _as_given(source, numbers):
 
 
 def _beside_given(splits):
-    """A function that moves the received splits to the device of the given ones; None if they are there. For the
-    caller's thread, whose current stream waits for the copy."""
+    """A function that moves the received splits to the device of the given ones, as work of the current stream; None if
+    they are there."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(splits, torch.Tensor) or splits.device.type == "cpu":
         return None
-    return lambda result: (result[0], result[1].to(splits.device))
+
+    def move(result):
+        rows, received = result
+        if not isinstance(received, torch.Tensor):  # as the data is none
+            return result
+        if splits.device.type == "cuda":
+            received = received.pin_memory()  # so that the host need not wait for the stream
+        return rows, received.to(splits.device, non_blocking=True)
+
+    return move
 
 
 def alltoall(tensor, splits=None, name=None, process_set=None):

@@ -4,6 +4,7 @@ The caller carries out a blocking call itself if no call is before it, else it w
 that is one call of libdrun is passed to libdrun, which has a thread and an order of its own. One Python thread carries
 out asynchronous calls of several steps, and all calls that arrive in the meantime."""
 import collections
+import contextlib
 import ctypes
 import os
 import threading
@@ -17,7 +18,7 @@ class Handle:
     the current stream of whoever waits for the call waits for them."""
 
     def __init__(self, streams=()):
-        self._streams = streams
+        self.streams = streams
         self._done = threading.Event()
         self._result = None
         self._error = None
@@ -36,7 +37,7 @@ class Handle:
         return self._result
 
     def order_current_stream(self):
-        for stream in self._streams:
+        for stream in self.streams:
             stream.order_current()
 
     def when_done(self, callback):
@@ -68,7 +69,7 @@ class RequestHandle:
     for Handle."""
 
     def __init__(self, requests, result, keep, streams=()):
-        self._streams = streams
+        self.streams = streams
         self._requests = requests
         self._result = result
         self._error = None
@@ -107,7 +108,7 @@ class RequestHandle:
                 self._ended(lib.library().drun_wait(ctypes.byref(self._requests[0])))
 
     def order_current_stream(self):
-        for stream in self._streams:
+        for stream in self.streams:
             stream.order_current()
 
     def when_done(self, callback):
@@ -126,31 +127,35 @@ class RequestHandle:
 
 class CombinedHandle:
     """Handle of several asynchronous calls. finish: makes one result of theirs, in the thread that waits, or that polls
-    when they are done. Calling the handle returns the result too: Horovod's handles of sparse tensors are used like
-    that."""
+    when they are done; on GPUs as further work of the calls' streams. Calling the handle returns the result too:
+    Horovod's handles of sparse tensors are used like that."""
 
     def __init__(self, handles, finish=lambda *results: list(results)):
+        self.streams = [stream for handle in handles for stream in handle.streams]
         self._handles = handles
         self._finish = finish
         self._result = None
+        self._lock = threading.Lock()
 
     def done(self):
         return all(handle.done() for handle in self._handles)
 
     def order_current_stream(self):
-        if self._finish is None:
-            for handle in self._handles:
-                handle.order_current_stream()
-            return
         try:
             self.wait()
-        except lib.DrunError:
+        except Exception:
             pass  # wait() raises it again
 
     def wait(self):
-        if self._finish is not None:
-            self._result = self._finish(*[handle.wait() for handle in self._handles])
-            self._finish = None
+        with self._lock:
+            if self._finish is not None:
+                with contextlib.ExitStack() as on_streams:
+                    for stream in self.streams:
+                        on_streams.enter_context(stream.current())
+                    self._result = self._finish(*[handle.wait() for handle in self._handles])
+                self._finish = None
+        for stream in self.streams:
+            stream.order_current()
         return self._result
 
     __call__ = wait

@@ -279,7 +279,17 @@ class Streams(unittest.TestCase):
             handle = call()
             self.assertEqual(self.stream.waiters, [])
             hvd.synchronize(handle)
-            self.assertEqual(self.stream.waiters, [threading.current_thread()])
+            self.assertEqual(set(self.stream.waiters), {threading.current_thread()})
+
+    def test_combined_results_are_of_the_stream_of_the_calls_and_waited_for_each_time(self):
+        calls = [hvd.allreduce_async(self.tensor()), hvd.allgather_async(self.tensor())]
+        handle = hvd._engine.CombinedHandle(calls, lambda *_: self.stream.is_current)
+        while not hvd.poll(handle):
+            pass
+        for _ in range(2):
+            self.stream.waiters.clear()
+            self.assertTrue(hvd.synchronize(handle))
+            self.assertEqual(set(self.stream.waiters), {threading.current_thread()})
 
     def test_poll_orders_once_the_call_is_done(self):
         handle = hvd.allgather_async(self.tensor())

@@ -58,15 +58,11 @@ class _Changed:
             self.is_changed = False
 
     def back(self, result):
-        if not self.is_changed:
-            return result
-        if result.is_cuda:  # its memory is of the stream of the call
-            result.record_stream(torch.cuda.current_stream(result.device))
-        return _scaled(result, self._factor).to(self._given.dtype)
+        return _scaled(result, self._factor).to(self._given.dtype) if self.is_changed else result
 
     def back_in_place(self, result):
         if self.is_changed:
-            self._given.detach().copy_(self.back(result))
+            self._given.data.copy_(self.back(result))
             return self._given
         return result
 
