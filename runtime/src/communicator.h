@@ -208,10 +208,10 @@ class Communicator {
   Status set_up_nccl(const Operation& operation, const void* memory);
   // Splits the NCCL communicators of the local and the cross communicator off that of all ranks, as decided.
   Status split_nccl(gpu::NcclComm& all, const gpu::NcclDecision& decision, const Operation& operation);
-  // Runs the calls on memory of GPUs in one NCCL call, and gives those on memory of the host in `of_host`, which are
-  // still to be run; nullopt if NCCL carries none out.
+  // Runs the calls on memory of GPUs in one NCCL call, and gives the numbers of those on memory of the host in
+  // `on_host`, which are still to be run; nullopt if NCCL carries none out.
   std::optional<Status> allreduce_over_nccl(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,
-                                            const CallOptions& options, std::vector<AllreduceCall>& of_host);
+                                            const CallOptions& options, std::vector<std::size_t>& on_host);
   Status transfer_over_host(const std::vector<TransferCall>& calls);
   Status transfer_with_nccl(const std::vector<TransferCall>& calls);  // requires nccl_
   Outcome<Operation> begin_transfer(const TransferCall& call);

@@ -209,7 +209,7 @@ Status Communicator::split_nccl(gpu::NcclComm& all, const gpu::NcclDecision& dec
 
 std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<AllreduceCall>& calls, drun_dtype dtype,
                                                         drun_op op, const CallOptions& options,
-                                                        std::vector<AllreduceCall>& of_host) {
+                                                        std::vector<std::size_t>& on_host) {
   // Adasum combines each vector by itself.
   if (calls.size() < 2 || op == DRUN_ADASUM || gpu::loaded_driver() == nullptr) return std::nullopt;
   if (auto usable = check_usable(); !usable) return usable;
@@ -217,12 +217,13 @@ std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<Allred
   bool is_any_mixed = false;
   std::size_t count = 0;
   std::vector<const AllreduceCall*> on_gpu;  // and those without elements
-  for (const auto& call : calls) {
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const AllreduceCall& call = calls[i];
     Memory kind = call.count == 0 ? Memory::kDevice : Memory::kNone;
     if (call.count > 0) add(kind, *gpu::loaded_driver(), call.memory, call.send);
     if (call.count > 0 && call.recv != call.send) add(kind, *gpu::loaded_driver(), call.memory, call.recv);
     if (kind == Memory::kHost) {
-      of_host.push_back(call);
+      on_host.push_back(i);
       continue;
     }
     is_any_mixed = is_any_mixed || kind == Memory::kBoth;

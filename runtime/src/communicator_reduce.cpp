@@ -135,10 +135,18 @@ Status Communicator::allreduce_all(const std::vector<AllreduceCall>& calls, drun
   for (const auto& call : calls) {
     if (auto ok = check_allreduce(call, dtype, op, options); !ok) return ok;
   }
-  std::vector<AllreduceCall> of_host;
-  const auto done = allreduce_over_nccl(calls, dtype, op, options, of_host);
+  std::vector<std::size_t> on_host;
+  const auto done = allreduce_over_nccl(calls, dtype, op, options, on_host);
   if (!done) return allreduce_over_host(calls, dtype, op, options);
-  return *done ? allreduce_over_host(of_host, dtype, op, options) : *done;
+  if (!*done || on_host.empty()) return *done;
+  std::vector<AllreduceCall> rest;
+  CallOptions of_rest = options;
+  for (const std::size_t i : on_host) {
+    rest.push_back(calls[i]);
+    // So that ranks which have other calls of the group on the host notice it.
+    if (options.names != 0) of_rest.names = digest_of_names(of_rest.names, static_cast<std::uint32_t>(i + 1));
+  }
+  return allreduce_over_host(rest, dtype, op, of_rest);
 }
 
 Status Communicator::allreduce_over_host(const std::vector<AllreduceCall>& calls, drun_dtype dtype, drun_op op,

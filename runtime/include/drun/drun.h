@@ -234,9 +234,9 @@ DRUN_API int drun_synchronize(void* stream, int64_t timeout_ms);
 
 /* Groups. The calls that this thread makes between the two begin together in the last drun_group_end: sends and
  * receives run at the same time and can't wait for one another, and small allreduces that follow each other, with the
- * same type, reduction, scales and communicator, travel as one. All ranks must group alike. Inside a group each call
- * returns at once, as an asynchronous one. drun_group_end waits for the calls without a request and returns the first
- * failure among them. Groups may be nested. */
+ * same type, reduction, scales and communicator, travel as one. All ranks must group alike, with memory of the same
+ * kind. Inside a group each call returns at once, as an asynchronous one. drun_group_end waits for the calls without a
+ * request and returns the first failure among them. Groups may be nested. */
 DRUN_API int drun_group_start(void);
 DRUN_API int drun_group_end(void);
 /* Ends the innermost group in place of drun_group_end, and drops the calls that were made in it. None of them has

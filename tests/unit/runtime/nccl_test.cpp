@@ -290,6 +290,21 @@ TEST_F(NcclJobs, CallsOfAGroupOnTheHostGoTheirOwnWay) {
   EXPECT_EQ(fake().n_pinned_ever(), before) << "data of a GPU went through the host";
 }
 
+TEST_F(NcclJobs, RanksWithOtherCallsOfANamedGroupOnTheHostAreRefused) {
+  run(2, [](Communicator& all) {
+    const Device on_gpu(3, 1);
+    std::vector<float> on_host(3, 1);
+    std::vector<Communicator::AllreduceCall> calls = {{on_gpu.get(), on_gpu.get(), 3},
+                                                      {on_host.data(), on_host.data(), 3}};
+    if (all.rank() == 1) std::swap(calls[0], calls[1]);
+    CallOptions options;
+    options.names = 7;
+    const auto done = all.allreduce_all(calls, DRUN_FLOAT32, DRUN_SUM, options);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status, DRUN_ERROR_MISMATCH) << done.error().text;
+  });
+}
+
 TEST_F(NcclJobs, ACallComesAfterTheStreamsWorkAndBeforeItsNextAndWaitsForNeither) {
   run(2, [](Communicator& all) {
     int stream = 0;
