@@ -13,9 +13,9 @@ namespace drun::runtime::gpu {
 bool nccl_can_reduce(const Operation& operation);
 
 // How many of the operation's elements NCCL reduces in one call, from the first on; another call reduces the others.
-// NCCL scales the data of one rank in blocks of 16 KiB, or of a 32nd if that is more. From 2.19 to 2.29.3 it leaves the last
-// elements unwritten if the blocks share them unevenly (https://github.com/NVIDIA/nccl/issues/1950), so the second call
-// gets what is less than a block. Pure.
+// NCCL scales the data of one rank in blocks of 16 KiB, or of a 32nd if that is more. From 2.19 to 2.29.3 it leaves the
+// last elements unwritten if the blocks share them unevenly (https://github.com/NVIDIA/nccl/issues/1950), so the second
+// call gets what is less than a block. Pure.
 std::size_t n_reduced_at_once(const Operation& operation, int n_members);
 
 // NCCL's operations for the reductions of one call, or of calls that are enqueued together. Must live until all of them
