@@ -38,7 +38,7 @@ class _Allgather(Collective):
         return target.object
 
     def fields(self):
-        return [f"rows of {list(self._source.row_shape)} {self._source.type_name}"]
+        return [f"rows of {list(self._source.row_shape)} {self._source.type_name}{self._source.where()}"]
 
 
 def _exchange_rows(group, source, name):
@@ -105,7 +105,8 @@ class _Broadcast(Collective):
         return self._target.object
 
     def fields(self):
-        return [f"{self._source.type_name} {list(self._source.shape)} of root {self.group.job_rank(self._root)}"]
+        root = self.group.job_rank(self._root)
+        return [f"{self._source.type_name} {list(self._source.shape)} of root {root}{self._source.where()}"]
 
 
 def broadcast(tensor, root_rank, name=None, process_set=None):
@@ -165,7 +166,7 @@ class _Alltoall(Collective):
         return (target.object, _as_given(source, list(got))) if self._has_splits else target.object
 
     def fields(self):
-        return [f"rows of {list(self._source.row_shape)} {self._source.type_name}"]
+        return [f"rows of {list(self._source.row_shape)} {self._source.type_name}{self._source.where()}"]
 
 
 def _as_given(source, numbers):

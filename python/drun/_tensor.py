@@ -87,6 +87,10 @@ class Tensor:
         """(type, elements of it per element) for collectives that only move data."""
         return (lib.UINT8, self.itemsize) if self.dtype is None else (self.dtype, 1)
 
+    def where(self):
+        """For calls that are ordered by name: over NCCL a rank would wait for ever for one that gives the host's memory."""
+        return "" if self.stream is None else ", on a GPU"
+
     def check_reducible(self, what):
         if self.dtype is None:
             known = ", ".join(_TYPE_NAMES[number] for number in sorted(_TYPE_NAMES))

@@ -9,6 +9,7 @@ import numpy as np
 
 import drun as hvd
 from drun import _by_name, _order_table
+from drun._tensor import take
 
 
 def ones(n=2):
@@ -51,6 +52,18 @@ class OrderByName(unittest.TestCase):
         self.assertEqual(hvd.grouped_allreduce([ones(), np.ones(1)], op=hvd.Sum)[1].tolist(), [hvd.size()])
         self.assertEqual(hvd.allgather_object({"rank": hvd.rank()}), [{"rank": rank} for rank in range(hvd.size())])
         self.assertEqual(hvd.broadcast_object([hvd.rank()], 0), [0])
+
+    def test_memory_of_a_gpu_on_some_ranks_is_refused_at_once(self):
+        if hvd.size() == 1:
+            return
+        given = take(np.ones((hvd.size(), 2), "float32"))
+        if hvd.rank() == 1:
+            given.stream = 7
+        for call in (lambda: hvd.broadcast(given, 0, name="where"), lambda: hvd.allgather(given, name="where"),
+                     lambda: hvd.alltoall(given, name="where")):
+            with self.assertRaisesRegex(hvd.DrunError, r"rank 1 called it with .*, on a GPU, rank 0 with [^G]*$"):
+                call()
+        self.assertEqual(hvd.allreduce(ones(), name="where").tolist(), [1, 1])
 
     def test_an_error_of_one_call_leaves_the_others_possible(self):
         if hvd.size() == 1:
