@@ -63,10 +63,10 @@ class NamedHandle(Handle):
         super().__init__(streams)
         self._tell = tell  # called before the main thread waits; None: rank 0 knows that it does
 
-    def wait(self):
+    def result(self):
         if self._tell and not self._done.is_set() and threading.current_thread() is threading.main_thread():
             self._tell()
-        return super().wait()
+        return super().result()
 
     def when_done(self, callback):
         """From the watcher's thread: the callback may make calls, which the order's thread carries out."""

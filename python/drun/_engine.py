@@ -13,9 +13,33 @@ import traceback
 from . import _library as lib
 
 
-class Handle:
-    """Handle of an asynchronous call that the Python thread carries out. `streams`: those that the call is ordered on;
-    the current stream of whoever waits for the call waits for them."""
+class _Waited:
+    """What a program can wait for. `streams`: those that the call is ordered on; the current stream of whoever waits for
+    the call waits for them."""
+
+    streams = ()
+
+    def result(self):
+        """As wait(), but orders no stream."""
+        raise NotImplementedError
+
+    def wait(self):
+        """Returns the call's result or raises its exception. May be called more than once."""
+        result = self.result()
+        self._order_current_stream()
+        return result
+
+    def has_been_seen_done(self):
+        """For poll()."""
+        self._order_current_stream()
+
+    def _order_current_stream(self):
+        for stream in self.streams:
+            stream.order_current()
+
+
+class Handle(_Waited):
+    """Handle of an asynchronous call that the Python thread carries out."""
 
     def __init__(self, streams=()):
         self.streams = streams
@@ -28,17 +52,11 @@ class Handle:
     def done(self):
         return self._done.is_set()
 
-    def wait(self):
-        """Returns the call's result or raises its exception. May be called more than once."""
+    def result(self):
         self._done.wait()
         if self._error is not None:
             raise self._error
-        self.order_current_stream()
         return self._result
-
-    def order_current_stream(self):
-        for stream in self.streams:
-            stream.order_current()
 
     def when_done(self, callback):
         """Calls callback(handle) from the thread that carries out the calls, or at once if the call is done."""
@@ -64,9 +82,8 @@ def _call_back(callback, handle):
         traceback.print_exc()  # the thread continues
 
 
-class RequestHandle:
-    """Handle of an asynchronous call that libdrun carries out. `keep` holds the memory that the call uses; `streams` as
-    for Handle."""
+class RequestHandle(_Waited):
+    """Handle of an asynchronous call that libdrun carries out. `keep` holds the memory that the call uses."""
 
     def __init__(self, requests, result, keep, streams=()):
         self.streams = streams
@@ -95,21 +112,16 @@ class RequestHandle:
         """On GPUs True only after wait(): testing the request would already make the program's stream wait for it."""
         return not self._requests if self._requests.on_gpu else self.done()
 
-    def wait(self):
+    def result(self):
         self._end_all()
         if self._error is not None:
             raise self._error
-        self.order_current_stream()
         return self._result
 
     def _end_all(self):
         with self._lock:
             while self._requests:
                 self._ended(lib.library().drun_wait(ctypes.byref(self._requests[0])))
-
-    def order_current_stream(self):
-        for stream in self.streams:
-            stream.order_current()
 
     def when_done(self, callback):
         """Like Handle.when_done, but called from the thread of `watcher`."""
@@ -125,7 +137,7 @@ class RequestHandle:
             self._keep = None
 
 
-class CombinedHandle:
+class CombinedHandle(_Waited):
     """Handle of several asynchronous calls. finish: makes one result of theirs, in the thread that waits, or that polls
     when they are done; on GPUs as further work of the calls' streams. Calling the handle returns the result too:
     Horovod's handles of sparse tensors are used like that."""
@@ -140,25 +152,23 @@ class CombinedHandle:
     def done(self):
         return all(handle.done() for handle in self._handles)
 
-    def order_current_stream(self):
+    def has_been_seen_done(self):
         try:
             self.wait()
         except Exception:
             pass  # wait() raises it again
 
-    def wait(self):
+    def result(self):
         with self._lock:
             if self._finish is not None:
                 with contextlib.ExitStack() as on_streams:
                     for stream in self.streams:
                         on_streams.enter_context(stream.current())
-                    self._result = self._finish(*[handle.wait() for handle in self._handles])
+                    self._result = self._finish(*[handle.result() for handle in self._handles])
                 self._finish = None
-        for stream in self.streams:
-            stream.order_current()
         return self._result
 
-    __call__ = wait
+    __call__ = _Waited.wait
 
 
 class Engine:
@@ -314,7 +324,7 @@ def poll(handle):
     from then on."""
     if not handle.done():
         return False
-    handle.order_current_stream()
+    handle.has_been_seen_done()
     return True
 
 

@@ -279,7 +279,7 @@ class Streams(unittest.TestCase):
             handle = call()
             self.assertEqual(self.stream.waiters, [])
             hvd.synchronize(handle)
-            self.assertEqual(set(self.stream.waiters), {threading.current_thread()})
+            self.assertEqual(self.stream.waiters, [threading.current_thread()])
 
     def test_combined_results_are_of_the_stream_of_the_calls_and_waited_for_each_time(self):
         calls = [hvd.allreduce_async(self.tensor()), hvd.allgather_async(self.tensor())]
@@ -289,7 +289,7 @@ class Streams(unittest.TestCase):
         for _ in range(2):
             self.stream.waiters.clear()
             self.assertTrue(hvd.synchronize(handle))
-            self.assertEqual(set(self.stream.waiters), {threading.current_thread()})
+            self.assertEqual(self.stream.waiters, [threading.current_thread()] * len(calls))
 
     def test_poll_orders_once_the_call_is_done(self):
         handle = hvd.allgather_async(self.tensor())
