@@ -219,16 +219,18 @@ std::optional<Status> Communicator::allreduce_over_nccl(const std::vector<Allred
   std::vector<const AllreduceCall*> on_gpu;  // and those without elements
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const AllreduceCall& call = calls[i];
-    Memory kind = call.count == 0 ? Memory::kDevice : Memory::kNone;
-    if (call.count > 0) add(kind, *gpu::loaded_driver(), call.memory, call.send);
-    if (call.count > 0 && call.recv != call.send) add(kind, *gpu::loaded_driver(), call.memory, call.recv);
-    if (kind == Memory::kHost) {
-      on_host.push_back(i);
-      continue;
+    if (call.count > 0) {
+      Memory kind = Memory::kNone;
+      add(kind, *gpu::loaded_driver(), call.memory, call.send);
+      if (call.recv != call.send) add(kind, *gpu::loaded_driver(), call.memory, call.recv);
+      if (kind == Memory::kHost) {
+        on_host.push_back(i);
+        continue;
+      }
+      is_any_mixed = is_any_mixed || kind == Memory::kBoth;
+      if (first == nullptr) first = &call;
     }
-    is_any_mixed = is_any_mixed || kind == Memory::kBoth;
     count += call.count;
-    if (first == nullptr && call.count > 0) first = &call;
     on_gpu.push_back(&call);
   }
   if (first == nullptr) return std::nullopt;
